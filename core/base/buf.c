@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A growing byte buffer with sticky failure. */
+#include <lkg/buf.h>
+
+void lkg_buf_deinit(struct lkg_buf *buf)
+{
+        if (!buf)
+                return;
+        free(buf->data);
+        *buf = (struct lkg_buf)LKG_BUF_INIT;
+}
+
+static bool reserve(struct lkg_buf *buf, size_t extra)
+{
+        size_t need, n;
+        char *data;
+
+        if (buf->failed)
+                return false;
+        if (__builtin_add_overflow(buf->size, extra, &need) ||
+            __builtin_add_overflow(need, (size_t)1, &need)) {
+                buf->failed = true;
+                return false;
+        }
+        if (need <= buf->allocated)
+                return true;
+        n = buf->allocated ? buf->allocated : 64;
+        while (n < need)
+                n = n > SIZE_MAX / 2 ? need : 2 * n;
+        data = realloc(buf->data, n);
+        if (!data) {
+                buf->failed = true;
+                return false;
+        }
+        buf->data = data;
+        buf->allocated = n;
+        return true;
+}
+
+void lkg_buf_append(struct lkg_buf *buf, const void *data, size_t size)
+{
+        if (!reserve(buf, size))
+                return;
+        if (size)
+                memcpy(buf->data + buf->size, data, size);
+        buf->size += size;
+        buf->data[buf->size] = '\0';
+}
+
+void lkg_buf_puts(struct lkg_buf *buf, const char *text)
+{
+        lkg_buf_append(buf, text, strlen(text));
+}
+
+void lkg_buf_putc(struct lkg_buf *buf, char c)
+{
+        lkg_buf_append(buf, &c, 1);
+}
+
+void lkg_buf_printf(struct lkg_buf *buf, const char *fmt, ...)
+{
+        va_list ap, again;
+        int n;
+
+        if (!reserve(buf, 128))
+                return;
+        va_start(ap, fmt);
+        va_copy(again, ap);
+        n = vsnprintf(buf->data + buf->size, buf->allocated - buf->size, fmt, ap);
+        va_end(ap);
+        if (n < 0) {
+                buf->failed = true;
+        } else if ((size_t)n >= buf->allocated - buf->size) {
+                if (reserve(buf, (size_t)n)) {
+                        (void)vsnprintf(buf->data + buf->size, (size_t)n + 1, fmt, again);
+                        buf->size += (size_t)n;
+                }
+        } else {
+                buf->size += (size_t)n;
+        }
+        va_end(again);
+}
+
+void lkg_buf_reset(struct lkg_buf *buf)
+{
+        buf->size = 0;
+        buf->failed = false;
+        if (buf->data)
+                buf->data[0] = '\0';
+}
+
+char *lkg_buf_steal(struct lkg_buf *buf, size_t *ret_size)
+{
+        char *data = NULL;
+
+        if (reserve(buf, 0)) {
+                buf->data[buf->size] = '\0';
+                if (ret_size)
+                        *ret_size = buf->size;
+                data = LKG_STEAL(buf->data);
+        } else if (ret_size) {
+                *ret_size = 0;
+        }
+        lkg_buf_deinit(buf);
+        return data;
+}
+
+/* Length of the valid UTF-8 sequence at @p, or 0. Rules of RFC 3629: no surrogates, no overlong forms. */
+static size_t utf8_length(const unsigned char *p, size_t n)
+{
+        size_t length = p[0] < 0x80                   ? 1
+                        : p[0] >= 0xc2 && p[0] < 0xe0 ? 2
+                        : (p[0] & 0xf0) == 0xe0       ? 3
+                        : p[0] >= 0xf0 && p[0] < 0xf5 ? 4
+                                                      : 0;
+
+        if (length == 0 || length > n)
+                return 0;
+        for (size_t i = 1; i < length; i++)
+                if ((p[i] & 0xc0) != 0x80)
+                        return 0;
+        if (length == 3 && ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] >= 0xa0)))
+                return 0;
+        if (length == 4 && ((p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] >= 0x90)))
+                return 0;
+        return length;
+}
+
+void lkg_buf_json_string(struct lkg_buf *buf, const char *text, size_t size)
+{
+        const unsigned char *p = (const unsigned char *)text;
+
+        lkg_buf_putc(buf, '"');
+        for (size_t i = 0; i < size;) {
+                size_t n = utf8_length(p + i, size - i);
+
+                if (n == 0) {
+                        lkg_buf_puts(buf, "\xef\xbf\xbd");
+                        i++;
+                        continue;
+                }
+                switch (p[i]) {
+                case '"':
+                        lkg_buf_puts(buf, "\\\"");
+                        break;
+                case '\\':
+                        lkg_buf_puts(buf, "\\\\");
+                        break;
+                case '\n':
+                        lkg_buf_puts(buf, "\\n");
+                        break;
+                case '\r':
+                        lkg_buf_puts(buf, "\\r");
+                        break;
+                case '\t':
+                        lkg_buf_puts(buf, "\\t");
+                        break;
+                default:
+                        if (p[i] < 0x20 || p[i] == 0x7f)
+                                lkg_buf_printf(buf, "\\u%04x", p[i]);
+                        else
+                                lkg_buf_append(buf, p + i, n);
+                }
+                i += n;
+        }
+        lkg_buf_putc(buf, '"');
+}

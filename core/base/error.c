@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Faults: one message, made where the cause is known, with purposes prepended on the way up. */
+#include <stdarg.h>
+
+#include <lkg/error.h>
+
+static size_t format_where(const struct lkg_where *where, char *buf, size_t size)
+{
+        int n = 0;
+
+        if (!where || !where->file)
+                return 0;
+        if (where->line && where->column)
+                n = snprintf(buf, size, "%s:%u:%u: ", where->file, where->line, where->column);
+        else if (where->line)
+                n = snprintf(buf, size, "%s:%u: ", where->file, where->line);
+        else
+                n = snprintf(buf, size, "%s: ", where->file);
+        return n < 0 ? 0 : (size_t)n < size ? (size_t)n : size - 1;
+}
+
+int lkg_error_set(struct lkg_error *err, int code, const struct lkg_where *where, const char *fmt, ...)
+{
+        size_t n, length;
+        va_list ap;
+
+        if (!err)
+                return code;
+        err->code = code;
+        n = format_where(where, err->message, sizeof(err->message));
+        va_start(ap, fmt);
+        (void)vsnprintf(err->message + n, sizeof(err->message) - n, fmt, ap);
+        va_end(ap);
+        length = strlen(err->message);
+        /* A sentence that ends in a full stop has said its cause; otherwise the system's words follow. */
+        if (code < 0 && length > 0 && err->message[length - 1] != '.')
+                (void)snprintf(err->message + length, sizeof(err->message) - length, ": %s",
+                               strerror(-code));
+        return code;
+}
+
+int lkg_error_wrap(struct lkg_error *err, int code, const char *fmt, ...)
+{
+        char purpose[512], whole[sizeof(err->message)];
+        va_list ap;
+
+        if (!err)
+                return code;
+        va_start(ap, fmt);
+        (void)vsnprintf(purpose, sizeof(purpose), fmt, ap);
+        va_end(ap);
+        /* Both parts are bounded; what does not fit is the tail of the older message. */
+        (void)snprintf(whole, sizeof(whole), "%s: %.*s", purpose, (int)(sizeof(whole) - sizeof(purpose) - 3),
+                       err->message);
+        memcpy(err->message, whole, sizeof(whole));
+        err->code = code;
+        return code;
+}

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Files: opening what we do not own without trusting it, writing what we own without ever leaving half of it.
+ *
+ * Trust (decisions S6): a path without symlinks is judged by nobody but the directory's owner; as soon as a symlink is
+ * in it, the final file and every directory passed must be root's and not writable by others, because the link's
+ * author chose where root reads.
+ */
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+
+#include <lkg/file.h>
+
+#define LINKS_MAX 40 /* as the kernel's MAXSYMLINKS */
+
+static int openat2_nolinks(int dirfd, const char *path, int flags)
+{
+        struct open_how how = {
+                .flags = (uint64_t)(flags | O_CLOEXEC),
+                .resolve = RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS,
+        };
+        long fd = syscall(SYS_openat2, dirfd, path, &how, sizeof(how));
+
+        return fd < 0 ? -errno : (int)fd;
+}
+
+static bool trusted_owner(const struct stat *st, bool directory)
+{
+        uid_t self = geteuid();
+
+        if (st->st_uid != 0 && (self == 0 || st->st_uid != self))
+                return false;
+        if (!(st->st_mode & (S_IWGRP | S_IWOTH)))
+                return true;
+        /* In a sticky directory nobody else can replace root's entries (/tmp itself). */
+        return directory && (st->st_mode & S_ISVTX);
+}
+
+static int untrusted(struct lkg_error *err, const char *path, const char *what)
+{
+        return lkg_error_set(
+                err, -ELOOP, NULL,
+                "%s: a symlink leads through %s that is not owned by root or is writable by others; "
+                "use a plain file, or give the whole way to root.",
+                path, what);
+}
+
+/* The state of a walk through a path that has symlinks: a directory we stand in and the text still to go. */
+struct walk {
+        int dir; /* O_PATH */
+        char rest[PATH_MAX];
+        unsigned n_links;
+};
+
+static int walk_check_dir(struct walk *w, const char *path, struct lkg_error *err)
+{
+        struct stat st;
+
+        if (fstat(w->dir, &st) < 0)
+                return lkg_error_set(err, -errno, NULL, "%s", path);
+        return trusted_owner(&st, true) ? 0 : untrusted(err, path, "a directory");
+}
+
+static int walk_enter(struct walk *w, int fd)
+{
+        lkg_close(w->dir);
+        w->dir = fd;
+        return 0;
+}
+
+static int walk_follow(struct walk *w, int link, const char *path, struct lkg_error *err)
+{
+        char target[PATH_MAX], next[PATH_MAX];
+        ssize_t n = readlinkat(link, "", target, sizeof(target) - 1);
+        int k;
+
+        if (n < 0)
+                return lkg_error_set(err, -errno, NULL, "%s", path);
+        target[n] = '\0';
+        if (++w->n_links > LINKS_MAX)
+                return lkg_error_set(err, -ELOOP, NULL, "%s: too many symlinks.", path);
+        k = snprintf(next, sizeof(next), "%s%s%s", target, *w->rest ? "/" : "", w->rest);
+        if (k < 0 || (size_t)k >= sizeof(next))
+                return lkg_error_set(err, -ENAMETOOLONG, NULL, "%s", path);
+        memcpy(w->rest, next, (size_t)k + 1);
+        if (target[0] == '/') {
+                int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+                if (root < 0)
+                        return lkg_error_set(err, -errno, NULL, "%s", path);
+                return walk_enter(w, root);
+        }
+        return 0;
+}
+
+/* One component. Return: 1 when it was the last one and @ret_fd is an O_PATH descriptor of it, 0 to go on. */
+static int walk_step(struct walk *w, const char *path, int *ret_fd, struct lkg_error *err)
+{
+        char name[NAME_MAX + 1];
+        size_t skip = strspn(w->rest, "/"), n = strcspn(w->rest + skip, "/");
+        bool last;
+        struct stat st;
+        int fd;
+
+        if (n > NAME_MAX)
+                return lkg_error_set(err, -ENAMETOOLONG, NULL, "%s", path);
+        memcpy(name, w->rest + skip, n);
+        name[n] = '\0';
+        last = w->rest[skip + n + strspn(w->rest + skip + n, "/")] == '\0';
+        memmove(w->rest, w->rest + skip + n, strlen(w->rest + skip + n) + 1);
+        fd = openat(w->dir, n ? name : ".", O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0 || fstat(fd, &st) < 0) {
+                int r = -errno;
+
+                lkg_close(fd);
+                return lkg_error_set(err, r, NULL, "%s", path);
+        }
+        if (S_ISLNK(st.st_mode)) {
+                int r = trusted_owner(&(struct stat){ .st_uid = st.st_uid }, false)
+                                ? walk_follow(w, fd, path, err)
+                                : untrusted(err, path, "a link");
+
+                lkg_close(fd);
+                return r;
+        }
+        if (last) {
+                *ret_fd = fd;
+                return 1;
+        }
+        if (!S_ISDIR(st.st_mode)) {
+                lkg_close(fd);
+                return lkg_error_set(err, -ENOTDIR, NULL, "%s", path);
+        }
+        walk_enter(w, fd);
+        return walk_check_dir(w, path, err);
+}
+
+/* The slow way, only for paths with symlinks: every step looked at. */
+static int open_through_links(int dirfd, const char *path, struct lkg_error *err)
+{
+        struct walk w = { .dir = -EBADF };
+        char proc[64];
+        struct stat st;
+        int r, fd = -EBADF, result;
+
+        if (strlen(path) >= sizeof(w.rest))
+                return lkg_error_set(err, -ENAMETOOLONG, NULL, "%s", path);
+        strcpy(w.rest, path);
+        w.dir = path[0] == '/' ? open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)
+                               : openat(dirfd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (w.dir < 0)
+                return lkg_error_set(err, -errno, NULL, "%s", path);
+        r = walk_check_dir(&w, path, err);
+        while (r == 0)
+                r = walk_step(&w, path, &fd, err);
+        lkg_close(w.dir);
+        if (r < 0)
+                return r;
+        if (fstat(fd, &st) < 0 || !trusted_owner(&st, false)) {
+                lkg_close(fd);
+                return untrusted(err, path, "to a file");
+        }
+        /* Opening by our own descriptor cannot be redirected by anybody any more. */
+        (void)snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
+        result = S_ISREG(st.st_mode) ? open(proc, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : dup(fd);
+        if (result < 0)
+                result = lkg_error_set(err, -errno, NULL, "%s", path);
+        lkg_close(fd);
+        return result;
+}
+
+static const char *file_type(mode_t mode)
+{
+        switch (mode & S_IFMT) {
+        case S_IFDIR:
+                return "a directory";
+        case S_IFIFO:
+                return "a FIFO";
+        case S_IFSOCK:
+                return "a socket";
+        case S_IFCHR:
+        case S_IFBLK:
+                return "a device";
+        case S_IFLNK:
+                return "a symlink";
+        default:
+                return "not a file";
+        }
+}
+
+int lkg_open_trusted(int dirfd, const char *path, struct stat *ret_st, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_closep) int look = openat2_nolinks(dirfd, path, O_PATH);
+        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+        struct stat st;
+
+        /* O_PATH first: opening a device or a FIFO for reading may already have an effect. */
+        if (look == -ELOOP) {
+                fd = open_through_links(dirfd, path, err);
+                if (fd < 0)
+                        return fd;
+        } else if (look < 0) {
+                return lkg_error_set(err, look, NULL, "%s", path);
+        } else {
+                char proc[64];
+
+                if (fstat(look, &st) < 0)
+                        return lkg_error_set(err, -errno, NULL, "%s", path);
+                if (S_ISREG(st.st_mode)) {
+                        (void)snprintf(proc, sizeof(proc), "/proc/self/fd/%d", look);
+                        fd = open(proc, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+                        if (fd < 0)
+                                return lkg_error_set(err, -errno, NULL, "%s", path);
+                } else {
+                        fd = LKG_STEAL_FD(look);
+                }
+        }
+        if (fstat(fd, &st) < 0)
+                return lkg_error_set(err, -errno, NULL, "%s", path);
+        if (!S_ISREG(st.st_mode))
+                return lkg_error_set(err, -EINVAL, NULL, "%s is %s; a regular file is wanted.", path,
+                                     file_type(st.st_mode));
+        if (ret_st)
+                *ret_st = st;
+        return LKG_STEAL_FD(fd);
+}
+
+int lkg_read_file(int fd, size_t max, char **ret, size_t *ret_size, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_freep) char *data = NULL;
+        size_t size = 0, allocated = 0;
+        struct stat st;
+
+        if (fstat(fd, &st) < 0)
+                return lkg_error_set(err, -errno, NULL, "fstat");
+        if (st.st_size > 0 && (uint64_t)st.st_size > max)
+                return lkg_error_set(err, -EFBIG, NULL, "the file has %lld bytes, the limit is %zu.",
+                                     (long long)st.st_size, max);
+        while (true) {
+                ssize_t n;
+
+                if (allocated - size < 2) {
+                        size_t want =
+                                allocated ? 2 * allocated : (size_t)(st.st_size > 0 ? st.st_size : 0) + 512;
+                        char *grown = realloc(data, want);
+
+                        if (!grown)
+                                return lkg_error_set(err, -ENOMEM, NULL, "read");
+                        data = grown;
+                        allocated = want;
+                }
+                n = read(fd, data + size, allocated - size - 1);
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return lkg_error_set(err, -errno, NULL, "read");
+                size += (size_t)n;
+                if (size > max)
+                        return lkg_error_set(err, -EFBIG, NULL, "the file has more than %zu bytes.", max);
+                if (n == 0)
+                        break;
+        }
+        data[size] = '\0';
+        *ret = LKG_STEAL(data);
+        if (ret_size)
+                *ret_size = size;
+        return 0;
+}
+
+static int write_all(int fd, const char *data, size_t size)
+{
+        while (size > 0) {
+                ssize_t n = write(fd, data, size);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return -errno;
+                data += n;
+                size -= (size_t)n;
+        }
+        return 0;
+}
+
+static int sync_dir(int dirfd)
+{
+        /* The caller's descriptor may be O_PATH, which cannot be fsynced. */
+        LKG_CLEANUP(lkg_closep) int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        if (fd < 0 || fsync(fd) < 0)
+                return -errno;
+        return 0;
+}
+
+int lkg_write_file_atomic(int dirfd, const char *name, const void *data, size_t size, mode_t mode,
+                          bool durable, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+        char tmp[PATH_MAX];
+        const char *base = strrchr(name, '/');
+        int dir_length = base ? (int)(base - name) + 1 : 0;
+        int r;
+
+        base = base ? base + 1 : name;
+        r = snprintf(tmp, sizeof(tmp), "%.*s.%.200s.%d.tmp", dir_length, name, base, (int)getpid());
+        if (r < 0 || (size_t)r >= sizeof(tmp))
+                return lkg_error_set(err, -ENAMETOOLONG, NULL, "%s", name);
+        (void)unlinkat(dirfd, tmp, 0); /* left by a predecessor with the same pid */
+        fd = openat(dirfd, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+        if (fd < 0)
+                return lkg_error_set(err, -errno, NULL, "create %s", tmp);
+        r = fchmod(fd, mode) < 0 ? -errno : write_all(fd, data, size);
+        if (r >= 0 && durable && fsync(fd) < 0)
+                r = -errno;
+        if (r >= 0 && renameat(dirfd, tmp, dirfd, name) < 0)
+                r = -errno;
+        if (r < 0) {
+                (void)unlinkat(dirfd, tmp, 0);
+                return lkg_error_set(err, r, NULL, "write %s", name);
+        }
+        if (durable) {
+                LKG_CLEANUP(lkg_closep) int parent = -EBADF;
+
+                if (dir_length > 0) {
+                        tmp[dir_length] = '\0';
+                        parent = openat(dirfd, tmp, O_PATH | O_DIRECTORY | O_CLOEXEC);
+                }
+                r = sync_dir(parent >= 0 ? parent : dirfd);
+                if (r < 0)
+                        return lkg_error_set(err, r, NULL, "fsync the directory of %s", name);
+        }
+        return 0;
+}
+
+int lkg_mkdir_p(int dirfd, const char *path, mode_t mode, struct lkg_error *err)
+{
+        char part[PATH_MAX];
+        size_t length = strlen(path);
+
+        if (length >= sizeof(part))
+                return lkg_error_set(err, -ENAMETOOLONG, NULL, "%s", path);
+        for (size_t i = 1; i <= length; i++) {
+                if (path[i] != '/' && path[i] != '\0')
+                        continue;
+                memcpy(part, path, i);
+                part[i] = '\0';
+                if (mkdirat(dirfd, part, mode) < 0 && errno != EEXIST)
+                        return lkg_error_set(err, -errno, NULL, "create directory %s", part);
+        }
+        return 0;
+}
+
+void lkg_file_id_from_stat(const struct stat *st, struct lkg_file_id *ret)
+{
+        *ret = (struct lkg_file_id){
+                .dev = st->st_dev,
+                .ino = st->st_ino,
+                .size = (uint64_t)st->st_size,
+                .mtime_ns = (int64_t)st->st_mtim.tv_sec * (int64_t)LKG_NSEC_PER_SEC + st->st_mtim.tv_nsec,
+                .ctime_ns = (int64_t)st->st_ctim.tv_sec * (int64_t)LKG_NSEC_PER_SEC + st->st_ctim.tv_nsec,
+        };
+}
+
+bool lkg_file_id_equal(const struct lkg_file_id *a, const struct lkg_file_id *b)
+{
+        /*
+         * Timestamps have the granularity of a clock tick: a second write of the same size within one tick keeps all
+         * five numbers. Who caches by identity reads again while the file is younger than that (core/config/stack.c).
+         */
+        return a->dev == b->dev && a->ino == b->ino && a->size == b->size && a->mtime_ns == b->mtime_ns &&
+               a->ctime_ns == b->ctime_ns;
+}

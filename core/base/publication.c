@@ -1,0 +1,513 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The manifest of a publication: parsing with every count and field checked (the file server must not trust even the
+ * engine, which reads untrusted documents), and formatting. Grammar: include/lkg/publication.h.
+ */
+#include <inttypes.h>
+#include <limits.h>
+
+#include <lkg/buf.h>
+#include <lkg/publication.h>
+
+#include "escape.h"
+
+#define FIELDS_MAX 11
+
+struct parser {
+        struct lkg_publication *pub;
+        size_t n_entries_allocated, n_rules_allocated;
+        unsigned line;
+        bool ended;
+        struct lkg_error *err;
+};
+
+static int bad(struct parser *p, const char *what)
+{
+        return lkg_error_set(p->err, -EBADMSG, NULL, "manifest, line %u: %s.", p->line, what);
+}
+
+static int no_memory(struct parser *p)
+{
+        return lkg_error_set(p->err, -ENOMEM, NULL, "manifest, line %u", p->line);
+}
+
+static int parse_u64(const char *text, int base, uint64_t max, uint64_t *ret)
+{
+        char *end;
+
+        if (*text < '0' || *text > '9') /* strtoull would take blanks and signs */
+                return -EBADMSG;
+        errno = 0;
+        unsigned long long n = strtoull(text, &end, base);
+        if (errno || *end || n > max)
+                return -EBADMSG;
+        *ret = n;
+        return 0;
+}
+
+static int parse_i64(const char *text, int64_t *ret)
+{
+        bool negative = *text == '-';
+        uint64_t n;
+
+        if (parse_u64(text + negative, 10, INT64_MAX, &n) < 0)
+                return -EBADMSG;
+        *ret = negative ? -(int64_t)n : (int64_t)n;
+        return 0;
+}
+
+/* A path is relative, normalised and stays inside: no empty, "." or ".." part. */
+static bool path_ok(const char *path)
+{
+        const char *p = path;
+
+        while (true) {
+                size_t n = strcspn(p, "/");
+
+                if (n == 0 || n > NAME_MAX || (n == 1 && p[0] == '.') ||
+                    (n == 2 && p[0] == '.' && p[1] == '.'))
+                        return false;
+                if (!p[n])
+                        return (size_t)(p + n - path) < PATH_MAX;
+                p += n + 1;
+        }
+}
+
+static int parse_path(struct parser *p, char *text, const char **ret)
+{
+        if (lkg_unescape(text) < 0 || !path_ok(text))
+                return bad(p, "not a relative path");
+        *ret = text;
+        return 0;
+}
+
+static int parse_component_index(struct parser *p, const char *text, unsigned *ret)
+{
+        uint64_t n;
+
+        if (strcmp(text, "-") == 0) {
+                *ret = UINT_MAX;
+                return 0;
+        }
+        if (parse_u64(text, 10, LKG_COMPONENTS_MAX, &n) < 0 || n >= p->pub->n_components)
+                return bad(p, "no such component");
+        *ret = (unsigned)n;
+        return 0;
+}
+
+static int parse_owner(struct parser *p, char **f, struct lkg_entry *e)
+{
+        uint64_t mode, uid, gid;
+
+        if (parse_u64(f[0], 8, 07777, &mode) < 0 || parse_u64(f[1], 10, UINT32_MAX - 1, &uid) < 0 ||
+            parse_u64(f[2], 10, UINT32_MAX - 1, &gid) < 0)
+                return bad(p, "not a mode, uid and gid");
+        e->mode = (uint32_t)mode;
+        e->uid = (uint32_t)uid;
+        e->gid = (uint32_t)gid;
+        return 0;
+}
+
+static int parse_flags(struct parser *p, const char *text, unsigned *ret)
+{
+        static const struct {
+                char letter;
+                unsigned flag;
+        } letters[] = {
+                { 'v', LKG_ENTRY_VIEW }, { 'p', LKG_ENTRY_POLL }, { 'w', LKG_ENTRY_THROUGH }, { '-', 0 }
+        };
+
+        *ret = 0;
+        for (; *text; text++) {
+                size_t i = 0;
+
+                while (i < LKG_ARRAY_SIZE(letters) && letters[i].letter != *text)
+                        i++;
+                if (i == LKG_ARRAY_SIZE(letters))
+                        return bad(p, "unknown flag");
+                *ret |= letters[i].flag;
+        }
+        return 0;
+}
+
+static int add_entry(struct parser *p, const struct lkg_entry *entry)
+{
+        struct lkg_publication *pub = p->pub;
+
+        if (pub->n_entries >= LKG_MANIFEST_ENTRIES_MAX)
+                return lkg_error_set(p->err, -EFBIG, NULL, "manifest has more than %u entries.",
+                                     LKG_MANIFEST_ENTRIES_MAX);
+        if (pub->n_entries > 0 && strcmp(pub->entries[pub->n_entries - 1].path, entry->path) >= 0)
+                return bad(p, "paths are not in ascending order");
+        if (pub->n_entries == p->n_entries_allocated) {
+                size_t n = p->n_entries_allocated ? 2 * p->n_entries_allocated : 64;
+                struct lkg_entry *entries = reallocarray(pub->entries, n, sizeof(*entries));
+
+                if (!entries)
+                        return no_memory(p);
+                pub->entries = entries;
+                p->n_entries_allocated = n;
+        }
+        pub->entries[pub->n_entries++] = *entry;
+        return 0;
+}
+
+static int line_dir(struct parser *p, char **f)
+{
+        struct lkg_entry e = { .type = LKG_ENTRY_DIR, .component = UINT_MAX };
+        int r = parse_path(p, f[1], &e.path);
+
+        if (r >= 0)
+                r = parse_owner(p, f + 2, &e);
+        if (r < 0)
+                return r;
+        if (parse_i64(f[5], &e.mtime_ns) < 0)
+                return bad(p, "not a time");
+        return add_entry(p, &e);
+}
+
+static int line_file(struct parser *p, char **f)
+{
+        struct lkg_entry e = { .type = LKG_ENTRY_FILE };
+        int r = parse_path(p, f[1], &e.path);
+
+        if (r >= 0)
+                r = parse_owner(p, f + 2, &e);
+        if (r >= 0)
+                r = parse_flags(p, f[8], &e.flags);
+        if (r >= 0)
+                r = parse_component_index(p, f[9], &e.component);
+        if (r < 0)
+                return r;
+        if (parse_i64(f[5], &e.mtime_ns) < 0 || parse_u64(f[6], 10, INT64_MAX, &e.size) < 0 ||
+            parse_u64(f[10], 10, UINT64_MAX, &e.generation) < 0)
+                return bad(p, "not a time, size and generation");
+        if (strlen(f[7]) != 64 || strspn(f[7], "0123456789abcdef") != 64)
+                return bad(p, "not a SHA-256");
+        memcpy(e.sha256, f[7], LKG_SHA256_HEX);
+        return add_entry(p, &e);
+}
+
+static int line_control(struct parser *p, char **f)
+{
+        struct lkg_entry e = { .type = LKG_ENTRY_CONTROL };
+        int r = parse_path(p, f[1], &e.path);
+
+        if (r >= 0)
+                r = parse_owner(p, f + 2, &e);
+        if (r >= 0)
+                r = parse_component_index(p, f[5], &e.component);
+        if (r < 0)
+                return r;
+        if (!*f[6] || strlen(f[6]) > 31)
+                return bad(p, "not a command");
+        e.command = f[6];
+        return add_entry(p, &e);
+}
+
+static int line_number(struct parser *p, char **f)
+{
+        if (parse_u64(f[1], 10, UINT64_MAX, &p->pub->number) < 0 || p->pub->number == 0)
+                return bad(p, "not a publication number");
+        return 0;
+}
+
+static int line_timeout(struct parser *p, char **f)
+{
+        uint64_t n;
+
+        if (parse_u64(f[1], 10, UINT32_MAX, &n) < 0)
+                return bad(p, "not a time in milliseconds");
+        p->pub->timeout_ms = (uint32_t)n;
+        return 0;
+}
+
+static int line_component(struct parser *p, char **f)
+{
+        struct lkg_publication *pub = p->pub;
+        struct lkg_publication_component *components;
+        uint64_t index, generation;
+
+        if (parse_u64(f[1], 10, LKG_COMPONENTS_MAX - 1, &index) < 0 || index != pub->n_components ||
+            parse_u64(f[3], 10, UINT64_MAX, &generation) < 0 || lkg_unescape(f[2]) < 0 || !*f[2])
+                return bad(p, "not the next component");
+        components = reallocarray(pub->components, pub->n_components + 1, sizeof(*components));
+        if (!components)
+                return no_memory(p);
+        pub->components = components;
+        components[pub->n_components++] = (struct lkg_publication_component){ f[2], generation };
+        return 0;
+}
+
+static int add_rule(struct parser *p, struct lkg_rule rule)
+{
+        struct lkg_publication *pub = p->pub;
+
+        if (pub->n_rules >= LKG_MANIFEST_ENTRIES_MAX)
+                return lkg_error_set(p->err, -EFBIG, NULL, "manifest has too many rules.");
+        if (pub->n_rules == p->n_rules_allocated) {
+                size_t n = p->n_rules_allocated ? 2 * p->n_rules_allocated : 16;
+                struct lkg_rule *rules = reallocarray(pub->rules, n, sizeof(*rules));
+
+                if (!rules)
+                        return no_memory(p);
+                pub->rules = rules;
+                p->n_rules_allocated = n;
+        }
+        pub->rules[pub->n_rules++] = rule;
+        return 0;
+}
+
+static int line_match(struct parser *p, char **f)
+{
+        struct lkg_rule rule = { .type = strcmp(f[2], "unit") == 0 ? LKG_RULE_UNIT : LKG_RULE_EXE,
+                                 .text = f[3] };
+        int r = parse_component_index(p, f[1], &rule.component);
+
+        if (r < 0)
+                return r;
+        if ((rule.type == LKG_RULE_EXE && strcmp(f[2], "exe") != 0) || lkg_unescape(f[3]) < 0 || !*f[3])
+                return bad(p, "not a match rule");
+        return add_rule(p, rule);
+}
+
+static int line_watch(struct parser *p, char **f)
+{
+        struct lkg_rule rule = { .type = strcmp(f[2], "tree") == 0 ? LKG_RULE_TREE : LKG_RULE_FILE };
+        int r = parse_component_index(p, f[1], &rule.component);
+
+        if (r >= 0 && rule.type == LKG_RULE_FILE && strcmp(f[2], "file") != 0)
+                r = bad(p, "not a watch rule");
+        if (r >= 0)
+                r = parse_path(p, f[3], &rule.text);
+        return r < 0 ? r : add_rule(p, rule);
+}
+
+static int line_hide(struct parser *p, char **f)
+{
+        struct lkg_rule rule = { .type = f[0][0] == 'h' ? LKG_RULE_HIDE : LKG_RULE_CLASH,
+                                 .component = UINT_MAX };
+        int r = parse_path(p, f[1], &rule.text);
+
+        return r < 0 ? r : add_rule(p, rule);
+}
+
+static int line_alias(struct parser *p, char **f)
+{
+        struct lkg_rule rule = { .type = LKG_RULE_ALIAS, .component = UINT_MAX };
+        int r = parse_path(p, f[1], &rule.text);
+
+        if (r >= 0)
+                r = parse_path(p, f[2], &rule.target);
+        return r < 0 ? r : add_rule(p, rule);
+}
+
+static int line_end(struct parser *p, char **f)
+{
+        (void)f;
+        p->ended = true;
+        return 0;
+}
+
+static const struct {
+        const char *word;
+        int n_fields;
+        int (*parse)(struct parser *p, char **fields);
+} line_types[] = {
+        { "number", 2, line_number }, { "timeout-ms", 2, line_timeout }, { "component", 4, line_component },
+        { "match", 4, line_match },   { "watch", 4, line_watch },        { "hide", 2, line_hide },
+        { "clash", 2, line_hide },    { "alias", 3, line_alias },        { "dir", 6, line_dir },
+        { "file", 11, line_file },    { "control", 7, line_control },    { "end", 1, line_end },
+};
+
+static int parse_line(struct parser *p, char *line)
+{
+        char *fields[FIELDS_MAX + 1];
+        int n = 0;
+
+        if (p->ended)
+                return bad(p, "text after the end");
+        while (line && n <= FIELDS_MAX)
+                fields[n++] = strsep(&line, "\t");
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(line_types); i++) {
+                if (strcmp(line_types[i].word, fields[0]) != 0)
+                        continue;
+                if (n != line_types[i].n_fields)
+                        return bad(p, "wrong number of fields");
+                return line_types[i].parse(p, fields);
+        }
+        return bad(p, "unknown line");
+}
+
+/* Every entry's parent is a directory that was listed before it, or the root. */
+static int check_parents(struct parser *p)
+{
+        for (size_t i = 0; i < p->pub->n_entries; i++) {
+                const char *path = p->pub->entries[i].path;
+                const char *slash = strrchr(path, '/');
+                LKG_CLEANUP(lkg_freep) char *parent = slash ? strndup(path, (size_t)(slash - path)) : NULL;
+                const struct lkg_entry *e;
+
+                if (!slash)
+                        continue;
+                if (!parent)
+                        return no_memory(p);
+                e = lkg_publication_find(p->pub, parent);
+                if (!e || e->type != LKG_ENTRY_DIR)
+                        return lkg_error_set(p->err, -EBADMSG, NULL, "manifest: an entry has no directory.");
+        }
+        return 0;
+}
+
+static int parse_lines(struct parser *p)
+{
+        char *rest = p->pub->text, *line;
+
+        while ((line = strsep(&rest, "\n"))) {
+                int r;
+
+                p->line++;
+                if (p->line == 1) {
+                        if (strcmp(line, LKG_PUBLICATION_MAGIC) != 0)
+                                return bad(p, "not a manifest of this version");
+                        continue;
+                }
+                if (!*line && !rest)
+                        break; /* behind the last line break */
+                r = parse_line(p, line);
+                if (r < 0)
+                        return r;
+        }
+        if (!p->ended || p->pub->number == 0)
+                return bad(p, "the manifest is cut short");
+        return check_parents(p);
+}
+
+int lkg_publication_parse(const char *data, size_t size, struct lkg_publication **ret, struct lkg_error *err)
+{
+        struct parser p = { .err = err };
+        int r;
+
+        if (size > LKG_MANIFEST_BYTES_MAX)
+                return lkg_error_set(err, -EFBIG, NULL, "manifest has more than %u bytes.",
+                                     LKG_MANIFEST_BYTES_MAX);
+        if (memchr(data, '\0', size))
+                return lkg_error_set(err, -EBADMSG, NULL, "manifest holds a NUL byte.");
+        p.pub = calloc(1, sizeof(*p.pub));
+        if (!p.pub || !(p.pub->text = strndup(data, size))) {
+                lkg_publication_free(p.pub);
+                return lkg_error_set(err, -ENOMEM, NULL, "manifest");
+        }
+        r = parse_lines(&p);
+        if (r < 0) {
+                lkg_publication_free(p.pub);
+                return r;
+        }
+        *ret = p.pub;
+        return 0;
+}
+
+struct lkg_publication *lkg_publication_free(struct lkg_publication *pub)
+{
+        if (!pub)
+                return NULL;
+        free(pub->components);
+        free(pub->rules);
+        free(pub->entries);
+        free(pub->text);
+        free(pub);
+        return NULL;
+}
+
+static int compare_path(const void *key, const void *entry)
+{
+        return strcmp(key, ((const struct lkg_entry *)entry)->path);
+}
+
+const struct lkg_entry *lkg_publication_find(const struct lkg_publication *pub, const char *path)
+{
+        if (!pub->n_entries)
+                return NULL;
+        return bsearch(path, pub->entries, pub->n_entries, sizeof(*pub->entries), compare_path);
+}
+
+static void put_field(struct lkg_buf *buf, const char *text)
+{
+        lkg_buf_putc(buf, '\t');
+        lkg_escape(buf, text, 0x20);
+}
+
+static void put_index(struct lkg_buf *buf, unsigned component)
+{
+        if (component == UINT_MAX)
+                lkg_buf_puts(buf, "\t-");
+        else
+                lkg_buf_printf(buf, "\t%u", component);
+}
+
+static void format_rule(const struct lkg_rule *rule, struct lkg_buf *buf)
+{
+        static const struct {
+                const char *word, *kind;
+        } words[] = {
+                [LKG_RULE_TREE] = { "watch", "tree" }, [LKG_RULE_FILE] = { "watch", "file" },
+                [LKG_RULE_UNIT] = { "match", "unit" }, [LKG_RULE_EXE] = { "match", "exe" },
+                [LKG_RULE_HIDE] = { "hide", NULL },    [LKG_RULE_ALIAS] = { "alias", NULL },
+                [LKG_RULE_CLASH] = { "clash", NULL },
+        };
+
+        lkg_buf_puts(buf, words[rule->type].word);
+        if (words[rule->type].kind) {
+                put_index(buf, rule->component);
+                lkg_buf_printf(buf, "\t%s", words[rule->type].kind);
+        }
+        put_field(buf, rule->text);
+        if (rule->type == LKG_RULE_ALIAS)
+                put_field(buf, rule->target);
+        lkg_buf_putc(buf, '\n');
+}
+
+static void format_entry(const struct lkg_entry *e, struct lkg_buf *buf)
+{
+        static const char *const words[] = {
+                [LKG_ENTRY_DIR] = "dir", [LKG_ENTRY_FILE] = "file", [LKG_ENTRY_CONTROL] = "control"
+        };
+
+        lkg_buf_puts(buf, words[e->type]);
+        put_field(buf, e->path);
+        lkg_buf_printf(buf, "\t%04" PRIo32 "\t%" PRIu32 "\t%" PRIu32, e->mode, e->uid, e->gid);
+        switch (e->type) {
+        case LKG_ENTRY_DIR:
+                lkg_buf_printf(buf, "\t%" PRId64, e->mtime_ns);
+                break;
+        case LKG_ENTRY_FILE:
+                lkg_buf_printf(buf, "\t%" PRId64 "\t%" PRIu64 "\t%s\t%s%s%s%s", e->mtime_ns, e->size,
+                               e->sha256, e->flags & LKG_ENTRY_VIEW ? "v" : "",
+                               e->flags & LKG_ENTRY_POLL ? "p" : "", e->flags & LKG_ENTRY_THROUGH ? "w" : "",
+                               e->flags ? "" : "-");
+                put_index(buf, e->component);
+                lkg_buf_printf(buf, "\t%" PRIu64, e->generation);
+                break;
+        case LKG_ENTRY_CONTROL:
+                put_index(buf, e->component);
+                put_field(buf, e->command);
+                break;
+        }
+        lkg_buf_putc(buf, '\n');
+}
+
+void lkg_publication_format(const struct lkg_publication *pub, struct lkg_buf *buf)
+{
+        lkg_buf_printf(buf, "%s\nnumber\t%" PRIu64 "\ntimeout-ms\t%" PRIu32 "\n", LKG_PUBLICATION_MAGIC,
+                       pub->number, pub->timeout_ms);
+        for (size_t i = 0; i < pub->n_components; i++) {
+                lkg_buf_printf(buf, "component\t%zu", i);
+                put_field(buf, pub->components[i].name);
+                lkg_buf_printf(buf, "\t%" PRIu64 "\n", pub->components[i].generation);
+        }
+        for (size_t i = 0; i < pub->n_rules; i++)
+                format_rule(&pub->rules[i], buf);
+        for (size_t i = 0; i < pub->n_entries; i++)
+                format_entry(&pub->entries[i], buf);
+        lkg_buf_puts(buf, "end\n");
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Findings: a growing list that never fails its caller, and its one-line-per-finding form. */
+#include <stdarg.h>
+
+#include <lkg/buf.h>
+#include <lkg/error.h>
+#include <lkg/limits.h>
+
+static const char *const severity_names[_LKG_SEVERITY_MAX] = {
+        [LKG_ERROR] = "error",
+        [LKG_WARNING] = "warning",
+        [LKG_NOTE] = "note",
+};
+
+const char *lkg_severity_name(enum lkg_severity severity)
+{
+        return (unsigned)severity < _LKG_SEVERITY_MAX ? severity_names[severity] : "?";
+}
+
+void lkg_report_deinit(struct lkg_report *report)
+{
+        if (!report)
+                return;
+        for (size_t i = 0; i < report->n_findings; i++) {
+                free(report->findings[i].file);
+                free(report->findings[i].text);
+        }
+        free(report->findings);
+        *report = (struct lkg_report)LKG_REPORT_INIT;
+}
+
+static struct lkg_finding *report_slot(struct lkg_report *report)
+{
+        if (report->n_findings >= LKG_FINDINGS_MAX)
+                return NULL;
+        if (report->n_findings == report->n_allocated) {
+                size_t n = report->n_allocated ? 2 * report->n_allocated : 8;
+                struct lkg_finding *findings = reallocarray(report->findings, n, sizeof(*findings));
+
+                if (!findings)
+                        return NULL;
+                report->findings = findings;
+                report->n_allocated = n;
+        }
+        return &report->findings[report->n_findings];
+}
+
+/* Takes over @file and @text, also when they do not fit. */
+static void report_take(struct lkg_report *report, enum lkg_severity severity, unsigned code, char *file,
+                        unsigned line, unsigned column, char *text)
+{
+        struct lkg_finding *finding = text ? report_slot(report) : NULL;
+
+        report->n_severity[severity]++; /* counted even when dropped: an error must never look like none */
+        if (!finding) {
+                report->n_dropped++;
+                free(file);
+                free(text);
+                return;
+        }
+        *finding = (struct lkg_finding){ severity, code, file, line, column, text };
+        report->n_findings++;
+}
+
+void lkg_report_add(struct lkg_report *report, enum lkg_severity severity, unsigned code,
+                    const struct lkg_where *where, const char *fmt, ...)
+{
+        char *file = NULL, *text = NULL;
+        va_list ap;
+
+        if (!report)
+                return;
+        va_start(ap, fmt);
+        if (vasprintf(&text, fmt, ap) < 0)
+                text = NULL;
+        va_end(ap);
+        if (where && where->file)
+                file = strdup(where->file);
+        report_take(report, severity, code, file, where ? where->line : 0, where ? where->column : 0, text);
+}
+
+void lkg_report_append(struct lkg_report *to, const struct lkg_report *from)
+{
+        for (size_t i = 0; i < from->n_findings; i++) {
+                const struct lkg_finding *f = &from->findings[i];
+
+                report_take(to, f->severity, f->code, f->file ? strdup(f->file) : NULL, f->line, f->column,
+                            strdup(f->text));
+        }
+        for (unsigned s = 0; s < _LKG_SEVERITY_MAX; s++) {
+                size_t listed = 0;
+
+                for (size_t i = 0; i < from->n_findings; i++)
+                        listed += from->findings[i].severity == (enum lkg_severity)s;
+                to->n_severity[s] += from->n_severity[s] - listed;
+        }
+        to->n_dropped += from->n_dropped;
+}
+
+/* A path or text may hold a line break; a finding is one line whatever a hostile name contains. */
+static void append_one_line(struct lkg_buf *buf, const char *text)
+{
+        for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
+                if (*p < 0x20 || *p == 0x7f)
+                        lkg_buf_printf(buf, "\\x%02x", *p);
+                else
+                        lkg_buf_putc(buf, (char)*p);
+        }
+}
+
+char *lkg_report_format(const struct lkg_report *report, size_t *ret_size)
+{
+        struct lkg_buf buf = LKG_BUF_INIT;
+
+        lkg_buf_append(&buf, "", 0); /* an empty report is an empty string, not "no memory" */
+        for (size_t i = 0; i < report->n_findings; i++) {
+                const struct lkg_finding *f = &report->findings[i];
+
+                if (f->file) {
+                        append_one_line(&buf, f->file);
+                        if (f->line)
+                                lkg_buf_printf(&buf, ":%u:%u", f->line, f->column ? f->column : 1);
+                        lkg_buf_puts(&buf, ": ");
+                }
+                lkg_buf_printf(&buf, "%s: ", lkg_severity_name(f->severity));
+                append_one_line(&buf, f->text);
+                lkg_buf_printf(&buf, " [LKG%04u]\n", f->code);
+        }
+        if (report->n_dropped)
+                lkg_buf_printf(&buf, "note: %zu more findings are not listed [LKG4000]\n",
+                               report->n_dropped);
+        return lkg_buf_steal(&buf, ret_size);
+}
+
+const char *lkg_quote(const char *text, size_t size, char buf[static 5 * 64 + 8])
+{
+        size_t n = size < LKG_QUOTE_MAX ? size : LKG_QUOTE_MAX;
+        char *p = buf;
+
+        /* Do not cut a UTF-8 sequence in two. */
+        while (n < size && n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80)
+                n--;
+        *p++ = '"';
+        for (size_t i = 0; i < n; i++) {
+                unsigned char c = (unsigned char)text[i];
+
+                if (c == '"' || c == '\\') {
+                        *p++ = '\\';
+                        *p++ = (char)c;
+                } else if (c < 0x20 || c == 0x7f) {
+                        p += sprintf(p, "\\x%02x", c);
+                } else {
+                        *p++ = (char)c;
+                }
+        }
+        *p++ = '"';
+        if (n < size)
+                p = stpcpy(p, "...");
+        *p = '\0';
+        return buf;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Small things every folder needs: cleanup attributes, ownership transfer, time.
+ *
+ * No state, no locks: everything here may be called from any thread.
+ */
+#pragma once
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LKG_CLEANUP(f)    __attribute__((cleanup(f)))
+#define LKG_PRINTF(f, a)  __attribute__((format(printf, f, a)))
+#define LKG_ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+#define LKG_NSEC_PER_SEC  UINT64_C(1000000000)
+#define LKG_NSEC_PER_MSEC UINT64_C(1000000)
+#define LKG_SHA256_HEX    65 /* 64 digits and the final NUL */
+
+/* Hands a pointer to its next owner: the variable is NULL afterwards, so its cleanup does nothing. */
+#define LKG_STEAL(p)                             \
+        ({                                       \
+                __typeof__(p) _lkg_stolen = (p); \
+                (p) = NULL;                      \
+                _lkg_stolen;                     \
+        })
+
+/* The same for a file descriptor; -EBADF is "none" everywhere. */
+#define LKG_STEAL_FD(fd)            \
+        ({                          \
+                int _lkg_fd = (fd); \
+                (fd) = -EBADF;      \
+                _lkg_fd;            \
+        })
+
+static inline void lkg_freep(void *p)
+{
+        free(*(void **)p);
+}
+
+/** lkg_close() - close, keep errno, always return -EBADF, so that `fd = lkg_close(fd)` leaves no stale number. */
+static inline int lkg_close(int fd)
+{
+        if (fd >= 0) {
+                int saved = errno;
+
+                (void)close(fd);
+                errno = saved;
+        }
+        return -EBADF;
+}
+
+static inline void lkg_closep(int *fd)
+{
+        *fd = lkg_close(*fd);
+}
+
+/** lkg_boottime_ns() - absolute CLOCK_BOOTTIME in nanoseconds; the one clock for deadlines. */
+uint64_t lkg_boottime_ns(void);
+
+/** lkg_realtime_ns() - wall time in nanoseconds since 1970; for what people and disks see. */
+uint64_t lkg_realtime_ns(void);
+
+/** lkg_format_rfc3339() - @ns since 1970 as `2026-01-02T03:04:05Z` (whole seconds, UTC) into @buf[21]. */
+void lkg_format_rfc3339(uint64_t ns, char buf[static 21]);
+
+/** lkg_sha256_hex() - SHA-256 of @data as 64 lower-case hex digits and NUL. Return: 0 or -ENOMEM. */
+int lkg_sha256_hex(const void *data, size_t size, char ret[static LKG_SHA256_HEX]);

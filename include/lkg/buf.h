@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A growing byte buffer. Allocation failure is sticky: every later append does nothing and lkg_buf_failed()
+ * is true, so a renderer checks once at its end. Owned by one thread.
+ */
+#pragma once
+
+#include <stdarg.h>
+
+#include <lkg/base.h>
+
+struct lkg_buf {
+        char *data; /* NUL-terminated whenever not NULL */
+        size_t size, allocated;
+        bool failed;
+};
+
+#define LKG_BUF_INIT \
+        {            \
+                0    \
+        }
+
+void lkg_buf_deinit(struct lkg_buf *buf);
+void lkg_buf_append(struct lkg_buf *buf, const void *data, size_t size);
+void lkg_buf_puts(struct lkg_buf *buf, const char *text);
+void lkg_buf_putc(struct lkg_buf *buf, char c);
+void lkg_buf_printf(struct lkg_buf *buf, const char *fmt, ...) LKG_PRINTF(2, 3);
+void lkg_buf_reset(struct lkg_buf *buf); /* size 0, memory kept */
+/** lkg_buf_steal() - hand the bytes to the caller (free() them); the buffer is empty afterwards. NULL if failed. */
+char *lkg_buf_steal(struct lkg_buf *buf, size_t *ret_size);
+/** lkg_buf_json_string() - @text as a JSON string with quotes; invalid UTF-8 becomes U+FFFD. */
+void lkg_buf_json_string(struct lkg_buf *buf, const char *text, size_t size);
+
+static inline bool lkg_buf_failed(const struct lkg_buf *buf)
+{
+        return buf->failed;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The messages between our processes: one SOCK_SEQPACKET datagram each, host byte order, both ends of the same build
+ * (the version in the header is checked: a successor of another build is refused and reconnects after the supervisor
+ * restarted the other end).
+ *
+ * file server -> engine over the engine socket (the supervisor holds the listening descriptor, so a connect during an
+ * engine restart simply waits in the backlog):
+ *
+ *     CHANGED  a layer source changed through the mount; `text` is the source path      -> DONE
+ *     COMMAND  one write to a control file: uid, pid, path and text                     -> DONE
+ *     STARTED  the component (index) opened its file: pid, start time                   -> DONE
+ *     LOADED   publication `number` is being served (no answer)
+ *
+ * engine -> file server:
+ *
+ *     DONE       ticket, result 0 or -errno; everything the request caused is contained in publication `number`
+ *     PUBLISHED  publication `number` is current (sent for every publication; DONE for it comes after)
+ *
+ * engine -> supervisor over the supervisor socket:
+ *
+ *     PUBLISHED  as above; the first one means "ready"
+ *     FATAL      result is a sysexits code, text the reason: do not restart me
+ *
+ * supervisor -> engine:  RELOAD (SIGHUP), STOP (write the durable state, exit 0).
+ * supervisor -> file server: STOP.  All tickets are chosen by the sender of the request and unique per boot: a repeated ticket
+ * (the file server was killed and asks again) is answered with the first result and not carried out twice.
+ */
+#pragma once
+
+#include <lkg/base.h>
+#include <lkg/limits.h>
+
+#define LKG_MESSAGE_VERSION 1
+
+enum lkg_message_type {
+        LKG_MSG_CHANGED = 1,
+        LKG_MSG_COMMAND,
+        LKG_MSG_STARTED,
+        LKG_MSG_LOADED,
+        LKG_MSG_DONE,
+        LKG_MSG_PUBLISHED,
+        LKG_MSG_FATAL,
+        LKG_MSG_RELOAD,
+        LKG_MSG_STOP,
+        _LKG_MSG_MAX
+};
+
+struct lkg_message {
+        uint32_t version; /* LKG_MESSAGE_VERSION */
+        uint32_t type;
+        uint64_t ticket;
+        uint64_t number;    /* publication */
+        int32_t result;     /* 0 or -errno; FATAL: sysexits */
+        uint32_t component; /* index in the manifest */
+        uint32_t uid, gid;
+        int32_t pid;         /* thread group id of the caller; 0 = unknown (another pid namespace) */
+        uint32_t login_uid;  /* /proc/<pid>/loginuid, UINT32_MAX = unset */
+        uint64_t start_time; /* field 22 of /proc/<pid>/stat, for STARTED */
+        uint32_t text_size;  /* bytes used in text */
+        char command[32];    /* COMMAND: name of the control file */
+        char exe[256];       /* COMMAND, STARTED: executable of the caller, cut */
+        char text[LKG_CONTROL_TEXT_MAX +
+                  4]; /* COMMAND: what was written; CHANGED: source path; NUL-terminated */
+};
+
+/** lkg_message_init() - zero it and set version and type. */
+void lkg_message_init(struct lkg_message *message, enum lkg_message_type type);
+/**
+ * lkg_message_send() - never blocks. The tail of an unused text is not sent.
+ * Return: 0; -EAGAIN when the peer's queue is full; another -errno.
+ */
+int lkg_message_send(int fd, const struct lkg_message *message);
+/**
+ * lkg_message_recv() - one message, never blocks.
+ * Return: 1; 0 at end of file; -EAGAIN; -EBADMSG for anything that is not one of our messages; another -errno.
+ */
+int lkg_message_recv(int fd, struct lkg_message *ret);

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Text -> value tree. YAML the way sigs.k8s.io/yaml reads it (YAML 1.1 scalars by table, first document only,
+ * stringified keys), on libyaml's event parser; JSON with positions, the way Go's encoding/json reads it.
+ *
+ * Bounded in memory and time whatever the input: LKG_DOC_BYTES_MAX, LKG_DOC_DEPTH_MAX, LKG_DOC_NODES_MAX and the
+ * alias guard (limits.h). No recursion on input depth.
+ */
+#pragma once
+
+#include <lkg/doc.h>
+#include <lkg/error.h>
+
+enum lkg_format { LKG_FORMAT_YAML, LKG_FORMAT_JSON };
+
+enum lkg_decode_flags {
+        LKG_DECODE_STRICT = 1 << 0, /* a duplicate key is an error, not a warning */
+};
+
+/** lkg_detect_format() - JSON if the first byte that is not white space is '{', else YAML (apimachinery's rule). */
+enum lkg_format lkg_detect_format(const char *data, size_t size);
+
+/**
+ * lkg_decode() - read one document.
+ * @source: where it came from; becomes the origin of every value
+ * @report: each thing wrong with the document, with line and column
+ * @ret:    the tree, caller owns one reference; an empty document is LKG_NULL
+ *
+ * Return: 0; -EBADMSG when @report now says why there is no tree; -ENOMEM.
+ */
+int lkg_decode(const char *data, size_t size, enum lkg_format format, unsigned flags,
+               struct lkg_source *source, struct lkg_report *report, struct lkg_value **ret);
+int lkg_decode_yaml(const char *data, size_t size, unsigned flags, struct lkg_source *source,
+                    struct lkg_report *report, struct lkg_value **ret);
+int lkg_decode_json(const char *data, size_t size, unsigned flags, struct lkg_source *source,
+                    struct lkg_report *report, struct lkg_value **ret);

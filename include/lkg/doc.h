@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The value tree: what a YAML or JSON document means, and where each piece of it stands.
+ *
+ * A value is immutable and reference counted once it is built; trees share subtrees, so a merge costs the change and
+ * not the document. References are not atomic: a tree belongs to one thread (the engine's, or the tool's).
+ *
+ * Every value knows its source, line and column. A merged leaf also knows the value it replaced (lkg_value_shadowed),
+ * which may itself have replaced another: the chain is what `origin` and `blame` print.
+ */
+#pragma once
+
+#include <lkg/base.h>
+
+enum lkg_type {
+        LKG_NULL,
+        LKG_BOOL,
+        LKG_NUMBER, /* exact: kept as its canonical JSON text (Go's encoding/json form), never as a double */
+        LKG_STRING,
+        LKG_LIST,
+        LKG_MAP,
+        _LKG_TYPE_MAX
+};
+
+/* One source document. Shared by all its values. */
+struct lkg_source {
+        unsigned refs;
+        char *layer; /* role and name as shown to users, e.g. `drop-in 10-node.conf` */
+        char *file; /* the path that a user would edit, e.g. `/etc/kubernetes/kubelet.conf.d/10-node.conf` */
+};
+
+struct lkg_source *lkg_source_new(const char *layer, const char *file);
+struct lkg_source *lkg_source_ref(struct lkg_source *source);
+struct lkg_source *lkg_source_unref(struct lkg_source *source);
+
+struct lkg_value;
+
+struct lkg_value *lkg_value_ref(struct lkg_value *value);
+struct lkg_value *lkg_value_unref(struct lkg_value *value); /* NULL is fine; returns NULL */
+static inline void lkg_value_unrefp(struct lkg_value **value)
+{
+        *value = lkg_value_unref(*value);
+}
+
+/* Builders; @source may be NULL. Each returns one reference or NULL (no memory). Text is copied. */
+struct lkg_value *lkg_value_new_null(struct lkg_source *source, unsigned line, unsigned column);
+struct lkg_value *lkg_value_new_bool(bool b, struct lkg_source *source, unsigned line, unsigned column);
+struct lkg_value *lkg_value_new_number(const char *json_text, struct lkg_source *source, unsigned line,
+                                       unsigned column);
+struct lkg_value *lkg_value_new_string(const char *text, size_t size, struct lkg_source *source,
+                                       unsigned line, unsigned column);
+struct lkg_value *lkg_value_new_list(struct lkg_source *source, unsigned line, unsigned column);
+struct lkg_value *lkg_value_new_map(struct lkg_source *source, unsigned line, unsigned column);
+
+/* Only on a list or map that has exactly one reference. Both take over the reference to @item, also on failure. */
+int lkg_list_append(struct lkg_value *list, struct lkg_value *item);
+/** lkg_map_set() - add or replace @key. Return: 0; 1 when an earlier value was replaced; -ENOMEM. */
+int lkg_map_set(struct lkg_value *map, const char *key, size_t key_size, struct lkg_value *item);
+/** lkg_map_remove() - drop @key. Return: 1 if it was there, else 0. */
+int lkg_map_remove(struct lkg_value *map, const char *key, size_t key_size);
+/** lkg_value_clone_shallow() - a new list or map (one reference) that shares the members: the way to change one. */
+struct lkg_value *lkg_value_clone_shallow(const struct lkg_value *value);
+
+enum lkg_type lkg_value_type(const struct lkg_value *value);
+const char *lkg_type_name(enum lkg_type type); /* "null", "bool", "number", "string", "list", "map" */
+bool lkg_value_bool(const struct lkg_value *value);
+/** lkg_value_text() - text of a number or string (NUL-terminated; a string may hold NUL bytes, hence @ret_size). */
+const char *lkg_value_text(const struct lkg_value *value, size_t *ret_size);
+const struct lkg_source *lkg_value_source(const struct lkg_value *value);
+unsigned lkg_value_line(const struct lkg_value *value);
+unsigned lkg_value_column(const struct lkg_value *value);
+/** lkg_value_shadowed() - the value this one replaced in a lower layer, or NULL. Borrowed. */
+const struct lkg_value *lkg_value_shadowed(const struct lkg_value *value);
+
+size_t lkg_value_size(const struct lkg_value *value);                        /* members of a list or map */
+struct lkg_value *lkg_list_get(const struct lkg_value *list, size_t i);      /* borrowed */
+struct lkg_value *lkg_map_get(const struct lkg_value *map, const char *key); /* borrowed or NULL */
+/** lkg_map_at() - member @i in byte order of the keys. Borrowed. */
+struct lkg_value *lkg_map_at(const struct lkg_value *map, size_t i, const char **ret_key,
+                             size_t *ret_key_size);
+/** lkg_map_get_string() - text of a string member, or NULL. */
+const char *lkg_map_get_string(const struct lkg_value *map, const char *key);
+
+/** lkg_value_equal() - same meaning (type, text, members); origins are not compared. */
+bool lkg_value_equal(const struct lkg_value *a, const struct lkg_value *b);
+
+/**
+ * lkg_value_get_pointer() - follow a dotted field (`authentication.anonymous.enabled`) or, when it starts with '/',
+ * a JSON pointer (RFC 6901). Borrowed or NULL.
+ */
+struct lkg_value *lkg_value_get_pointer(const struct lkg_value *root, const char *pointer);
+
+/* One leaf of a walk: a scalar, or an empty list or map. A list is a leaf as a whole only in `origin` (it is replaced
+ * as a whole); the walker visits lists as leaves with their complete value. */
+struct lkg_leaf {
+        const char *pointer; /* JSON pointer, valid during the call */
+        const struct lkg_value *value;
+};
+typedef int (*lkg_leaf_fn)(const struct lkg_leaf *leaf, void *userdata);
+/** lkg_value_walk() - call @fn for each leaf in key order; stops on a non-zero return and returns it. */
+int lkg_value_walk(const struct lkg_value *root, lkg_leaf_fn fn, void *userdata);

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two kinds of bad news.
+ *
+ * A *fault* (memory, disk, kernel) is a struct lkg_error: filled once where the cause is known, forwarded up,
+ * printed once by a main(). A *finding* is data: a document, a drop-in directory or a configuration is wrong
+ * in one place; validation collects all of them in a struct lkg_report and goes on.
+ *
+ * The caller owns both; neither is shared between threads.
+ */
+#pragma once
+
+#include <lkg/base.h>
+
+/* A place in a user's file. line and column count from 1; 0 = not known. file may be NULL. */
+struct lkg_where {
+        const char *file; /* borrowed */
+        unsigned line, column;
+};
+
+struct lkg_error {
+        int code;           /* -errno */
+        char message[1024]; /* `file:line:col: what, what would be right`, no final newline */
+};
+
+/**
+ * lkg_error_set() - record the cause of a failure.
+ * @err:  may be NULL. An error that is already set is overwritten.
+ * @code: -errno
+ * @where: the place in a user's file, or NULL
+ *
+ * Appends `: strerror` when @code is a plain system error and @fmt does not end in '.'; see core/base/error.c.
+ *
+ * Return: @code, so that `return lkg_error_set(...)` reads well.
+ */
+int lkg_error_set(struct lkg_error *err, int code, const struct lkg_where *where, const char *fmt, ...)
+        LKG_PRINTF(4, 5);
+
+/** lkg_error_wrap() - prepend `purpose: ` to an error on its way up. Return: @code. */
+int lkg_error_wrap(struct lkg_error *err, int code, const char *fmt, ...) LKG_PRINTF(3, 4);
+
+enum lkg_severity { LKG_ERROR, LKG_WARNING, LKG_NOTE, _LKG_SEVERITY_MAX };
+
+/*
+ * The code of a finding never changes its meaning; docs/man/lkgfs-view.7 and `lkgfs explain CODE` describe each.
+ * One row per code in core/base/report.c.
+ */
+struct lkg_finding {
+        enum lkg_severity severity;
+        unsigned code;         /* printed as LKG%04u */
+        char *file;            /* owned; NULL = no file */
+        unsigned line, column; /* 0 = not known */
+        char *text;            /* owned; never a secret, at most LKG_QUOTE_MAX bytes of any value */
+};
+
+struct lkg_report {
+        struct lkg_finding *findings;
+        size_t n_findings, n_allocated;
+        size_t n_dropped; /* over LKG_FINDINGS_MAX */
+        size_t n_severity[_LKG_SEVERITY_MAX];
+};
+
+#define LKG_REPORT_INIT \
+        {               \
+                0       \
+        }
+
+void lkg_report_deinit(struct lkg_report *report);
+/** lkg_report_add() - one more finding; never fails (what does not fit in memory is counted as dropped). */
+void lkg_report_add(struct lkg_report *report, enum lkg_severity severity, unsigned code,
+                    const struct lkg_where *where, const char *fmt, ...) LKG_PRINTF(5, 6);
+/** lkg_report_append() - copy all findings of @from behind those of @to. */
+void lkg_report_append(struct lkg_report *to, const struct lkg_report *from);
+/** lkg_report_format() - `file:line:col: severity: text [LKGnnnn]\n` lines; heap, caller frees; NULL = no memory. */
+char *lkg_report_format(const struct lkg_report *report, size_t *ret_size);
+const char *lkg_severity_name(enum lkg_severity severity);
+
+/* One row per finding code: what `lkgfs explain` and the man page say. */
+struct lkg_finding_kind {
+        unsigned code;
+        enum lkg_severity severity;
+        const char *title;  /* a few words */
+        const char *advice; /* one sentence: what would be right */
+};
+extern const struct lkg_finding_kind lkg_finding_kinds[];
+extern const size_t lkg_n_finding_kinds;
+
+/** lkg_quote() - at most LKG_QUOTE_MAX bytes of @text in double quotes, control bytes escaped, into @buf. */
+const char *lkg_quote(const char *text, size_t size, char buf[static 5 * 64 + 8]);

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Files the way this product may touch them: layers without ever blocking or leaving the trusted path, our own state
+ * without ever leaving half a file. No state; callable from any thread.
+ */
+#pragma once
+
+#include <sys/stat.h>
+
+#include <lkg/error.h>
+
+/**
+ * lkg_open_trusted() - open a layer or configuration file for reading.
+ * @dirfd: directory @path is relative to (an O_PATH descriptor will do), or AT_FDCWD
+ * @path:  relative or absolute
+ *
+ * openat2 with RESOLVE_NO_MAGICLINKS, O_NONBLOCK|O_NOCTTY|O_CLOEXEC; the result is a regular file. A symlink (last or
+ * on the way) is followed only when its target and every directory passed on the way are owned by root (or by the
+ * caller's own uid when that is not 0: a tool run by a plain user) and not writable by group or others (sticky
+ * directories excepted for entries owned by root). A plain, symlink-free path below @dirfd needs no such owner.
+ * Source: spec section 2 (layer files), decisions S6.
+ *
+ * Return: the descriptor; -ENOENT (err set too); -ELOOP for an untrusted link; -EINVAL not a regular file (the message
+ * says what it is: directory, FIFO, socket, device); another -errno.
+ */
+int lkg_open_trusted(int dirfd, const char *path, struct stat *ret_st, struct lkg_error *err);
+
+/** lkg_read_file() - whole descriptor into heap memory with a final NUL. -EFBIG over @max. Caller frees. */
+int lkg_read_file(int fd, size_t max, char **ret, size_t *ret_size, struct lkg_error *err);
+
+/**
+ * lkg_write_file_atomic() - replace @name in @dirfd: temporary name, write, optional fsync, rename, optional fsync of
+ * the directory. Old or new content, never a third (spec section 7, last row).
+ */
+int lkg_write_file_atomic(int dirfd, const char *name, const void *data, size_t size, mode_t mode,
+                          bool durable, struct lkg_error *err);
+
+/** lkg_mkdir_p() - create @path and its parents with @mode; an existing directory is fine. */
+int lkg_mkdir_p(int dirfd, const char *path, mode_t mode, struct lkg_error *err);
+
+/* What a file was when we read it; equal identities mean "the same bytes", see core/base/file.c for the race rule. */
+struct lkg_file_id {
+        uint64_t dev, ino, size;
+        int64_t mtime_ns, ctime_ns;
+};
+void lkg_file_id_from_stat(const struct stat *st, struct lkg_file_id *ret);
+bool lkg_file_id_equal(const struct lkg_file_id *a, const struct lkg_file_id *b);

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every limit of the product, named once. A limit that input can reach is reported as a finding that names it;
+ * docs/man/lkgfs.conf.5 lists the ones a user can meet.
+ */
+#pragma once
+
+/* documents (reference: sigs.k8s.io/yaml and go.yaml.in/yaml/v2 limits) */
+#define LKG_DOC_BYTES_MAX     (4u << 20) /* one layer file; etcd's own limit for an object is 1.5 MiB */
+#define LKG_DOC_DEPTH_MAX     10000u     /* nested collections, as go-yaml's max_depth */
+#define LKG_DOC_NODES_MAX     1000000u   /* values in one document after alias expansion */
+#define LKG_ALIAS_DECODED_MIN 1000u      /* alias bomb guard starts above this many nodes ... */
+#define LKG_ALIAS_INSIDE_MIN  100u       /* ... of which this many came out of aliases */
+
+/* layers */
+#define LKG_LAYERS_MAX       16384u /* layers of one component */
+#define LKG_WALK_DEPTH_MAX   64u    /* nested directories below a drop-in directory */
+#define LKG_WALK_ENTRIES_MAX 65536u /* directory entries looked at in one walk */
+#define LKG_FINDINGS_MAX     1000u  /* findings kept in one report; the rest is counted */
+#define LKG_QUOTE_MAX        64u    /* bytes of a user's value quoted in a message (S7) */
+
+/* publications and messages */
+#define LKG_MANIFEST_BYTES_MAX   (16u << 20)
+#define LKG_MANIFEST_ENTRIES_MAX 65536u
+#define LKG_CONTROL_TEXT_MAX     1024u /* one control write */
+#define LKG_MESSAGE_BYTES_MAX    8192u /* one datagram between two processes of ours */
+
+/* components and configuration */
+#define LKG_COMPONENTS_MAX   32u
+#define LKG_CONFIG_BYTES_MAX (1u << 20)
+#define LKG_HISTORY_MAX      256u
+#define LKG_HISTORY_DEFAULT  16u

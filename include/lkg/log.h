@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Logging for the mains and the engine's decisions; libraries below core/config never log (docs/architecture.md).
+ *
+ * To the journal with structured fields when stderr is connected to it (JOURNAL_STREAM) and it was built with
+ * libsystemd, otherwise one line on stderr with an `<N>` priority prefix when run by a service manager, without one
+ * on a terminal. Never a secret, never file content. Callable from any thread.
+ */
+#pragma once
+
+#include <stdarg.h>
+#include <syslog.h>
+
+#include <lkg/base.h>
+
+/* Structured context of one message; NULL or 0 members are left out. */
+struct lkg_log_fields {
+        const char *component;  /* LKGFS_COMPONENT= */
+        uint64_t generation;    /* LKGFS_GENERATION= */
+        const char *layer;      /* LKGFS_LAYER= */
+        const char *message_id; /* MESSAGE_ID=, 32 hex digits */
+};
+
+/** lkg_log_init() - @program names the process in the lines; @max_priority drops what is above (LOG_INFO usually). */
+void lkg_log_init(const char *program, int max_priority);
+void lkg_log(int priority, const struct lkg_log_fields *fields, const char *fmt, ...) LKG_PRINTF(3, 4);
+
+#define lkg_log_error(...)   lkg_log(LOG_ERR, NULL, __VA_ARGS__)
+#define lkg_log_warning(...) lkg_log(LOG_WARNING, NULL, __VA_ARGS__)
+#define lkg_log_notice(...)  lkg_log(LOG_NOTICE, NULL, __VA_ARGS__)
+#define lkg_log_info(...)    lkg_log(LOG_INFO, NULL, __VA_ARGS__)
+#define lkg_log_debug(...)   lkg_log(LOG_DEBUG, NULL, __VA_ARGS__)

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A publication: one state of the whole virtual tree. Written by the engine, served by the file server.
+ *
+ * In the private runtime directory (tmpfs, 0700):
+ *
+ *     blobs/<sha256>     immutable bytes, named by content, 0600
+ *     current            the manifest; replaced by rename(2): the one atomic step
+ *     pinned/<sha256>    hard links made by the file server for content that an inode it handed out still needs
+ *
+ * The engine removes blobs that neither the current publication nor one not yet acknowledged (LKG_MSG_LOADED) names;
+ * pinned/ belongs to the file server alone. So an old generation stays readable as long as anybody has it open, and
+ * neither process needs to know the other's state.
+ *
+ * The manifest is text, so that a person can read it. Fields are separated by tabs; in a path, bytes below 0x21, 0x7f
+ * and `%` are written as %XX. Lines:
+ *
+ *     lkgfs-publication 1
+ *     number <n>                              of this publication, grows by at least 1
+ *     timeout-ms <n>                          engineTimeout: how long a caller waits for the engine
+ *     component <index> <name> <generation>   index from 0; generation 0 = nothing served
+ *     match <index> unit|exe <text>           how the component's process is recognised
+ *     watch <index> tree|file <source path>   a change below / of it is a layer change (commit point)
+ *     hide <source path>                      a name of the source directory that the view does not show
+ *     alias <view path> <source path>         pass-through under another name (kubelet.conf.base)
+ *     clash <view path>                       a virtual directory shadows this entry of the source directory
+ *     dir <view path> <mode> <uid> <gid> <mtime ns>
+ *     file <view path> <mode> <uid> <gid> <mtime ns> <size> <sha256> <flags> <index> <generation>
+ *     control <view path> <mode> <uid> <gid> <index> <command>
+ *     end
+ *
+ * mode is octal permission bits. Entries stand in byte order of their paths, each directory before what it holds; the
+ * root itself is not listed. flags are letters: `v` a component's view file (or alias): EPERM on change, xattrs, watchers are
+ * woken; `p` poll(2) reports POLLPRI when another content replaced it; `w` with `v`: writes go to the source
+ * (baseWrites: through); `-` none. `generation` is 0 where it has no meaning.
+ */
+#pragma once
+
+#include <lkg/error.h>
+#include <lkg/limits.h>
+
+#define LKG_PUBLICATION_MAGIC   "lkgfs-publication 1"
+#define LKG_PUBLICATION_CURRENT "current"
+#define LKG_PUBLICATION_BLOBS   "blobs"
+#define LKG_PUBLICATION_PINNED  "pinned"
+
+enum lkg_entry_type { LKG_ENTRY_DIR, LKG_ENTRY_FILE, LKG_ENTRY_CONTROL };
+
+enum lkg_entry_flags {
+        LKG_ENTRY_VIEW = 1 << 0,
+        LKG_ENTRY_POLL = 1 << 1,
+        LKG_ENTRY_THROUGH = 1 << 2,
+};
+
+struct lkg_entry {
+        const char *path; /* "status/kubelet/condition"; unescaped, no leading slash */
+        enum lkg_entry_type type;
+        uint32_t mode, uid, gid;
+        int64_t mtime_ns;
+        uint64_t size;
+        char sha256[LKG_SHA256_HEX];
+        unsigned flags;
+        unsigned component; /* index; UINT_MAX = none */
+        uint64_t generation;
+        const char *command; /* of a control file: "rollback" */
+};
+
+struct lkg_publication_component {
+        const char *name;
+        uint64_t generation;
+};
+
+enum lkg_rule_type {
+        LKG_RULE_TREE,
+        LKG_RULE_FILE,
+        LKG_RULE_UNIT,
+        LKG_RULE_EXE,
+        LKG_RULE_HIDE,
+        LKG_RULE_ALIAS,
+        LKG_RULE_CLASH
+};
+
+struct lkg_rule {
+        enum lkg_rule_type type;
+        unsigned component; /* watch and match rules */
+        const char *text;   /* path or match text */
+        const char *target; /* alias: source path */
+};
+
+/* Parsed and immutable; all strings live inside. Freed as a whole. */
+struct lkg_publication {
+        uint64_t number;
+        uint32_t timeout_ms;
+        struct lkg_publication_component *components;
+        size_t n_components;
+        struct lkg_rule *rules;
+        size_t n_rules;
+        struct lkg_entry *entries; /* sorted by path */
+        size_t n_entries;
+        char *text; /* owns the strings */
+};
+
+/**
+ * lkg_publication_parse() - read a manifest. Takes a copy of @data.
+ * Return: 0; -EBADMSG (err names line and field); -EFBIG; -ENOMEM.
+ */
+int lkg_publication_parse(const char *data, size_t size, struct lkg_publication **ret,
+                          struct lkg_error *err);
+struct lkg_publication *lkg_publication_free(struct lkg_publication *publication);
+/** lkg_publication_find() - entry of exactly @path, or NULL. Binary search. */
+const struct lkg_entry *lkg_publication_find(const struct lkg_publication *publication, const char *path);
+
+struct lkg_buf;
+/** lkg_publication_format() - the manifest text of @publication; entries must be sorted. Failure is sticky in @buf. */
+void lkg_publication_format(const struct lkg_publication *publication, struct lkg_buf *buf);

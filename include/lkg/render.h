@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Value tree -> canonical text: sorted keys, one style, nothing tool-specific inside; rendering what was read back
+ * gives the same bytes. YAML output is what sigs.k8s.io/yaml would read as the same document; JSON is indented by two.
+ */
+#pragma once
+
+#include <lkg/buf.h>
+#include <lkg/decode.h>
+
+/** lkg_render() - append @value to @buf, final newline included. Failure is sticky in @buf. */
+void lkg_render(const struct lkg_value *value, enum lkg_format format, struct lkg_buf *buf);
+/** lkg_render_json_compact() - one line, no spaces, no newline: the form of a value in `origin`. */
+void lkg_render_json_compact(const struct lkg_value *value, struct lkg_buf *buf);
+/**
+ * lkg_render_diff() - unified diff of two texts.
+ * Return: 1 when they differ, 0 when equal, -ENOMEM.
+ */
+int lkg_render_diff(const char *a_name, const char *a, size_t a_size, const char *b_name, const char *b,
+                    size_t b_size, struct lkg_buf *buf);
+
+/**
+ * lkg_render_origin() - TSV, one line per leaf in key order:
+ * JSON pointer, JSON value, layer, file:line:col, what it shadows (`layer=json-value;...`, empty if nothing).
+ * Values of secret fields (lkg_value_is_secret) are printed as "<masked>".
+ */
+void lkg_render_origin(const struct lkg_value *root, struct lkg_buf *buf);
+
+/** lkg_mask_secrets() - a copy in which secret values are "<masked>": staticPodURLHeader values, userinfo in URLs. */
+struct lkg_value *lkg_mask_secrets(const struct lkg_value *root);

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The shared memory that outlives a file server: one memfd, created by the supervisor, mapped by the supervisor, the
+ * file server and the notifier.
+ *
+ * It holds everything the kernel believes about us: requests that were read and not answered (slots), replies that wait
+ * for the engine (parked), node ids, open files, poll handles. A successor needs nothing else to go on.
+ *
+ * Writing rules. A record is filled first and its state word is stored last (release), so that a SIGKILL leaves either
+ * the old record or the new one. Only the living file server writes slots, parked, nodes, files and pollers; the
+ * process-local locks that order its threads are named in fs/server. The memory is zero when created and no all-zero
+ * record means anything.
+ *
+ * Source of the journal: the kernel copies the request header in the same copy_to_user() as the body, so that
+ * `header.len != 0` after a SIGKILL means "this request was handed out" (docs/decisions/003-journal.md).
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <linux/fuse.h>
+
+#include <lkg/control.h>
+
+#define LKG_SHARED_MAGIC    UINT64_C(0x6c6b6766732d3101) /* changes with the layout */
+#define LKG_MAX_WRITE       (128u * 1024)                /* largest WRITE we negotiate */
+#define LKG_SLOT_BUF        (LKG_MAX_WRITE + 8192)       /* a request: header, arguments, data */
+#define LKG_SLOTS           16                           /* threads of two overlapping servers, and spare */
+#define LKG_PARKED          256
+#define LKG_NODES           65536
+#define LKG_FILES           16384
+#define LKG_POLLERS         1024
+#define LKG_KEPT            200  /* unlinked but open files whose descriptors the supervisor holds */
+#define LKG_RELAY_JOBS      256
+#define LKG_NODE_NAME       384  /* of a source node: its last name; of a virtual node: its path */
+#define LKG_REPLY_MAX       512  /* longest reply of an operation that changes something */
+#define LKG_HANDLE_MAX      64
+#define LKG_BLAMED          16
+#define LKG_BLAME_LIMIT     3    /* a request that killed the server this often is answered EIO */
+#define LKG_INIT_MAX        256
+
+enum lkg_slot_state { LKG_SLOT_FREE, LKG_SLOT_READING, LKG_SLOT_BUSY };
+
+/* What was true before a mutation, so that doing it again can tell its own effect from a stranger's. */
+struct lkg_intent {
+        uint32_t valid;
+        uint32_t existed;  /* the target name existed */
+        uint64_t dev, ino; /* of the target, or of the object that moves */
+        uint64_t size;     /* O_APPEND: size before */
+};
+
+struct lkg_slot {
+        _Atomic uint32_t state;
+        _Atomic uint32_t owner;    /* epoch of the server that reads into it */
+        _Atomic uint64_t since_ns; /* CLOCK_BOOTTIME when it became busy */
+        _Atomic uint32_t reply_size; /* 0 = no reply recorded yet */
+        struct lkg_intent intent;
+        char reply[LKG_REPLY_MAX];
+        char buf[LKG_SLOT_BUF] __attribute__((aligned(4096)));
+};
+
+enum lkg_parked_state {
+        LKG_PARKED_FREE,
+        LKG_PARKED_WAITING, /* the caller waits */
+        LKG_PARKED_OWED,    /* answered at its deadline; the engine still has to hear of the event */
+};
+
+/* A reply that is complete but waits for the engine. */
+struct lkg_parked {
+        _Atomic uint32_t state;
+        uint32_t reply_size;
+        uint64_t unique;
+        uint64_t deadline_ns; /* absolute CLOCK_BOOTTIME */
+        uint32_t is_command;  /* the engine's result becomes the reply's error */
+        uint32_t sent;        /* handed to the engine connection number `sent` (0 = not yet) */
+        char reply[LKG_REPLY_MAX];
+        struct lkg_message message;
+};
+
+enum lkg_node_kind {
+        LKG_NODE_FREE,
+        LKG_NODE_ROOT,
+        LKG_NODE_SOURCE,  /* something in the source directory */
+        LKG_NODE_VDIR,    /* directory of the publication */
+        LKG_NODE_CONTENT, /* file of the publication: one path with one content, for ever */
+        LKG_NODE_CONTROL,
+        LKG_NODE_HIDDEN,  /* .lv: the notifier's door */
+        _LKG_NODE_KIND_MAX
+};
+
+struct lkg_node {
+        _Atomic uint32_t kind;  /* stored last */
+        uint32_t incarnation;   /* upper half of the node id; never 0 in use */
+        _Atomic uint64_t nlookup; /* at least what the kernel holds */
+        uint64_t retired_ns;    /* content: when it stopped being current; 0 = current */
+        /* source */
+        uint64_t dev, ino;
+        uint64_t parent; /* node id */
+        _Atomic uint32_t n_open, n_writers;
+        _Atomic uint32_t dirty; /* enum lkg_dirty */
+        uint32_t kept;          /* the supervisor holds a descriptor */
+        int64_t seen_mtime_ns, seen_ctime_ns; /* at the last open: unchanged = page cache kept */
+        uint64_t seen_size;
+        uint32_t handle_size;
+        int32_t handle_type;
+        unsigned char handle[LKG_HANDLE_MAX];
+        /* virtual */
+        uint32_t mode, uid, gid;
+        uint32_t flags;     /* enum lkg_entry_flags */
+        uint32_t component;
+        uint64_t st_ino, size, generation;
+        int64_t mtime_ns;
+        char sha256[LKG_SHA256_HEX];
+        /* both */
+        uint32_t hash_next; /* index + 1 */
+        char name[LKG_NODE_NAME];
+};
+
+enum lkg_dirty { LKG_DIRTY_WROTE = 1 << 0, LKG_DIRTY_TRUNCATED = 1 << 1 };
+
+struct lkg_file {
+        _Atomic uint32_t used; /* stored last */
+        uint32_t incarnation;
+        uint32_t flags; /* of open(2), without O_CREAT, O_EXCL, O_TRUNC */
+        uint32_t is_dir;
+        uint64_t node;
+};
+
+struct lkg_poller {
+        _Atomic uint64_t kh; /* 0 = free; stored last */
+        uint64_t node;
+};
+
+/* What the notifier is asked to make visible through the mount. */
+enum lkg_relay_op { LKG_RELAY_NONE, LKG_RELAY_CREATED, LKG_RELAY_MODIFIED, LKG_RELAY_REMOVED, LKG_RELAY_STAT_ROOT };
+
+struct lkg_relay_job {
+        uint32_t op;
+        uint32_t is_dir;
+        uint64_t dir;                 /* node id of the directory */
+        char path[1024];              /* of the directory, relative to the view's root; "" = root */
+        char name[256];
+};
+
+struct lkg_process {
+        _Atomic int32_t pid; /* 0 = none */
+        uint64_t start_time; /* field 22 of /proc/pid/stat: pid and this name one process */
+};
+
+struct lkg_shared {
+        uint64_t magic;
+        uint64_t size;
+        char mount_point[4096]; /* absolute */
+        char native_names[16][256]; /* names in the root that carry a native mount */
+        uint32_t n_native_names;
+
+        /* the handshake, saved for every later server */
+        uint32_t init_request_size;
+        uint32_t init_reply_size;
+        unsigned char init_request[LKG_INIT_MAX];
+        unsigned char init_reply[LKG_INIT_MAX];
+
+        struct lkg_process supervisor, server, engine, notifier;
+        _Atomic uint32_t epoch;        /* grows with every server */
+        _Atomic uint64_t served;       /* requests answered or parked: the heartbeat */
+        _Atomic uint64_t tickets;      /* last ticket given */
+        _Atomic uint64_t engine_links; /* connections made to an engine */
+        _Atomic uint64_t inodes;       /* last virtual st_ino given */
+        _Atomic uint64_t publication;  /* number being served */
+
+        /* statistics, for status and tests */
+        _Atomic uint64_t server_starts, engine_starts, notifier_starts, replayed, poisoned, lost_commits;
+
+        /* blame: set by a server around each replayed request; judged by its successor */
+        _Atomic uint64_t suspect;
+        _Atomic uint32_t crashed; /* supervisor: the last server died of its own fault, not of a SIGKILL */
+        struct {
+                _Atomic uint64_t unique;
+                _Atomic uint32_t deaths;
+        } blamed[LKG_BLAMED];
+        _Atomic uint32_t n_blamed;
+
+        /* waking watchers */
+        _Atomic uint64_t wake_wanted; /* publications to be announced; written by the server */
+        _Atomic uint64_t wake_done;   /* written by the notifier when all of them were */
+        _Atomic uint32_t lv_closing;  /* notifier: names below .lv are gone now, so that their dentries die */
+        _Atomic uint32_t relay_head, relay_tail; /* server appends at head, notifier takes at tail */
+        _Atomic uint32_t relay_active; /* notifier: job tail % LKG_RELAY_JOBS is being carried out */
+        _Atomic uint32_t relay_step;   /* server: how often the active job's name was looked up */
+        struct lkg_relay_job relay[LKG_RELAY_JOBS];
+
+        /* native mounts must survive; a root attribute refetch is wanted */
+        _Atomic uint32_t n_nodes; /* high-water mark */
+        _Atomic uint32_t n_files;
+
+        struct lkg_poller pollers[LKG_POLLERS];
+        struct lkg_file files[LKG_FILES];
+        struct lkg_parked parked[LKG_PARKED];
+        struct lkg_slot slots[LKG_SLOTS];
+        struct lkg_node nodes[LKG_NODES];
+};
+
+/** lkg_shared_map() - map the memfd; NULL (errno set) if it is not ours or of another layout. */
+static inline struct lkg_shared *lkg_shared_map(int fd)
+{
+        struct stat st;
+        struct lkg_shared *s;
+
+        if (fstat(fd, &st) < 0)
+                return NULL;
+        if ((size_t)st.st_size != sizeof(*s)) {
+                errno = EPROTO;
+                return NULL;
+        }
+        s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        if (s == MAP_FAILED)
+                return NULL;
+        if (s->magic != LKG_SHARED_MAGIC || s->size != sizeof(*s)) {
+                munmap(s, sizeof(*s));
+                errno = EPROTO;
+                return NULL;
+        }
+        return s;
+}
+
+/** lkg_process_start_time() - field 22 of /proc/@pid/stat, 0 when there is no such process. */
+uint64_t lkg_process_start_time(int pid);
