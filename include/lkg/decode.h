@@ -15,6 +15,12 @@ enum lkg_format { LKG_FORMAT_YAML, LKG_FORMAT_JSON };
 
 enum lkg_decode_flags {
         LKG_DECODE_STRICT = 1 << 0, /* a duplicate key is an error, not a warning */
+        /*
+         * Numbers as Go keeps them in an untyped document (drop-ins): what fits int64 stays, everything else becomes
+         * the shortest float64. Without it a JSON number keeps its text, so that a typed decoder can still tell 50
+         * from 50.0.
+         */
+        LKG_DECODE_UNTYPED = 1 << 1,
 };
 
 /** lkg_detect_format() - JSON if the first byte that is not white space is '{', else YAML (apimachinery's rule). */

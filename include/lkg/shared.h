@@ -24,22 +24,23 @@
 
 #include <lkg/control.h>
 
-#define LKG_SHARED_MAGIC    UINT64_C(0x6c6b6766732d3101) /* changes with the layout */
-#define LKG_MAX_WRITE       (128u * 1024)                /* largest WRITE we negotiate */
-#define LKG_SLOT_BUF        (LKG_MAX_WRITE + 8192)       /* a request: header, arguments, data */
-#define LKG_SLOTS           16                           /* threads of two overlapping servers, and spare */
-#define LKG_PARKED          256
-#define LKG_NODES           65536
-#define LKG_FILES           16384
-#define LKG_POLLERS         1024
-#define LKG_KEPT            200  /* unlinked but open files whose descriptors the supervisor holds */
-#define LKG_RELAY_JOBS      256
-#define LKG_NODE_NAME       384  /* of a source node: its last name; of a virtual node: its path */
-#define LKG_REPLY_MAX       512  /* longest reply of an operation that changes something */
-#define LKG_HANDLE_MAX      64
-#define LKG_BLAMED          16
-#define LKG_BLAME_LIMIT     3    /* a request that killed the server this often is answered EIO */
-#define LKG_INIT_MAX        256
+#define LKG_SHARED_MAGIC UINT64_C(0x6c6b6766732d3101) /* changes with the layout */
+#define LKG_MAX_WRITE    (128u * 1024)                /* largest WRITE we negotiate */
+#define LKG_SLOT_BUF     (LKG_MAX_WRITE + 8192)       /* a request: header, arguments, data */
+#define LKG_SLOTS        16                           /* threads of two overlapping servers, and spare */
+#define LKG_PARKED       256
+#define LKG_NODES        65536
+#define LKG_FILES        16384
+#define LKG_POLLERS      1024
+#define LKG_KEPT         200 /* unlinked but open files whose descriptors the supervisor holds */
+#define LKG_RELAY_JOBS   256
+#define LKG_VIEW_NAMES   128 /* view files and aliases of all components */
+#define LKG_NODE_NAME    384 /* of a source node: its last name; of a virtual node: its path */
+#define LKG_REPLY_MAX    512 /* longest reply of an operation that changes something */
+#define LKG_HANDLE_MAX   64
+#define LKG_BLAMED       16
+#define LKG_BLAME_LIMIT  3 /* a request that killed the server this often is answered EIO */
+#define LKG_INIT_MAX     256
 
 enum lkg_slot_state { LKG_SLOT_FREE, LKG_SLOT_READING, LKG_SLOT_BUSY };
 
@@ -53,10 +54,12 @@ struct lkg_intent {
 
 struct lkg_slot {
         _Atomic uint32_t state;
-        _Atomic uint32_t owner;    /* epoch of the server that reads into it */
-        _Atomic uint64_t since_ns; /* CLOCK_BOOTTIME when it became busy */
+        _Atomic uint32_t owner;      /* epoch of the server that reads into it */
+        _Atomic uint64_t since_ns;   /* CLOCK_BOOTTIME when it became busy */
         _Atomic uint32_t reply_size; /* 0 = no reply recorded yet */
         struct lkg_intent intent;
+        _Atomic uint64_t
+                made_file; /* file handle this OPEN, OPENDIR or CREATE made: given back when it is replayed */
         char reply[LKG_REPLY_MAX];
         char buf[LKG_SLOT_BUF] __attribute__((aligned(4096)));
 };
@@ -86,21 +89,21 @@ enum lkg_node_kind {
         LKG_NODE_VDIR,    /* directory of the publication */
         LKG_NODE_CONTENT, /* file of the publication: one path with one content, for ever */
         LKG_NODE_CONTROL,
-        LKG_NODE_HIDDEN,  /* .lv: the notifier's door */
+        LKG_NODE_HIDDEN, /* .lv: the notifier's door */
         _LKG_NODE_KIND_MAX
 };
 
 struct lkg_node {
-        _Atomic uint32_t kind;  /* stored last */
-        uint32_t incarnation;   /* upper half of the node id; never 0 in use */
+        _Atomic uint32_t kind;    /* stored last */
+        uint32_t incarnation;     /* upper half of the node id; never 0 in use */
         _Atomic uint64_t nlookup; /* at least what the kernel holds */
-        uint64_t retired_ns;    /* content: when it stopped being current; 0 = current */
+        uint64_t retired_ns;      /* content: when it stopped being current; 0 = current */
         /* source */
         uint64_t dev, ino;
         uint64_t parent; /* node id */
         _Atomic uint32_t n_open, n_writers;
-        _Atomic uint32_t dirty; /* enum lkg_dirty */
-        uint32_t kept;          /* the supervisor holds a descriptor */
+        _Atomic uint32_t dirty;               /* enum lkg_dirty */
+        uint32_t kept;                        /* the supervisor holds a descriptor */
         int64_t seen_mtime_ns, seen_ctime_ns; /* at the last open: unchanged = page cache kept */
         uint64_t seen_size;
         uint32_t handle_size;
@@ -108,7 +111,7 @@ struct lkg_node {
         unsigned char handle[LKG_HANDLE_MAX];
         /* virtual */
         uint32_t mode, uid, gid;
-        uint32_t flags;     /* enum lkg_entry_flags */
+        uint32_t flags; /* enum lkg_entry_flags */
         uint32_t component;
         uint64_t st_ino, size, generation;
         int64_t mtime_ns;
@@ -133,14 +136,14 @@ struct lkg_poller {
         uint64_t node;
 };
 
-/* What the notifier is asked to make visible through the mount. */
-enum lkg_relay_op { LKG_RELAY_NONE, LKG_RELAY_CREATED, LKG_RELAY_MODIFIED, LKG_RELAY_REMOVED, LKG_RELAY_STAT_ROOT };
+/* What the notifier is asked to make visible through the mount: something happened behind it. */
+enum lkg_relay_op { LKG_RELAY_NONE, LKG_RELAY_CREATED, LKG_RELAY_MODIFIED, LKG_RELAY_REMOVED };
 
 struct lkg_relay_job {
         uint32_t op;
-        uint32_t is_dir;
-        uint64_t dir;                 /* node id of the directory */
-        char path[1024];              /* of the directory, relative to the view's root; "" = root */
+        uint32_t type;   /* S_IFMT bits of what was created or removed */
+        uint64_t dir;    /* node id of the directory */
+        char path[1024]; /* of the directory, relative to the view's root; "" = root */
         char name[256];
 };
 
@@ -152,7 +155,7 @@ struct lkg_process {
 struct lkg_shared {
         uint64_t magic;
         uint64_t size;
-        char mount_point[4096]; /* absolute */
+        char mount_point[4096];     /* absolute */
         char native_names[16][256]; /* names in the root that carry a native mount */
         uint32_t n_native_names;
 
@@ -182,16 +185,21 @@ struct lkg_shared {
         } blamed[LKG_BLAMED];
         _Atomic uint32_t n_blamed;
 
-        /* waking watchers */
-        _Atomic uint64_t wake_wanted; /* publications to be announced; written by the server */
-        _Atomic uint64_t wake_done;   /* written by the notifier when all of them were */
-        _Atomic uint32_t lv_closing;  /* notifier: names below .lv are gone now, so that their dentries die */
+        /*
+         * Work for the notifier. Whoever adds some rings: raises `bell` and wakes its futex.
+         */
+        _Atomic uint32_t bell;
+        _Atomic uint64_t wake_wanted;  /* publications to be announced; written by the server */
+        _Atomic uint64_t wake_done;    /* written by the notifier when all of them were */
+        _Atomic uint32_t root_changed; /* server: have the root's attributes fetched; notifier: done, 0 */
+        _Atomic uint32_t lv_closing; /* notifier: names below .lv are gone now, so that their dentries die */
         _Atomic uint32_t relay_head, relay_tail; /* server appends at head, notifier takes at tail */
-        _Atomic uint32_t relay_active; /* notifier: job tail % LKG_RELAY_JOBS is being carried out */
-        _Atomic uint32_t relay_step;   /* server: how often the active job's name was looked up */
+        _Atomic uint32_t relay_active;        /* notifier: job tail % LKG_RELAY_JOBS is being carried out */
+        _Atomic uint32_t relay_done;          /* server: the active job's make or remove was answered */
+        char view_names[LKG_VIEW_NAMES][256]; /* the view files, for the notifier */
+        _Atomic uint32_t n_view_names;
         struct lkg_relay_job relay[LKG_RELAY_JOBS];
 
-        /* native mounts must survive; a root attribute refetch is wanted */
         _Atomic uint32_t n_nodes; /* high-water mark */
         _Atomic uint32_t n_files;
 

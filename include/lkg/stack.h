@@ -2,9 +2,13 @@
 /*
  * The layers of one component: found on disk, parsed (with a cache), checked and folded into one candidate.
  *
- * A stack is what both the engine (again and again) and the tool (once) use; it never writes, never logs and never
- * looks at a clock. Parsed layers are cached by file identity and content, running results by position, so a refresh
- * costs the change: one stat per layer and one merge per layer from the first changed one on.
+ * A stack is what both the engine (again and again) and the tool (once) use; it never writes and never logs. Parsed
+ * layers are cached by file identity and content, running results by position, so a refresh costs the change: one stat
+ * per layer and one merge per layer from the first changed one on. A file that was younger than a clock tick when it
+ * was read is read (not parsed) again by the next refresh, because its identity cannot tell a second write.
+ *
+ * Merge order, lowest first: base, kubeadm patches (they stand for what kubeadm would have written into the base),
+ * drop-ins in walk order, instance.
  *
  * One thread. Sources are reached through a directory descriptor, so a view mounted on top is never seen.
  */
@@ -46,10 +50,11 @@ struct lkg_stack_config {
 /* One layer of a candidate, in merge order. */
 struct lkg_layer_info {
         enum lkg_layer_role role;
-        const char *name;               /* relative to its directory: "10-node.conf", "sub/a.conf" */
-        const char *file;               /* as a user would open it */
-        const struct lkg_value *doc;    /* as parsed */
-        const struct lkg_value *merged; /* running result after it; NULL when an earlier layer failed */
+        const char *name;            /* relative to its directory: "10-node.conf", "sub/a.conf" */
+        const char *file;            /* as a user would open it */
+        const struct lkg_value *doc; /* as parsed; NULL when it could not be (the report says why) */
+        const struct lkg_value
+                *merged; /* running result after it; NULL when it or an earlier layer failed */
         unsigned cookie; /* differs when doc or merged differ from those under the same position before:
                                            lets a renderer skip what it rendered already */
 };
@@ -86,7 +91,44 @@ struct lkg_stack *lkg_stack_free(struct lkg_stack *stack);
  */
 int lkg_stack_refresh(struct lkg_stack *stack, struct lkg_candidate **ret, struct lkg_error *err);
 struct lkg_candidate *lkg_candidate_unref(struct lkg_candidate *candidate);
+static inline void lkg_candidate_unrefp(struct lkg_candidate **candidate)
+{
+        *candidate = lkg_candidate_unref(*candidate);
+}
 struct lkg_candidate *lkg_candidate_ref(struct lkg_candidate *candidate);
+
+/*
+ * A directory whose entries decide what the next refresh finds: a member of the drop-in or patches tree, or one on the
+ * way to a single file (the base's and instance's parent, the directories of every symlink met and of its target; for
+ * something that does not exist yet, the nearest directory that does).
+ *
+ * path is source_path (or, when that is "", the path as configured) joined with what was found below it, without a
+ * final slash; the root directory is "/". So it is absolute whenever the configuration is.
+ */
+struct lkg_stack_watch {
+        const char *path;      /* valid until the next refresh */
+        bool recursive_member; /* every entry matters, and so does every directory that appears below it */
+        bool poll_only;        /* a network or user-space file system: inotify does not see all changes */
+};
+
+/** lkg_stack_watches() - directories to watch, as of the last refresh; sorted by path, each once. Return: how many. */
+size_t lkg_stack_watches(const struct lkg_stack *stack, const struct lkg_stack_watch **ret);
+
+/**
+ * lkg_unsettled_fn - is somebody in the middle of writing this file?
+ * @path: a directory as lkg_stack_watches() names it, "/", the entry's name (raw bytes)
+ *
+ * An unsettled file is not read: the document it last held counts (also when it is new: then it is left out as if it
+ * were not there yet). So a half written drop-in is never published because of another layer's change.
+ */
+typedef bool lkg_unsettled_fn(const char *path, void *userdata);
+void lkg_stack_set_unsettled(struct lkg_stack *stack, lkg_unsettled_fn *fn, void *userdata);
+
+/* What the refreshes did so far; for tests, metrics and the curious. */
+struct lkg_stack_stats {
+        uint64_t n_refreshes, n_walks, n_reads, n_parses, n_merges;
+};
+const struct lkg_stack_stats *lkg_stack_stats(const struct lkg_stack *stack);
 
 /**
  * lkg_is_kubeconfig() - judged by content: `kind: Config` or top-level clusters, users or contexts (spec section 2,

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The connection to the engine, and the requests that wait for its answer.
+ *
+ * A worker that changed a layer or received a command parks its reply: the record in the shared memory holds the
+ * reply, the message and the deadline. The main thread sends the reply when the answer comes, or at the deadline; in
+ * the second case the record stays as "owed" until the engine has answered, so that the event is not lost, not even
+ * when the engine or this server is restarted in between. The engine answers a repeated ticket without doing it twice.
+ */
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <sys/un.h>
+
+#include "server.h"
+
+#define RETRY_NS (100 * LKG_NSEC_PER_MSEC)
+
+static int connect_engine(void);
+
+/* Lock held. The earliest deadline of a waiting record arms the timer; UINT64_MAX = none. */
+static void arm(void)
+{
+        uint64_t first = UINT64_MAX;
+        struct itimerspec when = { 0 };
+
+        for (size_t i = 0; i < LKG_PARKED; i++) {
+                const struct lkg_parked *parked = &server.shm->parked[i];
+                uint32_t state = atomic_load(&parked->state);
+
+                if (state == LKG_PARKED_WAITING && parked->deadline_ns < first)
+                        first = parked->deadline_ns;
+        }
+        if (server.engine < 0 && lkg_boottime_ns() + RETRY_NS < first)
+                first = lkg_boottime_ns() + RETRY_NS;
+        if (first == server.armed_ns)
+                return;
+        server.armed_ns = first;
+        if (first != UINT64_MAX) {
+                when.it_value.tv_sec = (time_t)(first / LKG_NSEC_PER_SEC);
+                when.it_value.tv_nsec = (long)(first % LKG_NSEC_PER_SEC);
+        }
+        (void)timerfd_settime(server.timer, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+/* Lock held. */
+static void send_record(struct lkg_parked *parked)
+{
+        if (server.engine < 0 || parked->sent == (uint32_t)server.engine_link)
+                return;
+        if (lkg_message_send(server.engine, &parked->message) == 0)
+                parked->sent = (uint32_t)server.engine_link;
+}
+
+static struct lkg_parked *take_record(void)
+{
+        struct lkg_parked *owed = NULL;
+
+        for (size_t i = 0; i < LKG_PARKED; i++) {
+                struct lkg_parked *parked = &server.shm->parked[i];
+                uint32_t state = atomic_load(&parked->state);
+
+                if (state == LKG_PARKED_FREE && parked->message.type == 0)
+                        return parked;
+                if (state == LKG_PARKED_OWED && parked->message.type == LKG_MSG_CHANGED && !owed)
+                        owed = parked;
+        }
+        /* Full of events an absent engine is owed: it reads everything anyway when it comes. */
+        if (owed) {
+                atomic_store(&owed->state, LKG_PARKED_FREE);
+                atomic_fetch_add(&server.shm->lost_commits, 1);
+        }
+        return owed;
+}
+
+/**
+ * engine_park() - reserve a record for the request being handled and direct its reply there.
+ * The caller fills `message`, makes the reply with fuse_reply_*(), then calls engine_submit().
+ * Return: NULL when all records are in use; the caller replies at once then.
+ */
+struct lkg_parked *engine_park(enum lkg_message_type type)
+{
+        LKG_CLEANUP(publication_putp) struct publication_ref *ref = publication_get();
+        struct lkg_parked *parked;
+
+        (void)pthread_mutex_lock(&server.parked_lock);
+        parked = take_record();
+        if (parked) {
+                parked->reply_size = 0;
+                parked->unique = 0;
+                parked->sent = 0;
+                parked->is_command = type == LKG_MSG_COMMAND;
+                parked->deadline_ns = lkg_boottime_ns() + ref->publication->timeout_ms * LKG_NSEC_PER_MSEC;
+                lkg_message_init(&parked->message, type); /* reserved: FREE with a type */
+                parked->message.ticket = atomic_fetch_add(&server.shm->tickets, 1) + 1;
+        }
+        (void)pthread_mutex_unlock(&server.parked_lock);
+        task.park = parked;
+        return parked;
+}
+
+void engine_cancel(struct lkg_parked *parked)
+{
+        task.park = NULL;
+        (void)pthread_mutex_lock(&server.parked_lock);
+        parked->message.type = 0;
+        (void)pthread_mutex_unlock(&server.parked_lock);
+}
+
+/*
+ * The record becomes valid and the slot is over in one critical section: the reply cannot be sent in between, and a
+ * successor that finds both knows that the record counts (engine_is_parked).
+ */
+void engine_submit(struct lkg_parked *parked)
+{
+        task.park = NULL;
+        (void)pthread_mutex_lock(&server.parked_lock);
+        atomic_store_explicit(&parked->state, parked->reply_size ? LKG_PARKED_WAITING : LKG_PARKED_OWED,
+                              memory_order_release);
+        if (parked->reply_size && task.slot)
+                ((volatile struct fuse_in_header *)(void *)task.slot->buf)->len = 0;
+        atomic_fetch_add_explicit(&server.shm->served, 1, memory_order_relaxed);
+        send_record(parked);
+        arm();
+        (void)pthread_mutex_unlock(&server.parked_lock);
+}
+
+bool engine_is_parked(uint64_t unique)
+{
+        for (size_t i = 0; i < LKG_PARKED; i++)
+                if (atomic_load(&server.shm->parked[i].state) == LKG_PARKED_WAITING &&
+                    server.shm->parked[i].unique == unique)
+                        return true;
+        return false;
+}
+
+/* One byte more than is allowed is passed on, so that the engine can say that it is too long. */
+void engine_text(struct lkg_message *message, const char *text, size_t size)
+{
+        if (size > LKG_CONTROL_TEXT_MAX + 1)
+                size = LKG_CONTROL_TEXT_MAX + 1;
+        memcpy(message->text, text, size);
+        message->text[size] = '\0';
+        message->text_size = (uint32_t)size;
+}
+
+/* An event nobody waits for, but which must not be lost. */
+void engine_changed(const char *path)
+{
+        struct lkg_parked *parked = engine_park(LKG_MSG_CHANGED);
+
+        if (!parked)
+                return;
+        engine_text(&parked->message, path, strlen(path));
+        engine_submit(parked);
+}
+
+/* An event that may be lost (the engine is away: it looks for itself when it comes). */
+void engine_tell(const struct lkg_message *message)
+{
+        struct lkg_message copy = *message;
+
+        (void)pthread_mutex_lock(&server.parked_lock);
+        copy.ticket = atomic_fetch_add(&server.shm->tickets, 1) + 1;
+        if (server.engine >= 0)
+                (void)lkg_message_send(server.engine, &copy);
+        (void)pthread_mutex_unlock(&server.parked_lock);
+}
+
+/* Lock held. @result < 0 replaces the reply of a command. */
+static void answer(struct lkg_parked *parked, int result)
+{
+        if (parked->is_command && result < 0) {
+                struct fuse_out_header out = { .len = sizeof(out),
+                                               .error = result,
+                                               .unique = parked->unique };
+
+                session_send_raw(&out, sizeof(out));
+        } else {
+                session_send_raw(parked->reply, parked->reply_size);
+        }
+}
+
+static void forget_record(struct lkg_parked *parked)
+{
+        atomic_store_explicit(&parked->state, LKG_PARKED_FREE, memory_order_release);
+        parked->message.type = 0;
+}
+
+static void on_done(const struct lkg_message *message)
+{
+        (void)pthread_mutex_lock(&server.parked_lock);
+        for (size_t i = 0; i < LKG_PARKED; i++) {
+                struct lkg_parked *parked = &server.shm->parked[i];
+                uint32_t state = atomic_load(&parked->state);
+
+                if (state == LKG_PARKED_FREE || parked->message.ticket != message->ticket)
+                        continue;
+                if (state == LKG_PARKED_WAITING)
+                        answer(parked, message->result);
+                forget_record(parked);
+                break;
+        }
+        arm();
+        (void)pthread_mutex_unlock(&server.parked_lock);
+}
+
+static int on_timer(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+        uint64_t expirations, now;
+
+        (void)source;
+        (void)revents;
+        (void)userdata;
+        (void)!read(fd, &expirations, sizeof(expirations));
+        if (server.engine < 0)
+                (void)connect_engine();
+        now = lkg_boottime_ns();
+        (void)pthread_mutex_lock(&server.parked_lock);
+        server.armed_ns = 0;
+        for (size_t i = 0; i < LKG_PARKED; i++) {
+                struct lkg_parked *parked = &server.shm->parked[i];
+
+                if (atomic_load(&parked->state) != LKG_PARKED_WAITING || parked->deadline_ns > now)
+                        continue;
+                lkg_log_warning("the engine has not answered in time: '%s' is carried out when it does",
+                                parked->message.type == LKG_MSG_COMMAND ? parked->message.command
+                                                                        : parked->message.text);
+                answer(parked, -ETIMEDOUT);
+                atomic_store_explicit(&parked->state, LKG_PARKED_OWED, memory_order_release);
+        }
+        arm();
+        (void)pthread_mutex_unlock(&server.parked_lock);
+        return 0;
+}
+
+/* A new publication is current in memory: say so to the engine, pollers, watchers. */
+void engine_published(void)
+{
+        LKG_CLEANUP(publication_putp) struct publication_ref *ref = publication_get();
+        struct lkg_message loaded;
+
+        lkg_message_init(&loaded, LKG_MSG_LOADED);
+        loaded.number = ref->publication->number;
+        if (server.engine >= 0)
+                (void)lkg_message_send(server.engine, &loaded);
+        view_wake_pollers();
+        nodes_prune();
+        session_invalidate_attributes(FUSE_ROOT_ID);
+        relay_announce();
+}
+
+static void follow(uint64_t number)
+{
+        struct lkg_error err = { 0 };
+        int r;
+
+        if (number <= atomic_load(&server.shm->publication))
+                return;
+        r = publication_load(&err);
+        if (r < 0)
+                lkg_log_error("publication %llu: %s", (unsigned long long)number, err.message);
+        else
+                engine_published();
+}
+
+static int on_engine(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+        struct lkg_message message;
+        int r;
+
+        (void)revents;
+        (void)userdata;
+        while ((r = lkg_message_recv(fd, &message)) > 0) {
+                if (message.type == LKG_MSG_PUBLISHED || message.type == LKG_MSG_DONE)
+                        follow(message.number);
+                if (message.type == LKG_MSG_DONE)
+                        on_done(&message);
+        }
+        if (r == -EAGAIN)
+                return 0;
+        if (r == -EBADMSG) {
+                lkg_log_warning("a message of the engine is not understood, ignoring");
+                return 0;
+        }
+        (void)pthread_mutex_lock(&server.parked_lock);
+        server.engine = -EBADF;
+        (void)pthread_mutex_unlock(&server.parked_lock);
+        (void)sd_event_source_set_enabled(source, SD_EVENT_OFF);
+        sd_event_source_unref(source);
+        (void)close(fd);
+        return connect_engine();
+}
+
+/*
+ * The supervisor holds the listening socket, so a connect succeeds even while no engine lives: the next one accepts.
+ */
+static int connect_engine(void)
+{
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        LKG_CLEANUP(lkg_closep) int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        sd_event_source *source;
+        int r = 0;
+
+        if (fd < 0)
+                return 0;
+        (void)snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/" LKG_ENGINE_SOCKET,
+                       server.runtime);
+        if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
+                r = -errno;
+        else
+                r = sd_event_add_io(server.event, &source, fd, EPOLLIN, on_engine, NULL);
+        (void)pthread_mutex_lock(&server.parked_lock);
+        if (r >= 0) {
+                struct lkg_message loaded;
+
+                server.engine = LKG_STEAL_FD(fd);
+                server.engine_link = atomic_fetch_add(&server.shm->engine_links, 1) + 1;
+                lkg_message_init(&loaded, LKG_MSG_LOADED);
+                loaded.number = atomic_load(&server.shm->publication);
+                (void)lkg_message_send(server.engine, &loaded);
+                for (size_t i = 0; i < LKG_PARKED; i++)
+                        if (atomic_load(&server.shm->parked[i].state) != LKG_PARKED_FREE)
+                                send_record(&server.shm->parked[i]);
+        } else {
+                lkg_log_debug("connect to the engine: %s", strerror(-r));
+        }
+        server.armed_ns = 0;
+        arm();
+        (void)pthread_mutex_unlock(&server.parked_lock);
+        return 0;
+}
+
+int engine_init(struct lkg_error *err)
+{
+        int r;
+
+        server.timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+        if (server.timer < 0)
+                return lkg_error_set(err, -errno, NULL, "timer");
+        r = sd_event_add_io(server.event, NULL, server.timer, EPOLLIN, on_timer, NULL);
+        if (r < 0)
+                return lkg_error_set(err, r, NULL, "timer");
+        for (size_t i = 0; i < LKG_PARKED; i++) {
+                struct lkg_parked *parked = &server.shm->parked[i];
+
+                if (atomic_load(&parked->state) == LKG_PARKED_FREE)
+                        parked->message.type = 0; /* reserved by a dead server, never submitted */
+        }
+        return connect_engine();
+}

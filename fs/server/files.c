@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Open files and directories of the source. A file handle is an index of the shared table with an incarnation, so that
+ * it means something in any server; the descriptor behind it is opened again after a restart.
+ */
+#include <fcntl.h>
+
+#include "server.h"
+
+/* What this process has for each record; the record itself is in the shared memory. */
+static struct {
+        _Atomic int fd; /* stored as fd + 1 */
+        struct listing *listing;
+} local[LKG_FILES];
+static uint32_t hint;
+
+static struct lkg_file *record(uint64_t fh, uint32_t *ret_index)
+{
+        uint32_t index = (uint32_t)fh;
+        struct lkg_file *file;
+
+        if (fh == 0 || index >= LKG_FILES)
+                return NULL;
+        file = &server.shm->files[index];
+        if (atomic_load_explicit(&file->used, memory_order_acquire) == 0 ||
+            file->incarnation != (uint32_t)(fh >> 32))
+                return NULL;
+        *ret_index = index;
+        return file;
+}
+
+static void count(struct lkg_node *node, const struct lkg_file *file, int by)
+{
+        atomic_fetch_add(&node->n_open, (uint32_t)by);
+        if ((file->flags & O_ACCMODE) != O_RDONLY)
+                atomic_fetch_add(&node->n_writers, (uint32_t)by);
+}
+
+/**
+ * file_new() - a handle for @fd, which is taken over also on failure.
+ * Return: 0; -ENFILE: LKG_FILES are open.
+ */
+int file_new(struct lkg_node *node, int flags, bool is_dir, int fd, uint64_t *ret_fh)
+{
+        struct lkg_file *file = NULL;
+        uint32_t index = 0;
+
+        (void)pthread_mutex_lock(&server.files_lock);
+        for (uint32_t n = 0; n < LKG_FILES; n++) {
+                index = hint;
+                hint = (hint + 1) % LKG_FILES;
+                if (atomic_load(&server.shm->files[index].used) == 0) {
+                        file = &server.shm->files[index];
+                        break;
+                }
+        }
+        if (file) {
+                file->incarnation = file->incarnation + 1 ? file->incarnation + 1 : 1;
+                file->flags = (uint32_t)flags & ~(uint32_t)(O_CREAT | O_EXCL | O_TRUNC);
+                file->is_dir = is_dir;
+                file->node = node_id(node);
+                *ret_fh = (uint64_t)index | (uint64_t)file->incarnation << 32;
+                if (task.slot)
+                        atomic_store(&task.slot->made_file, *ret_fh);
+                if (atomic_load(&server.shm->n_files) <= index)
+                        atomic_store(&server.shm->n_files, index + 1);
+                atomic_store(&local[index].fd, fd + 1);
+                local[index].listing = NULL;
+                atomic_fetch_add(&node->nlookup, 1); /* an open file holds its node */
+                count(node, file, 1);
+                atomic_store_explicit(&file->used, 1, memory_order_release);
+        }
+        (void)pthread_mutex_unlock(&server.files_lock);
+        if (!file) {
+                (void)close(fd);
+                return -ENFILE;
+        }
+        return 0;
+}
+
+struct lkg_file *file_get(uint64_t fh)
+{
+        uint32_t index;
+
+        return record(fh, &index);
+}
+
+int file_fd(uint64_t fh)
+{
+        uint32_t index;
+        struct lkg_file *file = record(fh, &index);
+        struct lkg_node *node;
+        char path[64];
+        int fd, none = 0;
+
+        if (!file)
+                return -EBADF;
+        fd = atomic_load(&local[index].fd) - 1;
+        if (fd >= 0)
+                return fd;
+        node = node_get(file->node);
+        if (!node)
+                return -ESTALE;
+        fd = node_fd(node);
+        if (fd < 0)
+                return fd;
+        (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        fd = open(path, (int)file->flags | O_CLOEXEC | O_NOCTTY | (file->is_dir ? O_DIRECTORY : 0));
+        if (fd < 0)
+                return -errno;
+        if (!atomic_compare_exchange_strong(&local[index].fd, &none, fd + 1)) {
+                (void)close(fd);
+                fd = none - 1;
+        }
+        return fd;
+}
+
+struct listing **file_listing(uint64_t fh)
+{
+        uint32_t index;
+
+        return record(fh, &index) ? &local[index].listing : NULL;
+}
+
+void file_close(uint64_t fh)
+{
+        uint32_t index;
+        struct lkg_file *file;
+        struct lkg_node *node;
+        int fd;
+
+        (void)pthread_mutex_lock(&server.files_lock);
+        file = record(fh, &index);
+        if (!file) {
+                (void)pthread_mutex_unlock(&server.files_lock);
+                return;
+        }
+        node = node_get(file->node);
+        if (node)
+                count(node, file, -1);
+        fd = atomic_exchange(&local[index].fd, 0) - 1;
+        listing_free(LKG_STEAL(local[index].listing));
+        atomic_store_explicit(&file->used, 0, memory_order_release);
+        (void)pthread_mutex_unlock(&server.files_lock);
+        if (fd >= 0)
+                (void)close(fd);
+        if (!node)
+                return;
+        if (node->kept && atomic_load(&node->n_open) == 0)
+                kept_drop(node);
+        node_forget(node, 1);
+}
+
+/* A server that died between the table and the counters left them apart: the table is right. */
+void files_recount(void)
+{
+        uint32_t n_nodes = atomic_load(&server.shm->n_nodes), n_files = atomic_load(&server.shm->n_files);
+
+        for (uint32_t i = 1; i < n_nodes; i++) {
+                atomic_store(&node_at(i)->n_open, 0);
+                atomic_store(&node_at(i)->n_writers, 0);
+        }
+        for (uint32_t i = 0; i < n_files; i++) {
+                const struct lkg_file *file = &server.shm->files[i];
+                struct lkg_node *node = atomic_load(&file->used) ? node_get(file->node) : NULL;
+
+                if (node)
+                        count(node, file, 1);
+        }
+}

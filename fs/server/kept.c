@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What must outlive this process beyond memory: a descriptor of each file that is open through the mount and has lost
+ * its last name. It is sent to the supervisor before the name goes, and comes back when a successor starts.
+ *
+ * fs.sock is the other direction: a new supervisor that finds us alive takes over everything the dead one held.
+ */
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "server.h"
+
+static struct {
+        uint64_t node;
+        int fd;
+} kept[LKG_KEPT];
+static size_t n_kept;
+static int listening = -EBADF;
+
+/* Lock held. */
+static int find(uint64_t node)
+{
+        for (size_t i = 0; i < n_kept; i++)
+                if (kept[i].node == node)
+                        return (int)i;
+        return -1;
+}
+
+int kept_fd(uint64_t node)
+{
+        int i, fd = -ESTALE;
+
+        (void)pthread_mutex_lock(&server.kept_lock);
+        i = find(node);
+        if (i >= 0) {
+                fd = fcntl(kept[i].fd, F_DUPFD_CLOEXEC, 3);
+                if (fd < 0)
+                        fd = -errno;
+        }
+        (void)pthread_mutex_unlock(&server.kept_lock);
+        return fd;
+}
+
+void kept_keep(struct lkg_node *node)
+{
+        int fd = node_fd(node);
+
+        if (fd < 0)
+                return;
+        (void)pthread_mutex_lock(&server.kept_lock);
+        if (find(node_id(node)) < 0 && n_kept < LKG_KEPT && (fd = fcntl(fd, F_DUPFD_CLOEXEC, 3)) >= 0) {
+                kept[n_kept].node = node_id(node);
+                kept[n_kept++].fd = fd;
+                node->kept = 1;
+                if (server.supervisor >= 0)
+                        (void)lkg_handover_send(server.supervisor, LKG_HANDOVER_KEEP, node_id(node), &fd, 1);
+        }
+        (void)pthread_mutex_unlock(&server.kept_lock);
+}
+
+void kept_drop(struct lkg_node *node)
+{
+        int i;
+
+        (void)pthread_mutex_lock(&server.kept_lock);
+        node->kept = 0;
+        i = find(node_id(node));
+        if (i >= 0) {
+                (void)close(kept[i].fd);
+                kept[i] = kept[--n_kept];
+                if (server.supervisor >= 0)
+                        (void)lkg_handover_send(server.supervisor, LKG_HANDOVER_DROP, node_id(node), NULL,
+                                                0);
+        }
+        (void)pthread_mutex_unlock(&server.kept_lock);
+}
+
+void kept_ready(void)
+{
+        if (server.supervisor >= 0)
+                (void)lkg_handover_send(server.supervisor, LKG_HANDOVER_READY, 0, NULL, 0);
+}
+
+static int on_supervisor(sd_event_source *source, int fd, uint32_t revents, void *userdata);
+
+static int watch_supervisor(void)
+{
+        return sd_event_add_io(server.event, NULL, server.supervisor, EPOLLIN, on_supervisor, NULL);
+}
+
+static int on_supervisor(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+        struct lkg_handover message;
+        int fds[LKG_HANDOVER_FDS_MAX];
+        int r = lkg_handover_recv(fd, MSG_DONTWAIT, &message, fds);
+
+        (void)revents;
+        (void)userdata;
+        if (r == -EAGAIN)
+                return 0;
+        for (size_t i = 0; i < LKG_HANDOVER_FDS_MAX; i++)
+                lkg_close(fds[i]);
+        if (r > 0 && message.type == LKG_HANDOVER_STOP)
+                return sd_event_exit(server.event, 0);
+        if (r > 0)
+                return 0;
+        /* The supervisor is gone. We go on; its successor will find us. */
+        (void)pthread_mutex_lock(&server.kept_lock);
+        if (server.supervisor == fd)
+                server.supervisor = -EBADF;
+        (void)pthread_mutex_unlock(&server.kept_lock);
+        (void)sd_event_source_set_enabled(source, SD_EVENT_OFF);
+        (void)close(fd);
+        return 0;
+}
+
+/* Everything the dead supervisor held, to the one that connected. */
+static void hand_over(int fd)
+{
+        const int fds[] = { server.device, server.shared_fd, server.source, server.listen };
+        int r;
+
+        (void)pthread_mutex_lock(&server.kept_lock);
+        r = lkg_handover_send(fd, LKG_HANDOVER_FDS, 0, fds, LKG_ARRAY_SIZE(fds));
+        for (size_t i = 0; r == 0 && i < n_kept; i++)
+                r = lkg_handover_send(fd, LKG_HANDOVER_KEEP, kept[i].node, &kept[i].fd, 1);
+        if (r == 0)
+                r = lkg_handover_send(fd, LKG_HANDOVER_END, 0, NULL, 0);
+        if (r == 0)
+                server.supervisor = fd; /* an older one sees its end of file when it is really gone */
+        (void)pthread_mutex_unlock(&server.kept_lock);
+        if (r < 0) {
+                lkg_log_warning("hand over to a new supervisor: %s", strerror(-r));
+                (void)close(fd);
+                return;
+        }
+        lkg_log_notice("a new supervisor took over");
+        (void)watch_supervisor();
+}
+
+static int on_connect(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+        int peer = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
+        struct ucred cred;
+        socklen_t size = sizeof(cred);
+
+        (void)source;
+        (void)revents;
+        (void)userdata;
+        if (peer < 0)
+                return 0;
+        if (getsockopt(peer, SOL_SOCKET, SO_PEERCRED, &cred, &size) < 0 || cred.uid != 0) {
+                (void)close(peer);
+                return 0;
+        }
+        hand_over(peer);
+        return 0;
+}
+
+/* What the supervisor kept for us arrives before anything else. */
+static int take_kept(void)
+{
+        for (;;) {
+                struct lkg_handover message;
+                int fds[LKG_HANDOVER_FDS_MAX];
+                int r = lkg_handover_recv(server.supervisor, 0, &message, fds);
+
+                if (r <= 0)
+                        return r < 0 ? r : -ECONNRESET;
+                if (message.type == LKG_HANDOVER_END)
+                        return 0;
+                if (message.type == LKG_HANDOVER_KEEP && fds[0] >= 0 && n_kept < LKG_KEPT) {
+                        kept[n_kept].node = message.node;
+                        kept[n_kept++].fd = LKG_STEAL_FD(fds[0]);
+                }
+                for (size_t i = 0; i < LKG_HANDOVER_FDS_MAX; i++)
+                        lkg_close(fds[i]);
+        }
+}
+
+static int listen_for_supervisors(void)
+{
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        LKG_CLEANUP(lkg_closep) int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+        if (fd < 0)
+                return -errno;
+        (void)snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/" LKG_HANDOVER_SOCKET,
+                       server.runtime);
+        (void)unlinkat(server.runtime, LKG_HANDOVER_SOCKET, 0); /* a dead predecessor's */
+        if (bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
+            fchmodat(server.runtime, LKG_HANDOVER_SOCKET, 0600, 0) < 0 || listen(fd, 4) < 0)
+                return -errno;
+        listening = LKG_STEAL_FD(fd);
+        return sd_event_add_io(server.event, NULL, listening, EPOLLIN, on_connect, NULL);
+}
+
+int kept_init(struct lkg_error *err)
+{
+        int r = take_kept();
+
+        if (r < 0)
+                return lkg_error_set(err, r, NULL, "receive kept files from the supervisor");
+        r = listen_for_supervisors();
+        if (r < 0)
+                return lkg_error_set(err, r, NULL, "listen on %s", LKG_HANDOVER_SOCKET);
+        r = watch_supervisor();
+        if (r < 0)
+                return lkg_error_set(err, r, NULL, "watch the supervisor");
+        return 0;
+}

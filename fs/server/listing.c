@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Directories. A source directory is read natively: its own offsets survive a restart of this server. The root and the
+ * virtual directories are a snapshot in the order of a hash of the names, made when reading begins; the hash is the
+ * offset, so a successor that makes the snapshot again goes on at the right place.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/syscall.h>
+
+#include "server.h"
+
+struct listed {
+        uint64_t offset;
+        uint64_t ino;
+        uint32_t type; /* S_IFMT bits */
+        char *name;
+};
+
+struct listing {
+        struct listed *items;
+        size_t n_items, n_allocated;
+};
+
+struct linux_dirent64 {
+        uint64_t d_ino;
+        int64_t d_off;
+        unsigned short d_reclen;
+        unsigned char d_type;
+        char d_name[];
+};
+
+#define UNKNOWN_INO    UINT64_C(0xffffffff)
+#define GETDENTS_BYTES (32u * 1024) /* upper part of the thread's buffer */
+
+void listing_free(struct listing *listing)
+{
+        if (!listing)
+                return;
+        for (size_t i = 0; i < listing->n_items; i++)
+                free(listing->items[i].name);
+        free(listing->items);
+        free(listing);
+}
+
+static uint64_t offset_of(const char *name)
+{
+        uint64_t h = UINT64_C(0xcbf29ce484222325);
+
+        for (const char *p = name; *p; p++)
+                h = (h ^ (unsigned char)*p) * UINT64_C(0x100000001b3);
+        h ^= h >> 32;
+        return (h >> 2) + 3; /* positive as off_t; 1 and 2 are "." and ".." */
+}
+
+static int add_item(struct listing *listing, const char *name, uint64_t offset, uint64_t ino, uint32_t type)
+{
+        struct listed *item;
+
+        if (listing->n_items == listing->n_allocated) {
+                size_t n = listing->n_allocated ? 2 * listing->n_allocated : 32;
+                struct listed *items = reallocarray(listing->items, n, sizeof(*items));
+
+                if (!items)
+                        return -ENOMEM;
+                listing->items = items;
+                listing->n_allocated = n;
+        }
+        item = &listing->items[listing->n_items];
+        item->name = strdup(name);
+        if (!item->name)
+                return -ENOMEM;
+        item->offset = offset;
+        item->ino = ino;
+        item->type = type;
+        listing->n_items++;
+        return 0;
+}
+
+static int by_offset(const void *a, const void *b)
+{
+        const struct listed *x = a, *y = b;
+
+        if (x->offset != y->offset)
+                return x->offset < y->offset ? -1 : 1;
+        return strcmp(x->name, y->name);
+}
+
+static int add_virtual(struct listing *listing, const struct lkg_publication *publication, const char *dir)
+{
+        size_t size = strlen(dir);
+        int r = 0;
+
+        for (size_t i = 0; i < publication->n_entries && r == 0; i++) {
+                const struct lkg_entry *entry = &publication->entries[i];
+                const char *name = entry->path;
+
+                if (size > 0) {
+                        if (strncmp(name, dir, size) != 0 || name[size] != '/')
+                                continue;
+                        name += size + 1;
+                }
+                if (strchr(name, '/'))
+                        continue;
+                r = add_item(listing, name, offset_of(name), UNKNOWN_INO,
+                             entry->type == LKG_ENTRY_DIR ? S_IFDIR : S_IFREG);
+        }
+        return r;
+}
+
+/* A name of the real root is shown unless the publication stands there or hides it. */
+static int add_real(struct listing *listing, const struct lkg_publication *publication)
+{
+        LKG_CLEANUP(lkg_closep) int fd = openat(server.source, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        DIR *stream = fd < 0 ? NULL : fdopendir(fd);
+        const struct dirent *d;
+        int r = 0;
+
+        if (!stream)
+                return -errno;
+        fd = -EBADF; /* closed with the stream */
+        while (r == 0 && (errno = 0, d = readdir(stream))) {
+                if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0 ||
+                    publication_hides(publication, d->d_name) ||
+                    lkg_publication_find(publication, d->d_name) ||
+                    publication_rule(publication, LKG_RULE_ALIAS, d->d_name))
+                        continue;
+                r = add_item(listing, d->d_name, offset_of(d->d_name), d->d_ino, DTTOIF(d->d_type));
+        }
+        if (r == 0 && errno != 0)
+                r = -errno;
+        (void)closedir(stream);
+        for (size_t i = 0; i < publication->n_rules && r == 0; i++) {
+                const struct lkg_rule *rule = &publication->rules[i];
+                struct stat st;
+
+                if (rule->type == LKG_RULE_ALIAS && !strchr(rule->text, '/') &&
+                    fstatat(server.source, rule->target, &st, AT_SYMLINK_NOFOLLOW) == 0)
+                        r = add_item(listing, rule->text, offset_of(rule->text), st.st_ino,
+                                     st.st_mode & S_IFMT);
+        }
+        return r;
+}
+
+/* The notifier's door lists the inodes of older generations by node id. */
+static int add_doors(struct listing *listing)
+{
+        uint64_t ids[1024];
+        size_t n = nodes_old_views(ids, LKG_ARRAY_SIZE(ids));
+        int r = 0;
+
+        for (size_t i = 0; i < n && r == 0; i++) {
+                char name[32];
+
+                (void)snprintf(name, sizeof(name), "%llx", (unsigned long long)ids[i]);
+                r = add_item(listing, name, offset_of(name), UNKNOWN_INO, S_IFREG);
+        }
+        return r;
+}
+
+static int make_listing(const struct lkg_node *node, struct listing **ret)
+{
+        LKG_CLEANUP(publication_putp) struct publication_ref *ref = publication_get();
+        struct listing *listing = calloc(1, sizeof(*listing));
+        uint32_t kind = atomic_load(&node->kind);
+        int r;
+
+        if (!listing)
+                return -ENOMEM;
+        r = add_item(listing, ".", 1, UNKNOWN_INO, S_IFDIR);
+        if (r == 0)
+                r = add_item(listing, "..", 2, UNKNOWN_INO, S_IFDIR);
+        if (r == 0 && kind == LKG_NODE_HIDDEN)
+                r = add_doors(listing);
+        else if (r == 0)
+                r = add_virtual(listing, ref->publication, kind == LKG_NODE_ROOT ? "" : node->name);
+        if (r == 0 && kind == LKG_NODE_ROOT)
+                r = add_real(listing, ref->publication);
+        if (r < 0) {
+                listing_free(listing);
+                return r;
+        }
+        qsort(listing->items, listing->n_items, sizeof(*listing->items), by_offset);
+        *ret = listing;
+        return 0;
+}
+
+static size_t add_entry(fuse_req_t req, size_t used, size_t size, const char *name, uint64_t ino,
+                        uint32_t type, off_t off)
+{
+        struct stat st = { .st_ino = ino, .st_mode = type };
+
+        return fuse_add_direntry(req, task.buf + used, size - used, name, &st, off);
+}
+
+static void read_snapshot(fuse_req_t req, struct lkg_node *node, size_t size, off_t off, uint64_t fh)
+{
+        struct listing **listing = file_listing(fh);
+        size_t used = 0;
+        int r = 0;
+
+        if (!listing) {
+                fuse_reply_err(req, EBADF);
+                return;
+        }
+        if (off == 0 || !*listing) {
+                struct listing *fresh = NULL;
+
+                r = make_listing(node, &fresh);
+                if (r == 0) {
+                        listing_free(*listing);
+                        *listing = fresh;
+                }
+        }
+        if (r < 0) {
+                fuse_reply_err(req, -r);
+                return;
+        }
+        for (size_t i = 0; i < (*listing)->n_items; i++) {
+                const struct listed *item = &(*listing)->items[i];
+                size_t need;
+
+                if (item->offset <= (uint64_t)off)
+                        continue;
+                need = add_entry(req, used, size, item->name, item->ino, item->type, (off_t)item->offset);
+                if (need > size - used)
+                        break;
+                used += need;
+        }
+        fuse_reply_buf(req, task.buf, used);
+}
+
+static void read_native(fuse_req_t req, size_t size, off_t off, uint64_t fh)
+{
+        char *raw = task.buf + LKG_MAX_WRITE - GETDENTS_BYTES;
+        int fd = file_fd(fh);
+        size_t used = 0;
+        long n = 0;
+
+        if (fd < 0) {
+                fuse_reply_err(req, -fd);
+                return;
+        }
+        if (lseek(fd, off, SEEK_SET) < 0 || (n = syscall(SYS_getdents64, fd, raw, GETDENTS_BYTES)) < 0) {
+                fuse_reply_err(req, errno);
+                return;
+        }
+        for (long at = 0; at < n;) {
+                const struct linux_dirent64 *d = (const void *)(raw + at);
+                size_t need = add_entry(req, used, size, d->d_name, d->d_ino, DTTOIF(d->d_type), d->d_off);
+
+                if (need > size - used)
+                        break;
+                used += need;
+                at += d->d_reclen;
+        }
+        fuse_reply_buf(req, task.buf, used);
+}
+
+void listing_read(fuse_req_t req, struct lkg_node *node, size_t size, off_t off, uint64_t fh)
+{
+        if (size > LKG_MAX_WRITE - GETDENTS_BYTES)
+                size = LKG_MAX_WRITE - GETDENTS_BYTES;
+        if (atomic_load(&node->kind) == LKG_NODE_SOURCE)
+                read_native(req, size, off, fh);
+        else
+                read_snapshot(req, node, size, off, fh);
+}

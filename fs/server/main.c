@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lkgfs-fs: started by lkgfsd, never by people. With --handshake it only computes the answer to FUSE_INIT.
+ *
+ * Exit status: 0 unmounted or told to stop; 70 internal failure; 77 the mount was negotiated by another build.
+ */
+#include <fcntl.h>
+#include <getopt.h>
+#include <malloc.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sysexits.h>
+
+#include <lkg/file.h>
+
+#include "lkg-config.h"
+#include "server.h"
+
+struct lkg_server server = {
+        .device = -EBADF,
+        .shared_fd = -EBADF,
+        .source = -EBADF,
+        .runtime = -EBADF,
+        .blobs = -EBADF,
+        .pinned = -EBADF,
+        .listen = -EBADF,
+        .supervisor = -EBADF,
+        .engine = -EBADF,
+        .publication_lock = PTHREAD_MUTEX_INITIALIZER,
+        .parked_lock = PTHREAD_MUTEX_INITIALIZER,
+        .nodes_lock = PTHREAD_MUTEX_INITIALIZER,
+        .files_lock = PTHREAD_MUTEX_INITIALIZER,
+        .kept_lock = PTHREAD_MUTEX_INITIALIZER,
+};
+
+static int parse_arguments(int argc, char **argv, bool *ret_handshake, int *ret_priority)
+{
+        static const struct option options[] = {
+                { "handshake", no_argument, NULL, 'h' },
+                { "device-fd", required_argument, NULL, 'd' },
+                { "shared-fd", required_argument, NULL, 'm' },
+                { "source-fd", required_argument, NULL, 's' },
+                { "runtime-fd", required_argument, NULL, 'r' },
+                { "listen-fd", required_argument, NULL, 'l' },
+                { "supervisor-fd", required_argument, NULL, 'p' },
+                { "verbose", no_argument, NULL, 'v' },
+                { "version", no_argument, NULL, 'V' },
+                { 0 },
+        };
+        int c;
+
+        while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
+                int *fd = c == 'd'   ? &server.device
+                          : c == 'm' ? &server.shared_fd
+                          : c == 's' ? &server.source
+                          : c == 'r' ? &server.runtime
+                          : c == 'l' ? &server.listen
+                          : c == 'p' ? &server.supervisor
+                                     : NULL;
+
+                if (fd)
+                        *fd = (int)strtol(optarg, NULL, 10);
+                else if (c == 'h')
+                        *ret_handshake = true;
+                else if (c == 'v')
+                        *ret_priority = LOG_DEBUG;
+                else if (c == 'V') {
+                        (void)printf("lkgfs-fs %s\n", LKG_VERSION);
+                        exit(EX_OK);
+                } else
+                        return -EINVAL;
+        }
+        if (*ret_handshake)
+                return 0;
+        if (server.device < 0 || server.shared_fd < 0 || server.source < 0 || server.runtime < 0 ||
+            server.supervisor < 0)
+                return -EINVAL;
+        return 0;
+}
+
+/* Small, never dumped, never short of descriptors: a node is one descriptor. */
+static void limit_process(void)
+{
+        struct rlimit files, none = { 0 };
+
+        (void)mallopt(M_ARENA_MAX, 1);
+        (void)prctl(PR_SET_NAME, "lkgfs-fs");
+        (void)prctl(PR_SET_DUMPABLE, 0);
+        (void)setrlimit(RLIMIT_CORE, &none);
+        if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+                files.rlim_cur = files.rlim_max;
+                (void)setrlimit(RLIMIT_NOFILE, &files);
+        }
+        (void)umask(0);
+}
+
+static int on_gone(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+        (void)source;
+        (void)fd;
+        (void)revents;
+        (void)userdata;
+        return sd_event_exit(server.event, 0);
+}
+
+static int open_directories(struct lkg_error *err)
+{
+        int r = lkg_mkdir_p(server.runtime, LKG_PUBLICATION_PINNED, 0700, err);
+
+        if (r < 0)
+                return r;
+        server.blobs = openat(server.runtime, LKG_PUBLICATION_BLOBS, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        server.pinned = openat(server.runtime, LKG_PUBLICATION_PINNED, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (server.blobs < 0 || server.pinned < 0)
+                return lkg_error_set(err, -errno, NULL, "open the runtime directory");
+        return 0;
+}
+
+static void claim(void)
+{
+        server.epoch = atomic_fetch_add(&server.shm->epoch, 1) + 1;
+        atomic_fetch_add(&server.shm->server_starts, 1);
+        server.shm->server.start_time = lkg_process_start_time(getpid());
+        atomic_store(&server.shm->server.pid, getpid());
+}
+
+static int prepare(struct lkg_error *err)
+{
+        int r;
+
+        server.shm = lkg_shared_map(server.shared_fd);
+        if (!server.shm)
+                return lkg_error_set(err, -errno, NULL, "map the shared memory");
+        claim();
+        r = session_open(err);
+        if (r == 0)
+                r = open_directories(err);
+        if (r == 0)
+                r = sd_event_new(&server.event) < 0 ? lkg_error_set(err, -ENOMEM, NULL, "event loop") : 0;
+        if (r == 0)
+                r = nodes_init() < 0 ? lkg_error_set(err, -ENOMEM, NULL, "node table") : 0;
+        if (r < 0)
+                return r;
+        files_recount();
+        server.gone = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (server.gone < 0 || sd_event_add_io(server.event, NULL, server.gone, EPOLLIN, on_gone, NULL) < 0)
+                return lkg_error_set(err, -errno, NULL, "event loop");
+        r = publication_load(err);
+        if (r == 0)
+                r = kept_init(err);
+        if (r == 0)
+                r = engine_init(err);
+        if (r == 0)
+                r = relay_init(err);
+        return r;
+}
+
+int main(int argc, char **argv)
+{
+        struct lkg_error err = { 0 };
+        bool handshake = false;
+        int priority = LOG_INFO, r;
+
+        if (parse_arguments(argc, argv, &handshake, &priority) < 0) {
+                (void)fprintf(stderr, "lkgfs-fs: started by lkgfsd, see lkgfsd(8)\n");
+                return EX_USAGE;
+        }
+        lkg_log_init("lkgfs-fs", priority);
+        limit_process();
+        if (handshake)
+                return session_handshake() < 0 ? EX_SOFTWARE : EX_OK;
+        r = prepare(&err);
+        if (r == 0)
+                r = workers_start(&err);
+        if (r < 0) {
+                lkg_log_error("%s", err.message);
+                return r == -EPROTO ? EX_NOPERM : EX_SOFTWARE;
+        }
+        kept_ready();
+        engine_published(); /* what changed while no server was there */
+        (void)sd_event_loop(server.event);
+        return EX_OK;
+}

@@ -1,0 +1,684 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Node ids: index in the shared table, and the incarnation of that index in the upper half. The root is 1.
+ *
+ * A source node is one inode of the source directory, found again by (dev, ino); it is reached through an O_PATH
+ * descriptor of this process, made again after a restart from the file handle, or by name from its parent, or from the
+ * descriptor the supervisor keeps. A content node is one path with one content: it never changes, so the kernel may
+ * cache everything about it for ever, and its bytes are kept by a hard link `pinned/<node id>`.
+ *
+ * nlookup is at least what the kernel holds: it is raised before a reply is sent and never lowered twice. A node whose
+ * count leaked (a server died between the two) is found by nodes_prune().
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+
+#include "server.h"
+
+#define ROOT_INDEX  1u
+#define BUCKETS     16384u
+#define PRUNE_AFTER (10 * LKG_NSEC_PER_SEC)
+#define VIRTUAL_INO \
+        (UINT64_C(1) << 48) /* virtual inode numbers start here: no local file system goes that far */
+
+static uint32_t buckets[BUCKETS];  /* index + 1 of the first node; rebuilt at start */
+static _Atomic int fds[LKG_NODES]; /* O_PATH descriptors of source nodes, stored as fd + 1 */
+static uint32_t free_hint = ROOT_INDEX + 1;
+static uint32_t *contents; /* indices of content nodes, for retire and wake */
+static size_t n_contents, contents_allocated;
+
+static uint32_t hash_bytes(uint64_t seed, const void *data, size_t size)
+{
+        const unsigned char *p = data;
+        uint64_t h = seed ^ UINT64_C(0xcbf29ce484222325);
+
+        for (size_t i = 0; i < size; i++)
+                h = (h ^ p[i]) * UINT64_C(0x100000001b3);
+        return (uint32_t)((h ^ (h >> 29)) % BUCKETS);
+}
+
+static uint32_t bucket_of(const struct lkg_node *node)
+{
+        if (atomic_load(&node->kind) == LKG_NODE_SOURCE) {
+                uint64_t key[2] = { node->dev, node->ino };
+
+                return hash_bytes(1, key, sizeof(key));
+        }
+        return hash_bytes(2, node->name, strlen(node->name));
+}
+
+static void chain_add(struct lkg_node *node)
+{
+        uint32_t b = bucket_of(node);
+
+        node->hash_next = buckets[b];
+        buckets[b] = node_index(node) + 1;
+}
+
+static void chain_remove(struct lkg_node *node)
+{
+        uint32_t *p = &buckets[bucket_of(node)];
+
+        while (*p != 0) {
+                struct lkg_node *other = node_at(*p - 1);
+
+                if (other == node) {
+                        *p = node->hash_next;
+                        return;
+                }
+                p = &other->hash_next;
+        }
+}
+
+uint64_t node_id(const struct lkg_node *node)
+{
+        return (uint64_t)node_index(node) | (uint64_t)node->incarnation << 32;
+}
+
+struct lkg_node *node_get(uint64_t id)
+{
+        uint32_t index = (uint32_t)id;
+        struct lkg_node *node;
+
+        if (index < ROOT_INDEX || index >= LKG_NODES)
+                return NULL;
+        node = node_at(index);
+        if (atomic_load_explicit(&node->kind, memory_order_acquire) == LKG_NODE_FREE ||
+            node->incarnation != (uint32_t)(id >> 32))
+                return NULL;
+        return node;
+}
+
+/* Lock held. A zeroed record with a fresh incarnation; kind is still FREE. */
+static struct lkg_node *allocate(void)
+{
+        for (uint32_t n = 0; n < LKG_NODES; n++) {
+                uint32_t index = free_hint;
+                struct lkg_node *node;
+
+                free_hint = free_hint + 1 < LKG_NODES ? free_hint + 1 : ROOT_INDEX + 1;
+                node = node_at(index);
+                if (atomic_load(&node->kind) == LKG_NODE_FREE) {
+                        uint32_t incarnation = node->incarnation + 1;
+
+                        memset(node, 0, sizeof(*node));
+                        node->incarnation = incarnation ? incarnation : 1;
+                        if (atomic_load(&server.shm->n_nodes) <= index)
+                                atomic_store(&server.shm->n_nodes, index + 1);
+                        return node;
+                }
+        }
+        return NULL;
+}
+
+static void pin_name(const struct lkg_node *node, char buf[static 32])
+{
+        (void)snprintf(buf, 32, "%llx", (unsigned long long)node_id(node));
+}
+
+static int content_list_add(const struct lkg_node *node)
+{
+        if (n_contents == contents_allocated) {
+                size_t n = contents_allocated ? 2 * contents_allocated : 256;
+                uint32_t *list = reallocarray(contents, n, sizeof(*list));
+
+                if (!list)
+                        return -ENOMEM;
+                contents = list;
+                contents_allocated = n;
+        }
+        contents[n_contents++] = node_index(node);
+        return 0;
+}
+
+/* Lock held. */
+static void release_node(struct lkg_node *node)
+{
+        uint32_t kind = atomic_load(&node->kind);
+        int fd;
+
+        chain_remove(node);
+        if (kind == LKG_NODE_CONTENT) {
+                char name[32];
+
+                pin_name(node, name);
+                (void)unlinkat(server.pinned, name, 0);
+                for (size_t i = 0; i < n_contents; i++)
+                        if (contents[i] == node_index(node)) {
+                                contents[i] = contents[--n_contents];
+                                break;
+                        }
+        }
+        fd = atomic_exchange(&fds[node_index(node)], 0) - 1;
+        atomic_store_explicit(&node->kind, LKG_NODE_FREE, memory_order_release);
+        if (fd >= 0)
+                (void)close(fd);
+}
+
+void node_forget(struct lkg_node *node, uint64_t n)
+{
+        uint64_t left;
+
+        if (node_index(node) == ROOT_INDEX)
+                return;
+        (void)pthread_mutex_lock(&server.nodes_lock);
+        left = atomic_load(&node->nlookup);
+        left = left > n ? left - n : 0;
+        atomic_store(&node->nlookup, left);
+        if (left == 0) {
+                relay_unwatch(node);
+                if (node->kept)
+                        kept_drop(node);
+                release_node(node);
+        }
+        (void)pthread_mutex_unlock(&server.nodes_lock);
+}
+
+static void sweep_pins(void);
+
+int nodes_init(void)
+{
+        struct lkg_node *root = node_at(ROOT_INDEX);
+        uint32_t n;
+
+        if (atomic_load(&root->kind) == LKG_NODE_FREE) {
+                root->incarnation = 0;
+                atomic_store(&root->nlookup, 1);
+                atomic_store(&root->kind, LKG_NODE_ROOT);
+                atomic_store(&server.shm->n_nodes, ROOT_INDEX + 1);
+        }
+        n = atomic_load(&server.shm->n_nodes);
+        for (uint32_t i = ROOT_INDEX + 1; i < n; i++) {
+                struct lkg_node *node = node_at(i);
+                uint32_t kind = atomic_load(&node->kind);
+
+                if (kind == LKG_NODE_FREE)
+                        continue;
+                chain_add(node);
+                if (kind == LKG_NODE_CONTENT && content_list_add(node) < 0)
+                        return -ENOMEM;
+        }
+        sweep_pins();
+        return 0;
+}
+
+/* --- source nodes --- */
+
+static void remember_handle(struct lkg_node *node, int fd)
+{
+        union {
+                struct file_handle handle;
+                char bytes[sizeof(struct file_handle) + LKG_HANDLE_MAX];
+        } u;
+        int mount_id;
+
+        u.handle.handle_bytes = LKG_HANDLE_MAX;
+        if (name_to_handle_at(fd, "", &u.handle, &mount_id, AT_EMPTY_PATH) < 0)
+                return; /* this file system has none: found again by name */
+        memcpy(node->handle, u.handle.f_handle, u.handle.handle_bytes);
+        node->handle_type = u.handle.handle_type;
+        node->handle_size = u.handle.handle_bytes;
+}
+
+static bool same_handle(const struct lkg_node *node, int fd)
+{
+        struct lkg_node now = { 0 };
+
+        if (node->handle_size == 0)
+                return true;
+        remember_handle(&now, fd);
+        return now.handle_size == node->handle_size && now.handle_type == node->handle_type &&
+               memcmp(now.handle, node->handle, now.handle_size) == 0;
+}
+
+static int open_by_handle(const struct lkg_node *node)
+{
+        union {
+                struct file_handle handle;
+                char bytes[sizeof(struct file_handle) + LKG_HANDLE_MAX];
+        } u;
+
+        if (node->handle_size == 0)
+                return -ESTALE;
+        u.handle.handle_bytes = node->handle_size;
+        u.handle.handle_type = node->handle_type;
+        memcpy(u.handle.f_handle, node->handle, node->handle_size);
+        return open_by_handle_at(server.source, &u.handle, O_PATH | O_CLOEXEC | O_NOFOLLOW);
+}
+
+static bool is_inode(int fd, const struct lkg_node *node)
+{
+        struct stat st;
+
+        return fstat(fd, &st) == 0 && st.st_dev == node->dev && st.st_ino == node->ino;
+}
+
+static int open_again(struct lkg_node *node)
+{
+        LKG_CLEANUP(lkg_closep) int fd = open_by_handle(node);
+        struct lkg_node *parent;
+        char name[LKG_NODE_NAME];
+        int dir;
+
+        if (fd >= 0 && is_inode(fd, node))
+                return LKG_STEAL_FD(fd);
+        fd = lkg_close(fd);
+        if (node->kept && (fd = kept_fd(node_id(node))) >= 0)
+                return LKG_STEAL_FD(fd);
+        parent = node_get(node->parent);
+        if (!parent)
+                return -ESTALE;
+        memcpy(name, node->name, sizeof(name));
+        dir = node_fd(parent);
+        if (dir < 0)
+                return dir;
+        fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0)
+                return errno == ENOENT ? -ESTALE : -errno;
+        if (!is_inode(fd, node))
+                return -ESTALE;
+        return LKG_STEAL_FD(fd);
+}
+
+int node_fd(struct lkg_node *node)
+{
+        uint32_t kind = atomic_load(&node->kind);
+        int none = 0, fd;
+
+        if (kind == LKG_NODE_ROOT)
+                return server.source;
+        if (kind != LKG_NODE_SOURCE)
+                return -ESTALE;
+        fd = atomic_load(&fds[node_index(node)]) - 1;
+        if (fd >= 0)
+                return fd;
+        fd = open_again(node);
+        if (fd < 0)
+                return fd;
+        if (!atomic_compare_exchange_strong(&fds[node_index(node)], &none, fd + 1)) {
+                (void)close(fd); /* another thread was faster */
+                fd = none - 1;
+        }
+        return fd;
+}
+
+/* Lock held. */
+static struct lkg_node *find_source(uint64_t dev, uint64_t ino)
+{
+        struct lkg_node key = { .kind = LKG_NODE_SOURCE, .dev = dev, .ino = ino };
+
+        for (uint32_t i = buckets[bucket_of(&key)]; i != 0; i = node_at(i - 1)->hash_next) {
+                struct lkg_node *node = node_at(i - 1);
+
+                if (atomic_load(&node->kind) == LKG_NODE_SOURCE && node->dev == dev && node->ino == ino)
+                        return node;
+        }
+        return NULL;
+}
+
+struct lkg_node *node_find_source(uint64_t dev, uint64_t ino)
+{
+        struct lkg_node *node;
+
+        (void)pthread_mutex_lock(&server.nodes_lock);
+        node = find_source(dev, ino);
+        (void)pthread_mutex_unlock(&server.nodes_lock);
+        return node;
+}
+
+static void set_name(struct lkg_node *node, uint64_t parent, const char *name)
+{
+        node->parent = parent;
+        (void)snprintf(node->name, sizeof(node->name), "%s", name);
+}
+
+/*
+ * The number of a removed inode may be used again. While we hold a descriptor it cannot be; after a restart the file
+ * handle, which has the inode's own generation, tells.
+ */
+static bool still_same(struct lkg_node *node, int fd)
+{
+        return atomic_load(&fds[node_index(node)]) != 0 || same_handle(node, fd);
+}
+
+/**
+ * node_source() - the node of the inode behind @fd, with one more lookup counted.
+ * @fd: O_PATH descriptor or *fd < 0; taken over when the node keeps it
+ * Return: 0; -ENOENT: the node is not known and @fd is missing; -ENFILE: table full.
+ */
+int node_source(uint64_t parent, const char *name, int *fd, const struct stat *st, struct lkg_node **ret)
+{
+        struct lkg_node *node;
+
+        (void)pthread_mutex_lock(&server.nodes_lock);
+        node = find_source(st->st_dev, st->st_ino);
+        if (node && *fd < 0 && atomic_load(&fds[node_index(node)]) == 0)
+                node = NULL;
+        if (!node && *fd < 0) {
+                (void)pthread_mutex_unlock(&server.nodes_lock);
+                return -ENOENT;
+        }
+        if (node && !still_same(node, *fd)) {
+                chain_remove(node);
+                node->dev = node->ino = 0; /* its inode is gone: nobody finds it any more */
+                chain_add(node);
+                node = NULL;
+        }
+        if (!node) {
+                node = allocate();
+                if (!node) {
+                        (void)pthread_mutex_unlock(&server.nodes_lock);
+                        return -ENFILE;
+                }
+                node->dev = st->st_dev;
+                node->ino = st->st_ino;
+                node->mode = st->st_mode;
+                remember_handle(node, *fd);
+                set_name(node, parent, name);
+                atomic_store(&node->nlookup, 1);
+                atomic_store(&fds[node_index(node)], LKG_STEAL_FD(*fd) + 1);
+                atomic_store_explicit(&node->kind, LKG_NODE_SOURCE, memory_order_release);
+                chain_add(node);
+        } else {
+                atomic_fetch_add(&node->nlookup, 1);
+                if (node->parent != parent || strcmp(node->name, name) != 0)
+                        set_name(node, parent, name);
+                if (*fd >= 0 && atomic_load(&fds[node_index(node)]) == 0)
+                        atomic_store(&fds[node_index(node)], LKG_STEAL_FD(*fd) + 1);
+        }
+        (void)pthread_mutex_unlock(&server.nodes_lock);
+        *ret = node;
+        return 0;
+}
+
+void node_moved(struct lkg_node *node, uint64_t parent, const char *name)
+{
+        (void)pthread_mutex_lock(&server.nodes_lock);
+        set_name(node, parent, name);
+        (void)pthread_mutex_unlock(&server.nodes_lock);
+}
+
+struct lkg_node *node_find_child(uint64_t parent, const char *name)
+{
+        uint32_t n = atomic_load(&server.shm->n_nodes);
+
+        for (uint32_t i = ROOT_INDEX + 1; i < n; i++) {
+                struct lkg_node *node = node_at(i);
+
+                if (atomic_load(&node->kind) == LKG_NODE_SOURCE && node->parent == parent &&
+                    strcmp(node->name, name) == 0)
+                        return node;
+        }
+        return NULL;
+}
+
+/* A node without an inode: what the notifier may remove so that watchers hear of a removal behind the mount. */
+struct lkg_node *node_placeholder(uint64_t parent, const char *name, bool is_dir)
+{
+        struct lkg_node *node;
+
+        (void)pthread_mutex_lock(&server.nodes_lock);
+        node = allocate();
+        if (node) {
+                node->mode = is_dir ? S_IFDIR | 0700 : S_IFREG | 0600;
+                set_name(node, parent, name);
+                atomic_store(&node->nlookup, 1);
+                atomic_store_explicit(&node->kind, LKG_NODE_SOURCE, memory_order_release);
+                chain_add(node);
+        }
+        (void)pthread_mutex_unlock(&server.nodes_lock);
+        return node;
+}
+
+static int join(char *buf, size_t size, const char *head, const char *tail)
+{
+        int n = snprintf(buf, size, "%s%s%s", head, *head ? "/" : "", tail);
+
+        return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
+}
+
+int node_path(const struct lkg_node *node, char *buf, size_t size)
+{
+        const char *names[128];
+        size_t n = 0;
+
+        if (node_index(node) == ROOT_INDEX) {
+                *buf = '\0';
+                return 0;
+        }
+        if (atomic_load(&node->kind) != LKG_NODE_SOURCE)
+                return join(buf, size, "", node->name);
+        while (node_index(node) != ROOT_INDEX) {
+                if (n == LKG_ARRAY_SIZE(names))
+                        return -ENAMETOOLONG;
+                names[n++] = node->name;
+                node = node_get(node->parent);
+                if (!node)
+                        return -ESTALE;
+        }
+        *buf = '\0';
+        while (n > 0) {
+                size_t used = strlen(buf);
+                int k = snprintf(buf + used, size - used, "%s%s", used ? "/" : "", names[--n]);
+
+                if (k < 0 || (size_t)k >= size - used)
+                        return -ENAMETOOLONG;
+        }
+        return 0;
+}
+
+int node_child_path(const struct lkg_node *dir, const char *name, char *buf, size_t size)
+{
+        char head[PATH_MAX];
+        int r = node_path(dir, head, sizeof(head));
+
+        return r < 0 ? r : join(buf, size, head, name);
+}
+
+/* --- virtual nodes --- */
+
+static bool same_content(const struct lkg_node *node, const struct lkg_entry *entry)
+{
+        return node->size == entry->size && node->mtime_ns == entry->mtime_ns && node->mode == entry->mode &&
+               node->uid == entry->uid && node->gid == entry->gid && node->generation == entry->generation &&
+               node->flags == entry->flags && strcmp(node->sha256, entry->sha256) == 0;
+}
+
+/* Lock held. */
+static struct lkg_node *find_virtual(enum lkg_node_kind kind, const char *path,
+                                     const struct lkg_entry *entry)
+{
+        for (uint32_t i = buckets[hash_bytes(2, path, strlen(path))]; i != 0;
+             i = node_at(i - 1)->hash_next) {
+                struct lkg_node *node = node_at(i - 1);
+
+                if (atomic_load(&node->kind) == kind && strcmp(node->name, path) == 0 &&
+                    (kind != LKG_NODE_CONTENT || same_content(node, entry)))
+                        return node;
+        }
+        return NULL;
+}
+
+static void fill_virtual(struct lkg_node *node, const char *path, const struct lkg_entry *entry)
+{
+        (void)snprintf(node->name, sizeof(node->name), "%s", path);
+        node->st_ino = VIRTUAL_INO + atomic_fetch_add(&server.shm->inodes, 1) + 1;
+        if (!entry)
+                return;
+        node->mode = entry->mode;
+        node->uid = entry->uid;
+        node->gid = entry->gid;
+        node->mtime_ns = entry->mtime_ns;
+        node->size = entry->size;
+        node->flags = entry->flags;
+        node->component = entry->component;
+        node->generation = entry->generation;
+        memcpy(node->sha256, entry->sha256, sizeof(node->sha256));
+}
+
+/**
+ * node_virtual() - the node of a published entry, with one more lookup counted.
+ * Return: 0; -EAGAIN: the publication was replaced and its blob is gone, look again; -ENFILE; another -errno.
+ */
+int node_virtual(enum lkg_node_kind kind, const char *path, const struct lkg_entry *entry,
+                 struct lkg_node **ret)
+{
+        struct lkg_node *node;
+        int r = 0;
+
+        if (strlen(path) >= LKG_NODE_NAME)
+                return -ENAMETOOLONG;
+        (void)pthread_mutex_lock(&server.nodes_lock);
+        node = find_virtual(kind, path, entry);
+        if (node) {
+                atomic_fetch_add(&node->nlookup, 1);
+                if (kind != LKG_NODE_CONTENT && entry) {
+                        node->mode = entry->mode;
+                        node->uid = entry->uid;
+                        node->gid = entry->gid;
+                        node->mtime_ns = entry->mtime_ns;
+                }
+        } else if (!(node = allocate())) {
+                r = -ENFILE;
+        } else {
+                fill_virtual(node, path, entry);
+                if (kind == LKG_NODE_CONTENT) {
+                        char name[32];
+
+                        pin_name(node, name);
+                        (void)unlinkat(server.pinned, name, 0);
+                        if (linkat(server.blobs, entry->sha256, server.pinned, name, 0) < 0)
+                                r = errno == ENOENT ? -EAGAIN : -errno;
+                        else
+                                r = content_list_add(node);
+                }
+                if (r == 0) {
+                        atomic_store(&node->nlookup, 1);
+                        atomic_store_explicit(&node->kind, kind, memory_order_release);
+                        chain_add(node);
+                }
+        }
+        (void)pthread_mutex_unlock(&server.nodes_lock);
+        if (r == 0)
+                *ret = node;
+        return r;
+}
+
+/* Content that the new publication does not show any more is old from now on. */
+void nodes_retire(const struct lkg_publication *publication)
+{
+        uint64_t now = lkg_boottime_ns();
+
+        (void)pthread_mutex_lock(&server.nodes_lock);
+        for (size_t i = 0; i < n_contents; i++) {
+                struct lkg_node *node = node_at(contents[i]);
+                const struct lkg_entry *entry = lkg_publication_find(publication, node->name);
+                bool current = entry && entry->type == LKG_ENTRY_FILE && same_content(node, entry);
+
+                if (current)
+                        node->retired_ns = 0;
+                else if (node->retired_ns == 0)
+                        node->retired_ns = now;
+        }
+        (void)pthread_mutex_unlock(&server.nodes_lock);
+}
+
+/* Old nodes whose lookup count leaked: the kernel does not know them, so nobody will ever forget them. */
+void nodes_prune(void)
+{
+        uint64_t now = lkg_boottime_ns();
+
+        (void)pthread_mutex_lock(&server.nodes_lock);
+        for (size_t i = 0; i < n_contents;) {
+                struct lkg_node *node = node_at(contents[i]);
+
+                if (node->retired_ns != 0 && now - node->retired_ns > PRUNE_AFTER &&
+                    !session_knows(node_id(node)))
+                        release_node(node); /* takes itself from the list */
+                else
+                        i++;
+        }
+        (void)pthread_mutex_unlock(&server.nodes_lock);
+}
+
+/* Lock held. The kernel still knows it: somebody watches it, has it open, or binds it. */
+static bool is_old_view(const struct lkg_node *node)
+{
+        return atomic_load(&node->kind) == LKG_NODE_CONTENT && (node->flags & LKG_ENTRY_VIEW) &&
+               node->retired_ns != 0 && atomic_load(&node->nlookup) > 0;
+}
+
+size_t nodes_old_views(uint64_t *ids, size_t max)
+{
+        size_t n = 0;
+
+        (void)pthread_mutex_lock(&server.nodes_lock);
+        for (size_t i = 0; i < n_contents && n < max; i++)
+                if (is_old_view(node_at(contents[i])))
+                        ids[n++] = node_id(node_at(contents[i]));
+        (void)pthread_mutex_unlock(&server.nodes_lock);
+        return n;
+}
+
+struct lkg_node *node_old_view(uint64_t id)
+{
+        struct lkg_node *node;
+
+        (void)pthread_mutex_lock(&server.nodes_lock);
+        node = node_get(id);
+        if (node && is_old_view(node))
+                atomic_fetch_add(&node->nlookup, 1);
+        else
+                node = NULL;
+        (void)pthread_mutex_unlock(&server.nodes_lock);
+        return node;
+}
+
+void node_attributes(const struct lkg_node *node, struct stat *ret)
+{
+        uint32_t kind = atomic_load(&node->kind);
+        struct timespec t = { .tv_sec = node->mtime_ns / (int64_t)LKG_NSEC_PER_SEC,
+                              .tv_nsec = node->mtime_ns % (int64_t)LKG_NSEC_PER_SEC };
+
+        memset(ret, 0, sizeof(*ret));
+        ret->st_ino = node->st_ino;
+        ret->st_mode = (mode_t)node->mode |
+                       (kind == LKG_NODE_CONTENT || kind == LKG_NODE_CONTROL ? S_IFREG : S_IFDIR);
+        ret->st_nlink = S_ISDIR(ret->st_mode) ? 2 : 1;
+        ret->st_uid = node->uid;
+        ret->st_gid = node->gid;
+        ret->st_size = (off_t)node->size;
+        ret->st_blksize = 4096;
+        ret->st_blocks = (blkcnt_t)((node->size + 511) / 512);
+        ret->st_atim = ret->st_mtim = ret->st_ctim = t;
+}
+
+int root_attributes(struct stat *ret)
+{
+        return fstat(server.source, ret) < 0 ? -errno : 0;
+}
+
+/* Pins of nodes that a dead server was about to make or to drop. */
+static void sweep_pins(void)
+{
+        LKG_CLEANUP(lkg_closep) int fd = openat(server.pinned, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+        const struct dirent *d;
+
+        if (!dir)
+                return;
+        fd = -EBADF; /* closed with the stream */
+        while ((d = readdir(dir))) {
+                const struct lkg_node *node;
+                char *end;
+                uint64_t id = strtoull(d->d_name, &end, 16);
+
+                if (d->d_name[0] == '.' || *end)
+                        continue;
+                node = node_get(id);
+                if (!node || atomic_load(&node->kind) != LKG_NODE_CONTENT)
+                        (void)unlinkat(server.pinned, d->d_name, 0);
+        }
+        (void)closedir(dir);
+}

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Changes behind the mount. inotify on a FUSE file system shows only what happens through it, so a process that writes
+ * to the source directory directly (an older bind, another mount namespace) would be invisible to watchers of the view.
+ * We watch the source directories the kernel knows, and have the notifier do harmless operations through the mount
+ * that make the kernel emit the same events; those are recognised by the notifier's pid and touch nothing.
+ *
+ * What we did ourselves must not be relayed: relay_begin()/relay_end() around each own change remember what stood
+ * there afterwards; an event that finds exactly that is ours.
+ */
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <sys/inotify.h>
+#include <sys/syscall.h>
+
+#include "server.h"
+
+#define OWN_SLOTS 512u
+#define BEGUN_NS  (2 * LKG_NSEC_PER_SEC)
+#define WATCH_MASK \
+        (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_CLOSE_WRITE | IN_ONLYDIR | IN_EXCL_UNLINK)
+
+struct identity {
+        uint64_t ino, size;
+        int64_t mtime_ns, ctime_ns;
+};
+
+/* Protects: own, watches. A leaf. */
+static pthread_mutex_t relay_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+        uint64_t dir;
+        uint64_t name;     /* hash */
+        uint64_t begun_ns; /* not 0: being changed since then */
+        struct identity identity;
+} own[OWN_SLOTS];
+static struct watch {
+        int wd;
+        uint64_t node;
+} * watches;
+static size_t n_watches, watches_allocated;
+static int inotify = -EBADF;
+
+static void ring(void)
+{
+        atomic_fetch_add(&server.shm->bell, 1);
+        (void)syscall(SYS_futex, &server.shm->bell, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+void relay_announce(void)
+{
+        LKG_CLEANUP(publication_putp) struct publication_ref *ref = publication_get();
+        uint32_t n = 0;
+
+        for (size_t i = 0; i < ref->publication->n_entries && n < LKG_VIEW_NAMES; i++) {
+                const struct lkg_entry *entry = &ref->publication->entries[i];
+
+                if (!(entry->flags & LKG_ENTRY_VIEW))
+                        continue;
+                (void)snprintf(server.shm->view_names[n], sizeof(server.shm->view_names[n]), "%s",
+                               entry->path);
+                n++;
+        }
+        atomic_store(&server.shm->n_view_names, n);
+        atomic_store(&server.shm->root_changed, 1);
+        atomic_store(&server.shm->wake_wanted, ref->publication->number);
+        ring();
+}
+
+/* --- our own changes --- */
+
+static uint64_t hash_name(const char *name)
+{
+        uint64_t h = UINT64_C(0xcbf29ce484222325);
+
+        for (const char *p = name; *p; p++)
+                h = (h ^ (unsigned char)*p) * UINT64_C(0x100000001b3);
+        return h;
+}
+
+static int64_t stamp(const struct timespec *t)
+{
+        return (int64_t)t->tv_sec * (int64_t)LKG_NSEC_PER_SEC + t->tv_nsec;
+}
+
+/* All zero: nothing stands there. */
+static void identify(uint64_t dir, const char *name, struct identity *ret, mode_t *ret_mode,
+                     bool *ret_writer)
+{
+        struct lkg_node *node = node_get(dir), *file;
+        int fd = node ? node_fd(node) : -EBADF;
+        struct stat st;
+
+        memset(ret, 0, sizeof(*ret));
+        *ret_mode = 0;
+        *ret_writer = false;
+        if (fd < 0 || fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+                return;
+        ret->ino = st.st_ino;
+        ret->size = S_ISDIR(st.st_mode) ? 0 : (uint64_t)st.st_size;
+        ret->mtime_ns = S_ISDIR(st.st_mode) ? 0 : stamp(&st.st_mtim);
+        ret->ctime_ns = S_ISDIR(st.st_mode) ? 0 : stamp(&st.st_ctim);
+        *ret_mode = st.st_mode;
+        file = node_find_source(st.st_dev, st.st_ino);
+        *ret_writer = file && atomic_load(&file->n_writers) > 0;
+}
+
+static size_t own_slot(uint64_t dir, uint64_t name)
+{
+        return (size_t)((name ^ dir * UINT64_C(0x9e3779b97f4a7c15)) % OWN_SLOTS);
+}
+
+void relay_begin(uint64_t dir, const char *name)
+{
+        uint64_t hash = hash_name(name);
+        size_t slot = own_slot(dir, hash);
+
+        (void)pthread_mutex_lock(&relay_lock);
+        own[slot].dir = dir;
+        own[slot].name = hash;
+        own[slot].begun_ns = lkg_boottime_ns();
+        (void)pthread_mutex_unlock(&relay_lock);
+}
+
+void relay_end(uint64_t dir, const char *name)
+{
+        uint64_t hash = hash_name(name);
+        size_t slot = own_slot(dir, hash);
+        struct identity now;
+        mode_t mode;
+        bool writer;
+
+        identify(dir, name, &now, &mode, &writer);
+        (void)pthread_mutex_lock(&relay_lock);
+        own[slot].dir = dir;
+        own[slot].name = hash;
+        own[slot].begun_ns = 0;
+        own[slot].identity = now;
+        (void)pthread_mutex_unlock(&relay_lock);
+        if (dir ==
+            FUSE_ROOT_ID) { /* the kernel dropped the root's attributes with this change: live-view.md 1 (2) */
+                atomic_store(&server.shm->root_changed, 1);
+                ring();
+        }
+}
+
+static bool is_own(uint64_t dir, const char *name, const struct identity *now)
+{
+        uint64_t hash = hash_name(name);
+        size_t slot = own_slot(dir, hash);
+        bool yes = false;
+
+        (void)pthread_mutex_lock(&relay_lock);
+        if (own[slot].dir == dir && own[slot].name == hash) {
+                if (own[slot].begun_ns != 0)
+                        yes = lkg_boottime_ns() - own[slot].begun_ns < BEGUN_NS;
+                else
+                        yes = memcmp(&own[slot].identity, now, sizeof(*now)) == 0;
+        }
+        (void)pthread_mutex_unlock(&relay_lock);
+        return yes;
+}
+
+/* --- watching --- */
+
+void relay_watch(struct lkg_node *dir)
+{
+        uint64_t id = node_id(dir);
+        char path[64];
+        int fd, wd;
+
+        if (inotify < 0)
+                return;
+        (void)pthread_mutex_lock(&relay_lock);
+        for (size_t i = 0; i < n_watches; i++)
+                if (watches[i].node == id) {
+                        (void)pthread_mutex_unlock(&relay_lock);
+                        return;
+                }
+        fd = node_fd(dir);
+        (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        wd = fd < 0 ? -1 : inotify_add_watch(inotify, path, WATCH_MASK);
+        if (wd >= 0 && n_watches == watches_allocated) {
+                size_t n = watches_allocated ? 2 * watches_allocated : 32;
+                struct watch *list = reallocarray(watches, n, sizeof(*list));
+
+                if (list) {
+                        watches = list;
+                        watches_allocated = n;
+                }
+        }
+        if (wd >= 0 && n_watches < watches_allocated)
+                watches[n_watches++] = (struct watch){ .wd = wd, .node = id };
+        (void)pthread_mutex_unlock(&relay_lock);
+}
+
+void relay_unwatch(struct lkg_node *dir)
+{
+        uint64_t id = node_id(dir);
+
+        if (atomic_load(&dir->kind) != LKG_NODE_SOURCE || !S_ISDIR(dir->mode))
+                return;
+        (void)pthread_mutex_lock(&relay_lock);
+        for (size_t i = 0; i < n_watches; i++)
+                if (watches[i].node == id) {
+                        (void)inotify_rm_watch(inotify, watches[i].wd);
+                        watches[i] = watches[--n_watches];
+                        break;
+                }
+        (void)pthread_mutex_unlock(&relay_lock);
+}
+
+static uint64_t watched_node(int wd)
+{
+        uint64_t node = 0;
+
+        (void)pthread_mutex_lock(&relay_lock);
+        for (size_t i = 0; i < n_watches; i++)
+                if (watches[i].wd == wd)
+                        node = watches[i].node;
+        (void)pthread_mutex_unlock(&relay_lock);
+        return node;
+}
+
+static void enqueue(enum lkg_relay_op op, mode_t type, uint64_t dir, const char *name)
+{
+        struct lkg_shared *shm = server.shm;
+        uint32_t head = atomic_load(&shm->relay_head);
+        struct lkg_relay_job *job = &shm->relay[head % LKG_RELAY_JOBS];
+        struct lkg_node *node = node_get(dir);
+
+        if (!node || head - atomic_load(&shm->relay_tail) >= LKG_RELAY_JOBS)
+                return; /* watchers that far behind have an overflow of their own */
+        job->op = op;
+        job->type = type & S_IFMT;
+        job->dir = dir;
+        if (node_path(node, job->path, sizeof(job->path)) < 0)
+                return;
+        (void)snprintf(job->name, sizeof(job->name), "%s", name);
+        atomic_store_explicit(&shm->relay_head, head + 1, memory_order_release);
+}
+
+static void relay_event(const struct inotify_event *event)
+{
+        uint64_t dir = watched_node(event->wd);
+        struct identity now;
+        bool writer, there;
+        mode_t mode;
+
+        if (dir == 0 || event->len == 0)
+                return;
+        if (dir == FUSE_ROOT_ID && view_owns(node_get(dir), event->name))
+                return;
+        identify(dir, event->name, &now, &mode, &writer);
+        there = now.ino != 0;
+        if (writer || is_own(dir, event->name, &now))
+                return;
+        if (event->mask & (IN_DELETE | IN_MOVED_FROM)) {
+                if (!there)
+                        enqueue(LKG_RELAY_REMOVED, event->mask & IN_ISDIR ? S_IFDIR : S_IFREG, dir,
+                                event->name);
+        } else if (there && (event->mask & (IN_CREATE | IN_MOVED_TO))) {
+                enqueue(LKG_RELAY_CREATED, mode, dir, event->name);
+                if ((event->mask & IN_MOVED_TO) && S_ISREG(mode))
+                        enqueue(LKG_RELAY_MODIFIED, mode, dir, event->name);
+        } else if (there && (event->mask & IN_CLOSE_WRITE) && S_ISREG(mode)) {
+                enqueue(LKG_RELAY_MODIFIED, mode, dir, event->name);
+        }
+}
+
+static int on_inotify(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+        char buf[16384] __attribute__((aligned(__alignof__(struct inotify_event))));
+        ssize_t n;
+
+        (void)source;
+        (void)revents;
+        (void)userdata;
+        while ((n = read(fd, buf, sizeof(buf))) > 0) {
+                for (char *p = buf; p < buf + n;) {
+                        const struct inotify_event *event = (const void *)p;
+
+                        relay_event(event);
+                        p += sizeof(*event) + event->len;
+                }
+        }
+        if (atomic_load(&server.shm->relay_head) != atomic_load(&server.shm->relay_tail))
+                ring();
+        return 0;
+}
+
+int relay_init(struct lkg_error *err)
+{
+        uint32_t n = atomic_load(&server.shm->n_nodes);
+        int r;
+
+        inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+        if (inotify < 0)
+                return lkg_error_set(err, -errno, NULL, "inotify");
+        r = sd_event_add_io(server.event, NULL, inotify, EPOLLIN, on_inotify, NULL);
+        if (r < 0)
+                return lkg_error_set(err, r, NULL, "inotify");
+        relay_watch(node_at(FUSE_ROOT_ID));
+        for (uint32_t i = FUSE_ROOT_ID + 1; i < n; i++) {
+                struct lkg_node *node = node_at(i);
+
+                if (atomic_load(&node->kind) == LKG_NODE_SOURCE && S_ISDIR(node->mode))
+                        relay_watch(node);
+        }
+        return 0;
+}
+
+/* --- what the notifier does through the mount --- */
+
+static const struct lkg_relay_job *active(fuse_req_t req, const struct lkg_node *dir, const char *name)
+{
+        const struct lkg_relay_job *job;
+
+        if (!caller_is_notifier(fuse_req_ctx(req)) || atomic_load(&server.shm->relay_active) == 0)
+                return NULL;
+        job = &server.shm->relay[atomic_load(&server.shm->relay_tail) % LKG_RELAY_JOBS];
+        return job->dir == node_id(dir) && strcmp(job->name, name) == 0 ? job : NULL;
+}
+
+/* Nothing there before a creation, something there before a removal: else the kernel would not ask for either. */
+bool relay_lookup(fuse_req_t req, struct lkg_node *dir, const char *name)
+{
+        const struct lkg_relay_job *job = active(req, dir, name);
+        struct fuse_entry_param entry = { 0 };
+        struct lkg_node *node;
+
+        if (!job || atomic_load(&server.shm->relay_done))
+                return false;
+        if (job->op == LKG_RELAY_CREATED) {
+                fuse_reply_err(req, ENOENT);
+                return true;
+        }
+        if (job->op != LKG_RELAY_REMOVED || source_lookup(dir, name, &entry) == 0) {
+                if (job->op != LKG_RELAY_REMOVED)
+                        return false;
+                fuse_reply_entry(req, &entry);
+                return true;
+        }
+        node = node_find_child(node_id(dir), name);
+        if (node)
+                atomic_fetch_add(&node->nlookup, 1);
+        else
+                node = node_placeholder(node_id(dir), name, S_ISDIR(job->type));
+        if (!node) {
+                fuse_reply_err(req, ENFILE);
+                return true;
+        }
+        memset(&entry, 0, sizeof(entry));
+        entry.ino = node_id(node);
+        entry.attr.st_ino = node->ino;
+        entry.attr.st_mode = node->mode;
+        entry.attr.st_nlink = 1;
+        fuse_reply_entry(req, &entry);
+        return true;
+}
+
+bool relay_make(fuse_req_t req, struct lkg_node *dir, const char *name)
+{
+        const struct lkg_relay_job *job = active(req, dir, name);
+        struct fuse_entry_param entry;
+        int r;
+
+        if (!job)
+                return false;
+        atomic_store(&server.shm->relay_done, 1);
+        r = source_lookup(dir, name, &entry);
+        if (r < 0)
+                fuse_reply_err(req, -r); /* gone again: its removal is the next job */
+        else
+                fuse_reply_entry(req, &entry);
+        return true;
+}
+
+bool relay_remove(fuse_req_t req, struct lkg_node *dir, const char *name)
+{
+        if (!active(req, dir, name))
+                return false;
+        atomic_store(&server.shm->relay_done, 1);
+        fuse_reply_err(req, 0);
+        return true;
+}
+
+bool relay_touch(fuse_req_t req, struct lkg_node *node)
+{
+        uint32_t kind = atomic_load(&node->kind);
+
+        if (!caller_is_notifier(fuse_req_ctx(req)) || (kind != LKG_NODE_SOURCE && kind != LKG_NODE_ROOT))
+                return false;
+        source_getattr(req, node);
+        return true;
+}
+
+bool relay_open(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi)
+{
+        (void)node;
+        if (!caller_is_notifier(fuse_req_ctx(req)) || (fi->flags & O_ACCMODE) == O_RDONLY)
+                return false;
+        fi->fh = 0;
+        fi->noflush = 1;
+        fi->keep_cache = 1;
+        fuse_reply_open(req, fi);
+        return true;
+}

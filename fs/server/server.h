@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The file server, lkgfs-fs: answers the kernel from three things, the current publication, the source directory and
+ * the engine's answers. What is here is shared by the files of this folder and by nothing else.
+ *
+ * Threads. LKG_WORKERS workers each run "read a request into a slot, handle it, reply"; one replayer serves what a dead
+ * predecessor left; the main thread runs the event loop (engine socket, supervisor, deadlines, source watches). No
+ * thread holds a lock across a system call that can block.
+ *
+ * Locks, in the order in which they may be taken: parked_lock, publication_lock, nodes_lock, files_lock, kept_lock.
+ * Each is a leaf in practice; the order only matters for who adds a nested use.
+ *
+ * Everything the kernel believes about us lives in the shared memory (lkg/shared.h); what is in this process (open
+ * descriptors, caches) can be made again from it.
+ */
+#pragma once
+
+#define FUSE_USE_VERSION 314
+
+#include <pthread.h>
+#include <sys/stat.h>
+
+#include <fuse_lowlevel.h>
+#include <systemd/sd-event.h>
+
+#include <lkg/control.h>
+#include <lkg/error.h>
+#include <lkg/handover.h>
+#include <lkg/log.h>
+#include <lkg/publication.h>
+#include <lkg/shared.h>
+
+#define LKG_WORKERS      4
+#define LKG_FALLBACK_DIR ".lkgfs-fallback"
+#define LKG_DOOR_DIR     ".lv" /* the notifier's way to inodes of older generations */
+#define FOREVER_S        1e9   /* attributes of immutable content; names that carry a native mount */
+#define DIRECTORY_S      1.0   /* names and attributes of directories */
+#define SOURCE_ATTR_S \
+        0.1 /* attributes of pass-through files: how late a change behind the mount may be seen */
+
+struct lkg_server {
+        struct lkg_shared *shm;
+        int device, shared_fd, source, runtime, blobs, pinned, listen, supervisor;
+        uint32_t epoch; /* which server since the mount began: owner of our slots */
+        struct fuse_session *session;
+        sd_event *event;
+        int gone; /* eventfd: a worker found the device gone (unmounted) */
+
+        pthread_mutex_t publication_lock; /* protects: publication (the pointer), publication_refs */
+        struct publication_ref *publication;
+
+        pthread_mutex_t parked_lock; /* protects: shm->parked, engine_fd, engine_link, timer arming */
+        int engine;                  /* connected socket, -EBADF while there is none */
+        uint64_t engine_link;
+        uint64_t armed_ns;
+        int timer;
+
+        pthread_mutex_t nodes_lock; /* protects: shm->nodes allocation, hash chains, content list */
+        pthread_mutex_t files_lock; /* protects: shm->files allocation */
+        pthread_mutex_t kept_lock;  /* protects: kept descriptors and sends on `supervisor` */
+};
+
+extern struct lkg_server server; /* one per process; filled by main() before any thread starts */
+
+/* What one thread is doing; the reply hook looks at it. */
+struct lkg_task {
+        struct lkg_slot *slot;   /* request being handled; NULL in the main thread */
+        struct lkg_parked *park; /* the next reply goes there instead of to the kernel */
+        bool record; /* the next reply is kept in the slot before it is sent (the operation changed something) */
+        bool replay;  /* the slot was left by a dead server */
+        bool swallow; /* handshake: keep the reply in `swallowed`, send nothing */
+        size_t swallowed_size;
+        unsigned char swallowed[LKG_INIT_MAX];
+        char *buf; /* LKG_MAX_WRITE bytes, written to before first use: replies come from here */
+};
+extern __thread struct lkg_task task;
+
+/* session.c: libfuse and the device */
+int session_open(struct lkg_error *err);
+int session_handshake(void); /* --handshake: INIT request on stdin, reply on stdout */
+void session_send_raw(const void *data, size_t size); /* a whole reply or notification */
+void session_invalidate_attributes(uint64_t node); /* forget cached attributes, never pages: cannot block */
+bool session_knows(uint64_t node);                 /* false: the kernel has no such inode any more */
+static inline const struct fuse_in_header *task_header(void)
+{
+        return (const struct fuse_in_header *)(const void *)task.slot->buf;
+}
+static inline const void *task_argument(void)
+{
+        return task.slot->buf + sizeof(struct fuse_in_header);
+}
+
+/* workers.c: slots, worker threads, the replay of what a dead server left */
+int workers_start(struct lkg_error *err);
+
+/* ops.c */
+extern const struct fuse_lowlevel_ops server_ops;
+
+/* published.c: the current publication */
+struct publication_ref {
+        struct lkg_publication *publication;
+        unsigned refs;
+};
+struct publication_ref *publication_get(void); /* never NULL; give back with publication_put() */
+void publication_put(struct publication_ref *ref);
+static inline void publication_putp(struct publication_ref **ref)
+{
+        if (*ref)
+                publication_put(*ref);
+}
+int publication_load(struct lkg_error *err); /* make runtime/current current; 0 also when it already was */
+const struct lkg_rule *publication_rule(const struct lkg_publication *publication, enum lkg_rule_type type,
+                                        const char *text);
+bool publication_commits(const struct lkg_publication *publication, const char *path);
+bool publication_hides(const struct lkg_publication *publication, const char *path);
+
+/* nodes.c: node ids */
+static inline struct lkg_node *node_at(uint32_t index)
+{
+        return &server.shm->nodes[index];
+}
+struct lkg_node *node_get(uint64_t id); /* NULL: not a node id of ours (any more) */
+uint64_t node_id(const struct lkg_node *node);
+static inline uint32_t node_index(const struct lkg_node *node)
+{
+        return (uint32_t)(node - server.shm->nodes);
+}
+int nodes_init(void);
+int node_source(uint64_t parent, const char *name, int *fd, const struct stat *st, struct lkg_node **ret);
+int node_virtual(enum lkg_node_kind kind, const char *path, const struct lkg_entry *entry,
+                 struct lkg_node **ret);
+void node_forget(struct lkg_node *node, uint64_t n);
+int node_fd(struct lkg_node *node);                                 /* O_PATH descriptor, borrowed; -errno */
+int node_path(const struct lkg_node *node, char *buf, size_t size); /* relative to the root; 0 or -errno */
+int node_child_path(const struct lkg_node *dir, const char *name, char *buf, size_t size);
+void node_moved(struct lkg_node *node, uint64_t parent, const char *name);
+struct lkg_node *node_find_source(uint64_t dev, uint64_t ino);
+struct lkg_node *node_find_child(uint64_t parent, const char *name);
+struct lkg_node *node_placeholder(uint64_t parent, const char *name, bool is_dir);
+size_t nodes_old_views(uint64_t *ids, size_t max); /* nodes of older generations that the kernel knows */
+struct lkg_node *node_old_view(uint64_t id);       /* one of them, one more lookup counted; or NULL */
+void nodes_retire(const struct lkg_publication *publication);
+void nodes_prune(void);
+void node_attributes(const struct lkg_node *node, struct stat *ret);
+int root_attributes(struct stat *ret);
+
+/* files.c: open files of the source directory */
+int file_new(struct lkg_node *node, int flags, bool is_dir, int fd, uint64_t *ret_fh);
+struct lkg_file *file_get(uint64_t fh);
+int file_fd(uint64_t fh); /* borrowed; opened again after a restart; -errno */
+void file_close(uint64_t fh);
+void files_recount(void);
+struct listing;
+struct listing **file_listing(uint64_t fh);
+
+/* kept.c: what the supervisor keeps for our successor; fs.sock */
+int kept_init(struct lkg_error *err);
+void kept_keep(struct lkg_node *node);
+void kept_drop(struct lkg_node *node);
+int kept_fd(uint64_t node);
+void kept_ready(void);
+
+/* caller.c: acting as the caller */
+struct caller {
+        bool switched;
+};
+void caller_enter(const struct fuse_ctx *ctx, struct caller *ret);
+void caller_leave(const struct caller *caller);
+bool caller_is_notifier(const struct fuse_ctx *ctx);
+bool caller_may_command(const struct fuse_ctx *ctx);
+void caller_describe(int tid, struct lkg_message *message); /* pid, exe, login uid, start time */
+void caller_identify(const struct fuse_ctx *ctx, unsigned component);
+
+/* engine-link.c */
+int engine_init(struct lkg_error *err);
+struct lkg_parked *engine_park(enum lkg_message_type type);
+void engine_submit(struct lkg_parked *parked);
+void engine_cancel(struct lkg_parked *parked);
+void engine_tell(const struct lkg_message *message);
+void engine_changed(const char *path);
+void engine_text(struct lkg_message *message, const char *text, size_t size);
+bool engine_is_parked(uint64_t unique);
+void engine_published(void);
+
+/* source.c: names, attributes */
+void source_entry(struct lkg_node *node, const struct lkg_node *dir, const char *name, const struct stat *st,
+                  struct fuse_entry_param *ret);
+int source_lookup(struct lkg_node *dir, const char *name, struct fuse_entry_param *ret);
+int source_adopt(struct lkg_node *dir, const char *name, int fd, struct fuse_entry_param *ret);
+const char *source_real_name(const struct lkg_node *dir, const char *name, char *buf, size_t size);
+double source_attr_timeout(const struct stat *st);
+void source_getattr(fuse_req_t req, struct lkg_node *node);
+void source_setattr(fuse_req_t req, struct lkg_node *node, struct stat *attr, int valid,
+                    struct fuse_file_info *fi);
+void source_readlink(fuse_req_t req, struct lkg_node *node);
+/** source_park() - a parked record when a change of @path is a change of a layer, else NULL. */
+struct lkg_parked *source_park(const char *path);
+void source_reply(fuse_req_t req,
+                  const char *path); /* success, after the engine has judged the change of @path */
+
+/* source-change.c: names come and go */
+void source_create(fuse_req_t req, struct lkg_node *dir, const char *name, mode_t mode,
+                   struct fuse_file_info *fi);
+void source_make(fuse_req_t req, struct lkg_node *dir, const char *name, mode_t mode, dev_t rdev,
+                 const char *link);
+void source_link(fuse_req_t req, struct lkg_node *node, struct lkg_node *dir, const char *name);
+void source_unlink(fuse_req_t req, struct lkg_node *dir, const char *name, int flags);
+void source_rename(fuse_req_t req, struct lkg_node *dir, const char *name, struct lkg_node *newdir,
+                   const char *newname, unsigned flags);
+
+/* source-io.c: open files */
+void source_open(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi);
+void source_opendir(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi);
+void source_read(fuse_req_t req, size_t size, off_t off, struct fuse_file_info *fi);
+void source_write(fuse_req_t req, struct lkg_node *node, const char *data, size_t size, off_t off,
+                  struct fuse_file_info *fi);
+void source_flush(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi);
+void source_fsync(fuse_req_t req, struct lkg_node *node, int datasync, struct fuse_file_info *fi);
+void source_release(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi);
+void source_ioctl(fuse_req_t req, unsigned cmd, struct fuse_file_info *fi);
+
+/* listing.c: directories */
+void listing_read(fuse_req_t req, struct lkg_node *node, size_t size, off_t off, uint64_t fh);
+void listing_free(struct listing *listing);
+
+/* view.c: what the publication shows */
+int view_lookup(struct lkg_node *dir, const char *name, struct fuse_entry_param *ret);
+bool view_owns(const struct lkg_node *dir, const char *name);
+void view_open(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi);
+void view_read(fuse_req_t req, struct lkg_node *node, size_t size, off_t off);
+void view_setattr(fuse_req_t req, struct lkg_node *node, int valid);
+void view_write(fuse_req_t req, struct lkg_node *node, const char *data, size_t size);
+void view_poll(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi);
+void view_wake_pollers(void);
+struct lkg_node *view_through(const struct lkg_node *node);
+
+/* xattr.c */
+void xattr_get(fuse_req_t req, struct lkg_node *node, const char *name, size_t size);
+void xattr_list(fuse_req_t req, struct lkg_node *node, size_t size);
+void xattr_set(fuse_req_t req, struct lkg_node *node, const char *name, const char *value, size_t size,
+               int flags);
+void xattr_remove(fuse_req_t req, struct lkg_node *node, const char *name);
+
+/* relay.c: changes behind the mount. relay_lookup() and the like return true when they have answered. */
+int relay_init(struct lkg_error *err);
+void relay_watch(struct lkg_node *dir);
+void relay_unwatch(struct lkg_node *dir);
+void relay_begin(uint64_t dir, const char *name); /* this name is about to be changed by ourselves */
+void relay_end(uint64_t dir, const char *name);   /* it was: what stands there now is our doing */
+void relay_announce(void); /* wake watchers of view files; have the root's attributes fetched */
+bool relay_lookup(fuse_req_t req, struct lkg_node *dir, const char *name);
+bool relay_make(fuse_req_t req, struct lkg_node *dir, const char *name);
+bool relay_remove(fuse_req_t req, struct lkg_node *dir, const char *name);
+bool relay_touch(fuse_req_t req, struct lkg_node *node);
+bool relay_open(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi);

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libfuse and the device. libfuse only decodes requests and encodes replies: we read the device ourselves (into the
+ * journal) and every reply passes reply_writev(), which keeps it in the journal where that matters, or parks it.
+ *
+ * The connection was negotiated by the supervisor with the answer of `lkgfs-fs --handshake`; a server that would answer
+ * differently exits 77, because a connection cannot be negotiated twice.
+ * Source: libfuse 3.14 lib/fuse_lowlevel.c (process_buf, custom_io), <linux/fuse.h>.
+ */
+#include <fcntl.h>
+#include <sys/uio.h>
+
+#include "server.h"
+
+__thread struct lkg_task task;
+
+static void keep_reply(const struct iovec *iov, int count, char *to, size_t total)
+{
+        for (int i = 0; i < count; i++) {
+                memcpy(to, iov[i].iov_base, iov[i].iov_len);
+                to += iov[i].iov_len;
+        }
+        (void)total;
+}
+
+static ssize_t reply_writev(int fd, struct iovec *iov, int count, void *userdata)
+{
+        const struct fuse_out_header *out = iov[0].iov_base;
+        size_t total = 0;
+        ssize_t n;
+
+        (void)userdata;
+        for (int i = 0; i < count; i++)
+                total += iov[i].iov_len;
+        if (task.swallow) {
+                if (total <= sizeof(task.swallowed)) {
+                        keep_reply(iov, count, (char *)task.swallowed, total);
+                        task.swallowed_size = total;
+                }
+                return (ssize_t)total;
+        }
+        if (out->unique != 0 && task.park && total <= LKG_REPLY_MAX) {
+                keep_reply(iov, count, task.park->reply, total);
+                task.park->reply_size = (uint32_t)total;
+                task.park->unique = out->unique;
+                return (ssize_t)total;
+        }
+        if (out->unique != 0 && task.record && task.slot && total <= LKG_REPLY_MAX) {
+                keep_reply(iov, count, task.slot->reply, total);
+                atomic_store_explicit(&task.slot->reply_size, (uint32_t)total, memory_order_release);
+        }
+        n = writev(fd, iov, count);
+        if (out->unique != 0)
+                atomic_fetch_add_explicit(&server.shm->served, 1, memory_order_relaxed);
+        return n;
+}
+
+/* Never called: requests are handed over with process_buf. */
+static ssize_t no_read(int fd, void *buf, size_t size, void *userdata)
+{
+        (void)fd;
+        (void)buf;
+        (void)size;
+        (void)userdata;
+        errno = EBADF;
+        return -1;
+}
+
+static int new_session(int fd, struct lkg_error *err)
+{
+        static const struct fuse_custom_io io = { .writev = reply_writev, .read = no_read };
+        char name[] = "lkgfs-fs";
+        char *argv[] = { name, NULL };
+        struct fuse_args args = FUSE_ARGS_INIT(1, argv);
+        int r;
+
+        server.session = fuse_session_new(&args, &server_ops, sizeof(server_ops), NULL);
+        if (!server.session)
+                return lkg_error_set(err, -ENOMEM, NULL, "libfuse session");
+        r = fuse_session_custom_io(server.session, &io, fd);
+        if (r < 0)
+                return lkg_error_set(err, r, NULL, "libfuse custom io");
+        return 0;
+}
+
+static void replay_init(const void *request, size_t size)
+{
+        char copy[LKG_INIT_MAX];
+        struct fuse_buf buf = { .size = size, .mem = copy };
+
+        memcpy(copy, request, size);
+        task.swallow = true;
+        task.swallowed_size = 0;
+        fuse_session_process_buf(server.session, &buf);
+        task.swallow = false;
+}
+
+int session_open(struct lkg_error *err)
+{
+        int r = new_session(server.device, err);
+
+        if (r < 0)
+                return r;
+        replay_init(server.shm->init_request, server.shm->init_request_size);
+        if (task.swallowed_size != server.shm->init_reply_size ||
+            memcmp(task.swallowed, server.shm->init_reply, task.swallowed_size) != 0)
+                return lkg_error_set(
+                        err, -EPROTO, NULL,
+                        "the mount was made by another build of lkgfs-fs: unmount and mount again");
+        return 0;
+}
+
+int session_handshake(void)
+{
+        char request[LKG_INIT_MAX];
+        size_t have = 0;
+        ssize_t n;
+        struct lkg_error err;
+
+        while (have < sizeof(request) &&
+               (n = read(STDIN_FILENO, request + have, sizeof(request) - have)) > 0)
+                have += (size_t)n;
+        if (have < sizeof(struct fuse_in_header) + 16)
+                return -EBADMSG;
+        if (new_session(STDOUT_FILENO, &err) < 0)
+                return err.code;
+        replay_init(request, have);
+        if (task.swallowed_size < sizeof(struct fuse_out_header))
+                return -EBADMSG;
+        if (write(STDOUT_FILENO, task.swallowed, task.swallowed_size) != (ssize_t)task.swallowed_size)
+                return -EIO;
+        return 0;
+}
+
+void session_send_raw(const void *data, size_t size)
+{
+        const struct fuse_out_header *out = data;
+
+        /* ENOENT: answered before (by a predecessor), or the notification found nothing. Either is fine. */
+        if (write(server.device, data, size) < 0 && errno != ENOENT && errno != ENODEV && errno != EINTR)
+                lkg_log_debug("reply %llu: %m", (unsigned long long)out->unique);
+        if (out->unique != 0)
+                atomic_fetch_add_explicit(&server.shm->served, 1, memory_order_relaxed);
+}
+
+static int invalidate(uint64_t node)
+{
+        struct {
+                struct fuse_out_header header;
+                struct fuse_notify_inval_inode_out inval;
+        } message = {
+                .header = { .len = sizeof(message), .error = FUSE_NOTIFY_INVAL_INODE },
+                .inval = { .ino = node, .off = -1 },
+        };
+
+        return write(server.device, &message, sizeof(message)) < 0 ? -errno : 0;
+}
+
+void session_invalidate_attributes(uint64_t node)
+{
+        (void)invalidate(node);
+}
+
+bool session_knows(uint64_t node)
+{
+        return invalidate(node) != -ENOENT;
+}

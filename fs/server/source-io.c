@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The pass-through: open files. What a close (FLUSH), fsync or writeback must tell the engine is noted at the node, not
+ * at the handle: a shell closes a duplicate before the first write, and writeback may use any handle
+ * (live-view.md section 6).
+ */
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+
+#include "server.h"
+
+/* A file younger than this at its last open may have changed without a new time stamp: its pages are not kept. */
+#define RACY_NS (20 * LKG_NSEC_PER_MSEC)
+
+static int64_t stamp(const struct timespec *t)
+{
+        return (int64_t)t->tv_sec * (int64_t)LKG_NSEC_PER_SEC + t->tv_nsec;
+}
+
+/* True when nothing changed since the last open: the kernel may keep its pages. */
+static bool unchanged(struct lkg_node *node, const struct stat *st)
+{
+        bool same = node->seen_size == (uint64_t)st->st_size && node->seen_mtime_ns == stamp(&st->st_mtim) &&
+                    node->seen_ctime_ns == stamp(&st->st_ctim) && node->seen_ctime_ns != 0;
+        bool racy = (int64_t)lkg_realtime_ns() - stamp(&st->st_ctim) < (int64_t)RACY_NS;
+
+        node->seen_size = (uint64_t)st->st_size;
+        node->seen_mtime_ns = stamp(&st->st_mtim);
+        node->seen_ctime_ns = racy ? 0 : stamp(&st->st_ctim);
+        return same;
+}
+
+static int open_node(struct lkg_node *node, int flags)
+{
+        int fd = node_fd(node);
+        char path[64];
+
+        if (fd < 0)
+                return fd;
+        (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        fd = open(path,
+                  (flags & ~(O_NOFOLLOW | O_CREAT | O_EXCL | O_DIRECT | O_NOATIME)) | O_CLOEXEC | O_NOCTTY);
+        return fd < 0 ? -errno : fd;
+}
+
+void source_open(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi)
+{
+        bool writes = (fi->flags & O_ACCMODE) != O_RDONLY;
+        struct stat st;
+        int fd, r;
+
+        if (fi->flags & O_TRUNC)
+                relay_begin(node->parent, node->name);
+        fd = open_node(node, fi->flags);
+        if (fd < 0) {
+                fuse_reply_err(req, -fd);
+                return;
+        }
+        if (fi->flags & O_TRUNC) {
+                atomic_fetch_or(&node->dirty, LKG_DIRTY_TRUNCATED);
+                relay_end(node->parent, node->name);
+        } else if (fstat(fd, &st) == 0) {
+                fi->keep_cache = unchanged(node, &st);
+        }
+        r = file_new(node, fi->flags, false, fd, &fi->fh);
+        if (r < 0) {
+                fuse_reply_err(req, -r);
+                return;
+        }
+        fi->noflush = !writes;
+        fuse_reply_open(req, fi);
+}
+
+void source_opendir(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi)
+{
+        int fd = -1, r;
+
+        if (atomic_load(&node->kind) == LKG_NODE_SOURCE) {
+                fd = open_node(node, O_RDONLY | O_DIRECTORY);
+                if (fd < 0) {
+                        fuse_reply_err(req, -fd);
+                        return;
+                }
+        }
+        r = file_new(node, O_RDONLY, true, fd, &fi->fh);
+        if (r < 0)
+                fuse_reply_err(req, -r);
+        else
+                fuse_reply_open(req, fi);
+}
+
+void source_read(fuse_req_t req, size_t size, off_t off, struct fuse_file_info *fi)
+{
+        int fd = file_fd(fi->fh);
+        ssize_t n;
+
+        if (fd < 0) {
+                fuse_reply_err(req, -fd);
+                return;
+        }
+        n = pread(fd, task.buf, size < LKG_MAX_WRITE ? size : LKG_MAX_WRITE, off);
+        if (n < 0)
+                fuse_reply_err(req, errno);
+        else
+                fuse_reply_buf(req, task.buf, (size_t)n);
+}
+
+/* Appending twice is the one write that is not the same as writing once. */
+static ssize_t append(int fd, const char *data, size_t size)
+{
+        struct lkg_intent *intent = &task.slot->intent;
+        struct stat st;
+
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        if (task.replay && intent->valid && (uint64_t)st.st_size >= intent->size + size)
+                return (ssize_t)size;
+        intent->size = (uint64_t)st.st_size;
+        atomic_thread_fence(memory_order_release);
+        intent->valid = 1;
+        return write(fd, data, size);
+}
+
+void source_write(fuse_req_t req, struct lkg_node *node, const char *data, size_t size, off_t off,
+                  struct fuse_file_info *fi)
+{
+        const struct lkg_file *file = file_get(fi->fh);
+        struct lkg_parked *parked = NULL;
+        char path[PATH_MAX];
+        int fd = file_fd(fi->fh);
+        ssize_t n;
+
+        if (fd < 0) {
+                fuse_reply_err(req, -fd);
+                return;
+        }
+        if (file->flags & O_APPEND && !fi->writepage)
+                n = append(fd, data, size);
+        else
+                n = pwrite(fd, data, size, off);
+        if (n < 0) {
+                fuse_reply_err(req, errno);
+                return;
+        }
+        if (fi->writepage) { /* a mapping written back after its descriptor was closed: nothing else will come */
+                if (node_path(node, path, sizeof(path)) == 0)
+                        parked = source_park(path);
+        } else {
+                atomic_fetch_or(&node->dirty, LKG_DIRTY_WROTE);
+        }
+        fuse_reply_write(req, (size_t)n);
+        if (parked)
+                engine_submit(parked);
+}
+
+/* Success; a written layer is judged first. A replayed request commits again: whether it had is not known. */
+static void commit(fuse_req_t req, struct lkg_node *node)
+{
+        char path[PATH_MAX];
+        uint32_t dirty = atomic_fetch_and(&node->dirty, ~(uint32_t)(LKG_DIRTY_WROTE | LKG_DIRTY_TRUNCATED));
+
+        if (!(dirty & LKG_DIRTY_WROTE) && !task.replay) {
+                atomic_fetch_or(&node->dirty,
+                                dirty); /* only truncated so far: a shell flushes before it writes */
+                fuse_reply_err(req, 0);
+                return;
+        }
+        relay_end(node->parent, node->name);
+        if (node_path(node, path, sizeof(path)) < 0)
+                fuse_reply_err(req, 0);
+        else
+                source_reply(req, path);
+}
+
+void source_flush(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi)
+{
+        int fd = file_fd(fi->fh);
+
+        /* close() of a duplicate: what a network file system below reports at close is reported here. */
+        if (fd >= 0 && (fd = fcntl(fd, F_DUPFD_CLOEXEC, 3)) >= 0 && close(fd) < 0) {
+                fuse_reply_err(req, errno);
+                return;
+        }
+        commit(req, node);
+}
+
+void source_fsync(fuse_req_t req, struct lkg_node *node, int datasync, struct fuse_file_info *fi)
+{
+        int fd = file_fd(fi->fh);
+
+        if (fd < 0) {
+                fuse_reply_err(req, -fd);
+                return;
+        }
+        if ((datasync ? fdatasync(fd) : fsync(fd)) < 0) {
+                fuse_reply_err(req, errno);
+                return;
+        }
+        commit(req, node);
+}
+
+void source_release(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi)
+{
+        char path[PATH_MAX];
+        const struct lkg_file *file = file_get(fi->fh);
+        bool wrote = file && (file->flags & O_ACCMODE) != O_RDONLY;
+
+        if (wrote)
+                relay_end(node->parent, node->name);
+        file_close(fi->fh);
+        if (wrote && atomic_exchange(&node->dirty, 0) != 0 && node_path(node, path, sizeof(path)) == 0) {
+                LKG_CLEANUP(publication_putp) struct publication_ref *ref = publication_get();
+
+                if (publication_commits(ref->publication, path))
+                        engine_changed(path);
+        }
+        fuse_reply_err(req, 0);
+}
+
+/* lsattr and the like; everything that changes something is refused (documented: no chattr). */
+void source_ioctl(fuse_req_t req, unsigned cmd, struct fuse_file_info *fi)
+{
+        int fd = fi->fh ? file_fd(fi->fh) : -EBADF, flags = 0;
+
+        if (cmd != FS_IOC_GETFLAGS)
+                fuse_reply_err(req, ENOTTY);
+        else if (fd < 0)
+                fuse_reply_err(req, ENOTTY);
+        else if (ioctl(fd, FS_IOC_GETFLAGS, &flags) < 0)
+                fuse_reply_err(req, errno);
+        else
+                fuse_reply_ioctl(req, 0, &flags, sizeof(flags));
+}

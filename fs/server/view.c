@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the publication shows: immutable files, directories, control files; and the door through which the notifier
+ * reaches inodes of older generations.
+ */
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+
+#include "server.h"
+
+static bool is_virtual_dir(uint32_t kind)
+{
+        return kind == LKG_NODE_ROOT || kind == LKG_NODE_VDIR;
+}
+
+static int child_path(const struct lkg_node *dir, const char *name, char *buf, size_t size)
+{
+        bool root = atomic_load(&dir->kind) == LKG_NODE_ROOT;
+        int n = snprintf(buf, size, "%s%s%s", root ? "" : dir->name, root ? "" : "/", name);
+
+        return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
+}
+
+static void fill_entry(struct lkg_node *node, struct fuse_entry_param *ret)
+{
+        uint32_t kind = atomic_load(&node->kind);
+
+        memset(ret, 0, sizeof(*ret));
+        ret->ino = node_id(node);
+        node_attributes(node, &ret->attr);
+        /* Content never changes, its name may mean other content at any time. */
+        ret->attr_timeout = kind == LKG_NODE_CONTENT ? FOREVER_S : DIRECTORY_S;
+        ret->entry_timeout = kind == LKG_NODE_VDIR ? DIRECTORY_S : 0;
+}
+
+static int lookup_entry(const char *path, struct fuse_entry_param *ret)
+{
+        static const enum lkg_node_kind kinds[] = {
+                [LKG_ENTRY_DIR] = LKG_NODE_VDIR,
+                [LKG_ENTRY_FILE] = LKG_NODE_CONTENT,
+                [LKG_ENTRY_CONTROL] = LKG_NODE_CONTROL,
+        };
+
+        for (int attempt = 0;; attempt++) {
+                LKG_CLEANUP(publication_putp) struct publication_ref *ref = publication_get();
+                const struct lkg_entry *entry = lkg_publication_find(ref->publication, path);
+                struct lkg_node *node;
+                int r;
+
+                if (!entry)
+                        return -ENOENT;
+                r = node_virtual(kinds[entry->type], path, entry, &node);
+                if (r == 0) {
+                        fill_entry(node, ret);
+                        return 0;
+                }
+                if (r != -EAGAIN || attempt == 16)
+                        return r == -EAGAIN ? -EIO : r; /* a blob of the current publication is missing */
+        }
+}
+
+static int lookup_door(const char *name, struct fuse_entry_param *ret)
+{
+        struct lkg_node *node;
+        char *end;
+        uint64_t id = strtoull(name, &end, 16);
+
+        if (*end || atomic_load(&server.shm->lv_closing))
+                return -ENOENT;
+        node = node_old_view(id);
+        if (!node)
+                return -ENOENT;
+        fill_entry(node, ret);
+        return 0;
+}
+
+/** view_lookup() - Return: 0; -ENOENT: not a name of the view (of the root: look in the source); another -errno. */
+int view_lookup(struct lkg_node *dir, const char *name, struct fuse_entry_param *ret)
+{
+        char path[PATH_MAX];
+        struct lkg_node *door;
+        int r;
+
+        if (atomic_load(&dir->kind) == LKG_NODE_HIDDEN)
+                return lookup_door(name, ret);
+        if (atomic_load(&dir->kind) == LKG_NODE_ROOT && strcmp(name, LKG_DOOR_DIR) == 0) {
+                r = node_virtual(LKG_NODE_HIDDEN, LKG_DOOR_DIR, NULL, &door);
+                if (r < 0)
+                        return r;
+                door->mode = 0700;
+                fill_entry(door, ret);
+                return 0;
+        }
+        r = child_path(dir, name, path, sizeof(path));
+        return r < 0 ? r : lookup_entry(path, ret);
+}
+
+/* A name nobody may make, remove or replace: the publication stands there, or it is reserved. */
+bool view_owns(const struct lkg_node *dir, const char *name)
+{
+        LKG_CLEANUP(publication_putp) struct publication_ref *ref = NULL;
+        uint32_t kind = atomic_load(&dir->kind);
+        char path[PATH_MAX];
+
+        if (kind == LKG_NODE_VDIR || kind == LKG_NODE_HIDDEN)
+                return true;
+        if (!is_virtual_dir(kind) || child_path(dir, name, path, sizeof(path)) < 0)
+                return false;
+        ref = publication_get();
+        return publication_hides(ref->publication, path) || lkg_publication_find(ref->publication, path);
+}
+
+/* `baseWrites: through`: the base that takes the writes to this view file; NULL: writes are refused. */
+struct lkg_node *view_through(const struct lkg_node *node)
+{
+        LKG_CLEANUP(publication_putp) struct publication_ref *ref = NULL;
+        struct lkg_node *found = NULL;
+
+        if (!(node->flags & LKG_ENTRY_THROUGH))
+                return NULL;
+        ref = publication_get();
+        for (size_t i = 0; i < ref->publication->n_rules && !found; i++) {
+                const struct lkg_rule *rule = &ref->publication->rules[i];
+                struct stat st;
+                int fd;
+
+                if (rule->type != LKG_RULE_FILE || rule->component != node->component)
+                        continue;
+                fd = openat(server.source, rule->text, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+                if (fd < 0)
+                        return NULL;
+                if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+                        (void)node_source(FUSE_ROOT_ID, rule->text, &fd, &st, &found);
+                lkg_close(fd);
+                break; /* the first one is the base */
+        }
+        return found;
+}
+
+static void open_through(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi)
+{
+        struct lkg_node *base = view_through(node);
+
+        if (!base) {
+                fuse_reply_err(req, EPERM);
+                return;
+        }
+        fi->direct_io = 1; /* what is written is not what is read here */
+        source_open(req, base, fi);
+        node_forget(base, 1); /* the open file holds it now */
+}
+
+void view_open(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi)
+{
+        const struct fuse_ctx *ctx = fuse_req_ctx(req);
+        bool writes = (fi->flags & (O_ACCMODE | O_TRUNC)) != O_RDONLY;
+
+        fi->fh = 0;
+        if (atomic_load(&node->kind) == LKG_NODE_CONTROL) {
+                if (!caller_may_command(ctx)) {
+                        fuse_reply_err(req, EACCES);
+                        return;
+                }
+                fi->direct_io = 1;
+                fi->noflush = 1;
+                fuse_reply_open(req, fi);
+                return;
+        }
+        if (writes && !caller_is_notifier(ctx)) {
+                open_through(req, node, fi);
+                return;
+        }
+        if (!writes && (node->flags & LKG_ENTRY_VIEW))
+                caller_identify(ctx, node->component);
+        fi->keep_cache = 1;
+        fi->noflush = 1;
+        fuse_reply_open(req, fi);
+}
+
+void view_read(fuse_req_t req, struct lkg_node *node, size_t size, off_t off)
+{
+        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+        char name[32];
+        ssize_t n;
+
+        if (atomic_load(&node->kind) == LKG_NODE_CONTROL) {
+                fuse_reply_buf(req, NULL, 0);
+                return;
+        }
+        (void)snprintf(name, sizeof(name), "%llx", (unsigned long long)node_id(node));
+        fd = openat(server.pinned, name, O_RDONLY | O_CLOEXEC);
+        if (fd < 0) {
+                fuse_reply_err(req, EIO);
+                return;
+        }
+        n = pread(fd, task.buf, size < LKG_MAX_WRITE ? size : LKG_MAX_WRITE, off);
+        if (n < 0)
+                fuse_reply_err(req, errno);
+        else
+                fuse_reply_buf(req, task.buf, (size_t)n);
+}
+
+/* Time stamps: the notifier's way to make MODIFY. Control files: truncation and times mean nothing. */
+void view_setattr(fuse_req_t req, struct lkg_node *node, int valid)
+{
+        const struct fuse_ctx *ctx = fuse_req_ctx(req);
+        bool control = atomic_load(&node->kind) == LKG_NODE_CONTROL;
+        struct stat st;
+
+        if (control ? (valid & (FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) != 0
+                    : !caller_is_notifier(ctx)) {
+                fuse_reply_err(req, EPERM);
+                return;
+        }
+        node_attributes(node, &st);
+        fuse_reply_attr(req, &st, control ? DIRECTORY_S : FOREVER_S);
+}
+
+/* One write, one command. The engine's verdict is the result of write(). */
+void view_write(fuse_req_t req, struct lkg_node *node, const char *data, size_t size)
+{
+        const struct fuse_ctx *ctx = fuse_req_ctx(req);
+        const char *slash = strrchr(node->name, '/');
+        struct lkg_parked *parked;
+
+        if (!caller_may_command(ctx)) {
+                fuse_reply_err(req, EACCES);
+                return;
+        }
+        if (size == 0) {
+                fuse_reply_write(req, 0);
+                return;
+        }
+        parked = engine_park(LKG_MSG_COMMAND);
+        if (!parked) {
+                fuse_reply_err(req, EBUSY);
+                return;
+        }
+        caller_describe(ctx->pid, &parked->message);
+        parked->message.uid = ctx->uid;
+        parked->message.gid = ctx->gid;
+        parked->message.component = node->component;
+        (void)snprintf(parked->message.command, sizeof(parked->message.command), "%.31s",
+                       slash ? slash + 1 : node->name);
+        engine_text(&parked->message, data, size);
+        fuse_reply_write(req, size);
+        engine_submit(parked);
+}
+
+static void forget_poller(uint64_t kh)
+{
+        for (size_t i = 0; i < LKG_POLLERS; i++)
+                if (atomic_load(&server.shm->pollers[i].kh) == kh)
+                        atomic_store(&server.shm->pollers[i].kh, 0);
+}
+
+static bool remember_poller(uint64_t kh, uint64_t node)
+{
+        forget_poller(kh);
+        for (size_t i = 0; i < LKG_POLLERS; i++) {
+                uint64_t none = 0;
+
+                if (!atomic_compare_exchange_strong(&server.shm->pollers[i].kh, &none, UINT64_MAX))
+                        continue;
+                server.shm->pollers[i].node = node;
+                atomic_store(&server.shm->pollers[i].kh, kh);
+                return true;
+        }
+        return false;
+}
+
+/*
+ * The content was fixed at open, so "ready" means: another one took its place. libfuse hides the kernel's poll handle,
+ * which must survive us, so it is read from the request itself.
+ */
+void view_poll(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi)
+{
+        const struct fuse_poll_in *in = task_argument();
+        bool wants = node && (node->flags & LKG_ENTRY_POLL) && atomic_load(&node->kind) == LKG_NODE_CONTENT;
+
+        (void)fi;
+        if (!wants) {
+                fuse_reply_poll(req, POLLIN | POLLOUT | POLLRDNORM | POLLWRNORM);
+                return;
+        }
+        if ((in->flags & FUSE_POLL_SCHEDULE_NOTIFY) && !remember_poller(in->kh, node_id(node))) {
+                fuse_reply_poll(req, POLLERR);
+                return;
+        }
+        /* After the poller is known: a change in between is seen either here or by view_wake_pollers(). */
+        fuse_reply_poll(req, node->retired_ns ? POLLIN | POLLPRI | POLLRDNORM : 0);
+}
+
+void view_wake_pollers(void)
+{
+        for (size_t i = 0; i < LKG_POLLERS; i++) {
+                struct lkg_poller *poller = &server.shm->pollers[i];
+                uint64_t kh = atomic_load(&poller->kh);
+                const struct lkg_node *node;
+                struct {
+                        struct fuse_out_header header;
+                        struct fuse_notify_poll_wakeup_out wakeup;
+                } message = {
+                        .header = { .len = sizeof(message), .error = FUSE_NOTIFY_POLL },
+                        .wakeup = { .kh = kh },
+                };
+
+                if (kh == 0 || kh == UINT64_MAX)
+                        continue;
+                node = node_get(poller->node);
+                if (node && node->retired_ns == 0)
+                        continue;
+                atomic_store(&poller->kh, 0);
+                session_send_raw(&message, sizeof(message));
+        }
+}
