@@ -84,8 +84,13 @@ void kept_ready(void)
 
 static int on_supervisor(sd_event_source *source, int fd, uint32_t revents, void *userdata);
 
+/*
+ * From here on a message that does not fit is dropped: a supervisor that hangs must not make a file operation wait.
+ * What is lost is only the second life of an unlinked file.
+ */
 static int watch_supervisor(void)
 {
+        (void)fcntl(server.supervisor, F_SETFL, O_NONBLOCK);
         return sd_event_add_io(server.event, NULL, server.supervisor, EPOLLIN, on_supervisor, NULL);
 }
 
@@ -119,8 +124,10 @@ static int on_supervisor(sd_event_source *source, int fd, uint32_t revents, void
 static void hand_over(int fd)
 {
         const int fds[] = { server.device, server.shared_fd, server.source, server.listen };
+        const struct timeval limit = { .tv_sec = 2 };
         int r;
 
+        (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
         (void)pthread_mutex_lock(&server.kept_lock);
         r = lkg_handover_send(fd, LKG_HANDOVER_FDS, 0, fds, LKG_ARRAY_SIZE(fds));
         for (size_t i = 0; r == 0 && i < n_kept; i++)
@@ -170,7 +177,8 @@ static int take_kept(void)
                         return r < 0 ? r : -ECONNRESET;
                 if (message.type == LKG_HANDOVER_END)
                         return 0;
-                if (message.type == LKG_HANDOVER_KEEP && fds[0] >= 0 && n_kept < LKG_KEPT) {
+                if (message.type == LKG_HANDOVER_KEEP && fds[0] >= 0 && n_kept < LKG_KEPT &&
+                    node_get(message.node)) {
                         kept[n_kept].node = message.node;
                         kept[n_kept++].fd = LKG_STEAL_FD(fds[0]);
                 }

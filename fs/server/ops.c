@@ -140,7 +140,6 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int va
 
         if (!node)
                 return;
-        task.record = true;
         if (relay_touch(req, node))
                 return;
         if (is_source(node))
@@ -168,7 +167,6 @@ static struct lkg_node *changeable(fuse_req_t req, fuse_ino_t parent, const char
 
         if (!dir)
                 return NULL;
-        task.record = true;
         if (view_owns(dir, name)) {
                 fuse_reply_err(req, EPERM);
                 return NULL;
@@ -231,7 +229,6 @@ static bool rename_through(fuse_req_t req, fuse_ino_t parent, const char *name, 
                 const struct lkg_rule *rule = &ref->publication->rules[i];
 
                 if (rule->type == LKG_RULE_FILE && rule->component == entry->component) {
-                        task.record = true;
                         source_rename(req, dir, name, newdir, rule->text, flags);
                         return true;
                 }
@@ -309,7 +306,6 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t si
 
         if (!node)
                 return;
-        task.record = true;
         if (atomic_load(&node->kind) == LKG_NODE_CONTROL) {
                 view_write(req, node, data, size);
                 return;
@@ -327,7 +323,6 @@ static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
         if (!node)
                 return;
-        task.record = true;
         node = behind(node, fi);
         if (node && is_source(node) && fi->fh != 0)
                 source_flush(req, node, fi);
@@ -341,7 +336,6 @@ static void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_f
 
         if (!node)
                 return;
-        task.record = true;
         node = behind(node, fi);
         if (node && is_source(node) && fi->fh != 0)
                 source_fsync(req, node, datasync, fi);
@@ -419,7 +413,6 @@ static void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const 
 
         if (!node)
                 return;
-        task.record = true;
         xattr_set(req, node, name, value, size, flags);
 }
 
@@ -445,7 +438,6 @@ static void op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
 
         if (!node)
                 return;
-        task.record = true;
         xattr_remove(req, node, name);
 }
 
@@ -489,7 +481,6 @@ static void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, of
 
         if (!node)
                 return;
-        task.record = true;
         node = behind(node, fi);
         fd = node ? file_fd(fi->fh) : -ESTALE;
         if (fd < 0) {
@@ -515,7 +506,6 @@ static void op_copy_file_range(fuse_req_t req, fuse_ino_t in, off_t in_off, stru
         (void)in;
         if (!node)
                 return;
-        task.record = true;
         node = behind(node, out_fi);
         if (!node || from < 0 || to < 0) {
                 fuse_reply_err(req, EXDEV); /* the caller reads and writes instead */

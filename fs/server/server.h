@@ -66,9 +66,8 @@ extern struct lkg_server server; /* one per process; filled by main() before any
 struct lkg_task {
         struct lkg_slot *slot;   /* request being handled; NULL in the main thread */
         struct lkg_parked *park; /* the next reply goes there instead of to the kernel */
-        bool record; /* the next reply is kept in the slot before it is sent (the operation changed something) */
-        bool replay;  /* the slot was left by a dead server */
-        bool swallow; /* handshake: keep the reply in `swallowed`, send nothing */
+        bool replay;             /* the slot was left by a dead server */
+        bool swallow;            /* handshake: keep the reply in `swallowed`, send nothing */
         size_t swallowed_size;
         unsigned char swallowed[LKG_INIT_MAX];
         char *buf; /* LKG_MAX_WRITE bytes, written to before first use: replies come from here */

@@ -45,7 +45,7 @@ static ssize_t reply_writev(int fd, struct iovec *iov, int count, void *userdata
                 task.park->unique = out->unique;
                 return (ssize_t)total;
         }
-        if (out->unique != 0 && task.record && task.slot && total <= LKG_REPLY_MAX) {
+        if (out->unique != 0 && task.slot && total <= LKG_REPLY_MAX) {
                 keep_reply(iov, count, task.slot->reply, total);
                 atomic_store_explicit(&task.slot->reply_size, (uint32_t)total, memory_order_release);
         }

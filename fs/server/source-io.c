@@ -201,21 +201,27 @@ void source_fsync(fuse_req_t req, struct lkg_node *node, int datasync, struct fu
         commit(req, node);
 }
 
+/*
+ * Asynchronous: another open, even another write, may have happened since the close. So "written" stays set for the
+ * flush that will come; only what no flush reports, a truncation without a write, is reported and cleared here.
+ */
 void source_release(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi)
 {
-        char path[PATH_MAX];
+        LKG_CLEANUP(publication_putp) struct publication_ref *ref = NULL;
         const struct lkg_file *file = file_get(fi->fh);
-        bool wrote = file && (file->flags & O_ACCMODE) != O_RDONLY;
+        bool writer = file && (file->flags & O_ACCMODE) != O_RDONLY;
+        char path[PATH_MAX];
 
-        if (wrote)
+        if (writer)
                 relay_end(node->parent, node->name);
-        file_close(fi->fh);
-        if (wrote && atomic_exchange(&node->dirty, 0) != 0 && node_path(node, path, sizeof(path)) == 0) {
-                LKG_CLEANUP(publication_putp) struct publication_ref *ref = publication_get();
-
+        if (writer &&
+            (atomic_fetch_and(&node->dirty, ~(uint32_t)LKG_DIRTY_TRUNCATED) & LKG_DIRTY_TRUNCATED) &&
+            node_path(node, path, sizeof(path)) == 0) {
+                ref = publication_get();
                 if (publication_commits(ref->publication, path))
                         engine_changed(path);
         }
+        file_close(fi->fh);
         fuse_reply_err(req, 0);
 }
 

@@ -66,7 +66,6 @@ static void handle(struct lkg_slot *slot, size_t size)
 
         task.slot = slot;
         task.park = NULL;
-        task.record = false;
         if (header->opcode == FUSE_INTERRUPT)
                 refuse(header->unique,
                        -ENOSYS); /* switches them off for this connection: nothing here is interruptible */

@@ -56,7 +56,7 @@ struct lkg_value *lkg_value_new_map(struct lkg_source *source, unsigned line, un
 int lkg_list_append(struct lkg_value *list, struct lkg_value *item);
 /** lkg_map_set() - add or replace @key. Return: 0; 1 when an earlier value was replaced; -ENOMEM. */
 int lkg_map_set(struct lkg_value *map, const char *key, size_t key_size, struct lkg_value *item);
-/** lkg_map_remove() - drop @key. Return: 1 if it was there, else 0. */
+/** lkg_map_remove() - drop @key. Return: 1 if it was there, else 0; -ENOMEM. */
 int lkg_map_remove(struct lkg_value *map, const char *key, size_t key_size);
 /** lkg_value_clone_shallow() - a new list or map (one reference) that shares the members: the way to change one. */
 struct lkg_value *lkg_value_clone_shallow(const struct lkg_value *value);

@@ -43,7 +43,7 @@ enum lkg_severity { LKG_ERROR, LKG_WARNING, LKG_NOTE, _LKG_SEVERITY_MAX };
 
 /*
  * The code of a finding never changes its meaning; docs/man/lkgfs-view.7 and `lkgfs explain CODE` describe each.
- * One row per code in core/base/report.c.
+ * One row per code in core/base/findings.c.
  */
 struct lkg_finding {
         enum lkg_severity severity;
