@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The fold: documents in merge order, and the running result after each. Results up to the first position that differs
+ * from last time are kept, so a change costs the merges from there on, and each of those costs its patch.
+ *
+ * The yardstick for kind and apiVersion is the configured one, else the base's, else that of the first document that
+ * has both.
+ */
+#include "layers.h"
+
+#include <lkg/merge.h>
+
+struct header {
+        const char *kind, *api_version;
+        const char *file; /* where it was seen; NULL = configured */
+};
+
+struct update {
+        struct lkg_fold *fold;
+        const struct lkg_stack_config *config;
+        struct lkg_stack_stats *stats;
+        struct header want;
+        const struct lkg_value *running; /* borrowed from the last step; NULL before the first document */
+        bool broken;                     /* an earlier step failed: nothing is merged any more */
+};
+
+static void step_deinit(struct lkg_step *step)
+{
+        lkg_layer_unref(step->layer);
+        lkg_value_unref(step->merged);
+        lkg_report_deinit(&step->report);
+}
+
+void lkg_fold_deinit(struct lkg_fold *fold)
+{
+        for (size_t i = 0; i < fold->n_steps; i++)
+                step_deinit(&fold->steps[i]);
+        free(fold->steps);
+        fold->steps = NULL;
+        fold->n_steps = 0;
+}
+
+/* ---- header ---- */
+
+static struct lkg_where where_of(const struct lkg_layer *layer, const struct lkg_value *value)
+{
+        return (struct lkg_where){ layer->file, value ? lkg_value_line(value) : 0,
+                                   value ? lkg_value_column(value) : 0 };
+}
+
+static const struct lkg_value *doc_of(const struct lkg_step *step)
+{
+        return step->doc < step->layer->n_docs ? step->layer->docs[step->doc] : NULL;
+}
+
+static bool needs_header(const struct update *u, const struct lkg_layer *layer)
+{
+        switch (layer->role) {
+        case LKG_LAYER_PATCH:
+                return false; /* kubeadm's patches have none */
+        case LKG_LAYER_INSTANCE:
+                return !u->config->headerless_instance;
+        case LKG_LAYER_BASE:
+        case LKG_LAYER_REMOTE:
+        case LKG_LAYER_DROPIN:
+        case _LKG_LAYER_ROLE_MAX:
+                break;
+        }
+        return true;
+}
+
+static void report_missing(const struct update *u, struct lkg_step *step, const char *field, const char *want)
+{
+        struct lkg_where where = where_of(step->layer, doc_of(step));
+
+        if (want && *want)
+                lkg_report_add(&step->report, LKG_ERROR, LKG_C_NO_HEADER, &where, "%s is missing; add \"%s: %s\"%s%s",
+                               field, field, want, u->want.file ? " as in " : "", u->want.file ? u->want.file : "");
+        else
+                lkg_report_add(&step->report, LKG_ERROR, LKG_C_NO_HEADER, &where,
+                               "%s is missing; every layer states apiVersion and kind", field);
+}
+
+/* One of the two header fields. Return: whether it is as it should be. */
+static bool check_field(const struct update *u, struct lkg_step *step, const char *field, const char *want)
+{
+        const struct lkg_value *value = lkg_map_get(doc_of(step), field);
+        char quoted[2][5 * 64 + 8];
+        struct lkg_where where;
+        const char *text;
+        size_t size;
+
+        if (!value || lkg_value_type(value) == LKG_NULL) {
+                if (!needs_header(u, step->layer))
+                        return true;
+                report_missing(u, step, field, want);
+                return false;
+        }
+        where = where_of(step->layer, value);
+        if (lkg_value_type(value) != LKG_STRING) {
+                lkg_report_add(&step->report, LKG_ERROR, LKG_C_NO_HEADER, &where, "%s is a %s; a string is wanted",
+                               field, lkg_type_name(lkg_value_type(value)));
+                return false;
+        }
+        text = lkg_value_text(value, &size);
+        if (!want || !*want || strcmp(want, text) == 0)
+                return true;
+        lkg_report_add(&step->report, LKG_ERROR, LKG_C_OTHER_HEADER, &where,
+                       "%s is %s here and %s %s%s; all layers of a component need the same", field,
+                       lkg_quote(text, size, quoted[0]), lkg_quote(want, strlen(want), quoted[1]),
+                       u->want.file ? "in " : "by configuration", u->want.file ? u->want.file : "");
+        return false;
+}
+
+static bool check_header(struct update *u, struct lkg_step *step)
+{
+        bool kind, version;
+
+        if (step->layer->type == LKG_PATCH_JSON)
+                return true; /* a list of operations */
+        version = check_field(u, step, "apiVersion", u->want.api_version);
+        kind = check_field(u, step, "kind", u->want.kind);
+        return kind && version;
+}
+
+static void learn_header(struct update *u, const struct lkg_step *step)
+{
+        const struct lkg_value *doc = doc_of(step);
+
+        if (!doc || lkg_value_type(doc) != LKG_MAP || (*u->config->kind && *u->config->api_version))
+                return;
+        if (u->want.kind && *u->want.kind && u->want.api_version && *u->want.api_version)
+                return;
+        if (!lkg_map_get_string(doc, "kind") || !lkg_map_get_string(doc, "apiVersion"))
+                return;
+        if (!*u->config->kind)
+                u->want.kind = lkg_map_get_string(doc, "kind");
+        if (!*u->config->api_version)
+                u->want.api_version = lkg_map_get_string(doc, "apiVersion");
+        u->want.file = step->layer->file;
+}
+
+/* ---- merging ---- */
+
+static const char *const header_fields[] = { "apiVersion", "kind" };
+
+/* The patch without its header, which says nothing new: kind and apiVersion keep the base as their origin. */
+static int without_header(const struct lkg_value *doc, const struct lkg_value *running, struct lkg_value **ret)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *patch = lkg_value_clone_shallow(doc);
+
+        if (!patch)
+                return -ENOMEM;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(header_fields); i++) {
+                int r;
+
+                if (!lkg_map_get(running, header_fields[i]))
+                        continue;
+                r = lkg_map_remove(patch, header_fields[i], strlen(header_fields[i]));
+                if (r < 0)
+                        return r;
+        }
+        *ret = LKG_STEAL(patch);
+        return 0;
+}
+
+static int merge_patch(const struct lkg_value *running, const struct lkg_value *doc, struct lkg_value **ret)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *patch = NULL;
+        int r = without_header(doc, running, &patch);
+
+        return r < 0 ? r : lkg_merge_json(running, patch, ret);
+}
+
+/* A directive or an operation can take the header away or change it. Then the result is no layer of this component. */
+static int keep_header(struct lkg_step *step, const struct lkg_value *running, struct lkg_value **merged)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *copy = NULL;
+        struct lkg_where where = where_of(step->layer, doc_of(step));
+
+        if (lkg_value_type(*merged) != LKG_MAP) {
+                lkg_report_add(&step->report, LKG_ERROR, LKG_C_NOT_A_MAP, &where,
+                               "after this patch the document is a %s; a map of fields is wanted",
+                               lkg_type_name(lkg_value_type(*merged)));
+                return -EBADMSG;
+        }
+        copy = lkg_value_clone_shallow(*merged);
+        if (!copy)
+                return -ENOMEM;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(header_fields); i++) {
+                struct lkg_value *before = lkg_map_get(running, header_fields[i]);
+                struct lkg_value *after = lkg_map_get(copy, header_fields[i]);
+                int r;
+
+                if (!before || before == after)
+                        continue;
+                if (!after || !lkg_value_equal(before, after)) {
+                        lkg_report_add(&step->report, LKG_ERROR, LKG_C_HEADER_LOST, &where,
+                                       "the patch %s %s; a layer keeps both apiVersion and kind",
+                                       after ? "changes" : "removes", header_fields[i]);
+                        return -EBADMSG;
+                }
+                r = lkg_map_set(copy, header_fields[i], strlen(header_fields[i]), lkg_value_ref(before));
+                if (r < 0)
+                        return r;
+        }
+        lkg_value_unref(*merged);
+        *merged = LKG_STEAL(copy);
+        return 0;
+}
+
+/* The first document of all: its own null members mean nothing, directives have nothing to act on. */
+static int merge_first(struct lkg_step *step, const struct lkg_value *doc, struct lkg_value **ret)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *empty = NULL;
+
+        if (step->layer->type == LKG_PATCH_BASE) {
+                *ret = lkg_value_ref((struct lkg_value *)doc);
+                return 0;
+        }
+        empty = lkg_value_new_map(NULL, 0, 0);
+        if (!empty)
+                return -ENOMEM;
+        if (step->layer->type == LKG_PATCH_JSON)
+                return lkg_patch_json(empty, doc, &step->report, ret);
+        if (step->layer->type == LKG_PATCH_STRATEGIC)
+                return lkg_merge_strategic(empty, doc, &step->report, ret);
+        return lkg_merge_json(empty, doc, ret);
+}
+
+static int merge(struct update *u, struct lkg_step *step, const struct lkg_value *doc)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *merged = NULL;
+        int r = 0;
+
+        u->stats->n_merges++;
+        if (!u->running) {
+                r = merge_first(step, doc, &merged);
+        } else if (step->layer->type == LKG_PATCH_MERGE) {
+                r = merge_patch(u->running, doc, &merged);
+        } else {
+                r = step->layer->type == LKG_PATCH_JSON ? lkg_patch_json(u->running, doc, &step->report, &merged)
+                                                        : lkg_merge_strategic(u->running, doc, &step->report, &merged);
+                if (r == 0)
+                        r = keep_header(step, u->running, &merged);
+        }
+        if (r == 0)
+                step->merged = LKG_STEAL(merged);
+        return r;
+}
+
+static void report_kubeconfig(const struct update *u, struct lkg_step *step)
+{
+        struct lkg_where where = { step->layer->file, 0, 0 };
+
+        if (step->layer->role == LKG_LAYER_BASE && u->config->base_is_view_name) {
+                lkg_report_add(&step->report, LKG_ERROR, LKG_C_NAME_TAKEN, &where,
+                               "this is a kubeconfig (kubeadm writes one here), so the name is taken; let the merged "
+                               "file have another one: set 'file: kubelet-config.yaml' for component %s",
+                               u->config->component);
+                return;
+        }
+        lkg_report_add(&step->report, LKG_ERROR, LKG_C_KUBECONFIG, &where,
+                       "a kubeconfig is no configuration layer and is not read; put a document of the component's "
+                       "kind here");
+}
+
+static int run_step(struct update *u, struct lkg_step *step)
+{
+        const struct lkg_value *doc = doc_of(step);
+        int r;
+
+        if (step->layer->kubeconfig)
+                report_kubeconfig(u, step);
+        if (step->doc == 0 || step->doc == SIZE_MAX)
+                lkg_report_append(&step->report, &step->layer->report);
+        if (!doc) {
+                u->broken = true;
+                return 0;
+        }
+        if (!check_header(u, step))
+                u->broken = true;
+        if (step->layer->report.n_severity[LKG_ERROR] > 0)
+                u->broken = true;
+        if (u->broken)
+                return 0;
+        r = merge(u, step, doc);
+        if (r == -EBADMSG)
+                u->broken = true;
+        return r == -EBADMSG ? 0 : r;
+}
+
+/* ---- the sequence ---- */
+
+static size_t count_steps(struct lkg_layer **layers, size_t n_layers)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < n_layers; i++)
+                n += layers[i]->n_docs ? layers[i]->n_docs : 1;
+        return n;
+}
+
+static struct lkg_step *lay_out(struct lkg_layer **layers, size_t n_layers, size_t n_steps)
+{
+        struct lkg_step *steps = calloc(n_steps + 1, sizeof(*steps));
+        size_t n = 0;
+
+        if (!steps)
+                return NULL;
+        for (size_t i = 0; i < n_layers; i++) {
+                for (size_t d = 0; d < (layers[i]->n_docs ? layers[i]->n_docs : 1); d++) {
+                        steps[n].layer = lkg_layer_ref(layers[i]);
+                        steps[n++].doc = layers[i]->n_docs ? d : SIZE_MAX;
+                }
+        }
+        return steps;
+}
+
+/* Moves results over from last time while the sequence is the same. Return: how many. */
+static size_t reuse(struct lkg_step *steps, size_t n, struct lkg_fold *old)
+{
+        size_t i = 0;
+
+        while (i < n && i < old->n_steps && steps[i].layer == old->steps[i].layer && steps[i].doc == old->steps[i].doc) {
+                steps[i].merged = LKG_STEAL(old->steps[i].merged);
+                steps[i].report = old->steps[i].report;
+                old->steps[i].report = (struct lkg_report)LKG_REPORT_INIT;
+                steps[i].cookie = old->steps[i].cookie;
+                i++;
+        }
+        return i;
+}
+
+static void set_cookie(struct lkg_fold *fold, struct lkg_step *step, const struct lkg_step *before)
+{
+        bool same = before && before->layer == step->layer && before->doc == step->doc && before->merged &&
+                    step->merged && lkg_value_equal(before->merged, step->merged);
+
+        step->cookie = same ? before->cookie : ++fold->next_cookie;
+}
+
+int lkg_fold_update(struct lkg_fold *fold, const struct lkg_stack_config *config, struct lkg_layer **layers,
+                    size_t n_layers, struct lkg_stack_stats *stats)
+{
+        struct update u = { .fold = fold, .config = config, .stats = stats };
+        struct lkg_fold fresh = { .next_cookie = fold->next_cookie };
+        size_t kept;
+        int r = 0;
+
+        u.want = (struct header){ config->kind, config->api_version, NULL };
+        fresh.n_steps = count_steps(layers, n_layers);
+        fresh.steps = lay_out(layers, n_layers, fresh.n_steps);
+        if (!fresh.steps)
+                return -ENOMEM;
+        kept = reuse(fresh.steps, fresh.n_steps, fold);
+        for (size_t i = 0; r == 0 && i < fresh.n_steps; i++) {
+                struct lkg_step *step = &fresh.steps[i];
+
+                learn_header(&u, step);
+                if (i >= kept) {
+                        r = run_step(&u, step);
+                        set_cookie(&fresh, step, i < fold->n_steps ? &fold->steps[i] : NULL);
+                }
+                if (step->merged)
+                        u.running = step->merged;
+                else
+                        u.broken = true;
+        }
+        lkg_fold_deinit(fold);
+        *fold = fresh;
+        if (r < 0)
+                lkg_fold_deinit(fold);
+        return r;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of core/config share among themselves. Nothing here is for other folders. */
+#pragma once
+
+#include <lkg/buf.h>
+#include <lkg/decode.h>
+#include <lkg/limits.h>
+
+/* Finding codes of this folder; core/base/findings.c has one row for each. */
+enum lkg_config_code {
+        LKG_C_SYNTAX = 1001,
+        LKG_C_BYTES = 1002,         /* not text: NUL, control characters, invalid UTF-8 */
+        LKG_C_LIMIT = 1003,         /* too big, too deep, too many values */
+        LKG_C_ALIAS_BOMB = 1004,    /* excessive aliasing */
+        LKG_C_DUPLICATE = 1005,     /* duplicate key, last one counts */
+        LKG_C_DUPLICATE_HARD = 1006, /* duplicate key, refused */
+        LKG_C_KEY = 1007,           /* a key that no JSON document can have */
+        LKG_C_SCALAR = 1008,        /* a value that no JSON document can have, or that does not fit its tag */
+        LKG_C_ANCHOR = 1009,        /* unknown anchor, anchor that contains itself, bad merge key */
+        LKG_C_MORE_DOCUMENTS = 1010, /* only the first document counts */
+
+        LKG_C_EMPTY = 2001,         /* the file is empty or holds no document */
+        LKG_C_NOT_A_MAP = 2002,     /* top level is not a map */
+        LKG_C_NO_HEADER = 2003,     /* kind or apiVersion missing */
+        LKG_C_OTHER_HEADER = 2004,  /* kind or apiVersion differ from the base */
+        LKG_C_UNREADABLE = 2005,    /* open or read failed, not a regular file, untrusted link */
+        LKG_C_TOO_BIG = 2006,
+        LKG_C_KUBECONFIG = 2007,    /* a kubeconfig used as a layer */
+        LKG_C_NAME_TAKEN = 2008,    /* a kubeconfig under the view name */
+        LKG_C_NO_DROPIN_DIR = 2009, /* configured directory missing */
+        LKG_C_NOT_A_DIR = 2010,     /* drop-in directory is a symlink or a file */
+        LKG_C_WALK_LIMIT = 2011,    /* too deep, too many entries, too many layers */
+        LKG_C_UNSTABLE = 2012,      /* entries vanished while we looked */
+        LKG_C_SORT_TRAP = 2013,     /* 100.conf before 9.conf */
+        LKG_C_SKIPPED_YAML = 2014,  /* .yaml, .yml, .json in the drop-in directory */
+        LKG_C_SKIPPED = 2015,       /* other entries without .conf */
+        LKG_C_SKIPPED_LINK = 2016,  /* symlink to a directory */
+        LKG_C_TWICE = 2017,         /* ConfigMap volume layout: files applied twice */
+        LKG_C_NO_BASE = 2018,       /* drop-ins without a base */
+        LKG_C_NO_INSTANCE = 2019,   /* configured instance file missing */
+        LKG_C_PATCH_NAME = 2020,    /* patches directory: name not understood */
+        LKG_C_PATCH_TYPE = 2021,    /* patches directory: unknown type after '+' */
+        LKG_C_STRATEGIC = 2022,     /* a directive of a strategic merge patch is wrong */
+        LKG_C_JSON_PATCH = 2023,    /* an operation of an RFC 6902 patch is wrong */
+        LKG_C_HEADER_LOST = 2024,   /* a patch removes or changes kind or apiVersion */
+        LKG_C_DIRECTIVE_IN_DROPIN = 2025, /* $patch and friends are plain keys in a drop-in */
+};
+
+/* Strategic merge directives. */
+#define LKG_DIRECTIVE_PATCH  "$patch"
+#define LKG_DIRECTIVE_RETAIN "$retainKeys"
+#define LKG_DIRECTIVE_DELETE "$deleteFromPrimitiveList"
+#define LKG_DIRECTIVE_ORDER  "$setElementOrder"
+
+/* doc.c */
+struct lkg_value *lkg_map_get_n(const struct lkg_value *map, const char *key, size_t key_size);
+/** lkg_value_over() - a copy of @value (members shared) that says it replaced @shadowed. NULL = no memory. */
+struct lkg_value *lkg_value_over(const struct lkg_value *value, const struct lkg_value *shadowed);
+/** lkg_map_remove_at() - drop member @i. */
+void lkg_map_remove_at(struct lkg_value *map, size_t i);
+/** lkg_list_set() - replace item @i; takes over @item. */
+void lkg_list_set(struct lkg_value *list, size_t i, struct lkg_value *item);
+/** lkg_list_insert() - put @item before item @i <= size; takes over @item, also on failure. */
+int lkg_list_insert(struct lkg_value *list, size_t i, struct lkg_value *item);
+void lkg_list_remove(struct lkg_value *list, size_t i);
+/** lkg_value_place() - move a value that nobody else has seen yet to another line and column. */
+void lkg_value_place(struct lkg_value *value, unsigned line, unsigned column);
+bool lkg_value_is_sole(const struct lkg_value *value); /* exactly one reference */
+struct lkg_source *lkg_value_source_mut(const struct lkg_value *value); /* borrowed; to make siblings */
+
+/* scalar.c */
+enum lkg_scalar_type { LKG_S_STRING, LKG_S_NULL, LKG_S_BOOL, LKG_S_INT, LKG_S_FLOAT, LKG_S_MERGE };
+#define LKG_NUMBER_TEXT_MAX 40
+struct lkg_scalar {
+        enum lkg_scalar_type type;
+        bool b;
+        bool big;                       /* an integer above the int64 range */
+        bool finite;                    /* false: .inf or .nan */
+        double d;                       /* of a float */
+        char text[LKG_NUMBER_TEXT_MAX]; /* JSON text of a number */
+};
+/** lkg_scalar_resolve() - what an untagged plain scalar means to go-yaml v2 (YAML 1.1 words and numbers). */
+void lkg_scalar_resolve(const char *text, size_t size, struct lkg_scalar *ret);
+bool lkg_scalar_is_timestamp(const char *text, size_t size);
+/** lkg_float_json() - @d the way Go's encoding/json prints a float64; @d is finite. */
+void lkg_float_json(double d, char buf[static LKG_NUMBER_TEXT_MAX]);
+/** lkg_float_key() - @d as a map key: Go's 'g' format with the shortest digits of a float32. */
+void lkg_float_key(double d, char buf[static LKG_NUMBER_TEXT_MAX]);
+/** lkg_number_untyped() - a JSON number after Go's untyped round trip: int64 kept, else float64. 0 or -ERANGE. */
+int lkg_number_untyped(const char *text, char buf[static LKG_NUMBER_TEXT_MAX]);
+
+/* utf8.c is not worth a file: render.c and json.c share this. Length of the sequence at @p, 0 if invalid. */
+static inline size_t lkg_utf8_decode(const unsigned char *p, size_t n, uint32_t *ret)
+{
+        if (n == 0)
+                return 0;
+        if (p[0] < 0x80) {
+                *ret = p[0];
+                return 1;
+        }
+        if (p[0] >= 0xc2 && p[0] < 0xe0 && n >= 2 && (p[1] & 0xc0) == 0x80) {
+                *ret = (uint32_t)(p[0] & 0x1f) << 6 | (p[1] & 0x3f);
+                return 2;
+        }
+        if ((p[0] & 0xf0) == 0xe0 && n >= 3 && (p[1] & 0xc0) == 0x80 && (p[2] & 0xc0) == 0x80) {
+                *ret = (uint32_t)(p[0] & 0x0f) << 12 | (uint32_t)(p[1] & 0x3f) << 6 | (p[2] & 0x3f);
+                return *ret >= 0x800 && (*ret < 0xd800 || *ret > 0xdfff) ? 3 : 0;
+        }
+        if (p[0] >= 0xf0 && p[0] < 0xf5 && n >= 4 && (p[1] & 0xc0) == 0x80 && (p[2] & 0xc0) == 0x80 &&
+            (p[3] & 0xc0) == 0x80) {
+                *ret = (uint32_t)(p[0] & 0x07) << 18 | (uint32_t)(p[1] & 0x3f) << 12 |
+                       (uint32_t)(p[2] & 0x3f) << 6 | (p[3] & 0x3f);
+                return *ret >= 0x10000 && *ret <= 0x10ffff ? 4 : 0;
+        }
+        return 0;
+}

@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One layer file: opened without ever blocking or leaving the trusted path, read whole, decoded, judged by itself. What
+ * depends on other layers (same kind, same apiVersion) is fold.c's business.
+ */
+#include <fcntl.h>
+#include <sys/xattr.h>
+
+#include <lkg/file.h>
+
+#include "layers.h"
+
+#define RACY_NS       (50 * (int64_t)LKG_NSEC_PER_MSEC) /* more than a tick of any kernel's coarse clock */
+#define XATTR_FALLBACK "user.lkgfs.fallback"
+#define PIECES_MAX     64 /* documents in one kubeadm patch file */
+
+struct lkg_layer *lkg_layer_ref(struct lkg_layer *layer)
+{
+        if (layer)
+                layer->refs++;
+        return layer;
+}
+
+struct lkg_layer *lkg_layer_unref(struct lkg_layer *layer)
+{
+        if (!layer || --layer->refs > 0)
+                return NULL;
+        free(layer->path);
+        free(layer->name);
+        free(layer->file);
+        for (size_t i = 0; i < layer->n_docs; i++)
+                lkg_value_unref(layer->docs[i]);
+        free(layer->docs);
+        lkg_report_deinit(&layer->report);
+        free(layer);
+        return NULL;
+}
+
+const char *lkg_layer_role_name(enum lkg_layer_role role)
+{
+        static const char *const names[_LKG_LAYER_ROLE_MAX] = {
+                [LKG_LAYER_BASE] = "base",   [LKG_LAYER_REMOTE] = "remote",     [LKG_LAYER_DROPIN] = "drop-in",
+                [LKG_LAYER_PATCH] = "patch", [LKG_LAYER_INSTANCE] = "instance",
+        };
+
+        return (unsigned)role < _LKG_LAYER_ROLE_MAX ? names[role] : "?";
+}
+
+char *lkg_display(const char *text)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        size_t size = strlen(text);
+        uint32_t c;
+
+        lkg_buf_append(&buf, "", 0);
+        for (size_t i = 0; i < size;) {
+                size_t n = lkg_utf8_decode((const unsigned char *)text + i, size - i, &c);
+
+                if (n == 0 || c < 0x20 || c == 0x7f || (c >= 0x80 && c < 0xa0))
+                        lkg_buf_printf(&buf, "\\x%02x", (unsigned char)text[i]);
+                else
+                        lkg_buf_append(&buf, text + i, n);
+                i += n && !(c >= 0x80 && c < 0xa0) ? n : 1;
+        }
+        return lkg_buf_steal(&buf, NULL);
+}
+
+bool lkg_report_equal(const struct lkg_report *a, const struct lkg_report *b)
+{
+        if (a->n_findings != b->n_findings || a->n_dropped != b->n_dropped)
+                return false;
+        for (size_t i = 0; i < a->n_findings; i++) {
+                const struct lkg_finding *x = &a->findings[i], *y = &b->findings[i];
+
+                if (x->code != y->code || x->severity != y->severity || x->line != y->line || x->column != y->column ||
+                    !x->file != !y->file || (x->file && strcmp(x->file, y->file) != 0) || strcmp(x->text, y->text) != 0)
+                        return false;
+        }
+        return true;
+}
+
+static struct lkg_layer *layer_new(const struct lkg_place *place)
+{
+        LKG_CLEANUP(lkg_layer_unrefp) struct lkg_layer *layer = calloc(1, sizeof(*layer));
+
+        if (!layer)
+                return NULL;
+        layer->refs = 1;
+        layer->role = place->role;
+        layer->type = place->type;
+        layer->path = strdup(place->path);
+        layer->name = lkg_display(place->name);
+        layer->file = lkg_display(strncmp(place->path, "./", 2) == 0 ? place->path + 2 : place->path);
+        if (!layer->path || !layer->name || !layer->file)
+                return NULL;
+        return LKG_STEAL(layer);
+}
+
+static struct lkg_where where_of(const struct lkg_layer *layer)
+{
+        return (struct lkg_where){ layer->file, 0, 0 };
+}
+
+/* ---- opening ---- */
+
+/* A file that is there but cannot be used. An equal complaint as last time is the same layer as last time. */
+static int unusable(const struct lkg_place *place, struct lkg_layer *cached, unsigned code, const char *text,
+                    struct lkg_layer **ret)
+{
+        LKG_CLEANUP(lkg_layer_unrefp) struct lkg_layer *layer = layer_new(place);
+        struct lkg_where where;
+
+        if (!layer)
+                return -ENOMEM;
+        where = where_of(layer);
+        lkg_report_add(&layer->report, LKG_ERROR, code, &where, "%s", text);
+        if (cached && !cached->has_identity && lkg_report_equal(&cached->report, &layer->report))
+                *ret = lkg_layer_ref(cached);
+        else
+                *ret = LKG_STEAL(layer);
+        return 0;
+}
+
+/* What lkg_open_trusted() said, without the name that the finding has anyway and without a final stop. */
+static void cause_text(const struct lkg_error *err, const char *entry, char *text, size_t size)
+{
+        size_t n = strlen(entry), length;
+        const char *message = err->message, *lead = "cannot be read: ";
+
+        if (strncmp(message, entry, n) == 0 && strncmp(message + n, ": ", 2) == 0) {
+                message += n + 2;
+        } else if (strncmp(message, entry, n) == 0 && message[n] == ' ') {
+                message += n + 1;
+                lead = "";
+        }
+        (void)snprintf(text, size, "%s%s", lead, message);
+        length = strlen(text);
+        if (length > 0 && text[length - 1] == '.')
+                text[length - 1] = '\0';
+}
+
+static int cannot_open(const struct lkg_place *place, struct lkg_layer *cached, int code, const struct lkg_error *err,
+                       struct lkg_layer **ret)
+{
+        bool link = place->st && S_ISLNK(place->st->st_mode);
+        char text[sizeof(err->message) + 32];
+
+        if (code == -ENOMEM)
+                return -ENOMEM;
+        if (code == -ENOENT && !link) {
+                struct stat st;
+
+                /* A dangling link is an entry that stays; anything else has just gone. */
+                if (fstatat(place->dirfd, place->entry, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISLNK(st.st_mode)) {
+                        *ret = NULL;
+                        return 1;
+                }
+                link = true;
+        }
+        if (code == -ENOENT)
+                return unusable(place, cached, LKG_C_UNREADABLE,
+                                "the symlink leads nowhere; repair it or remove it", ret);
+        cause_text(err, place->entry, text, sizeof(text));
+        return unusable(place, cached, LKG_C_UNREADABLE, text, ret);
+}
+
+static bool is_fallback(int fd)
+{
+        char value[8];
+
+        return fgetxattr(fd, XATTR_FALLBACK, value, sizeof(value)) >= 0 || errno == ERANGE;
+}
+
+static bool is_racy(const struct lkg_file_id *identity)
+{
+        int64_t now = (int64_t)lkg_realtime_ns();
+
+        return identity->ctime_ns > now - RACY_NS; /* also when the clock was set back: in the future */
+}
+
+/* ---- decoding ---- */
+
+static int add_doc(struct lkg_layer *layer, struct lkg_value *doc)
+{
+        struct lkg_value **docs = reallocarray(layer->docs, layer->n_docs + 1, sizeof(*docs));
+
+        if (!docs) {
+                lkg_value_unref(doc);
+                return -ENOMEM;
+        }
+        layer->docs = docs;
+        layer->docs[layer->n_docs++] = doc;
+        return 0;
+}
+
+static void say(struct lkg_layer *layer, unsigned code, const char *text)
+{
+        struct lkg_where where = where_of(layer);
+
+        lkg_report_add(&layer->report, LKG_ERROR, code, &where, "%s", text);
+}
+
+static int drop_docs(struct lkg_layer *layer)
+{
+        while (layer->n_docs > 0)
+                lkg_value_unref(layer->docs[--layer->n_docs]);
+        return 0;
+}
+
+static bool is_directive_pointer(const char *pointer)
+{
+        for (const char *p = strstr(pointer, "/$"); p; p = strstr(p + 1, "/$"))
+                if (strncmp(p + 1, LKG_DIRECTIVE_PATCH, strlen(LKG_DIRECTIVE_PATCH)) == 0 ||
+                    strncmp(p + 1, LKG_DIRECTIVE_RETAIN, strlen(LKG_DIRECTIVE_RETAIN)) == 0 ||
+                    strncmp(p + 1, LKG_DIRECTIVE_DELETE, strlen(LKG_DIRECTIVE_DELETE)) == 0 ||
+                    strncmp(p + 1, LKG_DIRECTIVE_ORDER, strlen(LKG_DIRECTIVE_ORDER)) == 0)
+                        return true;
+        return false;
+}
+
+static int warn_of_directive(const struct lkg_leaf *leaf, void *userdata)
+{
+        struct lkg_layer *layer = userdata;
+        struct lkg_where where = { layer->file, lkg_value_line(leaf->value), lkg_value_column(leaf->value) };
+
+        if (is_directive_pointer(leaf->pointer))
+                lkg_report_add(&layer->report, LKG_WARNING, LKG_C_DIRECTIVE_IN_DROPIN, &where,
+                               "a drop-in is a JSON merge patch: $patch and its kin are plain keys here; "
+                               "use null to remove a field, or the instance file for directives");
+        return 0;
+}
+
+/* What is wrong with a decoded document by itself. */
+static int judge_doc(struct lkg_layer *layer, struct lkg_value *doc)
+{
+        struct lkg_where where = { layer->file, lkg_value_line(doc), lkg_value_column(doc) };
+        enum lkg_type type = lkg_value_type(doc), want = layer->type == LKG_PATCH_JSON ? LKG_LIST : LKG_MAP;
+
+        if (type == LKG_NULL) {
+                say(layer, LKG_C_EMPTY, "the file holds no document; write at least apiVersion and kind, or remove it");
+                return drop_docs(layer);
+        }
+        if (lkg_is_kubeconfig(doc)) {
+                /* Nothing of it may be seen anywhere, not even a duplicate key. */
+                layer->kubeconfig = true;
+                lkg_report_deinit(&layer->report);
+                return drop_docs(layer);
+        }
+        if (type != want) {
+                lkg_report_add(&layer->report, LKG_ERROR, LKG_C_NOT_A_MAP, &where,
+                               "the document is a %s; %s", lkg_type_name(type),
+                               want == LKG_MAP ? "a map of fields (key: value) is wanted"
+                                               : "a list of JSON patch operations is wanted");
+                return drop_docs(layer);
+        }
+        if (layer->role == LKG_LAYER_DROPIN)
+                (void)lkg_value_walk(doc, warn_of_directive, layer);
+        return 0;
+}
+
+static unsigned decode_flags(const struct lkg_layer *layer)
+{
+        switch (layer->role) {
+        case LKG_LAYER_DROPIN:
+                return LKG_DECODE_STRICT | LKG_DECODE_UNTYPED; /* a duplicate key is fatal upstream */
+        case LKG_LAYER_PATCH:
+                return LKG_DECODE_UNTYPED;
+        case LKG_LAYER_BASE:
+        case LKG_LAYER_REMOTE:
+        case LKG_LAYER_INSTANCE:
+        case _LKG_LAYER_ROLE_MAX:
+                break;
+        }
+        return 0;
+}
+
+static int decode_one(struct lkg_layer *layer, const char *data, size_t size, struct lkg_source *source)
+{
+        struct lkg_value *doc = NULL;
+        int r;
+
+        layer->format = lkg_detect_format(data, size);
+        r = lkg_decode(data, size, layer->format, decode_flags(layer), source, &layer->report, &doc);
+        if (r == -EBADMSG)
+                return 0; /* the report says why */
+        if (r < 0)
+                return r;
+        r = add_doc(layer, doc);
+        return r < 0 ? r : judge_doc(layer, doc);
+}
+
+/* kubeadm cuts its patch files at lines that start with `---` and skips empty pieces. */
+static int decode_pieces(struct lkg_layer *layer, const char *data, size_t size, struct lkg_source *source)
+{
+        LKG_CLEANUP(lkg_freep) char *piece = malloc(size + 1);
+        size_t start = 0, n_pieces = 0;
+
+        if (!piece)
+                return -ENOMEM;
+        while (start < size) {
+                const char *cut = memmem(data + start, size - start, "\n---", 4);
+                size_t end = cut ? (size_t)(cut - data) + 1 : size;
+                struct lkg_value *doc = NULL;
+                int r;
+
+                if (++n_pieces > PIECES_MAX) {
+                        say(layer, LKG_C_LIMIT, "more than 64 documents in one patch file; use several files");
+                        return drop_docs(layer);
+                }
+                /* What stands before the piece becomes blank, so that its line numbers are those of the file. */
+                for (size_t i = 0; i < start; i++)
+                        piece[i] = data[i] == '\n' ? '\n' : ' ';
+                memcpy(piece + start, data + start, end - start);
+                r = lkg_decode(piece, end, lkg_detect_format(piece, end), decode_flags(layer), source, &layer->report,
+                               &doc);
+                if (r < 0)
+                        return r == -EBADMSG ? drop_docs(layer) : r;
+                if (lkg_value_type(doc) == LKG_NULL) {
+                        lkg_value_unref(doc);
+                } else {
+                        r = add_doc(layer, doc);
+                        if (r == 0)
+                                r = judge_doc(layer, doc);
+                        if (r < 0 || layer->n_docs == 0)
+                                return r;
+                }
+                start = end;
+        }
+        return 0;
+}
+
+static int decode(struct lkg_layer *layer, const char *data, size_t size)
+{
+        LKG_CLEANUP(lkg_freep) char *shown = NULL;
+        struct lkg_source *source;
+        int r;
+
+        if (size == 0) {
+                say(layer, LKG_C_EMPTY, "the file is empty; write at least apiVersion and kind, or remove it");
+                return 0;
+        }
+        if (asprintf(&shown, "%s %s", lkg_layer_role_name(layer->role), layer->name) < 0) {
+                shown = NULL;
+                return -ENOMEM;
+        }
+        source = lkg_source_new(shown, layer->file);
+        if (!source)
+                return -ENOMEM;
+        r = layer->role == LKG_LAYER_PATCH ? decode_pieces(layer, data, size, source)
+                                           : decode_one(layer, data, size, source);
+        lkg_source_unref(source);
+        return r;
+}
+
+/* ---- loading ---- */
+
+static int read_layer(const struct lkg_place *place, int fd, const struct stat *st, struct lkg_layer *cached,
+                      struct lkg_stack_stats *stats, struct lkg_layer **ret)
+{
+        LKG_CLEANUP(lkg_layer_unrefp) struct lkg_layer *layer = NULL;
+        LKG_CLEANUP(lkg_freep) char *data = NULL;
+        struct lkg_file_id identity, after;
+        struct lkg_error err = { 0 };
+        char sha256[LKG_SHA256_HEX];
+        struct stat again;
+        size_t size = 0;
+        bool racy;
+        int r;
+
+        lkg_file_id_from_stat(st, &identity);
+        stats->n_reads++;
+        r = lkg_read_file(fd, LKG_DOC_BYTES_MAX, &data, &size, &err);
+        if (r == -EFBIG)
+                return unusable(place, cached, LKG_C_TOO_BIG,
+                                "the file has more than 4194304 bytes; a layer is a small text file", ret);
+        if (r < 0)
+                return cannot_open(place, cached, r == -ENOENT ? -EIO : r, &err, ret);
+        if (fstat(fd, &again) < 0)
+                return -errno;
+        lkg_file_id_from_stat(&again, &after);
+        racy = is_racy(&identity) || !lkg_file_id_equal(&identity, &after);
+        r = lkg_sha256_hex(data, size, sha256);
+        if (r < 0)
+                return r;
+        if (cached && cached->has_identity && strcmp(cached->sha256, sha256) == 0) {
+                cached->identity = identity;
+                cached->racy = racy;
+                *ret = lkg_layer_ref(cached);
+                return 0;
+        }
+        layer = layer_new(place);
+        if (!layer)
+                return -ENOMEM;
+        layer->has_identity = true;
+        layer->identity = identity;
+        layer->racy = racy;
+        memcpy(layer->sha256, sha256, sizeof(sha256));
+        stats->n_parses++;
+        r = decode(layer, data, size);
+        if (r < 0)
+                return r;
+        *ret = LKG_STEAL(layer);
+        return 0;
+}
+
+static bool is_unchanged(const struct lkg_layer *cached, const struct stat *st)
+{
+        struct lkg_file_id identity;
+
+        if (!cached || !cached->has_identity || cached->racy)
+                return false;
+        lkg_file_id_from_stat(st, &identity);
+        return lkg_file_id_equal(&cached->identity, &identity);
+}
+
+int lkg_layer_load(const struct lkg_place *place, struct lkg_layer *cached, struct lkg_stack_stats *stats,
+                   struct lkg_layer **ret)
+{
+        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+        struct lkg_error err = { 0 };
+        struct stat st;
+
+        if (cached && cached->type != place->type)
+                cached = NULL;
+        if (place->st && S_ISREG(place->st->st_mode) && is_unchanged(cached, place->st)) {
+                *ret = lkg_layer_ref(cached);
+                return 0;
+        }
+        fd = lkg_open_trusted(place->dirfd, place->entry, &st, &err);
+        if (fd < 0)
+                return cannot_open(place, cached, fd, &err, ret);
+        if (place->role == LKG_LAYER_BASE && is_fallback(fd)) {
+                *ret = NULL; /* our own output, left for a node without us: never a source */
+                return 0;
+        }
+        if (is_unchanged(cached, &st)) {
+                *ret = lkg_layer_ref(cached);
+                return 0;
+        }
+        return read_layer(place, fd, &st, cached, stats, ret);
+}
+
+bool lkg_is_kubeconfig(const struct lkg_value *doc)
+{
+        static const char *const members[] = { "clusters", "users", "contexts" };
+        const char *kind;
+
+        if (!doc || lkg_value_type(doc) != LKG_MAP)
+                return false;
+        kind = lkg_map_get_string(doc, "kind");
+        if (kind && strcmp(kind, "Config") == 0)
+                return true;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(members); i++)
+                if (lkg_map_get(doc, members[i]))
+                        return true;
+        return false;
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What stack.c, fold.c, layer.c, walk.c and watch.c share: one layer file, the walk over a directory of them. */
+#pragma once
+
+#include <sys/stat.h>
+
+#include <lkg/stack.h>
+
+#include "internal.h"
+
+/* How a document is applied to the running result. */
+enum lkg_patch_type {
+        LKG_PATCH_BASE,      /* it is the running result */
+        LKG_PATCH_MERGE,     /* JSON merge patch */
+        LKG_PATCH_STRATEGIC, /* strategic merge patch */
+        LKG_PATCH_JSON,      /* RFC 6902 operations */
+};
+
+/*
+ * One layer file as it was read. Shared by the cache, the steps of the fold and the candidates; everything but
+ * identity and racy is immutable once it is built.
+ */
+struct lkg_layer {
+        unsigned refs;
+        enum lkg_layer_role role;
+        enum lkg_patch_type type;
+        char *path; /* watch form, raw bytes: the key of the cache */
+        char *name; /* relative to its directory, for people: hostile bytes escaped */
+        char *file; /* as a user would open it, escaped */
+        bool has_identity; /* false: could not be opened */
+        struct lkg_file_id identity;
+        bool racy; /* written so shortly before we read it that its identity proves nothing */
+        char sha256[LKG_SHA256_HEX];
+        enum lkg_format format;
+        struct lkg_value **docs; /* usually one; a kubeadm patch file may hold several; none when it is broken */
+        size_t n_docs;
+        bool kubeconfig;
+        struct lkg_report report;
+};
+
+struct lkg_layer *lkg_layer_ref(struct lkg_layer *layer);
+struct lkg_layer *lkg_layer_unref(struct lkg_layer *layer);
+static inline void lkg_layer_unrefp(struct lkg_layer **layer)
+{
+        *layer = lkg_layer_unref(*layer);
+}
+
+/* Where a layer was found. */
+struct lkg_place {
+        enum lkg_layer_role role;
+        enum lkg_patch_type type;
+        int dirfd;
+        const char *entry; /* to open, relative to dirfd */
+        const char *path;  /* watch form, raw */
+        const char *name;  /* relative to its directory, raw */
+        const struct stat *st; /* of lstat, or NULL when not looked at */
+};
+
+/**
+ * lkg_layer_load() - the layer at @place as it is now.
+ * @cached: the same place as it was, or NULL; returned again when the content is the same
+ * @ret:    one reference; NULL when there is no such file
+ *
+ * A file that cannot be used is a layer without documents whose report says why.
+ *
+ * Return: 0; 1 when the entry vanished although it was just listed; -ENOMEM.
+ */
+int lkg_layer_load(const struct lkg_place *place, struct lkg_layer *cached, struct lkg_stack_stats *stats,
+                   struct lkg_layer **ret);
+/** lkg_display() - @text with bytes that are not printable UTF-8 as \xNN. Heap. */
+char *lkg_display(const char *text);
+
+bool lkg_report_equal(const struct lkg_report *a, const struct lkg_report *b);
+
+/* ---- walk.c ---- */
+
+enum lkg_walk_verdict { LKG_WALK_LOAD, LKG_WALK_SKIP, LKG_WALK_IGNORE };
+
+struct lkg_walk {
+        const char *what; /* "drop-in directory" */
+        struct lkg_report *report;
+        /* Is the entry a layer? Reports itself what is worth saying. @file: for findings. */
+        enum lkg_walk_verdict (*judge)(struct lkg_walk *walk, const char *name, bool link, const char *file);
+        /* Called for each layer in order. Return: 0; 1 = vanished; negative = fault. */
+        int (*found)(int dirfd, const char *entry, const char *path, const char *name, const struct stat *st,
+                     void *userdata);
+        void (*directory)(const char *path, void *userdata);
+        void *userdata;
+        const char *target; /* of kubeadm patches */
+        size_t n_entries;
+        bool vanished; /* an entry went away while we looked */
+};
+
+/**
+ * lkg_walk() - visit the layers below an open directory in upstream's order.
+ * @fd:   the directory; borrowed
+ * @path: its watch form
+ */
+int lkg_walk(struct lkg_walk *walk, int fd, const char *path);
+enum lkg_walk_verdict lkg_judge_dropin(struct lkg_walk *walk, const char *name, bool link, const char *file);
+enum lkg_walk_verdict lkg_judge_patch(struct lkg_walk *walk, const char *name, bool link, const char *file);
+/** lkg_patch_name() - kubeadm's file name rule. Return: 1 and the type; 0 not one of ours; -EINVAL bad type. */
+int lkg_patch_name(const char *name, const char *target, enum lkg_patch_type *ret_type);
+bool lkg_is_conf(const char *name);
+
+/* ---- jsonpatch.c ---- */
+
+/** lkg_patch_json() - RFC 6902 as gopkg.in/evanphx/json-patch.v4 does it. 0, -EBADMSG (see @report), -ENOMEM. */
+int lkg_patch_json(const struct lkg_value *base, const struct lkg_value *patch, struct lkg_report *report,
+                   struct lkg_value **ret);
+
+/* ---- fold.c ---- */
+
+/* One document in merge order and the running result after it. */
+struct lkg_step {
+        struct lkg_layer *layer; /* one reference */
+        size_t doc;              /* index in layer->docs; SIZE_MAX when it has none */
+        struct lkg_value *merged; /* NULL when this or an earlier step failed */
+        struct lkg_report report;
+        unsigned cookie;
+};
+
+struct lkg_fold {
+        struct lkg_step *steps;
+        size_t n_steps;
+        unsigned next_cookie;
+};
+
+void lkg_fold_deinit(struct lkg_fold *fold);
+/**
+ * lkg_fold_update() - merge @layers, reusing the running results up to the first one that differs.
+ * Return: 0 or -ENOMEM (the fold is empty then).
+ */
+int lkg_fold_update(struct lkg_fold *fold, const struct lkg_stack_config *config, struct lkg_layer **layers,
+                    size_t n_layers, struct lkg_stack_stats *stats);
+
+/* ---- watch.c ---- */
+
+struct lkg_watches {
+        struct lkg_stack_watch *items;
+        size_t n, n_allocated;
+};
+
+void lkg_watches_reset(struct lkg_watches *watches);
+/** lkg_watches_add() - remember directory @path (copied). */
+int lkg_watches_add(struct lkg_watches *watches, const char *path, bool recursive_member);
+/** lkg_watches_add_way() - every directory that decides what @path (a file or directory) resolves to. */
+int lkg_watches_add_way(struct lkg_watches *watches, const char *path);
+/** lkg_watches_finish() - sort, unite duplicates, look at the file systems. */
+void lkg_watches_finish(struct lkg_watches *watches);

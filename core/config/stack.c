@@ -1,0 +1,566 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The layers of one component, from directory entries to a candidate.
+ *
+ * A refresh collects the layers that are there now (from the cache when their identity has not changed), folds them,
+ * and compares what came out with the last candidate: if nothing differs the last candidate is returned again. The
+ * cache is simply the layers of the last refresh, sorted by path.
+ */
+#include <assert.h>
+#include <fcntl.h>
+
+#include "layers.h"
+
+/* A candidate and what keeps its pointers alive. */
+struct candidate {
+        struct lkg_candidate public; /* first: the two are the same address */
+        struct lkg_layer **layers;   /* references, one per layer file */
+        size_t n_files;
+};
+
+struct layers {
+        struct lkg_layer **items; /* in merge order */
+        size_t n, n_allocated;
+};
+
+struct lkg_stack {
+        struct lkg_stack_config config;
+        struct layers layers;      /* of the last refresh, in merge order */
+        struct lkg_layer **sorted; /* the same by path; borrowed from @layers */
+        struct lkg_fold fold;
+        struct lkg_candidate *candidate;
+        struct lkg_watches watches;
+        struct lkg_stack_stats stats;
+        lkg_unsettled_fn *unsettled;
+        void *unsettled_userdata;
+};
+
+/* What one refresh finds. */
+struct collect {
+        struct lkg_stack *stack;
+        struct layers layers;
+        struct lkg_watches watches;
+        struct lkg_report reports[_LKG_LAYER_ROLE_MAX]; /* what the look at the directories had to say, by role */
+        enum lkg_layer_role role;                       /* of the walk at work */
+        bool vanished;
+        bool has_base;
+};
+
+/* ---- life ---- */
+
+static void layers_deinit(struct layers *layers)
+{
+        for (size_t i = 0; i < layers->n; i++)
+                lkg_layer_unref(layers->items[i]);
+        free(layers->items);
+        *layers = (struct layers){ 0 };
+}
+
+/* Takes over @layer. */
+static int layers_add(struct layers *layers, struct lkg_layer *layer)
+{
+        if (layers->n == layers->n_allocated) {
+                size_t n = layers->n_allocated ? 2 * layers->n_allocated : 16;
+                struct lkg_layer **items = reallocarray(layers->items, n, sizeof(*items));
+
+                if (!items) {
+                        lkg_layer_unref(layer);
+                        return -ENOMEM;
+                }
+                layers->items = items;
+                layers->n_allocated = n;
+        }
+        layers->items[layers->n++] = layer;
+        return 0;
+}
+
+static void collect_deinit(struct collect *c)
+{
+        layers_deinit(&c->layers);
+        lkg_watches_reset(&c->watches);
+        for (unsigned role = 0; role < _LKG_LAYER_ROLE_MAX; role++)
+                lkg_report_deinit(&c->reports[role]);
+}
+
+int lkg_stack_new(const struct lkg_stack_config *config, struct lkg_stack **ret, struct lkg_error *err)
+{
+        struct lkg_stack *stack = calloc(1, sizeof(*stack));
+
+        if (!stack)
+                return lkg_error_set(err, -ENOMEM, NULL, "layers of %s", config->component);
+        stack->config = *config;
+        const char **texts[] = { &stack->config.component,      &stack->config.source_path, &stack->config.base,
+                                 &stack->config.dropin_dir,     &stack->config.instance,    &stack->config.patches_dir,
+                                 &stack->config.patches_target, &stack->config.kind,        &stack->config.api_version };
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(texts); i++)
+                if (!*texts[i])
+                        *texts[i] = "";
+        *ret = stack;
+        return 0;
+}
+
+struct lkg_stack *lkg_stack_free(struct lkg_stack *stack)
+{
+        if (!stack)
+                return NULL;
+        lkg_candidate_unref(stack->candidate);
+        lkg_fold_deinit(&stack->fold);
+        free(stack->sorted);
+        layers_deinit(&stack->layers);
+        lkg_watches_reset(&stack->watches);
+        free(stack);
+        return NULL;
+}
+
+void lkg_stack_set_unsettled(struct lkg_stack *stack, lkg_unsettled_fn *fn, void *userdata)
+{
+        stack->unsettled = fn;
+        stack->unsettled_userdata = userdata;
+}
+
+const struct lkg_stack_stats *lkg_stack_stats(const struct lkg_stack *stack)
+{
+        return &stack->stats;
+}
+
+size_t lkg_stack_watches(const struct lkg_stack *stack, const struct lkg_stack_watch **ret)
+{
+        *ret = stack->watches.items;
+        return stack->watches.n;
+}
+
+struct lkg_candidate *lkg_candidate_ref(struct lkg_candidate *candidate)
+{
+        if (candidate)
+                candidate->refs++;
+        return candidate;
+}
+
+struct lkg_candidate *lkg_candidate_unref(struct lkg_candidate *candidate)
+{
+        struct candidate *c = (struct candidate *)candidate;
+
+        if (!candidate || --candidate->refs > 0)
+                return NULL;
+        for (size_t i = 0; i < candidate->n_layers; i++) {
+                lkg_value_unref((struct lkg_value *)candidate->layers[i].doc);
+                lkg_value_unref((struct lkg_value *)candidate->layers[i].merged);
+        }
+        free(candidate->layers);
+        lkg_value_unref(candidate->doc);
+        lkg_report_deinit(&candidate->report);
+        for (size_t i = 0; i < c->n_files; i++)
+                lkg_layer_unref(c->layers[i]);
+        free(c->layers);
+        free(c);
+        return NULL;
+}
+
+/* ---- collecting ---- */
+
+static int compare_paths(const void *a, const void *b)
+{
+        return strcmp((*(struct lkg_layer *const *)a)->path, (*(struct lkg_layer *const *)b)->path);
+}
+
+static struct lkg_layer *cached(const struct lkg_stack *stack, const char *path, enum lkg_layer_role role)
+{
+        size_t low = 0, high = stack->sorted ? stack->layers.n : 0;
+
+        while (low < high) {
+                size_t middle = low + (high - low) / 2;
+                int r = strcmp(path, stack->sorted[middle]->path);
+
+                if (r == 0)
+                        return stack->sorted[middle]->role == role ? stack->sorted[middle] : NULL;
+                if (r < 0)
+                        high = middle;
+                else
+                        low = middle + 1;
+        }
+        return NULL;
+}
+
+/* One layer file, wherever it was found. Return: 0; 1 = it has just gone; negative = fault. */
+static int take(struct collect *c, const struct lkg_place *place)
+{
+        struct lkg_stack *stack = c->stack;
+        struct lkg_layer *before = cached(stack, place->path, place->role), *layer = NULL;
+        int r;
+
+        if (c->layers.n >= LKG_LAYERS_MAX) {
+                struct lkg_where where = { place->path, 0, 0 };
+
+                if (c->layers.n == LKG_LAYERS_MAX && c->reports[place->role].n_severity[LKG_ERROR] == 0)
+                        lkg_report_add(&c->reports[place->role], LKG_ERROR, LKG_C_WALK_LIMIT, &where,
+                                       "more than %u layers; this one and those after it are not loaded",
+                                       LKG_LAYERS_MAX);
+                return 0;
+        }
+        if (stack->unsettled && stack->unsettled(place->path, stack->unsettled_userdata))
+                return before ? layers_add(&c->layers, lkg_layer_ref(before)) : 0;
+        r = lkg_layer_load(place, before, &stack->stats, &layer);
+        if (r != 0)
+                return r;
+        return layer ? layers_add(&c->layers, layer) : 0;
+}
+
+/* source_path + "/" + @path, or @path when it is absolute. Heap. */
+static char *watch_form(const struct lkg_stack *stack, const char *path)
+{
+        const char *source = stack->config.source_path;
+        size_t n = strlen(source);
+        char *ret;
+
+        while (n > 1 && source[n - 1] == '/')
+                n--;
+        if (*path == '/')
+                return strdup(path);
+        if (asprintf(&ret, "%.*s%s%s", (int)(n ? n : 1), n ? source : ".", n && source[n - 1] == '/' ? "" : "/",
+                     path) < 0)
+                return NULL;
+        return ret;
+}
+
+/* Base and instance: one file under a configured path. *@ret_found: whether there is one. */
+static int take_file(struct collect *c, enum lkg_layer_role role, enum lkg_patch_type type, const char *path,
+                     bool *ret_found)
+{
+        LKG_CLEANUP(lkg_freep) char *full = watch_form(c->stack, path);
+        const char *slash = strrchr(path, '/');
+        struct lkg_place place = { .role = role, .type = type, .dirfd = c->stack->config.source_fd, .entry = path };
+        size_t before = c->layers.n;
+        int r;
+
+        if (!full)
+                return -ENOMEM;
+        place.path = full;
+        place.name = slash ? slash + 1 : path;
+        r = lkg_watches_add_way(&c->watches, full);
+        if (r < 0)
+                return r;
+        r = take(c, &place);
+        *ret_found = c->layers.n > before;
+        return r < 0 ? r : 0;
+}
+
+static int on_found(int dirfd, const char *entry, const char *path, const char *name, const struct stat *st,
+                    void *userdata)
+{
+        struct collect *c = userdata;
+        struct lkg_place place = { .role = c->role, .type = LKG_PATCH_MERGE, .dirfd = dirfd, .entry = entry,
+                                   .path = path,    .name = name,            .st = st };
+
+        if (c->role == LKG_LAYER_PATCH)
+                (void)lkg_patch_name(entry, c->stack->config.patches_target, &place.type);
+        if (S_ISLNK(st->st_mode)) {
+                int r = lkg_watches_add_way(&c->watches, path);
+
+                if (r < 0)
+                        return r;
+        }
+        return take(c, &place);
+}
+
+static void on_directory(const char *path, void *userdata)
+{
+        struct collect *c = userdata;
+
+        (void)lkg_watches_add(&c->watches, path, true);
+}
+
+static void say(struct collect *c, enum lkg_layer_role role, enum lkg_severity severity, unsigned code,
+                const char *path, const char *text)
+{
+        LKG_CLEANUP(lkg_freep) char *shown = lkg_display(path);
+        struct lkg_where where = { shown, 0, 0 };
+
+        lkg_report_add(&c->reports[role], severity, code, &where, "%s", text);
+}
+
+/* A drop-in "directory" that is no directory: upstream's lstat treats it like any other entry. */
+static int take_lonely(struct collect *c, const char *path, const char *full, const struct stat *st)
+{
+        const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+
+        if (c->role == LKG_LAYER_DROPIN && lkg_is_conf(name))
+                return on_found(c->stack->config.source_fd, path, full, name, st, c);
+        if (S_ISLNK(st->st_mode))
+                say(c, c->role, LKG_WARNING, LKG_C_SKIPPED_LINK, full,
+                    "a symlink is not followed here, so nothing below it is loaded (the component does the same); "
+                    "use a real directory, or end the configured path with '/'");
+        else
+                say(c, c->role, LKG_ERROR, LKG_C_NOT_A_DIR, full, "not a directory; make it one");
+        return 0;
+}
+
+static int open_tree(struct collect *c, const char *path, const char *full, bool required, int *ret_fd)
+{
+        bool follow = path[strlen(path) - 1] == '/';
+        int fd, source_fd = c->stack->config.source_fd;
+        struct stat st;
+
+        fd = openat(source_fd, path, O_PATH | O_DIRECTORY | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW));
+        if (fd >= 0) {
+                *ret_fd = fd;
+                return 0;
+        }
+        if (errno == ENOMEM || errno == EMFILE || errno == ENFILE)
+                return -errno;
+        if (errno != ENOENT && fstatat(source_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0)
+                return S_ISDIR(st.st_mode) ? (say(c, c->role, LKG_ERROR, LKG_C_UNREADABLE, full,
+                                                  "the directory cannot be opened; check its mode"),
+                                              0)
+                                           : take_lonely(c, path, full, &st);
+        if (required)
+                say(c, c->role, LKG_ERROR, LKG_C_NO_DROPIN_DIR, full,
+                    "the configured directory does not exist; create it, or take it out of the configuration");
+        return 0;
+}
+
+static int take_tree(struct collect *c, enum lkg_layer_role role, const char *path, bool required)
+{
+        LKG_CLEANUP(lkg_freep) char *full = watch_form(c->stack, path);
+        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+        struct lkg_walk walk = { .report = &c->reports[role], .found = on_found, .directory = on_directory };
+        size_t n;
+        int r;
+
+        if (!full)
+                return -ENOMEM;
+        for (n = strlen(full); n > 1 && full[n - 1] == '/'; n--)
+                full[n - 1] = '\0';
+        c->role = role;
+        r = lkg_watches_add_way(&c->watches, full);
+        if (r == 0)
+                r = open_tree(c, path, full, required, &fd);
+        if (r < 0 || fd < 0)
+                return r;
+        walk.judge = role == LKG_LAYER_PATCH ? lkg_judge_patch : lkg_judge_dropin;
+        walk.target = c->stack->config.patches_target;
+        walk.userdata = c;
+        r = lkg_walk(&walk, fd, full);
+        c->vanished |= walk.vanished;
+        return r;
+}
+
+static int collect_once(struct collect *c)
+{
+        const struct lkg_stack_config *config = &c->stack->config;
+        bool found = false;
+        int r = 0;
+
+        if (*config->base) {
+                r = take_file(c, LKG_LAYER_BASE, LKG_PATCH_BASE, config->base, &c->has_base);
+                if (r < 0)
+                        return r;
+        }
+        if (*config->patches_dir)
+                r = take_tree(c, LKG_LAYER_PATCH, config->patches_dir, true);
+        if (r == 0 && *config->dropin_dir)
+                r = take_tree(c, LKG_LAYER_DROPIN, config->dropin_dir, config->dropin_dir_required);
+        if (r == 0 && *config->instance) {
+                r = take_file(c, LKG_LAYER_INSTANCE, LKG_PATCH_STRATEGIC, config->instance, &found);
+                if (r == 0 && !found && config->instance_required && !c->vanished) {
+                        LKG_CLEANUP(lkg_freep) char *full = watch_form(c->stack, config->instance);
+
+                        if (!full)
+                                return -ENOMEM;
+                        say(c, LKG_LAYER_INSTANCE, LKG_ERROR, LKG_C_NO_INSTANCE, full,
+                            "the configured instance file does not exist; create it, or take it out of the "
+                            "configuration");
+                }
+        }
+        if (r == 0)
+                lkg_watches_finish(&c->watches);
+        return r;
+}
+
+/* Somebody who edits while we look is met by looking once more; who never stops is reported. */
+static int collect(struct lkg_stack *stack, struct collect *c)
+{
+        for (int round = 0; round < 2; round++) {
+                int r;
+
+                collect_deinit(c);
+                *c = (struct collect){ .stack = stack };
+                stack->stats.n_walks++;
+                r = collect_once(c);
+                if (r < 0 || !c->vanished)
+                        return r;
+        }
+        say(c, LKG_LAYER_DROPIN, LKG_WARNING, LKG_C_UNSTABLE, stack->config.dropin_dir,
+            "entries came and went while they were read; what was there at the time counts");
+        return 0;
+}
+
+/* ---- the candidate ---- */
+
+static int append_steps(struct lkg_candidate *candidate, const struct lkg_fold *fold, enum lkg_layer_role role)
+{
+        for (size_t i = 0; i < fold->n_steps; i++)
+                if (fold->steps[i].layer->role == role)
+                        lkg_report_append(&candidate->report, &fold->steps[i].report);
+        return 0;
+}
+
+static bool is_name_taken(const struct lkg_stack *stack)
+{
+        for (size_t i = 0; i < stack->layers.n; i++)
+                if (stack->layers.items[i]->role == LKG_LAYER_BASE && stack->layers.items[i]->kubeconfig)
+                        return stack->config.base_is_view_name;
+        return false;
+}
+
+static void fill_report(struct lkg_candidate *candidate, const struct lkg_stack *stack, const struct collect *c)
+{
+        static const enum lkg_layer_role order[] = { LKG_LAYER_BASE, LKG_LAYER_REMOTE, LKG_LAYER_PATCH,
+                                                     LKG_LAYER_DROPIN, LKG_LAYER_INSTANCE };
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(order); i++) {
+                lkg_report_append(&candidate->report, &c->reports[order[i]]);
+                (void)append_steps(candidate, &stack->fold, order[i]);
+        }
+        if (stack->layers.n > 0 && !c->has_base)
+                lkg_report_add(&candidate->report, LKG_NOTE, LKG_C_NO_BASE, NULL,
+                               "%s has no base file (%s); the other layers are merged alone", stack->config.component,
+                               *stack->config.base ? stack->config.base : "none is configured");
+}
+
+static int fill_layers(struct candidate *c, const struct lkg_stack *stack)
+{
+        struct lkg_candidate *candidate = &c->public;
+
+        c->layers = calloc(stack->layers.n + 1, sizeof(*c->layers));
+        candidate->layers = calloc(stack->fold.n_steps + 1, sizeof(*candidate->layers));
+        if (!c->layers || !candidate->layers)
+                return -ENOMEM;
+        for (size_t i = 0; i < stack->layers.n; i++)
+                c->layers[c->n_files++] = lkg_layer_ref(stack->layers.items[i]);
+        for (size_t i = 0; i < stack->fold.n_steps; i++) {
+                const struct lkg_step *step = &stack->fold.steps[i];
+                struct lkg_value *doc = step->doc < step->layer->n_docs ? step->layer->docs[step->doc] : NULL;
+
+                candidate->layers[candidate->n_layers++] = (struct lkg_layer_info){
+                        .role = step->layer->role,
+                        .name = step->layer->name,
+                        .file = step->layer->file,
+                        .doc = lkg_value_ref(doc),
+                        .merged = lkg_value_ref(step->merged),
+                        .cookie = step->cookie,
+                };
+        }
+        return 0;
+}
+
+static enum lkg_candidate_state judge(const struct lkg_candidate *candidate, const struct lkg_stack *stack)
+{
+        if (is_name_taken(stack))
+                return LKG_CANDIDATE_NAME_TAKEN;
+        if (candidate->report.n_severity[LKG_ERROR] > 0)
+                return LKG_CANDIDATE_INVALID;
+        return candidate->n_layers > 0 ? LKG_CANDIDATE_VALID : LKG_CANDIDATE_NONE;
+}
+
+static int candidate_new(const struct lkg_stack *stack, const struct collect *c, struct lkg_candidate **ret)
+{
+        struct candidate *made = calloc(1, sizeof(*made));
+        struct lkg_candidate *candidate = &made->public;
+        int r;
+
+        if (!made)
+                return -ENOMEM;
+        candidate->refs = 1;
+        candidate->has_base = c->has_base;
+        candidate->format = LKG_FORMAT_YAML;
+        if (c->has_base && stack->layers.n > 0)
+                candidate->format = stack->layers.items[0]->format;
+        r = fill_layers(made, stack);
+        if (r < 0) {
+                lkg_candidate_unref(candidate);
+                return r;
+        }
+        fill_report(candidate, stack, c);
+        candidate->state = judge(candidate, stack);
+        if (candidate->state == LKG_CANDIDATE_VALID)
+                candidate->doc = lkg_value_ref(stack->fold.steps[stack->fold.n_steps - 1].merged);
+        assert(candidate->state != LKG_CANDIDATE_VALID || candidate->doc);
+        *ret = candidate;
+        return 0;
+}
+
+static bool same_candidate(const struct lkg_candidate *a, const struct lkg_candidate *b)
+{
+        if (!a || a->state != b->state || a->n_layers != b->n_layers || a->has_base != b->has_base ||
+            a->format != b->format || a->doc != b->doc)
+                return false;
+        for (size_t i = 0; i < a->n_layers; i++)
+                if (a->layers[i].doc != b->layers[i].doc || a->layers[i].merged != b->layers[i].merged ||
+                    a->layers[i].file != b->layers[i].file)
+                        return false;
+        return lkg_report_equal(&a->report, &b->report);
+}
+
+/* What was collected becomes what is cached. */
+static int keep(struct lkg_stack *stack, struct collect *c)
+{
+        struct lkg_layer **sorted = calloc(c->layers.n + 1, sizeof(struct lkg_layer *));
+
+        if (!sorted)
+                return -ENOMEM;
+        if (c->layers.n)
+                memcpy(sorted, c->layers.items, c->layers.n * sizeof(*sorted));
+        qsort(sorted, c->layers.n, sizeof(*sorted), compare_paths);
+        free(stack->sorted);
+        stack->sorted = sorted;
+        layers_deinit(&stack->layers);
+        stack->layers = c->layers;
+        c->layers = (struct layers){ 0 };
+        lkg_watches_reset(&stack->watches);
+        stack->watches = c->watches;
+        c->watches = (struct lkg_watches){ 0 };
+        return 0;
+}
+
+static int refresh(struct lkg_stack *stack, struct collect *c, struct lkg_candidate **ret)
+{
+        struct lkg_candidate *candidate = NULL;
+        int r = collect(stack, c);
+
+        if (r == 0)
+                r = keep(stack, c);
+        if (r == 0)
+                r = lkg_fold_update(&stack->fold, &stack->config, stack->layers.items, stack->layers.n, &stack->stats);
+        if (r == 0)
+                r = candidate_new(stack, c, &candidate);
+        if (r < 0)
+                return r;
+        if (same_candidate(stack->candidate, candidate)) {
+                lkg_candidate_unref(candidate);
+        } else {
+                lkg_candidate_unref(stack->candidate);
+                stack->candidate = candidate;
+        }
+        *ret = lkg_candidate_ref(stack->candidate);
+        return 0;
+}
+
+int lkg_stack_refresh(struct lkg_stack *stack, struct lkg_candidate **ret, struct lkg_error *err)
+{
+        struct collect c = { 0 };
+        int r;
+
+        stack->stats.n_refreshes++;
+        if (stack->config.source_fd >= 0) {
+                struct stat st;
+
+                if (fstat(stack->config.source_fd, &st) < 0)
+                        return lkg_error_set(err, -errno, NULL, "source directory %s", stack->config.source_path);
+                if (st.st_nlink == 0)
+                        return lkg_error_set(err, -ENOENT, NULL, "source directory %s", stack->config.source_path);
+        }
+        r = refresh(stack, &c, ret);
+        collect_deinit(&c);
+        return r < 0 ? lkg_error_set(err, r, NULL, "layers of %s", stack->config.component) : 0;
+}

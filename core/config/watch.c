@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which directories decide what a refresh finds; see lkg_stack_watches(). */
+#include <limits.h>
+#include <sys/vfs.h>
+
+#include "layers.h"
+
+#define LINKS_MAX 40
+
+void lkg_watches_reset(struct lkg_watches *watches)
+{
+        for (size_t i = 0; i < watches->n; i++)
+                free((char *)watches->items[i].path);
+        free(watches->items);
+        *watches = (struct lkg_watches){ 0 };
+}
+
+int lkg_watches_add(struct lkg_watches *watches, const char *path, bool recursive_member)
+{
+        struct lkg_stack_watch *w;
+
+        if (watches->n == watches->n_allocated) {
+                size_t n = watches->n_allocated ? 2 * watches->n_allocated : 8;
+                struct lkg_stack_watch *items = reallocarray(watches->items, n, sizeof(*items));
+
+                if (!items)
+                        return -ENOMEM;
+                watches->items = items;
+                watches->n_allocated = n;
+        }
+        w = &watches->items[watches->n];
+        *w = (struct lkg_stack_watch){ .path = strdup(*path ? path : "."), .recursive_member = recursive_member };
+        if (!w->path)
+                return -ENOMEM;
+        watches->n++;
+        return 0;
+}
+
+/* "/a/b" -> "/a", "/a" -> "/", "a" -> "." in place. */
+static void cut_last(char *path)
+{
+        char *slash = strrchr(path, '/');
+
+        if (!slash)
+                strcpy(path, ".");
+        else
+                slash[slash == path ? 1 : 0] = '\0';
+}
+
+/* The nearest directory on the way up from @path that exists. */
+static int add_existing(struct lkg_watches *watches, const char *path)
+{
+        char dir[PATH_MAX];
+        struct stat st;
+
+        if (strlen(path) >= sizeof(dir))
+                return 0;
+        strcpy(dir, *path ? path : ".");
+        while ((stat(dir, &st) < 0 || !S_ISDIR(st.st_mode)) && strcmp(dir, "/") != 0 && strcmp(dir, ".") != 0)
+                cut_last(dir);
+        return lkg_watches_add(watches, dir, false);
+}
+
+/* One component: appended to @cur, or, when it is a symlink, its text put in front of @rest. Return: 1 = a link. */
+static int way_step(char *cur, char *rest)
+{
+        size_t skip = strspn(rest, "/"), n = strcspn(rest + skip, "/"), length = strlen(cur);
+        char target[PATH_MAX], next[PATH_MAX];
+        const char *glue = length == 0 || cur[length - 1] == '/' ? "" : "/";
+        ssize_t t;
+        int k;
+
+        k = snprintf(next, sizeof(next), "%s%s%.*s", cur, glue, (int)n, rest + skip);
+        if (k < 0 || (size_t)k >= sizeof(next))
+                return -ENAMETOOLONG;
+        memmove(rest, rest + skip + n, strlen(rest + skip + n) + 1);
+        t = readlink(next, target, sizeof(target) - 1);
+        if (t < 0) {
+                strcpy(cur, next);
+                return 0;
+        }
+        target[t] = '\0';
+        k = snprintf(next, sizeof(next), "%s%s", target, rest);
+        if (k < 0 || (size_t)k >= sizeof(next))
+                return -ENAMETOOLONG;
+        strcpy(rest, next);
+        return 1;
+}
+
+int lkg_watches_add_way(struct lkg_watches *watches, const char *path)
+{
+        char cur[PATH_MAX], rest[PATH_MAX];
+        unsigned n_links = 0;
+        int r;
+
+        if (strlen(path) >= sizeof(rest))
+                return 0;
+        strcpy(rest, path);
+        strcpy(cur, *path == '/' ? "/" : "");
+        while (rest[strspn(rest, "/")]) {
+                r = way_step(cur, rest);
+                if (r < 0)
+                        break;
+                if (r == 0)
+                        continue;
+                r = add_existing(watches, cur);
+                if (r < 0)
+                        return r;
+                if (*rest == '/')
+                        strcpy(cur, "/");
+                if (++n_links > LINKS_MAX)
+                        break;
+        }
+        cut_last(cur);
+        return add_existing(watches, cur);
+}
+
+/* File systems on which others can change files without our kernel seeing it. */
+static bool needs_polling(const char *path)
+{
+        static const unsigned long magics[] = {
+                0x6969 /* nfs */,       0x517b /* smb */,       0xff534d42 /* cifs */,  0xfe534d42 /* smb2 */,
+                0x65735546 /* fuse */,  0x00c36400 /* ceph */,  0x01021997 /* 9p */,    0x5346414f /* afs */,
+                0x6b414653 /* kafs */,  0x73757245 /* coda */,  0x01161970 /* gfs2 */,  0x7461636f /* ocfs2 */,
+                0x786f4256 /* vboxsf */, 0x0bd00bd0 /* lustre */, 0xaad7aaea /* panfs */,
+        };
+        struct statfs st;
+
+        if (statfs(path, &st) < 0)
+                return false;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(magics); i++)
+                if (((unsigned long)st.f_type & 0xffffffffUL) == magics[i])
+                        return true;
+        return false;
+}
+
+static int compare(const void *a, const void *b)
+{
+        return strcmp(((const struct lkg_stack_watch *)a)->path, ((const struct lkg_stack_watch *)b)->path);
+}
+
+void lkg_watches_finish(struct lkg_watches *watches)
+{
+        size_t n = 0;
+
+        if (watches->n > 1)
+                qsort(watches->items, watches->n, sizeof(*watches->items), compare);
+        for (size_t i = 0; i < watches->n; i++) {
+                if (n > 0 && strcmp(watches->items[n - 1].path, watches->items[i].path) == 0) {
+                        watches->items[n - 1].recursive_member |= watches->items[i].recursive_member;
+                        free((char *)watches->items[i].path);
+                        continue;
+                }
+                watches->items[n++] = watches->items[i];
+        }
+        watches->n = n;
+        for (size_t i = 0; i < n; i++)
+                watches->items[i].poll_only = needs_polling(watches->items[i].path);
+}

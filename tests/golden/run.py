@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs golden cases: run.py PROGRAM [CASE...]
+
+A case is a directory:
+    source/        the source directory (kubelet.conf, kubelet.conf.d/, ...), copied before use
+    setup          optional shell script, run in the copy: what a repository cannot hold (FIFOs, odd names, links)
+    args           optional lines key=value for golden-stack
+    want.yaml      the merged document (want.json when the base is JSON); absent when there must be none
+    want.findings  all findings, exactly; absent when there must be none
+    want.layers    optional: the layers in merge order
+    want.origin    optional: the origin table
+
+GOLDEN_UPDATE=1 writes what came out instead of comparing it; read the difference before keeping it.
+"""
+
+import difflib
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def run_case(program, case, scratch):
+    source = scratch / case.name
+    if (case / "source").is_dir():
+        shutil.copytree(case / "source", source, symlinks=True)
+    else:
+        source.mkdir()
+    if (case / "setup").is_file():
+        subprocess.run(["sh", "-eu", str(case / "setup")], cwd=source, check=True)
+    args = []
+    if (case / "args").is_file():
+        args = [line for line in (case / "args").read_text().splitlines() if line]
+    done = subprocess.run([program, str(source), *args], capture_output=True, timeout=60, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"exit {done.returncode}: {done.stderr.decode(errors='replace')}")
+    parts, name = {}, None
+    for line in done.stdout.decode(errors="surrogateescape").splitlines(keepends=True):
+        if line.startswith("== "):
+            name = line[3:].strip()
+            parts[name] = ""
+        else:
+            parts[name] += line
+    return parts
+
+
+def expected(case, got):
+    """File name -> (wanted text, what came out)."""
+    document = "want.json" if got["document"].startswith("{\n") else "want.yaml"
+    files = {
+        document: got["document"],
+        "want.findings": got["findings"],
+        "want.layers": got["layers"],
+        "want.origin": got["origin"],
+    }
+    for name, text in files.items():
+        path = case / name
+        optional = name in ("want.layers", "want.origin")
+        if path.is_file():
+            yield name, path.read_text(errors="surrogateescape"), text
+        elif not optional:
+            yield name, "", text
+    other = case / ("want.yaml" if document == "want.json" else "want.json")
+    if other.is_file():
+        yield other.name, other.read_text(), ""
+
+
+def check(case, got, update):
+    good = True
+    for name, want, text in expected(case, got):
+        if want == text:
+            continue
+        if update:
+            if text:
+                (case / name).write_text(text, errors="surrogateescape")
+            else:
+                (case / name).unlink(missing_ok=True)
+            continue
+        good = False
+        diff = difflib.unified_diff(want.splitlines(True), text.splitlines(True), f"{case.name}/{name}", "got")
+        sys.stdout.writelines(line.encode(errors="backslashreplace").decode() for line in diff)
+    return good
+
+
+def main():
+    program, names = os.path.abspath(sys.argv[1]), sys.argv[2:]
+    cases = [HERE / name for name in names]
+    if not names:
+        cases = sorted(p for p in HERE.iterdir() if p.is_dir() and not p.name.startswith((".", "__")))
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="lkg-golden-") as scratch:
+        for case in cases:
+            try:
+                good = check(case, run_case(program, case, pathlib.Path(scratch)), "GOLDEN_UPDATE" in os.environ)
+            except (RuntimeError, subprocess.SubprocessError) as e:
+                print(f"{case.name}: {e}")
+                good = False
+            failed += not good
+            print(("ok" if good else "FAILED"), case.name)
+        subprocess.run(["chmod", "-R", "u+rwx", scratch], check=False)
+    print(f"{len(cases) - failed} passed, {failed} failed")
+    return 1 if failed or not cases else 0
+
+
+sys.exit(main())

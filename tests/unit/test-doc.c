@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The value tree: order, sharing, freeing, pointers, walks. */
+#include "config-helpers.h"
+
+static struct lkg_value *number(unsigned n)
+{
+        char text[16];
+
+        (void)snprintf(text, sizeof(text), "%u", n);
+        return lkg_value_new_number(text, NULL, 0, 0);
+}
+
+static void set(struct lkg_value *map, const char *key, struct lkg_value *value)
+{
+        assert_true(lkg_map_set(map, key, strlen(key), value) >= 0);
+}
+
+static void test_map_is_sorted(void **state)
+{
+        struct lkg_value *map = lkg_value_new_map(NULL, 0, 0);
+
+        (void)state;
+        set(map, "b", number(2));
+        set(map, "a", number(1));
+        set(map, "", number(0));
+        set(map, "\xc3\xa9", number(9));
+        set(map, "ab", number(3));
+        assert_string_equal(json(map), "{\"\":0,\"a\":1,\"ab\":3,\"b\":2,\"\xc3\xa9\":9}");
+        assert_int_equal(lkg_map_set(map, "a", 1, number(7)), 1);
+        assert_int_equal(lkg_map_remove(map, "b", 1), 1);
+        assert_int_equal(lkg_map_remove(map, "b", 1), 0);
+        assert_null(lkg_map_get(map, "b"));
+        assert_string_equal(json(map), "{\"\":0,\"a\":7,\"ab\":3,\"\xc3\xa9\":9}");
+        lkg_value_unref(map);
+}
+
+static void test_key_with_nul(void **state)
+{
+        struct lkg_value *map = lkg_value_new_map(NULL, 0, 0);
+
+        (void)state;
+        assert_int_equal(lkg_map_set(map, "a\0b", 3, number(1)), 0);
+        assert_int_equal(lkg_map_set(map, "a", 1, number(2)), 0);
+        assert_int_equal(lkg_value_size(map), 2);
+        assert_string_equal(json(map), "{\"a\":2,\"a\\u0000b\":1}");
+        lkg_value_unref(map);
+}
+
+/* Insertion and removal in every order, against a plain array of what should be there. */
+static void test_map_against_model(void **state)
+{
+        enum { N = 1000 };
+        struct lkg_value *map = lkg_value_new_map(NULL, 0, 0);
+        bool there[N] = { false };
+        uint32_t random = 12345;
+        size_t n_there = 0, at = 0;
+
+        (void)state;
+        for (unsigned step = 0; step < 20000; step++) {
+                char key[8];
+                unsigned k;
+
+                random = random * 1664525u + 1013904223u;
+                k = (random >> 8) % N;
+                (void)snprintf(key, sizeof(key), "%03u", k);
+                if (random >> 31) {
+                        assert_int_equal(lkg_map_remove(map, key, 3), there[k]);
+                        n_there -= there[k];
+                        there[k] = false;
+                } else {
+                        assert_int_equal(lkg_map_set(map, key, 3, number(k)), there[k]);
+                        n_there += !there[k];
+                        there[k] = true;
+                }
+        }
+        assert_int_equal(lkg_value_size(map), n_there);
+        for (unsigned k = 0; k < N; k++) {
+                char key[8];
+                const char *found;
+
+                (void)snprintf(key, sizeof(key), "%03u", k);
+                assert_int_equal(lkg_map_get(map, key) != NULL, there[k]);
+                if (!there[k])
+                        continue;
+                assert_non_null(lkg_map_at(map, at++, &found, NULL));
+                assert_string_equal(found, key);
+        }
+        assert_null(lkg_map_at(map, at, NULL, NULL));
+        lkg_value_unref(map);
+}
+
+static void test_clone_does_not_change_the_original(void **state)
+{
+        struct lkg_value *map = lkg_value_new_map(NULL, 0, 0), *copy;
+
+        (void)state;
+        for (unsigned i = 0; i < 300; i++) {
+                char key[8];
+
+                (void)snprintf(key, sizeof(key), "%03u", i);
+                set(map, key, number(i));
+        }
+        copy = lkg_value_clone_shallow(map);
+        set(copy, "100", number(7));
+        set(copy, "150x", number(8));
+        assert_int_equal(lkg_map_remove(copy, "200", 3), 1);
+        assert_string_equal(lkg_value_text(lkg_map_get(map, "100"), NULL), "100");
+        assert_string_equal(lkg_value_text(lkg_map_get(copy, "100"), NULL), "7");
+        assert_null(lkg_map_get(map, "150x"));
+        assert_non_null(lkg_map_get(map, "200"));
+        assert_int_equal(lkg_value_size(map), 300);
+        assert_int_equal(lkg_value_size(copy), 300);
+        assert_ptr_equal(lkg_map_get(map, "000"), lkg_map_get(copy, "000"));
+        lkg_value_unref(map);
+        assert_string_equal(lkg_value_text(lkg_map_get(copy, "299"), NULL), "299");
+        lkg_value_unref(copy);
+}
+
+/* A million levels: a recursive destructor, comparison or renderer would run out of stack. */
+static void test_deep_values_need_no_stack(void **state)
+{
+        struct lkg_value *deep[2];
+        struct lkg_buf buf = LKG_BUF_INIT;
+
+        (void)state;
+        for (int k = 0; k < 2; k++) {
+                struct lkg_value *value = number(1);
+
+                for (unsigned i = 0; i < 1000000; i++) {
+                        struct lkg_value *outer = i % 2 ? lkg_value_new_map(NULL, 0, 0) : lkg_value_new_list(NULL, 0, 0);
+
+                        assert_non_null(outer);
+                        if (i % 2)
+                                assert_int_equal(lkg_map_set(outer, "k", 1, value), 0);
+                        else
+                                assert_int_equal(lkg_list_append(outer, value), 0);
+                        value = outer;
+                }
+                deep[k] = value;
+        }
+        assert_true(lkg_value_equal(deep[0], deep[1]));
+        lkg_render_json_compact(deep[0], &buf);
+        assert_int_equal(buf.size, 500000 * 2 + 500000 * 6 + 1);
+        lkg_buf_deinit(&buf);
+        lkg_value_unref(deep[0]);
+        lkg_value_unref(deep[1]);
+}
+
+static void test_equal(void **state)
+{
+        static const struct {
+                const char *a, *b;
+                bool equal;
+        } cases[] = {
+                { "{}", "{}", true },
+                { "{}", "[]", false },
+                { "{\"a\":1}", "{\"a\":1}", true },
+                { "{\"a\":1}", "{\"a\":\"1\"}", false },
+                { "{\"a\":1}", "{\"b\":1}", false },
+                { "{\"a\":[1,2]}", "{\"a\":[2,1]}", false },
+                { "{\"a\":{\"b\":null}}", "{\"a\":{\"b\":false}}", false },
+                { "{\"a\":{\"b\":[{}]}}", "{\"a\":{\"b\":[{}]}}", true },
+                { "{\"a\":\"x\\u0000y\"}", "{\"a\":\"x\\u0000z\"}", false },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
+                struct lkg_value *a = doc(cases[i].a), *b = doc(cases[i].b);
+
+                assert_int_equal(lkg_value_equal(a, b), cases[i].equal);
+                assert_int_equal(lkg_value_equal(b, a), cases[i].equal);
+                lkg_value_unref(a);
+                lkg_value_unref(b);
+        }
+}
+
+static void test_pointers(void **state)
+{
+        struct lkg_value *root = doc("authentication: {anonymous: {enabled: false}}\n"
+                                     "evictionHard: {memory.available: 5%, memory: x}\n"
+                                     "list: [a, {b: c}]\n"
+                                     "a/b: {m~n: 1}\n"
+                                     "'': empty\n");
+        static const struct {
+                const char *pointer, *want;
+        } cases[] = {
+                { "authentication.anonymous.enabled", "false" },
+                { "authentication", "{\"anonymous\":{\"enabled\":false}}" },
+                { "evictionHard.memory.available", "\"5%\"" },
+                { "evictionHard.memory", "\"x\"" },
+                { "evictionHard.nodefs.available", NULL },
+                { "list.1.b", "\"c\"" },
+                { "list.2", NULL },
+                { "list.x", NULL },
+                { "nothing", NULL },
+                { "/authentication/anonymous/enabled", "false" },
+                { "/list/0", "\"a\"" },
+                { "/list/00", NULL },
+                { "/list/-", NULL },
+                { "/a~1b/m~0n", "1" },
+                { "/", "\"empty\"" },
+                { "/list/0/x", NULL },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
+                const struct lkg_value *value = lkg_value_get_pointer(root, cases[i].pointer);
+
+                if (cases[i].want) {
+                        assert_non_null(value);
+                        assert_string_equal(json(value), cases[i].want);
+                } else {
+                        assert_null(value);
+                }
+        }
+        lkg_value_unref(root);
+}
+
+static int collect(const struct lkg_leaf *leaf, void *userdata)
+{
+        lkg_buf_printf(userdata, "%s=%s\n", leaf->pointer, json(leaf->value));
+        return strcmp(leaf->pointer, "/stop") == 0 ? 42 : 0;
+}
+
+static void test_walk(void **state)
+{
+        struct lkg_value *root = doc("{\"b\":{\"y\":[1,{\"z\":2}],\"x\":null},\"a/~\":{},\"c\":\"s\"}");
+        struct lkg_value *stop = doc("{\"a\":1,\"stop\":2,\"z\":3}");
+        struct lkg_buf buf = LKG_BUF_INIT;
+
+        (void)state;
+        assert_int_equal(lkg_value_walk(root, collect, &buf), 0);
+        assert_string_equal(buf.data, "/a~1~0={}\n/b/x=null\n/b/y=[1,{\"z\":2}]\n/c=\"s\"\n");
+        lkg_buf_reset(&buf);
+        assert_int_equal(lkg_value_walk(stop, collect, &buf), 42);
+        assert_string_equal(buf.data, "/a=1\n/stop=2\n");
+        lkg_buf_deinit(&buf);
+        lkg_value_unref(root);
+        lkg_value_unref(stop);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_map_is_sorted),
+                cmocka_unit_test(test_key_with_nul),
+                cmocka_unit_test(test_map_against_model),
+                cmocka_unit_test(test_clone_does_not_change_the_original),
+                cmocka_unit_test(test_deep_values_need_no_stack),
+                cmocka_unit_test(test_equal),
+                cmocka_unit_test(test_pointers),
+                cmocka_unit_test(test_walk),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* JSON merge patch, as the component's own library applies it; origins and shadows; cost. */
+#include "config-helpers.h"
+
+static const struct {
+        const char *base, *patch, *want;
+        bool unstable; /* the library's own exception: applied again, the list replaces a list and is pruned */
+} cases[] = {
+        /* RFC 7386, appendix A, where the library agrees with it */
+        { "{\"a\":\"b\"}", "{\"a\":\"c\"}", "{\"a\":\"c\"}" },
+        { "{\"a\":\"b\"}", "{\"b\":\"c\"}", "{\"a\":\"b\",\"b\":\"c\"}" },
+        { "{\"a\":\"b\"}", "{\"a\":null}", "{}" },
+        { "{\"a\":\"b\",\"b\":\"c\"}", "{\"a\":null}", "{\"b\":\"c\"}" },
+        { "{\"a\":[\"b\"]}", "{\"a\":\"c\"}", "{\"a\":\"c\"}" },
+        { "{\"a\":\"c\"}", "{\"a\":[\"b\"]}", "{\"a\":[\"b\"]}" },
+        { "{\"a\":{\"b\":\"c\"}}", "{\"a\":{\"b\":\"d\",\"c\":null}}", "{\"a\":{\"b\":\"d\"}}" },
+        { "{\"a\":[{\"b\":\"c\"}]}", "{\"a\":[1]}", "{\"a\":[1]}" },
+        { "{\"e\":null}", "{\"a\":1}", "{\"a\":1,\"e\":null}" },
+        { "{}", "{\"a\":{\"bb\":{\"ccc\":null}}}", "{\"a\":{\"bb\":{}}}" },
+        /* null that has nothing to remove */
+        { "{}", "{\"a\":null}", "{}" },
+        { "{\"a\":{\"b\":{\"c\":1,\"d\":2}}}", "{\"a\":{\"b\":{\"c\":null}}}", "{\"a\":{\"b\":{\"d\":2}}}" },
+        { "{\"a\":1}", "{\"a\":{\"b\":null,\"c\":{\"d\":null}}}", "{\"a\":{\"c\":{}}}" },
+        /* lists: null members of maps go, null items stay; unless the list replaces a map */
+        { "{\"a\":[{\"b\":1}]}", "{\"a\":[{\"b\":null}]}", "{\"a\":[{}]}" },
+        { "{}", "{\"a\":[null,{\"b\":null,\"c\":[null,{\"d\":null}]}]}", "{\"a\":[null,{\"c\":[null,{}]}]}" },
+        { "{\"a\":{\"x\":1}}", "{\"a\":[{\"b\":null}]}", "{\"a\":[{\"b\":null}]}", true },
+        /* empty collections */
+        { "{\"a\":{\"b\":1}}", "{\"a\":{}}", "{\"a\":{\"b\":1}}" },
+        { "{\"a\":[1]}", "{\"a\":[]}", "{\"a\":[]}" },
+        { "{\"a\":[1]}", "{\"a\":{}}", "{\"a\":{}}" },
+        { "{\"a\":null}", "{\"a\":{}}", "{\"a\":{}}" },
+        { "{\"a\":1}", "{}", "{\"a\":1}" },
+        /* keys are bytes; directives are plain keys */
+        { "{\"\":1}", "{\"\":null}", "{}" },
+        { "{\"maxPods\":1}", "{\"maxpods\":2}", "{\"maxPods\":1,\"maxpods\":2}" },
+        { "{\"a\":{\"b\":1}}", "{\"a\":{\"$patch\":\"replace\"}}", "{\"a\":{\"$patch\":\"replace\",\"b\":1}}" },
+        /* documents that are no maps */
+        { "{\"a\":\"b\"}", "[\"c\"]", "[\"c\"]" },
+        { "[1,2]", "{\"a\":\"b\",\"c\":null}", "{\"a\":\"b\"}" },
+        { "\"x\"", "{\"a\":null}", "{}" },
+};
+
+static void test_table(void **state)
+{
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
+                struct lkg_value *base = doc(cases[i].base), *patch = doc(cases[i].patch), *merged = NULL, *twice = NULL;
+                const char *before = json(base);
+
+                assert_int_equal(lkg_merge_json(base, patch, &merged), 0);
+                assert_string_equal(json(merged), cases[i].want);
+                assert_string_equal(json(base), before); /* inputs are never changed */
+                assert_int_equal(lkg_merge_json(merged, patch, &twice), 0);
+                assert_int_equal(lkg_value_equal(merged, twice), !cases[i].unstable); /* idempotent */
+                lkg_value_unref(base);
+                lkg_value_unref(patch);
+                lkg_value_unref(merged);
+                lkg_value_unref(twice);
+        }
+}
+
+static void test_shadows(void **state)
+{
+        struct lkg_value *base = doc("a: 1\nb: {c: 2}\nd: {x: 1}\n");
+        struct lkg_value *one = doc("a: 10\nb: {c: 20}\nd: 5\n"), *two = doc("a: 100\nd: null\n");
+        struct lkg_value *m1 = NULL, *m2 = NULL;
+        const struct lkg_value *a;
+
+        (void)state;
+        assert_int_equal(lkg_merge_json(base, one, &m1), 0);
+        assert_int_equal(lkg_merge_json(m1, two, &m2), 0);
+        a = lkg_map_get(m2, "a");
+        assert_string_equal(json(a), "100");
+        assert_string_equal(json(lkg_value_shadowed(a)), "10");
+        assert_string_equal(json(lkg_value_shadowed(lkg_value_shadowed(a))), "1");
+        assert_null(lkg_value_shadowed(lkg_value_shadowed(lkg_value_shadowed(a))));
+        assert_string_equal(json(lkg_value_shadowed(lkg_value_get_pointer(m2, "b.c"))), "2");
+        assert_string_equal(json(lkg_value_shadowed(lkg_map_get(m1, "d"))), "{\"x\":1}");
+        assert_null(lkg_map_get(m2, "d"));
+        assert_null(lkg_value_shadowed(lkg_map_get(one, "a"))); /* the patch itself knows nothing of it */
+        lkg_value_unref(base);
+        lkg_value_unref(one);
+        lkg_value_unref(two);
+        assert_string_equal(json(lkg_value_shadowed(a)), "10"); /* kept alive by the result */
+        lkg_value_unref(m1);
+        lkg_value_unref(m2);
+}
+
+static void test_unchanged_is_shared(void **state)
+{
+        struct lkg_value *base = doc("a: {b: 1}\nc: {d: 2}\n"), *patch = doc("a: {b: 3}\n"), *none = doc("{\"x\":null}");
+        struct lkg_value *merged = NULL, *same = NULL;
+
+        (void)state;
+        assert_int_equal(lkg_merge_json(base, patch, &merged), 0);
+        assert_ptr_equal(lkg_map_get(merged, "c"), lkg_map_get(base, "c"));
+        assert_int_equal(lkg_merge_json(base, none, &same), 0);
+        assert_ptr_equal(same, base);
+        lkg_value_unref(base);
+        lkg_value_unref(patch);
+        lkg_value_unref(none);
+        lkg_value_unref(merged);
+        lkg_value_unref(same);
+}
+
+/* Both documents 10,000 levels deep, common to the last one and different there. */
+static void test_deep_merge(void **state)
+{
+        enum { DEPTH = 9990 };
+        struct lkg_value *tree[2], *merged = NULL;
+        const struct lkg_value *value;
+
+        (void)state;
+        for (int k = 0; k < 2; k++) {
+                tree[k] = doc(k ? "{\"x\":2,\"gone\":null}" : "{\"x\":1,\"gone\":1}");
+                for (unsigned i = 0; i < DEPTH; i++) {
+                        struct lkg_value *outer = lkg_value_new_map(NULL, 0, 0);
+
+                        assert_int_equal(lkg_map_set(outer, "k", 1, tree[k]), 0);
+                        tree[k] = outer;
+                }
+        }
+        assert_int_equal(lkg_merge_json(tree[0], tree[1], &merged), 0);
+        value = merged;
+        for (unsigned i = 0; i < DEPTH; i++)
+                value = lkg_map_get(value, "k");
+        assert_string_equal(json(value), "{\"x\":2}");
+        lkg_value_unref(tree[0]);
+        lkg_value_unref(tree[1]);
+        lkg_value_unref(merged);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_table),
+                cmocka_unit_test(test_shadows),
+                cmocka_unit_test(test_unchanged_is_shared),
+                cmocka_unit_test(test_deep_merge),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
