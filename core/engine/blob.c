@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Content-named files on tmpfs: see blob.h. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <search.h>
+
+#include <lkg/file.h>
+#include <lkg/publication.h>
+
+#include "blob.h"
+
+#define TMP_NAME ".new"
+
+static int compare(const void *a, const void *b)
+{
+        return strcmp(((const struct lkg_blob *)a)->sha256, ((const struct lkg_blob *)b)->sha256);
+}
+
+int lkg_blobs_open(int runtime_fd, struct lkg_blobs *ret, struct lkg_error *err)
+{
+        int r = lkg_mkdir_p(runtime_fd, LKG_PUBLICATION_BLOBS, 0700, err);
+
+        if (r < 0)
+                return r;
+        *ret = (struct lkg_blobs){
+                .dirfd = openat(runtime_fd, LKG_PUBLICATION_BLOBS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
+        };
+        if (ret->dirfd < 0)
+                return lkg_error_set(err, -errno, NULL, "open %s", LKG_PUBLICATION_BLOBS);
+        (void)unlinkat(ret->dirfd, TMP_NAME, 0);
+        return 0;
+}
+
+void lkg_blobs_deinit(struct lkg_blobs *blobs)
+{
+        tdestroy(blobs->tree, free);
+        blobs->tree = NULL;
+        blobs->dirfd = lkg_close(blobs->dirfd);
+}
+
+static struct lkg_blob *find(struct lkg_blobs *blobs, const char *sha256)
+{
+        struct lkg_blob key, **node;
+
+        memcpy(key.sha256, sha256, LKG_SHA256_HEX);
+        node = tfind(&key, &blobs->tree, compare);
+        return node ? *node : NULL;
+}
+
+static int add(struct lkg_blobs *blobs, const char *sha256, uint64_t size, struct lkg_blob **ret)
+{
+        struct lkg_blob *blob = calloc(1, sizeof(*blob));
+
+        if (!blob)
+                return -ENOMEM;
+        memcpy(blob->sha256, sha256, LKG_SHA256_HEX);
+        blob->size = size;
+        blob->refs = 1;
+        if (!tsearch(blob, &blobs->tree, compare)) {
+                free(blob);
+                return -ENOMEM;
+        }
+        *ret = blob;
+        return 0;
+}
+
+static int write_blob(struct lkg_blobs *blobs, const char *sha256, const char *data, size_t size)
+{
+        LKG_CLEANUP(lkg_closep) int fd =
+                openat(blobs->dirfd, TMP_NAME, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+        size_t done = 0;
+        int r = 0;
+
+        if (fd < 0)
+                return -errno;
+        while (r >= 0 && done < size) {
+                ssize_t n = write(fd, data + done, size - done);
+
+                if (n > 0)
+                        done += (size_t)n;
+                else if (n < 0 && errno != EINTR)
+                        r = -errno;
+        }
+        if (r >= 0 && renameat(blobs->dirfd, TMP_NAME, blobs->dirfd, sha256) < 0)
+                r = -errno;
+        if (r < 0)
+                (void)unlinkat(blobs->dirfd, TMP_NAME, 0);
+        else
+                blobs->n_written++;
+        return r;
+}
+
+int lkg_blob_put(struct lkg_blobs *blobs, const void *data, size_t size, struct lkg_blob **ret, struct lkg_error *err)
+{
+        char sha256[LKG_SHA256_HEX];
+        struct lkg_blob *blob;
+        struct stat st;
+        int r = lkg_sha256_hex(data, size, sha256);
+
+        if (r < 0)
+                return lkg_error_set(err, r, NULL, "digest");
+        blob = find(blobs, sha256);
+        if (blob) {
+                *ret = lkg_blob_ref(blob);
+                return 0;
+        }
+        if (fstatat(blobs->dirfd, sha256, &st, AT_SYMLINK_NOFOLLOW) < 0 || (uint64_t)st.st_size != size)
+                r = write_blob(blobs, sha256, data, size);
+        if (r >= 0)
+                r = add(blobs, sha256, size, ret);
+        return r < 0 ? lkg_error_set(err, r, NULL, "write blob") : 0;
+}
+
+int lkg_blob_adopt(struct lkg_blobs *blobs, const char *sha256, struct lkg_blob **ret, struct lkg_error *err)
+{
+        struct lkg_blob *blob = find(blobs, sha256);
+        struct stat st;
+        int r;
+
+        if (blob) {
+                *ret = lkg_blob_ref(blob);
+                return 0;
+        }
+        if (fstatat(blobs->dirfd, sha256, &st, AT_SYMLINK_NOFOLLOW) < 0)
+                return lkg_error_set(err, -errno, NULL, "blob %s", sha256);
+        r = add(blobs, sha256, (uint64_t)st.st_size, ret);
+        return r < 0 ? lkg_error_set(err, r, NULL, "blob %s", sha256) : 0;
+}
+
+int lkg_blob_read(struct lkg_blobs *blobs, const char *sha256, char **ret, size_t *ret_size, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_closep) int fd = openat(blobs->dirfd, sha256, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        LKG_CLEANUP(lkg_freep) char *data = NULL;
+        char actual[LKG_SHA256_HEX];
+        size_t size;
+        int r;
+
+        if (fd < 0)
+                return lkg_error_set(err, -errno, NULL, "blob %s", sha256);
+        r = lkg_read_file(fd, SIZE_MAX / 4, &data, &size, err);
+        if (r < 0)
+                return r;
+        if (lkg_sha256_hex(data, size, actual) < 0 || strcmp(actual, sha256) != 0)
+                return lkg_error_set(err, -EBADMSG, NULL, "blob %s holds something else.", sha256);
+        *ret = LKG_STEAL(data);
+        *ret_size = size;
+        return 0;
+}
+
+struct lkg_blob *lkg_blob_ref(struct lkg_blob *blob)
+{
+        if (blob)
+                blob->refs++;
+        return blob;
+}
+
+struct lkg_blob *lkg_blob_unref(struct lkg_blobs *blobs, struct lkg_blob *blob)
+{
+        if (!blob || --blob->refs > 0)
+                return NULL;
+        (void)unlinkat(blobs->dirfd, blob->sha256, 0);
+        tdelete(blob, &blobs->tree, compare);
+        free(blob);
+        return NULL;
+}
+
+int lkg_blobs_adopt_all(struct lkg_blobs *blobs, struct lkg_blob ***ret, size_t *ret_n, struct lkg_error *err)
+{
+        int copy = openat(blobs->dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
+        DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+        struct lkg_blob **all = NULL;
+        size_t n = 0;
+
+        if (!dir) {
+                r = -errno;
+                lkg_close(copy);
+                return lkg_error_set(err, r, NULL, "read %s", LKG_PUBLICATION_BLOBS);
+        }
+        for (struct dirent *e = readdir(dir); e; e = readdir(dir)) {
+                struct lkg_blob **grown;
+
+                if (strlen(e->d_name) != LKG_SHA256_HEX - 1)
+                        continue;
+                grown = reallocarray(all, n + 1, sizeof(struct lkg_blob *));
+                if (!grown) {
+                        r = lkg_error_set(err, -ENOMEM, NULL, "blobs");
+                        break;
+                }
+                all = grown;
+                if (lkg_blob_adopt(blobs, e->d_name, &all[n], NULL) >= 0)
+                        n++;
+        }
+        (void)closedir(dir);
+        if (r < 0) {
+                for (size_t i = 0; i < n; i++)
+                        lkg_blob_unref(blobs, all[i]);
+                free(all);
+                return r;
+        }
+        *ret = all;
+        *ret_n = n;
+        return 0;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The blobs of the runtime directory: immutable content named by its SHA-256, shared by all publications that name it.
+ *
+ * Counted references; a blob whose last reference goes is unlinked. What the file server still needs of it is a hard
+ * link of its own (pinned/). A blob is written under a temporary name and renamed, so a name always means the whole
+ * content, also after a kill.
+ */
+#pragma once
+
+#include <lkg/error.h>
+
+struct lkg_blob {
+        char sha256[LKG_SHA256_HEX]; /* first member: the key of the tree */
+        uint64_t size;
+        unsigned refs;
+};
+
+struct lkg_blobs {
+        int dirfd;  /* blobs/ */
+        void *tree; /* tsearch(3) */
+        uint64_t n_written;
+};
+
+/** lkg_blobs_open() - create blobs/ below @runtime_fd, remove leftovers of unfinished writes. */
+int lkg_blobs_open(int runtime_fd, struct lkg_blobs *ret, struct lkg_error *err);
+/** lkg_blobs_deinit() - forget everything; the files stay for the next engine. */
+void lkg_blobs_deinit(struct lkg_blobs *blobs);
+
+/** lkg_blob_put() - the blob with this content, written unless it exists. Caller owns one reference. -ENOSPC ... */
+int lkg_blob_put(struct lkg_blobs *blobs, const void *data, size_t size, struct lkg_blob **ret, struct lkg_error *err);
+
+/** lkg_blob_adopt() - one that a predecessor wrote. Return: 0; -ENOENT; -errno. Caller owns one reference. */
+int lkg_blob_adopt(struct lkg_blobs *blobs, const char *sha256, struct lkg_blob **ret, struct lkg_error *err);
+
+/** lkg_blob_read() - its bytes, checked against the name. Caller frees. -EBADMSG when they are not the named ones. */
+int lkg_blob_read(struct lkg_blobs *blobs, const char *sha256, char **ret, size_t *ret_size, struct lkg_error *err);
+
+struct lkg_blob *lkg_blob_ref(struct lkg_blob *blob);
+struct lkg_blob *lkg_blob_unref(struct lkg_blobs *blobs, struct lkg_blob *blob); /* NULL is fine; returns NULL */
+
+/** lkg_blobs_adopt_all() - a reference to every file in blobs/, for what a reader may be using. Caller frees @ret. */
+int lkg_blobs_adopt_all(struct lkg_blobs *blobs, struct lkg_blob ***ret, size_t *ret_n, struct lkg_error *err);

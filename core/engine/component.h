@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Everything the engine knows about one component: its layers, the candidate they give, what is served, what was
+ * served before, what an operator said, and what of all that has been rendered already.
+ *
+ * Owned by the engine. The flow: refresh (stack -> candidate), decide (decide.h), commit (a new generation becomes
+ * active) or undo (it could not be published). `dirty` says which status files differ from the last publication.
+ */
+#pragma once
+
+#include <lkg/stack.h>
+
+#include "blob.h"
+#include "condition.h"
+#include "config.h"
+#include "generation.h"
+#include "history.h"
+#include "state.h"
+
+enum lkg_dirty {
+        LKG_DIRTY_ACTIVE = 1 << 0,
+        LKG_DIRTY_CANDIDATE = 1 << 1,
+        LKG_DIRTY_CONDITION = 1 << 2,
+        LKG_DIRTY_LAST_ERROR = 1 << 3,
+        LKG_DIRTY_LAYERS = 1 << 4,
+        LKG_DIRTY_HISTORY = 1 << 5,
+        LKG_DIRTY_FINDINGS = 1 << 6,
+        LKG_DIRTY_EVER = 1 << 7, /* rendered for every publication */
+        LKG_DIRTY_ALL = (1 << 8) - 1,
+};
+
+/* One file as it was last rendered; mtime is the publication in which its content last changed. */
+struct lkg_slot {
+        struct lkg_blob *blob; /* NULL = no such file now */
+        uint64_t mtime_ns;
+};
+
+struct lkg_layer_slot {
+        char *name; /* NNNN-role-name */
+        unsigned cookie;
+        bool rendered;
+        struct lkg_slot doc, merged;
+};
+
+struct lkg_history_slot {
+        uint64_t number;
+        struct lkg_slot document, origin, meta;
+};
+
+#define LKG_STATUS_FILES_MAX 24
+
+struct lkg_component {
+        const struct lkg_config_component *config; /* borrowed from the engine's configuration */
+        unsigned index;
+        char *hint; /* first line of a YAML document */
+
+        struct lkg_stack *stack;
+        bool base_is_fallback; /* the base file is our own fallback copy, so the stack has none */
+        struct lkg_candidate *candidate; /* last looked at; NULL = none yet */
+        struct lkg_text rendered;        /* of a valid candidate that differs from active; else empty */
+        bool same;                       /* its bytes are those of active */
+        enum lkg_verdict verdict;
+        uint64_t rejected_ns; /* wall time since when the candidate is invalid, 0 = it is not */
+        char *fault;          /* the layers could not be looked at, or nothing could be published */
+        bool publish_fault;   /* the second: over as soon as a publication succeeds */
+        bool last_good;       /* active comes from disk because no candidate was valid yet */
+
+        struct lkg_generation *active, *previous; /* previous: what `diff` compares with */
+        struct lkg_component_state state;
+        struct lkg_condition condition;
+        struct lkg_history history;
+        struct lkg_report findings;  /* of the engine about what is held */
+        struct lkg_report fallback_findings;
+        char *last_error;
+        bool state_changed; /* the state file is older than state (not for hold and try: those are written first) */
+        bool fallback_due;
+        uint64_t n_published, n_refused; /* since the engine started, for metrics */
+
+        unsigned dirty;
+        struct lkg_slot document; /* of active */
+        struct lkg_slot status[LKG_STATUS_FILES_MAX];
+        struct lkg_layer_slot *layers;
+        size_t n_layers;
+        bool layers_cut; /* more layers than the view shows */
+        struct lkg_history_slot *past;
+        size_t n_past;
+        uint64_t changed_ns; /* mtime of the component's directories */
+};
+
+struct lkg_component_env {
+        const struct lkg_config *config;
+        struct lkg_state *state;
+        int source_fd;
+        const char *source_path;
+        lkg_unsettled_fn *unsettled;
+        void *userdata;
+};
+
+/** lkg_component_init() - stack, history and state of @config. @report: what of the state was lost. */
+int lkg_component_init(struct lkg_component *c, const struct lkg_component_env *env, unsigned index,
+                       struct lkg_report *report, struct lkg_error *err);
+/** lkg_component_deinit() - slots must have been given back to the publisher. */
+void lkg_component_deinit(struct lkg_component *c);
+
+/**
+ * lkg_component_refresh() - look at the layers and judge the candidate; nothing is changed for readers yet.
+ * Return: 1 when the verdict may have changed; 0 when nothing has; -errno (also noted as fault).
+ */
+int lkg_component_refresh(struct lkg_component *c, const struct lkg_component_env *env, struct lkg_error *err);
+
+/** lkg_component_judge() - decide again: the hold or the active generation has changed. */
+int lkg_component_judge(struct lkg_component *c);
+
+/** lkg_component_set_active() - another generation (or none) is what readers get. Takes a reference of its own. */
+void lkg_component_set_active(struct lkg_component *c, struct lkg_generation *generation);
+
+/** lkg_component_update_condition() - facts -> words. */
+void lkg_component_update_condition(struct lkg_component *c, bool not_ready);
+
+/** lkg_component_set_fault() - remember why the layers or the publication failed; NULL = no longer. */
+void lkg_component_set_fault(struct lkg_component *c, const char *fmt, ...) LKG_PRINTF(2, 3);
+void lkg_component_clear_fault(struct lkg_component *c);
+
+/** lkg_component_set_last_error() - text of status/<c>/last-error; NULL = empty. */
+void lkg_component_set_last_error(struct lkg_component *c, const char *text);
+
+/** lkg_component_note_difference() - the finding about files on disk that differ from a pinned generation. */
+void lkg_component_note_difference(struct lkg_component *c);

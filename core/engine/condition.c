@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The condition in words: see condition.h. The first row whose test holds speaks. */
+#include <inttypes.h>
+
+#include "condition.h"
+
+const char *lkg_condition_status_name(enum lkg_condition_status status)
+{
+        switch (status) {
+        case LKG_CONDITION_TRUE:
+                return "True";
+        case LKG_CONDITION_FALSE:
+                return "False";
+        case LKG_CONDITION_UNKNOWN:
+                return "Unknown";
+        }
+        return "Unknown";
+}
+
+static const char *local_name(bool has_base)
+{
+        return has_base ? "init" : "default";
+}
+
+/* What is served now, in the proposal's words. */
+static void say_using(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        if (!f->active)
+                (void)snprintf(c->message, sizeof(c->message), "%s is not served", f->file);
+        else if (f->last_good)
+                (void)snprintf(c->message, sizeof(c->message), "using last-known-good (%s), generation %" PRIu64,
+                               local_name(f->active_has_base), f->active);
+        else
+                (void)snprintf(c->message, sizeof(c->message), "using current (%s)",
+                               local_name(f->active_has_base));
+}
+
+static bool say_not_ready(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        if (!f->not_ready)
+                return false;
+        c->status = LKG_CONDITION_UNKNOWN;
+        (void)snprintf(c->reason, sizeof(c->reason), "engine not ready");
+        return true;
+}
+
+static bool say_fault(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        if (!f->fault)
+                return false;
+        c->status = LKG_CONDITION_UNKNOWN;
+        (void)snprintf(c->reason, sizeof(c->reason), "%s", f->fault);
+        return true;
+}
+
+static bool say_name_taken(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        if (f->state != LKG_CANDIDATE_NAME_TAKEN)
+                return false;
+        c->status = LKG_CONDITION_FALSE;
+        (void)snprintf(c->reason, sizeof(c->reason), "name taken");
+        (void)snprintf(c->message, sizeof(c->message),
+                       "%s is a kubeconfig and is passed through; choose another name (file: %s-config.yaml)",
+                       f->file, f->component);
+        return true;
+}
+
+static bool say_invalid(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        if (f->state != LKG_CANDIDATE_INVALID)
+                return false;
+        c->status = LKG_CONDITION_FALSE;
+        (void)snprintf(c->reason, sizeof(c->reason),
+                       "failed to validate current (%s), %zu error%s, see status/%s/findings",
+                       local_name(f->candidate_has_base), f->n_errors, f->n_errors == 1 ? "" : "s", f->component);
+        return true;
+}
+
+static bool say_try_expired(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        if (f->hold->mode != LKG_HOLD_TRY_EXPIRED)
+                return false;
+        c->status = LKG_CONDITION_FALSE;
+        (void)snprintf(c->reason, sizeof(c->reason), "try expired, held at generation %" PRIu64,
+                       f->hold->generation);
+        return true;
+}
+
+static bool say_none(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        if (f->state != LKG_CANDIDATE_NONE || f->active)
+                return false;
+        c->status = LKG_CONDITION_UNKNOWN;
+        (void)snprintf(c->reason, sizeof(c->reason), "no layer found");
+        return true;
+}
+
+static bool say_held(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        size_t n;
+
+        if (f->hold->mode == LKG_HOLD_FREE)
+                return false;
+        c->status = LKG_CONDITION_TRUE;
+        (void)snprintf(c->reason, sizeof(c->reason), "held at generation %" PRIu64 " (%s)", f->hold->generation,
+                       lkg_hold_mode_name(f->hold->mode));
+        n = strlen(c->message);
+        if (f->verdict == LKG_WAIT)
+                (void)snprintf(c->message + n, sizeof(c->message) - n, "; a newer one waits for hold off");
+        return true;
+}
+
+static bool say_try(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        char until[21];
+
+        if (f->hold->try_phase != LKG_TRY_RUNNING)
+                return false;
+        c->status = LKG_CONDITION_TRUE;
+        lkg_format_rfc3339(f->try_deadline_wall_ns, until);
+        (void)snprintf(c->reason, sizeof(c->reason),
+                       "on try until %s, then back to generation %" PRIu64 " unless committed", until,
+                       f->hold->try_previous);
+        return true;
+}
+
+static bool say_good(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        c->status = LKG_CONDITION_TRUE;
+        (void)snprintf(c->reason, sizeof(c->reason),
+                       "current is set to the local default, and %s init config was provided",
+                       f->active_has_base ? "an" : "no");
+        return true;
+}
+
+bool lkg_condition_update(struct lkg_condition *condition, const struct lkg_condition_facts *facts, uint64_t now_ns)
+{
+        static bool (*const rows[])(struct lkg_condition *, const struct lkg_condition_facts *) = {
+                say_not_ready, say_fault, say_name_taken, say_invalid, say_try_expired,
+                say_none,      say_held,  say_try,        say_good,
+        };
+        struct lkg_condition next = { .transition_ns = condition->transition_ns };
+        bool changed;
+
+        say_using(&next, facts);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows) && !rows[i](&next, facts); i++)
+                ;
+        if (next.status != condition->status || next.transition_ns == 0)
+                next.transition_ns = now_ns;
+        changed = next.status != condition->status || next.transition_ns != condition->transition_ns ||
+                  strcmp(next.reason, condition->reason) != 0 || strcmp(next.message, condition->message) != 0;
+        *condition = next;
+        return changed;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The condition ConfigOK in words: a pure function of what the engine knows.
+ *
+ * Spellings for the local configuration are the proposal's; ours are added in its style. A condition is world-readable:
+ * it names no value, no path and no finding of a document, only counts and where to look.
+ */
+#pragma once
+
+#include "decide.h"
+
+enum lkg_condition_status { LKG_CONDITION_UNKNOWN, LKG_CONDITION_FALSE, LKG_CONDITION_TRUE };
+const char *lkg_condition_status_name(enum lkg_condition_status status); /* "Unknown", "False", "True" */
+
+struct lkg_condition {
+        enum lkg_condition_status status;
+        char reason[256], message[256];
+        uint64_t transition_ns; /* wall time at which status last changed */
+};
+
+struct lkg_condition_facts {
+        const char *component, *file;
+        const struct lkg_hold *hold;
+        enum lkg_candidate_state state;
+        enum lkg_verdict verdict;
+        size_t n_errors;
+        bool candidate_has_base; /* of the candidate */
+        uint64_t active;         /* 0 = nothing served */
+        bool active_has_base;
+        bool last_good;    /* active was loaded from disk because there was no valid candidate */
+        const char *fault; /* the layers could not be looked at, or nothing could be published; NULL = none */
+        bool not_ready;    /* no candidate was looked at yet */
+        uint64_t try_deadline_wall_ns;
+};
+
+/**
+ * lkg_condition_update() - bring @condition up to date.
+ * @now_ns: wall time; becomes transition_ns when the status changes (or was never set)
+ *
+ * Return: true when anything a reader can see has changed.
+ */
+bool lkg_condition_update(struct lkg_condition *condition, const struct lkg_condition_facts *facts, uint64_t now_ns);

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Our own configuration: the LkgfsConfiguration document, its drop-ins, every setting with its default.
+ *
+ * Loaded once at start and again on SIGHUP; immutable afterwards, owned by the engine. User manual:
+ * docs/man/lkgfs.conf.5; the tables in config-decode.c are its source.
+ */
+#pragma once
+
+#include <sys/types.h>
+
+#include <lkg/doc.h>
+#include <lkg/error.h>
+#include <lkg/limits.h>
+
+#define LKG_CONFIG_KIND        "LkgfsConfiguration"
+#define LKG_CONFIG_API_VERSION "config.lkgfs.io/v1alpha1"
+#define LKG_CONFIG_DEFAULT     "/etc/lkgfs/config.yaml"
+#define LKG_CONFIG_VENDOR_DIR  "/usr/lib/lkgfs/config.d"
+
+#define LKG_FALLBACK_DIR ".lkgfs-fallback"
+#define LKG_WAKE_NAME    ".lv" /* the notifier's own name in the view */
+
+struct lkg_strings {
+        char **items;
+        size_t n_items;
+};
+
+enum lkg_restart_policy { LKG_RESTART_NEVER, LKG_RESTART_UNIT, LKG_RESTART_HOOK };
+enum lkg_local_policy { LKG_LOCAL_LKG, LKG_LOCAL_STRICT };
+enum lkg_base_writes { LKG_BASE_WRITES_DENY, LKG_BASE_WRITES_THROUGH };
+enum lkg_guard_profile { LKG_GUARD_NONE, LKG_GUARD_HARDENED };
+enum lkg_trial_scope { LKG_TRIAL_REMOTE, LKG_TRIAL_ALL };
+
+struct lkg_config_component {
+        char *name, *file;
+        struct lkg_strings aliases;
+        char *kind, *api_version;
+        char *base, *dropin_dir, *instance, *patches_dir; /* relative to the source directory, or absolute */
+        bool dropin_dir_set, instance_set;                /* named by the user, not by default */
+        uint32_t mode, uid, gid;
+        struct {
+                char *unit;
+                struct lkg_strings exe;
+        } match;
+        struct {
+                int policy; /* enum lkg_restart_policy */
+                char *unit;
+                struct lkg_strings hook;
+                uint64_t min_interval_ns;
+                uint64_t max_per_hour;
+        } restart;
+        int local_policy; /* enum lkg_local_policy */
+        struct {
+                int profile; /* enum lkg_guard_profile */
+                struct lkg_strings deny, pinned;
+        } guard;
+        int base_writes; /* enum lkg_base_writes */
+};
+
+struct lkg_config {
+        char *state_dir, *runtime_dir; /* absolute */
+        char *source_dir;              /* absolute, or "" = the covered directory */
+        char *virtual_dir;             /* one name, or "" */
+        struct lkg_strings native_dirs;
+        uint32_t status_mode;
+        uint64_t engine_timeout_ns;
+        uint64_t history_limit;
+        struct {
+                bool enabled;
+                char *kubeconfig, *node_name;
+                struct lkg_strings references;
+                struct {
+                        char *ns, *name, *key, *uid;
+                } fixed; /* `static` in the document */
+                char *file;
+                struct lkg_strings allowed_sources;
+                bool allow_exec;
+                uint64_t poll_interval_ns, max_bytes, restart_jitter_ns;
+                bool condition, events;
+        } remote;
+        struct {
+                int scope; /* enum lkg_trial_scope */
+                uint64_t duration_ns, crash_loop_threshold;
+                uint64_t min_duration_ns, max_duration_ns; /* 0 = no clamp */
+        } trial;
+        struct lkg_config_component *components;
+        size_t n_components;
+};
+
+struct lkg_config_options {
+        const char *path;       /* the --config file; NULL = LKG_CONFIG_DEFAULT */
+        const char *vendor_dir; /* NULL = LKG_CONFIG_VENDOR_DIR */
+        bool trust_any_owner;   /* unit tests and `lkgfs-engine --check` by a plain user: no ownership rule */
+};
+
+/**
+ * lkg_config_load() - read the document and its drop-ins, decode strictly, check.
+ * @report: every finding, with file, line and column
+ * @ret:    caller frees with lkg_config_free()
+ *
+ * Drop-ins are `*.conf` in @vendor_dir and in `config.d` next to the file, JSON merge patches in byte order of their
+ * names; one in config.d replaces the vendor's of the same name (systemd's rule). `components` merge by name. A missing
+ * file or directory is empty.
+ *
+ * Return: 0; -EBADMSG when @report has errors; -EPERM when a file or a directory on its way is not root's or is writable
+ * by others (the report says which); -ENOMEM.
+ */
+int lkg_config_load(const struct lkg_config_options *options, struct lkg_config **ret, struct lkg_report *report);
+
+/**
+ * lkg_config_decode() - the merged document -> settings. Pure but for the user database.
+ * @doc:       a map, or NULL for all defaults
+ * @directory: absolute; relative paths of the document start here
+ *
+ * Return: 0; -EBADMSG when @report has errors; -ENOMEM.
+ */
+int lkg_config_decode(const struct lkg_value *doc, const char *directory, struct lkg_config **ret,
+                      struct lkg_report *report);
+
+/**
+ * lkg_config_merge() - one drop-in onto the document: JSON merge patch, `components` by name.
+ * Return: 0; -ENOMEM.
+ */
+int lkg_config_merge(const struct lkg_value *doc, const struct lkg_value *patch, struct lkg_value **ret);
+
+/** lkg_config_check() - what concerns several settings at once: duplicates, reserved names, contradictions. */
+void lkg_config_check(const struct lkg_config *config, const struct lkg_value *doc, struct lkg_report *report);
+
+struct lkg_config *lkg_config_free(struct lkg_config *config);
+
+/** lkg_config_is_virtual() - whether @name is a top directory of the virtual tree under this configuration. */
+bool lkg_config_is_virtual(const struct lkg_config *config, const char *name);
+
+/* The names of the virtual directories, in byte order, NULL at the end. */
+extern const char *const lkg_config_virtual_dirs[];
+
+/** lkg_parse_duration() - Go's time.ParseDuration without a sign. Return: 0 or -EINVAL. */
+int lkg_parse_duration(const char *text, uint64_t *ret_ns);
+
+/** lkg_bare_name_ok() - one file name: not empty, no slash, not `.` or `..`, at most NAME_MAX bytes. */
+bool lkg_bare_name_ok(const char *name);
+
+/** lkg_where_of() - the place a value came from, for findings. */
+struct lkg_where lkg_where_of(const struct lkg_value *value);
+
+struct lkg_settings;
+/** lkg_config_to_settings() - the part the supervisor needs. Return: 0 or -ENOMEM. */
+int lkg_config_to_settings(const struct lkg_config *config, struct lkg_settings **ret);

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The engine's own state, shared by engine.c (cycle), engine-start.c (begin, reload, end), engine-messages.c. */
+#pragma once
+
+#include "component.h"
+#include "engine.h"
+#include "publish.h"
+#include "rules.h"
+#include "server.h"
+#include "watch.h"
+
+#define LKG_NEVER         UINT64_MAX
+#define LKG_PERSIST_NS    (200 * LKG_NSEC_PER_MSEC) /* a burst of changes is written to the state directory once */
+#define LKG_RETRY_MIN_NS  (100 * LKG_NSEC_PER_MSEC)
+#define LKG_RETRY_MAX_NS  (5 * LKG_NSEC_PER_SEC)
+#define LKG_ORPHAN_NS     (30 * LKG_NSEC_PER_SEC) /* without a supervisor and without a file server */
+#define LKG_LAYERS_BUDGET 64u                     /* layers rendered in one go while nobody waits */
+#define LKG_STARTING_NAME "starting"              /* runtime directory: an engine began and has not published yet */
+
+struct lkg_pending {
+        struct lkg_peer *peer;
+        uint64_t ticket;
+};
+
+struct lkg_engine {
+        struct lkg_engine_options options;
+        char *config_path, *vendor_dir, *source_path;
+        sd_event *event;
+        sd_event_source *inotify, *timer, *layers;
+        struct lkg_config *config;
+        struct lkg_component *components;
+        size_t n_components;
+        struct lkg_state state;
+        struct lkg_publisher publisher;
+        struct lkg_watch watch;
+        struct lkg_server server;
+        struct lkg_rules rules;
+        struct lkg_report report; /* about the configuration, the state, the source directory */
+        struct lkg_report reload_report;
+        struct lkg_report shown;  /* both: what publications show */
+        bool started, orphan, over_limit_noted;
+
+        /* CLOCK_BOOTTIME, LKG_NEVER = not armed */
+        uint64_t persist_at_ns, retry_at_ns, poll_at_ns, orphan_at_ns;
+        uint64_t retry_delay_ns;
+
+        struct lkg_pending pending[LKG_BATCH_MAX]; /* CHANGED messages of one batch: one look answers them all */
+        size_t n_pending;
+};
+
+/** lkg_engine_cycle() - one round. @look: look at the layers, not only at what an operator or a clock changed. */
+void lkg_engine_cycle(struct lkg_engine *e, bool look);
+
+/** lkg_engine_look() - refresh every component and the watches. */
+void lkg_engine_look(struct lkg_engine *e);
+
+/** lkg_engine_commit() - judge and publish. @force: also when nothing is dirty. Return: 0 or -errno. */
+int lkg_engine_commit(struct lkg_engine *e, bool force);
+
+/** lkg_engine_arm() - set the one timer to the next thing due. */
+void lkg_engine_arm(struct lkg_engine *e);
+
+/** lkg_engine_persist() - history, state files, fallback copies, number reservation. */
+void lkg_engine_persist(struct lkg_engine *e);
+
+/** lkg_engine_save_state() - durable, before a publication shows it. Return: 0 or -errno. */
+int lkg_engine_save_state(struct lkg_engine *e, struct lkg_component *c);
+
+/** lkg_engine_add_sources() - inotify, timer and deferred work on the loop. */
+int lkg_engine_add_sources(struct lkg_engine *e);
+
+struct lkg_component_env lkg_engine_env(struct lkg_engine *e);
+void lkg_engine_mark_findings(struct lkg_engine *e);
+
+extern const struct lkg_server_ops lkg_engine_server_ops;

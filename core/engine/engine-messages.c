@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What other processes say: a layer changed, an operator wrote a command, a publication is being served; and the
+ * supervisor's word. Every request is answered once everything it caused is contained in a publication.
+ */
+#include <inttypes.h>
+
+#include <lkg/log.h>
+
+#include "command.h"
+#include "engine-internal.h"
+
+/* ---- CHANGED ---- */
+
+/* One look answers every change of this batch. A change that is refused is still a success: status/ says why. */
+static void answer_changes(struct lkg_engine *e)
+{
+        size_t n = e->n_pending;
+
+        if (n == 0)
+                return;
+        lkg_engine_cycle(e, /* look= */ true);
+        e->n_pending = 0;
+        for (size_t i = 0; i < n; i++)
+                lkg_server_done(e->pending[i].peer, e->pending[i].ticket, 0, e->publisher.number);
+}
+
+static void on_changed(struct lkg_engine *e, struct lkg_peer *peer, const struct lkg_message *m)
+{
+        if (e->n_pending == LKG_BATCH_MAX)
+                answer_changes(e);
+        /* Our own events of this write first: afterwards the file is complete, whoever still has it open. */
+        (void)lkg_watch_drain(&e->watch, lkg_boottime_ns());
+        lkg_watch_settle(&e->watch, m->text);
+        e->pending[e->n_pending++] = (struct lkg_pending){ peer, m->ticket };
+}
+
+/* ---- COMMAND ---- */
+
+static int carry_out(struct lkg_engine *e, struct lkg_component *c, const struct lkg_command_call *call,
+                     uint64_t ticket, const char **why)
+{
+        struct lkg_component_state before = c->state;
+        struct lkg_hold_step step;
+        bool known;
+        int r;
+
+        if (call->action == LKG_DO_SYNC)
+                return 0;
+        known = lkg_history_find(&c->history, call->argument) != NULL;
+        step = lkg_hold_command(c->state.hold, call->hold, call->argument, known, c->active ? c->active->number : 0);
+        *why = step.why;
+        if (step.result < 0)
+                return step.result;
+        c->state.hold = step.next;
+        c->state.ticket = ticket;
+        r = lkg_engine_save_state(e, c); /* durable before anybody sees it */
+        if (r < 0) {
+                c->state = before;
+                *why = "the state directory cannot be written";
+                return r;
+        }
+        c->dirty |= LKG_DIRTY_CONDITION;
+        return 0;
+}
+
+static void log_command(const struct lkg_component *c, const struct lkg_message *m, int result, const char *why)
+{
+        const struct lkg_log_fields fields = { .component = c->config->name };
+        char quoted[5 * 64 + 8], login[16] = "unset";
+
+        if (m->login_uid != UINT32_MAX)
+                (void)snprintf(login, sizeof(login), "%" PRIu32, m->login_uid);
+        lkg_log(result < 0 ? LOG_WARNING : LOG_NOTICE, &fields,
+                "control/%s %s by uid %" PRIu32 ", pid %" PRId32 ", %s, login uid %s: %s%s%s", m->command,
+                lkg_quote(m->text, m->text_size, quoted), m->uid, m->pid, *m->exe ? m->exe : "unknown program", login,
+                result < 0 ? "refused" : "accepted", result < 0 ? ": " : "", result < 0 ? why : "");
+}
+
+static int run_command(struct lkg_engine *e, const struct lkg_message *m)
+{
+        struct lkg_command_call call = { 0 };
+        struct lkg_component *c;
+        const char *why = "";
+        char text[256] = "";
+        int r;
+
+        if (m->component >= e->n_components)
+                return -EINVAL;
+        c = &e->components[m->component];
+        if (m->uid != 0 || m->pid <= 0) /* the file server has judged this already; twice is cheap */
+                r = -EACCES;
+        else
+                r = lkg_command_parse(m->command, m->text, m->text_size, &call, text);
+        if (r == 0)
+                return 0;
+        if (r < 0) {
+                why = r == -EACCES ? "only root may give commands" : text;
+        } else {
+                r = carry_out(e, c, &call, m->ticket, &why);
+                if (r < 0 && why) {
+                        (void)snprintf(text, sizeof(text), "%s: %s", m->command, why);
+                        why = text;
+                }
+        }
+        lkg_component_set_last_error(c, r < 0 ? why : NULL);
+        log_command(c, m, r, why);
+        lkg_engine_cycle(e, /* look= */ r >= 0);
+        return r < 0 ? r : 0;
+}
+
+static void on_command(struct lkg_engine *e, struct lkg_peer *peer, const struct lkg_message *m)
+{
+        int r;
+
+        answer_changes(e); /* in the order in which they were asked */
+        r = run_command(e, m);
+        lkg_server_done(peer, m->ticket, r, e->publisher.number);
+}
+
+/* ---- the rest ---- */
+
+static void on_loaded(struct lkg_engine *e, struct lkg_peer *peer, const struct lkg_message *m)
+{
+        uint64_t oldest;
+
+        if (m->number > peer->loaded)
+                peer->loaded = m->number;
+        oldest = lkg_server_loaded(&e->server);
+        if (oldest != UINT64_MAX)
+                lkg_publisher_loaded(&e->publisher, oldest);
+}
+
+static void on_supervisor(struct lkg_engine *e, const struct lkg_message *m)
+{
+        if (m->type == LKG_MSG_RELOAD) {
+                lkg_engine_reload(e);
+        } else if (m->type == LKG_MSG_STOP) {
+                lkg_engine_stop(e);
+                (void)sd_event_exit(e->event, 0);
+        }
+}
+
+static void on_message(struct lkg_peer *peer, const struct lkg_message *m, void *userdata)
+{
+        struct lkg_engine *e = userdata;
+
+        if (peer->is_supervisor) {
+                on_supervisor(e, m);
+                return;
+        }
+        if (m->type == LKG_MSG_LOADED) {
+                on_loaded(e, peer, m);
+                return;
+        }
+        if (lkg_server_repeat(peer, m->ticket))
+                return;
+        if (m->type == LKG_MSG_CHANGED)
+                on_changed(e, peer, m);
+        else if (m->type == LKG_MSG_COMMAND)
+                on_command(e, peer, m);
+        else if (m->type == LKG_MSG_STARTED)
+                lkg_server_done(peer, m->ticket, 0, e->publisher.number);
+}
+
+static void on_batch_done(struct lkg_peer *peer, void *userdata)
+{
+        (void)peer;
+        answer_changes(userdata);
+}
+
+static void watch_for_orphans(struct lkg_engine *e)
+{
+        e->orphan_at_ns = e->orphan && e->server.n_peers == 0 ? lkg_boottime_ns() + LKG_ORPHAN_NS : LKG_NEVER;
+        lkg_engine_arm(e);
+}
+
+static void on_gone(struct lkg_peer *peer, void *userdata)
+{
+        struct lkg_engine *e = userdata;
+        size_t n = 0;
+
+        for (size_t i = 0; i < e->n_pending; i++)
+                if (e->pending[i].peer != peer)
+                        e->pending[n++] = e->pending[i];
+        e->n_pending = n;
+        if (peer->is_supervisor) {
+                lkg_log_notice("the supervisor is gone, serving on");
+                e->orphan = true;
+        }
+        watch_for_orphans(e);
+}
+
+static void on_came(struct lkg_peer *peer, void *userdata)
+{
+        (void)peer;
+        watch_for_orphans(userdata);
+}
+
+const struct lkg_server_ops lkg_engine_server_ops = {
+        .message = on_message,
+        .batch_done = on_batch_done,
+        .came = on_came,
+        .gone = on_gone,
+};

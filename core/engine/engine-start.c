@@ -1,0 +1,550 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Beginning, reloading and ending.
+ *
+ * What is served when an engine begins, in this order: what the current publication of the runtime directory shows (a
+ * restart: readers notice nothing, the generation keeps its number); else the generation that was served last before
+ * the reboot, for the case that the layers are invalid now; else nothing, and then an invalid candidate is fatal.
+ */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include <lkg/file.h>
+#include <lkg/log.h>
+
+#include "engine-internal.h"
+
+/* ---- new ---- */
+
+static char *copy_or_null(const char *text)
+{
+        return text ? strdup(text) : NULL;
+}
+
+static int load_config(const struct lkg_engine *e, struct lkg_config **ret, struct lkg_report *report)
+{
+        const struct lkg_config_options options = {
+                .path = e->config_path,
+                .vendor_dir = e->vendor_dir,
+                .trust_any_owner = e->options.trust_any_owner,
+        };
+
+        return lkg_config_load(&options, ret, report);
+}
+
+static int new_components(struct lkg_engine *e, struct lkg_error *err)
+{
+        const struct lkg_component_env env = lkg_engine_env(e);
+
+        e->components = calloc(e->config->n_components, sizeof(*e->components));
+        if (!e->components)
+                return lkg_error_set(err, -ENOMEM, NULL, "components");
+        for (size_t i = 0; i < e->config->n_components; i++) {
+                int r = lkg_component_init(&e->components[i], &env, (unsigned)i, &e->report, err);
+
+                if (r < 0)
+                        return r;
+                e->n_components++;
+        }
+        return 0;
+}
+
+static int build_rules(struct lkg_engine *e, struct lkg_error *err)
+{
+        struct lkg_rules rules;
+        size_t before = e->report.n_findings;
+        int r = lkg_rules_build(e->config, e->options.source_fd, e->source_path, &rules, &e->report);
+
+        if (r < 0)
+                return lkg_error_set(err, r, NULL, "rules");
+        lkg_rules_deinit(&e->rules);
+        e->rules = rules;
+        for (size_t i = before; i < e->report.n_findings; i++)
+                lkg_log_warning("%s: %s", e->source_path, e->report.findings[i].text);
+        return 0;
+}
+
+/* One file of the predecessor's publication, by its path below the virtual directory. */
+static int read_published(struct lkg_engine *e, const struct lkg_publication *p, struct lkg_text *ret, const char *fmt,
+                          ...) LKG_PRINTF(4, 5);
+static int read_published(struct lkg_engine *e, const struct lkg_publication *p, struct lkg_text *ret, const char *fmt,
+                          ...)
+{
+        const char *top = e->config->virtual_dir;
+        char path[2 * PATH_MAX];
+        size_t n = *top ? (size_t)snprintf(path, sizeof(path), "%s/", top) : 0;
+        const struct lkg_entry *entry;
+        va_list ap;
+
+        va_start(ap, fmt);
+        (void)vsnprintf(path + n, sizeof(path) - n, fmt, ap);
+        va_end(ap);
+        entry = lkg_publication_find(p, path);
+        if (!entry || entry->type != LKG_ENTRY_FILE)
+                return -ENOENT;
+        return lkg_blob_read(&e->publisher.blobs, entry->sha256, &ret->data, &ret->size, NULL);
+}
+
+/* The generation that the predecessor's publication shows, put together from its blobs. */
+static int from_publication(struct lkg_engine *e, const struct lkg_component *c, const struct lkg_publication *p,
+                            const struct lkg_entry *view, struct lkg_generation **ret)
+{
+        LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = lkg_generation_alloc();
+        const char *name = c->config->name;
+        struct lkg_text word = { 0 };
+        int r;
+
+        if (!g)
+                return -ENOMEM;
+        g->number = view->generation;
+        g->time_ns = (uint64_t)view->mtime_ns;
+        memcpy(g->sha256, view->sha256, LKG_SHA256_HEX);
+        r = lkg_blob_read(&e->publisher.blobs, view->sha256, &g->document.data, &g->document.size, NULL);
+        if (r >= 0)
+                r = read_published(e, p, &g->origin, "status/%s/origin", name);
+        if (r >= 0)
+                r = read_published(e, p, &g->meta, "history/%s/%" PRIu64 "/meta.json", name, g->number);
+        if (r >= 0) /* equal to the document unless that holds secrets */
+                r = read_published(e, p, &g->shown, "history/%s/%" PRIu64 "/%s", name, g->number, c->config->file);
+        if (r >= 0)
+                r = read_published(e, p, &word, "status/%s/active", name);
+        if (r < 0)
+                return r;
+        g->has_base = strcmp(word.data, "init\n") == 0;
+        free(word.data);
+        *ret = LKG_STEAL(g);
+        return 0;
+}
+
+/* Return: 1 when something is served again from the running publication; 0; -ENOMEM. */
+static int recover_running(struct lkg_engine *e, struct lkg_component *c, const struct lkg_publication *previous)
+{
+        LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
+        const struct lkg_entry *view = previous ? lkg_publication_find(previous, c->config->file) : NULL;
+        int r;
+
+        if (!view || !(view->flags & LKG_ENTRY_VIEW) || view->generation == 0)
+                return 0;
+        lkg_state_at_least(&e->state, view->generation);
+        r = lkg_history_get(&c->history, view->generation, &g, NULL);
+        if (r < 0 || strcmp(g->sha256, view->sha256) != 0) {
+                g = lkg_generation_unref(g);
+                r = from_publication(e, c, previous, view, &g);
+                if (r >= 0)
+                        r = lkg_history_add(&c->history, g);
+        }
+        if (r < 0)
+                return r == -ENOMEM ? r : 0;
+        lkg_component_set_active(c, g);
+        return 1;
+}
+
+static void recover_last_good(struct lkg_component *c)
+{
+        const struct lkg_log_fields fields = { .component = c->config->name };
+        LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
+        struct lkg_error err = { 0 };
+        int r = c->state.last_good ? lkg_history_get(&c->history, c->state.last_good, &g, &err) : -ENOENT;
+
+        for (size_t i = c->history.n_entries; r < 0 && i-- > 0;)
+                r = lkg_history_get(&c->history, c->history.entries[i].number, &g, &err);
+        if (r < 0) {
+                if (c->history.n_entries)
+                        lkg_log(LOG_WARNING, &fields, "no generation of the history can be read: %s", err.message);
+                return;
+        }
+        lkg_component_set_active(c, g);
+        c->last_good = true;
+}
+
+/* For `diff`: the newest generation before the active one. */
+static void recover_previous(struct lkg_component *c)
+{
+        for (size_t i = c->history.n_entries; c->active && i-- > 0;) {
+                if (c->history.entries[i].number >= c->active->number)
+                        continue;
+                lkg_generation_unref(c->previous);
+                c->previous = NULL;
+                (void)lkg_history_get(&c->history, c->history.entries[i].number, &c->previous, NULL);
+                return;
+        }
+}
+
+static int recover(struct lkg_engine *e, const struct lkg_publication *previous)
+{
+        for (size_t i = 0; i < e->n_components; i++) {
+                struct lkg_component *c = &e->components[i];
+                int r = recover_running(e, c, previous);
+
+                if (r < 0)
+                        return r;
+                if (r == 0)
+                        recover_last_good(c);
+                recover_previous(c);
+        }
+        return 0;
+}
+
+static int open_engine(struct lkg_engine *e, struct lkg_error *err)
+{
+        struct lkg_publication *previous = NULL;
+        int r = lkg_state_open(e->options.state_fd, &e->state, &e->report, err);
+
+        if (r >= 0)
+                r = lkg_watch_open(&e->watch, e->options.source_fd, e->source_path, err);
+        if (r >= 0)
+                r = lkg_publisher_open(e->options.runtime_fd, &e->publisher, &previous, err);
+        if (r >= 0)
+                r = new_components(e, err);
+        if (r >= 0)
+                r = build_rules(e, err);
+        if (r >= 0 && (r = recover(e, previous)) < 0)
+                (void)lkg_error_set(err, r, NULL, "what was served before");
+        lkg_publication_free(previous);
+        if (r >= 0)
+                r = lkg_server_init(&e->server, e->event, e->options.listen_fd, e->options.supervisor_fd,
+                                    &lkg_engine_server_ops, e, err);
+        for (size_t i = 0; r >= 0 && i < e->n_components; i++)
+                if (e->components[i].state.ticket)
+                        lkg_server_remember(&e->server, e->components[i].state.ticket, 0, e->publisher.number);
+        if (r >= 0 && (r = lkg_engine_add_sources(e)) < 0)
+                (void)lkg_error_set(err, r, NULL, "event loop");
+        return r;
+}
+
+int lkg_engine_new(const struct lkg_engine_options *options, sd_event *event, struct lkg_engine **ret,
+                   struct lkg_report *report, struct lkg_error *err)
+{
+        struct lkg_engine *e = calloc(1, sizeof(*e));
+        int r;
+
+        if (!e)
+                return lkg_error_set(err, -ENOMEM, NULL, "engine");
+        e->options = *options;
+        e->event = sd_event_ref(event);
+        e->watch.fd = e->publisher.blobs.dirfd = -EBADF;
+        e->persist_at_ns = e->retry_at_ns = e->poll_at_ns = e->orphan_at_ns = LKG_NEVER;
+        e->retry_delay_ns = LKG_RETRY_MIN_NS;
+        e->config_path = copy_or_null(options->config_path);
+        e->vendor_dir = copy_or_null(options->vendor_dir);
+        e->source_path = strdup(options->source_path);
+        r = e->source_path ? load_config(e, &e->config, &e->report) : -ENOMEM;
+        if (r < 0)
+                (void)lkg_error_set(err, r, NULL, "configuration");
+        else
+                r = open_engine(e, err);
+        if (r < 0) {
+                lkg_report_append(report, &e->report);
+                lkg_engine_free(e);
+                return r;
+        }
+        *ret = e;
+        return 0;
+}
+
+struct lkg_engine *lkg_engine_free(struct lkg_engine *e)
+{
+        if (!e)
+                return NULL;
+        sd_event_source_disable_unref(e->inotify);
+        sd_event_source_disable_unref(e->timer);
+        sd_event_source_disable_unref(e->layers);
+        lkg_server_deinit(&e->server);
+        for (size_t i = 0; i < e->n_components; i++) {
+                for (size_t k = 0; k < e->components[i].n_layers; k++)
+                        free(e->components[i].layers[k].name);
+                free(e->components[i].layers);
+                free(e->components[i].past);
+                lkg_component_deinit(&e->components[i]);
+        }
+        free(e->components);
+        if (e->publisher.blobs.dirfd >= 0)
+                lkg_publisher_deinit(&e->publisher);
+        if (e->watch.fd >= 0)
+                lkg_watch_deinit(&e->watch);
+        lkg_rules_deinit(&e->rules);
+        lkg_report_deinit(&e->report);
+        lkg_report_deinit(&e->reload_report);
+        lkg_report_deinit(&e->shown);
+        lkg_config_free(e->config);
+        sd_event_unref(e->event);
+        free(e->config_path);
+        free(e->vendor_dir);
+        free(e->source_path);
+        free(e);
+        return NULL;
+}
+
+/* ---- start ---- */
+
+void lkg_engine_findings(const struct lkg_engine *e, struct lkg_report *ret)
+{
+        lkg_report_append(ret, &e->report);
+        for (size_t i = 0; i < e->n_components; i++)
+                if (e->components[i].candidate)
+                        lkg_report_append(ret, &e->components[i].candidate->report);
+}
+
+static int fatal(struct lkg_engine *e, int code, struct lkg_error *err)
+{
+        (void)unlinkat(e->options.runtime_fd, LKG_STARTING_NAME, 0);
+        lkg_server_fatal(&e->server, code, err->message);
+        return code;
+}
+
+static void log_all_findings(const struct lkg_component *c)
+{
+        LKG_CLEANUP(lkg_freep) char *text = lkg_report_format(&c->candidate->report, NULL);
+        const struct lkg_log_fields fields = { .component = c->config->name };
+        char *rest = text, *line;
+
+        while (rest && (line = strsep(&rest, "\n")))
+                if (*line)
+                        lkg_log(LOG_ERR, &fields, "%s", line);
+}
+
+static const struct lkg_finding *first_error(const struct lkg_component *c)
+{
+        const struct lkg_report *report = &c->candidate->report;
+
+        for (size_t i = 0; i < report->n_findings; i++)
+                if (report->findings[i].severity == LKG_ERROR)
+                        return &report->findings[i];
+        return NULL;
+}
+
+/* May this component begin to be served? Only asked when nothing of it is mounted yet. */
+static int check_first(struct lkg_engine *e, const struct lkg_component *c, struct lkg_error *err)
+{
+        const struct lkg_finding *f;
+
+        if (!c->candidate) {
+                (void)lkg_error_set(err, -EIO, NULL, "component %s: %s.", c->config->name,
+                                    c->fault ? c->fault : "the layers cannot be looked at");
+                return c->active && c->config->local_policy == LKG_LOCAL_LKG ? 0 : EX_IOERR;
+        }
+        if (c->candidate->state == LKG_CANDIDATE_NAME_TAKEN) {
+                (void)lkg_error_set(err, -EINVAL, NULL,
+                                    "%s/%s is a kubeconfig, and component %s would have to hide it; give the component "
+                                    "another name in the configuration (file: %s-config.yaml) and start it with "
+                                    "--config of that file.",
+                                    e->source_path, c->config->file, c->config->name, c->config->name);
+                log_all_findings(c);
+                return EX_CONFIG;
+        }
+        if (c->candidate->state != LKG_CANDIDATE_INVALID ||
+            (c->active && c->config->local_policy == LKG_LOCAL_LKG))
+                return 0;
+        log_all_findings(c);
+        f = first_error(c);
+        (void)lkg_error_set(err, -EINVAL, NULL, "component %s: %zu error%s and %s: %s:%u:%u: %s.", c->config->name,
+                            c->candidate->report.n_severity[LKG_ERROR],
+                            c->candidate->report.n_severity[LKG_ERROR] == 1 ? "" : "s",
+                            c->active ? "localPolicy is strict" : "no last-known-good to serve instead",
+                            f && f->file ? f->file : "", f ? f->line : 0, f ? f->column : 0, f ? f->text : "");
+        return EX_CONFIG;
+}
+
+/*
+ * An engine that died before its first publication may have died of a layer. Then what was served last goes out before
+ * any layer is touched, so that an engine which dies of it again leaves a node with a document.
+ */
+static void publish_before_looking(struct lkg_engine *e)
+{
+        bool died = faccessat(e->options.runtime_fd, LKG_STARTING_NAME, F_OK, 0) == 0, any = false;
+
+        for (size_t i = 0; i < e->n_components; i++)
+                any = any || e->components[i].active;
+        if (died && any && e->publisher.fresh) {
+                lkg_log_warning("an engine died before its first publication; serving the last good documents first");
+                (void)lkg_engine_commit(e, /* force= */ true);
+        }
+        (void)lkg_write_file_atomic(e->options.runtime_fd, LKG_STARTING_NAME, "", 0, 0600, false, NULL);
+}
+
+int lkg_engine_start(struct lkg_engine *e, struct lkg_error *err)
+{
+        bool fresh = e->publisher.fresh;
+
+        lkg_engine_mark_findings(e);
+        publish_before_looking(e);
+        lkg_engine_look(e);
+        for (size_t i = 0; fresh && i < e->n_components; i++) {
+                int code = check_first(e, &e->components[i], err);
+
+                if (code)
+                        return fatal(e, code, err);
+        }
+        lkg_engine_cycle(e, /* look= */ false);
+        if (e->publisher.number == 0 && e->retry_at_ns != LKG_NEVER) {
+                (void)lkg_error_set(err, -EIO, NULL, "the runtime directory cannot be written: %s.",
+                                    e->components[0].fault ? e->components[0].fault : "no publication");
+                return fatal(e, EX_IOERR, err);
+        }
+        (void)unlinkat(e->options.runtime_fd, LKG_STARTING_NAME, 0);
+        for (size_t i = 0; i < e->n_components; i++)
+                e->components[i].fallback_due = true;
+        e->persist_at_ns = lkg_boottime_ns() + LKG_PERSIST_NS;
+        lkg_engine_arm(e);
+        e->started = true;
+        return 0;
+}
+
+/* ---- reload ---- */
+
+static void swap_text(char **a, char **b)
+{
+        char *text = *a;
+
+        *a = *b;
+        *b = text;
+}
+
+static bool same_strings(const struct lkg_strings *a, const struct lkg_strings *b)
+{
+        if (a->n_items != b->n_items)
+                return false;
+        for (size_t i = 0; i < a->n_items; i++)
+                if (strcmp(a->items[i], b->items[i]) != 0)
+                        return false;
+        return true;
+}
+
+/* Settings of the mount itself stay as they are until the next mount. */
+static void keep_mount_settings(struct lkg_engine *e, struct lkg_config *next)
+{
+        const struct {
+                const char *name;
+                char **old, **new;
+        } texts[] = {
+                { "stateDir", &e->config->state_dir, &next->state_dir },
+                { "runtimeDir", &e->config->runtime_dir, &next->runtime_dir },
+                { "sourceDir", &e->config->source_dir, &next->source_dir },
+                { "virtualDir", &e->config->virtual_dir, &next->virtual_dir },
+        };
+        struct lkg_strings list;
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(texts); i++) {
+                if (strcmp(*texts[i].old, *texts[i].new) == 0)
+                        continue;
+                lkg_report_add(&e->reload_report, LKG_NOTE, 4012, NULL, "%s: the change takes effect at the next mount",
+                               texts[i].name);
+                swap_text(texts[i].old, texts[i].new);
+        }
+        if (same_strings(&e->config->native_dirs, &next->native_dirs))
+                return;
+        lkg_report_add(&e->reload_report, LKG_NOTE, 4012, NULL,
+                       "nativeDirs: the change takes effect at the next mount");
+        list = e->config->native_dirs;
+        e->config->native_dirs = next->native_dirs;
+        next->native_dirs = list;
+}
+
+static struct lkg_component *find_component(struct lkg_component *components, size_t n, const char *name)
+{
+        for (size_t i = 0; i < n; i++)
+                if (strcmp(components[i].config->name, name) == 0)
+                        return &components[i];
+        return NULL;
+}
+
+/* What a component of the same name was doing goes on. */
+static void take_over(struct lkg_component *to, const struct lkg_component *from)
+{
+        for (size_t i = 0; i < from->history.n_entries; i++)
+                if (from->history.entries[i].generation)
+                        (void)lkg_history_add(&to->history, from->history.entries[i].generation);
+        to->state = from->state;
+        to->condition = from->condition;
+        to->active = lkg_generation_ref(from->active);
+        to->previous = lkg_generation_ref(from->previous);
+        to->last_good = from->last_good;
+        to->n_published = from->n_published;
+        to->n_refused = from->n_refused;
+        lkg_component_set_last_error(to, from->last_error);
+        to->dirty = LKG_DIRTY_ALL;
+        to->fallback_due = true;
+}
+
+static void free_components(struct lkg_engine *e, struct lkg_component *components, size_t n)
+{
+        for (size_t i = 0; i < n; i++) {
+                lkg_publisher_release(&e->publisher, &components[i]);
+                lkg_component_deinit(&components[i]);
+        }
+        free(components);
+}
+
+static int apply_config(struct lkg_engine *e, struct lkg_config *next, struct lkg_error *err)
+{
+        struct lkg_component *old = e->components;
+        struct lkg_config *old_config = e->config;
+        size_t n_old = e->n_components;
+        int r;
+
+        e->config = next;
+        e->components = NULL;
+        e->n_components = 0;
+        r = new_components(e, err);
+        if (r >= 0)
+                r = build_rules(e, err);
+        if (r < 0) { /* no memory, or the state directory is gone: go on as before */
+                free_components(e, e->components, e->n_components);
+                e->components = old;
+                e->n_components = n_old;
+                e->config = old_config;
+                lkg_config_free(next);
+                return r;
+        }
+        for (size_t i = 0; i < e->n_components; i++) {
+                const struct lkg_component *from = find_component(old, n_old, e->components[i].config->name);
+
+                if (from)
+                        take_over(&e->components[i], from);
+                else
+                        recover_last_good(&e->components[i]);
+        }
+        free_components(e, old, n_old);
+        lkg_config_free(old_config);
+        return 0;
+}
+
+void lkg_engine_reload(struct lkg_engine *e)
+{
+        struct lkg_config *next = NULL;
+        struct lkg_report report = LKG_REPORT_INIT;
+        struct lkg_error err = { 0 };
+        int r = load_config(e, &next, &report);
+
+        lkg_report_deinit(&e->reload_report);
+        if (r < 0) {
+                lkg_report_add(&e->reload_report, LKG_ERROR, 4011, NULL,
+                               "the configuration was not reloaded, the one before stays in force");
+                lkg_report_append(&e->reload_report, &report);
+                lkg_log_error("the configuration was not reloaded: %zu findings", report.n_findings);
+        } else {
+                lkg_engine_persist(e); /* new components read their history from disk */
+                keep_mount_settings(e, next);
+                lkg_report_deinit(&e->report);
+                lkg_report_append(&e->report, &report);
+                r = apply_config(e, next, &err);
+                if (r < 0)
+                        lkg_log_error("the configuration was not reloaded: %s", err.message);
+                else
+                        lkg_log_notice("the configuration was reloaded");
+        }
+        for (size_t i = 0; i < e->reload_report.n_findings; i++)
+                lkg_log_notice("%s", e->reload_report.findings[i].text);
+        lkg_report_deinit(&report);
+        lkg_engine_mark_findings(e);
+        lkg_engine_cycle(e, /* look= */ true);
+}
+
+void lkg_engine_stop(struct lkg_engine *e)
+{
+        lkg_engine_persist(e);
+}

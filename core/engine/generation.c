@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Generations: rendering a candidate, masking its secrets, and describing it (meta.json). */
+#include <inttypes.h>
+
+#include <lkg/render.h>
+
+#include "generation.h"
+
+#define META_DIGESTS_MAX 64 /* layers whose digest is in meta.json; digests of a thousand would cost more than the merge */
+
+void lkg_document_render(const struct lkg_value *doc, enum lkg_format format, const char *hint, struct lkg_buf *buf)
+{
+        if (format == LKG_FORMAT_YAML)
+                lkg_buf_printf(buf, "# %s\n", hint);
+        lkg_render(doc, format, buf);
+}
+
+static int take(struct lkg_buf *buf, struct lkg_text *ret)
+{
+        ret->data = lkg_buf_steal(buf, &ret->size);
+        return ret->data ? 0 : -ENOMEM;
+}
+
+/* Only a document that has secrets needs a second text. */
+static int render_shown(struct lkg_generation *g, const struct lkg_candidate *candidate, const char *hint)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *masked = lkg_mask_secrets(candidate->doc);
+        struct lkg_buf buf = LKG_BUF_INIT;
+
+        if (!masked)
+                return -ENOMEM;
+        if (masked == candidate->doc || lkg_value_equal(masked, candidate->doc))
+                return 0;
+        lkg_document_render(masked, candidate->format, hint, &buf);
+        return take(&buf, &g->shown);
+}
+
+static int render_origin(struct lkg_generation *g, const struct lkg_candidate *candidate)
+{
+        struct lkg_buf buf = LKG_BUF_INIT;
+
+        lkg_buf_append(&buf, "", 0);
+        lkg_render_origin(candidate->doc, &buf);
+        return take(&buf, &g->origin);
+}
+
+static int layer_digest(const struct lkg_layer_info *layer, char sha256[static LKG_SHA256_HEX])
+{
+        struct lkg_buf buf = LKG_BUF_INIT;
+        int r = -ENOMEM;
+
+        lkg_render(layer->doc, LKG_FORMAT_YAML, &buf);
+        if (!lkg_buf_failed(&buf))
+                r = lkg_sha256_hex(buf.data, buf.size, sha256);
+        lkg_buf_deinit(&buf);
+        return r;
+}
+
+static int put_layers(const struct lkg_candidate *candidate, struct lkg_buf *buf)
+{
+        bool digests = candidate->n_layers <= META_DIGESTS_MAX;
+
+        lkg_buf_puts(buf, "  \"layers\": [");
+        for (size_t i = 0; i < candidate->n_layers; i++) {
+                const struct lkg_layer_info *layer = &candidate->layers[i];
+                char sha256[LKG_SHA256_HEX];
+
+                lkg_buf_printf(buf, "%s\n    {\"role\": \"%s\", \"name\": ", i ? "," : "",
+                               lkg_layer_role_name(layer->role));
+                lkg_buf_json_string(buf, layer->name, strlen(layer->name));
+                if (digests && layer->doc) {
+                        int r = layer_digest(layer, sha256);
+
+                        if (r < 0)
+                                return r;
+                        lkg_buf_printf(buf, ", \"sha256\": \"%s\"", sha256);
+                }
+                lkg_buf_putc(buf, '}');
+        }
+        lkg_buf_puts(buf, candidate->n_layers ? "\n  ]\n}\n" : "]\n}\n");
+        return 0;
+}
+
+/* sha256 of a layer is that of its canonical YAML: it says "the same meaning", whatever its file looked like. */
+static int render_meta(struct lkg_generation *g, const struct lkg_candidate *candidate)
+{
+        struct lkg_buf buf = LKG_BUF_INIT;
+        char time[21];
+        int r;
+
+        lkg_format_rfc3339(g->time_ns, time);
+        lkg_buf_printf(&buf,
+                       "{\n  \"schemaVersion\": 1,\n  \"generation\": %" PRIu64 ",\n  \"sha256\": \"%s\",\n"
+                       "  \"time\": \"%s\",\n  \"timeNs\": %" PRIu64 ",\n  \"local\": \"%s\",\n"
+                       "  \"source\": \"local@%.12s\",\n",
+                       g->number, g->sha256, time, g->time_ns, lkg_local_word(g->has_base), g->sha256);
+        r = put_layers(candidate, &buf);
+        if (r < 0) {
+                lkg_buf_deinit(&buf);
+                return r;
+        }
+        return take(&buf, &g->meta);
+}
+
+struct lkg_generation *lkg_generation_alloc(void)
+{
+        struct lkg_generation *g = calloc(1, sizeof(*g));
+
+        if (g)
+                g->refs = 1;
+        return g;
+}
+
+int lkg_generation_new(const struct lkg_candidate *candidate, const char *hint, uint64_t number, uint64_t time_ns,
+                       struct lkg_text document, struct lkg_generation **ret)
+{
+        LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = lkg_generation_alloc();
+        int r;
+
+        if (!g) {
+                free(document.data);
+                return -ENOMEM;
+        }
+        g->number = number;
+        g->time_ns = time_ns;
+        g->has_base = candidate->has_base;
+        g->document = document;
+        r = lkg_sha256_hex(document.data, document.size, g->sha256);
+        if (r >= 0)
+                r = render_shown(g, candidate, hint);
+        if (r >= 0)
+                r = render_origin(g, candidate);
+        if (r >= 0)
+                r = render_meta(g, candidate);
+        if (r < 0)
+                return r;
+        *ret = LKG_STEAL(g);
+        return 0;
+}
+
+struct lkg_generation *lkg_generation_ref(struct lkg_generation *generation)
+{
+        if (generation)
+                generation->refs++;
+        return generation;
+}
+
+struct lkg_generation *lkg_generation_unref(struct lkg_generation *generation)
+{
+        if (!generation || --generation->refs > 0)
+                return NULL;
+        free(generation->document.data);
+        free(generation->shown.data);
+        free(generation->origin.data);
+        free(generation->meta.data);
+        free(generation);
+        return NULL;
+}
+
+void lkg_layer_entry_name(const struct lkg_layer_info *layer, size_t i, char *buf, size_t size)
+{
+        int n = snprintf(buf, size, "%04zu-%s-", i, lkg_layer_role_name(layer->role));
+        size_t at = n < 0 ? 0 : (size_t)n, longest = size - 1 > 200 ? 200 : size - 1; /* NAME_MAX - `.merged.yaml` */
+
+        for (const char *p = layer->name; *p && at < longest; p++)
+                buf[at++] = *p == '/' ? '-' : *p;
+        buf[at] = '\0';
+}

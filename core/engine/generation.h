@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A generation: one published document of one component, with everything a reader may ask about it. Immutable and
+ * reference counted; belongs to the engine's thread.
+ */
+#pragma once
+
+#include <lkg/buf.h>
+#include <lkg/stack.h>
+
+struct lkg_text {
+        char *data; /* NUL-terminated */
+        size_t size;
+};
+
+struct lkg_generation {
+        unsigned refs;
+        uint64_t number;
+        uint64_t time_ns; /* wall time of the publication */
+        bool has_base;    /* `init`, else `default` */
+        char sha256[LKG_SHA256_HEX];
+        struct lkg_text document; /* the bytes served */
+        struct lkg_text shown;    /* the same with secrets masked; data NULL = no secrets, document is shown */
+        struct lkg_text origin;   /* TSV */
+        struct lkg_text meta;     /* meta.json */
+};
+
+/**
+ * lkg_document_render() - the bytes a candidate would be served as.
+ * @candidate: LKG_CANDIDATE_VALID
+ * @hint:      text of the first comment line of a YAML document, without `# ` and newline; JSON gets none
+ *
+ * Failure is sticky in @buf.
+ */
+void lkg_document_render(const struct lkg_value *doc, enum lkg_format format, const char *hint, struct lkg_buf *buf);
+
+/**
+ * lkg_generation_new() - make a generation of a valid candidate.
+ * @document: its rendered bytes; taken over, also on failure
+ *
+ * Return: 0 or -ENOMEM. Caller owns one reference.
+ */
+int lkg_generation_new(const struct lkg_candidate *candidate, const char *hint, uint64_t number, uint64_t time_ns,
+                       struct lkg_text document, struct lkg_generation **ret);
+
+struct lkg_generation *lkg_generation_alloc(void); /* empty, one reference */
+struct lkg_generation *lkg_generation_ref(struct lkg_generation *generation);
+struct lkg_generation *lkg_generation_unref(struct lkg_generation *generation);
+static inline void lkg_generation_unrefp(struct lkg_generation **generation)
+{
+        *generation = lkg_generation_unref(*generation);
+}
+
+/** lkg_generation_shown() - the document without secrets. */
+static inline const struct lkg_text *lkg_generation_shown(const struct lkg_generation *generation)
+{
+        return generation->shown.data ? &generation->shown : &generation->document;
+}
+
+/** lkg_local_word() - `init` or `default`. */
+static inline const char *lkg_local_word(bool has_base)
+{
+        return has_base ? "init" : "default";
+}
+
+/** lkg_layer_role_file_name() - `NNNN-<role>-<name>` of layer @i, slashes replaced, short enough for a suffix. */
+void lkg_layer_entry_name(const struct lkg_layer_info *layer, size_t i, char *buf, size_t size);

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The last generations of one component, on disk and as a list.
+ *
+ * On disk, history/<component>/<n>/ in the state directory:
+ *
+ *     document   the bytes that were served (0600)
+ *     shown      the same with secrets masked; only when there are any
+ *     origin     TSV, as status/<component>/origin was
+ *     meta.json  schemaVersion 1, generation, sha256 (of document), time (RFC 3339), timeNs, local (init or default),
+ *                source (local@<12 hex>), layers (role, name, sha256 of the layer's canonical YAML)
+ *
+ * A record is written in a directory with another name and renamed, so it is there whole or not at all; meta.json's
+ * sha256 is checked when it is read. The list is in ascending order of generations.
+ */
+#pragma once
+
+#include <lkg/error.h>
+
+#include "generation.h"
+
+struct lkg_history_entry {
+        uint64_t number;
+        uint64_t time_ns;
+        struct lkg_generation *generation; /* NULL = on disk only */
+        bool written;
+};
+
+struct lkg_history {
+        int dirfd; /* history/<component> */
+        struct lkg_history_entry *entries;
+        size_t n_entries;
+};
+
+/** lkg_history_open() - read the directory of @component below @state_fd; broken records are reported and skipped. */
+int lkg_history_open(int state_fd, const char *component, struct lkg_history *ret, struct lkg_report *report,
+                     struct lkg_error *err);
+void lkg_history_deinit(struct lkg_history *history);
+
+struct lkg_history_entry *lkg_history_find(const struct lkg_history *history, uint64_t number);
+
+/** lkg_history_add() - remember @generation; written later by lkg_history_write(). Return: 0 or -ENOMEM. */
+int lkg_history_add(struct lkg_history *history, struct lkg_generation *generation);
+
+/** lkg_history_remove() - take back an entry that was added and not written. */
+void lkg_history_remove(struct lkg_history *history, uint64_t number);
+
+/** lkg_history_write() - bring what is not on disk there, durably. Memory of what is written is given back. */
+int lkg_history_write(struct lkg_history *history, struct lkg_error *err);
+
+/**
+ * lkg_history_prune() - forget the oldest entries until @limit are left, but none of @keep (active, held, the one a try
+ * goes back to). Return: true when some went.
+ */
+bool lkg_history_prune(struct lkg_history *history, size_t limit, const uint64_t *keep, size_t n_keep);
+
+/** lkg_history_get() - the whole generation, from memory or disk. Caller owns one reference. -ENOENT; -EBADMSG. */
+int lkg_history_get(const struct lkg_history *history, uint64_t number, struct lkg_generation **ret,
+                    struct lkg_error *err);

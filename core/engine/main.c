@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lkgfs-engine: started by lkgfsd, never by hand, except for --print-settings and --check.
+ *
+ *     lkgfs-engine --print-settings --config FILE [--mountpoint M]
+ *     lkgfs-engine --check --config FILE [--source-path P] [--any-owner]
+ *     lkgfs-engine --config FILE --mountpoint M --listen-fd N --supervisor-fd N --source-fd N --source-path P
+ *                  --runtime-fd N --state-fd N
+ *
+ * Exit: 0; 64 usage; 70 internal; 74 input or output; 77 configuration not trusted; 78 configuration or candidate
+ * invalid. --check: 0, 1 (the candidate has errors), 77, 78 (the configuration has).
+ */
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sysexits.h>
+
+#include <lkg-config.h>
+#include <lkg/log.h>
+#include <lkg/settings.h>
+#include <lkg/stack.h>
+
+#include "config.h"
+#include "component.h"
+#include "engine.h"
+#include "sandbox.h"
+
+struct arguments {
+        const char *config, *mountpoint, *source_path, *hostname;
+        int listen_fd, supervisor_fd, source_fd, runtime_fd, state_fd;
+        bool print_settings, check, any_owner;
+};
+
+enum option_id {
+        OPT_CONFIG = 256,
+        OPT_MOUNTPOINT,
+        OPT_SOURCE_PATH,
+        OPT_HOSTNAME,
+        OPT_LISTEN_FD,
+        OPT_SUPERVISOR_FD,
+        OPT_SOURCE_FD,
+        OPT_RUNTIME_FD,
+        OPT_STATE_FD,
+        OPT_PRINT_SETTINGS,
+        OPT_CHECK,
+        OPT_ANY_OWNER,
+        OPT_DEBUG,
+        OPT_VERSION,
+};
+
+static const struct option options[] = {
+        { "config", required_argument, NULL, OPT_CONFIG },
+        { "mountpoint", required_argument, NULL, OPT_MOUNTPOINT },
+        { "source-path", required_argument, NULL, OPT_SOURCE_PATH },
+        { "hostname", required_argument, NULL, OPT_HOSTNAME },
+        { "listen-fd", required_argument, NULL, OPT_LISTEN_FD },
+        { "supervisor-fd", required_argument, NULL, OPT_SUPERVISOR_FD },
+        { "source-fd", required_argument, NULL, OPT_SOURCE_FD },
+        { "runtime-fd", required_argument, NULL, OPT_RUNTIME_FD },
+        { "state-fd", required_argument, NULL, OPT_STATE_FD },
+        { "print-settings", no_argument, NULL, OPT_PRINT_SETTINGS },
+        { "check", no_argument, NULL, OPT_CHECK },
+        { "any-owner", no_argument, NULL, OPT_ANY_OWNER },
+        { "debug", no_argument, NULL, OPT_DEBUG },
+        { "version", no_argument, NULL, OPT_VERSION },
+        { 0 },
+};
+
+static int usage(void)
+{
+        (void)fputs("lkgfs-engine is started by lkgfsd; by hand: lkgfs-engine --check | --print-settings --config FILE\n",
+                    stderr);
+        return EX_USAGE;
+}
+
+/* An inherited descriptor; ours from now on, so children (there are none) would not get it. */
+static int parse_fd(const char *text, int *ret)
+{
+        char *end;
+        long fd;
+
+        errno = 0;
+        fd = strtol(text, &end, 10);
+        if (errno || *end || end == text || fd < 3 || fd > 1 << 20 || fcntl((int)fd, F_SETFD, FD_CLOEXEC) < 0)
+                return -EINVAL;
+        *ret = (int)fd;
+        return 0;
+}
+
+static int *fd_of(struct arguments *a, int option)
+{
+        switch (option) {
+        case OPT_LISTEN_FD:
+                return &a->listen_fd;
+        case OPT_SUPERVISOR_FD:
+                return &a->supervisor_fd;
+        case OPT_SOURCE_FD:
+                return &a->source_fd;
+        case OPT_RUNTIME_FD:
+                return &a->runtime_fd;
+        case OPT_STATE_FD:
+                return &a->state_fd;
+        default:
+                return NULL;
+        }
+}
+
+/* Return: 0 to go on, otherwise an exit code + 1. */
+static int parse_arguments(int argc, char **argv, struct arguments *a)
+{
+        int option;
+
+        while ((option = getopt_long(argc, argv, "", options, NULL)) >= 0) {
+                int *fd = fd_of(a, option);
+
+                if (fd && parse_fd(optarg, fd) < 0)
+                        return usage() + 1;
+                if (option == '?')
+                        return usage() + 1;
+                if (option == OPT_CONFIG)
+                        a->config = optarg;
+                else if (option == OPT_MOUNTPOINT)
+                        a->mountpoint = optarg;
+                else if (option == OPT_SOURCE_PATH)
+                        a->source_path = optarg;
+                else if (option == OPT_HOSTNAME)
+                        a->hostname = optarg;
+                else if (option == OPT_PRINT_SETTINGS)
+                        a->print_settings = true;
+                else if (option == OPT_CHECK)
+                        a->check = true;
+                else if (option == OPT_ANY_OWNER)
+                        a->any_owner = true;
+                else if (option == OPT_DEBUG)
+                        lkg_log_init("lkgfs-engine", LOG_DEBUG);
+                else if (option == OPT_VERSION)
+                        return puts("lkgfs-engine " LKG_VERSION) == EOF ? EX_IOERR + 1 : 0 + 1;
+        }
+        return optind < argc ? usage() + 1 : 0;
+}
+
+static void print_findings(const struct lkg_report *report)
+{
+        size_t size;
+        LKG_CLEANUP(lkg_freep) char *text = lkg_report_format(report, &size);
+
+        if (text)
+                (void)fwrite(text, 1, size, stderr);
+}
+
+static int exit_code(int r)
+{
+        return r == -EPERM ? EX_NOPERM : r == -EBADMSG ? EX_CONFIG : EX_SOFTWARE;
+}
+
+static int load(const struct arguments *a, struct lkg_config **ret)
+{
+        const struct lkg_config_options o = { .path = a->config, .trust_any_owner = a->any_owner };
+        struct lkg_report report = LKG_REPORT_INIT;
+        int r = lkg_config_load(&o, ret, &report);
+
+        print_findings(&report);
+        lkg_report_deinit(&report);
+        return r;
+}
+
+static int print_settings(const struct arguments *a)
+{
+        struct lkg_config *config = NULL;
+        struct lkg_settings *settings = NULL;
+        struct lkg_buf buf = LKG_BUF_INIT;
+        int r = load(a, &config);
+
+        if (r < 0)
+                return exit_code(r);
+        r = lkg_config_to_settings(config, &settings);
+        if (r >= 0)
+                lkg_settings_format(settings, &buf);
+        if (r < 0 || lkg_buf_failed(&buf))
+                r = EX_SOFTWARE;
+        else if (fwrite(buf.data, 1, buf.size, stdout) != buf.size || fflush(stdout) != 0)
+                r = EX_IOERR;
+        else
+                r = EX_OK;
+        lkg_buf_deinit(&buf);
+        lkg_settings_free(settings);
+        lkg_config_free(config);
+        return r;
+}
+
+/* ---- --check ---- */
+
+static int check_component(const struct lkg_config_component *k, int source_fd, const char *source_path)
+{
+        const struct lkg_stack_config config = {
+                .component = k->name,
+                .source_fd = source_fd,
+                .source_path = source_path,
+                .base = k->base,
+                .base_is_view_name = strcmp(k->base, k->file) == 0,
+                .dropin_dir = k->dropin_dir,
+                .dropin_dir_required = k->dropin_dir_set,
+                .instance = k->instance,
+                .instance_required = k->instance_set,
+                .patches_dir = k->patches_dir,
+                .patches_target = "kubeletconfiguration",
+                .kind = k->kind,
+                .api_version = k->api_version,
+        };
+        struct lkg_candidate *candidate = NULL;
+        struct lkg_stack *stack = NULL;
+        struct lkg_error err = { 0 };
+        int r = lkg_stack_new(&config, &stack, &err);
+
+        if (r >= 0)
+                r = lkg_stack_refresh(stack, &candidate, &err);
+        if (r < 0) {
+                (void)fprintf(stderr, "%s: %s\n", k->name, err.message);
+        } else {
+                print_findings(&candidate->report);
+                r = candidate->state == LKG_CANDIDATE_INVALID || candidate->state == LKG_CANDIDATE_NAME_TAKEN;
+        }
+        lkg_candidate_unref(candidate);
+        lkg_stack_free(stack);
+        return r;
+}
+
+static int check(const struct arguments *a)
+{
+        const char *source = a->source_path ? a->source_path : a->mountpoint;
+        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+        struct lkg_config *config = NULL;
+        int r = load(a, &config), worst = 0;
+
+        if (r < 0)
+                return exit_code(r);
+        if (!source)
+                source = *config->source_dir ? config->source_dir : "/etc/kubernetes";
+        fd = a->source_fd >= 0 ? dup(a->source_fd) : open(source, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0) {
+                (void)fprintf(stderr, "%s: %s\n", source, strerror(errno));
+                worst = EX_IOERR;
+        }
+        for (size_t i = 0; worst == 0 && i < config->n_components; i++) {
+                r = check_component(&config->components[i], fd, source);
+                if (r != 0)
+                        worst = r < 0 ? EX_IOERR : 1;
+        }
+        lkg_config_free(config);
+        return worst;
+}
+
+/* ---- running ---- */
+
+static int on_signal(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
+{
+        struct lkg_engine *engine = userdata;
+
+        if (info->ssi_signo == SIGHUP) {
+                lkg_engine_reload(engine);
+                return 0;
+        }
+        lkg_engine_stop(engine);
+        return sd_event_exit(sd_event_source_get_event(source), 0);
+}
+
+static int add_signals(sd_event *event, struct lkg_engine *engine)
+{
+        static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < LKG_ARRAY_SIZE(signals); i++)
+                r = sd_event_add_signal(event, NULL, signals[i], on_signal, engine);
+        return r;
+}
+
+static int run_loop(const struct lkg_engine_options *o, sd_event *event)
+{
+        struct lkg_report report = LKG_REPORT_INIT;
+        struct lkg_engine *engine = NULL;
+        struct lkg_error err = { 0 };
+        int r = lkg_engine_new(o, event, &engine, &report, &err), code;
+
+        if (r < 0) {
+                print_findings(&report);
+                lkg_report_deinit(&report);
+                lkg_log_error("%s", err.message);
+                return exit_code(r);
+        }
+        code = lkg_engine_start(engine, &err);
+        if (code) {
+                lkg_log_error("%s", err.message);
+        } else {
+                r = add_signals(event, engine);
+                if (r >= 0)
+                        r = sd_event_loop(event);
+                if (r < 0)
+                        lkg_log_error("event loop: %s", strerror(-r));
+                code = r < 0 ? EX_SOFTWARE : r;
+        }
+        lkg_engine_free(engine);
+        return code;
+}
+
+static int run(const struct arguments *a)
+{
+        const struct lkg_engine_options o = {
+                .config_path = a->config,
+                .source_path = a->source_path ? a->source_path : a->mountpoint,
+                .listen_fd = a->listen_fd,
+                .supervisor_fd = a->supervisor_fd,
+                .source_fd = a->source_fd,
+                .runtime_fd = a->runtime_fd,
+                .state_fd = a->state_fd,
+                .trust_any_owner = a->any_owner,
+        };
+        struct lkg_error err = { 0 };
+        sd_event *event = NULL;
+        sigset_t mask;
+        int code;
+
+        if (!o.source_path || o.listen_fd < 0 || o.supervisor_fd < 0 || o.source_fd < 0 || o.runtime_fd < 0 ||
+            o.state_fd < 0)
+                return usage();
+        (void)umask(077);
+        (void)sigemptyset(&mask);
+        (void)sigaddset(&mask, SIGTERM);
+        (void)sigaddset(&mask, SIGINT);
+        (void)sigaddset(&mask, SIGHUP);
+        if (sigprocmask(SIG_BLOCK, &mask, NULL) < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR ||
+            sd_event_new(&event) < 0) {
+                lkg_log_error("cannot start: %s", strerror(errno));
+                return EX_OSERR;
+        }
+        if (lkg_sandbox_enter(&err) < 0) {
+                lkg_log_error("%s", err.message);
+                code = EX_OSERR;
+        } else {
+                code = run_loop(&o, event);
+        }
+        sd_event_unref(event);
+        return code;
+}
+
+int main(int argc, char **argv)
+{
+        struct arguments a = { .listen_fd = -EBADF,
+                               .supervisor_fd = -EBADF,
+                               .source_fd = -EBADF,
+                               .runtime_fd = -EBADF,
+                               .state_fd = -EBADF };
+        int r;
+
+        lkg_log_init("lkgfs-engine", LOG_INFO);
+        r = parse_arguments(argc, argv, &a);
+        if (r)
+                return r - 1;
+        if (a.print_settings)
+                return print_settings(&a);
+        return a.check ? check(&a) : run(&a);
+}

@@ -1,0 +1,751 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rendering, blobs, manifest, and which old blobs may go: see publish.h. */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+
+#include <lkg/file.h>
+#include <lkg/render.h>
+
+#include "command.h"
+#include "publish.h"
+#include "rules.h"
+#include "status.h"
+
+/* ---- slots ---- */
+
+static void clear_slot(struct lkg_publisher *p, struct lkg_slot *slot)
+{
+        slot->blob = lkg_blob_unref(&p->blobs, slot->blob);
+        slot->mtime_ns = 0;
+}
+
+/* New content for a slot; the same content keeps its time. */
+static int fill_slot(struct lkg_publisher *p, struct lkg_slot *slot, const void *data, size_t size, uint64_t mtime_ns,
+                     struct lkg_error *err)
+{
+        struct lkg_blob *blob;
+        int r = lkg_blob_put(&p->blobs, data, size, &blob, err);
+
+        if (r < 0)
+                return r;
+        if (blob != slot->blob)
+                slot->mtime_ns = mtime_ns;
+        lkg_blob_unref(&p->blobs, slot->blob);
+        slot->blob = blob;
+        return 0;
+}
+
+static int fill_from_buf(struct lkg_publisher *p, struct lkg_slot *slot, struct lkg_buf *buf, uint64_t mtime_ns,
+                         struct lkg_error *err)
+{
+        int r = lkg_buf_failed(buf) ? lkg_error_set(err, -ENOMEM, NULL, "render")
+                                    : fill_slot(p, slot, buf->data ? buf->data : "", buf->size, mtime_ns, err);
+
+        lkg_buf_deinit(buf);
+        return r;
+}
+
+/* ---- layers ---- */
+
+static void free_layer_slot(struct lkg_publisher *p, struct lkg_layer_slot *slot)
+{
+        clear_slot(p, &slot->doc);
+        clear_slot(p, &slot->merged);
+        free(slot->name);
+        *slot = (struct lkg_layer_slot){ 0 };
+}
+
+static size_t layers_wanted(const struct lkg_publication_input *in, const struct lkg_component *c)
+{
+        size_t n = c->candidate && c->candidate->state != LKG_CANDIDATE_NAME_TAKEN ? c->candidate->n_layers : 0;
+        size_t most = (LKG_MANIFEST_ENTRIES_MAX / 2 - 2048) / in->n_components / 2;
+
+        if (most > LKG_LAYERS_SHOWN_MAX)
+                most = LKG_LAYERS_SHOWN_MAX;
+        return n < most ? n : most;
+}
+
+static int resize_layers(struct lkg_publisher *p, struct lkg_component *c, size_t n)
+{
+        struct lkg_layer_slot *grown;
+
+        for (size_t i = n; i < c->n_layers; i++)
+                free_layer_slot(p, &c->layers[i]);
+        if (n <= c->n_layers) {
+                c->n_layers = n;
+                return 0;
+        }
+        grown = reallocarray(c->layers, n, sizeof(*grown));
+        if (!grown)
+                return -ENOMEM;
+        memset(grown + c->n_layers, 0, (n - c->n_layers) * sizeof(*grown));
+        c->layers = grown;
+        c->n_layers = n;
+        return 0;
+}
+
+static int render_masked(struct lkg_publisher *p, const struct lkg_value *doc, struct lkg_slot *slot,
+                         uint64_t mtime_ns, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *masked = NULL;
+        struct lkg_buf buf = LKG_BUF_INIT;
+
+        if (!doc) {
+                clear_slot(p, slot);
+                return 0;
+        }
+        masked = lkg_mask_secrets(doc);
+        if (!masked)
+                return lkg_error_set(err, -ENOMEM, NULL, "render a layer");
+        lkg_render(masked, LKG_FORMAT_YAML, &buf);
+        return fill_from_buf(p, slot, &buf, mtime_ns, err);
+}
+
+static int render_layer(struct lkg_publisher *p, const struct lkg_layer_info *info, size_t i,
+                        struct lkg_layer_slot *slot, bool with_merged, uint64_t mtime_ns, struct lkg_error *err)
+{
+        char name[256];
+        int r;
+
+        lkg_layer_entry_name(info, i, name, sizeof(name));
+        if (!slot->name || strcmp(slot->name, name) != 0) {
+                char *copy = strdup(name);
+
+                if (!copy)
+                        return lkg_error_set(err, -ENOMEM, NULL, "render a layer");
+                free(slot->name);
+                slot->name = copy;
+        }
+        r = render_masked(p, info->doc, &slot->doc, mtime_ns, err);
+        if (r >= 0)
+                r = render_masked(p, with_merged ? info->merged : NULL, &slot->merged, mtime_ns, err);
+        if (r < 0)
+                return r;
+        slot->cookie = info->cookie;
+        slot->rendered = true;
+        return 0;
+}
+
+/* Return: 1 more to do, 0 done. */
+static int render_layers(struct lkg_publisher *p, const struct lkg_publication_input *in, struct lkg_component *c,
+                         size_t budget, struct lkg_error *err)
+{
+        size_t n = layers_wanted(in, c), merged_bytes = 0;
+        bool cut = c->candidate && n < c->candidate->n_layers && c->candidate->state != LKG_CANDIDATE_NAME_TAKEN;
+        int r = resize_layers(p, c, n);
+
+        if (r < 0)
+                return lkg_error_set(err, r, NULL, "layers");
+        for (size_t i = 0; i < n; i++) {
+                const struct lkg_layer_info *info = &c->candidate->layers[i];
+                struct lkg_layer_slot *slot = &c->layers[i];
+                bool with_merged = merged_bytes < LKG_LAYERS_MERGED_MAX;
+
+                if (!slot->rendered || slot->cookie != info->cookie) {
+                        if (budget-- == 0)
+                                return 1;
+                        r = render_layer(p, info, i, slot, with_merged, in->now_ns, err);
+                        if (r < 0)
+                                return r;
+                        c->changed_ns = in->now_ns;
+                }
+                if (slot->merged.blob)
+                        merged_bytes += slot->merged.blob->size;
+                cut = cut || !with_merged;
+        }
+        if (cut != c->layers_cut) {
+                c->layers_cut = cut;
+                c->dirty |= LKG_DIRTY_FINDINGS;
+        }
+        c->dirty &= ~(unsigned)LKG_DIRTY_LAYERS;
+        return 0;
+}
+
+int lkg_publish_layers(struct lkg_publisher *p, const struct lkg_publication_input *in, size_t budget,
+                       struct lkg_error *err)
+{
+        for (size_t i = 0; i < in->n_components; i++) {
+                int r = in->components[i].dirty & LKG_DIRTY_LAYERS
+                                ? render_layers(p, in, &in->components[i], budget, err)
+                                : 0;
+
+                if (r != 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* ---- history ---- */
+
+static void free_past(struct lkg_publisher *p, struct lkg_history_slot *slot)
+{
+        clear_slot(p, &slot->document);
+        clear_slot(p, &slot->origin);
+        clear_slot(p, &slot->meta);
+}
+
+static int fill_past(struct lkg_publisher *p, struct lkg_component *c, const struct lkg_history_entry *entry,
+                     struct lkg_history_slot *slot, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
+        const struct lkg_text *shown;
+        int r = lkg_history_get(&c->history, entry->number, &g, err);
+
+        if (r < 0)
+                return r;
+        shown = lkg_generation_shown(g);
+        *slot = (struct lkg_history_slot){ .number = entry->number };
+        r = fill_slot(p, &slot->document, shown->data, shown->size, g->time_ns, err);
+        if (r >= 0)
+                r = fill_slot(p, &slot->origin, g->origin.data, g->origin.size, g->time_ns, err);
+        if (r >= 0)
+                r = fill_slot(p, &slot->meta, g->meta.data, g->meta.size, g->time_ns, err);
+        if (r < 0)
+                free_past(p, slot);
+        return r;
+}
+
+static bool move_past(struct lkg_component *c, uint64_t number, struct lkg_history_slot *to)
+{
+        for (size_t i = 0; i < c->n_past; i++) {
+                if (c->past[i].number != number || !c->past[i].document.blob)
+                        continue;
+                *to = c->past[i];
+                c->past[i] = (struct lkg_history_slot){ 0 };
+                return true;
+        }
+        return false;
+}
+
+/*
+ * Records are immutable: those already rendered move over, those that are gone are given back. After a failure what was
+ * rendered so far stays, and the next attempt goes on from there.
+ */
+static int render_history(struct lkg_publisher *p, struct lkg_component *c, struct lkg_error *err)
+{
+        struct lkg_history_slot *slots = calloc(c->history.n_entries + 1, sizeof(*slots));
+        size_t n = 0;
+        int r = 0;
+
+        if (!slots)
+                return lkg_error_set(err, -ENOMEM, NULL, "history");
+        for (size_t i = 0; i < c->history.n_entries; i++) {
+                const struct lkg_history_entry *entry = &c->history.entries[i];
+                int k = 0;
+
+                if (!move_past(c, entry->number, &slots[n]))
+                        k = r < 0 ? r : fill_past(p, c, entry, &slots[n], err);
+                if (k >= 0)
+                        n++;
+                else if (k != -ENOENT && k != -EBADMSG) /* removed or damaged since the start: not shown */
+                        r = k;
+        }
+        for (size_t i = 0; i < c->n_past; i++)
+                free_past(p, &c->past[i]);
+        free(c->past);
+        c->past = slots;
+        c->n_past = n;
+        return r;
+}
+
+/* ---- one component ---- */
+
+static int render_status(struct lkg_publisher *p, const struct lkg_publication_input *in, struct lkg_component *c,
+                         struct lkg_error *err)
+{
+        const struct lkg_status_context x = { in->config, c, in->findings, p->number + 1, in->now_ns };
+        unsigned dirty = c->dirty | LKG_DIRTY_EVER;
+
+        for (size_t i = 0; i < lkg_n_status_files; i++) {
+                struct lkg_buf buf = LKG_BUF_INIT;
+                int r;
+
+                if (c->status[i].blob && !(lkg_status_files[i].depends & dirty))
+                        continue;
+                lkg_status_files[i].render(&x, &buf);
+                r = fill_from_buf(p, &c->status[i], &buf, in->now_ns, err);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int render_component(struct lkg_publisher *p, const struct lkg_publication_input *in, struct lkg_component *c,
+                            struct lkg_error *err)
+{
+        int r = 0;
+
+        if (c->dirty & LKG_DIRTY_ACTIVE) {
+                if (c->active)
+                        r = fill_slot(p, &c->document, c->active->document.data, c->active->document.size,
+                                      c->active->time_ns, err);
+                else
+                        clear_slot(p, &c->document);
+                if (r >= 0 && c->active)
+                        c->document.mtime_ns = c->active->time_ns;
+        }
+        if (r >= 0 && (c->dirty & LKG_DIRTY_LAYERS) && layers_wanted(in, c) <= LKG_LAYERS_AT_ONCE)
+                r = render_layers(p, in, c, SIZE_MAX, err);
+        if (r >= 0 && (c->dirty & LKG_DIRTY_HISTORY))
+                r = render_history(p, c, err);
+        if (r >= 0)
+                r = render_status(p, in, c, err);
+        if (r >= 0 && (c->dirty & ~(unsigned)LKG_DIRTY_EVER || !c->changed_ns))
+                c->changed_ns = in->now_ns;
+        return r;
+}
+
+/* ---- the manifest ---- */
+
+struct builder {
+        const struct lkg_publication_input *in;
+        struct lkg_entry *entries;
+        struct lkg_blob **blobs; /* of the same index; borrowed; NULL for directories and control files */
+        size_t n, n_allocated;
+        uint64_t dirs_ns;
+        bool no_memory;
+};
+
+static void add_entry(struct builder *b, struct lkg_entry entry, struct lkg_blob *blob, const char *fmt, ...)
+        LKG_PRINTF(4, 5);
+static void add_entry(struct builder *b, struct lkg_entry entry, struct lkg_blob *blob, const char *fmt, ...)
+{
+        const char *top = b->in->config->virtual_dir;
+        char path[2 * PATH_MAX], *copy;
+        size_t n = entry.flags & LKG_ENTRY_VIEW || !*top ? 0 : (size_t)snprintf(path, sizeof(path), "%s/", top);
+        va_list ap;
+
+        va_start(ap, fmt);
+        (void)vsnprintf(path + n, sizeof(path) - n, fmt, ap);
+        va_end(ap);
+        if (b->n == b->n_allocated) {
+                size_t more = b->n_allocated ? 2 * b->n_allocated : 128;
+                struct lkg_entry *entries = reallocarray(b->entries, more, sizeof(*entries));
+                struct lkg_blob **blobs = NULL;
+
+                if (entries) {
+                        b->entries = entries;
+                        blobs = reallocarray(b->blobs, more, sizeof(struct lkg_blob *));
+                }
+                if (!blobs) {
+                        b->no_memory = true;
+                        return;
+                }
+                b->blobs = blobs;
+                b->n_allocated = more;
+        }
+        copy = strdup(path);
+        if (!copy) {
+                b->no_memory = true;
+                return;
+        }
+        entry.path = copy;
+        b->entries[b->n] = entry;
+        b->blobs[b->n++] = blob;
+}
+
+static void add_dir(struct builder *b, uint32_t mode, uint64_t mtime_ns, const char *first, const char *second,
+                    const char *third)
+{
+        const struct lkg_entry entry = {
+                .type = LKG_ENTRY_DIR, .mode = mode, .mtime_ns = (int64_t)mtime_ns, .component = UINT_MAX
+        };
+
+        add_entry(b, entry, NULL, "%s%s%s%s%s", first, second ? "/" : "", second ? second : "", third ? "/" : "",
+                  third ? third : "");
+}
+
+static struct lkg_entry file_entry(const struct lkg_component *c, const struct lkg_slot *slot, uint32_t mode,
+                                   uint32_t uid, uint32_t gid, unsigned flags, uint64_t generation)
+{
+        struct lkg_entry entry = {
+                .type = LKG_ENTRY_FILE,
+                .mode = mode,
+                .uid = uid,
+                .gid = gid,
+                .mtime_ns = (int64_t)slot->mtime_ns,
+                .size = slot->blob->size,
+                .flags = flags,
+                .component = c->index,
+                .generation = generation,
+        };
+
+        memcpy(entry.sha256, slot->blob->sha256, LKG_SHA256_HEX);
+        return entry;
+}
+
+static struct lkg_entry document_entry(const struct lkg_component *c, const struct lkg_slot *slot,
+                                       uint64_t generation)
+{
+        return file_entry(c, slot, c->config->mode, c->config->uid, c->config->gid, 0, generation);
+}
+
+static void add_view(struct builder *b, const struct lkg_component *c)
+{
+        unsigned flags = LKG_ENTRY_VIEW | (c->config->base_writes == LKG_BASE_WRITES_THROUGH ? LKG_ENTRY_THROUGH : 0);
+        struct lkg_entry entry;
+
+        if (!c->active || !c->document.blob)
+                return;
+        entry = file_entry(c, &c->document, c->config->mode, c->config->uid, c->config->gid, flags,
+                           c->active->number);
+        add_entry(b, entry, c->document.blob, "%s", c->config->file);
+        for (size_t i = 0; i < c->config->aliases.n_items; i++)
+                add_entry(b, entry, c->document.blob, "%s", c->config->aliases.items[i]);
+}
+
+static void add_status(struct builder *b, const struct lkg_component *c)
+{
+        uint64_t generation = c->active ? c->active->number : 0;
+
+        add_dir(b, 0755, c->changed_ns, "status", c->config->name, NULL);
+        for (size_t i = 0; i < lkg_n_status_files; i++) {
+                const struct lkg_status_file *f = &lkg_status_files[i];
+                const struct lkg_slot *slot = &c->status[i];
+                struct lkg_entry entry = f->document ? document_entry(c, slot, generation)
+                                                     : file_entry(c, slot, b->in->config->status_mode, 0, 0, f->flags,
+                                                                  generation);
+
+                entry.flags = f->flags;
+                add_entry(b, entry, slot->blob, "status/%s/%s", c->config->name, f->name);
+        }
+}
+
+static void add_layers(struct builder *b, const struct lkg_component *c)
+{
+        add_dir(b, 0700, c->changed_ns, "layers", c->config->name, NULL);
+        for (size_t i = 0; i < c->n_layers; i++) {
+                const struct lkg_layer_slot *slot = &c->layers[i];
+
+                if (slot->doc.blob)
+                        add_entry(b, document_entry(c, &slot->doc, 0), slot->doc.blob, "layers/%s/%s.yaml",
+                                  c->config->name, slot->name);
+                if (slot->merged.blob)
+                        add_entry(b, document_entry(c, &slot->merged, 0), slot->merged.blob,
+                                  "layers/%s/%s.merged.yaml", c->config->name, slot->name);
+        }
+}
+
+static void add_history(struct builder *b, const struct lkg_component *c)
+{
+        add_dir(b, 0700, c->changed_ns, "history", c->config->name, NULL);
+        for (size_t i = 0; i < c->n_past; i++) {
+                const struct lkg_history_slot *slot = &c->past[i];
+                const char *name = c->config->name;
+                char number[24];
+
+                (void)snprintf(number, sizeof(number), "%" PRIu64, slot->number);
+                add_dir(b, 0700, slot->document.mtime_ns, "history", name, number);
+                add_entry(b, document_entry(c, &slot->document, slot->number), slot->document.blob,
+                          "history/%s/%s/%s", name, number, c->config->file);
+                add_entry(b, document_entry(c, &slot->origin, slot->number), slot->origin.blob,
+                          "history/%s/%s/origin", name, number);
+                add_entry(b, document_entry(c, &slot->meta, slot->number), slot->meta.blob,
+                          "history/%s/%s/meta.json", name, number);
+        }
+}
+
+static void add_control(struct builder *b, const struct lkg_component *c)
+{
+        add_dir(b, 0700, b->dirs_ns, "control", c->config->name, NULL);
+        for (size_t i = 0; i < lkg_n_commands; i++) {
+                const struct lkg_entry entry = {
+                        .type = LKG_ENTRY_CONTROL,
+                        .mode = 0200,
+                        .component = c->index,
+                        .command = lkg_commands[i].name,
+                };
+
+                add_entry(b, entry, NULL, "control/%s/%s", c->config->name, lkg_commands[i].name);
+        }
+}
+
+static void add_tops(struct builder *b)
+{
+        static const struct {
+                const char *name;
+                uint32_t mode;
+        } tops[] = { { "control", 0700 }, { "history", 0700 }, { "layers", 0700 }, { "status", 0755 } };
+        const char *top = b->in->config->virtual_dir;
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(tops); i++)
+                add_dir(b, tops[i].mode, b->dirs_ns, tops[i].name, NULL, NULL);
+        if (*top) {
+                const struct lkg_entry entry = { .type = LKG_ENTRY_DIR,
+                                                 .mode = 0755,
+                                                 .mtime_ns = (int64_t)b->dirs_ns,
+                                                 .component = UINT_MAX,
+                                                 .flags = LKG_ENTRY_VIEW }; /* not below itself */
+
+                add_entry(b, entry, NULL, "%s", top);
+        }
+}
+
+struct pair {
+        struct lkg_entry entry;
+        struct lkg_blob *blob;
+};
+
+static int compare_pairs(const void *a, const void *b)
+{
+        return strcmp(((const struct pair *)a)->entry.path, ((const struct pair *)b)->entry.path);
+}
+
+static int sort_entries(struct builder *b)
+{
+        struct pair *pairs = calloc(b->n ? b->n : 1, sizeof(*pairs));
+
+        if (!pairs)
+                return -ENOMEM;
+        for (size_t i = 0; i < b->n; i++)
+                pairs[i] = (struct pair){ b->entries[i], b->blobs[i] };
+        qsort(pairs, b->n, sizeof(*pairs), compare_pairs);
+        for (size_t i = 0; i < b->n; i++) {
+                b->entries[i] = pairs[i].entry;
+                b->blobs[i] = pairs[i].blob;
+        }
+        free(pairs);
+        return 0;
+}
+
+static void free_builder(struct builder *b)
+{
+        for (size_t i = 0; i < b->n; i++)
+                free((char *)b->entries[i].path);
+        free(b->entries);
+        free(b->blobs);
+}
+
+static int format_manifest(const struct lkg_publisher *p, struct builder *b, struct lkg_buf *buf)
+{
+        const struct lkg_publication_input *in = b->in;
+        struct lkg_publication_component components[LKG_COMPONENTS_MAX];
+        struct lkg_publication pub = {
+                .number = p->number + 1,
+                .timeout_ms = (uint32_t)(in->config->engine_timeout_ns / LKG_NSEC_PER_MSEC),
+                .components = components,
+                .n_components = in->n_components,
+                .rules = in->rules->items,
+                .n_rules = in->rules->n_items,
+                .entries = b->entries,
+                .n_entries = b->n,
+        };
+
+        for (size_t i = 0; i < in->n_components; i++)
+                components[i] = (struct lkg_publication_component){
+                        in->components[i].config->name,
+                        in->components[i].active ? in->components[i].active->number : 0,
+                };
+        lkg_publication_format(&pub, buf);
+        return lkg_buf_failed(buf) ? -ENOMEM : 0;
+}
+
+/* ---- which blobs are still needed ---- */
+
+static void drop_kept(struct lkg_publisher *p, size_t i)
+{
+        for (size_t k = 0; k < p->kept[i].n_blobs; k++)
+                lkg_blob_unref(&p->blobs, p->kept[i].blobs[k]);
+        free(p->kept[i].blobs);
+        memmove(p->kept + i, p->kept + i + 1, (p->n_kept - i - 1) * sizeof(*p->kept));
+        p->n_kept--;
+}
+
+/* Takes over @blobs and their references, also on failure. */
+static int keep(struct lkg_publisher *p, uint64_t number, struct lkg_blob **blobs, size_t n)
+{
+        struct lkg_kept *grown = reallocarray(p->kept, p->n_kept + 1, sizeof(*grown));
+
+        if (!grown) {
+                for (size_t i = 0; i < n; i++)
+                        lkg_blob_unref(&p->blobs, blobs[i]);
+                free(blobs);
+                return -ENOMEM;
+        }
+        p->kept = grown;
+        grown[p->n_kept++] = (struct lkg_kept){ number, blobs, n };
+        return 0;
+}
+
+void lkg_publisher_loaded(struct lkg_publisher *p, uint64_t number)
+{
+        while (p->n_kept > 1 && p->kept[0].number < number)
+                drop_kept(p, 0);
+}
+
+/* ---- one publication ---- */
+
+static int build(struct lkg_publisher *p, struct builder *b, struct lkg_error *err)
+{
+        const struct lkg_publication_input *in = b->in;
+
+        for (size_t i = 0; i < in->n_components; i++) {
+                const struct lkg_component *c = &in->components[i];
+
+                if (c->changed_ns > b->dirs_ns)
+                        b->dirs_ns = c->changed_ns;
+        }
+        add_tops(b);
+        for (size_t i = 0; i < in->n_components; i++) {
+                const struct lkg_component *c = &in->components[i];
+
+                add_view(b, c);
+                add_status(b, c);
+                add_layers(b, c);
+                add_history(b, c);
+                add_control(b, c);
+        }
+        if (b->no_memory || sort_entries(b) < 0)
+                return lkg_error_set(err, -ENOMEM, NULL, "publication %" PRIu64, p->number + 1);
+        return 0;
+}
+
+static int write_manifest(struct lkg_publisher *p, struct builder *b, struct lkg_error *err)
+{
+        struct lkg_buf buf = LKG_BUF_INIT;
+        int r = format_manifest(p, b, &buf);
+
+        if (r < 0)
+                r = lkg_error_set(err, r, NULL, "manifest");
+        else if (buf.size > LKG_MANIFEST_BYTES_MAX || b->n > LKG_MANIFEST_ENTRIES_MAX)
+                r = lkg_error_set(err, -EFBIG, NULL, "the manifest has %zu entries and %zu bytes.", b->n, buf.size);
+        else
+                r = lkg_write_file_atomic(p->runtime_fd, LKG_PUBLICATION_CURRENT, buf.data, buf.size, 0600,
+                                          /* durable= */ false, err);
+        lkg_buf_deinit(&buf);
+        return r;
+}
+
+static int collect_blobs(struct builder *b, struct lkg_blob ***ret, size_t *ret_n)
+{
+        struct lkg_blob **blobs = calloc(b->n ? b->n : 1, sizeof(struct lkg_blob *));
+        size_t n = 0;
+
+        if (!blobs)
+                return -ENOMEM;
+        for (size_t i = 0; i < b->n; i++)
+                if (b->blobs[i])
+                        blobs[n++] = lkg_blob_ref(b->blobs[i]);
+        *ret = blobs;
+        *ret_n = n;
+        return 0;
+}
+
+static int make_current(struct lkg_publisher *p, struct builder *b, struct lkg_error *err)
+{
+        struct lkg_blob **blobs;
+        size_t n;
+        int r = build(p, b, err);
+
+        if (r < 0)
+                return r;
+        /* The references first: a manifest that is current must never name a blob that could go. */
+        r = collect_blobs(b, &blobs, &n);
+        if (r >= 0)
+                r = keep(p, p->number + 1, blobs, n);
+        if (r < 0)
+                return lkg_error_set(err, r, NULL, "publication %" PRIu64, p->number + 1);
+        r = write_manifest(p, b, err);
+        if (r < 0)
+                drop_kept(p, p->n_kept - 1);
+        return r;
+}
+
+int lkg_publish(struct lkg_publisher *p, const struct lkg_publication_input *in, struct lkg_error *err)
+{
+        struct builder b = { .in = in };
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < in->n_components; i++)
+                r = render_component(p, in, &in->components[i], err);
+        if (r >= 0)
+                r = make_current(p, &b, err);
+        free_builder(&b);
+        if (r < 0)
+                return r;
+        p->number++;
+        for (size_t i = 0; i < in->n_components; i++)
+                in->components[i].dirty &= LKG_DIRTY_LAYERS;
+        while (p->n_kept > LKG_PUBLICATIONS_KEPT)
+                drop_kept(p, 0);
+        return 0;
+}
+
+/* ---- begin and end ---- */
+
+static int read_previous(struct lkg_publisher *p, struct lkg_publication **ret)
+{
+        LKG_CLEANUP(lkg_closep) int fd =
+                openat(p->runtime_fd, LKG_PUBLICATION_CURRENT, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        size_t size;
+        int r;
+
+        p->fresh = fd < 0;
+        if (fd < 0)
+                return 0;
+        r = lkg_read_file(fd, LKG_MANIFEST_BYTES_MAX, &text, &size, NULL);
+        if (r >= 0)
+                r = lkg_publication_parse(text, size, ret, NULL);
+        if (r == -ENOMEM)
+                return r;
+        if (r >= 0)
+                p->number = (*ret)->number;
+        else
+                p->number = lkg_boottime_ns() / 1000; /* unreadable: surely more than were ever published */
+        return 0;
+}
+
+int lkg_publisher_open(int runtime_fd, struct lkg_publisher *ret, struct lkg_publication **ret_previous,
+                       struct lkg_error *err)
+{
+        struct lkg_publisher p = { .runtime_fd = runtime_fd };
+        struct lkg_publication *previous = NULL;
+        struct lkg_blob **all = NULL;
+        size_t n = 0;
+        int r = lkg_blobs_open(runtime_fd, &p.blobs, err);
+
+        if (r < 0)
+                return r;
+        r = read_previous(&p, &previous);
+        if (r >= 0)
+                r = lkg_blobs_adopt_all(&p.blobs, &all, &n, err);
+        /* A reader may be in the middle of loading what the predecessor published. */
+        if (r >= 0)
+                r = keep(&p, p.number, all, n);
+        if (r < 0) {
+                lkg_publication_free(previous);
+                lkg_publisher_deinit(&p);
+                return lkg_error_set(err, r, NULL, "take over the runtime directory");
+        }
+        *ret = p;
+        *ret_previous = previous;
+        return 0;
+}
+
+void lkg_publisher_release(struct lkg_publisher *p, struct lkg_component *c)
+{
+        clear_slot(p, &c->document);
+        for (size_t i = 0; i < LKG_STATUS_FILES_MAX; i++)
+                clear_slot(p, &c->status[i]);
+        for (size_t i = 0; i < c->n_layers; i++)
+                free_layer_slot(p, &c->layers[i]);
+        free(c->layers);
+        for (size_t i = 0; i < c->n_past; i++)
+                free_past(p, &c->past[i]);
+        free(c->past);
+        c->layers = NULL;
+        c->past = NULL;
+        c->n_layers = c->n_past = 0;
+        c->dirty = LKG_DIRTY_ALL;
+}
+
+void lkg_publisher_deinit(struct lkg_publisher *p)
+{
+        for (size_t i = 0; i < p->n_kept; i++)
+                free(p->kept[i].blobs);
+        free(p->kept);
+        lkg_blobs_deinit(&p->blobs);
+        *p = (struct lkg_publisher){ .runtime_fd = -EBADF, .blobs = { .dirfd = -EBADF } };
+}

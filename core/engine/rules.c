@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Manifest rules: see rules.h. */
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+
+#include "fallback.h"
+#include "rules.h"
+
+static const char *keep_text(struct lkg_rules *rules, char *text)
+{
+        char **grown = text ? reallocarray(rules->texts, rules->n_texts + 1, sizeof(char *)) : NULL;
+
+        if (!grown) {
+                free(text);
+                return NULL;
+        }
+        rules->texts = grown;
+        grown[rules->n_texts++] = text;
+        return text;
+}
+
+static int add(struct lkg_rules *rules, enum lkg_rule_type type, unsigned component, char *text, char *target)
+{
+        struct lkg_rule *grown = reallocarray(rules->items, rules->n_items + 1, sizeof(*grown));
+        const char *kept = keep_text(rules, text), *kept_target = target ? keep_text(rules, target) : NULL;
+
+        if (grown)
+                rules->items = grown;
+        if (!grown || !kept || (target && !kept_target))
+                return -ENOMEM;
+        grown[rules->n_items++] = (struct lkg_rule){ type, component, kept, kept_target };
+        return 0;
+}
+
+static int add_copy(struct lkg_rules *rules, enum lkg_rule_type type, unsigned component, const char *text)
+{
+        return add(rules, type, component, strdup(text), NULL);
+}
+
+const char *lkg_path_below(const char *path, const char *top)
+{
+        size_t n = strlen(top);
+
+        if (*path != '/')
+                return path;
+        while (n > 0 && top[n - 1] == '/')
+                n--;
+        if (strncmp(path, top, n) != 0 || path[n] != '/')
+                return NULL;
+        path += n + strspn(path + n, "/");
+        return *path ? path : NULL;
+}
+
+static int add_watches(struct lkg_rules *rules, const struct lkg_config_component *c, unsigned index,
+                       const char *source_path)
+{
+        const struct {
+                enum lkg_rule_type type;
+                const char *path;
+        } watches[] = {
+                { LKG_RULE_FILE, c->base },
+                { LKG_RULE_TREE, c->dropin_dir },
+                { LKG_RULE_TREE, c->patches_dir },
+                { LKG_RULE_FILE, c->instance },
+        };
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < LKG_ARRAY_SIZE(watches); i++) {
+                const char *below = lkg_path_below(watches[i].path, source_path);
+
+                if (below && *below)
+                        r = add_copy(rules, watches[i].type, index, below);
+        }
+        return r;
+}
+
+static int add_component(struct lkg_rules *rules, const struct lkg_config_component *c, unsigned index,
+                         const char *source_path)
+{
+        int r = add_watches(rules, c, index, source_path);
+
+        if (r >= 0 && *c->match.unit)
+                r = add_copy(rules, LKG_RULE_UNIT, index, c->match.unit);
+        for (size_t i = 0; r >= 0 && i < c->match.exe.n_items; i++)
+                r = add_copy(rules, LKG_RULE_EXE, index, c->match.exe.items[i]);
+        if (r >= 0 && strcmp(c->base, c->file) == 0) {
+                char *alias;
+
+                if (asprintf(&alias, "%s.base", c->file) < 0)
+                        return -ENOMEM;
+                r = add(rules, LKG_RULE_ALIAS, UINT_MAX, alias, strdup(c->base));
+        }
+        return r;
+}
+
+static bool exists(int source_fd, const char *name)
+{
+        struct stat st;
+
+        return fstatat(source_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static int add_clash(struct lkg_rules *rules, int source_fd, const char *source_path, const char *name,
+                     struct lkg_report *report)
+{
+        const struct lkg_where where = { .file = source_path };
+
+        if (!exists(source_fd, name))
+                return 0;
+        lkg_report_add(report, LKG_WARNING, 4004, &where,
+                       "%s of the source directory is covered by the virtual directory of that name; set virtualDir to "
+                       "move all of them below one name",
+                       name);
+        return add_copy(rules, LKG_RULE_CLASH, UINT_MAX, name);
+}
+
+/* A view name or alias that covers a real file nobody merges: its content cannot be reached through the view. */
+static void note_covered(const struct lkg_config_component *c, const char *name, int source_fd,
+                         const char *source_path, struct lkg_report *report)
+{
+        const struct lkg_where where = { .file = source_path };
+
+        if (strcmp(name, c->base) == 0 || !exists(source_fd, name) || lkg_fallback_is_ours(source_fd, name))
+                return;
+        lkg_report_add(report, LKG_WARNING, 4003, &where, "%s of the source directory is covered by the file of "
+                       "component %s and is not a layer", name, c->name);
+}
+
+int lkg_rules_build(const struct lkg_config *config, int source_fd, const char *source_path, struct lkg_rules *ret,
+                    struct lkg_report *report)
+{
+        static const char *const shown[] = { "control", "history", "layers", "status" };
+        struct lkg_rules rules = { 0 };
+        int r = add_copy(&rules, LKG_RULE_HIDE, UINT_MAX, LKG_FALLBACK_DIR);
+
+        if (r >= 0)
+                r = add_copy(&rules, LKG_RULE_HIDE, UINT_MAX, LKG_WAKE_NAME);
+        for (unsigned i = 0; r >= 0 && i < config->n_components; i++) {
+                const struct lkg_config_component *c = &config->components[i];
+
+                r = add_component(&rules, c, i, source_path);
+                note_covered(c, c->file, source_fd, source_path, report);
+                for (size_t k = 0; k < c->aliases.n_items; k++)
+                        note_covered(c, c->aliases.items[k], source_fd, source_path, report);
+        }
+        if (r >= 0 && *config->virtual_dir)
+                r = add_clash(&rules, source_fd, source_path, config->virtual_dir, report);
+        for (size_t i = 0; r >= 0 && !*config->virtual_dir && i < LKG_ARRAY_SIZE(shown); i++)
+                r = add_clash(&rules, source_fd, source_path, shown[i], report);
+        if (r < 0) {
+                lkg_rules_deinit(&rules);
+                return r;
+        }
+        *ret = rules;
+        return 0;
+}
+
+void lkg_rules_deinit(struct lkg_rules *rules)
+{
+        for (size_t i = 0; i < rules->n_texts; i++)
+                free(rules->texts[i]);
+        free(rules->texts);
+        free(rules->items);
+        *rules = (struct lkg_rules){ 0 };
+}

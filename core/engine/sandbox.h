@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The engine parses untrusted bytes as root's child, so it gives up what it does not need: all capabilities, new
+ * privileges, cores, being traced, most of the address space, and system calls that change the system.
+ */
+#pragma once
+
+#include <lkg/error.h>
+
+/** lkg_sandbox_enter() - for good. Return: 0 or -errno: better not to run than to run unprotected. */
+int lkg_sandbox_enter(struct lkg_error *err);

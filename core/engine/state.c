@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The state directory: see state.h for what is in it. */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+
+#include <lkg/buf.h>
+#include <lkg/decode.h>
+#include <lkg/file.h>
+
+#include "state.h"
+
+#define BLOCK          64u
+#define AHEAD          16u /* fewer left than this: reserve while nobody waits */
+#define STATE_FILE_MAX (8u << 20)
+#define NEXT_NAME      "generation-next"
+
+static int read_file(int dirfd, const char *path, char **ret, size_t *ret_size, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_closep) int fd =
+                openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+
+        if (fd < 0)
+                return lkg_error_set(err, -errno, NULL, "%s", path);
+        return lkg_read_file(fd, STATE_FILE_MAX, ret, ret_size, err);
+}
+
+int lkg_state_read_json(int dirfd, const char *path, struct lkg_value **ret, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *value = NULL;
+        struct lkg_report report = LKG_REPORT_INIT;
+        size_t size;
+        int r = read_file(dirfd, path, &text, &size, err);
+
+        if (r < 0)
+                return r;
+        r = lkg_decode_json(text, size, 0, NULL, &report, &value);
+        lkg_report_deinit(&report);
+        if (r == -ENOMEM)
+                return lkg_error_set(err, r, NULL, "%s", path);
+        if (r < 0 || lkg_value_type(value) != LKG_MAP)
+                return lkg_error_set(err, -EBADMSG, NULL, "%s is not a JSON object.", path);
+        *ret = LKG_STEAL(value);
+        return 0;
+}
+
+static int parse_u64(const char *text, uint64_t *ret)
+{
+        char *end;
+
+        if (*text < '0' || *text > '9')
+                return -EBADMSG;
+        errno = 0;
+        *ret = strtoull(text, &end, 10);
+        return errno || (*end && strcmp(end, "\n") != 0) ? -EBADMSG : 0;
+}
+
+uint64_t lkg_state_number(const struct lkg_value *map, const char *name, uint64_t fallback)
+{
+        const struct lkg_value *value = lkg_map_get(map, name);
+        uint64_t n;
+
+        if (!value || lkg_value_type(value) != LKG_NUMBER || parse_u64(lkg_value_text(value, NULL), &n) < 0)
+                return fallback;
+        return n;
+}
+
+/* ---- generation numbers ---- */
+
+int lkg_state_open(int fd, struct lkg_state *ret, struct lkg_report *report, struct lkg_error *err)
+{
+        const struct lkg_where where = { .file = NEXT_NAME };
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        struct lkg_error why = { 0 };
+        size_t size;
+        int r;
+
+        *ret = (struct lkg_state){ .fd = fd, .next = 1, .reserved = 1 };
+        r = lkg_mkdir_p(fd, "components", 0700, err);
+        if (r >= 0)
+                r = lkg_mkdir_p(fd, "history", 0700, err);
+        if (r < 0)
+                return r;
+        r = read_file(fd, NEXT_NAME, &text, &size, &why);
+        if (r == -ENOENT)
+                return 0;
+        if (r < 0 || parse_u64(text, &ret->next) < 0 || ret->next == 0 || ret->next > UINT64_MAX / 2) {
+                ret->next = 1; /* the history, looked at next, still says which numbers were used */
+                lkg_report_add(report, LKG_WARNING, 4005, &where, "cannot be read, going on behind the history");
+        }
+        ret->reserved = ret->next;
+        return 0;
+}
+
+static int reserve(struct lkg_state *state, struct lkg_error *err)
+{
+        uint64_t until = state->next + BLOCK;
+        char text[32];
+        int n = snprintf(text, sizeof(text), "%" PRIu64 "\n", until);
+        int r = lkg_write_file_atomic(state->fd, NEXT_NAME, text, (size_t)n, 0600, true, err);
+
+        if (r >= 0)
+                state->reserved = until;
+        return r;
+}
+
+int lkg_state_next_generation(struct lkg_state *state, uint64_t *ret, struct lkg_error *err)
+{
+        if (state->next >= state->reserved) {
+                int r = reserve(state, err);
+
+                if (r < 0)
+                        return lkg_error_wrap(err, r, "reserve generation numbers");
+        }
+        *ret = state->next++;
+        return 0;
+}
+
+int lkg_state_reserve_ahead(struct lkg_state *state, struct lkg_error *err)
+{
+        if (state->reserved - state->next >= AHEAD)
+                return 0;
+        return reserve(state, err);
+}
+
+void lkg_state_at_least(struct lkg_state *state, uint64_t used)
+{
+        if (used < state->next || used > UINT64_MAX / 2)
+                return;
+        state->next = used + 1;
+        if (state->reserved < state->next)
+                state->reserved = state->next;
+}
+
+/* ---- one component ---- */
+
+static void boot_id(char ret[static 40])
+{
+        LKG_CLEANUP(lkg_closep) int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+        ssize_t n = fd < 0 ? -1 : read(fd, ret, 39);
+
+        ret[n > 0 ? n : 0] = '\0';
+        ret[strcspn(ret, "\n")] = '\0';
+}
+
+static const struct {
+        enum lkg_hold_mode mode;
+        const char *word;
+} mode_words[] = {
+        { LKG_HOLD_FREE, "free" },
+        { LKG_HOLD_ON, "hold" },
+        { LKG_HOLD_ROLLBACK, "rollback" },
+        { LKG_HOLD_TRY_EXPIRED, "tryExpired" },
+};
+
+static const char *mode_word(enum lkg_hold_mode mode)
+{
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(mode_words); i++)
+                if (mode_words[i].mode == mode)
+                        return mode_words[i].word;
+        return "free";
+}
+
+static void decode_hold(const struct lkg_value *map, struct lkg_hold *ret)
+{
+        const char *word = lkg_map_get_string(map, "mode");
+
+        ret->generation = lkg_state_number(map, "generation", 0);
+        for (size_t i = 0; word && i < LKG_ARRAY_SIZE(mode_words); i++)
+                if (strcmp(mode_words[i].word, word) == 0)
+                        ret->mode = mode_words[i].mode;
+}
+
+/* Within a boot the monotonic deadline is exact; CLOCK_BOOTTIME starts again at every boot, so then the wall decides. */
+static void decode_try(const struct lkg_value *map, struct lkg_hold *ret)
+{
+        uint64_t now = lkg_boottime_ns(), wall = lkg_realtime_ns(), due;
+        const char *boot = lkg_map_get_string(map, "boot"), *phase = lkg_map_get_string(map, "phase");
+        char this_boot[40];
+
+        ret->try_duration_ns = lkg_state_number(map, "durationNs", 0);
+        ret->try_previous = lkg_state_number(map, "previous", 0);
+        if (!phase || ret->try_duration_ns == 0)
+                return;
+        if (strcmp(phase, "armed") == 0)
+                ret->try_phase = LKG_TRY_ARMED;
+        if (strcmp(phase, "running") != 0)
+                return;
+        boot_id(this_boot);
+        due = lkg_state_number(map, "deadlineWallNs", 0);
+        ret->try_phase = LKG_TRY_RUNNING;
+        if (boot && *this_boot && strcmp(boot, this_boot) == 0)
+                ret->try_deadline_ns = lkg_state_number(map, "deadlineBootNs", 0);
+        else
+                ret->try_deadline_ns = due > wall ? now + (due - wall) : now;
+        /* A wall clock that was set back must not stretch the try. */
+        if (ret->try_deadline_ns > now + ret->try_duration_ns)
+                ret->try_deadline_ns = now + ret->try_duration_ns;
+}
+
+static void decode_component(const struct lkg_value *doc, struct lkg_component_state *ret)
+{
+        const struct lkg_value *hold = lkg_map_get(doc, "hold"), *trial = lkg_map_get(doc, "try"),
+                               *condition = lkg_map_get(doc, "condition");
+
+        const char *boot = lkg_map_get_string(doc, "boot");
+        char this_boot[40];
+
+        boot_id(this_boot);
+        if (boot && strcmp(boot, this_boot) == 0) /* tickets begin again at every boot */
+                ret->ticket = lkg_state_number(doc, "ticket", 0);
+        ret->last_good = lkg_state_number(doc, "lastGood", 0);
+        if (hold && lkg_value_type(hold) == LKG_MAP)
+                decode_hold(hold, &ret->hold);
+        if (trial && lkg_value_type(trial) == LKG_MAP)
+                decode_try(trial, &ret->hold);
+        if (condition && lkg_value_type(condition) == LKG_MAP) {
+                uint64_t status = lkg_state_number(condition, "status", LKG_CONDITION_UNKNOWN);
+
+                ret->status = status <= LKG_CONDITION_TRUE ? (enum lkg_condition_status)status
+                                                           : LKG_CONDITION_UNKNOWN;
+                ret->transition_ns = lkg_state_number(condition, "transitionNs", 0);
+        }
+}
+
+static int component_path(const char *component, char path[static PATH_MAX])
+{
+        int n = snprintf(path, PATH_MAX, "components/%s.json", component);
+
+        return n < 0 || n >= PATH_MAX ? -ENAMETOOLONG : 0;
+}
+
+int lkg_state_load_component(const struct lkg_state *state, const char *component, struct lkg_component_state *ret,
+                             struct lkg_report *report)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
+        struct lkg_error err = { 0 };
+        char path[PATH_MAX];
+        int r = component_path(component, path);
+
+        *ret = (struct lkg_component_state){ 0 };
+        if (r >= 0)
+                r = lkg_state_read_json(state->fd, path, &doc, &err);
+        if (r == -ENOMEM || r == -ENOENT)
+                return r == -ENOENT ? 0 : r;
+        if (r < 0) {
+                lkg_report_add(report, LKG_WARNING, 4005, NULL, "state of %s is lost (hold, try): %s", component,
+                               err.message);
+                return 0;
+        }
+        decode_component(doc, ret);
+        return 0;
+}
+
+int lkg_state_save_component(const struct lkg_state *state, const char *component,
+                             const struct lkg_component_state *value, bool durable, struct lkg_error *err)
+{
+        static const char *const phases[] = { "none", "armed", "running" };
+        uint64_t now = lkg_boottime_ns(), wall = lkg_realtime_ns();
+        const struct lkg_hold *h = &value->hold;
+        struct lkg_buf buf = LKG_BUF_INIT;
+        char boot[40], path[PATH_MAX];
+        int r = component_path(component, path);
+
+        if (r < 0)
+                return lkg_error_set(err, r, NULL, "state of %s", component);
+        boot_id(boot);
+        lkg_buf_printf(&buf,
+                       "{\n  \"schemaVersion\": 1,\n  \"boot\": \"%s\",\n  \"ticket\": %" PRIu64
+                       ",\n  \"lastGood\": %" PRIu64 ",\n"
+                       "  \"hold\": {\"mode\": \"%s\", \"generation\": %" PRIu64 "},\n"
+                       "  \"try\": {\"phase\": \"%s\", \"durationNs\": %" PRIu64 ", \"previous\": %" PRIu64
+                       ", \"deadlineBootNs\": %" PRIu64 ", \"deadlineWallNs\": %" PRIu64 ", \"boot\": \"%s\"},\n"
+                       "  \"condition\": {\"status\": %d, \"transitionNs\": %" PRIu64 "}\n}\n",
+                       boot, value->ticket, value->last_good, mode_word(h->mode), h->generation, phases[h->try_phase], h->try_duration_ns,
+                       h->try_previous, h->try_deadline_ns,
+                       h->try_deadline_ns > now ? wall + (h->try_deadline_ns - now) : wall, boot, (int)value->status,
+                       value->transition_ns);
+        r = lkg_buf_failed(&buf) ? lkg_error_set(err, -ENOMEM, NULL, "state of %s", component)
+                                 : lkg_write_file_atomic(state->fd, path, buf.data, buf.size, 0600, durable, err);
+        lkg_buf_deinit(&buf);
+        return r;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Seeing changes in the source: inotify on the directories the stacks name, and the set of files somebody is in the
+ * middle of writing.
+ *
+ * A file is *unsettled* from its creation or a write until its writer closes it (or it is renamed, removed, or the file
+ * server says that a caller's close waits for it); the stacks keep using its previous content. A writer that never closes
+ * is believed after two seconds without a further write. Hard links, symlinks and directories are complete at once.
+ *
+ * Where inotify does not see everything (network and user-space file systems, the kernel's limit of watches) the caller
+ * polls. One thread.
+ */
+#pragma once
+
+#include <lkg/stack.h>
+
+#define LKG_UNSETTLED_NS (2 * LKG_NSEC_PER_SEC)
+#define LKG_POLL_NS      (2 * LKG_NSEC_PER_SEC)
+
+struct lkg_watched_dir {
+        char *path;
+        int wd; /* -1 = not watched: gone, or over the limit */
+        bool wanted;
+};
+
+struct lkg_unsettled {
+        char *path;
+        uint64_t since_ns; /* CLOCK_BOOTTIME of the last event */
+};
+
+struct lkg_watch {
+        int fd;        /* inotify; for the event loop */
+        int source_fd; /* borrowed */
+        char *source_path;
+        struct lkg_watched_dir *dirs; /* sorted by path */
+        size_t n_dirs;
+        struct lkg_unsettled *unsettled;
+        size_t n_unsettled;
+        bool poll;       /* some directory must be polled */
+        bool over_limit; /* fs.inotify.max_user_watches */
+        bool added;
+};
+
+int lkg_watch_open(struct lkg_watch *ret, int source_fd, const char *source_path, struct lkg_error *err);
+void lkg_watch_deinit(struct lkg_watch *watch);
+
+/* The wanted set: begin, add every directory of every stack, end. Unchanged ones keep their watch. */
+void lkg_watch_begin(struct lkg_watch *watch);
+int lkg_watch_add(struct lkg_watch *watch, const struct lkg_stack_watch *wanted);
+/** lkg_watch_end() - Return: true when a directory is watched that was not before: look again, something may have
+ * happened in between. */
+bool lkg_watch_end(struct lkg_watch *watch);
+
+/** lkg_watch_drain() - take all queued events. Return: true when the layers must be looked at. */
+bool lkg_watch_drain(struct lkg_watch *watch, uint64_t now_ns);
+
+/** lkg_watch_settle() - the file at @path (absolute, or relative to the source directory) is complete. */
+void lkg_watch_settle(struct lkg_watch *watch, const char *path);
+
+/** lkg_watch_unsettled() - lkg_unsettled_fn for the stacks; @userdata is the watch. */
+bool lkg_watch_unsettled(const char *path, void *userdata);
+
+/** lkg_watch_deadline() - when lkg_watch_tick() has something to do; UINT64_MAX = never. */
+uint64_t lkg_watch_deadline(const struct lkg_watch *watch);
+/** lkg_watch_tick() - believe writers that have been silent. Return: true when the layers must be looked at. */
+bool lkg_watch_tick(struct lkg_watch *watch, uint64_t now_ns);
