@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lkgfs bake: the merge as plain files, for a node that shall go on without lkgfs. Documents named on the
+ * command line give one file with the name of the base; without any, every document of the mounted view is
+ * written, aliases too.
+ *
+ * A file is there whole or not at all; without --force one that is there already stops everything before the
+ * first is written, and a file that appears meanwhile is not replaced either (RENAME_NOREPLACE).
+ */
+#include "tool.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+
+#include <lkg/file.h>
+#include <lkg/limits.h>
+#include <lkg/render.h>
+
+#define XATTR_GENERATION "user.lkgfs.generation"
+#define XATTR_SHA256     "user.lkgfs.sha256"
+#define DEFAULT_MODE     0600 /* as the view file has by default: it may hold secrets */
+
+struct baked {
+        char *name;
+        struct lkg_buf text;
+        mode_t mode;
+        uid_t uid;
+        gid_t gid;
+};
+
+struct bake {
+        const struct lkg_tool *tool;
+        int dirfd;
+        struct baked *files;
+        size_t n_files;
+};
+
+static void bake_deinit(struct bake *bake)
+{
+        for (size_t i = 0; i < bake->n_files; i++) {
+                free(bake->files[i].name);
+                lkg_buf_deinit(&bake->files[i].text);
+        }
+        free(bake->files);
+        (void)lkg_close(bake->dirfd);
+}
+
+static struct baked *add_file(struct bake *bake, const char *name)
+{
+        struct baked *files = reallocarray(bake->files, bake->n_files + 1, sizeof(*files));
+        char *copy = strdup(name);
+
+        if (files)
+                bake->files = files;
+        if (!files || !copy) {
+                free(copy);
+                return NULL;
+        }
+        files[bake->n_files] =
+                (struct baked){ .name = copy, .mode = DEFAULT_MODE, .uid = (uid_t)-1, .gid = (gid_t)-1 };
+        return &files[bake->n_files++];
+}
+
+static int write_one(const struct bake *bake, struct baked *file, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_freep) char *temporary = NULL;
+        unsigned flags = bake->tool->options.force ? 0 : RENAME_NOREPLACE;
+        int r;
+
+        if (asprintf(&temporary, ".%.200s.lkgfs-%d", file->name, (int)getpid()) < 0) {
+                temporary = NULL;
+                return lkg_error_set(err, -ENOMEM, NULL, "'%s'", file->name);
+        }
+        r = lkg_write_file_atomic(bake->dirfd, temporary, file->text.data, file->text.size, file->mode, true,
+                                  err);
+        if (r < 0)
+                return r;
+        if (file->uid != (uid_t)-1 &&
+            fchownat(bake->dirfd, temporary, file->uid, file->gid, AT_SYMLINK_NOFOLLOW) < 0)
+                r = lkg_error_set(err, -errno, NULL, "owner of '%s'", file->name);
+        else if (renameat2(bake->dirfd, temporary, bake->dirfd, file->name, flags) < 0)
+                r = lkg_error_set(err, -errno, NULL, "write '%s'", file->name);
+        else if (fsync(bake->dirfd) < 0)
+                r = lkg_error_set(err, -errno, NULL, "directory of '%s'", file->name);
+        if (r < 0)
+                (void)unlinkat(bake->dirfd, temporary, 0);
+        return r;
+}
+
+static int write_files(struct bake *bake)
+{
+        const char *directory = bake->tool->options.output_dir;
+        struct lkg_error err = { 0 };
+
+        bake->dirfd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (bake->dirfd < 0)
+                return lkg_tool_fail(bake->tool, LKG_TOOL_FAILED, "open '%s': %s", directory,
+                                     strerror(errno));
+        for (size_t i = 0; i < bake->n_files && !bake->tool->options.force; i++)
+                if (faccessat(bake->dirfd, bake->files[i].name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+                        return lkg_tool_fail(bake->tool, LKG_TOOL_FAILED,
+                                             "'%s/%s' is there already; --force replaces it", directory,
+                                             bake->files[i].name);
+        for (size_t i = 0; i < bake->n_files; i++) {
+                if (write_one(bake, &bake->files[i], &err) < 0)
+                        return lkg_tool_fail(bake->tool, LKG_TOOL_FAILED, "%s/: %s", directory, err.message);
+                lkg_tool_note(bake->tool, "wrote %s/%s", directory, bake->files[i].name);
+        }
+        return LKG_TOOL_OK;
+}
+
+static int bake_sources(struct bake *bake)
+{
+        LKG_CLEANUP(lkg_tool_sources_deinit) struct lkg_tool_sources sources = { .dirfd = -EBADF };
+        const char *base = bake->tool->options.config, *slash;
+        struct baked *file;
+        int r;
+
+        if (!base || strcmp(base, "-") == 0)
+                return lkg_tool_fail(bake->tool, LKG_TOOL_USAGE,
+                                     "--config BASE must be a file: it names the result");
+        r = lkg_tool_sources_load(bake->tool, &sources);
+        if (r != LKG_TOOL_OK)
+                return r;
+        lkg_tool_print_findings(bake->tool, STDERR_FILENO, &sources.candidate->report);
+        if (!sources.candidate->doc)
+                return LKG_TOOL_DIFFERENT;
+        slash = strrchr(base, '/');
+        file = add_file(bake, slash ? slash + 1 : base);
+        if (!file)
+                return lkg_tool_fail(bake->tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
+        lkg_render(sources.candidate->doc, sources.candidate->format, &file->text);
+        if (lkg_buf_failed(&file->text))
+                return lkg_tool_fail(bake->tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
+        return write_files(bake);
+}
+
+/* One document of the view, without the comment line that says "do not edit". */
+static int bake_view_file(struct bake *bake, int fd, const char *name)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
+        LKG_CLEANUP(lkg_freep) char *data = NULL;
+        struct lkg_error err = { 0 };
+        enum lkg_format format;
+        struct baked *file;
+        struct stat st;
+        size_t size;
+
+        if (lkg_read_file(fd, LKG_DOC_BYTES_MAX, &data, &size, &err) < 0 || fstat(fd, &st) < 0)
+                return lkg_tool_fail(bake->tool, LKG_TOOL_FAILED, "read '%s': %s", name,
+                                     *err.message ? err.message : strerror(errno));
+        format = lkg_detect_format(data, size);
+        if (lkg_decode(data, size, format, 0, NULL, &report, &doc) < 0) {
+                lkg_tool_print_findings(bake->tool, STDERR_FILENO, &report);
+                return lkg_tool_fail(bake->tool, LKG_TOOL_FAILED, "'%s' cannot be read", name);
+        }
+        file = add_file(bake, name);
+        if (file)
+                lkg_render(doc, format, &file->text);
+        if (!file || lkg_buf_failed(&file->text))
+                return lkg_tool_fail(bake->tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
+        file->mode = st.st_mode & 07777;
+        file->uid = st.st_uid;
+        file->gid = st.st_gid;
+        return LKG_TOOL_OK;
+}
+
+/* A document of the view is known by its generation attribute; @sha256 (or NULL) selects those of one
+ * component. */
+static bool is_wanted(int fd, const char *sha256)
+{
+        char value[LKG_SHA256_HEX] = "";
+
+        if (fgetxattr(fd, XATTR_GENERATION, NULL, 0) <= 0)
+                return false;
+        if (!sha256)
+                return true;
+        return fgetxattr(fd, XATTR_SHA256, value, sizeof(value) - 1) == LKG_SHA256_HEX - 1 &&
+               strcmp(value, sha256) == 0;
+}
+
+static int bake_directory(struct bake *bake, const char *mountpoint, const char *sha256)
+{
+        DIR *dir = opendir(mountpoint);
+        const struct dirent *entry;
+        int r = LKG_TOOL_OK;
+
+        if (!dir)
+                return lkg_tool_fail(bake->tool, LKG_TOOL_FAILED, "open '%s': %s", mountpoint,
+                                     strerror(errno));
+        while (r == LKG_TOOL_OK && (entry = readdir(dir))) {
+                LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+                struct stat st;
+
+                if (fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
+                        continue;
+                fd = openat(dirfd(dir), entry->d_name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+                if (fd >= 0 && is_wanted(fd, sha256))
+                        r = bake_view_file(bake, fd, entry->d_name);
+        }
+        (void)closedir(dir);
+        return r;
+}
+
+static int bake_view(struct bake *bake)
+{
+        LKG_CLEANUP(lkg_view_close) struct lkg_view view = { .fd = -EBADF };
+        LKG_CLEANUP(lkg_freep) char *component = NULL;
+        LKG_CLEANUP(lkg_freep) char *sha256 = NULL;
+        int r;
+
+        r = lkg_view_open(bake->tool, &view);
+        if (r == LKG_TOOL_OK && bake->tool->options.component)
+                r = lkg_view_component(bake->tool, &view, &component);
+        if (r != LKG_TOOL_OK)
+                return r;
+        if (component && lkg_view_read(&view, &sha256, NULL, "status/%s/sha256", component) < 0)
+                return lkg_tool_fail(bake->tool, LKG_TOOL_FAILED, "'%s': no document of \"%s\" is served",
+                                     view.root, component);
+        r = bake_directory(bake, view.mountpoint, sha256);
+        if (r != LKG_TOOL_OK)
+                return r;
+        if (bake->n_files == 0)
+                return lkg_tool_fail(bake->tool, LKG_TOOL_DIFFERENT, "'%s' serves no document",
+                                     view.mountpoint);
+        return write_files(bake);
+}
+
+int lkg_verb_bake(const struct lkg_tool *tool)
+{
+        LKG_CLEANUP(bake_deinit) struct bake bake = { .tool = tool, .dirfd = -EBADF };
+
+        if (!tool->options.output_dir)
+                return lkg_tool_fail(tool, LKG_TOOL_USAGE, "where to? --output DIR");
+        return lkg_tool_has_sources(tool) ? bake_sources(&bake) : bake_view(&bake);
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lkgfs blame: every leaf, the layer and place it comes from, and what it shadows. With documents named,
+ * their merge; without, the `origin` file of the mounted view, which has the same form: tab-separated JSON
+ * pointer, JSON value, layer, file:line:col, shadowed values.
+ */
+#include "tool.h"
+
+#include <lkg/render.h>
+
+#define N_COLUMNS 5
+
+/* The dotted form of a JSON pointer: "/evictionHard/memory.available" -> "evictionHard.memory.available". */
+static void append_dotted(const char *pointer, struct lkg_buf *buf)
+{
+        for (const char *p = *pointer == '/' ? pointer + 1 : pointer; *p; p++) {
+                if (*p == '/') {
+                        lkg_buf_putc(buf, '.');
+                } else if (p[0] == '~' && (p[1] == '0' || p[1] == '1')) {
+                        lkg_buf_putc(buf, p[1] == '0' ? '~' : '/');
+                        p++;
+                } else {
+                        lkg_buf_putc(buf, *p);
+                }
+        }
+}
+
+static bool at_or_below(const char *path, const char *field, char separator)
+{
+        size_t n = strlen(field);
+
+        while (n > 0 && field[n - 1] == separator)
+                n--;
+        return strncmp(path, field, n) == 0 && (path[n] == '\0' || path[n] == separator);
+}
+
+bool lkg_blame_matches(const char *pointer, const char *field)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf dotted = LKG_BUF_INIT;
+
+        if (*field == '/')
+                return at_or_below(pointer, field, '/');
+        append_dotted(pointer, &dotted);
+        return !lkg_buf_failed(&dotted) && dotted.data && at_or_below(dotted.data, field, '.');
+}
+
+/* Cuts @line at its tabs; missing columns are empty. */
+static void split(char *line, char *columns[static N_COLUMNS])
+{
+        for (size_t i = 0; i < N_COLUMNS; i++) {
+                columns[i] = line;
+                line += strcspn(line, "\t");
+                if (*line && i + 1 < N_COLUMNS)
+                        *line++ = '\0';
+        }
+}
+
+static void text_line(char *columns[static N_COLUMNS], bool colour, struct lkg_buf *buf)
+{
+        lkg_buf_printf(buf, "%s%s%s = %s\n        %s, %s\n", lkg_tool_paint(colour, LKG_NOTE), columns[0],
+                       lkg_tool_paint_end(colour), columns[1], columns[2], columns[3]);
+        if (*columns[4])
+                lkg_buf_printf(buf, "        shadows %s\n", columns[4]);
+}
+
+static void structured_line(char *columns[static N_COLUMNS], struct lkg_value *list, bool *failed)
+{
+        static const char *const keys[N_COLUMNS] = { "field", "value", "layer", "where", "shadows" };
+        struct lkg_tool_map item;
+
+        lkg_tool_map_init(&item, false);
+        for (size_t i = 0; i < N_COLUMNS; i++) {
+                LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
+                struct lkg_value *value = NULL;
+
+                /* The value column is JSON: it keeps its type in structured output. */
+                if (i == 1 && lkg_decode_json(columns[i], strlen(columns[i]), 0, NULL, &report, &value) == 0)
+                        lkg_tool_map_value(&item, keys[i], value);
+                else if (i != 4 || *columns[i])
+                        lkg_tool_map_string(&item, keys[i], columns[i]);
+        }
+        lkg_tool_list_take(list, &item, failed);
+}
+
+/* Prints the lines of @tsv (changed) that lie at or below the field asked for. */
+static int print_lines(const struct lkg_tool *tool, char *tsv)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        const char *field = tool->n_words > 0 ? tool->words[0] : NULL;
+        bool structured = tool->options.format == LKG_TOOL_JSON || tool->options.format == LKG_TOOL_YAML;
+        bool colour = lkg_tool_colour_for(tool, STDOUT_FILENO), failed = false;
+        struct lkg_value *list = structured ? lkg_value_new_list(NULL, 0, 0) : NULL;
+        struct lkg_tool_map map;
+        size_t n = 0;
+
+        for (char *line = tsv, *next; *line; line = next) {
+                char *columns[N_COLUMNS];
+
+                next = line + strcspn(line, "\n");
+                if (*next)
+                        *next++ = '\0';
+                split(line, columns);
+                if (field && !lkg_blame_matches(columns[0], field))
+                        continue;
+                n++;
+                if (structured)
+                        structured_line(columns, list, &failed);
+                else
+                        text_line(columns, colour, &buf);
+        }
+        if (field && n == 0) {
+                lkg_value_unref(list);
+                return lkg_tool_fail(tool, LKG_TOOL_DIFFERENT, "no layer sets \"%.120s\"", field);
+        }
+        if (!structured)
+                return lkg_tool_print(&buf, LKG_TOOL_OK);
+        lkg_tool_map_init(&map, true);
+        map.failed |= failed;
+        lkg_tool_map_value(&map, "fields", list);
+        return lkg_tool_print_map(tool, &map, LKG_TOOL_OK);
+}
+
+static int blame_view(const struct lkg_tool *tool)
+{
+        LKG_CLEANUP(lkg_view_close) struct lkg_view view = { .fd = -EBADF };
+        LKG_CLEANUP(lkg_freep) char *component = NULL;
+        LKG_CLEANUP(lkg_freep) char *tsv = NULL;
+        int r;
+
+        r = lkg_view_open(tool, &view);
+        if (r == LKG_TOOL_OK)
+                r = lkg_view_component(tool, &view, &component);
+        if (r != LKG_TOOL_OK)
+                return r;
+        r = lkg_view_read(&view, &tsv, NULL, "status/%s/origin", component);
+        if (r < 0)
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "read %s/status/%s/origin: %s", view.root,
+                                     component, strerror(-r));
+        return print_lines(tool, tsv);
+}
+
+int lkg_verb_blame(const struct lkg_tool *tool)
+{
+        LKG_CLEANUP(lkg_tool_sources_deinit) struct lkg_tool_sources sources = { .dirfd = -EBADF };
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        int r;
+
+        if (!lkg_tool_has_sources(tool))
+                return blame_view(tool);
+        r = lkg_tool_sources_load(tool, &sources);
+        if (r != LKG_TOOL_OK)
+                return r;
+        lkg_tool_print_findings(tool, STDERR_FILENO, &sources.candidate->report);
+        if (!sources.candidate->doc)
+                return LKG_TOOL_DIFFERENT;
+        lkg_buf_append(&buf, "", 0);
+        lkg_render_origin(sources.candidate->doc, &buf);
+        if (lkg_buf_failed(&buf))
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
+        return print_lines(tool, buf.data);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rollback, hold, sync, try, commit: one write to the control file of the same name. Words are the file's
+ * own words. */
+#include "tool.h"
+
+#define DEFAULT_WORD "now" /* of the files that know only this one: sync, commit */
+
+int lkg_verb_command(const struct lkg_tool *tool)
+{
+        const char *word = tool->n_words > 0 ? tool->words[0] : DEFAULT_WORD;
+
+        /* An empty write would do nothing and look like success. */
+        if (!*word)
+                return lkg_tool_fail(tool, LKG_TOOL_USAGE, "want %s", tool->verb->words);
+        return lkg_view_command(tool, tool->verb->name, word);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lkgfs: the tool for people. See lkgfs(1). */
+#include "tool.h"
+
+#include "lkg-config.h"
+
+static int print_help(const struct lkg_tool *tool)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+
+        if (tool->verb)
+                lkg_tool_verb_help(tool->verb, &buf);
+        else
+                lkg_tool_help(&buf);
+        return lkg_tool_print(&buf, LKG_TOOL_OK);
+}
+
+static int print_version(void)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+
+        lkg_buf_puts(&buf, "lkgfs " LKG_VERSION "\n");
+        return lkg_tool_print(&buf, LKG_TOOL_OK);
+}
+
+int main(int argc, char **argv)
+{
+        struct lkg_tool tool;
+        char message[512];
+
+        if (lkg_tool_parse(&tool, argc, argv, message) < 0) {
+                (void)lkg_tool_fail(&tool, LKG_TOOL_USAGE, "%s", message);
+                (void)dprintf(STDERR_FILENO, "Try `lkgfs %s%s--help`.\n", tool.verb ? tool.verb->name : "",
+                              tool.verb ? " " : "");
+                return LKG_TOOL_USAGE;
+        }
+        if (tool.options.version)
+                return print_version();
+        if (tool.options.help)
+                return print_help(&tool);
+        if (!tool.verb) {
+                (void)lkg_tool_fail(&tool, LKG_TOOL_USAGE, "which verb? `lkgfs --help` lists them");
+                return LKG_TOOL_USAGE;
+        }
+        if (tool.verb->limit_s && !lkg_tool_has_sources(&tool))
+                return lkg_tool_guard(&tool);
+        return tool.verb->run(&tool);
+}

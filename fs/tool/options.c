@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The command line. Options may stand before and after the verb and its words; `--` ends them. No
+ * abbreviations: a script that worked must not stop working because a later version has another option that
+ * begins alike.
+ */
+#include "tool.h"
+
+#include <ctype.h>
+
+enum kind { STRING, FLAG, FORMAT, COLOUR, DURATION, LATER };
+
+struct row {
+        const char *name;
+        char letter;       /* 0 = none */
+        const char *value; /* NULL = takes none */
+        unsigned bits;     /* verbs that take it; 0 = all */
+        enum kind kind;
+        size_t offset;    /* in struct lkg_tool_options */
+        const char *help; /* LATER: why it is refused */
+};
+
+#define AT(member) offsetof(struct lkg_tool_options, member)
+
+/* The same name may stand twice for different verbs: the row whose bits meet those of the verb is meant. */
+static const struct row rows[] = {
+        { "config", 0, "BASE", LKG_OPT_STACK, STRING, AT(config), "base document, `-` = standard input" },
+        { "config-dir", 0, "DIR", LKG_OPT_STACK, STRING, AT(config_dir), "drop-in directory" },
+        { "instance-config", 0, "FILE", LKG_OPT_STACK, STRING, AT(instance_config),
+          "instance document, applied last" },
+        { "kind", 0, "K", LKG_OPT_STACK | LKG_OPT_PATCH, STRING, AT(kind),
+          "kind that every document must have (default: that of the base)" },
+        { "release", 0, "1.NN", LKG_OPT_STACK, LATER, 0,
+          "it needs the field tables of a Kubernetes release" },
+        { "host", 0, "FACTS", LKG_OPT_STACK, LATER, 0, "it needs the validation rules of a release" },
+        { "effective", 0, NULL, LKG_OPT_STACK, LATER, 0, "it needs the defaults of a release" },
+        { "remote", 0, "FILE", LKG_OPT_STACK, LATER, 0, "it needs remote configuration" },
+        { "type", 0, "TYPE", LKG_OPT_PATCH, STRING, AT(type), "`merge` (JSON merge patch) or `strategic`" },
+        { "strict", 0, NULL, LKG_OPT_STRICT, FLAG, AT(strict), "a duplicate key is an error" },
+        { "output", 0, "DIR", LKG_OPT_BAKE, STRING, AT(output_dir), "existing directory to write into" },
+        { "force", 0, NULL, LKG_OPT_BAKE, FLAG, AT(force), "replace files that are there" },
+        { "config", 0, "FILE", LKG_OPT_MOUNT, STRING, AT(config), "configuration of lkgfsd" },
+        { "component", 'c', "C", LKG_OPT_VIEW, STRING, AT(component), "component (default: the only one)" },
+        { "mountpoint", 'm', "M", LKG_OPT_VIEW, STRING, AT(mountpoint),
+          "default: $LKGFS_MOUNTPOINT, else the only lkgfs mount" },
+        { "virtual-dir", 0, "D", LKG_OPT_VIEW, STRING, AT(virtual_dir),
+          "virtualDir of the mount (default: found)" },
+        { "timeout", 0, "T", LKG_OPT_TIMEOUT, DURATION, AT(timeout_ns), "give up after 30s, 5m, ..." },
+        { "output", 'o', "FORMAT", LKG_OPT_FORMAT, FORMAT, AT(format), "text, json or yaml" },
+        { "color", 0, "WHEN", 0, COLOUR, AT(colour), "auto, always or never" },
+        { "help", 'h', NULL, 0, FLAG, AT(help), "this text" },
+        { "version", 'V', NULL, 0, FLAG, AT(version), "version of the tool" },
+};
+
+/* Longest name of an option in a message. */
+#define SHOWN(arg) (int)strcspn((arg), "="), (arg)
+
+static bool row_named(const struct row *row, const char *arg)
+{
+        size_t n;
+
+        if (arg[1] != '-')
+                return row->letter && arg[1] == row->letter;
+        n = strcspn(arg + 2, "=");
+        return strlen(row->name) == n && strncmp(row->name, arg + 2, n) == 0;
+}
+
+/* @bits 0: any verb's (to find the verb, it only matters whether a value follows, which is the same in all
+ * rows). */
+static const struct row *find_row(const char *arg, unsigned bits)
+{
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++)
+                if ((!rows[i].bits || !bits || (rows[i].bits & bits)) && row_named(&rows[i], arg))
+                        return &rows[i];
+        return NULL;
+}
+
+static bool is_option(const char *arg)
+{
+        return arg[0] == '-' && arg[1] != '\0';
+}
+
+/* The value of an option may be its own word, stand behind `=`, or behind the letter (-ojson). */
+static const char *inline_value(const char *arg)
+{
+        const char *equals;
+
+        if (arg[1] != '-')
+                return arg[2] ? arg + 2 + (arg[2] == '=') : NULL;
+        equals = strchr(arg, '=');
+        return equals ? equals + 1 : NULL;
+}
+
+static int find_verb(int argc, char **argv)
+{
+        for (int i = 1; i < argc; i++) {
+                const struct row *row;
+
+                if (!is_option(argv[i]))
+                        return i;
+                if (strcmp(argv[i], "--") == 0)
+                        return 0;
+                row = find_row(argv[i], 0);
+                if (row && row->value && !inline_value(argv[i]))
+                        i++;
+        }
+        return 0;
+}
+
+static const char *const format_names[] = { NULL, "text", "json", "yaml" };
+static const char *const colour_names[] = { "auto", "always", "never" };
+
+static int choose(const char *const *names, size_t n, const char *text)
+{
+        for (size_t i = 0; i < n; i++)
+                if (names[i] && strcmp(names[i], text) == 0)
+                        return (int)i;
+        return -EINVAL;
+}
+
+int lkg_tool_duration(const char *text, uint64_t *ret_ns)
+{
+        static const struct {
+                const char *name;
+                double ns;
+        } units[] = {
+                { "ms", 1e6 }, { "us", 1e3 }, { "ns", 1 }, { "s", 1e9 }, { "m", 60e9 }, { "h", 3600e9 }
+        };
+        double total = 0;
+
+        if (strcmp(text, "0") == 0) {
+                *ret_ns = 0;
+                return 0;
+        }
+        if (!*text)
+                return -EINVAL;
+        while (*text) {
+                char *end;
+                double number;
+                size_t unit;
+
+                if (!isdigit((unsigned char)*text) && *text != '.')
+                        return -EINVAL;
+                if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X'))
+                        return -EINVAL; /* strtod() would read it */
+                number = strtod(text, &end);
+                for (unit = 0; unit < LKG_ARRAY_SIZE(units); unit++)
+                        if (strncmp(end, units[unit].name, strlen(units[unit].name)) == 0)
+                                break;
+                if (end == text || unit == LKG_ARRAY_SIZE(units))
+                        return -EINVAL;
+                total += number * units[unit].ns;
+                text = end + strlen(units[unit].name);
+        }
+        if (!(total < 9e18)) /* also not a number */
+                return -EINVAL;
+        *ret_ns = (uint64_t)total;
+        return 0;
+}
+
+static int store(struct lkg_tool_options *options, const struct row *row, const char *arg, const char *value,
+                 char message[static 512])
+{
+        char *member = (char *)options + row->offset;
+        int r = 0;
+
+        switch (row->kind) {
+        case STRING:
+                *(const char **)member = value;
+                return 0;
+        case FLAG:
+                *(bool *)member = true;
+                return 0;
+        case FORMAT:
+                r = choose(format_names, LKG_ARRAY_SIZE(format_names), value);
+                if (r >= 0)
+                        *(enum lkg_tool_format *)member = (enum lkg_tool_format)r;
+                break;
+        case COLOUR:
+                r = choose(colour_names, LKG_ARRAY_SIZE(colour_names), value);
+                if (r >= 0)
+                        *(enum lkg_tool_colour *)member = (enum lkg_tool_colour)r;
+                break;
+        case DURATION:
+                r = lkg_tool_duration(value, (uint64_t *)member);
+                options->has_timeout = r >= 0;
+                break;
+        case LATER:
+                (void)snprintf(message, 512, "%.*s is not available in this version: %s", SHOWN(arg),
+                               row->help);
+                return -EINVAL;
+        }
+        if (r >= 0)
+                return 0;
+        (void)snprintf(message, 512, "%.*s: \"%.60s\" is not right, want %s", SHOWN(arg), value, row->help);
+        return -EINVAL;
+}
+
+/* One option at argv[*i]; *i moves over its value. */
+static int take_option(struct lkg_tool *tool, int argc, char **argv, int *i, char message[static 512])
+{
+        const char *arg = argv[*i], *value = inline_value(arg);
+        unsigned bits = tool->verb ? tool->verb->options : 0;
+        const struct row *row = find_row(arg, bits ? bits : ~0u);
+
+        if (!row) {
+                (void)snprintf(message, 512,
+                               find_row(arg, 0) ? "`%s` does not take %.*s" : "`%s` has no option %.*s",
+                               tool->verb ? tool->verb->name : "lkgfs", SHOWN(arg));
+                return -EINVAL;
+        }
+        if (!row->value && value) {
+                (void)snprintf(message, 512, "%.*s takes no value", SHOWN(arg));
+                return -EINVAL;
+        }
+        if (row->kind == LATER || !row->value)
+                return store(&tool->options, row, arg, value, message);
+        if (!value) {
+                if (*i + 1 >= argc) {
+                        (void)snprintf(message, 512, "%s needs a value: %s", arg, row->value);
+                        return -EINVAL;
+                }
+                value = argv[++*i];
+        }
+        return store(&tool->options, row, arg, value, message);
+}
+
+static int check_words(const struct lkg_tool *tool, char message[static 512])
+{
+        const struct lkg_tool_verb *verb = tool->verb;
+
+        if (tool->n_words < verb->min_words) {
+                (void)snprintf(message, 512, "missing: %s", verb->words);
+                return -EINVAL;
+        }
+        if (tool->n_words > verb->max_words) {
+                (void)snprintf(message, 512, "unexpected word \"%.60s\"", tool->words[verb->max_words]);
+                return -EINVAL;
+        }
+        return 0;
+}
+
+int lkg_tool_parse(struct lkg_tool *tool, int argc, char **argv, char message[static 512])
+{
+        int at = find_verb(argc, argv), n = 0, r;
+
+        *tool = (struct lkg_tool){ 0 };
+        if (at) {
+                const char *near;
+
+                tool->verb = lkg_tool_find_verb(argv[at]);
+                near = tool->verb ? NULL : lkg_tool_nearest(argv[at]);
+                if (!tool->verb) {
+                        (void)snprintf(message, 512, "unknown verb \"%.60s\"%s%s%s", argv[at],
+                                       near ? ", did you mean `" : "", near ? near : "", near ? "`?" : "");
+                        return -EINVAL;
+                }
+        }
+        tool->words =
+                argv + 1; /* words are moved to the front: there are never more of them than read already */
+        for (int i = 1; i < argc; i++) {
+                if (i == at)
+                        continue;
+                if (strcmp(argv[i], "--") == 0) {
+                        if (tool->verb && (tool->verb->options & LKG_OPT_STACK)) {
+                                if (i + 1 == argc)
+                                        break;
+                                (void)snprintf(message, 512,
+                                               "component flags behind `--` are not available in this "
+                                               "version: they need the flag table of a release");
+                                return -EINVAL;
+                        }
+                        while (++i < argc)
+                                tool->words[n++] = argv[i];
+                        break;
+                }
+                if (!is_option(argv[i])) {
+                        tool->words[n++] = argv[i];
+                        continue;
+                }
+                r = take_option(tool, argc, argv, &i, message);
+                if (r < 0)
+                        return r;
+        }
+        tool->n_words = (size_t)n;
+        if (!tool->verb || tool->options.help || tool->options.version)
+                return 0;
+        return check_words(tool, message);
+}
+
+void lkg_tool_format_options(unsigned bits, struct lkg_buf *buf)
+{
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                char left[40];
+
+                if (rows[i].kind == LATER || (rows[i].bits && !(rows[i].bits & bits)))
+                        continue;
+                (void)snprintf(left, sizeof(left), "%s%c%s--%s%s%s", rows[i].letter ? "-" : "",
+                               rows[i].letter ? rows[i].letter : ' ', rows[i].letter ? ", " : "   ",
+                               rows[i].name, rows[i].value ? " " : "", rows[i].value ? rows[i].value : "");
+                lkg_buf_printf(buf, "  %-26s %s\n", left, rows[i].help);
+        }
+}

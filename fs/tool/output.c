@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Everything the tool prints. Colour never carries meaning alone and never reaches a file or a pipe by
+ * itself. */
+#include "tool.h"
+
+#include <stdarg.h>
+
+#include <lkg/render.h>
+
+bool lkg_tool_colour_for(const struct lkg_tool *tool, int fd)
+{
+        const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+
+        if (tool->options.colour != LKG_COLOUR_AUTO)
+                return tool->options.colour == LKG_COLOUR_ALWAYS;
+        if (no_color && *no_color)
+                return false;
+        return term && strcmp(term, "dumb") != 0 && isatty(fd);
+}
+
+const char *lkg_tool_paint(bool colour, enum lkg_severity severity)
+{
+        static const char *const starts[_LKG_SEVERITY_MAX] = {
+                [LKG_ERROR] = "\033[1;31m",
+                [LKG_WARNING] = "\033[1;33m",
+                [LKG_NOTE] = "\033[36m",
+        };
+
+        return colour ? starts[severity] : "";
+}
+
+const char *lkg_tool_paint_end(bool colour)
+{
+        return colour ? "\033[0m" : "";
+}
+
+static int write_all(int fd, const char *data, size_t size)
+{
+        while (size > 0) {
+                ssize_t n = write(fd, data, size);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return -errno;
+                data += n;
+                size -= (size_t)n;
+        }
+        return 0;
+}
+
+int lkg_tool_print(const struct lkg_buf *buf, int status)
+{
+        int r = lkg_buf_failed(buf) ? -ENOMEM
+                : buf->size         ? write_all(STDOUT_FILENO, buf->data, buf->size)
+                                    : 0;
+
+        if (r == 0)
+                return status;
+        (void)dprintf(STDERR_FILENO, "lkgfs: write to standard output: %s\n", strerror(-r));
+        return LKG_TOOL_FAILED;
+}
+
+int lkg_tool_print_value(const struct lkg_value *value, enum lkg_tool_format format, int status)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+
+        lkg_render(value, format == LKG_TOOL_JSON ? LKG_FORMAT_JSON : LKG_FORMAT_YAML, &buf);
+        return lkg_tool_print(&buf, status);
+}
+
+static void say(const struct lkg_tool *tool, const char *fmt, va_list ap) LKG_PRINTF(2, 0);
+
+/* One write, so that lines of two processes do not mix. */
+static void say(const struct lkg_tool *tool, const char *fmt, va_list ap)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+
+        if (vasprintf(&text, fmt, ap) < 0) {
+                text = NULL;
+                return;
+        }
+        lkg_buf_printf(&buf, "lkgfs%s%s: %s\n", tool->verb ? " " : "", tool->verb ? tool->verb->name : "",
+                       text);
+        if (!lkg_buf_failed(&buf))
+                (void)write_all(STDERR_FILENO, buf.data, buf.size);
+}
+
+int lkg_tool_fail(const struct lkg_tool *tool, int status, const char *fmt, ...)
+{
+        va_list ap;
+
+        va_start(ap, fmt);
+        say(tool, fmt, ap);
+        va_end(ap);
+        return status;
+}
+
+void lkg_tool_note(const struct lkg_tool *tool, const char *fmt, ...)
+{
+        va_list ap;
+
+        va_start(ap, fmt);
+        say(tool, fmt, ap);
+        va_end(ap);
+}
+
+/* Where `error:` stands in a line `file:line:col: error: text [LKGnnnn]`; a file name may hold the word
+ * as well, so the first one behind a colon and a blank (or at the start) is taken: at worst another word
+ * is coloured. */
+static const char *find_severity(const char *line, size_t size, enum lkg_severity *ret)
+{
+        for (size_t at = 0; at < size; at++) {
+                if (at > 0 && (at < 2 || line[at - 1] != ' ' || line[at - 2] != ':'))
+                        continue;
+                for (unsigned s = 0; s < _LKG_SEVERITY_MAX; s++) {
+                        const char *name = lkg_severity_name((enum lkg_severity)s);
+                        size_t n = strlen(name);
+
+                        if (size - at > n && strncmp(line + at, name, n) == 0 && line[at + n] == ':') {
+                                *ret = (enum lkg_severity)s;
+                                return line + at;
+                        }
+                }
+        }
+        return NULL;
+}
+
+void lkg_tool_paint_findings(bool colour, const char *text, const char *indent, struct lkg_buf *buf)
+{
+        while (*text) {
+                size_t size = strcspn(text, "\n");
+                enum lkg_severity severity = LKG_NOTE;
+                const char *word = colour ? find_severity(text, size, &severity) : NULL;
+
+                lkg_buf_puts(buf, indent);
+                if (word) {
+                        size_t n = strlen(lkg_severity_name(severity));
+
+                        lkg_buf_append(buf, text, (size_t)(word - text));
+                        lkg_buf_puts(buf, lkg_tool_paint(true, severity));
+                        lkg_buf_append(buf, word, n);
+                        lkg_buf_puts(buf, lkg_tool_paint_end(true));
+                        lkg_buf_append(buf, word + n, size - (size_t)(word - text) - n);
+                } else {
+                        lkg_buf_append(buf, text, size);
+                }
+                lkg_buf_putc(buf, '\n');
+                text += size + (text[size] == '\n');
+        }
+}
+
+void lkg_tool_print_findings(const struct lkg_tool *tool, int fd, const struct lkg_report *report)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_freep) char *text = lkg_report_format(report, NULL);
+
+        if (!text) {
+                lkg_tool_note(tool, "findings cannot be shown: %s", strerror(ENOMEM));
+                return;
+        }
+        lkg_tool_paint_findings(lkg_tool_colour_for(tool, fd), text, "", &buf);
+        if (!lkg_buf_failed(&buf) && buf.size)
+                (void)write_all(fd, buf.data, buf.size);
+}

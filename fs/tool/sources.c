@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the offline verbs read. Paths are relative to the working directory. Standard input becomes the file
+ * `-` of a private directory, so that a document from a pipe takes the same path through the stack as one on
+ * disk and is still called `-` in findings.
+ */
+#include "tool.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <lkg/file.h>
+#include <lkg/limits.h>
+
+bool lkg_tool_has_sources(const struct lkg_tool *tool)
+{
+        return tool->options.config || tool->options.config_dir || tool->options.instance_config;
+}
+
+enum lkg_format lkg_tool_render_format(const struct lkg_tool *tool, enum lkg_format input)
+{
+        switch (tool->options.format) {
+        case LKG_TOOL_JSON:
+                return LKG_FORMAT_JSON;
+        case LKG_TOOL_YAML:
+                return LKG_FORMAT_YAML;
+        case LKG_TOOL_NATIVE:
+        case LKG_TOOL_TEXT:
+                break;
+        }
+        return input;
+}
+
+static bool is_stdin(const char *path)
+{
+        return path && strcmp(path, "-") == 0;
+}
+
+/* All of @fd, one byte more than a document may have at most: the decoder then says that it is too big. */
+static int read_stream(int fd, char **ret, size_t *ret_size)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        char block[16384];
+
+        lkg_buf_append(&buf, "", 0); /* no input is an empty document */
+        while (buf.size <= LKG_DOC_BYTES_MAX) {
+                ssize_t n = read(fd, block, sizeof(block));
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return -errno;
+                if (n == 0)
+                        break;
+                lkg_buf_append(&buf, block, (size_t)n);
+                if (lkg_buf_failed(&buf))
+                        return -ENOMEM;
+        }
+        *ret = lkg_buf_steal(&buf, ret_size);
+        return *ret ? 0 : -ENOMEM;
+}
+
+static int store_stdin(struct lkg_tool_sources *sources, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_freep) char *data = NULL;
+        const char *tmp = getenv("TMPDIR");
+        size_t size;
+        int r;
+
+        r = read_stream(STDIN_FILENO, &data, &size);
+        if (r < 0)
+                return lkg_error_set(err, r, NULL, "read standard input");
+        if (asprintf(&sources->directory, "%s/lkgfs-XXXXXX", tmp && *tmp ? tmp : "/tmp") < 0) {
+                sources->directory = NULL;
+                return lkg_error_set(err, -ENOMEM, NULL, "standard input");
+        }
+        if (!mkdtemp(sources->directory)) {
+                r = -errno;
+                lkg_freep(&sources->directory);
+                sources->directory = NULL;
+                return lkg_error_set(err, r, NULL, "temporary directory");
+        }
+        sources->dirfd = open(sources->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (sources->dirfd < 0)
+                return lkg_error_set(err, -errno, NULL, "open '%s'", sources->directory);
+        return lkg_write_file_atomic(sources->dirfd, "-", data, size, 0600, false, err);
+}
+
+/* The other sources lie in the working directory, not beside the copy of standard input. */
+static int make_absolute(const char **path, char **ret, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_freep) char *cwd = NULL;
+
+        if (!**path || **path == '/' || is_stdin(*path))
+                return 0;
+        cwd = getcwd(NULL, 0);
+        if (!cwd)
+                return lkg_error_set(err, -errno, NULL, "working directory");
+        if (asprintf(ret, "%s/%s", cwd, *path) < 0) {
+                *ret = NULL;
+                return lkg_error_set(err, -ENOMEM, NULL, "'%s'", *path);
+        }
+        *path = *ret;
+        return 0;
+}
+
+/* A named file that is not there or may not be read is the caller's mistake and not the document's: exit
+ * status 2. */
+static int check_readable(const struct lkg_tool *tool, const char *path)
+{
+        if (!path || is_stdin(path) || faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) == 0)
+                return LKG_TOOL_OK;
+        return lkg_tool_fail(tool, LKG_TOOL_FAILED, "read '%s': %s", path, strerror(errno));
+}
+
+static int prepare(const struct lkg_tool *tool, struct lkg_stack_config *config,
+                   struct lkg_tool_sources *sources, struct lkg_error *err)
+{
+        int r;
+
+        *config = (struct lkg_stack_config){
+                .component = tool->options.component ? tool->options.component : "component",
+                .source_path = "",
+                .base = tool->options.config ? tool->options.config : "",
+                .dropin_dir = tool->options.config_dir ? tool->options.config_dir : "",
+                .dropin_dir_required = true,
+                .instance = tool->options.instance_config ? tool->options.instance_config : "",
+                .instance_required = true,
+                .patches_dir = "",
+                .patches_target = "",
+                .kind = tool->options.kind ? tool->options.kind : "",
+                .api_version = "",
+        };
+        sources->dirfd = AT_FDCWD;
+        if (is_stdin(config->base) || is_stdin(config->instance)) {
+                r = store_stdin(sources, err);
+                if (r < 0)
+                        return r;
+                /* At most one of the two is `-`: the other one and the directory become absolute. */
+                r = make_absolute(is_stdin(config->base) ? &config->instance : &config->base,
+                                  &sources->instance, err);
+                if (r == 0)
+                        r = make_absolute(&config->dropin_dir, &sources->config_dir, err);
+                if (r < 0)
+                        return r;
+        }
+        config->source_fd = sources->dirfd;
+        return 0;
+}
+
+int lkg_tool_sources_load(const struct lkg_tool *tool, struct lkg_tool_sources *ret)
+{
+        struct lkg_tool_sources sources = { .dirfd = AT_FDCWD };
+        struct lkg_stack_config config;
+        struct lkg_error err = { 0 };
+        int r;
+
+        if (!lkg_tool_has_sources(tool))
+                return lkg_tool_fail(tool, LKG_TOOL_USAGE,
+                                     "which documents? Name them: --config BASE, --config-dir DIR, "
+                                     "--instance-config FILE");
+        if (is_stdin(tool->options.config) && is_stdin(tool->options.instance_config))
+                return lkg_tool_fail(tool, LKG_TOOL_USAGE,
+                                     "only one of the documents can be standard input");
+        r = check_readable(tool, tool->options.config);
+        if (r == LKG_TOOL_OK)
+                r = check_readable(tool, tool->options.instance_config);
+        if (r != LKG_TOOL_OK)
+                return r;
+        r = prepare(tool, &config, &sources, &err);
+        if (r == 0)
+                r = lkg_stack_new(&config, &sources.stack, &err);
+        if (r == 0)
+                r = lkg_stack_refresh(sources.stack, &sources.candidate, &err);
+        if (r < 0) {
+                lkg_tool_sources_deinit(&sources);
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", err.message);
+        }
+        *ret = sources;
+        return LKG_TOOL_OK;
+}
+
+void lkg_tool_sources_deinit(struct lkg_tool_sources *sources)
+{
+        lkg_candidate_unref(sources->candidate);
+        lkg_stack_free(sources->stack);
+        if (sources->dirfd >= 0) {
+                (void)unlinkat(sources->dirfd, "-", 0);
+                (void)lkg_close(sources->dirfd);
+        }
+        if (sources->directory)
+                (void)rmdir(sources->directory);
+        free(sources->directory);
+        free(sources->config_dir);
+        free(sources->instance);
+        *sources = (struct lkg_tool_sources){ .dirfd = AT_FDCWD };
+}
+
+static int read_input(const char *path, char **ret, size_t *ret_size, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+        int r;
+
+        if (is_stdin(path)) {
+                r = read_stream(STDIN_FILENO, ret, ret_size);
+                return r < 0 ? lkg_error_set(err, r, NULL, "read standard input") : 0;
+        }
+        fd = open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC);
+        if (fd < 0)
+                return lkg_error_set(err, -errno, NULL, "read '%s'", path);
+        r = read_stream(fd, ret, ret_size);
+        return r < 0 ? lkg_error_set(err, r, NULL, "read '%s'", path) : 0;
+}
+
+int lkg_tool_read_doc(const struct lkg_tool *tool, const char *path, bool as_yaml, unsigned decode_flags,
+                      struct lkg_report *report, enum lkg_format *ret_format, struct lkg_value **ret)
+{
+        LKG_CLEANUP(lkg_freep) char *data = NULL;
+        struct lkg_error err = { 0 };
+        struct lkg_source *source;
+        enum lkg_format format;
+        size_t size;
+        int r;
+
+        r = read_input(path, &data, &size, &err);
+        if (r < 0)
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", err.message);
+        source = lkg_source_new(path, path);
+        if (!source)
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
+        format = lkg_detect_format(data, size);
+        r = lkg_decode(data, size, as_yaml ? LKG_FORMAT_YAML : format, decode_flags, source, report, ret);
+        lkg_source_unref(source);
+        if (r == -EBADMSG)
+                return LKG_TOOL_DIFFERENT;
+        if (r < 0)
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "'%s': %s", path, strerror(-r));
+        if (ret_format)
+                *ret_format = format;
+        return LKG_TOOL_OK;
+}

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lkgfs status: what an administrator wants to see first at three in the morning. Components with bad news
+ * come first, in each the condition, then what is served, then what is wrong, then what to do about it.
+ * Everything is read from status/<component>/; a file that the caller may not read, or that this daemon does
+ * not have, is left out.
+ *
+ * Exit status 1 when any condition is not True.
+ */
+#include "tool.h"
+
+#include <sys/stat.h>
+#include <time.h>
+
+#define FINDINGS_LINES_MAX 8 /* of all components together: the rest is one `cat` away */
+
+enum rank { RANK_FALSE, RANK_UNKNOWN, RANK_FINDINGS, RANK_GOOD };
+
+struct facts {
+        char *name;
+        char *condition; /* "<status> <reason>: <message>" */
+        char *since;     /* last transition, RFC 3339 */
+        char *generation, *sha256, *active, *assigned, *last_known_good, *error, *findings, *last_error;
+        bool findings_hidden; /* only root may read them */
+        char served_since[21];
+        size_t n_severity[_LKG_SEVERITY_MAX];
+        enum rank rank;
+};
+
+static void facts_deinit(struct facts *facts)
+{
+        char *texts[] = { facts->name,   facts->condition, facts->since,     facts->generation,
+                          facts->sha256, facts->active,    facts->assigned,  facts->last_known_good,
+                          facts->error,  facts->findings,  facts->last_error };
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(texts); i++)
+                free(texts[i]);
+}
+
+static const char *const condition_words[] = { [RANK_FALSE] = "False", [RANK_UNKNOWN] = "Unknown" };
+
+static enum rank rank_of(const struct facts *facts)
+{
+        if (!facts->condition || strncmp(facts->condition, "Unknown", 7) == 0)
+                return RANK_UNKNOWN;
+        if (strncmp(facts->condition, condition_words[RANK_FALSE], 5) == 0)
+                return RANK_FALSE;
+        return facts->n_severity[LKG_ERROR] || facts->n_severity[LKG_WARNING] ? RANK_FINDINGS : RANK_GOOD;
+}
+
+static void count_findings(struct facts *facts)
+{
+        for (const char *line = facts->findings; line && *line;
+             line += strcspn(line, "\n") + (line[strcspn(line, "\n")] != '\0'))
+                for (unsigned s = 0; s < _LKG_SEVERITY_MAX; s++) {
+                        const char *name = lkg_severity_name((enum lkg_severity)s);
+                        char word[16];
+                        const char *at;
+
+                        (void)snprintf(word, sizeof(word), "%s: ", name);
+                        at = strstr(line, word);
+                        if (at && at < line + strcspn(line, "\n")) {
+                                facts->n_severity[s]++;
+                                break;
+                        }
+                }
+}
+
+static char *read_since(const struct lkg_view *view, const char *component)
+{
+        struct lkg_value *json = lkg_view_read_json(view, "status/%s/condition.json", component);
+        const char *text = NULL;
+        char *ret;
+
+        if (json)
+                text = lkg_map_get_string(json, "lastTransitionTime");
+        ret = text ? strdup(text) : NULL;
+        lkg_value_unref(json);
+        return ret;
+}
+
+static void read_facts(const struct lkg_view *view, const char *component, struct facts *facts)
+{
+        const struct {
+                const char *file;
+                char **text;
+        } files[] = {
+                { "condition", &facts->condition },
+                { "sha256", &facts->sha256 },
+                { "active", &facts->active },
+                { "assigned", &facts->assigned },
+                { "last-known-good", &facts->last_known_good },
+                { "error", &facts->error },
+                { "last-error", &facts->last_error },
+        };
+        struct stat st;
+        int r;
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(files); i++)
+                if (lkg_view_read(view, files[i].text, NULL, "status/%s/%s", component, files[i].file) < 0)
+                        *files[i].text = NULL;
+        if (lkg_view_read(view, &facts->generation, &st, "status/%s/generation", component) == 0)
+                lkg_format_rfc3339((uint64_t)st.st_mtim.tv_sec * LKG_NSEC_PER_SEC, facts->served_since);
+        r = lkg_view_read(view, &facts->findings, NULL, "status/%s/findings", component);
+        facts->findings_hidden = r == -EACCES;
+        facts->since = read_since(view, component);
+        count_findings(facts);
+        facts->rank = rank_of(facts);
+}
+
+/* " (3 min ago)" behind an absolute time. */
+static void append_age(const char *rfc3339, struct lkg_buf *buf)
+{
+        struct tm tm = { 0 };
+        const char *end = strptime(rfc3339, "%Y-%m-%dT%H:%M:%S", &tm);
+        int64_t age_s;
+
+        lkg_buf_puts(buf, rfc3339);
+        if (!end)
+                return;
+        age_s = (int64_t)(lkg_realtime_ns() / LKG_NSEC_PER_SEC) - (int64_t)timegm(&tm);
+        if (age_s < 0)
+                return; /* the clock was set back: no age is better than a wrong one */
+        if (age_s < 120)
+                lkg_buf_printf(buf, " (%lld s ago)", (long long)age_s);
+        else if (age_s < 2 * 3600)
+                lkg_buf_printf(buf, " (%lld min ago)", (long long)(age_s / 60));
+        else if (age_s < 2 * 86400)
+                lkg_buf_printf(buf, " (%lld h ago)", (long long)(age_s / 3600));
+        else
+                lkg_buf_printf(buf, " (%lld days ago)", (long long)(age_s / 86400));
+}
+
+/* `lkgfs explain CODE` for the first error, from the `[LKGnnnn]` at the end of its line. */
+static void append_explain(const char *findings, struct lkg_buf *buf)
+{
+        const char *at = findings ? strstr(findings, ": error: ") : NULL;
+        const char *code = at ? strstr(at, "[LKG") : NULL;
+
+        if (code && code < at + strcspn(at, "\n"))
+                lkg_buf_printf(buf, " (`lkgfs explain %.7s`)", code + 1);
+}
+
+/* What to do next, one line. */
+static void append_next(const struct facts *facts, struct lkg_buf *buf)
+{
+        const char *condition = facts->condition ? facts->condition : "";
+
+        if (strstr(condition, "held at"))
+                lkg_buf_puts(buf, "`lkgfs hold off` follows the files again");
+        else if (strstr(condition, "on try"))
+                lkg_buf_puts(
+                        buf,
+                        "`lkgfs commit` keeps the tried change, without it the previous one comes back");
+        else if (facts->n_severity[LKG_ERROR]) {
+                lkg_buf_puts(buf, "correct the files named above; what is right is served when it is saved");
+                append_explain(facts->findings, buf);
+        } else if (facts->rank == RANK_FALSE || facts->rank == RANK_UNKNOWN)
+                lkg_buf_puts(buf, facts->findings_hidden ? "run this as root to see the findings"
+                                                         : "journalctl -u lkgfs");
+        else if (facts->n_severity[LKG_WARNING])
+                lkg_buf_puts(buf, "read the warnings above; what is served is complete");
+        else
+                lkg_buf_puts(buf, "nothing to do");
+}
+
+static void append_counts(const struct facts *facts, struct lkg_buf *buf)
+{
+        bool any = false;
+
+        if (facts->findings_hidden) {
+                lkg_buf_puts(buf, "only root may read them");
+                return;
+        }
+        for (unsigned s = 0; s < _LKG_SEVERITY_MAX; s++) {
+                size_t n = facts->n_severity[s];
+
+                if (n == 0)
+                        continue;
+                lkg_buf_printf(buf, "%s%zu %s%s", any ? ", " : "", n,
+                               lkg_severity_name((enum lkg_severity)s), n == 1 ? "" : "s");
+                any = true;
+        }
+        lkg_buf_puts(buf, any ? "" : "none");
+}
+
+/* The first @budget finding lines of @severity and worse ones first would need a sort; the engine lists
+ * them in layer order, so errors are taken in a first pass, the others while there is room. */
+static void append_findings(const struct facts *facts, bool colour, size_t *budget, struct lkg_buf *buf)
+{
+        size_t left = 0;
+
+        for (int pass = 0; pass < 2; pass++)
+                for (const char *line = facts->findings; line && *line;) {
+                        size_t size = strcspn(line, "\n");
+                        const char *error = strstr(line, "error: ");
+                        bool is_error = error && error < line + size;
+                        LKG_CLEANUP(lkg_freep) char *one = NULL;
+
+                        if (is_error == (pass == 0)) {
+                                one = *budget ? strndup(line, size) : NULL;
+                                if (one) {
+                                        lkg_tool_paint_findings(colour, one, "    ", buf);
+                                        --*budget;
+                                } else {
+                                        left++;
+                                }
+                        }
+                        line += size + (line[size] != '\0');
+                }
+        if (left)
+                lkg_buf_printf(buf, "    and %zu more\n", left);
+}
+
+static void text_component(const struct lkg_view *view, const struct facts *facts, bool colour,
+                           size_t *budget, struct lkg_buf *buf)
+{
+        static const enum lkg_severity paints[] = { [RANK_FALSE] = LKG_ERROR,
+                                                    [RANK_UNKNOWN] = LKG_WARNING,
+                                                    [RANK_FINDINGS] = LKG_WARNING,
+                                                    [RANK_GOOD] = LKG_NOTE };
+        bool served = facts->generation && strtoull(facts->generation, NULL, 10) > 0;
+
+        lkg_buf_printf(buf, "%s%s: %s%s\n", lkg_tool_paint(colour, paints[facts->rank]), facts->name,
+                       facts->condition ? facts->condition : "Unknown: no condition can be read",
+                       lkg_tool_paint_end(colour));
+        if (facts->since) {
+                lkg_buf_puts(buf, "  since     ");
+                append_age(facts->since, buf);
+                lkg_buf_putc(buf, '\n');
+        }
+        if (served) {
+                lkg_buf_printf(buf, "  serving   generation %s, sha256 %.12s, %s, since ", facts->generation,
+                               facts->sha256 ? facts->sha256 : "?", facts->active ? facts->active : "?");
+                append_age(facts->served_since, buf);
+                lkg_buf_putc(buf, '\n');
+        } else {
+                lkg_buf_printf(buf, "  serving   nothing below %s\n", view->mountpoint);
+        }
+        if (facts->error && *facts->error)
+                lkg_buf_printf(buf, "  error     %s\n", facts->error);
+        lkg_buf_puts(buf, "  findings  ");
+        append_counts(facts, buf);
+        lkg_buf_putc(buf, '\n');
+        append_findings(facts, colour, budget, buf);
+        if (facts->last_error && *facts->last_error)
+                lkg_buf_printf(buf, "  refused   %s\n", facts->last_error);
+        lkg_buf_puts(buf, "  next      ");
+        append_next(facts, buf);
+        lkg_buf_putc(buf, '\n');
+}
+
+static void put_condition(struct lkg_tool_map *map, const struct facts *facts)
+{
+        const char *text = facts->condition ? facts->condition : "Unknown", *reason, *colon;
+        LKG_CLEANUP(lkg_freep) char *status = strndup(text, strcspn(text, " "));
+        LKG_CLEANUP(lkg_freep) char *reason_text = NULL;
+        struct lkg_tool_map condition;
+
+        reason = text + strcspn(text, " ");
+        reason += *reason == ' ';
+        colon = strstr(reason, ": ");
+        reason_text = strndup(reason, colon ? (size_t)(colon - reason) : strlen(reason));
+        lkg_tool_map_init(&condition, false);
+        lkg_tool_map_string(&condition, "status", status);
+        lkg_tool_map_string(&condition, "reason", reason_text);
+        lkg_tool_map_string(&condition, "message", colon ? colon + 2 : "");
+        lkg_tool_map_string(&condition, "since", facts->since);
+        map->failed |= condition.failed;
+        lkg_tool_map_value(map, "condition", condition.value);
+}
+
+static void structured_component(const struct facts *facts, struct lkg_value *list, bool *failed)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf next = LKG_BUF_INIT;
+        struct lkg_value *findings = lkg_value_new_list(NULL, 0, 0);
+        struct lkg_tool_map map;
+
+        for (const char *line = facts->findings; line && *line;) {
+                size_t size = strcspn(line, "\n");
+
+                if (findings && lkg_list_append(findings, lkg_value_new_string(line, size, NULL, 0, 0)) < 0)
+                        *failed = true;
+                line += size + (line[size] != '\0');
+        }
+        append_next(facts, &next);
+        lkg_tool_map_init(&map, false);
+        lkg_tool_map_string(&map, "name", facts->name);
+        put_condition(&map, facts);
+        lkg_tool_map_number(&map, "generation",
+                            facts->generation ? strtoull(facts->generation, NULL, 10) : 0);
+        lkg_tool_map_string(&map, "servedSince", *facts->served_since ? facts->served_since : NULL);
+        lkg_tool_map_string(&map, "sha256", facts->sha256);
+        lkg_tool_map_string(&map, "active", facts->active);
+        lkg_tool_map_string(&map, "assigned", facts->assigned);
+        lkg_tool_map_string(&map, "lastKnownGood", facts->last_known_good);
+        lkg_tool_map_string(&map, "error", facts->error);
+        lkg_tool_map_string(&map, "lastError", facts->last_error);
+        lkg_tool_map_string(&map, "next", next.data);
+        lkg_tool_map_value(&map, "findings", findings);
+        lkg_tool_list_take(list, &map, failed);
+}
+
+static int by_rank(const void *a, const void *b)
+{
+        const struct facts *x = a, *y = b;
+
+        return x->rank != y->rank ? (int)x->rank - (int)y->rank : strcmp(x->name, y->name);
+}
+
+static int print_facts(const struct lkg_tool *tool, const struct lkg_view *view, struct facts *facts,
+                       size_t n)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        bool structured = tool->options.format == LKG_TOOL_JSON || tool->options.format == LKG_TOOL_YAML;
+        struct lkg_value *list = structured ? lkg_value_new_list(NULL, 0, 0) : NULL;
+        bool colour = lkg_tool_colour_for(tool, STDOUT_FILENO), failed = false;
+        size_t budget = FINDINGS_LINES_MAX;
+        int status = LKG_TOOL_OK;
+        struct lkg_tool_map map;
+
+        qsort(facts, n, sizeof(*facts), by_rank);
+        for (size_t i = 0; i < n; i++) {
+                if (facts[i].rank <= RANK_UNKNOWN)
+                        status = LKG_TOOL_DIFFERENT;
+                if (structured)
+                        structured_component(&facts[i], list, &failed);
+                else
+                        text_component(view, &facts[i], colour, &budget, &buf);
+        }
+        if (!structured)
+                return lkg_tool_print(&buf, status);
+        lkg_tool_map_init(&map, true);
+        map.failed |= failed;
+        lkg_tool_map_string(&map, "mountpoint", view->mountpoint);
+        lkg_tool_map_value(&map, "components", list);
+        return lkg_tool_print_map(tool, &map, status);
+}
+
+/* The components asked for: the one named, else all. */
+static int choose_components(const struct lkg_tool *tool, const struct lkg_view *view, char ***ret,
+                             size_t *ret_n)
+{
+        char **list;
+        int r;
+
+        if (!tool->options.component) {
+                r = lkg_view_components(view, ret, ret_n);
+                return r == 0 ? LKG_TOOL_OK
+                              : lkg_tool_fail(tool, LKG_TOOL_FAILED, "'%s/status': %s", view->root,
+                                              strerror(-r));
+        }
+        list = calloc(1, sizeof(*list));
+        if (!list)
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
+        r = lkg_view_component(tool, view, &list[0]);
+        if (r != LKG_TOOL_OK) {
+                free(list);
+                return r;
+        }
+        *ret = list;
+        *ret_n = 1;
+        return LKG_TOOL_OK;
+}
+
+int lkg_verb_status(const struct lkg_tool *tool)
+{
+        LKG_CLEANUP(lkg_view_close) struct lkg_view view = { .fd = -EBADF };
+        struct facts *facts;
+        char **names = NULL;
+        size_t n = 0;
+        int r;
+
+        r = lkg_view_open(tool, &view);
+        if (r == LKG_TOOL_OK)
+                r = choose_components(tool, &view, &names, &n);
+        if (r != LKG_TOOL_OK)
+                return r;
+        facts = calloc(n ? n : 1, sizeof(*facts));
+        if (!facts) {
+                lkg_view_free_mounts(names, n);
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
+        }
+        for (size_t i = 0; i < n; i++) {
+                facts[i].name = LKG_STEAL(names[i]);
+                read_facts(&view, facts[i].name, &facts[i]);
+        }
+        r = print_facts(tool, &view, facts, n);
+        for (size_t i = 0; i < n; i++)
+                facts_deinit(&facts[i]);
+        free(facts);
+        lkg_view_free_mounts(names, n);
+        return r;
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The tool `lkgfs`: one table of verbs, one file per verb.
+ *
+ * A verb gets its parsed command line and returns an exit status. It prints its product on standard output,
+ * findings and messages on standard error; both go through output.c, so that colour and write errors are
+ * handled once.
+ *
+ * Offline verbs link core/config and read plain files. The others only read and write the files of a mounted
+ * view (status/, history/, control/): there is no other protocol, so that whatever the tool does a shell can
+ * do as well.
+ *
+ * One thread. Nothing here outlives main().
+ */
+#pragma once
+
+#include <lkg/base.h>
+#include <lkg/buf.h>
+#include <lkg/decode.h>
+#include <lkg/error.h>
+#include <lkg/stack.h>
+
+/* Exit statuses: spec section 6, "The tool"; published in lkgfs(1). */
+enum {
+        LKG_TOOL_OK = 0,
+        LKG_TOOL_DIFFERENT = 1, /* findings, a difference, "no" */
+        LKG_TOOL_FAILED = 2,    /* unreadable input, no mount, no memory, a refused command */
+        LKG_TOOL_USAGE = 64,
+};
+
+enum lkg_tool_format { LKG_TOOL_NATIVE, LKG_TOOL_TEXT, LKG_TOOL_JSON, LKG_TOOL_YAML };
+
+enum lkg_tool_colour { LKG_COLOUR_AUTO, LKG_COLOUR_ALWAYS, LKG_COLOUR_NEVER };
+
+/* Which options a verb takes; one bit per group that always travels together. */
+enum lkg_tool_option_bits {
+        LKG_OPT_FORMAT = 1 << 0,
+        LKG_OPT_STACK = 1 << 1,  /* --config, --config-dir, --instance-config, --kind and the later ones */
+        LKG_OPT_VIEW = 1 << 2,   /* --component, --mountpoint, --virtual-dir */
+        LKG_OPT_STRICT = 1 << 3, /* convert */
+        LKG_OPT_PATCH = 1 << 4,  /* --type, --kind */
+        LKG_OPT_BAKE = 1 << 5,   /* --output, --force */
+        LKG_OPT_TIMEOUT = 1 << 6,
+        LKG_OPT_MOUNT = 1 << 7, /* mount: --config is our own configuration */
+};
+
+struct lkg_tool_options {
+        const char *component, *mountpoint, *virtual_dir;
+        const char *config, *config_dir, *instance_config, *kind;
+        const char *type;       /* patch: "merge", "strategic" */
+        const char *output_dir; /* bake */
+        enum lkg_tool_format format;
+        enum lkg_tool_colour colour;
+        bool strict, force, help, version;
+        bool has_timeout;
+        uint64_t timeout_ns;
+};
+
+struct lkg_tool_verb;
+
+/* One command line. Strings are borrowed from argv and the environment. */
+struct lkg_tool {
+        const struct lkg_tool_verb *verb;
+        struct lkg_tool_options options;
+        char **words; /* what is neither the verb nor an option */
+        size_t n_words;
+};
+
+struct lkg_tool_verb {
+        const char *name, *words; /* "hold", "on|off" */
+        const char *help;         /* one line, at most 60 columns */
+        const char *example;      /* one command that works */
+        unsigned options;         /* enum lkg_tool_option_bits */
+        unsigned min_words, max_words;
+        unsigned limit_s; /* seconds until "does not answer"; 0 = offline, or waits by design */
+        int (*run)(const struct lkg_tool *tool);
+};
+
+/* verbs.c */
+extern const struct lkg_tool_verb lkg_tool_verbs[];
+extern const size_t lkg_n_tool_verbs;
+const struct lkg_tool_verb *lkg_tool_find_verb(const char *name);
+/** lkg_tool_nearest() - the verb a person may have meant (edit distance at most 2, or a prefix), or NULL. */
+const char *lkg_tool_nearest(const char *name);
+
+/* options.c */
+/**
+ * lkg_tool_parse() - read a command line.
+ * @tool:  filled in; @tool->words points into @argv, which is reordered
+ * @message: why not, one sentence without a final newline
+ *
+ * Return: 0; -EINVAL with @message set.
+ */
+int lkg_tool_parse(struct lkg_tool *tool, int argc, char **argv, char message[static 512]);
+/** lkg_tool_duration() - "1h30m", "250ms", "0" as Go writes durations. Return: 0 or -EINVAL. */
+int lkg_tool_duration(const char *text, uint64_t *ret_ns);
+/** lkg_tool_format_options() - the options in @bits, one a line, for `VERB --help`. */
+void lkg_tool_format_options(unsigned bits, struct lkg_buf *buf);
+
+/* help.c */
+void lkg_tool_help(struct lkg_buf *buf);
+void lkg_tool_verb_help(const struct lkg_tool_verb *verb, struct lkg_buf *buf);
+
+/* output.c */
+/** lkg_tool_colour_for() - may escape sequences go to @fd (--color, NO_COLOR, TERM, a terminal)? */
+bool lkg_tool_colour_for(const struct lkg_tool *tool, int fd);
+const char *lkg_tool_paint(bool colour, enum lkg_severity severity); /* start of a colour, "" without */
+const char *lkg_tool_paint_end(bool colour);
+/** lkg_tool_print() - all of @buf to standard output. Return: @status, or LKG_TOOL_FAILED with a message. */
+int lkg_tool_print(const struct lkg_buf *buf, int status);
+/** lkg_tool_print_value() - @value as YAML or JSON, a text format being YAML. */
+int lkg_tool_print_value(const struct lkg_value *value, enum lkg_tool_format format, int status);
+/** lkg_tool_fail() - `lkgfs VERB: message` on standard error. Return: @status. */
+int lkg_tool_fail(const struct lkg_tool *tool, int status, const char *fmt, ...) LKG_PRINTF(3, 4);
+/** lkg_tool_note() - the same for what is not a failure. */
+void lkg_tool_note(const struct lkg_tool *tool, const char *fmt, ...) LKG_PRINTF(2, 3);
+/** lkg_tool_print_findings() - every finding on @fd, coloured on a terminal. */
+void lkg_tool_print_findings(const struct lkg_tool *tool, int fd, const struct lkg_report *report);
+/** lkg_tool_paint_findings() - finding lines of a report or of status/<component>/findings into @buf. */
+void lkg_tool_paint_findings(bool colour, const char *text, const char *indent, struct lkg_buf *buf);
+
+/* value.c: builders that never return half a tree; on no memory the map stays as it was and *failed becomes
+ * true. */
+struct lkg_tool_map {
+        struct lkg_value *value;
+        bool failed;
+};
+void lkg_tool_map_init(struct lkg_tool_map *map, bool schema_version);
+void lkg_tool_map_deinit(struct lkg_tool_map *map);
+void lkg_tool_map_string(struct lkg_tool_map *map, const char *key, const char *text); /* NULL: left out */
+void lkg_tool_map_number(struct lkg_tool_map *map, const char *key, uint64_t number);
+void lkg_tool_map_bool(struct lkg_tool_map *map, const char *key, bool b);
+void lkg_tool_map_value(struct lkg_tool_map *map, const char *key, struct lkg_value *value); /* takes it */
+void lkg_tool_list_take(struct lkg_value *list, struct lkg_tool_map *item, bool *failed);    /* takes it */
+/** lkg_tool_print_map() - print and release @map. */
+int lkg_tool_print_map(const struct lkg_tool *tool, struct lkg_tool_map *map, int status);
+struct lkg_value *lkg_tool_findings_value(const struct lkg_report *report);
+
+/* sources.c: what the offline verbs read */
+struct lkg_tool_sources {
+        struct lkg_stack *stack;
+        struct lkg_candidate *candidate;
+        int dirfd;                   /* holds standard input under the name "-", or AT_FDCWD */
+        char *directory;             /* its path, removed again */
+        char *config_dir, *instance; /* absolute when dirfd is not the working directory */
+};
+/**
+ * lkg_tool_sources_load() - build the candidate of --config, --config-dir and --instance-config.
+ * Return: LKG_TOOL_OK, also for an invalid candidate; another exit status after a message.
+ */
+int lkg_tool_sources_load(const struct lkg_tool *tool, struct lkg_tool_sources *ret);
+void lkg_tool_sources_deinit(struct lkg_tool_sources *sources);
+/** lkg_tool_has_sources() - was any of the three options given? */
+bool lkg_tool_has_sources(const struct lkg_tool *tool);
+/**
+ * lkg_tool_read_doc() - one file ("-": standard input) as a value tree.
+ * @as_yaml: read JSON as YAML too, as sigs.k8s.io/yaml does; else JSON is read as Go's encoding/json reads it
+ * @ret_format: what it looks like, for the output; may be NULL
+ * Return: LKG_TOOL_OK; LKG_TOOL_DIFFERENT when @report says why it is refused; LKG_TOOL_FAILED after a
+ * message.
+ */
+int lkg_tool_read_doc(const struct lkg_tool *tool, const char *path, bool as_yaml, unsigned decode_flags,
+                      struct lkg_report *report, enum lkg_format *ret_format, struct lkg_value **ret);
+/** lkg_tool_render_format() - the format of a document on output: -o, else that of the input. */
+enum lkg_format lkg_tool_render_format(const struct lkg_tool *tool, enum lkg_format input);
+
+/* view.c: what the other verbs read and write */
+struct lkg_view {
+        char *mountpoint;
+        char *root; /* mount point, or the virtual directory below it */
+        int fd;     /* O_PATH of root */
+};
+/** lkg_view_find_mount() - mount points of type fuse.lkgfs in @mountinfo (its text), one string each. */
+int lkg_view_find_mounts(const char *mountinfo, char ***ret, size_t *ret_n);
+void lkg_view_free_mounts(char **mounts, size_t n);
+/** lkg_view_open() - find the mount. Return: LKG_TOOL_OK; LKG_TOOL_FAILED after a message. */
+int lkg_view_open(const struct lkg_tool *tool, struct lkg_view *ret);
+void lkg_view_close(struct lkg_view *view);
+/**
+ * lkg_view_components() - names below status/, sorted. Caller frees with lkg_view_free_mounts(). 0 or
+ * -errno.
+ */
+int lkg_view_components(const struct lkg_view *view, char ***ret, size_t *ret_n);
+/**
+ * lkg_view_component() - --component, else the only one. Return: LKG_TOOL_OK, caller frees *ret; else a
+ * status.
+ */
+int lkg_view_component(const struct lkg_tool *tool, const struct lkg_view *view, char **ret);
+/**
+ * lkg_view_read() - one file below the root, without its final newline. Return: 0 or -errno. Caller frees.
+ */
+int lkg_view_read(const struct lkg_view *view, char **ret, struct stat *ret_st, const char *fmt, ...)
+        LKG_PRINTF(4, 5);
+/** lkg_view_command() - one control write; on refusal the words of last-error. Return: exit status. */
+int lkg_view_command(const struct lkg_tool *tool, const char *command, const char *text);
+/** lkg_view_read_json() - one file as a map; NULL when there is none. Caller owns one reference. */
+struct lkg_value *lkg_view_read_json(const struct lkg_view *view, const char *fmt, ...) LKG_PRINTF(2, 3);
+/**
+ * lkg_view_list_numbers() - numbers that name the entries of @path, descending. Return: 0 or -errno; caller
+ * frees.
+ */
+int lkg_view_list_numbers(const struct lkg_view *view, const char *path, uint64_t **ret, size_t *ret_n);
+
+/* guard.c */
+/**
+ * lkg_tool_guard() - run the verb in a child of its own; kill it and say so when the mount does not answer.
+ */
+int lkg_tool_guard(const struct lkg_tool *tool);
+
+/* one file per verb */
+int lkg_verb_render(const struct lkg_tool *tool);
+int lkg_verb_check(const struct lkg_tool *tool);
+int lkg_verb_blame(const struct lkg_tool *tool);
+int lkg_verb_diff(const struct lkg_tool *tool);
+int lkg_verb_convert(const struct lkg_tool *tool);
+int lkg_verb_patch(const struct lkg_tool *tool);
+int lkg_verb_bake(const struct lkg_tool *tool);
+int lkg_verb_explain(const struct lkg_tool *tool);
+int lkg_verb_status(const struct lkg_tool *tool);
+int lkg_verb_history(const struct lkg_tool *tool);
+int lkg_verb_command(const struct lkg_tool *tool); /* rollback, hold, sync, try, commit */
+int lkg_verb_wait(const struct lkg_tool *tool);
+int lkg_verb_gate(const struct lkg_tool *tool);
+int lkg_verb_mount(const struct lkg_tool *tool);
+
+/* blame.c, shared with its tests */
+/** lkg_blame_matches() - does @pointer (JSON pointer) lie at or below @field (dotted or JSON pointer)? */
+bool lkg_blame_matches(const char *pointer, const char *field);

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Structured output is a value tree as well: one renderer makes both its JSON and its YAML. */
+#include "tool.h"
+
+#define SCHEMA_VERSION 1
+
+void lkg_tool_map_value(struct lkg_tool_map *map, const char *key, struct lkg_value *value)
+{
+        if (!value || !map->value) {
+                lkg_value_unref(value);
+                map->failed = true;
+                return;
+        }
+        if (lkg_map_set(map->value, key, strlen(key), value) < 0)
+                map->failed = true;
+}
+
+void lkg_tool_map_init(struct lkg_tool_map *map, bool schema_version)
+{
+        *map = (struct lkg_tool_map){ .value = lkg_value_new_map(NULL, 0, 0) };
+        map->failed = !map->value;
+        if (schema_version)
+                lkg_tool_map_number(map, "schemaVersion", SCHEMA_VERSION);
+}
+
+void lkg_tool_map_deinit(struct lkg_tool_map *map)
+{
+        map->value = lkg_value_unref(map->value);
+}
+
+void lkg_tool_map_string(struct lkg_tool_map *map, const char *key, const char *text)
+{
+        if (text)
+                lkg_tool_map_value(map, key, lkg_value_new_string(text, strlen(text), NULL, 0, 0));
+}
+
+void lkg_tool_map_number(struct lkg_tool_map *map, const char *key, uint64_t number)
+{
+        char text[24];
+
+        (void)snprintf(text, sizeof(text), "%llu", (unsigned long long)number);
+        lkg_tool_map_value(map, key, lkg_value_new_number(text, NULL, 0, 0));
+}
+
+void lkg_tool_map_bool(struct lkg_tool_map *map, const char *key, bool b)
+{
+        lkg_tool_map_value(map, key, lkg_value_new_bool(b, NULL, 0, 0));
+}
+
+void lkg_tool_list_take(struct lkg_value *list, struct lkg_tool_map *item, bool *failed)
+{
+        struct lkg_value *value = LKG_STEAL(item->value);
+
+        if (!list || !value || item->failed) {
+                lkg_value_unref(value);
+                *failed = true;
+                return;
+        }
+        if (lkg_list_append(list, value) < 0)
+                *failed = true;
+}
+
+int lkg_tool_print_map(const struct lkg_tool *tool, struct lkg_tool_map *map, int status)
+{
+        int r = map->failed ? lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM))
+                            : lkg_tool_print_value(map->value, tool->options.format, status);
+
+        lkg_tool_map_deinit(map);
+        return r;
+}
+
+struct lkg_value *lkg_tool_findings_value(const struct lkg_report *report)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *list = lkg_value_new_list(NULL, 0, 0);
+        bool failed = !list;
+
+        for (size_t i = 0; i < report->n_findings && !failed; i++) {
+                const struct lkg_finding *f = &report->findings[i];
+                struct lkg_tool_map item;
+                char code[16];
+
+                (void)snprintf(code, sizeof(code), "LKG%04u", f->code);
+                lkg_tool_map_init(&item, false);
+                lkg_tool_map_string(&item, "severity", lkg_severity_name(f->severity));
+                lkg_tool_map_string(&item, "code", code);
+                lkg_tool_map_string(&item, "text", f->text);
+                lkg_tool_map_string(&item, "file", f->file);
+                if (f->file && f->line) {
+                        lkg_tool_map_number(&item, "line", f->line);
+                        lkg_tool_map_number(&item, "column", f->column ? f->column : 1);
+                }
+                lkg_tool_list_take(list, &item, &failed);
+        }
+        return failed ? NULL : LKG_STEAL(list);
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The verbs, in the order in which `lkgfs --help` lists them: first those that need no daemon. */
+#include "tool.h"
+
+#define VIEW_LIMIT_S \
+        20 /* engineTimeout is 2 s by default; a mount that is silent for ten times that is sick */
+
+const struct lkg_tool_verb lkg_tool_verbs[] = {
+        { "render", "", "merged document on stdout, findings on stderr",
+          "lkgfs render --config kubelet.conf --config-dir kubelet.conf.d", LKG_OPT_STACK | LKG_OPT_FORMAT,
+          0, 0, 0, lkg_verb_render },
+        { "check", "", "every finding of a set of layers; 1 if any",
+          "lkgfs check --config kubelet.conf --config-dir kubelet.conf.d -o json",
+          LKG_OPT_STACK | LKG_OPT_FORMAT, 0, 0, 0, lkg_verb_check },
+        { "blame", "[FIELD]", "where each field comes from, and what it shadows",
+          "lkgfs blame --config kubelet.conf --config-dir kubelet.conf.d evictionHard",
+          LKG_OPT_STACK | LKG_OPT_FORMAT | LKG_OPT_VIEW, 0, 1, VIEW_LIMIT_S, lkg_verb_blame },
+        { "diff", "", "what each layer changes; 1 if anything",
+          "lkgfs diff --config kubelet.conf --config-dir kubelet.conf.d", LKG_OPT_STACK | LKG_OPT_FORMAT, 0,
+          0, 0, lkg_verb_diff },
+        { "convert", "FILE", "one document as the component would read it",
+          "lkgfs convert --strict -o json kubelet.conf", LKG_OPT_STRICT | LKG_OPT_FORMAT, 1, 1, 0,
+          lkg_verb_convert },
+        { "patch", "TARGET PATCH", "apply one patch to one document",
+          "lkgfs patch --type strategic kubelet.conf instance.yaml", LKG_OPT_PATCH | LKG_OPT_FORMAT, 2, 2, 0,
+          lkg_verb_patch },
+        { "bake", "", "write the merge as plain files, for good",
+          "lkgfs bake --config kubelet.conf --config-dir kubelet.conf.d --output /root/baked",
+          LKG_OPT_STACK | LKG_OPT_BAKE | LKG_OPT_VIEW, 0, 0, VIEW_LIMIT_S, lkg_verb_bake },
+        { "explain", "[CODE]", "what a finding code means, and what would be right", "lkgfs explain LKG1001",
+          LKG_OPT_FORMAT, 0, 1, 0, lkg_verb_explain },
+        { "status", "", "one screen, worst news first", "lkgfs status --component kubelet",
+          LKG_OPT_VIEW | LKG_OPT_FORMAT, 0, 0, VIEW_LIMIT_S, lkg_verb_status },
+        { "history", "", "the generations that can be rolled back to", "lkgfs history",
+          LKG_OPT_VIEW | LKG_OPT_FORMAT, 0, 0, VIEW_LIMIT_S, lkg_verb_history },
+        { "rollback", "GENERATION", "serve an earlier generation and stay there", "lkgfs rollback 41",
+          LKG_OPT_VIEW, 1, 1, VIEW_LIMIT_S, lkg_verb_command },
+        { "hold", "on|off", "freeze what is served, or follow the files again", "lkgfs hold on",
+          LKG_OPT_VIEW, 1, 1, VIEW_LIMIT_S, lkg_verb_command },
+        { "sync", "", "read every layer again, now", "lkgfs sync", LKG_OPT_VIEW, 0, 0, VIEW_LIMIT_S,
+          lkg_verb_command },
+        { "try", "DURATION", "keep the next change only if `commit` follows in time", "lkgfs try 5m",
+          LKG_OPT_VIEW, 1, 1, VIEW_LIMIT_S, lkg_verb_command },
+        { "commit", "", "keep the tried change", "lkgfs commit", LKG_OPT_VIEW, 0, 0, VIEW_LIMIT_S,
+          lkg_verb_command },
+        { "wait", "[generation N]", "sleep until another (or the Nth) generation is served",
+          "lkgfs wait generation 42 --timeout 30s", LKG_OPT_VIEW | LKG_OPT_TIMEOUT, 0, 2, 0, lkg_verb_wait },
+        { "gate", "COMPONENT", "0 if it is served (or lkgfs is disabled), else 1", "lkgfs gate kubelet",
+          LKG_OPT_VIEW, 1, 1, VIEW_LIMIT_S, lkg_verb_gate },
+        { "mount", "MOUNTPOINT", "start lkgfsd in the background", "lkgfs mount /etc/kubernetes",
+          LKG_OPT_MOUNT, 1, 1, 0, lkg_verb_mount },
+};
+const size_t lkg_n_tool_verbs = LKG_ARRAY_SIZE(lkg_tool_verbs);
+
+const struct lkg_tool_verb *lkg_tool_find_verb(const char *name)
+{
+        for (size_t i = 0; i < lkg_n_tool_verbs; i++)
+                if (strcmp(lkg_tool_verbs[i].name, name) == 0)
+                        return &lkg_tool_verbs[i];
+        return NULL;
+}
+
+#define NAME_MAX_BYTES 32
+
+/* Levenshtein with adjacent transposition ("stauts"), three rows; longer names than any verb's are never
+ * near. */
+static unsigned distance(const char *a, const char *b)
+{
+        unsigned rows[3][NAME_MAX_BYTES + 1];
+        size_t n = strlen(a), m = strlen(b);
+
+        if (n > NAME_MAX_BYTES || m > NAME_MAX_BYTES)
+                return UINT32_MAX;
+        for (unsigned j = 0; j <= m; j++)
+                rows[0][j] = j;
+        for (unsigned i = 1; i <= n; i++) {
+                unsigned *row = rows[i % 3], *above = rows[(i + 2) % 3], *twice = rows[(i + 1) % 3];
+
+                row[0] = i;
+                for (unsigned j = 1; j <= m; j++) {
+                        unsigned best = above[j - 1] + (a[i - 1] != b[j - 1]);
+
+                        if (above[j] + 1 < best)
+                                best = above[j] + 1;
+                        if (row[j - 1] + 1 < best)
+                                best = row[j - 1] + 1;
+                        if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+                            twice[j - 2] + 1 < best)
+                                best = twice[j - 2] + 1;
+                        row[j] = best;
+                }
+        }
+        return rows[n % 3][m];
+}
+
+const char *lkg_tool_nearest(const char *name)
+{
+        const char *nearest = NULL;
+        unsigned best = 3;
+
+        for (size_t i = 0; i < lkg_n_tool_verbs; i++) {
+                const char *verb = lkg_tool_verbs[i].name;
+                unsigned d = distance(name, verb);
+
+                if (strlen(name) >= 2 && strncmp(verb, name, strlen(name)) == 0)
+                        d = 1;
+                if (d < best && d < strlen(verb)) {
+                        best = d;
+                        nearest = verb;
+                }
+        }
+        return nearest;
+}

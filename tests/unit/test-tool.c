@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tool's own parts: command line, verbs, help, completion, mount table, blame's fields. No file is touched. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "fs/tool/tool.h"
+
+#define PARSE(...) parse((char *[]){ (char *)(uintptr_t) "lkgfs", __VA_ARGS__, NULL })
+#define W(text)    ((char *)(uintptr_t)(text))
+
+static struct lkg_tool tool;
+static char message[512];
+
+static int parse(char **argv)
+{
+        int argc = 0;
+
+        while (argv[argc])
+                argc++;
+        message[0] = '\0';
+        return lkg_tool_parse(&tool, argc, argv, message);
+}
+
+static void test_verb_and_words(void **state)
+{
+        (void)state;
+        assert_int_equal(PARSE(W("hold"), W("on")), 0);
+        assert_string_equal(tool.verb->name, "hold");
+        assert_int_equal(tool.n_words, 1);
+        assert_string_equal(tool.words[0], "on");
+
+        assert_int_equal(PARSE(W("wait"), W("--timeout"), W("1m30s"), W("generation"), W("7")), 0);
+        assert_true(tool.options.has_timeout);
+        assert_int_equal(tool.options.timeout_ns, 90 * LKG_NSEC_PER_SEC);
+        assert_int_equal(tool.n_words, 2);
+        assert_string_equal(tool.words[1], "7");
+}
+
+static void test_options_may_stand_anywhere(void **state)
+{
+        (void)state;
+        assert_int_equal(PARSE(W("-m"), W("/mnt"), W("-ojson"), W("status"), W("--component=kubelet")), 0);
+        assert_string_equal(tool.verb->name, "status");
+        assert_string_equal(tool.options.mountpoint, "/mnt");
+        assert_string_equal(tool.options.component, "kubelet");
+        assert_int_equal(tool.options.format, LKG_TOOL_JSON);
+        assert_int_equal(tool.n_words, 0);
+
+        assert_int_equal(PARSE(W("patch"), W("a"), W("--type"), W("merge"), W("b"), W("--output=yaml")), 0);
+        assert_int_equal(tool.n_words, 2);
+        assert_string_equal(tool.words[0], "a");
+        assert_string_equal(tool.words[1], "b");
+        assert_int_equal(tool.options.format, LKG_TOOL_YAML);
+}
+
+static void test_double_dash_ends_options(void **state)
+{
+        (void)state;
+        assert_int_equal(PARSE(W("convert"), W("--"), W("--strict")), 0);
+        assert_false(tool.options.strict);
+        assert_int_equal(tool.n_words, 1);
+        assert_string_equal(tool.words[0], "--strict");
+
+        assert_int_equal(PARSE(W("convert"), W("-")), 0);
+        assert_string_equal(tool.words[0], "-");
+}
+
+static void test_the_same_name_means_what_the_verb_means(void **state)
+{
+        (void)state;
+        assert_int_equal(PARSE(W("bake"), W("--config"), W("b"), W("--output"), W("/dir")), 0);
+        assert_string_equal(tool.options.output_dir, "/dir");
+        assert_int_equal(tool.options.format, LKG_TOOL_NATIVE);
+        assert_int_equal(PARSE(W("bake"), W("-o"), W("json")), -EINVAL);
+        assert_int_equal(PARSE(W("render"), W("--output"), W("/dir")), -EINVAL);
+}
+
+static void test_usage_mistakes(void **state)
+{
+        static const struct {
+                const char *argv[6];
+                const char *want;
+        } rows[] = {
+                { { "stauts" }, "did you mean `status`?" },
+                { { "rend" }, "did you mean `render`?" },
+                { { "frobnicate" }, "unknown verb \"frobnicate\"" },
+                { { "hold" }, "missing: on|off" },
+                { { "hold", "on", "off" }, "unexpected word \"off\"" },
+                { { "patch", "a" }, "missing: TARGET PATCH" },
+                { { "status", "--force" }, "`status` does not take --force" },
+                { { "status", "--colour=never" }, "`status` has no option --colour" },
+                { { "status", "-x" }, "-x" },
+                { { "status", "-o", "xml" }, "\"xml\" is not right, want text, json or yaml" },
+                { { "status", "-o" }, "-o needs a value" },
+                { { "wait", "--timeout", "soon" }, "\"soon\" is not right" },
+                { { "convert", "--strict=1", "f" }, "--strict takes no value" },
+                { { "render", "--release", "1.36" }, "--release is not available in this version" },
+                { { "render", "--release=1.36" }, "--release is not available in this version" },
+                { { "render", "--host", "cgroup=1" }, "--host is not available" },
+                { { "check", "--effective" }, "--effective is not available" },
+                { { "diff", "--remote", "f" }, "--remote is not available" },
+                { { "render", "--config", "b", "--", "--max-pods=1" }, "component flags behind `--`" },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                char *argv[8] = { W("lkgfs") };
+
+                for (size_t j = 0; j < LKG_ARRAY_SIZE(rows[i].argv) && rows[i].argv[j]; j++)
+                        argv[j + 1] = W(rows[i].argv[j]);
+                assert_int_equal(parse(argv), -EINVAL);
+                if (!strstr(message, rows[i].want))
+                        fail_msg("\"%s\" does not contain \"%s\"", message, rows[i].want);
+                assert_null(strchr(message, '\n'));
+        }
+}
+
+static void test_help_wins_over_missing_words(void **state)
+{
+        (void)state;
+        assert_int_equal(PARSE(W("hold"), W("--help")), 0);
+        assert_true(tool.options.help);
+        assert_int_equal(PARSE(W("--version")), 0);
+        assert_true(tool.options.version);
+        assert_null(tool.verb);
+        assert_int_equal(parse((char *[]){ W("lkgfs"), NULL }), 0);
+        assert_null(tool.verb);
+}
+
+static void test_duration(void **state)
+{
+        static const struct {
+                const char *text;
+                uint64_t ns;
+        } good[] = {
+                { "0", 0 },
+                { "0s", 0 },
+                { "250ms", 250 * LKG_NSEC_PER_MSEC },
+                { "1.5s", 1500 * LKG_NSEC_PER_MSEC },
+                { "2h30m", 9000 * LKG_NSEC_PER_SEC },
+                { "1us", 1000 },
+                { "5m", 300 * LKG_NSEC_PER_SEC },
+        };
+        static const char *const bad[] = {
+                "", "5", "s", "-1s", "1 s", "1x", "0x10s", "inf", "nan", "1s2", "99999999999999h"
+        };
+        uint64_t ns;
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(good); i++) {
+                assert_int_equal(lkg_tool_duration(good[i].text, &ns), 0);
+                assert_int_equal(ns, good[i].ns);
+        }
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(bad); i++)
+                if (lkg_tool_duration(bad[i], &ns) == 0)
+                        fail_msg("\"%s\" is no duration", bad[i]);
+}
+
+static void test_nearest(void **state)
+{
+        (void)state;
+        assert_string_equal(lkg_tool_nearest("stats"), "status");
+        assert_string_equal(lkg_tool_nearest("hodl"), "hold");
+        assert_string_equal(lkg_tool_nearest("roll"), "rollback");
+        assert_string_equal(lkg_tool_nearest("chekc"), "check");
+        assert_null(lkg_tool_nearest("x"));
+        assert_null(lkg_tool_nearest(""));
+        assert_null(lkg_tool_nearest("a-word-that-is-longer-than-any-verb-of-this-tool-can-be"));
+}
+
+static size_t count_lines(const char *text, size_t *ret_longest)
+{
+        size_t n = 0;
+
+        *ret_longest = 0;
+        for (; *text; n++) {
+                size_t length = strcspn(text, "\n");
+
+                if (length > *ret_longest)
+                        *ret_longest = length;
+                text += length + (text[length] == '\n');
+        }
+        return n;
+}
+
+static void test_help_fits_a_screen(void **state)
+{
+        struct lkg_buf buf = LKG_BUF_INIT;
+        size_t longest;
+
+        (void)state;
+        lkg_tool_help(&buf);
+        assert_false(lkg_buf_failed(&buf));
+        assert_in_range(count_lines(buf.data, &longest), 10, 24);
+        assert_in_range(longest, 10, 79);
+        for (size_t i = 0; i < lkg_n_tool_verbs; i++)
+                assert_non_null(strstr(buf.data, lkg_tool_verbs[i].help));
+        lkg_buf_deinit(&buf);
+}
+
+static void test_every_verb_has_an_example_that_parses(void **state)
+{
+        (void)state;
+        for (size_t i = 0; i < lkg_n_tool_verbs; i++) {
+                struct lkg_buf buf = LKG_BUF_INIT;
+                char *copy = strdup(lkg_tool_verbs[i].example), *argv[16], *save = NULL;
+                size_t longest, n = 0;
+
+                assert_non_null(copy);
+                for (char *word = strtok_r(copy, " ", &save); word && n < 15;
+                     word = strtok_r(NULL, " ", &save))
+                        argv[n++] = word;
+                argv[n] = NULL;
+                assert_string_equal(argv[0], "lkgfs");
+                if (parse(argv) < 0)
+                        fail_msg("%s: %s", lkg_tool_verbs[i].example, message);
+                assert_ptr_equal(tool.verb, &lkg_tool_verbs[i]);
+                free(copy);
+
+                lkg_tool_verb_help(&lkg_tool_verbs[i], &buf);
+                assert_non_null(strstr(buf.data, lkg_tool_verbs[i].example));
+                assert_in_range(count_lines(buf.data, &longest), 5, 24);
+                assert_in_range(longest, 10, 100);
+                lkg_buf_deinit(&buf);
+        }
+}
+
+static void test_mounts(void **state)
+{
+        static const char mountinfo[] =
+                "22 28 0:20 / /proc rw,nosuid - proc proc rw\n"
+                "90 28 0:51 / /etc/kubernetes rw,nosuid,nodev shared:7 - fuse.lkgfs lkgfs rw,user_id=0\n"
+                "91 90 254:1 /etc/kubernetes/pki /etc/kubernetes/pki rw - ext4 /dev/vda rw\n"
+                "92 28 0:52 / /mnt/with\\040blank\\134 rw - fuse.lkgfs lkgfs rw\n"
+                "93 28 0:53 / /mnt/x rw - tmpfs - fuse.lkgfs rw\n"
+                "94 28 0:54 / /mnt/y rw - fuse.lkgfsx lkgfs rw\n"
+                "95 28 0:55 / /etc/kubernetes rw - fuse.lkgfs lkgfs rw\n";
+        char **mounts;
+        size_t n;
+
+        (void)state;
+        assert_int_equal(lkg_view_find_mounts(mountinfo, &mounts, &n), 0);
+        assert_int_equal(n, 2);
+        assert_string_equal(mounts[0], "/etc/kubernetes");
+        assert_string_equal(mounts[1], "/mnt/with blank\\");
+        lkg_view_free_mounts(mounts, n);
+        assert_int_equal(lkg_view_find_mounts("", &mounts, &n), 0);
+        assert_int_equal(n, 0);
+        lkg_view_free_mounts(mounts, n);
+        assert_int_equal(lkg_view_find_mounts("nonsense", &mounts, &n), 0);
+        assert_int_equal(n, 0);
+        lkg_view_free_mounts(mounts, n);
+}
+
+static void test_blame_fields(void **state)
+{
+        (void)state;
+        assert_true(lkg_blame_matches("/maxPods", "maxPods"));
+        assert_true(lkg_blame_matches("/maxPods", "/maxPods"));
+        assert_true(lkg_blame_matches("/authentication/anonymous/enabled", "authentication"));
+        assert_true(lkg_blame_matches("/authentication/anonymous/enabled", "authentication.anonymous"));
+        assert_true(lkg_blame_matches("/authentication/anonymous/enabled", "/authentication/anonymous/"));
+        assert_true(lkg_blame_matches("/evictionHard/memory.available", "evictionHard.memory.available"));
+        assert_true(lkg_blame_matches("/a~1b/c~0d", "a/b.c~d"));
+        assert_true(lkg_blame_matches("/a~1b/c", "/a~1b"));
+        assert_false(lkg_blame_matches("/maxPodsX", "maxPods"));
+        assert_false(lkg_blame_matches("/maxPods", "maxPodsX"));
+        assert_false(lkg_blame_matches("/authentication/anonymous", "/authentication/anon"));
+        assert_false(lkg_blame_matches("/x/maxPods", "maxPods"));
+}
+
+static void test_findings_are_painted_only_when_asked(void **state)
+{
+        static const char text[] = "/a: error: b/x:1:2: error: wrong [LKG1001]\nnote: fine [LKG4000]\n";
+        struct lkg_buf plain = LKG_BUF_INIT, painted = LKG_BUF_INIT;
+
+        (void)state;
+        lkg_tool_paint_findings(false, text, "  ", &plain);
+        assert_string_equal(plain.data,
+                            "  /a: error: b/x:1:2: error: wrong [LKG1001]\n  note: fine [LKG4000]\n");
+        lkg_tool_paint_findings(true, text, "", &painted);
+        assert_non_null(strstr(painted.data, "\033[1;31merror\033[0m"));
+        assert_non_null(strstr(painted.data, "\033[36mnote\033[0m: fine"));
+        lkg_buf_deinit(&plain);
+        lkg_buf_deinit(&painted);
+}
+
+int main(void)
+{
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_verb_and_words),
+                cmocka_unit_test(test_options_may_stand_anywhere),
+                cmocka_unit_test(test_double_dash_ends_options),
+                cmocka_unit_test(test_the_same_name_means_what_the_verb_means),
+                cmocka_unit_test(test_usage_mistakes),
+                cmocka_unit_test(test_help_wins_over_missing_words),
+                cmocka_unit_test(test_duration),
+                cmocka_unit_test(test_nearest),
+                cmocka_unit_test(test_help_fits_a_screen),
+                cmocka_unit_test(test_every_verb_has_an_example_that_parses),
+                cmocka_unit_test(test_mounts),
+                cmocka_unit_test(test_blame_fields),
+                cmocka_unit_test(test_findings_are_painted_only_when_asked),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
