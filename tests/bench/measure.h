@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the measuring programs share: a clock, samples with percentiles, pinning, and how they give up. */
+#pragma once
+
+#include <errno.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* Durations in nanoseconds of one target, in the order they were taken. */
+struct samples {
+        uint32_t *ns;
+        size_t n, n_allocated;
+};
+
+/** now_ns() - CLOCK_MONOTONIC. */
+static inline uint64_t now_ns(void)
+{
+        struct timespec t;
+
+        clock_gettime(CLOCK_MONOTONIC, &t);
+        return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/** give_up() - a measurement that cannot be made is no figure: say why, exit 1. */
+__attribute__((noreturn, format(printf, 1, 2))) static inline void give_up(const char *fmt, ...)
+{
+        int saved = errno;
+        va_list ap;
+
+        va_start(ap, fmt);
+        vfprintf(stderr, fmt, ap);
+        va_end(ap);
+        fprintf(stderr, ": %s\n", saved ? strerror(saved) : "unexpected");
+        exit(1);
+}
+
+static inline void samples_init(struct samples *s, size_t n)
+{
+        s->ns = calloc(n, sizeof(*s->ns));
+        s->n = 0;
+        s->n_allocated = n;
+        if (!s->ns)
+                give_up("memory for %zu samples", n);
+}
+
+static inline void samples_add(struct samples *s, uint64_t ns)
+{
+        if (s->n < s->n_allocated)
+                s->ns[s->n++] = ns > UINT32_MAX ? UINT32_MAX : (uint32_t)ns;
+}
+
+static inline int compare_ns(const void *a, const void *b)
+{
+        uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+        return (x > y) - (x < y);
+}
+
+static inline double percentile_us(const struct samples *sorted, unsigned percent)
+{
+        if (!sorted->n)
+                return 0;
+        return sorted->ns[(sorted->n - 1) * percent / 100] / 1e3;
+}
+
+/** samples_print() - sort, then one line: label, n, p50, p99 and mean in microseconds, tab-separated. */
+static inline void samples_print(const char *label, struct samples *s)
+{
+        double sum = 0;
+
+        qsort(s->ns, s->n, sizeof(*s->ns), compare_ns);
+        for (size_t i = 0; i < s->n; i++)
+                sum += s->ns[i];
+        printf("%s\t%zu\t%.3f\t%.3f\t%.3f\n", label, s->n, percentile_us(s, 50), percentile_us(s, 99),
+               s->n ? sum / (double)s->n / 1e3 : 0);
+}
+
+/** pin_to_cpu() - one CPU for this process; -1 = leave it to the scheduler. */
+static inline void pin_to_cpu(int cpu)
+{
+        cpu_set_t set;
+
+        if (cpu < 0)
+                return;
+        CPU_ZERO(&set);
+        CPU_SET((unsigned)cpu, &set);
+        if (sched_setaffinity(0, sizeof(set), &set) < 0)
+                give_up("pin to CPU %d", cpu);
+}
+
+/** number() - a decimal argument in [@min, @max]; anything else ends the program. */
+static inline long number(const char *text, long min, long max)
+{
+        char *end;
+        long value;
+
+        errno = 0;
+        value = strtol(text, &end, 10);
+        if (errno || end == text || *end || value < min || value > max) {
+                errno = EINVAL;
+                give_up("'%s' is not a number from %ld to %ld", text, min, max);
+        }
+        return value;
+}

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rows of the table: what is measured, against whom, and the figure to reach. docs/performance.md
+explains each."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+
+from servers import Trouble, name_of, private_dirty_mib, switches
+
+
+def row(what, value, unit, peer=None, ratio_limit=None, value_limit=None, more=''):
+    """One line of the table; @peer is (name, value). A limit bounds value/peer or the value itself."""
+    name, theirs = peer or ('', None)
+    ratio = value / theirs if theirs else None
+    met = None
+    if ratio_limit is not None and ratio is not None:
+        met = ratio <= ratio_limit
+    elif value_limit is not None:
+        met = value <= value_limit
+    return {'what': what, 'value': round(value, 3), 'unit': unit, 'peer': name, 'peer_value': theirs,
+            'ratio': ratio and round(ratio, 3), 'ratio_limit': ratio_limit, 'value_limit': value_limit,
+            'met': met, 'more': more}
+
+
+def tail(figures):
+    return f'p99 {figures[1]:.1f}'
+
+
+def rows_open(bench):
+    """All mounts at once, everything on one CPU, targets interleaved."""
+    cpu = bench.cpu
+    with contextlib.ExitStack() as stack:
+        def up(server):
+            return stack.enter_context(server).mount_point
+
+        view = up(bench.lkgfs('other', cpu=cpu))
+        known = up(bench.lkgfs('known', match=[bench.program('cycle')], cpu=cpu))
+        # the peers serve the very bytes that the view serves
+        (bench.plain / 'kubelet.conf').write_bytes((view / 'kubelet.conf').read_bytes())
+        bind = up(bench.bindfs(cpu))
+        raw = up(bench.rawfuse(cpu))
+        yield from rows_cycle(bench, view, known, bind, raw)
+        yield from rows_held(bench, view)
+        yield from rows_pass(bench, view, bind)
+
+
+def rows_cycle(bench, view, known, bind, raw):
+    name = 'kubelet.conf'
+    got = bench.cycle('cycle', {'fs': bench.plain / name, 'raw': raw / name, 'bindfs': bind / name,
+                                'lkgfs': view / name, 'known': known / name})
+    p50 = got['lkgfs'][0]
+    what = 'open+fstat+read+EOF+close of kubelet.conf'
+    yield row(what, p50, 'us', ('rawfuse', got['raw'][0]), ratio_limit=1.1, more=tail(got['lkgfs']))
+    yield row('  the same', p50, 'us', ('bindfs', got['bindfs'][0]), ratio_limit=0.6)
+    yield row('  the same', p50, 'us', ('file system', got['fs'][0]))
+    yield row('  by the recognised component', got['known'][0], 'us', ('rawfuse', got['raw'][0]),
+              ratio_limit=1.5, more=tail(got['known']))
+
+
+def rows_held(bench, view):
+    """A descriptor that stays open: nothing but the page cache should work."""
+    name = 'kubelet.conf'
+    for operation, what in (('read', 'pread of the open file'), ('mmap', 'mmap, touch, munmap of it')):
+        got = bench.cycle(operation, {'fs': bench.plain / name, 'lkgfs': view / name})
+        yield row(what, got['lkgfs'][0], 'us', ('file system', got['fs'][0]), ratio_limit=1.05)
+
+
+def rows_pass(bench, view, bind):
+    """Files that are only passed through: natively (pki) and by the file server (manifests)."""
+    for name, peer, limit in (('pki/ca.crt', 'file system', 1.1), ('manifests/etcd.yaml', 'bindfs', 0.7)):
+        got = bench.cycle('cycle', {'file system': bench.plain / name, 'lkgfs': view / name,
+                                    'bindfs': bind / name})
+        yield row(f'open+fstat+read+EOF+close of {name}', got['lkgfs'][0], 'us', (peer, got[peer][0]),
+                  ratio_limit=limit, more=tail(got['lkgfs']))
+
+
+def measure_edit(bench, name, source, iterations, state=None):
+    """A drop-in rewritten through the view; the peers rewrite the same file without any meaning."""
+    dropin = '60000-edit.conf'
+    with contextlib.ExitStack() as stack:
+        view = stack.enter_context(bench.lkgfs(name, source=source, state=state)).mount_point
+        bind = stack.enter_context(bench.bindfs()).mount_point
+        return bench.run_program('edit', [
+            '-r', 4, '-n', iterations,
+            f"fs={bench.plain / 'edit.d' / dropin}",
+            f"bindfs={bind / 'edit.d' / dropin}",
+            f"lkgfs={view / 'kubelet.conf.d' / dropin},{view / 'kubelet.conf'}"])
+
+
+def rows_edit(bench):
+    iterations = 50 if bench.quick else 200
+    few = measure_edit(bench, 'edit', bench.source, iterations)
+    close, theirs = few['lkgfs.close'], few['bindfs.close'][1]
+    yield row('added to close() of a drop-in among 20', max(0.0, close[1] - theirs), 'us',
+              ('bindfs close()', theirs), value_limit=1000,
+              more=f'close p50 {close[1]:.0f}, p99 {close[2]:.0f}')
+    yield row('edits that the next open did not show', few['lkgfs.stale'][0], f'of {4 * (iterations + 3)}',
+              value_limit=0)
+    disk = measure_edit(bench, 'edit-disk', bench.source, iterations, bench.base / 'state')['lkgfs.close']
+    yield row('close() of a drop-in, state on the disk', disk[1], 'us', ('state on tmpfs', close[1]),
+              more=tail(disk[1:]))
+    many = bench.base / 'source-1000'
+    bench.fill_source(many, 1000)
+    lots = measure_edit(bench, 'edit-1000', many, max(10, iterations // 4))['lkgfs.close']
+    yield row('close() of one changed drop-in among 1,000', lots[1] / 1000, 'ms',
+              ('among 20', close[1] / 1000), value_limit=5, more=f'p99 {lots[2] / 1000:.2f}')
+
+
+def rows_quiet(bench):
+    seconds = 3 if bench.quick else 10
+    with bench.lkgfs('idle') as server, bench.bindfs() as peer:
+        time.sleep(2)  # what a start leaves to be done has to be over
+        ours, theirs = server.pids(), peer.pids()
+        before = switches(ours), switches(theirs)
+        time.sleep(seconds)
+        woken = [(switches(pids) - n) / seconds for pids, n in zip((ours, theirs), before)]
+        yield row(f'wake-ups per second, idle for {seconds} s', woken[0], '1/s', ('bindfs', woken[1]),
+                  value_limit=0)
+        dirty = {name_of(pid): private_dirty_mib(pid) for pid in ours}
+        yield row('private dirty memory, all processes', sum(dirty.values()), 'MiB',
+                  ('bindfs', sum(private_dirty_mib(pid) for pid in theirs)), value_limit=8,
+                  more=', '.join(f'{name} {mib:.1f}' for name, mib in sorted(dirty.items())))
+        yield row('private dirty memory, file server', dirty.get('lkgfs-fs', 0), 'MiB', value_limit=4)
+
+
+def rows_start(bench):
+    repeats = 3 if bench.quick else 9
+
+    def median_ms(make):
+        times = []
+        for _ in range(repeats):
+            with make() as server:
+                times.append(server.start_ms)
+        return sorted(times)[repeats // 2]
+
+    ours = median_ms(lambda: bench.lkgfs('start'))
+    yield row(f'start to first read, median of {repeats}', ours, 'ms', ('bindfs', median_ms(bench.bindfs)),
+              value_limit=50)
+
+
+def kill_often(server, end):
+    """SIGKILL to the file server every 200 ms until @end; how often."""
+    kills = 0
+    while time.monotonic() < end:
+        time.sleep(0.2)
+        victim = server.member('lkgfs-fs')
+        if victim:
+            os.kill(victim, signal.SIGKILL)
+            kills += 1
+    return kills
+
+
+def rows_kill(bench):
+    seconds = 10 if bench.quick else 60
+    with bench.lkgfs('kill') as server:
+        view = server.mount_point
+        command = [bench.program('load'), '-s', seconds, '-w', view / 'manifests', view / 'kubelet.conf',
+                   view / 'manifests/etcd.yaml', view / 'status/kubelet/condition']
+        load = subprocess.Popen([str(part) for part in command], text=True, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE)
+        try:
+            kills = kill_often(server, time.monotonic() + seconds - 0.5)
+            out, complaints = load.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            raise Trouble('calls still hang a minute after the last SIGKILL') from None
+        finally:
+            load.kill()
+    if len(out.split()) != 4:
+        raise Trouble(f'load: {complaints.strip()[-300:]}')
+    calls, failed, torn, longest_us = out.split()
+    more = f'longest call {float(longest_us) / 1000:.1f} ms'
+    if complaints:
+        more += '; ' + complaints.splitlines()[0]
+    yield row(f'failed or torn calls in {seconds} s, file server killed {kills} times',
+              int(failed) + int(torn), f'of {calls}', value_limit=0, more=more)
+
+
+GROUPS = {'open': rows_open, 'edit': rows_edit, 'quiet': rows_quiet, 'start': rows_start, 'kill': rows_kill}
