@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The pure part of the engine as tables: verdicts, hold and try, the words of control files, the condition. */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/engine/command.h"
+#include "core/engine/condition.h"
+#include "core/engine/decide.h"
+
+#define FREE     { .mode = LKG_HOLD_FREE }
+#define HELD(n)  { .mode = LKG_HOLD_ON, .generation = (n) }
+#define BACK(n)  { .mode = LKG_HOLD_ROLLBACK, .generation = (n) }
+#define LATE(n)  { .mode = LKG_HOLD_TRY_EXPIRED, .generation = (n) }
+#define ARMED(d) { .try_phase = LKG_TRY_ARMED, .try_duration_ns = (d) }
+
+static void test_verdicts(void **state)
+{
+        static const struct {
+                struct lkg_hold hold;
+                enum lkg_candidate_state candidate;
+                bool same;
+                uint64_t active;
+                enum lkg_verdict want;
+        } rows[] = {
+                { FREE, LKG_CANDIDATE_VALID, false, 0, LKG_PUBLISH },
+                { FREE, LKG_CANDIDATE_VALID, false, 3, LKG_PUBLISH },
+                { FREE, LKG_CANDIDATE_VALID, true, 3, LKG_KEEP },
+                { FREE, LKG_CANDIDATE_VALID, true, 0, LKG_PUBLISH }, /* the same as nothing is not the same */
+                { FREE, LKG_CANDIDATE_INVALID, false, 3, LKG_REFUSE },
+                { FREE, LKG_CANDIDATE_INVALID, false, 0, LKG_REFUSE },
+                { FREE, LKG_CANDIDATE_NONE, false, 3, LKG_WITHDRAW },
+                { FREE, LKG_CANDIDATE_NONE, false, 0, LKG_KEEP },
+                { FREE, LKG_CANDIDATE_NAME_TAKEN, false, 3, LKG_WITHDRAW },
+                { FREE, LKG_CANDIDATE_NAME_TAKEN, false, 0, LKG_KEEP },
+                { HELD(3), LKG_CANDIDATE_VALID, false, 3, LKG_WAIT },
+                { HELD(3), LKG_CANDIDATE_VALID, true, 3, LKG_KEEP },
+                { HELD(3), LKG_CANDIDATE_INVALID, false, 3, LKG_REFUSE },
+                { HELD(3), LKG_CANDIDATE_NONE, false, 3, LKG_WAIT },
+                { HELD(3), LKG_CANDIDATE_NAME_TAKEN, false, 3, LKG_WITHDRAW }, /* a kubeconfig is never hidden */
+                { HELD(0), LKG_CANDIDATE_VALID, false, 0, LKG_WAIT },
+                { BACK(1), LKG_CANDIDATE_VALID, false, 1, LKG_WAIT },
+                { LATE(1), LKG_CANDIDATE_VALID, false, 1, LKG_WAIT },
+                { ARMED(9), LKG_CANDIDATE_VALID, false, 1, LKG_PUBLISH },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                enum lkg_verdict got =
+                        lkg_decide(&rows[i].hold, rows[i].candidate, rows[i].same, rows[i].active);
+
+                if (got != rows[i].want)
+                        fail_msg("row %zu: %d, want %d", i, got, rows[i].want);
+        }
+}
+
+static void test_hold_commands(void **state)
+{
+        static const struct {
+                struct lkg_hold hold;
+                enum lkg_hold_command command;
+                uint64_t argument;
+                bool known;
+                uint64_t active;
+                int want;
+                struct lkg_hold next; /* when want is 0 */
+        } rows[] = {
+                { FREE, LKG_CMD_HOLD_ON, 0, false, 4, 0, HELD(4) },
+                { HELD(4), LKG_CMD_HOLD_ON, 0, false, 4, 0, HELD(4) },
+                { BACK(2), LKG_CMD_HOLD_ON, 0, false, 2, 0, BACK(2) },
+                { HELD(4), LKG_CMD_HOLD_OFF, 0, false, 4, 0, FREE },
+                { BACK(2), LKG_CMD_HOLD_OFF, 0, false, 2, 0, FREE },
+                { LATE(2), LKG_CMD_HOLD_OFF, 0, false, 2, 0, FREE },
+                { FREE, LKG_CMD_HOLD_OFF, 0, false, 2, 0, FREE },
+                { FREE, LKG_CMD_ROLLBACK, 2, true, 4, 0, BACK(2) },
+                { HELD(4), LKG_CMD_ROLLBACK, 2, true, 4, 0, BACK(2) },
+                { BACK(2), LKG_CMD_ROLLBACK, 3, true, 2, 0, BACK(3) },
+                { FREE, LKG_CMD_ROLLBACK, 9, false, 4, -EINVAL, FREE },
+                { ARMED(5), LKG_CMD_ROLLBACK, 2, true, 4, 0, BACK(2) }, /* the try is over */
+                { FREE, LKG_CMD_TRY, 5, false, 4, 0, ARMED(5) },
+                { FREE, LKG_CMD_TRY, 0, false, 4, -EINVAL, FREE },
+                { FREE, LKG_CMD_TRY, 5, false, 0, -EBUSY, FREE },
+                { HELD(4), LKG_CMD_TRY, 5, false, 4, -EBUSY, FREE },
+                { ARMED(5), LKG_CMD_TRY, 5, false, 4, -EBUSY, FREE },
+                { FREE, LKG_CMD_COMMIT, 0, false, 4, -EINVAL, FREE },
+                { ARMED(5), LKG_CMD_COMMIT, 0, false, 4, 0, FREE },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                struct lkg_hold_step step = lkg_hold_command(rows[i].hold, rows[i].command, rows[i].argument,
+                                                             rows[i].known, rows[i].active);
+                const struct lkg_hold *want = step.result < 0 ? &rows[i].hold : &rows[i].next;
+
+                if (step.result != rows[i].want || step.next.mode != want->mode ||
+                    step.next.generation != want->generation || step.next.try_phase != want->try_phase ||
+                    step.next.try_duration_ns != want->try_duration_ns)
+                        fail_msg("row %zu: %d, mode %d, generation %" PRIu64, i, step.result, step.next.mode,
+                                 step.next.generation);
+                assert_true((step.result < 0) == (step.why != NULL));
+        }
+}
+
+static void test_life_of_a_try(void **state)
+{
+        struct lkg_hold hold = ARMED(100), after;
+
+        (void)state;
+        assert_true(lkg_hold_deadline(&hold) == UINT64_MAX); /* time runs from the moment it is active */
+        after = lkg_hold_tick(hold, 1000000);
+        assert_int_equal(after.try_phase, LKG_TRY_ARMED);
+        hold = lkg_hold_published(hold, 7, 1000);
+        assert_int_equal(hold.try_phase, LKG_TRY_RUNNING);
+        assert_int_equal(hold.try_previous, 7);
+        assert_true(lkg_hold_deadline(&hold) == 1100);
+        after = lkg_hold_published(hold, 8, 1050); /* a second edit within the try: 7 stays the way back */
+        assert_int_equal(after.try_previous, 7);
+        assert_true(lkg_hold_deadline(&after) == 1100);
+        after = lkg_hold_tick(hold, 1099);
+        assert_int_equal(after.try_phase, LKG_TRY_RUNNING);
+        after = lkg_hold_tick(hold, 1100);
+        assert_int_equal(after.mode, LKG_HOLD_TRY_EXPIRED);
+        assert_int_equal(after.generation, 7);
+        assert_int_equal(after.try_phase, LKG_TRY_NONE);
+        assert_true(lkg_hold_deadline(&after) == UINT64_MAX);
+        hold = (struct lkg_hold)FREE;
+        after = lkg_hold_published(hold, 7, 1000);
+        assert_int_equal(after.try_phase, LKG_TRY_NONE);
+}
+
+static void test_words_of_control_files(void **state)
+{
+        static const struct {
+                const char *name, *text;
+                int want;
+                enum lkg_command_action action;
+                int hold;
+                uint64_t argument;
+        } rows[] = {
+                { "hold", "on", 1, LKG_DO_HOLD, LKG_CMD_HOLD_ON, 0 },
+                { "hold", "off\n", 1, LKG_DO_HOLD, LKG_CMD_HOLD_OFF, 0 },
+                { "hold", "", 0, 0, 0, 0 },
+                { "hold", "\n", 0, 0, 0, 0 },
+                { "hold", "On", -EINVAL, 0, 0, 0 },
+                { "hold", "on ", -EINVAL, 0, 0, 0 },
+                { "hold", "on\non\n", -EINVAL, 0, 0, 0 },
+                { "hold", "on\n\n", -EINVAL, 0, 0, 0 },
+                { "rollback", "12\n", 1, LKG_DO_HOLD, LKG_CMD_ROLLBACK, 12 },
+                { "rollback", "012", -EINVAL, 0, 0, 0 },
+                { "rollback", "0", -EINVAL, 0, 0, 0 },
+                { "rollback", "-1", -EINVAL, 0, 0, 0 },
+                { "rollback", "18446744073709551616", -EINVAL, 0, 0, 0 },
+                { "rollback", "lkg", -EINVAL, 0, 0, 0 },
+                { "try", "5m\n", 1, LKG_DO_HOLD, LKG_CMD_TRY, UINT64_C(300000000000) },
+                { "try", "5", -EINVAL, 0, 0, 0 },
+                { "sync", "now", 1, LKG_DO_SYNC, 0, 0 },
+                { "sync", "later", -EINVAL, 0, 0, 0 },
+                { "commit", "now\n", 1, LKG_DO_HOLD, LKG_CMD_COMMIT, 0 },
+                { "commit", "yes", -EINVAL, 0, 0, 0 },
+                { "promote", "now", -EINVAL, 0, 0, 0 },
+        };
+        char why[256], longest[200];
+        struct lkg_command_call call;
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                int r = lkg_command_parse(rows[i].name, rows[i].text, strlen(rows[i].text), &call, why);
+
+                if (r != rows[i].want)
+                        fail_msg("%s %s: %d", rows[i].name, rows[i].text, r);
+                if (r < 0)
+                        assert_memory_equal(why, rows[i].name, strlen(rows[i].name));
+                if (r != 1)
+                        continue;
+                assert_int_equal(call.action, rows[i].action);
+                assert_int_equal(call.hold, rows[i].hold);
+                assert_true(call.argument == rows[i].argument);
+        }
+        memset(longest, '1', sizeof(longest));
+        assert_int_equal(lkg_command_parse("rollback", longest, sizeof(longest), &call, why), -EINVAL);
+        assert_string_equal(why, "rollback: too long; want a generation number from history");
+        assert_int_equal(lkg_command_parse("hold", "on\0x", 4, &call, why), -EINVAL);
+        assert_int_equal(lkg_command_parse("hold", "\x1b[2J", 4, &call, why), -EINVAL);
+        assert_string_equal(why, "hold: \"\\x1b[2J\" is not understood; want on or off");
+}
+
+static void test_condition_words(void **state)
+{
+        static const struct lkg_hold free_hold = FREE, held = HELD(4), late = LATE(3),
+                                     trying = { .try_phase = LKG_TRY_RUNNING, .try_previous = 3 };
+        static const struct {
+                struct lkg_condition_facts facts;
+                const char *want;
+        } rows[] = {
+                { { .hold = &free_hold, .state = LKG_CANDIDATE_VALID, .active = 4, .active_has_base = true },
+                  "True current is set to the local default, and an init config was provided: using current (init)" },
+                { { .hold = &free_hold, .state = LKG_CANDIDATE_VALID, .active = 4 },
+                  "True current is set to the local default, and no init config was provided: using current "
+                  "(default)" },
+                { { .hold = &free_hold, .state = LKG_CANDIDATE_INVALID, .verdict = LKG_REFUSE, .n_errors = 2,
+                    .active = 4, .active_has_base = true, .candidate_has_base = true },
+                  "False failed to validate current (init), 2 errors, see status/c/findings: using current (init)" },
+                { { .hold = &free_hold, .state = LKG_CANDIDATE_INVALID, .n_errors = 1, .active = 4,
+                    .last_good = true },
+                  "False failed to validate current (default), 1 error, see status/c/findings: using last-known-good "
+                  "(default), generation 4" },
+                { { .hold = &free_hold, .state = LKG_CANDIDATE_INVALID, .n_errors = 1 },
+                  "False failed to validate current (default), 1 error, see status/c/findings: f is not served" },
+                { { .hold = &free_hold, .state = LKG_CANDIDATE_NONE }, "Unknown no layer found: f is not served" },
+                { { .hold = &held, .state = LKG_CANDIDATE_VALID, .active = 4 },
+                  "True held at generation 4 (hold): using current (default)" },
+                { { .hold = &held, .state = LKG_CANDIDATE_VALID, .verdict = LKG_WAIT, .active = 4 },
+                  "True held at generation 4 (hold): using current (default); a newer one waits for hold off" },
+                { { .hold = &late, .state = LKG_CANDIDATE_VALID, .verdict = LKG_WAIT, .active = 3 },
+                  "False try expired, held at generation 3: using current (default)" },
+                { { .hold = &trying, .state = LKG_CANDIDATE_VALID, .active = 4,
+                    .try_deadline_wall_ns = UINT64_C(1000000000) },
+                  "True on try until 1970-01-01T00:00:01Z, then back to generation 3 unless committed: using current "
+                  "(default)" },
+                { { .hold = &free_hold, .state = LKG_CANDIDATE_VALID, .active = 4, .fault = "failed to publish: x" },
+                  "Unknown failed to publish: x: using current (default)" },
+                { { .hold = &free_hold, .active = 4, .not_ready = true, .last_good = true },
+                  "Unknown engine not ready: using last-known-good (default), generation 4" },
+                { { .hold = &free_hold, .state = LKG_CANDIDATE_NAME_TAKEN },
+                  "False name taken: f is a kubeconfig and is passed through; choose another name (file: "
+                  "c-config.yaml)" },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                struct lkg_condition_facts facts = rows[i].facts;
+                struct lkg_condition c = { 0 };
+                char line[600];
+
+                facts.component = "c";
+                facts.file = "f";
+                assert_true(lkg_condition_update(&c, &facts, 5));
+                (void)snprintf(line, sizeof(line), "%s %s: %s", lkg_condition_status_name(c.status), c.reason,
+                               c.message);
+                assert_string_equal(line, rows[i].want);
+                assert_int_equal(c.transition_ns, 5);
+        }
+}
+
+static void test_transition_time_changes_with_the_status_alone(void **state)
+{
+        static const struct lkg_hold free_hold = FREE, held = HELD(1);
+        struct lkg_condition_facts facts = { .component = "c", .file = "f", .hold = &free_hold,
+                                             .state = LKG_CANDIDATE_VALID, .active = 1 };
+        struct lkg_condition c = { 0 };
+
+        (void)state;
+        assert_true(lkg_condition_update(&c, &facts, 10));
+        assert_false(lkg_condition_update(&c, &facts, 20));
+        facts.hold = &held;
+        assert_true(lkg_condition_update(&c, &facts, 30));
+        assert_int_equal(c.transition_ns, 10);
+        facts.state = LKG_CANDIDATE_INVALID;
+        assert_true(lkg_condition_update(&c, &facts, 40));
+        assert_int_equal(c.transition_ns, 40);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_verdicts),
+                cmocka_unit_test(test_hold_commands),
+                cmocka_unit_test(test_life_of_a_try),
+                cmocka_unit_test(test_words_of_control_files),
+                cmocka_unit_test(test_condition_words),
+                cmocka_unit_test(test_transition_time_changes_with_the_status_alone),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening files of others without trusting them, replacing our own without leaving half. */
+#include <fcntl.h>
+#include <ftw.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cmocka.h>
+
+#include <lkg/file.h>
+
+static char top[64];
+static int dir = -EBADF;
+
+static int make_dir(void **state)
+{
+        const char *tmp = getenv("TMPDIR");
+
+        (void)state;
+        (void)snprintf(top, sizeof(top), "%.40s/lkg-file-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+        if (!mkdtemp(top))
+                return -1;
+        dir = open(top, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        return dir < 0 ? -1 : 0;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+        (void)st;
+        (void)type;
+        (void)ftw;
+        return remove(path);
+}
+
+static int remove_dir(void **state)
+{
+        (void)state;
+        dir = lkg_close(dir);
+        return nftw(top, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static void put(const char *name, const char *text)
+{
+        struct lkg_error err = { 0 };
+
+        if (lkg_write_file_atomic(dir, name, text, strlen(text), 0640, false, &err) < 0)
+                fail_msg("%s", err.message);
+}
+
+static void expect_content(const char *name, const char *want)
+{
+        struct lkg_error err = { 0 };
+        struct stat st;
+        size_t size;
+        char *text;
+        int fd = lkg_open_trusted(dir, name, &st, &err);
+
+        if (fd < 0)
+                fail_msg("%s", err.message);
+        assert_int_equal(lkg_read_file(fd, 100, &text, &size, &err), 0);
+        assert_string_equal(text, want);
+        assert_int_equal(size, strlen(want));
+        free(text);
+        lkg_close(fd);
+}
+
+static void expect_refused(const char *name, int code, const char *word)
+{
+        struct lkg_error err = { 0 };
+        struct stat st;
+        int fd = lkg_open_trusted(dir, name, &st, &err);
+
+        if (fd != code || (word && !strstr(err.message, word)))
+                fail_msg("%s: %d '%s'", name, fd, err.message);
+}
+
+static void test_write_and_read(void **state)
+{
+        struct stat st;
+
+        (void)state;
+        put("a", "one");
+        expect_content("a", "one");
+        put("a", "two");
+        expect_content("a", "two");
+        put("empty", "");
+        expect_content("empty", "");
+        assert_int_equal(fstatat(dir, "a", &st, 0), 0);
+        assert_int_equal(st.st_mode & 07777, 0640);
+}
+
+static void test_too_big(void **state)
+{
+        struct lkg_error err = { 0 };
+        struct stat st;
+        char *text = NULL;
+        size_t size;
+        int fd;
+
+        (void)state;
+        put("a", "12345");
+        fd = lkg_open_trusted(dir, "a", &st, &err);
+        assert_int_equal(lkg_read_file(fd, 4, &text, &size, &err), -EFBIG);
+        assert_null(text);
+        lkg_close(fd);
+}
+
+static void test_not_regular(void **state)
+{
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        int s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+        (void)state;
+        (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/socket", top);
+        assert_int_equal(bind(s, (struct sockaddr *)&address, sizeof(address)), 0);
+        lkg_close(s);
+        assert_int_equal(mkfifoat(dir, "fifo", 0600), 0);
+        assert_int_equal(mkdirat(dir, "directory", 0700), 0);
+        expect_refused("missing", -ENOENT, "missing");
+        expect_refused("fifo", -EINVAL, "FIFO"); /* and does not wait for a writer */
+        expect_refused("directory", -EINVAL, "directory");
+        expect_refused("socket", -EINVAL, "socket");
+}
+
+static void test_links(void **state)
+{
+        (void)state;
+        put("real", "text");
+        assert_int_equal(symlinkat("real", dir, "good"), 0);
+        assert_int_equal(symlinkat("good", dir, "twice"), 0);
+        assert_int_equal(symlinkat("nowhere", dir, "dangling"), 0);
+        assert_int_equal(symlinkat("loop", dir, "loop"), 0);
+        expect_content("good", "text");
+        expect_content("twice", "text");
+        expect_refused("dangling", -ENOENT, NULL);
+        expect_refused("loop", -ELOOP, NULL);
+}
+
+/* Whoever may write the directory chose where the link leads: such a link is not followed. */
+static void test_hostile_link(void **state)
+{
+        (void)state;
+        assert_int_equal(mkdirat(dir, "open", 0777), 0);
+        assert_int_equal(fchmodat(dir, "open", 0777, 0), 0);
+        put("real", "text");
+        assert_int_equal(symlinkat("../real", dir, "open/link"), 0);
+        expect_refused("open/link", -ELOOP, "symlink");
+        assert_int_equal(fchmodat(dir, "open", 0755, 0), 0);
+        expect_content("open/link", "text");
+        assert_int_equal(fchmodat(dir, "real", 0666, 0), 0);
+        expect_refused("open/link", -ELOOP, NULL);
+        expect_content("real", "text"); /* without a link its own mode is its owner's business */
+}
+
+static void test_mkdir(void **state)
+{
+        struct lkg_error err = { 0 };
+        struct stat st;
+
+        (void)state;
+        assert_int_equal(lkg_mkdir_p(dir, "a/b/c", 0700, &err), 0);
+        assert_int_equal(lkg_mkdir_p(dir, "a/b/c", 0700, &err), 0);
+        assert_int_equal(fstatat(dir, "a/b/c", &st, 0), 0);
+        assert_true(S_ISDIR(st.st_mode));
+        put("a/file", "");
+        assert_true(lkg_mkdir_p(dir, "a/file/x", 0700, &err) < 0);
+        assert_true(err.message[0] != '\0');
+}
+
+static void test_identity(void **state)
+{
+        struct lkg_file_id before, after;
+        struct stat st;
+
+        (void)state;
+        put("a", "one");
+        assert_int_equal(fstatat(dir, "a", &st, 0), 0);
+        lkg_file_id_from_stat(&st, &before);
+        assert_int_equal(fstatat(dir, "a", &st, 0), 0);
+        lkg_file_id_from_stat(&st, &after);
+        assert_true(lkg_file_id_equal(&before, &after));
+        put("a", "two"); /* same size, another inode */
+        assert_int_equal(fstatat(dir, "a", &st, 0), 0);
+        lkg_file_id_from_stat(&st, &after);
+        assert_false(lkg_file_id_equal(&before, &after));
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_write_and_read, make_dir, remove_dir),
+                cmocka_unit_test_setup_teardown(test_too_big, make_dir, remove_dir),
+                cmocka_unit_test_setup_teardown(test_not_regular, make_dir, remove_dir),
+                cmocka_unit_test_setup_teardown(test_links, make_dir, remove_dir),
+                cmocka_unit_test_setup_teardown(test_hostile_link, make_dir, remove_dir),
+                cmocka_unit_test_setup_teardown(test_mkdir, make_dir, remove_dir),
+                cmocka_unit_test_setup_teardown(test_identity, make_dir, remove_dir),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

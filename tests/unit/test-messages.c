@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What our processes say to each other: datagrams, descriptors, settings. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include <cmocka.h>
+
+#include <lkg/buf.h>
+#include <lkg/control.h>
+#include <lkg/handover.h>
+#include <lkg/settings.h>
+
+static int pair[2];
+
+static int make_pair(void **state)
+{
+        (void)state;
+        return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair);
+}
+
+static int close_pair(void **state)
+{
+        (void)state;
+        pair[0] = lkg_close(pair[0]);
+        pair[1] = lkg_close(pair[1]);
+        return 0;
+}
+
+static void test_message(void **state)
+{
+        struct lkg_message out, in;
+
+        (void)state;
+        lkg_message_init(&out, LKG_MSG_COMMAND);
+        out.ticket = 99;
+        out.uid = 4;
+        (void)snprintf(out.command, sizeof(out.command), "hold");
+        memset(out.text, 'x',
+               LKG_CONTROL_TEXT_MAX + 1); /* one too many: for the engine to refuse in words */
+        out.text_size = LKG_CONTROL_TEXT_MAX + 1;
+        assert_int_equal(lkg_message_send(pair[0], &out), 0);
+        assert_int_equal(lkg_message_recv(pair[1], &in), 1);
+        assert_int_equal(in.ticket, 99);
+        assert_string_equal(in.command, "hold");
+        assert_int_equal(strlen(in.text), LKG_CONTROL_TEXT_MAX + 1);
+        assert_int_equal(lkg_message_recv(pair[1], &in), -EAGAIN);
+        pair[0] = lkg_close(pair[0]);
+        assert_int_equal(lkg_message_recv(pair[1], &in), 0);
+}
+
+static void test_strange_messages(void **state)
+{
+        struct lkg_message message, in;
+
+        (void)state;
+        lkg_message_init(&message, LKG_MSG_DONE);
+        assert_int_equal(send(pair[0], "hello", 5, 0), 5);
+        assert_int_equal(lkg_message_recv(pair[1], &in), -EBADMSG);
+        message.version++;
+        (void)send(pair[0], &message, offsetof(struct lkg_message, text), 0);
+        assert_int_equal(lkg_message_recv(pair[1], &in), -EBADMSG);
+        message.version--;
+        message.type = _LKG_MSG_MAX;
+        (void)send(pair[0], &message, offsetof(struct lkg_message, text), 0);
+        assert_int_equal(lkg_message_recv(pair[1], &in), -EBADMSG);
+        message.type = LKG_MSG_DONE;
+        message.text_size = 5; /* and nothing behind the header */
+        (void)send(pair[0], &message, offsetof(struct lkg_message, text), 0);
+        assert_int_equal(lkg_message_recv(pair[1], &in), -EBADMSG);
+        message.text_size = 0;
+        memset(message.command, 'c', sizeof(message.command)); /* no NUL */
+        (void)send(pair[0], &message, offsetof(struct lkg_message, text), 0);
+        assert_int_equal(lkg_message_recv(pair[1], &in), -EBADMSG);
+}
+
+static void test_handover(void **state)
+{
+        struct lkg_handover in;
+        int fds[LKG_HANDOVER_FDS_MAX], out[2] = { pair[0], pair[1] };
+
+        (void)state;
+        assert_int_equal(lkg_handover_send(pair[0], LKG_HANDOVER_KEEP, 77, out, 2), 0);
+        assert_int_equal(lkg_handover_send(pair[0], LKG_HANDOVER_END, 0, NULL, 0), 0);
+        assert_int_equal(lkg_handover_recv(pair[1], MSG_DONTWAIT, &in, fds), 1);
+        assert_int_equal(in.type, LKG_HANDOVER_KEEP);
+        assert_int_equal(in.node, 77);
+        assert_true(fds[0] >= 0 && fds[1] >= 0 && fds[2] == -EBADF);
+        assert_true(fcntl(fds[0], F_GETFD) & FD_CLOEXEC);
+        lkg_close(fds[0]);
+        lkg_close(fds[1]);
+        assert_int_equal(lkg_handover_recv(pair[1], MSG_DONTWAIT, &in, fds), 1);
+        assert_int_equal(in.type, LKG_HANDOVER_END);
+        assert_int_equal(lkg_handover_recv(pair[1], MSG_DONTWAIT, &in, fds), -EAGAIN);
+        (void)send(pair[0], "x", 1, 0);
+        assert_int_equal(lkg_handover_recv(pair[1], MSG_DONTWAIT, &in, fds), -EBADMSG);
+        pair[0] = lkg_close(pair[0]);
+        assert_int_equal(lkg_handover_recv(pair[1], MSG_DONTWAIT, &in, fds), 0);
+}
+
+static void test_settings(void **state)
+{
+        static const char text[] =
+                "state_dir=/var/lib/l%20k\nruntime_dir=/run/lkgfs\nsource_dir=\nnative_dir=pki\n"
+                "native_dir=ssl\nview_file=kubelet.conf\nreserved=status\nengine_timeout_ms=1500\n"
+                "from_the_future=1\n";
+        struct lkg_settings *settings = NULL, *again = NULL;
+        struct lkg_error err = { 0 };
+        struct lkg_buf buf = LKG_BUF_INIT;
+
+        (void)state;
+        assert_int_equal(lkg_settings_parse(text, strlen(text), &settings, &err), 0);
+        assert_string_equal(settings->state_dir, "/var/lib/l k");
+        assert_int_equal(settings->n_native_dirs, 2);
+        assert_string_equal(settings->native_dirs[1], "ssl");
+        assert_int_equal(settings->engine_timeout_ms, 1500);
+        lkg_settings_format(settings, &buf);
+        assert_int_equal(lkg_settings_parse(buf.data, buf.size, &again, &err), 0);
+        assert_string_equal(again->state_dir, settings->state_dir);
+        assert_string_equal(again->view_files[0], "kubelet.conf");
+        lkg_settings_free(settings);
+        lkg_settings_free(again);
+        lkg_buf_deinit(&buf);
+}
+
+static void test_settings_refused(void **state)
+{
+        static const char *const cases[] = { "engine_timeout_ms=soon\n", "engine_timeout_ms=99999999999\n",
+                                             "state_dir=%2\n", "no equals sign\n" };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
+                struct lkg_settings *settings = NULL;
+                struct lkg_error err = { 0 };
+
+                if (lkg_settings_parse(cases[i], strlen(cases[i]), &settings, &err) == 0)
+                        fail_msg("accepted: %s", cases[i]);
+        }
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_message, make_pair, close_pair),
+                cmocka_unit_test_setup_teardown(test_strange_messages, make_pair, close_pair),
+                cmocka_unit_test_setup_teardown(test_handover, make_pair, close_pair),
+                cmocka_unit_test(test_settings),
+                cmocka_unit_test(test_settings_refused),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

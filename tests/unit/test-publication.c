@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The manifest: what is written is read back, and nothing that is not a manifest is believed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <lkg/buf.h>
+#include <lkg/publication.h>
+
+#define SHA  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define HEAD LKG_PUBLICATION_MAGIC "\nnumber\t7\n"
+
+static struct lkg_publication *parse(const char *text)
+{
+        struct lkg_publication *publication = NULL;
+        struct lkg_error err = { 0 };
+
+        if (lkg_publication_parse(text, strlen(text), &publication, &err) < 0)
+                fail_msg("%s", err.message);
+        return publication;
+}
+
+static void test_every_line(void **state)
+{
+        static const char text[] = LKG_PUBLICATION_MAGIC
+                "\nnumber\t7\ntimeout-ms\t2000\ncomponent\t0\tkubelet\t3\nmatch\t0\tunit\tkubelet.service\n"
+                "match\t0\texe\t/usr/bin/"
+                "kubelet\nwatch\t0\ttree\tkubelet.conf.d\nwatch\t0\tfile\tkubelet.conf\n"
+                "hide\thidden\nalias\tkubelet.conf.base\tkubelet.conf\nclash\tstatus\n"
+                "dir\tcontrol\t0700\t0\t0\t5\ncontrol\tcontrol/hold\t0200\t0\t0\t0\thold\n"
+                "file\tkubelet.conf\t0600\t0\t12\t-9\t4\t" SHA "\tvw\t0\t3\n"
+                "dir\tstatus\t0755\t0\t0\t5\nfile\tstatus/a%20b\t0444\t0\t0\t5\t0\t" SHA "\tp\t-\t0\nend\n";
+        struct lkg_publication *publication = parse(text);
+        struct lkg_buf buf = LKG_BUF_INIT;
+        const struct lkg_entry *entry;
+
+        (void)state;
+        assert_int_equal(publication->number, 7);
+        assert_int_equal(publication->timeout_ms, 2000);
+        assert_int_equal(publication->n_components, 1);
+        assert_int_equal(publication->components[0].generation, 3);
+        assert_int_equal(publication->n_rules, 7);
+        entry = lkg_publication_find(publication, "kubelet.conf");
+        assert_non_null(entry);
+        assert_int_equal(entry->flags, LKG_ENTRY_VIEW | LKG_ENTRY_THROUGH);
+        assert_int_equal(entry->gid, 12);
+        assert_true(entry->mtime_ns == -9);
+        assert_non_null(lkg_publication_find(publication, "status/a b"));
+        assert_null(lkg_publication_find(publication, "status/a"));
+        assert_null(lkg_publication_find(publication, ""));
+        lkg_publication_format(publication, &buf);
+        assert_false(lkg_buf_failed(&buf));
+        assert_string_equal(buf.data, text);
+        lkg_buf_deinit(&buf);
+        lkg_publication_free(publication);
+}
+
+static void test_refused(void **state)
+{
+        static const struct {
+                const char *what, *text;
+        } cases[] = {
+                { "empty", "" },
+                { "another magic", "lkgfs-publication 2\nnumber\t7\nend\n" },
+                { "no number", LKG_PUBLICATION_MAGIC "\nend\n" },
+                { "number 0", LKG_PUBLICATION_MAGIC "\nnumber\t0\nend\n" },
+                { "cut short", HEAD },
+                { "text after the end", HEAD "end\nnumber\t8\n" },
+                { "unknown line", HEAD "gift\tx\nend\n" },
+                { "too few fields", HEAD "dir\tstatus\t0755\nend\n" },
+                { "too many fields", HEAD "number\t7\t8\nend\n" },
+                { "not octal", HEAD "dir\tstatus\t0799\t0\t0\t5\nend\n" },
+                { "negative number", HEAD "dir\tstatus\t0755\t-1\t0\t5\nend\n" },
+                { "absolute path", HEAD "dir\t/status\t0755\t0\t0\t5\nend\n" },
+                { "path that climbs", HEAD "dir\ta\t0755\t0\t0\t5\ndir\ta/..\t0755\t0\t0\t5\nend\n" },
+                { "empty part", HEAD "dir\ta\t0755\t0\t0\t5\ndir\ta//b\t0755\t0\t0\t5\nend\n" },
+                { "out of order", HEAD "dir\tb\t0755\t0\t0\t5\ndir\ta\t0755\t0\t0\t5\nend\n" },
+                { "twice", HEAD "dir\ta\t0755\t0\t0\t5\ndir\ta\t0755\t0\t0\t5\nend\n" },
+                { "no parent", HEAD "dir\ta/b\t0755\t0\t0\t5\nend\n" },
+                { "parent is a file",
+                  HEAD "file\ta\t0444\t0\t0\t5\t0\t" SHA "\t-\t-\t0\nfile\ta/b\t0444\t0\t0\t5\t0\t" SHA
+                       "\t-\t-\t0\nend\n" },
+                { "short hash", HEAD "file\ta\t0444\t0\t0\t5\t0\tabc\t-\t-\t0\nend\n" },
+                { "hash that is a path",
+                  HEAD "file\ta\t0444\t0\t0\t5\t0\t../../../../../../../../../../../../../../../etc/"
+                       "shadow00000000\t-\t-\t0\nend\n" },
+                { "unknown flag", HEAD "file\ta\t0444\t0\t0\t5\t0\t" SHA "\tq\t-\t0\nend\n" },
+                { "broken escape", HEAD "dir\ta%2\t0755\t0\t0\t5\nend\n" },
+                { "escaped NUL", HEAD "dir\ta%00\t0755\t0\t0\t5\nend\n" },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
+                struct lkg_publication *publication = NULL;
+                struct lkg_error err = { 0 };
+                int r = lkg_publication_parse(cases[i].text, strlen(cases[i].text), &publication, &err);
+
+                if (r != -EBADMSG || publication || !err.message[0])
+                        fail_msg("%s: %d '%s'", cases[i].what, r, err.message);
+        }
+}
+
+static void test_nul_byte(void **state)
+{
+        static const char text[] = HEAD "end\n\0";
+        struct lkg_publication *publication = NULL;
+        struct lkg_error err = { 0 };
+
+        (void)state;
+        assert_int_equal(lkg_publication_parse(text, sizeof(text), &publication, &err), -EBADMSG);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_every_line),
+                cmocka_unit_test(test_refused),
+                cmocka_unit_test(test_nul_byte),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Errors, findings and the buffer they are written to. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <lkg/buf.h>
+#include <lkg/error.h>
+#include <lkg/limits.h>
+
+static void test_error(void **state)
+{
+        const struct lkg_where where = { .file = "a.conf", .line = 3, .column = 7 };
+        struct lkg_error err = { 0 };
+
+        (void)state;
+        assert_int_equal(lkg_error_set(&err, -ENOENT, NULL, "open layer '%s'", "x"), -ENOENT);
+        assert_string_equal(err.message, "open layer 'x': No such file or directory");
+        assert_int_equal(lkg_error_set(&err, -EINVAL, &where, "want a list."), -EINVAL);
+        assert_string_equal(err.message, "a.conf:3:7: want a list.");
+        assert_int_equal(lkg_error_wrap(&err, -EINVAL, "load %d", 5), -EINVAL);
+        assert_string_equal(err.message, "load 5: a.conf:3:7: want a list.");
+        assert_int_equal(lkg_error_set(NULL, -EIO, NULL, "nobody listens"), -EIO);
+        for (int i = 0; i < 400; i++)
+                (void)lkg_error_wrap(&err, -EINVAL, "again");
+        assert_true(strlen(err.message) < sizeof(err.message));
+}
+
+static void test_report_lines(void **state)
+{
+        const struct lkg_where where = { .file = "d/10.conf", .line = 14, .column = 3 };
+        struct lkg_report report = LKG_REPORT_INIT, copy = LKG_REPORT_INIT;
+        size_t size;
+        char *text;
+
+        (void)state;
+        lkg_report_add(&report, LKG_ERROR, 1001, &where, "field %s", "maxPods");
+        lkg_report_add(&report, LKG_NOTE, 2001, NULL, "no place");
+        lkg_report_append(&copy, &report);
+        lkg_report_deinit(&report);
+        text = lkg_report_format(&copy, &size);
+        assert_non_null(text);
+        assert_non_null(strstr(text, "d/10.conf:14:3: error: field maxPods [LKG1001]\n"));
+        assert_non_null(strstr(text, "note: no place [LKG2001]\n"));
+        assert_int_equal(size, strlen(text));
+        assert_int_equal(copy.n_severity[LKG_ERROR], 1);
+        free(text);
+        lkg_report_deinit(&copy);
+}
+
+static void test_report_is_bounded(void **state)
+{
+        struct lkg_report report = LKG_REPORT_INIT;
+
+        (void)state;
+        for (unsigned i = 0; i < LKG_FINDINGS_MAX + 5; i++)
+                lkg_report_add(&report, LKG_WARNING, 2001, NULL, "finding %u", i);
+        assert_int_equal(report.n_findings, LKG_FINDINGS_MAX);
+        assert_int_equal(report.n_dropped, 5);
+        lkg_report_deinit(&report);
+}
+
+/* Every code is unique, and says what it is and what to do. */
+static void test_finding_kinds(void **state)
+{
+        (void)state;
+        assert_true(lkg_n_finding_kinds > 0);
+        for (size_t i = 0; i < lkg_n_finding_kinds; i++) {
+                assert_non_null(lkg_finding_kinds[i].title);
+                assert_true(strlen(lkg_finding_kinds[i].advice) > 10);
+                if (i > 0)
+                        assert_true(lkg_finding_kinds[i].code > lkg_finding_kinds[i - 1].code);
+        }
+}
+
+static void test_quote(void **state)
+{
+        char buf[5 * 64 + 8], big[500];
+
+        (void)state;
+        assert_string_equal(lkg_quote("a\"b", 3, buf), "\"a\\\"b\"");
+        memset(big, 'x', sizeof(big));
+        assert_true(strlen(lkg_quote(big, sizeof(big), buf)) <= LKG_QUOTE_MAX + 5);
+        for (const char *p = lkg_quote("\x1b[31m\n\t\0z", 8, buf); *p; p++)
+                assert_true((unsigned char)*p >= 0x20 && *p != 0x7f);
+}
+
+static void test_json_string(void **state)
+{
+        struct lkg_buf buf = LKG_BUF_INIT;
+
+        (void)state;
+        lkg_buf_json_string(&buf, "a\"\\\n\x01\xff\xc3\xa9", 8);
+        assert_string_equal(buf.data, "\"a\\\"\\\\\\n\\u0001\xef\xbf\xbd\xc3\xa9\"");
+        lkg_buf_deinit(&buf);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_error),
+                cmocka_unit_test(test_report_lines),
+                cmocka_unit_test(test_report_is_bounded),
+                cmocka_unit_test(test_finding_kinds),
+                cmocka_unit_test(test_quote),
+                cmocka_unit_test(test_json_string),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is masked, what is not, and that nothing secret survives anywhere in the masked tree. */
+#include "config-helpers.h"
+
+static void test_text(void **state)
+{
+        static const struct {
+                const char *text, *want;
+        } rows[] = {
+                { "https://u:p@h/x", "https://<masked>@h/x" },
+                { "https://u@h", "https://<masked>@h" },
+                { "a http://u:p@h b ftp://x:y@z/", "a http://<masked>@h b ftp://<masked>@z/" },
+                { "https://u:p@ss@h/", "https://<masked>@h/" },
+                { "https://h/x@y", "https://h/x@y" },
+                { "https://h?u=a@b", "https://h?u=a@b" },
+                { "user@host", "user@host" },
+                { "unix:///run/x.sock", "unix:///run/x.sock" },
+                { "://@", "://<masked>@" },
+                { "x://a b@c", "x://a b@c" },
+                { "", "" },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                struct lkg_buf buf = LKG_BUF_INIT;
+                bool masked = lkg_mask_text(rows[i].text, strlen(rows[i].text), &buf);
+
+                assert_string_equal(buf.data, rows[i].want);
+                assert_int_equal(masked, strcmp(rows[i].text, rows[i].want) != 0);
+                lkg_buf_deinit(&buf);
+        }
+}
+
+static void test_tree(void **state)
+{
+        static const struct {
+                const char *text, *want;
+        } rows[] = {
+                { "staticPodURLHeader: {Authorization: [Bearer x, 5, true, null]}\n",
+                  "{\"staticPodURLHeader\":{\"Authorization\":[\"<masked>\",\"<masked>\",\"<masked>\",null]}}" },
+                { "staticpodurlheader: x\n", "{\"staticpodurlheader\":\"<masked>\"}" },
+                { "a: {b: [{STATICPODURLHEADER: {c: d}}]}\n",
+                  "{\"a\":{\"b\":[{\"STATICPODURLHEADER\":{\"c\":\"<masked>\"}}]}}" },
+                { "staticPodURLHeaders: x\n", "{\"staticPodURLHeaders\":\"x\"}" },
+                { "staticPodURL: https://u:p@h/\nl: [x, http://a:b@c]\n",
+                  "{\"l\":[\"x\",\"http://<masked>@c\"],\"staticPodURL\":\"https://<masked>@h/\"}" },
+                { "'http://u:p@h/': 1\nz: 2\n", "{\"http://<masked>@h/\":1,\"z\":2}" },
+                { "staticPodURLHeader: {}\n", "{\"staticPodURLHeader\":{}}" },
+                { "https://u:p@h/\n", "\"https://<masked>@h/\"" },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                struct lkg_value *value = doc(rows[i].text), *masked = lkg_mask_secrets(value);
+
+                assert_string_equal(json(masked), rows[i].want);
+                lkg_value_unref(value);
+                lkg_value_unref(masked);
+        }
+}
+
+static void test_innocent_is_shared(void **state)
+{
+        struct lkg_value *value = doc("a: {b: [1, x]}\n"), *masked = lkg_mask_secrets(value);
+
+        (void)state;
+        assert_ptr_equal(value, masked);
+        lkg_value_unref(value);
+        lkg_value_unref(masked);
+}
+
+static int no_secret(const struct lkg_leaf *leaf, void *userdata)
+{
+        (void)userdata;
+        for (const struct lkg_value *v = leaf->value; v; v = lkg_value_shadowed(v))
+                assert_null(strstr(json(v), "secret"));
+        return 0;
+}
+
+/* The value that a secret replaced is a secret too. */
+static void test_shadows(void **state)
+{
+        struct lkg_value *base = doc("staticPodURLHeader: {A: [secret1]}\nu: https://secret@h\n");
+        struct lkg_value *patch = doc("staticPodURLHeader: {A: [secret2]}\nu: https://secret2@h\n"), *merged = NULL, *masked;
+        struct lkg_buf buf = LKG_BUF_INIT;
+
+        (void)state;
+        assert_int_equal(lkg_merge_json(base, patch, &merged), 0);
+        masked = lkg_mask_secrets(merged);
+        assert_int_equal(lkg_value_walk(masked, no_secret, NULL), 0);
+        lkg_render_origin(merged, &buf);
+        assert_null(strstr(buf.data, "secret"));
+        assert_non_null(strstr(buf.data, "layer=[\"<masked>\"]"));
+        lkg_buf_deinit(&buf);
+        lkg_value_unref(base);
+        lkg_value_unref(patch);
+        lkg_value_unref(merged);
+        lkg_value_unref(masked);
+}
+
+static void test_pointer(void **state)
+{
+        (void)state;
+        assert_true(lkg_pointer_is_secret("/staticPodURLHeader/Authorization"));
+        assert_true(lkg_pointer_is_secret("/a/StaticPodUrlHeader"));
+        assert_false(lkg_pointer_is_secret("/staticPodURL"));
+        assert_false(lkg_pointer_is_secret(""));
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_text),    cmocka_unit_test(test_tree),    cmocka_unit_test(test_innocent_is_shared),
+                cmocka_unit_test(test_shadows), cmocka_unit_test(test_pointer),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,551 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The layer stack over real directories: caching, watches, unsettled files, what appears and goes. What single layers
+ * and findings look like is compared in tests/golden.
+ */
+#include <fcntl.h>
+#include <ftw.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+
+#include "config-helpers.h"
+
+#include <lkg/stack.h>
+
+#define HEADER "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+
+static char root[64];
+static int root_fd = -EBADF;
+static struct lkg_stack *stack;
+static struct lkg_candidate *candidate; /* of the last look() */
+static uint64_t (*clock_fn)(void);      /* NULL = the real one */
+
+/* ---- files ---- */
+
+static const char *at(const char *name)
+{
+        static char path[4][256];
+        static unsigned next;
+
+        next = (next + 1) % 4;
+        (void)snprintf(path[next], sizeof(path[next]), "%s/%s", root, name);
+        return path[next];
+}
+
+static void put(const char *name, const char *text)
+{
+        FILE *file = fopen(at(name), "we");
+
+        assert_non_null(file);
+        assert_true(fputs(text, file) >= 0);
+        assert_int_equal(fclose(file), 0);
+}
+
+static void make_dir(const char *name)
+{
+        assert_int_equal(mkdir(at(name), 0755), 0);
+}
+
+/* The clock that file times are compared with: an hour ahead, so files are old enough for their identity to count. */
+static uint64_t late_clock(void)
+{
+        return lkg_realtime_ns() + 3600 * LKG_NSEC_PER_SEC;
+}
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+        (void)st;
+        (void)type;
+        (void)ftw;
+        return remove(path);
+}
+
+static int set_up(void **state)
+{
+        (void)state;
+        clock_fn = NULL;
+        strcpy(root, "/tmp/lkg-stack-XXXXXX");
+        if (!mkdtemp(root) || chmod(root, 0755) < 0)
+                return -1;
+        root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        return root_fd < 0 ? -1 : 0;
+}
+
+static int tear_down(void **state)
+{
+        (void)state;
+        candidate = lkg_candidate_unref(candidate);
+        stack = lkg_stack_free(stack);
+        root_fd = lkg_close(root_fd);
+        return nftw(root, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* ---- stack ---- */
+
+static void open_stack(void)
+{
+        struct lkg_stack_config config = {
+                .component = "kubelet",
+                .source_fd = root_fd,
+                .source_path = root,
+                .base = "kubelet.conf",
+                .base_is_view_name = true,
+                .dropin_dir = "kubelet.conf.d",
+                .instance = "kubelet-instance.conf",
+                .realtime_ns = clock_fn,
+        };
+
+        assert_int_equal(lkg_stack_new(&config, &stack, NULL), 0);
+}
+
+/* Refreshes; true when the candidate is the very same one as before. */
+static bool look(void)
+{
+        struct lkg_candidate *fresh = NULL;
+        struct lkg_error err = { 0 };
+        bool same;
+
+        assert_int_equal(lkg_stack_refresh(stack, &fresh, &err), 0);
+        same = fresh == candidate;
+        lkg_candidate_unref(candidate);
+        candidate = fresh;
+        return same;
+}
+
+static const char *field(const char *pointer)
+{
+        const struct lkg_value *value;
+
+        assert_int_equal(candidate->state, LKG_CANDIDATE_VALID);
+        value = lkg_value_get_pointer(candidate->doc, pointer);
+        return value ? json(value) : "-";
+}
+
+static void sample(void)
+{
+        put("kubelet.conf", HEADER "maxPods: 110\n");
+        make_dir("kubelet.conf.d");
+        put("kubelet.conf.d/10-a.conf", HEADER "maxPods: 10\n");
+        put("kubelet.conf.d/20-b.conf", HEADER "x: {z: 1}\n");
+        open_stack();
+}
+
+/* ---- tests ---- */
+
+static void test_nothing_then_something(void **state)
+{
+        (void)state;
+        open_stack();
+        assert_false(look());
+        assert_int_equal(candidate->state, LKG_CANDIDATE_NONE);
+        assert_true(look());
+        assert_false(candidate->has_base);
+        put("kubelet.conf", HEADER "maxPods: 1\n");
+        assert_false(look());
+        assert_string_equal(field("maxPods"), "1");
+        assert_true(candidate->has_base);
+        make_dir("kubelet.conf.d");
+        assert_true(look());
+        put("kubelet.conf.d/1.conf", HEADER "maxPods: 2\n");
+        assert_false(look());
+        assert_string_equal(field("maxPods"), "2");
+        put("kubelet-instance.conf", HEADER "maxPods: 3\n");
+        assert_false(look());
+        assert_string_equal(field("maxPods"), "3");
+        assert_int_equal(candidate->n_layers, 3);
+        assert_int_equal(unlink(at("kubelet-instance.conf")), 0);
+        assert_int_equal(unlink(at("kubelet.conf.d/1.conf")), 0);
+        assert_false(look());
+        assert_string_equal(field("maxPods"), "1");
+        assert_int_equal(unlink(at("kubelet.conf")), 0);
+        assert_false(look());
+        assert_int_equal(candidate->state, LKG_CANDIDATE_NONE);
+}
+
+static void test_nothing_changed_reads_nothing(void **state)
+{
+        struct lkg_stack_stats before;
+
+        (void)state;
+        clock_fn = late_clock;
+        sample();
+        look();
+        before = *lkg_stack_stats(stack);
+        assert_int_equal(before.n_parses, 3);
+        for (int i = 0; i < 10; i++)
+                assert_true(look());
+        assert_int_equal(lkg_stack_stats(stack)->n_reads, before.n_reads);
+        assert_int_equal(lkg_stack_stats(stack)->n_merges, before.n_merges);
+}
+
+static void test_one_change_parses_one_file(void **state)
+{
+        struct lkg_stack_stats before;
+
+        (void)state;
+        clock_fn = late_clock;
+        sample();
+        look();
+        before = *lkg_stack_stats(stack);
+        put("kubelet.conf.d/20-b.conf", HEADER "x: {z: 2}\n");
+        assert_false(look());
+        assert_string_equal(field("x.z"), "2");
+        assert_int_equal(lkg_stack_stats(stack)->n_parses, before.n_parses + 1);
+        assert_int_equal(lkg_stack_stats(stack)->n_merges, before.n_merges + 1);
+        /* the first one: everything behind it is merged again, but not parsed */
+        before = *lkg_stack_stats(stack);
+        put("kubelet.conf.d/10-a.conf", HEADER "maxPods: 12\n");
+        assert_false(look());
+        assert_int_equal(lkg_stack_stats(stack)->n_parses, before.n_parses + 1);
+        assert_int_equal(lkg_stack_stats(stack)->n_merges, before.n_merges + 2);
+}
+
+/* Same size, same inode, within one tick of the clock: the identity says nothing, the content does. */
+static void test_second_write_within_a_tick(void **state)
+{
+        (void)state;
+        sample();
+        for (int i = 0; i < 50; i++) {
+                char text[128];
+
+                (void)snprintf(text, sizeof(text), HEADER "maxPods: %d\n", 10 + i);
+                put("kubelet.conf.d/10-a.conf", text);
+                look();
+                (void)snprintf(text, sizeof(text), "%d", 10 + i);
+                assert_string_equal(field("maxPods"), text);
+        }
+}
+
+static void test_touch_changes_nothing(void **state)
+{
+        struct lkg_stack_stats before;
+
+        (void)state;
+        clock_fn = late_clock;
+        sample();
+        look();
+        before = *lkg_stack_stats(stack);
+        assert_int_equal(utimensat(root_fd, "kubelet.conf.d/10-a.conf", NULL, 0), 0);
+        assert_true(look());
+        assert_int_equal(lkg_stack_stats(stack)->n_reads, before.n_reads + 1);
+        assert_int_equal(lkg_stack_stats(stack)->n_parses, before.n_parses);
+}
+
+static void test_rename_replaces(void **state)
+{
+        (void)state;
+        sample();
+        look();
+        put("new", HEADER "maxPods: 77\n");
+        assert_int_equal(rename(at("new"), at("kubelet.conf.d/10-a.conf")), 0);
+        assert_false(look());
+        assert_string_equal(field("maxPods"), "77");
+        assert_int_equal(rename(at("kubelet.conf.d/10-a.conf"), at("kubelet.conf.d/30-a.conf")), 0);
+        assert_false(look());
+        assert_string_equal(candidate->layers[2].name, "30-a.conf");
+}
+
+static void test_invalid_then_repaired(void **state)
+{
+        (void)state;
+        sample();
+        look();
+        put("kubelet.conf.d/10-a.conf", HEADER "maxPods: [\n");
+        assert_false(look());
+        assert_int_equal(candidate->state, LKG_CANDIDATE_INVALID);
+        assert_null(candidate->doc);
+        assert_non_null(candidate->layers[0].merged);
+        assert_null(candidate->layers[1].doc);
+        assert_null(candidate->layers[1].merged);
+        assert_non_null(candidate->layers[2].doc);
+        assert_null(candidate->layers[2].merged);
+        assert_true(look());
+        put("kubelet.conf.d/10-a.conf", HEADER "maxPods: 10\n");
+        assert_false(look());
+        assert_string_equal(field("maxPods"), "10");
+}
+
+/* A file that cannot even be opened is the same complaint, and so the same candidate, each time. */
+static void test_unreadable_is_stable(void **state)
+{
+        (void)state;
+        sample();
+        assert_int_equal(symlink("nowhere", at("kubelet.conf.d/30.conf")), 0);
+        assert_int_equal(mkfifo(at("kubelet.conf.d/40.conf"), 0600), 0);
+        look();
+        assert_int_equal(candidate->state, LKG_CANDIDATE_INVALID);
+        assert_int_equal(candidate->report.n_severity[LKG_ERROR], 2);
+        assert_true(look());
+        put("kubelet.conf.d/nowhere", HEADER "maxPods: 5\n");
+        assert_int_equal(unlink(at("kubelet.conf.d/40.conf")), 0);
+        assert_false(look());
+        assert_string_equal(field("maxPods"), "5");
+}
+
+static void test_findings_alone_make_a_new_candidate(void **state)
+{
+        const struct lkg_value *doc;
+
+        (void)state;
+        sample();
+        look();
+        doc = candidate->doc;
+        put("kubelet.conf.d/a.yaml", "x");
+        assert_false(look());
+        assert_ptr_equal(candidate->doc, doc);
+        assert_int_equal(candidate->report.n_severity[LKG_WARNING], 1);
+        assert_true(look());
+}
+
+static void test_cookies(void **state)
+{
+        unsigned before[3];
+
+        (void)state;
+        sample();
+        look();
+        for (size_t i = 0; i < 3; i++)
+                before[i] = candidate->layers[i].cookie;
+        put("kubelet.conf.d/20-b.conf", HEADER "x: {z: 9}\n");
+        look();
+        assert_int_equal(candidate->layers[0].cookie, before[0]);
+        assert_int_equal(candidate->layers[1].cookie, before[1]);
+        assert_int_not_equal(candidate->layers[2].cookie, before[2]);
+}
+
+/* ---- unsettled ---- */
+
+static const char *unsettled_name;
+
+static bool is_unsettled(const char *path, void *userdata)
+{
+        assert_ptr_equal(userdata, &unsettled_name);
+        return unsettled_name && strcmp(path, at(unsettled_name)) == 0;
+}
+
+/* Somebody is in the middle of writing one drop-in while another one changes. */
+static void test_unsettled_file_keeps_its_old_content(void **state)
+{
+        (void)state;
+        sample();
+        lkg_stack_set_unsettled(stack, is_unsettled, &unsettled_name);
+        look();
+        put("kubelet.conf.d/10-a.conf", HEADER);
+        unsettled_name = "kubelet.conf.d/10-a.conf";
+        put("kubelet.conf.d/20-b.conf", HEADER "x: {z: 5}\n");
+        assert_false(look());
+        assert_string_equal(field("maxPods"), "10");
+        assert_string_equal(field("x.z"), "5");
+        put("kubelet.conf.d/10-a.conf", "");
+        assert_true(look());
+        put("kubelet.conf.d/10-a.conf", HEADER "maxPods: 11\n");
+        unsettled_name = NULL;
+        assert_false(look());
+        assert_string_equal(field("maxPods"), "11");
+}
+
+static void test_unsettled_new_file_is_not_there_yet(void **state)
+{
+        (void)state;
+        sample();
+        lkg_stack_set_unsettled(stack, is_unsettled, &unsettled_name);
+        look();
+        put("kubelet.conf.d/30-new.conf", "apiVersion: kub");
+        unsettled_name = "kubelet.conf.d/30-new.conf";
+        assert_true(look());
+        put("kubelet.conf.d/30-new.conf", HEADER "maxPods: 30\n");
+        unsettled_name = NULL;
+        assert_false(look());
+        assert_string_equal(field("maxPods"), "30");
+        unsettled_name = "kubelet.conf"; /* the base as well */
+        put("kubelet.conf", "");
+        assert_true(look());
+        unsettled_name = NULL;
+}
+
+/* ---- watches ---- */
+
+static const struct lkg_stack_watch *watch_of(const char *name)
+{
+        const struct lkg_stack_watch *watches;
+        size_t n = lkg_stack_watches(stack, &watches);
+        const char *path = *name ? at(name) : root;
+
+        for (size_t i = 0; i < n; i++) {
+                if (i > 0)
+                        assert_true(strcmp(watches[i - 1].path, watches[i].path) < 0);
+                if (strcmp(watches[i].path, path) == 0)
+                        return &watches[i];
+        }
+        return NULL;
+}
+
+static void test_watches(void **state)
+{
+        (void)state;
+        sample();
+        assert_null(watch_of(""));
+        look();
+        assert_non_null(watch_of(""));
+        assert_false(watch_of("")->recursive_member);
+        assert_non_null(watch_of("kubelet.conf.d"));
+        assert_true(watch_of("kubelet.conf.d")->recursive_member);
+        make_dir("kubelet.conf.d/sub");
+        make_dir("elsewhere");
+        make_dir("elsewhere/deep");
+        put("elsewhere/deep/file", HEADER "maxPods: 9\n");
+        assert_int_equal(symlink("deep/file", at("elsewhere/link")), 0);
+        assert_int_equal(symlink("../elsewhere/link", at("kubelet.conf.d/90.conf")), 0);
+        look();
+        assert_string_equal(field("maxPods"), "9");
+        assert_true(watch_of("kubelet.conf.d/sub")->recursive_member);
+        assert_non_null(watch_of("elsewhere"));
+        assert_non_null(watch_of("elsewhere/deep"));
+        assert_false(watch_of("elsewhere/deep")->recursive_member);
+        assert_int_equal(unlink(at("kubelet.conf.d/90.conf")), 0);
+        look();
+        assert_null(watch_of("elsewhere/deep"));
+}
+
+/* What does not exist yet is waited for in the nearest directory that does. */
+static void test_watches_of_missing_things(void **state)
+{
+        struct lkg_stack_config config = { .component = "kubelet", .source_fd = root_fd, .source_path = root };
+        char base[128], dir[128];
+
+        (void)state;
+        (void)snprintf(base, sizeof(base), "%s/a/b/c/base.yaml", root);
+        (void)snprintf(dir, sizeof(dir), "%s/x/y.d", root);
+        config.base = base;
+        config.dropin_dir = dir;
+        assert_int_equal(lkg_stack_new(&config, &stack, NULL), 0);
+        look();
+        assert_non_null(watch_of(""));
+        make_dir("a");
+        make_dir("a/b");
+        look();
+        assert_non_null(watch_of("a/b"));
+        make_dir("a/b/c");
+        put("a/b/c/base.yaml", HEADER "maxPods: 4\n");
+        look();
+        assert_non_null(watch_of("a/b/c"));
+        assert_string_equal(field("maxPods"), "4");
+}
+
+/* ---- names and sources ---- */
+
+static void test_name_taken(void **state)
+{
+        static const char *const texts[] = {
+                "apiVersion: v1\nkind: Config\nusers: [{name: a, user: {token: secret}}]\n",
+                "clusters: []\n",
+                "contexts: []\n",
+                "{\"users\": []}",
+        };
+
+        (void)state;
+        open_stack();
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(texts); i++) {
+                char *findings;
+
+                put("kubelet.conf", texts[i]);
+                look();
+                assert_int_equal(candidate->state, LKG_CANDIDATE_NAME_TAKEN);
+                assert_null(candidate->doc);
+                assert_null(candidate->layers[0].doc);
+                findings = lkg_report_format(&candidate->report, NULL);
+                assert_null(strstr(findings, "secret"));
+                assert_non_null(strstr(findings, "file: kubelet-config.yaml"));
+                free(findings);
+        }
+        put("kubelet.conf", HEADER);
+        look();
+        assert_int_equal(candidate->state, LKG_CANDIDATE_VALID);
+}
+
+/* What we left for a node without us carries a mark and is never a source. */
+static void test_fallback_is_no_base(void **state)
+{
+        (void)state;
+        sample();
+        look();
+        if (setxattr(at("kubelet.conf"), "user.lkgfs.fallback", "1", 1, 0) < 0) {
+                assert_true(errno == ENOTSUP || errno == EPERM);
+                skip(); /* no user xattrs on this file system */
+        }
+        look();
+        assert_false(candidate->has_base);
+        assert_string_equal(candidate->layers[0].name, "10-a.conf");
+}
+
+static void test_source_directory_is_gone(void **state)
+{
+        struct lkg_candidate *fresh = NULL;
+        struct lkg_error err = { 0 };
+
+        (void)state;
+        open_stack();
+        assert_int_equal(rmdir(root), 0);
+        assert_int_equal(lkg_stack_refresh(stack, &fresh, &err), -ENOENT);
+        assert_non_null(strstr(err.message, root));
+        assert_int_equal(mkdir(root, 0755), 0); /* for tear_down() */
+}
+
+/* ---- many layers ---- */
+
+static void put_many(unsigned n)
+{
+        for (unsigned i = 0; i < n; i++) {
+                char name[64], text[160];
+
+                (void)snprintf(name, sizeof(name), "kubelet.conf.d/%05u.conf", i);
+                (void)snprintf(text, sizeof(text), HEADER "featureGates: {Gate%05u: true}\nlast: %u\n", i, i);
+                put(name, text);
+        }
+}
+
+static void test_a_thousand_layers(void **state)
+{
+        struct lkg_stack_stats before;
+
+        (void)state;
+        clock_fn = late_clock;
+        sample();
+        put_many(1000);
+        look();
+        assert_string_equal(field("last"), "999");
+        assert_int_equal(lkg_value_size(lkg_map_get(candidate->doc, "featureGates")), 1000);
+        before = *lkg_stack_stats(stack);
+        put("kubelet.conf.d/00990.conf", HEADER "featureGates: {Gate00990: false}\n");
+        assert_false(look());
+        assert_string_equal(field("featureGates.Gate00990"), "false");
+        assert_int_equal(lkg_stack_stats(stack)->n_reads, before.n_reads + 1);
+        assert_int_equal(lkg_stack_stats(stack)->n_parses, before.n_parses + 1);
+        assert_int_equal(lkg_stack_stats(stack)->n_merges, before.n_merges + 12); /* 00990..00999, 10-a, 20-b */
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_nothing_then_something, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_nothing_changed_reads_nothing, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_one_change_parses_one_file, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_second_write_within_a_tick, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_touch_changes_nothing, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_rename_replaces, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_invalid_then_repaired, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_unreadable_is_stable, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_findings_alone_make_a_new_candidate, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_cookies, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_unsettled_file_keeps_its_old_content, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_unsettled_new_file_is_not_there_yet, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_watches, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_watches_of_missing_things, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_name_taken, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_fallback_is_no_base, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_source_directory_is_gone, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_a_thousand_layers, set_up, tear_down),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
