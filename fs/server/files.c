@@ -14,6 +14,82 @@ static struct {
 } local[LKG_FILES];
 static uint32_t hint;
 
+/*
+ * A watcher of the source directory, our engine first of all, takes "closed after writing" for "finished". So while
+ * another writer has the file open through the mount, the descriptor of one that closed stays open: the event comes
+ * with the last of them. A stripe orders that last close and the next writer's open; it protects n_writers and late.
+ */
+#define STRIPES 64u
+static pthread_mutex_t stripes[STRIPES];
+static struct late {
+        struct late *next;
+        uint64_t node;
+        int fd;
+} * late[STRIPES];
+
+static size_t stripe_of(const struct lkg_node *node)
+{
+        return node_index(node) % STRIPES;
+}
+
+static void lock_writers(const struct lkg_node *node)
+{
+        (void)pthread_mutex_lock(&stripes[stripe_of(node)]);
+}
+
+static void unlock_writers(const struct lkg_node *node)
+{
+        (void)pthread_mutex_unlock(&stripes[stripe_of(node)]);
+}
+
+void files_init(void)
+{
+        for (size_t i = 0; i < STRIPES; i++)
+                (void)pthread_mutex_init(&stripes[i], NULL);
+}
+
+void file_announce_writer(struct lkg_node *node, int by)
+{
+        lock_writers(node);
+        atomic_fetch_add(&node->n_writers, (uint32_t)by);
+        unlock_writers(node);
+}
+
+/* Stripe locked. */
+static void close_late(uint64_t node, size_t stripe)
+{
+        for (struct late **p = &late[stripe]; *p;) {
+                struct late *one = *p;
+
+                if (one->node != node) {
+                        p = &one->next;
+                        continue;
+                }
+                *p = one->next;
+                (void)close(one->fd);
+                free(one);
+        }
+}
+
+/* One writer less; @fd is closed now or with the last writer. */
+static void close_writer(struct lkg_node *node, int fd)
+{
+        size_t stripe = stripe_of(node);
+        struct late *one;
+
+        lock_writers(node);
+        if (atomic_fetch_sub(&node->n_writers, 1) == 1) {
+                lkg_close(fd);
+                close_late(node_id(node), stripe);
+        } else if (fd >= 0 && (one = malloc(sizeof(*one)))) {
+                *one = (struct late){ .next = late[stripe], .node = node_id(node), .fd = fd };
+                late[stripe] = one;
+        } else {
+                lkg_close(fd);
+        }
+        unlock_writers(node);
+}
+
 static struct lkg_file *record(uint64_t fh, uint32_t *ret_index)
 {
         uint32_t index = (uint32_t)fh;
@@ -29,11 +105,16 @@ static struct lkg_file *record(uint64_t fh, uint32_t *ret_index)
         return file;
 }
 
-static void count(struct lkg_node *node, const struct lkg_file *file, int by)
+static bool is_writer(const struct lkg_file *file)
 {
-        atomic_fetch_add(&node->n_open, (uint32_t)by);
-        if ((file->flags & O_ACCMODE) != O_RDONLY)
-                atomic_fetch_add(&node->n_writers, (uint32_t)by);
+        return (file->flags & O_ACCMODE) != O_RDONLY;
+}
+
+static void count_open(struct lkg_node *node, const struct lkg_file *file)
+{
+        atomic_fetch_add(&node->n_open, 1);
+        if (is_writer(file))
+                file_announce_writer(node, 1);
 }
 
 /**
@@ -67,7 +148,7 @@ int file_new(struct lkg_node *node, int flags, bool is_dir, int fd, uint64_t *re
                 atomic_store(&local[index].fd, fd + 1);
                 local[index].listing = NULL;
                 atomic_fetch_add(&node->nlookup, 1); /* an open file holds its node */
-                count(node, file, 1);
+                count_open(node, file);
                 atomic_store_explicit(&file->used, 1, memory_order_release);
         }
         (void)pthread_mutex_unlock(&server.files_lock);
@@ -127,6 +208,7 @@ void file_close(uint64_t fh)
         uint32_t index;
         struct lkg_file *file;
         struct lkg_node *node;
+        bool writer;
         int fd;
 
         (void)pthread_mutex_lock(&server.files_lock);
@@ -136,16 +218,20 @@ void file_close(uint64_t fh)
                 return;
         }
         node = node_get(file->node);
-        if (node)
-                count(node, file, -1);
+        writer = is_writer(file);
         fd = atomic_exchange(&local[index].fd, 0) - 1;
         listing_free(LKG_STEAL(local[index].listing));
         atomic_store_explicit(&file->used, 0, memory_order_release);
         (void)pthread_mutex_unlock(&server.files_lock);
-        if (fd >= 0)
-                (void)close(fd);
-        if (!node)
+        if (!node) {
+                lkg_close(fd);
                 return;
+        }
+        atomic_fetch_sub(&node->n_open, 1);
+        if (writer)
+                close_writer(node, fd);
+        else
+                lkg_close(fd);
         if (node->kept && atomic_load(&node->n_open) == 0)
                 kept_drop(node);
         node_forget(node, 1);
@@ -165,6 +251,6 @@ void files_recount(void)
                 struct lkg_node *node = atomic_load(&file->used) ? node_get(file->node) : NULL;
 
                 if (node)
-                        count(node, file, 1);
+                        count_open(node, file);
         }
 }

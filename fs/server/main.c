@@ -142,6 +142,7 @@ static int prepare(struct lkg_error *err)
                 r = nodes_init() < 0 ? lkg_error_set(err, -ENOMEM, NULL, "node table") : 0;
         if (r < 0)
                 return r;
+        files_init();
         files_recount();
         server.gone = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         if (server.gone < 0 || sd_event_add_io(server.event, NULL, server.gone, EPOLLIN, on_gone, NULL) < 0)

@@ -7,7 +7,7 @@
  * predecessor left; the main thread runs the event loop (engine socket, supervisor, deadlines, source watches). No
  * thread holds a lock across a system call that can block.
  *
- * Locks, in the order in which they may be taken: parked_lock, publication_lock, nodes_lock, files_lock, kept_lock.
+ * Locks, in the order in which they may be taken: parked_lock, publication_lock, files_lock, nodes_lock, kept_lock.
  * Each is a leaf in practice; the order only matters for who adds a nested use.
  *
  * Everything the kernel believes about us lives in the shared memory (lkg/shared.h); what is in this process (open
@@ -148,7 +148,10 @@ int file_new(struct lkg_node *node, int flags, bool is_dir, int fd, uint64_t *re
 struct lkg_file *file_get(uint64_t fh);
 int file_fd(uint64_t fh); /* borrowed; opened again after a restart; -errno */
 void file_close(uint64_t fh);
+void files_init(void);
 void files_recount(void);
+void file_announce_writer(struct lkg_node *node,
+                          int by); /* somebody is about to open it for writing (or not) */
 struct listing;
 struct listing **file_listing(uint64_t fh);
 

@@ -45,32 +45,38 @@ static int open_node(struct lkg_node *node, int flags)
         return fd < 0 ? -errno : fd;
 }
 
-void source_open(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi)
+static int open_file(struct lkg_node *node, struct fuse_file_info *fi)
 {
-        bool writes = (fi->flags & O_ACCMODE) != O_RDONLY;
         struct stat st;
-        int fd, r;
+        int fd = open_node(node, fi->flags);
 
-        if (fi->flags & O_TRUNC)
-                relay_begin(node->parent, node->name);
-        fd = open_node(node, fi->flags);
-        if (fd < 0) {
-                fuse_reply_err(req, -fd);
-                return;
-        }
+        if (fd < 0)
+                return fd;
         if (fi->flags & O_TRUNC) {
                 atomic_fetch_or(&node->dirty, LKG_DIRTY_TRUNCATED);
                 relay_end(node->parent, node->name);
         } else if (fstat(fd, &st) == 0) {
                 fi->keep_cache = unchanged(node, &st);
         }
-        r = file_new(node, fi->flags, false, fd, &fi->fh);
-        if (r < 0) {
-                fuse_reply_err(req, -r);
-                return;
+        fi->noflush = (fi->flags & O_ACCMODE) == O_RDONLY;
+        return file_new(node, fi->flags, false, fd, &fi->fh);
+}
+
+void source_open(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi)
+{
+        int r;
+
+        if (fi->flags & O_TRUNC) {
+                relay_begin(node->parent, node->name);
+                file_announce_writer(node, 1); /* before the truncation: see source_release() */
         }
-        fi->noflush = !writes;
-        fuse_reply_open(req, fi);
+        r = open_file(node, fi);
+        if (fi->flags & O_TRUNC)
+                file_announce_writer(node, -1);
+        if (r < 0)
+                fuse_reply_err(req, -r);
+        else
+                fuse_reply_open(req, fi);
 }
 
 void source_opendir(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi)
@@ -203,7 +209,8 @@ void source_fsync(fuse_req_t req, struct lkg_node *node, int datasync, struct fu
 
 /*
  * Asynchronous: another open, even another write, may have happened since the close. So "written" stays set for the
- * flush that will come; only what no flush reports, a truncation without a write, is reported and cleared here.
+ * flush that will come; only what no flush reports, a truncation without a write, is reported here, and only by the
+ * last writer: a file that somebody has just truncated in order to write it is not empty, it is not finished.
  */
 void source_release(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi)
 {
@@ -214,14 +221,16 @@ void source_release(fuse_req_t req, struct lkg_node *node, struct fuse_file_info
 
         if (writer)
                 relay_end(node->parent, node->name);
-        if (writer &&
+        atomic_fetch_add(&node->nlookup, 1); /* the kernel may forget it as soon as the file is closed */
+        file_close(fi->fh);
+        if (writer && atomic_load(&node->n_writers) == 0 &&
             (atomic_fetch_and(&node->dirty, ~(uint32_t)LKG_DIRTY_TRUNCATED) & LKG_DIRTY_TRUNCATED) &&
             node_path(node, path, sizeof(path)) == 0) {
                 ref = publication_get();
                 if (publication_commits(ref->publication, path))
                         engine_changed(path);
         }
-        file_close(fi->fh);
+        node_forget(node, 1);
         fuse_reply_err(req, 0);
 }
 
