@@ -11,7 +11,8 @@ static size_t space_length(const char *p, size_t size)
         if (n == 0)
                 return 0;
         if ((c >= 0x09 && c <= 0x0d) || c == 0x20 || c == 0x85 || c == 0xa0 || c == 0x1680 ||
-            (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000)
+            (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f ||
+            c == 0x3000)
                 return n;
         return 0;
 }
@@ -25,8 +26,8 @@ enum lkg_format lkg_detect_format(const char *data, size_t size)
         return i < size && data[i] == '{' ? LKG_FORMAT_JSON : LKG_FORMAT_YAML;
 }
 
-int lkg_decode(const char *data, size_t size, enum lkg_format format, unsigned flags, struct lkg_source *source,
-               struct lkg_report *report, struct lkg_value **ret)
+int lkg_decode(const char *data, size_t size, enum lkg_format format, unsigned flags,
+               struct lkg_source *source, struct lkg_report *report, struct lkg_value **ret)
 {
         return format == LKG_FORMAT_JSON ? lkg_decode_json(data, size, flags, source, report, ret)
                                          : lkg_decode_yaml(data, size, flags, source, report, ret);

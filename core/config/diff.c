@@ -120,8 +120,8 @@ static void widen(struct front *f, const struct box *box, long sentinel)
 }
 
 /* Return: true when the fronts met at (@ret_x, @ret_y). */
-static bool advance(const struct diff *d, const struct box *box, struct front *f, const struct front *back, bool odd,
-                    long *ret_x, long *ret_y)
+static bool advance(const struct diff *d, const struct box *box, struct front *f, const struct front *back,
+                    bool odd, long *ret_x, long *ret_y)
 {
         widen(f, box, -1);
         for (long k = f->high; k >= f->low; k -= 2) {
@@ -139,8 +139,8 @@ static bool advance(const struct diff *d, const struct box *box, struct front *f
         return false;
 }
 
-static bool retreat(const struct diff *d, const struct box *box, struct front *back, const struct front *f, bool odd,
-                    long *ret_x, long *ret_y)
+static bool retreat(const struct diff *d, const struct box *box, struct front *back, const struct front *f,
+                    bool odd, long *ret_x, long *ret_y)
 {
         widen(back, box, LONG_MAX);
         for (long k = back->high; k >= back->low; k -= 2) {
@@ -189,7 +189,8 @@ static void find_middle(struct diff *d, const struct box *box, long *ret_x, long
         f.x[f_start] = box->a_low;
         back.x[b_start] = box->a_high;
         for (long cost = 0; cost < COST_MAX; cost++)
-                if (advance(d, box, &f, &back, odd, ret_x, ret_y) || retreat(d, box, &back, &f, odd, ret_x, ret_y))
+                if (advance(d, box, &f, &back, odd, ret_x, ret_y) ||
+                    retreat(d, box, &back, &f, odd, ret_x, ret_y))
                         return;
         settle(box, &f, ret_x, ret_y);
 }
@@ -207,7 +208,8 @@ static void compare_box(struct diff *d, struct box box)
                 struct box left;
                 long x = 0, y = 0;
 
-                while (box.a_low < box.a_high && box.b_low < box.b_high && d->a.ids[box.a_low] == d->b.ids[box.b_low]) {
+                while (box.a_low < box.a_high && box.b_low < box.b_high &&
+                       d->a.ids[box.a_low] == d->b.ids[box.b_low]) {
                         box.a_low++;
                         box.b_low++;
                 }
@@ -254,7 +256,8 @@ static void print_range(struct lkg_buf *buf, char sign, size_t start, size_t n)
 }
 
 /* One hunk from (i, j) to (i_end, j_end), context included. */
-static void print_hunk(const struct diff *d, struct lkg_buf *buf, size_t i, size_t i_end, size_t j, size_t j_end)
+static void print_hunk(const struct diff *d, struct lkg_buf *buf, size_t i, size_t i_end, size_t j,
+                       size_t j_end)
 {
         lkg_buf_puts(buf, "@@ ");
         print_range(buf, '-', i, i_end - i);
@@ -316,8 +319,8 @@ static void side_deinit(struct side *side)
         free(side->changed);
 }
 
-int lkg_render_diff(const char *a_name, const char *a, size_t a_size, const char *b_name, const char *b, size_t b_size,
-                    struct lkg_buf *buf)
+int lkg_render_diff(const char *a_name, const char *a, size_t a_size, const char *b_name, const char *b,
+                    size_t b_size, struct lkg_buf *buf)
 {
         struct diff d = { 0 };
         int r;

@@ -72,7 +72,8 @@ bool lkg_value_equal(const struct lkg_value *a, const struct lkg_value *b)
                 return true;
         if (!a || !b)
                 return false;
-        equal = pairs_push(&pairs, a, b); /* no memory reads as "differs": the caller does more work, never less */
+        equal = pairs_push(&pairs, a,
+                           b); /* no memory reads as "differs": the caller does more work, never less */
         while (equal && pairs.n > 0) {
                 struct pair pair = pairs.items[--pairs.n];
 
@@ -119,7 +120,8 @@ static struct lkg_value *get_json_pointer(const struct lkg_value *value, const c
                 if (!key)
                         return NULL;
                 for (size_t i = 0; i < n; i++) {
-                        if (pointer[i] == '~' && i + 1 < n && (pointer[i + 1] == '0' || pointer[i + 1] == '1'))
+                        if (pointer[i] == '~' && i + 1 < n &&
+                            (pointer[i + 1] == '0' || pointer[i + 1] == '1'))
                                 key[size++] = pointer[++i] == '0' ? '~' : '/';
                         else
                                 key[size++] = pointer[i];

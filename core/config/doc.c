@@ -267,7 +267,8 @@ static int chunk_split(struct map_value *map, unsigned c, bool at_end)
 }
 
 /* Where @key is (true), or would have to be put (false). */
-static bool map_find(const struct map_value *map, const char *key, size_t size, unsigned *ret_c, unsigned *ret_i)
+static bool map_find(const struct map_value *map, const char *key, size_t size, unsigned *ret_c,
+                     unsigned *ret_i)
 {
         unsigned low = 0, high = map->n_chunks;
         const struct chunk *chunk;
@@ -275,7 +276,8 @@ static bool map_find(const struct map_value *map, const char *key, size_t size, 
         while (high - low > 1) { /* the last chunk whose first key is not above @key */
                 unsigned middle = low + (high - low) / 2;
 
-                if (map->chunks[middle]->n > 0 && key_compare(key, size, map->chunks[middle]->members[0].key) < 0)
+                if (map->chunks[middle]->n > 0 &&
+                    key_compare(key, size, map->chunks[middle]->members[0].key) < 0)
                         high = middle;
                 else
                         low = middle;
@@ -372,10 +374,11 @@ struct lkg_value *lkg_value_new_bool(bool b, struct lkg_source *source, unsigned
         return value;
 }
 
-static struct lkg_value *text_new(enum lkg_type type, const char *text, size_t size, struct lkg_source *source,
-                                  unsigned line, unsigned column)
+static struct lkg_value *text_new(enum lkg_type type, const char *text, size_t size,
+                                  struct lkg_source *source, unsigned line, unsigned column)
 {
-        struct lkg_value *value = value_new(sizeof(struct text_value) + size + 1, type, source, line, column);
+        struct lkg_value *value =
+                value_new(sizeof(struct text_value) + size + 1, type, source, line, column);
         struct text_value *t;
 
         if (!value)
@@ -650,7 +653,8 @@ static int map_remove_in(struct map_value *map, unsigned c, unsigned i)
         map->n--;
         if (chunk->n == 0) { /* no empty chunks: the binary search looks at first keys */
                 free(chunk);
-                memmove(map->chunks + c, map->chunks + c + 1, (map->n_chunks - c - 1) * sizeof(*map->chunks));
+                memmove(map->chunks + c, map->chunks + c + 1,
+                        (map->n_chunks - c - 1) * sizeof(*map->chunks));
                 map->n_chunks--;
         }
         return 1;
@@ -669,7 +673,8 @@ struct lkg_value *lkg_map_get_n(const struct lkg_value *map, const char *key, si
 {
         unsigned c, i;
 
-        return map_find(as_map(map), key, key_size, &c, &i) ? as_map(map)->chunks[c]->members[i].value : NULL;
+        return map_find(as_map(map), key, key_size, &c, &i) ? as_map(map)->chunks[c]->members[i].value
+                                                            : NULL;
 }
 
 struct lkg_value *lkg_map_get(const struct lkg_value *map, const char *key)
@@ -677,7 +682,8 @@ struct lkg_value *lkg_map_get(const struct lkg_value *map, const char *key)
         return lkg_map_get_n(map, key, strlen(key));
 }
 
-struct lkg_value *lkg_map_at(const struct lkg_value *value, size_t i, const char **ret_key, size_t *ret_key_size)
+struct lkg_value *lkg_map_at(const struct lkg_value *value, size_t i, const char **ret_key,
+                             size_t *ret_key_size)
 {
         struct map_value *map = as_map(value);
         struct member *member;
@@ -753,7 +759,5 @@ const struct lkg_value *lkg_value_shadowed(const struct lkg_value *value)
 
 size_t lkg_value_size(const struct lkg_value *value)
 {
-        return value->type == LKG_LIST  ? as_list(value)->n
-               : value->type == LKG_MAP ? as_map(value)->n
-                                        : 0;
+        return value->type == LKG_LIST ? as_list(value)->n : value->type == LKG_MAP ? as_map(value)->n : 0;
 }

@@ -69,13 +69,15 @@ static bool needs_header(const struct update *u, const struct lkg_layer *layer)
         return true;
 }
 
-static void report_missing(const struct update *u, struct lkg_step *step, const char *field, const char *want)
+static void report_missing(const struct update *u, struct lkg_step *step, const char *field,
+                           const char *want)
 {
         struct lkg_where where = where_of(step->layer, doc_of(step));
 
         if (want && *want)
-                lkg_report_add(&step->report, LKG_ERROR, LKG_C_NO_HEADER, &where, "%s is missing; add \"%s: %s\"%s%s",
-                               field, field, want, u->want.file ? " as in " : "", u->want.file ? u->want.file : "");
+                lkg_report_add(&step->report, LKG_ERROR, LKG_C_NO_HEADER, &where,
+                               "%s is missing; add \"%s: %s\"%s%s", field, field, want,
+                               u->want.file ? " as in " : "", u->want.file ? u->want.file : "");
         else
                 lkg_report_add(&step->report, LKG_ERROR, LKG_C_NO_HEADER, &where,
                                "%s is missing; every layer states apiVersion and kind", field);
@@ -98,8 +100,9 @@ static bool check_field(const struct update *u, struct lkg_step *step, const cha
         }
         where = where_of(step->layer, value);
         if (lkg_value_type(value) != LKG_STRING) {
-                lkg_report_add(&step->report, LKG_ERROR, LKG_C_NO_HEADER, &where, "%s is a %s; a string is wanted",
-                               field, lkg_type_name(lkg_value_type(value)));
+                lkg_report_add(&step->report, LKG_ERROR, LKG_C_NO_HEADER, &where,
+                               "%s is a %s; a string is wanted", field,
+                               lkg_type_name(lkg_value_type(value)));
                 return false;
         }
         text = lkg_value_text(value, &size);
@@ -145,7 +148,8 @@ static void learn_header(struct update *u, const struct lkg_step *step)
 static const char *const header_fields[] = { "apiVersion", "kind" };
 
 /* The patch without its header, which says nothing new: kind and apiVersion keep the base as their origin. */
-static int without_header(const struct lkg_value *doc, const struct lkg_value *running, struct lkg_value **ret)
+static int without_header(const struct lkg_value *doc, const struct lkg_value *running,
+                          struct lkg_value **ret)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *patch = lkg_value_clone_shallow(doc);
 
@@ -239,8 +243,9 @@ static int merge(struct update *u, struct lkg_step *step, const struct lkg_value
         } else if (step->layer->type == LKG_PATCH_MERGE) {
                 r = merge_patch(u->running, doc, &merged);
         } else {
-                r = step->layer->type == LKG_PATCH_JSON ? lkg_patch_json(u->running, doc, &step->report, &merged)
-                                                        : lkg_merge_strategic(u->running, doc, &step->report, &merged);
+                r = step->layer->type == LKG_PATCH_JSON
+                            ? lkg_patch_json(u->running, doc, &step->report, &merged)
+                            : lkg_merge_strategic(u->running, doc, &step->report, &merged);
                 if (r == 0)
                         r = keep_header(step, u->running, &merged);
         }
@@ -255,14 +260,16 @@ static void report_kubeconfig(const struct update *u, struct lkg_step *step)
 
         if (step->layer->role == LKG_LAYER_BASE && u->config->base_is_view_name) {
                 lkg_report_add(&step->report, LKG_ERROR, LKG_C_NAME_TAKEN, &where,
-                               "this is a kubeconfig (kubeadm writes one here), so the name is taken; let the merged "
+                               "this is a kubeconfig (kubeadm writes one here), so the name is taken; let "
+                               "the merged "
                                "file have another one: set 'file: kubelet-config.yaml' for component %s",
                                u->config->component);
                 return;
         }
-        lkg_report_add(&step->report, LKG_ERROR, LKG_C_KUBECONFIG, &where,
-                       "a kubeconfig is no configuration layer and is not read; put a document of the component's "
-                       "kind here");
+        lkg_report_add(
+                &step->report, LKG_ERROR, LKG_C_KUBECONFIG, &where,
+                "a kubeconfig is no configuration layer and is not read; put a document of the component's "
+                "kind here");
 }
 
 static int run_step(struct update *u, struct lkg_step *step)
@@ -322,7 +329,8 @@ static size_t reuse(struct lkg_step *steps, size_t n, struct lkg_fold *old)
 {
         size_t i = 0;
 
-        while (i < n && i < old->n_steps && steps[i].layer == old->steps[i].layer && steps[i].doc == old->steps[i].doc) {
+        while (i < n && i < old->n_steps && steps[i].layer == old->steps[i].layer &&
+               steps[i].doc == old->steps[i].doc) {
                 steps[i].merged = LKG_STEAL(old->steps[i].merged);
                 steps[i].report = old->steps[i].report;
                 old->steps[i].report = (struct lkg_report)LKG_REPORT_INIT;
@@ -330,14 +338,6 @@ static size_t reuse(struct lkg_step *steps, size_t n, struct lkg_fold *old)
                 i++;
         }
         return i;
-}
-
-static void set_cookie(struct lkg_fold *fold, struct lkg_step *step, const struct lkg_step *before)
-{
-        bool same = before && before->layer == step->layer && before->doc == step->doc && before->merged &&
-                    step->merged && lkg_value_equal(before->merged, step->merged);
-
-        step->cookie = same ? before->cookie : ++fold->next_cookie;
 }
 
 int lkg_fold_update(struct lkg_fold *fold, const struct lkg_stack_config *config, struct lkg_layer **layers,
@@ -360,7 +360,7 @@ int lkg_fold_update(struct lkg_fold *fold, const struct lkg_stack_config *config
                 learn_header(&u, step);
                 if (i >= kept) {
                         r = run_step(&u, step);
-                        set_cookie(&fresh, step, i < fold->n_steps ? &fold->steps[i] : NULL);
+                        step->cookie = ++fresh.next_cookie;
                 }
                 if (step->merged)
                         u.running = step->merged;

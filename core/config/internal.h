@@ -9,40 +9,40 @@
 /* Finding codes of this folder; core/base/findings.c has one row for each. */
 enum lkg_config_code {
         LKG_C_SYNTAX = 1001,
-        LKG_C_BYTES = 1002,         /* not text: NUL, control characters, invalid UTF-8 */
-        LKG_C_LIMIT = 1003,         /* too big, too deep, too many values */
-        LKG_C_ALIAS_BOMB = 1004,    /* excessive aliasing */
-        LKG_C_DUPLICATE = 1005,     /* duplicate key, last one counts */
+        LKG_C_BYTES = 1002,          /* not text: NUL, control characters, invalid UTF-8 */
+        LKG_C_LIMIT = 1003,          /* too big, too deep, too many values */
+        LKG_C_ALIAS_BOMB = 1004,     /* excessive aliasing */
+        LKG_C_DUPLICATE = 1005,      /* duplicate key, last one counts */
         LKG_C_DUPLICATE_HARD = 1006, /* duplicate key, refused */
-        LKG_C_KEY = 1007,           /* a key that no JSON document can have */
-        LKG_C_SCALAR = 1008,        /* a value that no JSON document can have, or that does not fit its tag */
-        LKG_C_ANCHOR = 1009,        /* unknown anchor, anchor that contains itself, bad merge key */
+        LKG_C_KEY = 1007,            /* a key that no JSON document can have */
+        LKG_C_SCALAR = 1008, /* a value that no JSON document can have, or that does not fit its tag */
+        LKG_C_ANCHOR = 1009, /* unknown anchor, anchor that contains itself, bad merge key */
         LKG_C_MORE_DOCUMENTS = 1010, /* only the first document counts */
 
-        LKG_C_EMPTY = 2001,         /* the file is empty or holds no document */
-        LKG_C_NOT_A_MAP = 2002,     /* top level is not a map */
-        LKG_C_NO_HEADER = 2003,     /* kind or apiVersion missing */
-        LKG_C_OTHER_HEADER = 2004,  /* kind or apiVersion differ from the base */
-        LKG_C_UNREADABLE = 2005,    /* open or read failed, not a regular file, untrusted link */
+        LKG_C_EMPTY = 2001,        /* the file is empty or holds no document */
+        LKG_C_NOT_A_MAP = 2002,    /* top level is not a map */
+        LKG_C_NO_HEADER = 2003,    /* kind or apiVersion missing */
+        LKG_C_OTHER_HEADER = 2004, /* kind or apiVersion differ from the base */
+        LKG_C_UNREADABLE = 2005,   /* open or read failed, not a regular file, untrusted link */
         LKG_C_TOO_BIG = 2006,
-        LKG_C_KUBECONFIG = 2007,    /* a kubeconfig used as a layer */
-        LKG_C_NAME_TAKEN = 2008,    /* a kubeconfig under the view name */
-        LKG_C_NO_DROPIN_DIR = 2009, /* configured directory missing */
-        LKG_C_NOT_A_DIR = 2010,     /* drop-in directory is a symlink or a file */
-        LKG_C_WALK_LIMIT = 2011,    /* too deep, too many entries, too many layers */
-        LKG_C_UNSTABLE = 2012,      /* entries vanished while we looked */
-        LKG_C_SORT_TRAP = 2013,     /* 100.conf before 9.conf */
-        LKG_C_SKIPPED_YAML = 2014,  /* .yaml, .yml, .json in the drop-in directory */
-        LKG_C_SKIPPED = 2015,       /* other entries without .conf */
-        LKG_C_SKIPPED_LINK = 2016,  /* symlink to a directory */
-        LKG_C_TWICE = 2017,         /* ConfigMap volume layout: files applied twice */
-        LKG_C_NO_BASE = 2018,       /* drop-ins without a base */
-        LKG_C_NO_INSTANCE = 2019,   /* configured instance file missing */
-        LKG_C_PATCH_NAME = 2020,    /* patches directory: name not understood */
-        LKG_C_PATCH_TYPE = 2021,    /* patches directory: unknown type after '+' */
-        LKG_C_STRATEGIC = 2022,     /* a directive of a strategic merge patch is wrong */
-        LKG_C_JSON_PATCH = 2023,    /* an operation of an RFC 6902 patch is wrong */
-        LKG_C_HEADER_LOST = 2024,   /* a patch removes or changes kind or apiVersion */
+        LKG_C_KUBECONFIG = 2007,          /* a kubeconfig used as a layer */
+        LKG_C_NAME_TAKEN = 2008,          /* a kubeconfig under the view name */
+        LKG_C_NO_DROPIN_DIR = 2009,       /* configured directory missing */
+        LKG_C_NOT_A_DIR = 2010,           /* drop-in directory is a symlink or a file */
+        LKG_C_WALK_LIMIT = 2011,          /* too deep, too many entries, too many layers */
+        LKG_C_UNSTABLE = 2012,            /* entries vanished while we looked */
+        LKG_C_SORT_TRAP = 2013,           /* 100.conf before 9.conf */
+        LKG_C_SKIPPED_YAML = 2014,        /* .yaml, .yml, .json in the drop-in directory */
+        LKG_C_SKIPPED = 2015,             /* other entries without .conf */
+        LKG_C_SKIPPED_LINK = 2016,        /* symlink to a directory */
+        LKG_C_TWICE = 2017,               /* ConfigMap volume layout: files applied twice */
+        LKG_C_NO_BASE = 2018,             /* drop-ins without a base */
+        LKG_C_NO_INSTANCE = 2019,         /* configured instance file missing */
+        LKG_C_PATCH_NAME = 2020,          /* patches directory: name not understood */
+        LKG_C_PATCH_TYPE = 2021,          /* patches directory: unknown type after '+' */
+        LKG_C_STRATEGIC = 2022,           /* a directive of a strategic merge patch is wrong */
+        LKG_C_JSON_PATCH = 2023,          /* an operation of an RFC 6902 patch is wrong */
+        LKG_C_HEADER_LOST = 2024,         /* a patch removes or changes kind or apiVersion */
         LKG_C_DIRECTIVE_IN_DROPIN = 2025, /* $patch and friends are plain keys in a drop-in */
 };
 
@@ -65,12 +65,12 @@ int lkg_list_insert(struct lkg_value *list, size_t i, struct lkg_value *item);
 void lkg_list_remove(struct lkg_value *list, size_t i);
 /** lkg_value_place() - move a value that nobody else has seen yet to another line and column. */
 void lkg_value_place(struct lkg_value *value, unsigned line, unsigned column);
-bool lkg_value_is_sole(const struct lkg_value *value); /* exactly one reference */
+bool lkg_value_is_sole(const struct lkg_value *value);                  /* exactly one reference */
 struct lkg_source *lkg_value_source_mut(const struct lkg_value *value); /* borrowed; to make siblings */
 
 /* scalar.c */
 enum lkg_scalar_type { LKG_S_STRING, LKG_S_NULL, LKG_S_BOOL, LKG_S_INT, LKG_S_FLOAT, LKG_S_MERGE };
-#define LKG_NUMBER_TEXT_MAX 40
+#define LKG_NUMBER_TEXT_MAX 64
 struct lkg_scalar {
         enum lkg_scalar_type type;
         bool b;

@@ -60,7 +60,8 @@ static int syntax(struct parse *p, const char *want)
                 (void)snprintf(found, sizeof(found), "byte 0x%02x", (unsigned char)*p->p);
         else
                 (void)snprintf(found, sizeof(found), "'%c'", *p->p);
-        lkg_report_add(p->report, LKG_ERROR, LKG_C_SYNTAX, &where, "found %s where JSON wants %s", found, want);
+        lkg_report_add(p->report, LKG_ERROR, LKG_C_SYNTAX, &where, "found %s where JSON wants %s", found,
+                       want);
         p->failed = true;
         return -EBADMSG;
 }
@@ -169,7 +170,8 @@ static int read_string(struct parse *p)
                         continue;
                 }
                 if ((unsigned char)*p->p < 0x20)
-                        return syntax(p, "an escape (\\n, \\t, \\u0000) for a control character in a string");
+                        return syntax(p,
+                                      "an escape (\\n, \\t, \\u0000) for a control character in a string");
                 n = lkg_utf8_decode((const unsigned char *)p->p, (size_t)(p->end - p->p), &c);
                 if (n == 0)
                         lkg_buf_puts(&p->text, "\xef\xbf\xbd");
@@ -223,7 +225,8 @@ static int read_number(struct parse *p, unsigned column, struct lkg_value **ret)
                 return -ENOMEM;
         if (p->flags & LKG_DECODE_UNTYPED) {
                 if (lkg_number_untyped(text, untyped) < 0)
-                        return fail(p, LKG_C_SCALAR, start, "the number is out of range (want one below 1.8e308)");
+                        return fail(p, LKG_C_SCALAR, start,
+                                    "the number is out of range (want one below 1.8e308)");
                 *ret = lkg_value_new_number(untyped, p->source, p->line, column);
         } else {
                 *ret = lkg_value_new_number(text, p->source, p->line, column);
@@ -269,8 +272,8 @@ static int put_member(struct parse *p, struct frame *f, struct lkg_value *value)
 
                 lkg_report_add(p->report, strict ? LKG_ERROR : LKG_WARNING,
                                strict ? LKG_C_DUPLICATE_HARD : LKG_C_DUPLICATE, &where,
-                               strict ? "key %s is already set on line %u; keep one of the two" :
-                                        "key %s is already set on line %u; the last one counts",
+                               strict ? "key %s is already set on line %u; keep one of the two"
+                                      : "key %s is already set on line %u; the last one counts",
                                lkg_quote(f->key, f->key_size, quoted), lkg_value_line(earlier));
                 if (strict)
                         p->failed = true;

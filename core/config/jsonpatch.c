@@ -17,7 +17,8 @@ enum change { CHANGE_ADD, CHANGE_REPLACE, CHANGE_REMOVE };
 static int refuse(const struct context *ctx, const char *text)
 {
         const struct lkg_source *source = lkg_value_source(ctx->op);
-        struct lkg_where where = { source ? source->file : NULL, lkg_value_line(ctx->op), lkg_value_column(ctx->op) };
+        struct lkg_where where = { source ? source->file : NULL, lkg_value_line(ctx->op),
+                                   lkg_value_column(ctx->op) };
 
         lkg_report_add(ctx->report, LKG_ERROR, LKG_C_JSON_PATCH, &where, "%s", text);
         return -EBADMSG;
@@ -80,8 +81,8 @@ static int change_map(const struct context *ctx, struct lkg_value *map, const ch
         return r < 0 ? r : 0;
 }
 
-static int change_list(const struct context *ctx, struct lkg_value *list, const char *token, enum change change,
-                       const struct lkg_value *value)
+static int change_list(const struct context *ctx, struct lkg_value *list, const char *token,
+                       enum change change, const struct lkg_value *value)
 {
         size_t n = lkg_value_size(list), i;
         int r = list_index(ctx, token, change == CHANGE_ADD ? n + 1 : n, change == CHANGE_ADD, &i);
@@ -103,8 +104,8 @@ static int change_list(const struct context *ctx, struct lkg_value *list, const 
 }
 
 /* Changes what @pointer names below @container (owned, one reference). Descends by copying; loops, does not recurse. */
-static int change_at(const struct context *ctx, struct lkg_value *container, const char *pointer, enum change change,
-                     const struct lkg_value *value)
+static int change_at(const struct context *ctx, struct lkg_value *container, const char *pointer,
+                     enum change change, const struct lkg_value *value)
 {
         while (true) {
                 LKG_CLEANUP(lkg_freep) char *token = NULL;
@@ -128,7 +129,9 @@ static int change_at(const struct context *ctx, struct lkg_value *container, con
                         child = lkg_list_get(container, i);
                 }
                 if (!child || (lkg_value_type(child) != LKG_MAP && lkg_value_type(child) != LKG_LIST))
-                        return refuse(ctx, "the path leads through a field that does not exist or is no map or list");
+                        return refuse(
+                                ctx,
+                                "the path leads through a field that does not exist or is no map or list");
                 copy = lkg_value_clone_shallow(child);
                 if (!copy)
                         return -ENOMEM;
@@ -156,8 +159,6 @@ static int change(const struct context *ctx, struct lkg_value **doc, const char 
                 if (!copy)
                         return -ENOMEM;
         } else {
-                if (*pointer != '/')
-                        return refuse(ctx, "a path starts with '/'");
                 if (lkg_value_type(*doc) != LKG_MAP && lkg_value_type(*doc) != LKG_LIST)
                         return refuse(ctx, "the document is no map or list");
                 copy = lkg_value_clone_shallow(*doc);
@@ -172,16 +173,18 @@ static int change(const struct context *ctx, struct lkg_value **doc, const char 
         return 0;
 }
 
-static int copy_or_move(const struct context *ctx, struct lkg_value **doc, const char *from, const char *path,
-                        bool move)
+static int copy_or_move(const struct context *ctx, struct lkg_value **doc, const char *from,
+                        const char *path, bool move)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *value = NULL;
         int r;
 
         if (!from)
                 return refuse(ctx, "'from' is missing");
+        if (*from && *from != '/')
+                return refuse(ctx, "a path starts with '/'");
         value = lkg_value_ref(*from ? lkg_value_get_pointer(*doc, from) : *doc);
-        if (!value || (*from && *from != '/'))
+        if (!value)
                 return refuse(ctx, "'from' names a field that does not exist");
         r = move ? change(ctx, doc, from, CHANGE_REMOVE, NULL) : 0;
         return r < 0 ? r : change(ctx, doc, path, CHANGE_ADD, value);
@@ -212,6 +215,8 @@ static int apply(const struct context *ctx, struct lkg_value **doc)
         value = lkg_map_get(ctx->op, "value");
         if (!op || !path)
                 return refuse(ctx, "an operation needs 'op' and 'path'");
+        if (*path && *path != '/')
+                return refuse(ctx, "a path starts with '/'");
         if (strcmp(op, "remove") == 0)
                 return change(ctx, doc, path, CHANGE_REMOVE, NULL);
         if (strcmp(op, "move") == 0 || strcmp(op, "copy") == 0)

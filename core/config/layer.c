@@ -10,7 +10,7 @@
 
 #include "layers.h"
 
-#define RACY_NS       (50 * (int64_t)LKG_NSEC_PER_MSEC) /* more than a tick of any kernel's coarse clock */
+#define RACY_NS        (50 * (int64_t)LKG_NSEC_PER_MSEC) /* more than a tick of any kernel's coarse clock */
 #define XATTR_FALLBACK "user.lkgfs.fallback"
 #define PIECES_MAX     64 /* documents in one kubeadm patch file */
 
@@ -39,8 +39,9 @@ struct lkg_layer *lkg_layer_unref(struct lkg_layer *layer)
 const char *lkg_layer_role_name(enum lkg_layer_role role)
 {
         static const char *const names[_LKG_LAYER_ROLE_MAX] = {
-                [LKG_LAYER_BASE] = "base",   [LKG_LAYER_REMOTE] = "remote",     [LKG_LAYER_DROPIN] = "drop-in",
-                [LKG_LAYER_PATCH] = "patch", [LKG_LAYER_INSTANCE] = "instance",
+                [LKG_LAYER_BASE] = "base",         [LKG_LAYER_REMOTE] = "remote",
+                [LKG_LAYER_DROPIN] = "drop-in",    [LKG_LAYER_PATCH] = "patch",
+                [LKG_LAYER_INSTANCE] = "instance",
         };
 
         return (unsigned)role < _LKG_LAYER_ROLE_MAX ? names[role] : "?";
@@ -72,8 +73,9 @@ bool lkg_report_equal(const struct lkg_report *a, const struct lkg_report *b)
         for (size_t i = 0; i < a->n_findings; i++) {
                 const struct lkg_finding *x = &a->findings[i], *y = &b->findings[i];
 
-                if (x->code != y->code || x->severity != y->severity || x->line != y->line || x->column != y->column ||
-                    !x->file != !y->file || (x->file && strcmp(x->file, y->file) != 0) || strcmp(x->text, y->text) != 0)
+                if (x->code != y->code || x->severity != y->severity || x->line != y->line ||
+                    x->column != y->column || !x->file != !y->file ||
+                    (x->file && strcmp(x->file, y->file) != 0) || strcmp(x->text, y->text) != 0)
                         return false;
         }
         return true;
@@ -139,8 +141,8 @@ static void cause_text(const struct lkg_error *err, const char *entry, char *tex
                 text[length - 1] = '\0';
 }
 
-static int cannot_open(const struct lkg_place *place, struct lkg_layer *cached, int code, const struct lkg_error *err,
-                       struct lkg_layer **ret)
+static int cannot_open(const struct lkg_place *place, struct lkg_layer *cached, int code,
+                       const struct lkg_error *err, struct lkg_layer **ret)
 {
         bool link = place->st && S_ISLNK(place->st->st_mode);
         char text[sizeof(err->message) + 32];
@@ -151,7 +153,8 @@ static int cannot_open(const struct lkg_place *place, struct lkg_layer *cached, 
                 struct stat st;
 
                 /* A dangling link is an entry that stays; anything else has just gone. */
-                if (fstatat(place->dirfd, place->entry, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISLNK(st.st_mode)) {
+                if (fstatat(place->dirfd, place->entry, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+                    !S_ISLNK(st.st_mode)) {
                         *ret = NULL;
                         return 1;
                 }
@@ -171,11 +174,9 @@ static bool is_fallback(int fd)
         return fgetxattr(fd, XATTR_FALLBACK, value, sizeof(value)) >= 0 || errno == ERANGE;
 }
 
-static bool is_racy(const struct lkg_file_id *identity)
+static bool is_racy(const struct lkg_file_id *identity, int64_t now_ns)
 {
-        int64_t now = (int64_t)lkg_realtime_ns();
-
-        return identity->ctime_ns > now - RACY_NS; /* also when the clock was set back: in the future */
+        return identity->ctime_ns > now_ns - RACY_NS; /* also when the clock was set back: in the future */
 }
 
 /* ---- decoding ---- */
@@ -237,7 +238,8 @@ static int judge_doc(struct lkg_layer *layer, struct lkg_value *doc)
         enum lkg_type type = lkg_value_type(doc), want = layer->type == LKG_PATCH_JSON ? LKG_LIST : LKG_MAP;
 
         if (type == LKG_NULL) {
-                say(layer, LKG_C_EMPTY, "the file holds no document; write at least apiVersion and kind, or remove it");
+                say(layer, LKG_C_EMPTY,
+                    "the file holds no document; write at least apiVersion and kind, or remove it");
                 return drop_docs(layer);
         }
         if (lkg_is_kubeconfig(doc)) {
@@ -304,15 +306,16 @@ static int decode_pieces(struct lkg_layer *layer, const char *data, size_t size,
                 int r;
 
                 if (++n_pieces > PIECES_MAX) {
-                        say(layer, LKG_C_LIMIT, "more than 64 documents in one patch file; use several files");
+                        say(layer, LKG_C_LIMIT,
+                            "more than 64 documents in one patch file; use several files");
                         return drop_docs(layer);
                 }
                 /* What stands before the piece becomes blank, so that its line numbers are those of the file. */
                 for (size_t i = 0; i < start; i++)
                         piece[i] = data[i] == '\n' ? '\n' : ' ';
                 memcpy(piece + start, data + start, end - start);
-                r = lkg_decode(piece, end, lkg_detect_format(piece, end), decode_flags(layer), source, &layer->report,
-                               &doc);
+                r = lkg_decode(piece, end, lkg_detect_format(piece, end), decode_flags(layer), source,
+                               &layer->report, &doc);
                 if (r < 0)
                         return r == -EBADMSG ? drop_docs(layer) : r;
                 if (lkg_value_type(doc) == LKG_NULL) {
@@ -336,7 +339,8 @@ static int decode(struct lkg_layer *layer, const char *data, size_t size)
         int r;
 
         if (size == 0) {
-                say(layer, LKG_C_EMPTY, "the file is empty; write at least apiVersion and kind, or remove it");
+                say(layer, LKG_C_EMPTY,
+                    "the file is empty; write at least apiVersion and kind, or remove it");
                 return 0;
         }
         if (asprintf(&shown, "%s %s", lkg_layer_role_name(layer->role), layer->name) < 0) {
@@ -378,7 +382,7 @@ static int read_layer(const struct lkg_place *place, int fd, const struct stat *
         if (fstat(fd, &again) < 0)
                 return -errno;
         lkg_file_id_from_stat(&again, &after);
-        racy = is_racy(&identity) || !lkg_file_id_equal(&identity, &after);
+        racy = is_racy(&identity, (int64_t)place->realtime_ns()) || !lkg_file_id_equal(&identity, &after);
         r = lkg_sha256_hex(data, size, sha256);
         if (r < 0)
                 return r;

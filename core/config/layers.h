@@ -24,15 +24,16 @@ struct lkg_layer {
         unsigned refs;
         enum lkg_layer_role role;
         enum lkg_patch_type type;
-        char *path; /* watch form, raw bytes: the key of the cache */
-        char *name; /* relative to its directory, for people: hostile bytes escaped */
-        char *file; /* as a user would open it, escaped */
+        char *path;        /* watch form, raw bytes: the key of the cache */
+        char *name;        /* relative to its directory, for people: hostile bytes escaped */
+        char *file;        /* as a user would open it, escaped */
         bool has_identity; /* false: could not be opened */
         struct lkg_file_id identity;
         bool racy; /* written so shortly before we read it that its identity proves nothing */
         char sha256[LKG_SHA256_HEX];
         enum lkg_format format;
-        struct lkg_value **docs; /* usually one; a kubeadm patch file may hold several; none when it is broken */
+        struct lkg_value *
+                *docs; /* usually one; a kubeadm patch file may hold several; none when it is broken */
         size_t n_docs;
         bool kubeconfig;
         struct lkg_report report;
@@ -50,10 +51,11 @@ struct lkg_place {
         enum lkg_layer_role role;
         enum lkg_patch_type type;
         int dirfd;
-        const char *entry; /* to open, relative to dirfd */
-        const char *path;  /* watch form, raw */
-        const char *name;  /* relative to its directory, raw */
+        const char *entry;     /* to open, relative to dirfd */
+        const char *path;      /* watch form, raw */
+        const char *name;      /* relative to its directory, raw */
         const struct stat *st; /* of lstat, or NULL when not looked at */
+        uint64_t (*realtime_ns)(void);
 };
 
 /**
@@ -113,8 +115,8 @@ int lkg_patch_json(const struct lkg_value *base, const struct lkg_value *patch, 
 
 /* One document in merge order and the running result after it. */
 struct lkg_step {
-        struct lkg_layer *layer; /* one reference */
-        size_t doc;              /* index in layer->docs; SIZE_MAX when it has none */
+        struct lkg_layer *layer;  /* one reference */
+        size_t doc;               /* index in layer->docs; SIZE_MAX when it has none */
         struct lkg_value *merged; /* NULL when this or an earlier step failed */
         struct lkg_report report;
         unsigned cookie;

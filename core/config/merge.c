@@ -12,9 +12,10 @@
 
 /* A map or list under construction: what of @patch is still to be put into @to. */
 struct job {
-        const struct lkg_value *base;  /* the map underneath; NULL = @patch is only pruned of nulls */
+        const struct lkg_value *base; /* the map underneath; NULL = @patch is only pruned of nulls */
         const struct lkg_value *patch;
-        struct lkg_value *to; /* owned; NULL while nothing differs from the base (or the patch, when pruning) */
+        struct lkg_value
+                *to; /* owned; NULL while nothing differs from the base (or the patch, when pruning) */
         size_t i;
 };
 
@@ -157,7 +158,8 @@ static int finish(struct jobs *jobs, struct lkg_value **ret)
         int r = 0;
 
         if (jobs->n == 0) {
-                *ret = done.to ? done.to : lkg_value_ref((struct lkg_value *)(done.base ? done.base : done.patch));
+                *ret = done.to ? done.to
+                               : lkg_value_ref((struct lkg_value *)(done.base ? done.base : done.patch));
                 return 0;
         }
         below = &jobs->items[jobs->n - 1];

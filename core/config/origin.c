@@ -49,7 +49,8 @@ static int origin_line(const struct lkg_leaf *leaf, void *userdata)
         if (lkg_value_line(leaf->value))
                 lkg_buf_printf(buf, ":%u:%u", lkg_value_line(leaf->value), lkg_value_column(leaf->value));
         lkg_buf_putc(buf, '\t');
-        for (const struct lkg_value *v = lkg_value_shadowed(leaf->value), *first = v; v; v = lkg_value_shadowed(v)) {
+        for (const struct lkg_value *v = lkg_value_shadowed(leaf->value), *first = v; v;
+             v = lkg_value_shadowed(v)) {
                 if (v != first)
                         lkg_buf_putc(buf, ';');
                 if (lkg_value_source(v))

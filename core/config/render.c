@@ -11,23 +11,24 @@
 
 #include <lkg/render.h>
 
-#define SIMPLE_KEY_MAX 1000 /* readers give up on `key:` after 1024 characters; longer keys are written `? key` */
+#define SIMPLE_KEY_MAX \
+        1000 /* readers give up on `key:` after 1024 characters; longer keys are written `? key` */
 
 /* ---- strings ---- */
 
 /* Characters that need an escape in every style: what YAML calls not printable, and line breaks of its own. */
 static bool is_special(uint32_t c)
 {
-        return (c < 0x20 && c != '\n') || c == 0x7f || (c >= 0x80 && c <= 0x9f) || c == 0x2028 || c == 0x2029 ||
-               c == 0xfeff || c == 0xfffe || c == 0xffff || (c >= 0xd800 && c <= 0xdfff);
+        return (c < 0x20 && c != '\n') || c == 0x7f || (c >= 0x80 && c <= 0x9f) || c == 0x2028 ||
+               c == 0x2029 || c == 0xfeff || c == 0xfffe || c == 0xffff || (c >= 0xd800 && c <= 0xdfff);
 }
 
 /* What a string contains, found in one pass. */
 struct shape {
-        bool special;        /* needs double quotes */
-        bool lines;          /* a line feed */
-        bool block_unsafe;   /* a literal block would not give the same text back */
-        bool punctuation;    /* not plain because of indicators */
+        bool special;      /* needs double quotes */
+        bool lines;        /* a line feed */
+        bool block_unsafe; /* a literal block would not give the same text back */
+        bool punctuation;  /* not plain because of indicators */
 };
 
 static bool starts_like_indicator(const char *text, size_t size)
@@ -309,7 +310,8 @@ static void yaml_member(struct opens *opens, struct lkg_buf *buf)
         child_is_map = lkg_value_type(child) == LKG_MAP;
         if (is_map) {
                 lkg_buf_putc(buf, '\n');
-                (void)opens_push(opens, buf, (struct open){ child, 0, child_is_map ? indent + 2 : indent, false });
+                (void)opens_push(opens, buf,
+                                 (struct open){ child, 0, child_is_map ? indent + 2 : indent, false });
         } else {
                 lkg_buf_putc(buf, ' ');
                 (void)opens_push(opens, buf, (struct open){ child, 0, indent + 2, true });

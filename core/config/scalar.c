@@ -14,18 +14,18 @@ static const struct word {
         enum lkg_scalar_type type;
         signed char value; /* bool: 0 or 1; float: -1, 1 = infinity with that sign, 0 = not a number */
 } words[] = {
-        { "y", LKG_S_BOOL, 1 },      { "Y", LKG_S_BOOL, 1 },      { "yes", LKG_S_BOOL, 1 },
-        { "Yes", LKG_S_BOOL, 1 },    { "YES", LKG_S_BOOL, 1 },    { "true", LKG_S_BOOL, 1 },
-        { "True", LKG_S_BOOL, 1 },   { "TRUE", LKG_S_BOOL, 1 },   { "on", LKG_S_BOOL, 1 },
-        { "On", LKG_S_BOOL, 1 },     { "ON", LKG_S_BOOL, 1 },     { "n", LKG_S_BOOL, 0 },
-        { "N", LKG_S_BOOL, 0 },      { "no", LKG_S_BOOL, 0 },     { "No", LKG_S_BOOL, 0 },
-        { "NO", LKG_S_BOOL, 0 },     { "false", LKG_S_BOOL, 0 },  { "False", LKG_S_BOOL, 0 },
-        { "FALSE", LKG_S_BOOL, 0 },  { "off", LKG_S_BOOL, 0 },    { "Off", LKG_S_BOOL, 0 },
-        { "OFF", LKG_S_BOOL, 0 },    { "", LKG_S_NULL, 0 },       { "~", LKG_S_NULL, 0 },
-        { "null", LKG_S_NULL, 0 },   { "Null", LKG_S_NULL, 0 },   { "NULL", LKG_S_NULL, 0 },
-        { ".nan", LKG_S_FLOAT, 0 },  { ".NaN", LKG_S_FLOAT, 0 },  { ".NAN", LKG_S_FLOAT, 0 },
-        { ".inf", LKG_S_FLOAT, 1 },  { ".Inf", LKG_S_FLOAT, 1 },  { ".INF", LKG_S_FLOAT, 1 },
-        { "+.inf", LKG_S_FLOAT, 1 }, { "+.Inf", LKG_S_FLOAT, 1 }, { "+.INF", LKG_S_FLOAT, 1 },
+        { "y", LKG_S_BOOL, 1 },       { "Y", LKG_S_BOOL, 1 },       { "yes", LKG_S_BOOL, 1 },
+        { "Yes", LKG_S_BOOL, 1 },     { "YES", LKG_S_BOOL, 1 },     { "true", LKG_S_BOOL, 1 },
+        { "True", LKG_S_BOOL, 1 },    { "TRUE", LKG_S_BOOL, 1 },    { "on", LKG_S_BOOL, 1 },
+        { "On", LKG_S_BOOL, 1 },      { "ON", LKG_S_BOOL, 1 },      { "n", LKG_S_BOOL, 0 },
+        { "N", LKG_S_BOOL, 0 },       { "no", LKG_S_BOOL, 0 },      { "No", LKG_S_BOOL, 0 },
+        { "NO", LKG_S_BOOL, 0 },      { "false", LKG_S_BOOL, 0 },   { "False", LKG_S_BOOL, 0 },
+        { "FALSE", LKG_S_BOOL, 0 },   { "off", LKG_S_BOOL, 0 },     { "Off", LKG_S_BOOL, 0 },
+        { "OFF", LKG_S_BOOL, 0 },     { "", LKG_S_NULL, 0 },        { "~", LKG_S_NULL, 0 },
+        { "null", LKG_S_NULL, 0 },    { "Null", LKG_S_NULL, 0 },    { "NULL", LKG_S_NULL, 0 },
+        { ".nan", LKG_S_FLOAT, 0 },   { ".NaN", LKG_S_FLOAT, 0 },   { ".NAN", LKG_S_FLOAT, 0 },
+        { ".inf", LKG_S_FLOAT, 1 },   { ".Inf", LKG_S_FLOAT, 1 },   { ".INF", LKG_S_FLOAT, 1 },
+        { "+.inf", LKG_S_FLOAT, 1 },  { "+.Inf", LKG_S_FLOAT, 1 },  { "+.INF", LKG_S_FLOAT, 1 },
         { "-.inf", LKG_S_FLOAT, -1 }, { "-.Inf", LKG_S_FLOAT, -1 }, { "-.INF", LKG_S_FLOAT, -1 },
 };
 
@@ -296,10 +296,10 @@ static void print_plain(const struct digits *d, char *buf, size_t size)
         if (d->exponent < 0)
                 (void)snprintf(buf, size, "%s0.%.*s%s", sign, -d->exponent - 1, zeros, d->text);
         else if (d->exponent + 1 >= d->n)
-                (void)snprintf(buf, size, "%s%s%.*s", sign, d->text, d->exponent + 1 - d->n,
-                                zeros);
+                (void)snprintf(buf, size, "%s%s%.*s", sign, d->text, d->exponent + 1 - d->n, zeros);
         else
-                (void)snprintf(buf, size, "%s%.*s.%s", sign, d->exponent + 1, d->text, d->text + d->exponent + 1);
+                (void)snprintf(buf, size, "%s%.*s.%s", sign, d->exponent + 1, d->text,
+                               d->text + d->exponent + 1);
 }
 
 static void print_exponent(const struct digits *d, int min_exponent_digits, char *buf, size_t size)

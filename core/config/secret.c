@@ -102,8 +102,8 @@ static struct lkg_value *mask_scalar(const struct lkg_value *value, bool secret)
         size_t size = 0;
 
         if (secret && type != LKG_NULL && !collection)
-                return lkg_value_new_string(MASK, strlen(MASK), lkg_value_source_mut(value), lkg_value_line(value),
-                                            lkg_value_column(value));
+                return lkg_value_new_string(MASK, strlen(MASK), lkg_value_source_mut(value),
+                                            lkg_value_line(value), lkg_value_column(value));
         if (type == LKG_STRING)
                 text = lkg_value_text(value, &size);
         if (!text || !has_url(text, size) || !mask_urls(text, size, &buf))
@@ -152,7 +152,8 @@ static int job_put(struct job *job, struct lkg_value *masked)
                 r = lkg_map_remove(job->to, key, size);
         if (r < 0 || lkg_buf_failed(&key_buf))
                 return -ENOMEM;
-        r = lkg_map_set(job->to, rename ? key_buf.data : key, rename ? key_buf.size : size, LKG_STEAL(value));
+        r = lkg_map_set(job->to, rename ? key_buf.data : key, rename ? key_buf.size : size,
+                        LKG_STEAL(value));
         return r < 0 ? r : 0;
 }
 

@@ -40,8 +40,9 @@ struct collect {
         struct lkg_stack *stack;
         struct layers layers;
         struct lkg_watches watches;
-        struct lkg_report reports[_LKG_LAYER_ROLE_MAX]; /* what the look at the directories had to say, by role */
-        enum lkg_layer_role role;                       /* of the walk at work */
+        struct lkg_report
+                reports[_LKG_LAYER_ROLE_MAX]; /* what the look at the directories had to say, by role */
+        enum lkg_layer_role role;             /* of the walk at work */
         bool vanished;
         bool has_base;
 };
@@ -89,9 +90,13 @@ int lkg_stack_new(const struct lkg_stack_config *config, struct lkg_stack **ret,
         if (!stack)
                 return lkg_error_set(err, -ENOMEM, NULL, "layers of %s", config->component);
         stack->config = *config;
-        const char **texts[] = { &stack->config.component,      &stack->config.source_path, &stack->config.base,
-                                 &stack->config.dropin_dir,     &stack->config.instance,    &stack->config.patches_dir,
-                                 &stack->config.patches_target, &stack->config.kind,        &stack->config.api_version };
+        if (!stack->config.realtime_ns)
+                stack->config.realtime_ns = lkg_realtime_ns;
+        const char **texts[] = { &stack->config.component,      &stack->config.source_path,
+                                 &stack->config.base,           &stack->config.dropin_dir,
+                                 &stack->config.instance,       &stack->config.patches_dir,
+                                 &stack->config.patches_target, &stack->config.kind,
+                                 &stack->config.api_version };
 
         for (size_t i = 0; i < LKG_ARRAY_SIZE(texts); i++)
                 if (!*texts[i])
@@ -183,7 +188,7 @@ static struct lkg_layer *cached(const struct lkg_stack *stack, const char *path,
 }
 
 /* One layer file, wherever it was found. Return: 0; 1 = it has just gone; negative = fault. */
-static int take(struct collect *c, const struct lkg_place *place)
+static int take(struct collect *c, struct lkg_place *place)
 {
         struct lkg_stack *stack = c->stack;
         struct lkg_layer *before = cached(stack, place->path, place->role), *layer = NULL;
@@ -198,11 +203,16 @@ static int take(struct collect *c, const struct lkg_place *place)
                                        LKG_LAYERS_MAX);
                 return 0;
         }
-        if (stack->unsettled && stack->unsettled(place->path, stack->unsettled_userdata))
-                return before ? layers_add(&c->layers, lkg_layer_ref(before)) : 0;
+        place->realtime_ns = stack->config.realtime_ns;
         r = lkg_layer_load(place, before, &stack->stats, &layer);
         if (r != 0)
                 return r;
+        /* Asked after the reading: a writer may have truncated it just before, and then half a file was read. */
+        if (layer && layer != before && stack->unsettled &&
+            stack->unsettled(place->path, stack->unsettled_userdata)) {
+                lkg_layer_unref(layer);
+                layer = lkg_layer_ref(before);
+        }
         return layer ? layers_add(&c->layers, layer) : 0;
 }
 
@@ -217,8 +227,8 @@ static char *watch_form(const struct lkg_stack *stack, const char *path)
                 n--;
         if (*path == '/')
                 return strdup(path);
-        if (asprintf(&ret, "%.*s%s%s", (int)(n ? n : 1), n ? source : ".", n && source[n - 1] == '/' ? "" : "/",
-                     path) < 0)
+        if (asprintf(&ret, "%.*s%s%s", (int)(n ? n : 1), n ? source : ".",
+                     n && source[n - 1] == '/' ? "" : "/", path) < 0)
                 return NULL;
         return ret;
 }
@@ -229,7 +239,9 @@ static int take_file(struct collect *c, enum lkg_layer_role role, enum lkg_patch
 {
         LKG_CLEANUP(lkg_freep) char *full = watch_form(c->stack, path);
         const char *slash = strrchr(path, '/');
-        struct lkg_place place = { .role = role, .type = type, .dirfd = c->stack->config.source_fd, .entry = path };
+        struct lkg_place place = {
+                .role = role, .type = type, .dirfd = c->stack->config.source_fd, .entry = path
+        };
         size_t before = c->layers.n;
         int r;
 
@@ -249,8 +261,13 @@ static int on_found(int dirfd, const char *entry, const char *path, const char *
                     void *userdata)
 {
         struct collect *c = userdata;
-        struct lkg_place place = { .role = c->role, .type = LKG_PATCH_MERGE, .dirfd = dirfd, .entry = entry,
-                                   .path = path,    .name = name,            .st = st };
+        struct lkg_place place = { .role = c->role,
+                                   .type = LKG_PATCH_MERGE,
+                                   .dirfd = dirfd,
+                                   .entry = entry,
+                                   .path = path,
+                                   .name = name,
+                                   .st = st };
 
         if (c->role == LKG_LAYER_PATCH)
                 (void)lkg_patch_name(entry, c->stack->config.patches_target, &place.type);
@@ -288,7 +305,8 @@ static int take_lonely(struct collect *c, const char *path, const char *full, co
                 return on_found(c->stack->config.source_fd, path, full, name, st, c);
         if (S_ISLNK(st->st_mode))
                 say(c, c->role, LKG_WARNING, LKG_C_SKIPPED_LINK, full,
-                    "a symlink is not followed here, so nothing below it is loaded (the component does the same); "
+                    "a symlink is not followed here, so nothing below it is loaded (the component does the "
+                    "same); "
                     "use a real directory, or end the configured path with '/'");
         else
                 say(c, c->role, LKG_ERROR, LKG_C_NOT_A_DIR, full, "not a directory; make it one");
@@ -315,7 +333,8 @@ static int open_tree(struct collect *c, const char *path, const char *full, bool
                                            : take_lonely(c, path, full, &st);
         if (required)
                 say(c, c->role, LKG_ERROR, LKG_C_NO_DROPIN_DIR, full,
-                    "the configured directory does not exist; create it, or take it out of the configuration");
+                    "the configured directory does not exist; create it, or take it out of the "
+                    "configuration");
         return 0;
 }
 
@@ -397,7 +416,8 @@ static int collect(struct lkg_stack *stack, struct collect *c)
 
 /* ---- the candidate ---- */
 
-static int append_steps(struct lkg_candidate *candidate, const struct lkg_fold *fold, enum lkg_layer_role role)
+static int append_steps(struct lkg_candidate *candidate, const struct lkg_fold *fold,
+                        enum lkg_layer_role role)
 {
         for (size_t i = 0; i < fold->n_steps; i++)
                 if (fold->steps[i].layer->role == role)
@@ -413,7 +433,8 @@ static bool is_name_taken(const struct lkg_stack *stack)
         return false;
 }
 
-static void fill_report(struct lkg_candidate *candidate, const struct lkg_stack *stack, const struct collect *c)
+static void fill_report(struct lkg_candidate *candidate, const struct lkg_stack *stack,
+                        const struct collect *c)
 {
         static const enum lkg_layer_role order[] = { LKG_LAYER_BASE, LKG_LAYER_REMOTE, LKG_LAYER_PATCH,
                                                      LKG_LAYER_DROPIN, LKG_LAYER_INSTANCE };
@@ -424,7 +445,8 @@ static void fill_report(struct lkg_candidate *candidate, const struct lkg_stack 
         }
         if (stack->layers.n > 0 && !c->has_base)
                 lkg_report_add(&candidate->report, LKG_NOTE, LKG_C_NO_BASE, NULL,
-                               "%s has no base file (%s); the other layers are merged alone", stack->config.component,
+                               "%s has no base file (%s); the other layers are merged alone",
+                               stack->config.component,
                                *stack->config.base ? stack->config.base : "none is configured");
 }
 
@@ -440,7 +462,8 @@ static int fill_layers(struct candidate *c, const struct lkg_stack *stack)
                 c->layers[c->n_files++] = lkg_layer_ref(stack->layers.items[i]);
         for (size_t i = 0; i < stack->fold.n_steps; i++) {
                 const struct lkg_step *step = &stack->fold.steps[i];
-                struct lkg_value *doc = step->doc < step->layer->n_docs ? step->layer->docs[step->doc] : NULL;
+                struct lkg_value *doc =
+                        step->doc < step->layer->n_docs ? step->layer->docs[step->doc] : NULL;
 
                 candidate->layers[candidate->n_layers++] = (struct lkg_layer_info){
                         .role = step->layer->role,
@@ -531,7 +554,8 @@ static int refresh(struct lkg_stack *stack, struct collect *c, struct lkg_candid
         if (r == 0)
                 r = keep(stack, c);
         if (r == 0)
-                r = lkg_fold_update(&stack->fold, &stack->config, stack->layers.items, stack->layers.n, &stack->stats);
+                r = lkg_fold_update(&stack->fold, &stack->config, stack->layers.items, stack->layers.n,
+                                    &stack->stats);
         if (r == 0)
                 r = candidate_new(stack, c, &candidate);
         if (r < 0)
@@ -556,9 +580,11 @@ int lkg_stack_refresh(struct lkg_stack *stack, struct lkg_candidate **ret, struc
                 struct stat st;
 
                 if (fstat(stack->config.source_fd, &st) < 0)
-                        return lkg_error_set(err, -errno, NULL, "source directory %s", stack->config.source_path);
+                        return lkg_error_set(err, -errno, NULL, "source directory %s",
+                                             stack->config.source_path);
                 if (st.st_nlink == 0)
-                        return lkg_error_set(err, -ENOENT, NULL, "source directory %s", stack->config.source_path);
+                        return lkg_error_set(err, -ENOENT, NULL, "source directory %s",
+                                             stack->config.source_path);
         }
         r = refresh(stack, &c, ret);
         collect_deinit(&c);

@@ -208,7 +208,8 @@ static int retain_keys(struct context *ctx, const struct lkg_value *patch, struc
 }
 
 /* Replaces the list under @field by what @keep keeps of it, in order. */
-static int delete_from(struct context *ctx, const struct lkg_value *remove, const char *field, struct lkg_value *to)
+static int delete_from(struct context *ctx, const struct lkg_value *remove, const char *field,
+                       struct lkg_value *to)
 {
         const struct lkg_value *list = lkg_map_get(to, field);
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *left = NULL;
@@ -220,7 +221,8 @@ static int delete_from(struct context *ctx, const struct lkg_value *remove, cons
                 return 0;
         if (!is_list(list))
                 return refuse(ctx, remove, "$deleteFromPrimitiveList names a field that is not a list");
-        left = lkg_value_new_list(lkg_value_source_mut(remove), lkg_value_line(remove), lkg_value_column(remove));
+        left = lkg_value_new_list(lkg_value_source_mut(remove), lkg_value_line(remove),
+                                  lkg_value_column(remove));
         if (!left)
                 return -ENOMEM;
         for (size_t i = 0; i < lkg_value_size(list); i++) {
@@ -281,7 +283,8 @@ static int set_order(struct context *ctx, const struct lkg_value *patch, const s
         if (!is_list(list))
                 return 0;
         n = lkg_value_size(list);
-        sorted = lkg_value_new_list(lkg_value_source_mut(order), lkg_value_line(order), lkg_value_column(order));
+        sorted = lkg_value_new_list(lkg_value_source_mut(order), lkg_value_line(order),
+                                    lkg_value_column(order));
         if (!sorted)
                 return -ENOMEM;
         while (true) {
@@ -313,7 +316,8 @@ static int merge_maps(struct context *ctx, const struct lkg_value *base, const s
 static int put_over(struct lkg_value *to, const char *key, size_t size, const struct lkg_value *value,
                     const struct lkg_value *earlier)
 {
-        struct lkg_value *over = earlier ? lkg_value_over(value, earlier) : lkg_value_ref((struct lkg_value *)value);
+        struct lkg_value *over =
+                earlier ? lkg_value_over(value, earlier) : lkg_value_ref((struct lkg_value *)value);
         int r = lkg_map_set(to, key, size, over);
 
         return r < 0 ? r : 0;
@@ -420,8 +424,8 @@ static int merge_maps(struct context *ctx, const struct lkg_value *base, const s
         return 0;
 }
 
-int lkg_merge_strategic(const struct lkg_value *base, const struct lkg_value *patch, struct lkg_report *report,
-                        struct lkg_value **ret)
+int lkg_merge_strategic(const struct lkg_value *base, const struct lkg_value *patch,
+                        struct lkg_report *report, struct lkg_value **ret)
 {
         struct context ctx = { .report = report };
 

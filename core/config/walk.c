@@ -66,7 +66,8 @@ static int read_names(struct lkg_walk *walk, int fd, const char *path, struct na
                 r = errno == ENOMEM ? -ENOMEM : errno == ENOENT ? 1 : 2;
                 lkg_close(own);
                 if (r == 2)
-                        finding(walk, LKG_ERROR, LKG_C_UNREADABLE, path, "the directory cannot be read; check its mode");
+                        finding(walk, LKG_ERROR, LKG_C_UNREADABLE, path,
+                                "the directory cannot be read; check its mode");
                 return r;
         }
         while (r == 0) {
@@ -147,7 +148,8 @@ static void check_volume_layout(struct lkg_walk *walk, int fd, const struct name
                         continue;
                 if (fstatat(fd, "..data", &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode))
                         finding(walk, LKG_NOTE, LKG_C_TWICE, path,
-                                "a mounted ConfigMap: each file is applied twice (below ..data's target and by its "
+                                "a mounted ConfigMap: each file is applied twice (below ..data's target and "
+                                "by its "
                                 "own link), as the component itself does it");
                 return;
         }
@@ -163,7 +165,8 @@ static int walk_subdir(struct lkg_walk *walk, int fd, const char *entry, const c
         LKG_CLEANUP(lkg_closep) int sub = -EBADF;
 
         if (depth >= LKG_WALK_DEPTH_MAX) {
-                finding(walk, LKG_ERROR, LKG_C_WALK_LIMIT, path, "directories are nested deeper than 64 levels");
+                finding(walk, LKG_ERROR, LKG_C_WALK_LIMIT, path,
+                        "directories are nested deeper than 64 levels");
                 return 0;
         }
         sub = openat(fd, entry, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -174,7 +177,8 @@ static int walk_subdir(struct lkg_walk *walk, int fd, const char *entry, const c
                 }
                 if (errno == ENOMEM || errno == EMFILE || errno == ENFILE)
                         return -errno;
-                finding(walk, LKG_ERROR, LKG_C_UNREADABLE, path, "the directory cannot be opened; check its mode");
+                finding(walk, LKG_ERROR, LKG_C_UNREADABLE, path,
+                        "the directory cannot be opened; check its mode");
                 return 0;
         }
         return walk_dir(walk, sub, path, name, depth + 1);
@@ -188,9 +192,11 @@ static void skipped_link(struct lkg_walk *walk, int fd, const char *entry, const
                 return; /* has its own note */
         if (fstatat(fd, entry, &st, 0) == 0 && S_ISDIR(st.st_mode))
                 finding(walk, LKG_WARNING, LKG_C_SKIPPED_LINK, path,
-                        "a symlink to a directory is not followed, its files are not loaded; use a real directory");
+                        "a symlink to a directory is not followed, its files are not loaded; use a real "
+                        "directory");
         else
-                finding(walk, LKG_NOTE, LKG_C_SKIPPED, path, "skipped: only names that end in .conf are loaded");
+                finding(walk, LKG_NOTE, LKG_C_SKIPPED, path,
+                        "skipped: only names that end in .conf are loaded");
 }
 
 static int walk_entry(struct lkg_walk *walk, int fd, const char *entry, const char *path, const char *name,
@@ -207,7 +213,8 @@ static int walk_entry(struct lkg_walk *walk, int fd, const char *entry, const ch
                 }
                 if (errno == ENOMEM)
                         return -ENOMEM;
-                finding(walk, LKG_ERROR, LKG_C_UNREADABLE, path, "cannot be looked at; check the directory's mode");
+                finding(walk, LKG_ERROR, LKG_C_UNREADABLE, path,
+                        "cannot be looked at; check the directory's mode");
                 return 0;
         }
         if (S_ISDIR(st.st_mode))
@@ -245,7 +252,8 @@ static int walk_dir(struct lkg_walk *walk, int fd, const char *path, const char 
         for (size_t i = 0; r == 0 && i < names.n; i++) {
                 LKG_CLEANUP(lkg_freep) char *sub_path = NULL, *name = NULL;
 
-                if (asprintf(&sub_path, "%s%s%s", path, strcmp(path, "/") == 0 ? "" : "/", names.items[i]) < 0) {
+                if (asprintf(&sub_path, "%s%s%s", path, strcmp(path, "/") == 0 ? "" : "/", names.items[i]) <
+                    0) {
                         sub_path = NULL;
                         r = -ENOMEM;
                 } else if (asprintf(&name, "%s%s%s", prefix, *prefix ? "/" : "", names.items[i]) < 0) {
@@ -299,7 +307,9 @@ static bool is_editor_file(const char *name, bool link)
 
 enum lkg_walk_verdict lkg_judge_dropin(struct lkg_walk *walk, const char *name, bool link, const char *file)
 {
-        static const char *const documents[] = { ".yaml", ".yml", ".json", ".YAML", ".YML", ".JSON", ".CONF" };
+        static const char *const documents[] = {
+                ".yaml", ".yml", ".json", ".YAML", ".YML", ".JSON", ".CONF"
+        };
 
         if (is_editor_file(name, link))
                 return LKG_WALK_IGNORE;

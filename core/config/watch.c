@@ -29,7 +29,8 @@ int lkg_watches_add(struct lkg_watches *watches, const char *path, bool recursiv
                 watches->n_allocated = n;
         }
         w = &watches->items[watches->n];
-        *w = (struct lkg_stack_watch){ .path = strdup(*path ? path : "."), .recursive_member = recursive_member };
+        *w = (struct lkg_stack_watch){ .path = strdup(*path ? path : "."),
+                                       .recursive_member = recursive_member };
         if (!w->path)
                 return -ENOMEM;
         watches->n++;
@@ -56,9 +57,18 @@ static int add_existing(struct lkg_watches *watches, const char *path)
         if (strlen(path) >= sizeof(dir))
                 return 0;
         strcpy(dir, *path ? path : ".");
-        while ((stat(dir, &st) < 0 || !S_ISDIR(st.st_mode)) && strcmp(dir, "/") != 0 && strcmp(dir, ".") != 0)
+        while ((stat(dir, &st) < 0 || !S_ISDIR(st.st_mode)) && strcmp(dir, "/") != 0 &&
+               strcmp(dir, ".") != 0)
                 cut_last(dir);
         return lkg_watches_add(watches, dir, false);
+}
+
+/* A relative path that has climbed above where it started cannot be shortened any more. */
+static bool ends_in_dots(const char *path)
+{
+        const char *slash = strrchr(path, '/'), *last = slash ? slash + 1 : path;
+
+        return strcmp(last, "..") == 0 || strcmp(last, ".") == 0;
 }
 
 /* One component: appended to @cur, or, when it is a symlink, its text put in front of @rest. Return: 1 = a link. */
@@ -74,6 +84,12 @@ static int way_step(char *cur, char *rest)
         if (k < 0 || (size_t)k >= sizeof(next))
                 return -ENAMETOOLONG;
         memmove(rest, rest + skip + n, strlen(rest + skip + n) + 1);
+        if (n == 1 && next[k - 1] == '.')
+                return 0;
+        if (n == 2 && strcmp(next + k - 2, "..") == 0 && length > 0 && !ends_in_dots(cur)) {
+                cut_last(cur); /* no symlink stands in it */
+                return 0;
+        }
         t = readlink(next, target, sizeof(target) - 1);
         if (t < 0) {
                 strcpy(cur, next);
@@ -119,9 +135,10 @@ int lkg_watches_add_way(struct lkg_watches *watches, const char *path)
 static bool needs_polling(const char *path)
 {
         static const unsigned long magics[] = {
-                0x6969 /* nfs */,       0x517b /* smb */,       0xff534d42 /* cifs */,  0xfe534d42 /* smb2 */,
-                0x65735546 /* fuse */,  0x00c36400 /* ceph */,  0x01021997 /* 9p */,    0x5346414f /* afs */,
-                0x6b414653 /* kafs */,  0x73757245 /* coda */,  0x01161970 /* gfs2 */,  0x7461636f /* ocfs2 */,
+                0x6969 /* nfs */,        0x517b /* smb */,        0xff534d42 /* cifs */,
+                0xfe534d42 /* smb2 */,   0x65735546 /* fuse */,   0x00c36400 /* ceph */,
+                0x01021997 /* 9p */,     0x5346414f /* afs */,    0x6b414653 /* kafs */,
+                0x73757245 /* coda */,   0x01161970 /* gfs2 */,   0x7461636f /* ocfs2 */,
                 0x786f4256 /* vboxsf */, 0x0bd00bd0 /* lustre */, 0xaad7aaea /* panfs */,
         };
         struct statfs st;

@@ -15,27 +15,28 @@
 #include "internal.h"
 
 #define TAG_PREFIX "tag:yaml.org,2002:"
+#define SCAN_MAX   UINT64_C(200000000) /* open flow collections, added up over all events; about a second */
 
 /* One open collection. */
 struct frame {
         struct lkg_value *value;
-        struct lkg_value *merged_types; /* map: key text -> type of keys that are not strings; NULL if none */
-        char *key;                      /* map: the key that waits for its value; NULL = a key is next */
+        struct lkg_value
+                *merged_types; /* map: key text -> type of keys that are not strings; NULL if none */
+        char *key;             /* map: the key that waits for its value; NULL = a key is next */
         size_t key_size;
         enum lkg_scalar_type key_type;
         unsigned key_line, key_column;
-        bool merge;            /* map: the value of `<<` comes next */
-        bool block;            /* block style: shown at the place of its key */
+        bool merge; /* map: the value of `<<` comes next */
+        bool block; /* block style: shown at the place of its key */
         char *anchor;
         uint64_t n_before; /* decoded nodes when it was opened */
 };
 
 /* An anchor is open (value NULL) from its node's first event on. */
 struct anchor {
-        char *name;
         struct lkg_value *value;
         enum lkg_scalar_type type; /* of a scalar, for its use as a key */
-        uint64_t n_nodes; /* what decoding it again costs */
+        uint64_t n_nodes;          /* what decoding it again costs */
 };
 
 struct parse {
@@ -49,9 +50,13 @@ struct parse {
         size_t n_frames, n_frames_allocated;
         struct anchor *anchors;
         size_t n_anchors, n_anchors_allocated;
+        struct lkg_value
+                *anchor_index; /* map: name -> number of the anchor; linear search would be quadratic */
+        uint64_t n_scanned;    /* what libyaml's scanner had to look at, see count_scan() */
+        size_t flow_depth;
         struct lkg_value *root;
-        uint64_t n_decoded, n_aliased; /* as upstream's guard counts them */
-        uint64_t n_values;             /* in the tree with aliases expanded */
+        uint64_t n_decoded, n_aliased;   /* as upstream's guard counts them */
+        uint64_t n_values;               /* in the tree with aliases expanded */
         size_t index_chars, index_bytes; /* a position in the text both ways; moves forward only */
         bool failed;                     /* a finding that makes the document unusable was reported */
 };
@@ -63,12 +68,12 @@ static struct lkg_where where_of(const struct parse *p, unsigned line, unsigned 
         return (struct lkg_where){ p->source ? p->source->file : NULL, line, column };
 }
 
-#define fail_at(p, code, line, column, ...)                                                        \
-        ({                                                                                         \
-                struct lkg_where _where = where_of(p, line, column);                               \
-                lkg_report_add((p)->report, LKG_ERROR, code, &_where, __VA_ARGS__);                \
-                (p)->failed = true;                                                                \
-                -EBADMSG;                                                                          \
+#define fail_at(p, code, line, column, ...)                                         \
+        ({                                                                          \
+                struct lkg_where _where = where_of(p, line, column);                \
+                lkg_report_add((p)->report, LKG_ERROR, code, &_where, __VA_ARGS__); \
+                (p)->failed = true;                                                 \
+                -EBADMSG;                                                           \
         })
 
 static unsigned line_of(yaml_mark_t mark)
@@ -86,22 +91,26 @@ static const struct {
         const char *problem, *advice;
 } advices[] = {
         { "mapping values are not allowed in this context",
-          "a value that contains ': ' must be quoted, and a nested key belongs on its own, deeper indented line" },
+          "a value that contains ': ' must be quoted, and a nested key belongs on its own, deeper indented "
+          "line" },
         { "found character that cannot start any token",
           "indent with spaces, not tabs, and quote a value that starts with @, ` or %" },
         { "found a tab character that violates indentation", "indent with spaces, not tabs" },
         { "found a tab character where an indentation space is expected", "indent with spaces, not tabs" },
         { "could not find expected ':'", "write 'key: value', with a space after the colon" },
-        { "did not find expected key", "the line is indented differently from its neighbours, or a quote or bracket "
-                                       "before it is not closed" },
+        { "did not find expected key",
+          "the line is indented differently from its neighbours, or a quote or bracket "
+          "before it is not closed" },
         { "did not find expected '-' indicator", "all items of a list start in the same column" },
         { "did not find expected ',' or ']'", "close the list with ]" },
         { "did not find expected ',' or '}'", "close the map with }" },
         { "did not find expected node content", "a value is missing between two commas" },
         { "found unexpected end of stream", "a quote or bracket is not closed" },
-        { "found unknown escape character", "in double quotes write a backslash as \\\\, or use single quotes" },
+        { "found unknown escape character",
+          "in double quotes write a backslash as \\\\, or use single quotes" },
         { "control characters are not allowed", "save the file as plain UTF-8 text" },
-        { "block sequence entries are not allowed in this context", "start the list on the line below its key" },
+        { "block sequence entries are not allowed in this context",
+          "start the list on the line below its key" },
         { "found incompatible YAML document", "remove the %YAML line, or write %YAML 1.1" },
 };
 
@@ -143,7 +152,8 @@ static int syntax_error(struct parse *p)
                 if (p->parser.problem_offset < p->size && p->data[p->parser.problem_offset] == '\0')
                         return fail_at(p, LKG_C_BYTES, line, column,
                                        "a NUL byte; this is no text file, save it as plain UTF-8 text");
-                return fail_at(p, LKG_C_BYTES, line, column, "%s; save the file as plain UTF-8 text", problem);
+                return fail_at(p, LKG_C_BYTES, line, column, "%s; save the file as plain UTF-8 text",
+                               problem);
         }
         line = line_of(p->parser.problem_mark);
         column = column_of(p->parser.problem_mark);
@@ -151,7 +161,8 @@ static int syntax_error(struct parse *p)
                 return fail_at(p, LKG_C_SYNTAX, line, column, "%s (%s that starts on line %u)%s%s", problem,
                                p->parser.context, line_of(p->parser.context_mark), advice ? "; " : "",
                                advice ? advice : "");
-        return fail_at(p, LKG_C_SYNTAX, line, column, "%s%s%s", problem, advice ? "; " : "", advice ? advice : "");
+        return fail_at(p, LKG_C_SYNTAX, line, column, "%s%s%s", problem, advice ? "; " : "",
+                       advice ? advice : "");
 }
 
 /* ---- limits ---- */
@@ -174,7 +185,8 @@ static int count_nodes(struct parse *p, uint64_t n, bool aliased, unsigned line,
         if (aliased && p->n_aliased > LKG_ALIAS_INSIDE_MIN && p->n_decoded > LKG_ALIAS_DECODED_MIN &&
             (double)p->n_aliased / (double)p->n_decoded > alias_ratio_max(p->n_decoded))
                 return fail_at(p, LKG_C_ALIAS_BOMB, line, column,
-                               "the document consists mostly of aliases (%llu of %llu values); write the values out",
+                               "the document consists mostly of aliases (%llu of %llu values); write the "
+                               "values out",
                                (unsigned long long)p->n_aliased, (unsigned long long)p->n_decoded);
         if (p->n_decoded > LKG_DOC_NODES_MAX)
                 return fail_at(p, LKG_C_LIMIT, line, column, "the document has more than %u values",
@@ -182,14 +194,47 @@ static int count_nodes(struct parse *p, uint64_t n, bool aliased, unsigned line,
         return 0;
 }
 
+/*
+ * For each token libyaml's scanner looks at every open flow collection. Ten thousand of them around a million values
+ * would keep it busy for an hour, so the product is limited as well.
+ */
+static int count_scan(struct parse *p, const yaml_event_t *event)
+{
+        bool start = (event->type == YAML_SEQUENCE_START_EVENT &&
+                      event->data.sequence_start.style == YAML_FLOW_SEQUENCE_STYLE) ||
+                     (event->type == YAML_MAPPING_START_EVENT &&
+                      event->data.mapping_start.style == YAML_FLOW_MAPPING_STYLE);
+
+        if (start)
+                p->flow_depth++;
+        p->n_scanned += p->flow_depth;
+        if (p->n_scanned > SCAN_MAX)
+                return fail_at(p, LKG_C_LIMIT, line_of(event->start_mark), column_of(event->start_mark),
+                               "too many values inside too many levels of [ ] and { }");
+        return 0;
+}
+
 /* ---- anchors ---- */
 
 static struct anchor *anchor_find(struct parse *p, const char *name)
 {
-        for (size_t i = p->n_anchors; i-- > 0;)
-                if (strcmp(p->anchors[i].name, name) == 0)
-                        return &p->anchors[i];
-        return NULL;
+        const struct lkg_value *at = p->anchor_index ? lkg_map_get(p->anchor_index, name) : NULL;
+
+        return at ? &p->anchors[strtoul(lkg_value_text(at, NULL), NULL, 10)] : NULL;
+}
+
+static int anchor_remember(struct parse *p, const char *name)
+{
+        char number[24];
+        int r;
+
+        if (!p->anchor_index)
+                p->anchor_index = lkg_value_new_map(NULL, 0, 0);
+        if (!p->anchor_index)
+                return -ENOMEM;
+        (void)snprintf(number, sizeof(number), "%zu", p->n_anchors);
+        r = lkg_map_set(p->anchor_index, name, strlen(name), lkg_value_new_number(number, NULL, 0, 0));
+        return r < 0 ? r : 0;
 }
 
 /* Opens an anchor; a name that is used again is another anchor from here on. */
@@ -210,16 +255,14 @@ static int anchor_open(struct parse *p, const char *name)
                 p->anchors = anchors;
                 p->n_anchors_allocated = n;
         }
-        a = &p->anchors[p->n_anchors];
-        *a = (struct anchor){ .name = strdup(name) };
-        if (!a->name)
+        if (anchor_remember(p, name) < 0)
                 return -ENOMEM;
-        p->n_anchors++;
+        p->anchors[p->n_anchors++] = (struct anchor){ 0 };
         return 0;
 }
 
-static void anchor_close(struct parse *p, const char *name, struct lkg_value *value, enum lkg_scalar_type type,
-                         uint64_t n_nodes)
+static void anchor_close(struct parse *p, const char *name, struct lkg_value *value,
+                         enum lkg_scalar_type type, uint64_t n_nodes)
 {
         struct anchor *a = anchor_find(p, name);
 
@@ -298,7 +341,8 @@ static struct lkg_value *string_from_bytes(struct parse *p, const char *bytes, s
                         lkg_buf_append(&buf, bytes + i, n);
                 i += n ? n : 1;
         }
-        return lkg_buf_failed(&buf) ? NULL : lkg_value_new_string(buf.data, buf.size, p->source, line, column);
+        return lkg_buf_failed(&buf) ? NULL
+                                    : lkg_value_new_string(buf.data, buf.size, p->source, line, column);
 }
 
 static int binary_value(struct parse *p, const char *text, size_t size, unsigned line, unsigned column,
@@ -317,8 +361,8 @@ static int binary_value(struct parse *p, const char *text, size_t size, unsigned
 }
 
 /* An explicit tag must fit what the text is; !!float takes integers as well. */
-static int check_tag(struct parse *p, const char *tag, const char *text, size_t size, struct lkg_scalar *scalar,
-                     unsigned line, unsigned column)
+static int check_tag(struct parse *p, const char *tag, const char *text, size_t size,
+                     struct lkg_scalar *scalar, unsigned line, unsigned column)
 {
         static const struct {
                 const char *tag;
@@ -347,7 +391,8 @@ static int check_tag(struct parse *p, const char *tag, const char *text, size_t 
                 }
                 if (scalar->type != tags[i].type)
                         return fail_at(p, LKG_C_SCALAR, line, column,
-                                       "the value does not fit its tag !!%s (want %s)", tags[i].tag, tags[i].want);
+                                       "the value does not fit its tag !!%s (want %s)", tags[i].tag,
+                                       tags[i].want);
                 return 0;
         }
         scalar->type = LKG_S_STRING; /* !!str, and every tag unknown to upstream */
@@ -376,8 +421,9 @@ static int number_value(struct parse *p, const struct lkg_scalar *scalar, unsign
         const char *text = scalar->text;
 
         if (!scalar->finite)
-                return fail_at(p, LKG_C_SCALAR, line, column,
-                               "infinity and not-a-number have no JSON form; write a number, or quote a word");
+                return fail_at(
+                        p, LKG_C_SCALAR, line, column,
+                        "infinity and not-a-number have no JSON form; write a number, or quote a word");
         if ((p->flags & LKG_DECODE_UNTYPED) && lkg_number_untyped(text, untyped) == 0)
                 text = untyped;
         *ret = lkg_value_new_number(text, p->source, line, column);
@@ -416,8 +462,8 @@ static bool has_slash_escape(struct parse *p, const yaml_event_t *event)
         return false;
 }
 
-static int scalar_value(struct parse *p, const yaml_event_t *event, const struct lkg_scalar *scalar, unsigned line,
-                        unsigned column, struct lkg_value **ret)
+static int scalar_value(struct parse *p, const yaml_event_t *event, const struct lkg_scalar *scalar,
+                        unsigned line, unsigned column, struct lkg_value **ret)
 {
         const char *text = (const char *)event->data.scalar.value;
         size_t size = event->data.scalar.length;
@@ -518,8 +564,8 @@ static void report_duplicate(struct parse *p, const struct frame *f, const struc
 
         lkg_report_add(p->report, strict ? LKG_ERROR : LKG_WARNING,
                        strict ? LKG_C_DUPLICATE_HARD : LKG_C_DUPLICATE, &where,
-                       strict ? "key %s is already set on line %u; keep one of the two" :
-                                "key %s is already set on line %u; the last one counts",
+                       strict ? "key %s is already set on line %u; keep one of the two"
+                              : "key %s is already set on line %u; the last one counts",
                        lkg_quote(f->key, f->key_size, quoted), lkg_value_line(earlier));
         if (strict)
                 p->failed = true;
@@ -566,7 +612,8 @@ static int merge_map(struct parse *p, struct frame *f, const struct lkg_value *f
         return 0;
 }
 
-static int merge_value(struct parse *p, struct frame *f, struct lkg_value *value, unsigned line, unsigned column)
+static int merge_value(struct parse *p, struct frame *f, struct lkg_value *value, unsigned line,
+                       unsigned column)
 {
         static const char want[] = "the value of '<<' must be a map, an alias of a map, or a list of those";
         int r = 0;
@@ -578,9 +625,9 @@ static int merge_value(struct parse *p, struct frame *f, struct lkg_value *value
                 for (size_t i = lkg_value_size(value); i-- > 0 && r == 0;) { /* earlier items win */
                         const struct lkg_value *item = lkg_list_get(value, i);
 
-                        r = lkg_value_type(item) == LKG_MAP ?
-                                    merge_map(p, f, item) :
-                                    fail_at(p, LKG_C_ANCHOR, lkg_value_line(item), lkg_value_column(item), "%s", want);
+                        r = lkg_value_type(item) == LKG_MAP ? merge_map(p, f, item)
+                                                            : fail_at(p, LKG_C_ANCHOR, lkg_value_line(item),
+                                                                      lkg_value_column(item), "%s", want);
                 }
         } else {
                 r = fail_at(p, LKG_C_ANCHOR, line, column, "%s", want);
@@ -604,8 +651,9 @@ static int attach(struct parse *p, struct lkg_value *value, bool is_alias, unsig
                 /* An alias of a list is refused upstream, a list of aliases is not. */
                 if (is_alias && lkg_value_type(value) == LKG_LIST) {
                         lkg_value_unref(value);
-                        return fail_at(p, LKG_C_ANCHOR, line, column,
-                                       "the value of '<<' must be a map, an alias of a map, or a list of those");
+                        return fail_at(
+                                p, LKG_C_ANCHOR, line, column,
+                                "the value of '<<' must be a map, an alias of a map, or a list of those");
                 }
                 return merge_value(p, f, value, line, column);
         }
@@ -614,8 +662,8 @@ static int attach(struct parse *p, struct lkg_value *value, bool is_alias, unsig
 
 /* ---- keys ---- */
 
-static int set_key(struct parse *p, struct frame *f, const char *text, size_t size, enum lkg_scalar_type type,
-                   unsigned line, unsigned column)
+static int set_key(struct parse *p, struct frame *f, const char *text, size_t size,
+                   enum lkg_scalar_type type, unsigned line, unsigned column)
 {
         (void)p;
         f->key = malloc(size + 1);
@@ -665,7 +713,8 @@ static int key_from_scalar(struct parse *p, struct frame *f, const struct lkg_va
 }
 
 /* An alias used as a key: its type is that of the anchored scalar. */
-static int key_from_alias(struct parse *p, struct frame *f, const struct anchor *a, unsigned line, unsigned column)
+static int key_from_alias(struct parse *p, struct frame *f, const struct anchor *a, unsigned line,
+                          unsigned column)
 {
         struct lkg_scalar scalar = { .type = a->type, .finite = true };
         enum lkg_type type = lkg_value_type(a->value);
@@ -675,7 +724,8 @@ static int key_from_alias(struct parse *p, struct frame *f, const struct anchor 
         if (type == LKG_BOOL)
                 scalar.b = lkg_value_bool(a->value);
         if (type == LKG_NUMBER)
-                lkg_scalar_resolve(lkg_value_text(a->value, NULL), strlen(lkg_value_text(a->value, NULL)), &scalar);
+                lkg_scalar_resolve(lkg_value_text(a->value, NULL), strlen(lkg_value_text(a->value, NULL)),
+                                   &scalar);
         scalar.type = a->type;
         return key_from_scalar(p, f, a->value, &scalar, line, column);
 }
@@ -704,7 +754,8 @@ static int on_scalar(struct parse *p, const yaml_event_t *event)
         r = resolve(p, event, &scalar, line, column);
         if (r < 0)
                 return r;
-        if (wants_key(f) && event->data.scalar.length == 2 && memcmp(event->data.scalar.value, "<<", 2) == 0 &&
+        if (wants_key(f) && event->data.scalar.length == 2 &&
+            memcmp(event->data.scalar.value, "<<", 2) == 0 &&
             (event->data.scalar.plain_implicit || is_tag(tag, "merge"))) {
                 f->merge = true;
                 return 0;
@@ -746,9 +797,10 @@ static int on_alias(struct parse *p, const yaml_event_t *event)
         int r;
 
         if (!a)
-                return fail_at(p, LKG_C_ANCHOR, line, column,
-                               "alias of the unknown anchor %s; an anchor stands before its aliases, as &name",
-                               lkg_quote(name, strlen(name), quoted));
+                return fail_at(
+                        p, LKG_C_ANCHOR, line, column,
+                        "alias of the unknown anchor %s; an anchor stands before its aliases, as &name",
+                        lkg_quote(name, strlen(name), quoted));
         if (!a->value)
                 return fail_at(p, LKG_C_ANCHOR, line, column, "anchor %s contains itself",
                                lkg_quote(name, strlen(name), quoted));
@@ -765,8 +817,8 @@ static int on_alias(struct parse *p, const yaml_event_t *event)
 static int on_start(struct parse *p, const yaml_event_t *event, bool map)
 {
         unsigned line = line_of(event->start_mark), column = column_of(event->start_mark);
-        const char *anchor = (const char *)(map ? event->data.mapping_start.anchor
-                                                : event->data.sequence_start.anchor);
+        const char *anchor =
+                (const char *)(map ? event->data.mapping_start.anchor : event->data.sequence_start.anchor);
         bool block = map ? event->data.mapping_start.style == YAML_BLOCK_MAPPING_STYLE
                          : event->data.sequence_start.style == YAML_BLOCK_SEQUENCE_STYLE;
         uint64_t before = p->n_decoded;
@@ -774,10 +826,12 @@ static int on_start(struct parse *p, const yaml_event_t *event, bool map)
         int r;
 
         if (wants_key(f))
-                return fail_at(p, LKG_C_KEY, line, column, "a %s cannot be a key; is a value in { } or [ ] not quoted?",
+                return fail_at(p, LKG_C_KEY, line, column,
+                               "a %s cannot be a key; is a value in { } or [ ] not quoted?",
                                map ? "map" : "list");
         if (p->n_frames >= LKG_DOC_DEPTH_MAX)
-                return fail_at(p, LKG_C_LIMIT, line, column, "nested deeper than %u levels", LKG_DOC_DEPTH_MAX);
+                return fail_at(p, LKG_C_LIMIT, line, column, "nested deeper than %u levels",
+                               LKG_DOC_DEPTH_MAX);
         /* The list of `<<: [..]` is not decoded as a value itself, only its items. */
         if (map || !f || !f->merge) {
                 r = count_nodes(p, 1, false, line, column);
@@ -788,7 +842,9 @@ static int on_start(struct parse *p, const yaml_event_t *event, bool map)
                 line = f->key_line;
                 column = f->key_column;
         }
-        r = push(p, map ? lkg_value_new_map(p->source, line, column) : lkg_value_new_list(p->source, line, column),
+        r = push(p,
+                 map ? lkg_value_new_map(p->source, line, column)
+                     : lkg_value_new_list(p->source, line, column),
                  anchor, block);
         if (r == 0)
                 top(p)->n_before = before;
@@ -801,6 +857,8 @@ static int on_end(struct parse *p, const yaml_event_t *event)
         struct lkg_value *value = LKG_STEAL(f.value);
         int r;
 
+        if (!f.block)
+                p->flow_depth--;
         if (f.anchor)
                 anchor_close(p, f.anchor, value, LKG_S_STRING, p->n_decoded - f.n_before);
         r = attach(p, value, false, line_of(event->start_mark), column_of(event->start_mark));
@@ -814,7 +872,8 @@ static int on_document_start(struct parse *p, const yaml_event_t *event)
 
         if (version && (version->major != 1 || version->minor != 1))
                 return fail_at(p, LKG_C_SYNTAX, line_of(event->start_mark), column_of(event->start_mark),
-                               "found incompatible YAML document; %s", advice_for("found incompatible YAML document"));
+                               "found incompatible YAML document; %s",
+                               advice_for("found incompatible YAML document"));
         return count_nodes(p, 1, false, 1, 1);
 }
 
@@ -850,7 +909,9 @@ static int next_event(struct parse *p)
 
         if (!yaml_parser_parse(&p->parser, &event))
                 return syntax_error(p);
-        r = on_event(p, &event);
+        r = count_scan(p, &event);
+        if (r == 0)
+                r = on_event(p, &event);
         yaml_event_delete(&event);
         return r;
 }
@@ -862,6 +923,8 @@ static void look_behind(struct parse *p)
         yaml_event_t event;
         bool more;
 
+        if (!p->parser.stream_start_produced || p->parser.stream_end_produced)
+                return; /* the stream had no document at all */
         if (!yaml_parser_parse(&p->parser, &event)) {
                 more = true;
                 where = where_of(p, line_of(p->parser.problem_mark), column_of(p->parser.problem_mark));
@@ -880,11 +943,10 @@ static void parse_deinit(struct parse *p)
         while (p->n_frames > 0)
                 frame_deinit(&p->frames[--p->n_frames]);
         free(p->frames);
-        for (size_t i = 0; i < p->n_anchors; i++) {
-                free(p->anchors[i].name);
+        for (size_t i = 0; i < p->n_anchors; i++)
                 lkg_value_unref(p->anchors[i].value);
-        }
         free(p->anchors);
+        lkg_value_unref(p->anchor_index);
         lkg_value_unref(p->root);
         yaml_parser_delete(&p->parser);
 }

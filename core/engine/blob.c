@@ -23,7 +23,8 @@ int lkg_blobs_open(int runtime_fd, struct lkg_blobs *ret, struct lkg_error *err)
         if (r < 0)
                 return r;
         *ret = (struct lkg_blobs){
-                .dirfd = openat(runtime_fd, LKG_PUBLICATION_BLOBS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
+                .dirfd = openat(runtime_fd, LKG_PUBLICATION_BLOBS,
+                                O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
         };
         if (ret->dirfd < 0)
                 return lkg_error_set(err, -errno, NULL, "open %s", LKG_PUBLICATION_BLOBS);
@@ -66,8 +67,8 @@ static int add(struct lkg_blobs *blobs, const char *sha256, uint64_t size, struc
 
 static int write_blob(struct lkg_blobs *blobs, const char *sha256, const char *data, size_t size)
 {
-        LKG_CLEANUP(lkg_closep) int fd =
-                openat(blobs->dirfd, TMP_NAME, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+        LKG_CLEANUP(lkg_closep)
+        int fd = openat(blobs->dirfd, TMP_NAME, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
         size_t done = 0;
         int r = 0;
 
@@ -90,7 +91,8 @@ static int write_blob(struct lkg_blobs *blobs, const char *sha256, const char *d
         return r;
 }
 
-int lkg_blob_put(struct lkg_blobs *blobs, const void *data, size_t size, struct lkg_blob **ret, struct lkg_error *err)
+int lkg_blob_put(struct lkg_blobs *blobs, const void *data, size_t size, struct lkg_blob **ret,
+                 struct lkg_error *err)
 {
         char sha256[LKG_SHA256_HEX];
         struct lkg_blob *blob;
@@ -127,7 +129,8 @@ int lkg_blob_adopt(struct lkg_blobs *blobs, const char *sha256, struct lkg_blob 
         return r < 0 ? lkg_error_set(err, r, NULL, "blob %s", sha256) : 0;
 }
 
-int lkg_blob_read(struct lkg_blobs *blobs, const char *sha256, char **ret, size_t *ret_size, struct lkg_error *err)
+int lkg_blob_read(struct lkg_blobs *blobs, const char *sha256, char **ret, size_t *ret_size,
+                  struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_closep) int fd = openat(blobs->dirfd, sha256, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
         LKG_CLEANUP(lkg_freep) char *data = NULL;
@@ -164,7 +167,8 @@ struct lkg_blob *lkg_blob_unref(struct lkg_blobs *blobs, struct lkg_blob *blob)
         return NULL;
 }
 
-int lkg_blobs_adopt_all(struct lkg_blobs *blobs, struct lkg_blob ***ret, size_t *ret_n, struct lkg_error *err)
+int lkg_blobs_adopt_all(struct lkg_blobs *blobs, struct lkg_blob ***ret, size_t *ret_n,
+                        struct lkg_error *err)
 {
         int copy = openat(blobs->dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
         DIR *dir = copy < 0 ? NULL : fdopendir(copy);

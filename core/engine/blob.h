@@ -28,16 +28,21 @@ int lkg_blobs_open(int runtime_fd, struct lkg_blobs *ret, struct lkg_error *err)
 void lkg_blobs_deinit(struct lkg_blobs *blobs);
 
 /** lkg_blob_put() - the blob with this content, written unless it exists. Caller owns one reference. -ENOSPC ... */
-int lkg_blob_put(struct lkg_blobs *blobs, const void *data, size_t size, struct lkg_blob **ret, struct lkg_error *err);
+int lkg_blob_put(struct lkg_blobs *blobs, const void *data, size_t size, struct lkg_blob **ret,
+                 struct lkg_error *err);
 
 /** lkg_blob_adopt() - one that a predecessor wrote. Return: 0; -ENOENT; -errno. Caller owns one reference. */
-int lkg_blob_adopt(struct lkg_blobs *blobs, const char *sha256, struct lkg_blob **ret, struct lkg_error *err);
+int lkg_blob_adopt(struct lkg_blobs *blobs, const char *sha256, struct lkg_blob **ret,
+                   struct lkg_error *err);
 
 /** lkg_blob_read() - its bytes, checked against the name. Caller frees. -EBADMSG when they are not the named ones. */
-int lkg_blob_read(struct lkg_blobs *blobs, const char *sha256, char **ret, size_t *ret_size, struct lkg_error *err);
+int lkg_blob_read(struct lkg_blobs *blobs, const char *sha256, char **ret, size_t *ret_size,
+                  struct lkg_error *err);
 
 struct lkg_blob *lkg_blob_ref(struct lkg_blob *blob);
-struct lkg_blob *lkg_blob_unref(struct lkg_blobs *blobs, struct lkg_blob *blob); /* NULL is fine; returns NULL */
+struct lkg_blob *lkg_blob_unref(struct lkg_blobs *blobs,
+                                struct lkg_blob *blob); /* NULL is fine; returns NULL */
 
 /** lkg_blobs_adopt_all() - a reference to every file in blobs/, for what a reader may be using. Caller frees @ret. */
-int lkg_blobs_adopt_all(struct lkg_blobs *blobs, struct lkg_blob ***ret, size_t *ret_n, struct lkg_error *err);
+int lkg_blobs_adopt_all(struct lkg_blobs *blobs, struct lkg_blob ***ret, size_t *ret_n,
+                        struct lkg_error *err);

@@ -5,7 +5,8 @@
 #include "command.h"
 #include "config.h"
 
-#define TEXT_MAX 127u /* longer than any command; a longer write is EINVAL, not E2BIG, which shells misreport */
+#define TEXT_MAX \
+        127u /* longer than any command; a longer write is EINVAL, not E2BIG, which shells misreport */
 
 static int parse_now(const char *text)
 {
@@ -52,8 +53,10 @@ static int parse_commit(const char *text, struct lkg_command_call *ret)
 
 const struct lkg_command lkg_commands[] = {
         { "commit", parse_commit, "now", "keep the tried change" },
-        { "hold", parse_hold, "on or off", "freeze the active generation; off publishes what came in between" },
-        { "rollback", parse_rollback, "a generation number from history", "serve that generation until hold off" },
+        { "hold", parse_hold, "on or off",
+          "freeze the active generation; off publishes what came in between" },
+        { "rollback", parse_rollback, "a generation number from history",
+          "serve that generation until hold off" },
         { "sync", parse_sync, "now", "look at all layers again" },
         { "try", parse_try, "a duration like 5m", "keep the next change only if commit follows in time" },
 };
@@ -67,9 +70,11 @@ static const struct lkg_command *find(const char *name)
         return NULL;
 }
 
-static int refuse(char why[static 256], const char *name, const char *what, const struct lkg_command *command)
+static int refuse(char why[static 256], const char *name, const char *what,
+                  const struct lkg_command *command)
 {
-        (void)snprintf(why, 256, "%s: %s%s%s", name, what, command ? "; want " : "", command ? command->usage : "");
+        (void)snprintf(why, 256, "%s: %s%s%s", name, what, command ? "; want " : "",
+                       command ? command->usage : "");
         return -EINVAL;
 }
 
@@ -94,7 +99,8 @@ int lkg_command_parse(const char *name, const char *text, size_t size, struct lk
         if (strlen(word) == size && command->parse(word, ret) >= 0)
                 return 1;
         if (strcmp(name, "rollback") == 0 && strcmp(word, "lkg") == 0)
-                return refuse(why, name, "no last-known-good was recorded apart from the local configuration", command);
+                return refuse(why, name,
+                              "no last-known-good was recorded apart from the local configuration", command);
         (void)snprintf(what, sizeof(what), "%s is not understood", lkg_quote(word, strlen(word), quoted));
         return refuse(why, name, what, command);
 }

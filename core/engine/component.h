@@ -35,10 +35,12 @@ struct lkg_slot {
         uint64_t mtime_ns;
 };
 
+/* Values are immutable, so an equal pointer is an equal text. */
 struct lkg_layer_slot {
-        char *name; /* NNNN-role-name */
-        unsigned cookie;
-        bool rendered;
+        char *name;  /* NNNN-role-name */
+        char *layer; /* the layer's own name */
+        enum lkg_layer_role role;
+        struct lkg_value *doc_value, *merged_value; /* what the files show; one reference each */
         struct lkg_slot doc, merged;
 };
 
@@ -55,7 +57,7 @@ struct lkg_component {
         char *hint; /* first line of a YAML document */
 
         struct lkg_stack *stack;
-        bool base_is_fallback; /* the base file is our own fallback copy, so the stack has none */
+        bool base_is_fallback;           /* the base file is our own fallback copy, so the stack has none */
         struct lkg_candidate *candidate; /* last looked at; NULL = none yet */
         struct lkg_text rendered;        /* of a valid candidate that differs from active; else empty */
         bool same;                       /* its bytes are those of active */
@@ -69,7 +71,7 @@ struct lkg_component {
         struct lkg_component_state state;
         struct lkg_condition condition;
         struct lkg_history history;
-        struct lkg_report findings;  /* of the engine about what is held */
+        struct lkg_report findings; /* of the engine about what is held */
         struct lkg_report fallback_findings;
         char *last_error;
         bool state_changed; /* the state file is older than state (not for hold and try: those are written first) */
@@ -106,7 +108,8 @@ void lkg_component_deinit(struct lkg_component *c);
  * lkg_component_refresh() - look at the layers and judge the candidate; nothing is changed for readers yet.
  * Return: 1 when the verdict may have changed; 0 when nothing has; -errno (also noted as fault).
  */
-int lkg_component_refresh(struct lkg_component *c, const struct lkg_component_env *env, struct lkg_error *err);
+int lkg_component_refresh(struct lkg_component *c, const struct lkg_component_env *env,
+                          struct lkg_error *err);
 
 /** lkg_component_judge() - decide again: the hold or the active generation has changed. */
 int lkg_component_judge(struct lkg_component *c);

@@ -28,7 +28,8 @@ static void say_using(struct lkg_condition *c, const struct lkg_condition_facts 
         if (!f->active)
                 (void)snprintf(c->message, sizeof(c->message), "%s is not served", f->file);
         else if (f->last_good)
-                (void)snprintf(c->message, sizeof(c->message), "using last-known-good (%s), generation %" PRIu64,
+                (void)snprintf(c->message, sizeof(c->message),
+                               "using last-known-good (%s), generation %" PRIu64,
                                local_name(f->active_has_base), f->active);
         else
                 (void)snprintf(c->message, sizeof(c->message), "using current (%s)",
@@ -59,9 +60,10 @@ static bool say_name_taken(struct lkg_condition *c, const struct lkg_condition_f
                 return false;
         c->status = LKG_CONDITION_FALSE;
         (void)snprintf(c->reason, sizeof(c->reason), "name taken");
-        (void)snprintf(c->message, sizeof(c->message),
-                       "%s is a kubeconfig and is passed through; choose another name (file: %s-config.yaml)",
-                       f->file, f->component);
+        (void)snprintf(
+                c->message, sizeof(c->message),
+                "%s is a kubeconfig and is passed through; choose another name (file: %s-config.yaml)",
+                f->file, f->component);
         return true;
 }
 
@@ -72,7 +74,8 @@ static bool say_invalid(struct lkg_condition *c, const struct lkg_condition_fact
         c->status = LKG_CONDITION_FALSE;
         (void)snprintf(c->reason, sizeof(c->reason),
                        "failed to validate current (%s), %zu error%s, see status/%s/findings",
-                       local_name(f->candidate_has_base), f->n_errors, f->n_errors == 1 ? "" : "s", f->component);
+                       local_name(f->candidate_has_base), f->n_errors, f->n_errors == 1 ? "" : "s",
+                       f->component);
         return true;
 }
 
@@ -102,8 +105,8 @@ static bool say_held(struct lkg_condition *c, const struct lkg_condition_facts *
         if (f->hold->mode == LKG_HOLD_FREE)
                 return false;
         c->status = LKG_CONDITION_TRUE;
-        (void)snprintf(c->reason, sizeof(c->reason), "held at generation %" PRIu64 " (%s)", f->hold->generation,
-                       lkg_hold_mode_name(f->hold->mode));
+        (void)snprintf(c->reason, sizeof(c->reason), "held at generation %" PRIu64 " (%s)",
+                       f->hold->generation, lkg_hold_mode_name(f->hold->mode));
         n = strlen(c->message);
         if (f->verdict == LKG_WAIT)
                 (void)snprintf(c->message + n, sizeof(c->message) - n, "; a newer one waits for hold off");
@@ -133,7 +136,8 @@ static bool say_good(struct lkg_condition *c, const struct lkg_condition_facts *
         return true;
 }
 
-bool lkg_condition_update(struct lkg_condition *condition, const struct lkg_condition_facts *facts, uint64_t now_ns)
+bool lkg_condition_update(struct lkg_condition *condition, const struct lkg_condition_facts *facts,
+                          uint64_t now_ns)
 {
         static bool (*const rows[])(struct lkg_condition *, const struct lkg_condition_facts *) = {
                 say_not_ready, say_fault, say_name_taken, say_invalid, say_try_expired,
@@ -148,7 +152,8 @@ bool lkg_condition_update(struct lkg_condition *condition, const struct lkg_cond
         if (next.status != condition->status || next.transition_ns == 0)
                 next.transition_ns = now_ns;
         changed = next.status != condition->status || next.transition_ns != condition->transition_ns ||
-                  strcmp(next.reason, condition->reason) != 0 || strcmp(next.message, condition->message) != 0;
+                  strcmp(next.reason, condition->reason) != 0 ||
+                  strcmp(next.message, condition->message) != 0;
         *condition = next;
         return changed;
 }

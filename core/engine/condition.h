@@ -27,9 +27,10 @@ struct lkg_condition_facts {
         bool candidate_has_base; /* of the candidate */
         uint64_t active;         /* 0 = nothing served */
         bool active_has_base;
-        bool last_good;    /* active was loaded from disk because there was no valid candidate */
-        const char *fault; /* the layers could not be looked at, or nothing could be published; NULL = none */
-        bool not_ready;    /* no candidate was looked at yet */
+        bool last_good; /* active was loaded from disk because there was no valid candidate */
+        const char
+                *fault; /* the layers could not be looked at, or nothing could be published; NULL = none */
+        bool not_ready; /* no candidate was looked at yet */
         uint64_t try_deadline_wall_ns;
 };
 
@@ -39,4 +40,5 @@ struct lkg_condition_facts {
  *
  * Return: true when anything a reader can see has changed.
  */
-bool lkg_condition_update(struct lkg_condition *condition, const struct lkg_condition_facts *facts, uint64_t now_ns);
+bool lkg_condition_update(struct lkg_condition *condition, const struct lkg_condition_facts *facts,
+                          uint64_t now_ns);

@@ -7,7 +7,11 @@
 
 #include "config.h"
 
-const char *const lkg_config_virtual_dirs[] = { "bad", "control", "history", "layers", "lkg", "status", NULL };
+#define COMPONENT_NAME_MAX 128u
+
+const char *const lkg_config_virtual_dirs[] = {
+        "bad", "control", "history", "layers", "lkg", "status", NULL
+};
 
 struct checker {
         const struct lkg_config *config;
@@ -30,16 +34,19 @@ static struct lkg_where component_where(const struct checker *c, size_t i, const
 {
         const struct lkg_value *list =
                 c->doc && lkg_value_type(c->doc) == LKG_MAP ? lkg_map_get(c->doc, "components") : NULL;
-        const struct lkg_value *item =
-                list && lkg_value_type(list) == LKG_LIST && i < lkg_value_size(list) ? lkg_list_get(list, i) : NULL;
-        const struct lkg_value *value = item && lkg_value_type(item) == LKG_MAP ? lkg_map_get(item, field) : NULL;
+        const struct lkg_value *item = list && lkg_value_type(list) == LKG_LIST && i < lkg_value_size(list)
+                                               ? lkg_list_get(list, i)
+                                               : NULL;
+        const struct lkg_value *value =
+                item && lkg_value_type(item) == LKG_MAP ? lkg_map_get(item, field) : NULL;
 
         return lkg_where_of(value ? value : item);
 }
 
 static struct lkg_where top_where(const struct checker *c, const char *field)
 {
-        return lkg_where_of(c->doc && lkg_value_type(c->doc) == LKG_MAP ? lkg_value_get_pointer(c->doc, field) : NULL);
+        return lkg_where_of(
+                c->doc && lkg_value_type(c->doc) == LKG_MAP ? lkg_value_get_pointer(c->doc, field) : NULL);
 }
 
 static bool reserved(const struct checker *c, const char *name)
@@ -89,15 +96,19 @@ static void check_claims(const struct checker *c, size_t i)
 
                 (void)lkg_quote(name, strlen(name), quoted);
                 if (!*name)
-                        lkg_report_add(c->report, LKG_ERROR, 3008, &where, "components[%s].%s: is empty, want a bare "
-                                       "file name like kubelet.conf", component->name, claim_field(k));
+                        lkg_report_add(c->report, LKG_ERROR, 3008, &where,
+                                       "components[%s].%s: is empty, want a bare "
+                                       "file name like kubelet.conf",
+                                       component->name, claim_field(k));
                 else if (reserved(c, name))
-                        lkg_report_add(c->report, LKG_ERROR, 3014, &where,
-                                       "components[%s].%s: %s is reserved for the view itself, choose another name",
-                                       component->name, claim_field(k), quoted);
+                        lkg_report_add(
+                                c->report, LKG_ERROR, 3014, &where,
+                                "components[%s].%s: %s is reserved for the view itself, choose another name",
+                                component->name, claim_field(k), quoted);
                 else if (claimed_before(c->config, i, k, &by))
                         lkg_report_add(c->report, LKG_ERROR, 3013, &where,
-                                       "components[%s].%s: %s is already a file of component %s, choose another name",
+                                       "components[%s].%s: %s is already a file of component %s, choose "
+                                       "another name",
                                        component->name, claim_field(k), quoted, by);
         }
 }
@@ -118,14 +129,16 @@ static void check_layers(const struct checker *c, size_t i)
                 char first[NAME_MAX + 1], quoted[5 * 64 + 8];
                 const struct lkg_where where = component_where(c, i, layers[k].field);
 
-                if (n == 0 || n > NAME_MAX)
+                if (n == 0 || n > NAME_MAX ||
+                    strcmp(path, component->file) == 0) /* the file's name is judged already */
                         continue;
                 memcpy(first, path, n);
                 first[n] = '\0';
                 if (reserved(c, first))
-                        lkg_report_add(c->report, LKG_ERROR, 3014, &where,
-                                       "components[%s].%s: %s lies below a name that the view keeps for itself",
-                                       component->name, layers[k].field, lkg_quote(path, strlen(path), quoted));
+                        lkg_report_add(
+                                c->report, LKG_ERROR, 3014, &where,
+                                "components[%s].%s: %s lies below a name that the view keeps for itself",
+                                component->name, layers[k].field, lkg_quote(path, strlen(path), quoted));
         }
         if (*component->dropin_dir && (strcmp(component->dropin_dir, component->file) == 0 ||
                                        strcmp(component->dropin_dir, component->base) == 0)) {
@@ -142,15 +155,18 @@ static void check_restart(const struct checker *c, size_t i)
         const struct lkg_config_component *component = &c->config->components[i];
         const struct lkg_where where = component_where(c, i, "restart");
 
-        if (component->restart.policy == LKG_RESTART_UNIT && !*component->restart.unit && !*component->match.unit)
-                lkg_report_add(c->report, LKG_ERROR, 3020, &where,
-                               "components[%s].restart: policy unit needs a unit (want unit: kubelet.service)",
-                               component->name);
+        if (component->restart.policy == LKG_RESTART_UNIT && !*component->restart.unit &&
+            !*component->match.unit)
+                lkg_report_add(
+                        c->report, LKG_ERROR, 3020, &where,
+                        "components[%s].restart: policy unit needs a unit (want unit: kubelet.service)",
+                        component->name);
         if (component->restart.policy != LKG_RESTART_HOOK)
                 return;
         if (!component->restart.hook.n_items || component->restart.hook.items[0][0] != '/')
                 lkg_report_add(c->report, LKG_ERROR, 3012, &where,
-                               "components[%s].restart.hook: policy hook needs an argument list that begins with an "
+                               "components[%s].restart.hook: policy hook needs an argument list that begins "
+                               "with an "
                                "absolute path (want hook: [/usr/local/sbin/restart-kubelet])",
                                component->name);
 }
@@ -180,11 +196,12 @@ static void check_guard(const struct checker *c, size_t i)
         for (size_t k = 0; k < LKG_ARRAY_SIZE(lists); k++)
                 for (size_t n = 0; n < lists[k]->n_items; n++)
                         if (!field_pattern_ok(lists[k]->items[n]))
-                                lkg_report_add(c->report, LKG_ERROR, 3021, &where,
-                                               "components[%s].guard: %s is not a field (want "
-                                               "authentication.anonymous.enabled or staticPod*)",
-                                               component->name,
-                                               lkg_quote(lists[k]->items[n], strlen(lists[k]->items[n]), quoted));
+                                lkg_report_add(
+                                        c->report, LKG_ERROR, 3021, &where,
+                                        "components[%s].guard: %s is not a field (want "
+                                        "authentication.anonymous.enabled or staticPod*)",
+                                        component->name,
+                                        lkg_quote(lists[k]->items[n], strlen(lists[k]->items[n]), quoted));
 }
 
 /* `namespace/name`, either part may be `*` or end in one. */
@@ -210,9 +227,10 @@ static void check_remote(const struct checker *c)
                 const struct lkg_where where = top_where(c, "remote.allowedSources");
 
                 if (!source_pattern_ok(text))
-                        lkg_report_add(c->report, LKG_ERROR, 3021, &where,
-                                       "remote.allowedSources: %s is not namespace/name (want kube-system/*)",
-                                       lkg_quote(text, strlen(text), quoted));
+                        lkg_report_add(
+                                c->report, LKG_ERROR, 3021, &where,
+                                "remote.allowedSources: %s is not namespace/name (want kube-system/*)",
+                                lkg_quote(text, strlen(text), quoted));
         }
         if (config->remote.max_bytes == 0 || config->remote.max_bytes > LKG_DOC_BYTES_MAX) {
                 const struct lkg_where where = top_where(c, "remote.maxBytes");
@@ -254,16 +272,18 @@ static void check_top(const struct checker *c)
                                        lkg_quote(name, strlen(name), quoted));
                 for (size_t k = 0; k < config->n_components; k++)
                         if (strcmp(config->components[k].dropin_dir, name) == 0)
-                                lkg_report_add(c->report, LKG_ERROR, 3020, &where,
-                                               "nativeDirs: %s is the drop-in directory of component %s, whose "
-                                               "changes lkgfs must see",
-                                               lkg_quote(name, strlen(name), quoted), config->components[k].name);
+                                lkg_report_add(
+                                        c->report, LKG_ERROR, 3020, &where,
+                                        "nativeDirs: %s is the drop-in directory of component %s, whose "
+                                        "changes lkgfs must see",
+                                        lkg_quote(name, strlen(name), quoted), config->components[k].name);
         }
-        if (strcmp(config->virtual_dir, LKG_FALLBACK_DIR) == 0 || strcmp(config->virtual_dir, LKG_WAKE_NAME) == 0) {
+        if (strcmp(config->virtual_dir, LKG_FALLBACK_DIR) == 0 ||
+            strcmp(config->virtual_dir, LKG_WAKE_NAME) == 0) {
                 const struct lkg_where where = top_where(c, "virtualDir");
 
-                lkg_report_add(c->report, LKG_ERROR, 3014, &where, "virtualDir: %s is reserved (want .lkgfs)",
-                               config->virtual_dir);
+                lkg_report_add(c->report, LKG_ERROR, 3014, &where,
+                               "virtualDir: %s is reserved (want .lkgfs)", config->virtual_dir);
         }
 }
 
@@ -271,16 +291,23 @@ static void check_names(const struct checker *c)
 {
         const struct lkg_config *config = c->config;
 
-        for (size_t i = 0; i < config->n_components; i++)
-                for (size_t k = 0; k < i; k++) {
-                        const struct lkg_where where = component_where(c, i, "name");
+        for (size_t i = 0; i < config->n_components; i++) {
+                const struct lkg_where where = component_where(c, i, "name");
 
+                if (strlen(config->components[i].name) > COMPONENT_NAME_MAX)
+                        lkg_report_add(
+                                c->report, LKG_ERROR, 3008, &where,
+                                "components: a name has more than %u bytes; it names directories and files",
+                                COMPONENT_NAME_MAX);
+                for (size_t k = 0; k < i; k++) {
                         if (strcmp(config->components[i].name, config->components[k].name) != 0)
                                 continue;
                         lkg_report_add(c->report, LKG_ERROR, 3013, &where,
-                                       "components: two components are named %s", config->components[i].name);
+                                       "components: two components are named %s",
+                                       config->components[i].name);
                         break;
                 }
+        }
 }
 
 /* Two components of the same name in one file: a later merge by name would take the first for both. */
@@ -297,7 +324,8 @@ static void check_document(const struct checker *c)
 
                 for (size_t k = 0; name && k < i; k++) {
                         const struct lkg_value *b = lkg_list_get(list, k);
-                        const char *other = lkg_value_type(b) == LKG_MAP ? lkg_map_get_string(b, "name") : NULL;
+                        const char *other =
+                                lkg_value_type(b) == LKG_MAP ? lkg_map_get_string(b, "name") : NULL;
                         const struct lkg_where where = lkg_where_of(lkg_map_get(a, "name"));
 
                         if (!other || strcmp(other, name) != 0)
@@ -309,7 +337,8 @@ static void check_document(const struct checker *c)
         }
 }
 
-void lkg_config_check(const struct lkg_config *config, const struct lkg_value *doc, struct lkg_report *report)
+void lkg_config_check(const struct lkg_config *config, const struct lkg_value *doc,
+                      struct lkg_report *report)
 {
         const struct checker c = { config, doc, report };
 
@@ -318,8 +347,8 @@ void lkg_config_check(const struct lkg_config *config, const struct lkg_value *d
                 return;
         }
         for (size_t i = 0; i < config->n_components; i++)
-                if (!config->components[i].name || !config->components[i].file || !config->components[i].base ||
-                    !config->components[i].dropin_dir)
+                if (!config->components[i].name || !config->components[i].file ||
+                    !config->components[i].base || !config->components[i].dropin_dir)
                         return; /* decoding has complained already */
         check_top(&c);
         check_remote(&c);

@@ -30,8 +30,8 @@ static void refuse(struct loader *l, const char *path, const char *what)
         const struct lkg_where where = { .file = path };
 
         l->untrusted = true;
-        lkg_report_add(l->report, LKG_ERROR, 3018, &where, "%s; it must be owned by root and not writable by others",
-                       what);
+        lkg_report_add(l->report, LKG_ERROR, 3018, &where,
+                       "%s; it must be owned by root and not writable by others", what);
 }
 
 static bool owner_ok(const struct stat *st)
@@ -103,7 +103,8 @@ static int find_component(const struct lkg_value *list, const char *name, size_t
 {
         for (size_t i = 0; i < lkg_value_size(list); i++) {
                 const struct lkg_value *item = lkg_list_get(list, i);
-                const char *other = lkg_value_type(item) == LKG_MAP ? lkg_map_get_string(item, "name") : NULL;
+                const char *other =
+                        lkg_value_type(item) == LKG_MAP ? lkg_map_get_string(item, "name") : NULL;
 
                 if (other && strcmp(other, name) == 0) {
                         *ret = i;
@@ -119,11 +120,12 @@ static int append_ref(struct lkg_value *list, const struct lkg_value *item)
 }
 
 /* The components of @base, those that @patch names merged, then the new ones of @patch in its order. */
-static int merge_components(const struct lkg_value *base, const struct lkg_value *patch, struct lkg_value **ret)
+static int merge_components(const struct lkg_value *base, const struct lkg_value *patch,
+                            struct lkg_value **ret)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *list =
-                lkg_value_new_list((struct lkg_source *)lkg_value_source(patch), lkg_value_line(patch),
-                                   lkg_value_column(patch));
+        LKG_CLEANUP(lkg_value_unrefp)
+        struct lkg_value *list = lkg_value_new_list((struct lkg_source *)lkg_value_source(patch),
+                                                    lkg_value_line(patch), lkg_value_column(patch));
         size_t at;
         int r = list ? 0 : -ENOMEM;
 
@@ -144,7 +146,8 @@ static int merge_components(const struct lkg_value *base, const struct lkg_value
                 const struct lkg_value *item = lkg_list_get(patch, i);
                 const char *name = lkg_value_type(item) == LKG_MAP ? lkg_map_get_string(item, "name") : NULL;
 
-                if (!name || (!find_component(base, name, &at) && find_component(patch, name, &at) && at == i))
+                if (!name ||
+                    (!find_component(base, name, &at) && find_component(patch, name, &at) && at == i))
                         r = append_ref(list, item);
         }
         if (r < 0)
@@ -157,7 +160,8 @@ int lkg_config_merge(const struct lkg_value *doc, const struct lkg_value *patch,
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *merged = NULL;
         const struct lkg_value *a = lkg_value_type(doc) == LKG_MAP ? lkg_map_get(doc, "components") : NULL;
-        const struct lkg_value *b = lkg_value_type(patch) == LKG_MAP ? lkg_map_get(patch, "components") : NULL;
+        const struct lkg_value *b =
+                lkg_value_type(patch) == LKG_MAP ? lkg_map_get(patch, "components") : NULL;
         struct lkg_value *components, *changed;
         int r = lkg_merge_json(doc, patch, &merged);
 
@@ -234,7 +238,8 @@ static int list_dropins(struct loader *l, const char *directory, struct dropins 
 
         if (!dir) {
                 if (errno != ENOENT && errno != ENOTDIR)
-                        lkg_report_add(l->report, LKG_ERROR, 3001, &where, "cannot be read: %s", strerror(errno));
+                        lkg_report_add(l->report, LKG_ERROR, 3001, &where, "cannot be read: %s",
+                                       strerror(errno));
                 return 0;
         }
         for (struct dirent *e = readdir(dir); e && r >= 0; e = readdir(dir)) {
@@ -336,7 +341,8 @@ static int absolute_directory(const char *path, char ret[static PATH_MAX])
         return n < 0 || n >= PATH_MAX ? -ENAMETOOLONG : 0;
 }
 
-int lkg_config_load(const struct lkg_config_options *options, struct lkg_config **ret, struct lkg_report *report)
+int lkg_config_load(const struct lkg_config_options *options, struct lkg_config **ret,
+                    struct lkg_report *report)
 {
         struct loader l = { .options = options, .report = report };
         const char *path = options->path ? options->path : LKG_CONFIG_DEFAULT;
@@ -353,7 +359,8 @@ int lkg_config_load(const struct lkg_config_options *options, struct lkg_config 
         r = add_document(&l, path);
         has_file = l.doc != NULL;
         if (r >= 0)
-                r = add_dropins(&l, options->vendor_dir ? options->vendor_dir : LKG_CONFIG_VENDOR_DIR, local);
+                r = add_dropins(&l, options->vendor_dir ? options->vendor_dir : LKG_CONFIG_VENDOR_DIR,
+                                local);
         if (r >= 0 && !has_file)
                 r = complete_header(&l);
         if (r >= 0 && l.untrusted)
@@ -418,7 +425,8 @@ int lkg_config_to_settings(const struct lkg_config *config, struct lkg_settings 
         s->source_dir = strdup(config->source_dir);
         s->virtual_dir = strdup(config->virtual_dir);
         s->engine_timeout_ms = ms > UINT32_MAX ? UINT32_MAX : (uint32_t)ms;
-        if (!s->state_dir || !s->runtime_dir || !s->source_dir || !s->virtual_dir || fill_lists(config, s) < 0) {
+        if (!s->state_dir || !s->runtime_dir || !s->source_dir || !s->virtual_dir ||
+            fill_lists(config, s) < 0) {
                 lkg_settings_free(s);
                 return -ENOMEM;
         }

@@ -18,8 +18,8 @@
 #define LKG_CONFIG_DEFAULT     "/etc/lkgfs/config.yaml"
 #define LKG_CONFIG_VENDOR_DIR  "/usr/lib/lkgfs/config.d"
 
-#define LKG_FALLBACK_DIR ".lkgfs-fallback"
-#define LKG_WAKE_NAME    ".lv" /* the notifier's own name in the view */
+#define LKG_FALLBACK_DIR       ".lkgfs-fallback"
+#define LKG_WAKE_NAME          ".lv" /* the notifier's own name in the view */
 
 struct lkg_strings {
         char **items;
@@ -91,7 +91,7 @@ struct lkg_config {
 struct lkg_config_options {
         const char *path;       /* the --config file; NULL = LKG_CONFIG_DEFAULT */
         const char *vendor_dir; /* NULL = LKG_CONFIG_VENDOR_DIR */
-        bool trust_any_owner;   /* unit tests and `lkgfs-engine --check` by a plain user: no ownership rule */
+        bool trust_any_owner; /* unit tests and `lkgfs-engine --check` by a plain user: no ownership rule */
 };
 
 /**
@@ -106,7 +106,8 @@ struct lkg_config_options {
  * Return: 0; -EBADMSG when @report has errors; -EPERM when a file or a directory on its way is not root's or is writable
  * by others (the report says which); -ENOMEM.
  */
-int lkg_config_load(const struct lkg_config_options *options, struct lkg_config **ret, struct lkg_report *report);
+int lkg_config_load(const struct lkg_config_options *options, struct lkg_config **ret,
+                    struct lkg_report *report);
 
 /**
  * lkg_config_decode() - the merged document -> settings. Pure but for the user database.
@@ -125,7 +126,8 @@ int lkg_config_decode(const struct lkg_value *doc, const char *directory, struct
 int lkg_config_merge(const struct lkg_value *doc, const struct lkg_value *patch, struct lkg_value **ret);
 
 /** lkg_config_check() - what concerns several settings at once: duplicates, reserved names, contradictions. */
-void lkg_config_check(const struct lkg_config *config, const struct lkg_value *doc, struct lkg_report *report);
+void lkg_config_check(const struct lkg_config *config, const struct lkg_value *doc,
+                      struct lkg_report *report);
 
 struct lkg_config *lkg_config_free(struct lkg_config *config);
 

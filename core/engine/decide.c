@@ -14,7 +14,8 @@ const char *lkg_hold_mode_name(enum lkg_hold_mode mode)
         return (unsigned)mode < _LKG_HOLD_MODE_MAX ? names[mode] : "";
 }
 
-enum lkg_verdict lkg_decide(const struct lkg_hold *hold, enum lkg_candidate_state state, bool same, uint64_t active)
+enum lkg_verdict lkg_decide(const struct lkg_hold *hold, enum lkg_candidate_state state, bool same,
+                            uint64_t active)
 {
         switch (state) {
         case LKG_CANDIDATE_NAME_TAKEN: /* a kubeconfig is never hidden, not even by a hold */
@@ -97,7 +98,8 @@ struct lkg_hold_step lkg_hold_command(struct lkg_hold hold, enum lkg_hold_comman
 {
         switch (command) {
         case LKG_CMD_HOLD_ON:
-                if (hold.mode == LKG_HOLD_FREE) { /* a second `on`, or one during a rollback, changes nothing */
+                if (hold.mode ==
+                    LKG_HOLD_FREE) { /* a second `on`, or one during a rollback, changes nothing */
                         hold.mode = LKG_HOLD_ON;
                         hold.generation = active;
                 }

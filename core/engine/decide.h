@@ -32,8 +32,8 @@ struct lkg_hold {
         uint64_t generation; /* frozen; 0 while free (or frozen while nothing was served) */
         enum lkg_try_phase try_phase;
         uint64_t try_duration_ns;
-        uint64_t try_previous;      /* RUNNING: generation to go back to */
-        uint64_t try_deadline_ns;   /* RUNNING: CLOCK_BOOTTIME */
+        uint64_t try_previous;    /* RUNNING: generation to go back to */
+        uint64_t try_deadline_ns; /* RUNNING: CLOCK_BOOTTIME */
 };
 
 /* ---- a candidate ---- */
@@ -53,7 +53,8 @@ enum lkg_verdict {
  * @same:   its rendered bytes are those of the active generation
  * @active: number of the active generation, 0 = none
  */
-enum lkg_verdict lkg_decide(const struct lkg_hold *hold, enum lkg_candidate_state state, bool same, uint64_t active);
+enum lkg_verdict lkg_decide(const struct lkg_hold *hold, enum lkg_candidate_state state, bool same,
+                            uint64_t active);
 
 /** lkg_hold_published() - a new generation became active while @previous was: an armed try begins to run. */
 struct lkg_hold lkg_hold_published(struct lkg_hold hold, uint64_t previous, uint64_t now_ns);

@@ -2,6 +2,9 @@
 /* The engine's own state, shared by engine.c (cycle), engine-start.c (begin, reload, end), engine-messages.c. */
 #pragma once
 
+#include <lkg/file.h>
+#include <lkg/log.h>
+
 #include "component.h"
 #include "engine.h"
 #include "publish.h"
@@ -9,17 +12,29 @@
 #include "server.h"
 #include "watch.h"
 
-#define LKG_NEVER         UINT64_MAX
-#define LKG_PERSIST_NS    (200 * LKG_NSEC_PER_MSEC) /* a burst of changes is written to the state directory once */
-#define LKG_RETRY_MIN_NS  (100 * LKG_NSEC_PER_MSEC)
-#define LKG_RETRY_MAX_NS  (5 * LKG_NSEC_PER_SEC)
-#define LKG_ORPHAN_NS     (30 * LKG_NSEC_PER_SEC) /* without a supervisor and without a file server */
-#define LKG_LAYERS_BUDGET 64u                     /* layers rendered in one go while nobody waits */
-#define LKG_STARTING_NAME "starting"              /* runtime directory: an engine began and has not published yet */
+#define LKG_NEVER UINT64_MAX
+#define LKG_PERSIST_NS \
+        (200 * LKG_NSEC_PER_MSEC) /* of quiet; a burst of changes goes to the state directory once */
+#define LKG_PERSIST_MAX_NS (2 * LKG_NSEC_PER_SEC) /* ... but not later than this after its first */
+#define LKG_RETRY_MIN_NS   (100 * LKG_NSEC_PER_MSEC)
+#define LKG_RETRY_MAX_NS   (5 * LKG_NSEC_PER_SEC)
+#define LKG_ORPHAN_NS      (30 * LKG_NSEC_PER_SEC) /* without a supervisor and without a file server */
+#define LKG_LAYERS_BUDGET  32u        /* files of layers/ rendered in one go while nobody waits */
+#define LKG_STARTING_NAME  "starting" /* runtime directory: an engine began and has not published yet */
+
+/* How old the last change of a file must be to be believed without the writer's word: well above a clock tick. */
+#define LKG_RECENT_NS (20 * LKG_NSEC_PER_MSEC)
 
 struct lkg_pending {
         struct lkg_peer *peer;
         uint64_t ticket;
+};
+
+/* A changed file, and since when it looks like that. */
+struct lkg_sighting {
+        char *path;
+        struct lkg_file_id id;
+        uint64_t since_ns; /* CLOCK_BOOTTIME */
 };
 
 struct lkg_engine {
@@ -37,15 +52,24 @@ struct lkg_engine {
         struct lkg_rules rules;
         struct lkg_report report; /* about the configuration, the state, the source directory */
         struct lkg_report reload_report;
-        struct lkg_report shown;  /* both: what publications show */
+        struct lkg_report shown; /* both: what publications show */
         bool started, orphan, over_limit_noted;
+        bool look_again; /* something happened to the sources while they were read */
 
         /* CLOCK_BOOTTIME, LKG_NEVER = not armed */
-        uint64_t persist_at_ns, retry_at_ns, poll_at_ns, orphan_at_ns;
+        uint64_t persist_at_ns, persist_last_ns, retry_at_ns, poll_at_ns, orphan_at_ns;
         uint64_t retry_delay_ns;
 
-        struct lkg_pending pending[LKG_BATCH_MAX]; /* CHANGED messages of one batch: one look answers them all */
+        struct lkg_pending
+                pending[LKG_BATCH_MAX]; /* CHANGED messages of one batch: one look answers them all */
         size_t n_pending;
+        char *vouched[LKG_BATCH_MAX]; /* their paths: whoever wrote them has said that they are complete */
+        size_t n_vouched;
+        bool vouched_all; /* an operator asked for a look now */
+        uint64_t lost_ns; /* when a file server went away; 0 = never */
+        struct lkg_sighting sightings[64];
+        size_t n_sightings;
+        bool recent;      /* a file was left alone because it had just been written */
 };
 
 /** lkg_engine_cycle() - one round. @look: look at the layers, not only at what an operator or a clock changed. */
@@ -60,6 +84,9 @@ int lkg_engine_commit(struct lkg_engine *e, bool force);
 /** lkg_engine_arm() - set the one timer to the next thing due. */
 void lkg_engine_arm(struct lkg_engine *e);
 
+/** lkg_engine_persist_soon() - something is to be written when it is quiet. */
+void lkg_engine_persist_soon(struct lkg_engine *e);
+
 /** lkg_engine_persist() - history, state files, fallback copies, number reservation. */
 void lkg_engine_persist(struct lkg_engine *e);
 
@@ -70,6 +97,15 @@ int lkg_engine_save_state(struct lkg_engine *e, struct lkg_component *c);
 int lkg_engine_add_sources(struct lkg_engine *e);
 
 struct lkg_component_env lkg_engine_env(struct lkg_engine *e);
+struct lkg_publication_input lkg_engine_input(const struct lkg_engine *e);
+struct lkg_log_fields lkg_engine_fields(const struct lkg_component *c);
 void lkg_engine_mark_findings(struct lkg_engine *e);
+
+/* Steps of a start that a reload repeats (engine-start.c). */
+int lkg_engine_load_config(const struct lkg_engine *e, struct lkg_config **ret, struct lkg_report *report);
+int lkg_engine_new_components(struct lkg_engine *e, struct lkg_error *err);
+int lkg_engine_build_rules(struct lkg_engine *e, struct lkg_error *err);
+/** lkg_engine_recover_last_good() - what @c served last, from its history, if it can be read. */
+void lkg_engine_recover_last_good(struct lkg_component *c);
 
 extern const struct lkg_server_ops lkg_engine_server_ops;

@@ -17,21 +17,26 @@ static void answer_changes(struct lkg_engine *e)
 {
         size_t n = e->n_pending;
 
-        if (n == 0)
+        if (n == 0 && e->n_vouched == 0)
                 return;
         lkg_engine_cycle(e, /* look= */ true);
         e->n_pending = 0;
+        while (e->n_vouched > 0)
+                free(e->vouched[--e->n_vouched]);
         for (size_t i = 0; i < n; i++)
                 lkg_server_done(e->pending[i].peer, e->pending[i].ticket, 0, e->publisher.number);
 }
 
 static void on_changed(struct lkg_engine *e, struct lkg_peer *peer, const struct lkg_message *m)
 {
-        if (e->n_pending == LKG_BATCH_MAX)
+        if (e->n_pending == LKG_BATCH_MAX || e->n_vouched == LKG_BATCH_MAX)
                 answer_changes(e);
         /* Our own events of this write first: afterwards the file is complete, whoever still has it open. */
         (void)lkg_watch_drain(&e->watch, lkg_boottime_ns());
         lkg_watch_settle(&e->watch, m->text);
+        e->vouched[e->n_vouched] = strdup(m->text);
+        if (e->vouched[e->n_vouched])
+                e->n_vouched++; /* else: inotify's word and a moment's delay will have to do */
         e->pending[e->n_pending++] = (struct lkg_pending){ peer, m->ticket };
 }
 
@@ -48,7 +53,8 @@ static int carry_out(struct lkg_engine *e, struct lkg_component *c, const struct
         if (call->action == LKG_DO_SYNC)
                 return 0;
         known = lkg_history_find(&c->history, call->argument) != NULL;
-        step = lkg_hold_command(c->state.hold, call->hold, call->argument, known, c->active ? c->active->number : 0);
+        step = lkg_hold_command(c->state.hold, call->hold, call->argument, known,
+                                c->active ? c->active->number : 0);
         *why = step.why;
         if (step.result < 0)
                 return step.result;
@@ -64,7 +70,8 @@ static int carry_out(struct lkg_engine *e, struct lkg_component *c, const struct
         return 0;
 }
 
-static void log_command(const struct lkg_component *c, const struct lkg_message *m, int result, const char *why)
+static void log_command(const struct lkg_component *c, const struct lkg_message *m, int result,
+                        const char *why)
 {
         const struct lkg_log_fields fields = { .component = c->config->name };
         char quoted[5 * 64 + 8], login[16] = "unset";
@@ -73,8 +80,9 @@ static void log_command(const struct lkg_component *c, const struct lkg_message 
                 (void)snprintf(login, sizeof(login), "%" PRIu32, m->login_uid);
         lkg_log(result < 0 ? LOG_WARNING : LOG_NOTICE, &fields,
                 "control/%s %s by uid %" PRIu32 ", pid %" PRId32 ", %s, login uid %s: %s%s%s", m->command,
-                lkg_quote(m->text, m->text_size, quoted), m->uid, m->pid, *m->exe ? m->exe : "unknown program", login,
-                result < 0 ? "refused" : "accepted", result < 0 ? ": " : "", result < 0 ? why : "");
+                lkg_quote(m->text, m->text_size, quoted), m->uid, m->pid,
+                *m->exe ? m->exe : "unknown program", login, result < 0 ? "refused" : "accepted",
+                result < 0 ? ": " : "", result < 0 ? why : "");
 }
 
 static int run_command(struct lkg_engine *e, const struct lkg_message *m)
@@ -105,7 +113,9 @@ static int run_command(struct lkg_engine *e, const struct lkg_message *m)
         }
         lkg_component_set_last_error(c, r < 0 ? why : NULL);
         log_command(c, m, r, why);
+        e->vouched_all = r >= 0 && call.action == LKG_DO_SYNC;
         lkg_engine_cycle(e, /* look= */ r >= 0);
+        e->vouched_all = false;
         return r < 0 ? r : 0;
 }
 
@@ -171,7 +181,8 @@ static void on_batch_done(struct lkg_peer *peer, void *userdata)
 
 static void watch_for_orphans(struct lkg_engine *e)
 {
-        e->orphan_at_ns = e->orphan && e->server.n_peers == 0 ? lkg_boottime_ns() + LKG_ORPHAN_NS : LKG_NEVER;
+        e->orphan_at_ns =
+                e->orphan && e->server.n_peers == 0 ? lkg_boottime_ns() + LKG_ORPHAN_NS : LKG_NEVER;
         lkg_engine_arm(e);
 }
 
@@ -187,6 +198,8 @@ static void on_gone(struct lkg_peer *peer, void *userdata)
         if (peer->is_supervisor) {
                 lkg_log_notice("the supervisor is gone, serving on");
                 e->orphan = true;
+        } else {
+                e->lost_ns = lkg_boottime_ns();
         }
         watch_for_orphans(e);
 }

@@ -25,7 +25,7 @@ static char *copy_or_null(const char *text)
         return text ? strdup(text) : NULL;
 }
 
-static int load_config(const struct lkg_engine *e, struct lkg_config **ret, struct lkg_report *report)
+int lkg_engine_load_config(const struct lkg_engine *e, struct lkg_config **ret, struct lkg_report *report)
 {
         const struct lkg_config_options options = {
                 .path = e->config_path,
@@ -36,7 +36,7 @@ static int load_config(const struct lkg_engine *e, struct lkg_config **ret, stru
         return lkg_config_load(&options, ret, report);
 }
 
-static int new_components(struct lkg_engine *e, struct lkg_error *err)
+int lkg_engine_new_components(struct lkg_engine *e, struct lkg_error *err)
 {
         const struct lkg_component_env env = lkg_engine_env(e);
 
@@ -53,7 +53,7 @@ static int new_components(struct lkg_engine *e, struct lkg_error *err)
         return 0;
 }
 
-static int build_rules(struct lkg_engine *e, struct lkg_error *err)
+int lkg_engine_build_rules(struct lkg_engine *e, struct lkg_error *err)
 {
         struct lkg_rules rules;
         size_t before = e->report.n_findings;
@@ -69,10 +69,10 @@ static int build_rules(struct lkg_engine *e, struct lkg_error *err)
 }
 
 /* One file of the predecessor's publication, by its path below the virtual directory. */
-static int read_published(struct lkg_engine *e, const struct lkg_publication *p, struct lkg_text *ret, const char *fmt,
-                          ...) LKG_PRINTF(4, 5);
-static int read_published(struct lkg_engine *e, const struct lkg_publication *p, struct lkg_text *ret, const char *fmt,
-                          ...)
+static int read_published(struct lkg_engine *e, const struct lkg_publication *p, struct lkg_text *ret,
+                          const char *fmt, ...) LKG_PRINTF(4, 5);
+static int read_published(struct lkg_engine *e, const struct lkg_publication *p, struct lkg_text *ret,
+                          const char *fmt, ...)
 {
         const char *top = e->config->virtual_dir;
         char path[2 * PATH_MAX];
@@ -90,8 +90,9 @@ static int read_published(struct lkg_engine *e, const struct lkg_publication *p,
 }
 
 /* The generation that the predecessor's publication shows, put together from its blobs. */
-static int from_publication(struct lkg_engine *e, const struct lkg_component *c, const struct lkg_publication *p,
-                            const struct lkg_entry *view, struct lkg_generation **ret)
+static int from_publication(struct lkg_engine *e, const struct lkg_component *c,
+                            const struct lkg_publication *p, const struct lkg_entry *view,
+                            struct lkg_generation **ret)
 {
         LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = lkg_generation_alloc();
         const char *name = c->config->name;
@@ -109,7 +110,8 @@ static int from_publication(struct lkg_engine *e, const struct lkg_component *c,
         if (r >= 0)
                 r = read_published(e, p, &g->meta, "history/%s/%" PRIu64 "/meta.json", name, g->number);
         if (r >= 0) /* equal to the document unless that holds secrets */
-                r = read_published(e, p, &g->shown, "history/%s/%" PRIu64 "/%s", name, g->number, c->config->file);
+                r = read_published(e, p, &g->shown, "history/%s/%" PRIu64 "/%s", name, g->number,
+                                   c->config->file);
         if (r >= 0)
                 r = read_published(e, p, &word, "status/%s/active", name);
         if (r < 0)
@@ -121,7 +123,8 @@ static int from_publication(struct lkg_engine *e, const struct lkg_component *c,
 }
 
 /* Return: 1 when something is served again from the running publication; 0; -ENOMEM. */
-static int recover_running(struct lkg_engine *e, struct lkg_component *c, const struct lkg_publication *previous)
+static int recover_running(struct lkg_engine *e, struct lkg_component *c,
+                           const struct lkg_publication *previous)
 {
         LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
         const struct lkg_entry *view = previous ? lkg_publication_find(previous, c->config->file) : NULL;
@@ -143,7 +146,7 @@ static int recover_running(struct lkg_engine *e, struct lkg_component *c, const 
         return 1;
 }
 
-static void recover_last_good(struct lkg_component *c)
+void lkg_engine_recover_last_good(struct lkg_component *c)
 {
         const struct lkg_log_fields fields = { .component = c->config->name };
         LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
@@ -154,7 +157,8 @@ static void recover_last_good(struct lkg_component *c)
                 r = lkg_history_get(&c->history, c->history.entries[i].number, &g, &err);
         if (r < 0) {
                 if (c->history.n_entries)
-                        lkg_log(LOG_WARNING, &fields, "no generation of the history can be read: %s", err.message);
+                        lkg_log(LOG_WARNING, &fields, "no generation of the history can be read: %s",
+                                err.message);
                 return;
         }
         lkg_component_set_active(c, g);
@@ -183,7 +187,7 @@ static int recover(struct lkg_engine *e, const struct lkg_publication *previous)
                 if (r < 0)
                         return r;
                 if (r == 0)
-                        recover_last_good(c);
+                        lkg_engine_recover_last_good(c);
                 recover_previous(c);
         }
         return 0;
@@ -199,9 +203,9 @@ static int open_engine(struct lkg_engine *e, struct lkg_error *err)
         if (r >= 0)
                 r = lkg_publisher_open(e->options.runtime_fd, &e->publisher, &previous, err);
         if (r >= 0)
-                r = new_components(e, err);
+                r = lkg_engine_new_components(e, err);
         if (r >= 0)
-                r = build_rules(e, err);
+                r = lkg_engine_build_rules(e, err);
         if (r >= 0 && (r = recover(e, previous)) < 0)
                 (void)lkg_error_set(err, r, NULL, "what was served before");
         lkg_publication_free(previous);
@@ -210,7 +214,8 @@ static int open_engine(struct lkg_engine *e, struct lkg_error *err)
                                     &lkg_engine_server_ops, e, err);
         for (size_t i = 0; r >= 0 && i < e->n_components; i++)
                 if (e->components[i].state.ticket)
-                        lkg_server_remember(&e->server, e->components[i].state.ticket, 0, e->publisher.number);
+                        lkg_server_remember(&e->server, e->components[i].state.ticket, 0,
+                                            e->publisher.number);
         if (r >= 0 && (r = lkg_engine_add_sources(e)) < 0)
                 (void)lkg_error_set(err, r, NULL, "event loop");
         return r;
@@ -232,7 +237,7 @@ int lkg_engine_new(const struct lkg_engine_options *options, sd_event *event, st
         e->config_path = copy_or_null(options->config_path);
         e->vendor_dir = copy_or_null(options->vendor_dir);
         e->source_path = strdup(options->source_path);
-        r = e->source_path ? load_config(e, &e->config, &e->report) : -ENOMEM;
+        r = e->source_path ? lkg_engine_load_config(e, &e->config, &e->report) : -ENOMEM;
         if (r < 0)
                 (void)lkg_error_set(err, r, NULL, "configuration");
         else
@@ -255,10 +260,7 @@ struct lkg_engine *lkg_engine_free(struct lkg_engine *e)
         sd_event_source_disable_unref(e->layers);
         lkg_server_deinit(&e->server);
         for (size_t i = 0; i < e->n_components; i++) {
-                for (size_t k = 0; k < e->components[i].n_layers; k++)
-                        free(e->components[i].layers[k].name);
-                free(e->components[i].layers);
-                free(e->components[i].past);
+                lkg_publisher_forget(&e->components[i]); /* the files stay: a file server is serving them */
                 lkg_component_deinit(&e->components[i]);
         }
         free(e->components);
@@ -266,6 +268,10 @@ struct lkg_engine *lkg_engine_free(struct lkg_engine *e)
                 lkg_publisher_deinit(&e->publisher);
         if (e->watch.fd >= 0)
                 lkg_watch_deinit(&e->watch);
+        while (e->n_sightings > 0)
+                free(e->sightings[--e->n_sightings].path);
+        while (e->n_vouched > 0)
+                free(e->vouched[--e->n_vouched]);
         lkg_rules_deinit(&e->rules);
         lkg_report_deinit(&e->report);
         lkg_report_deinit(&e->reload_report);
@@ -328,11 +334,12 @@ static int check_first(struct lkg_engine *e, const struct lkg_component *c, stru
                 return c->active && c->config->local_policy == LKG_LOCAL_LKG ? 0 : EX_IOERR;
         }
         if (c->candidate->state == LKG_CANDIDATE_NAME_TAKEN) {
-                (void)lkg_error_set(err, -EINVAL, NULL,
-                                    "%s/%s is a kubeconfig, and component %s would have to hide it; give the component "
-                                    "another name in the configuration (file: %s-config.yaml) and start it with "
-                                    "--config of that file.",
-                                    e->source_path, c->config->file, c->config->name, c->config->name);
+                (void)lkg_error_set(
+                        err, -EINVAL, NULL,
+                        "%s/%s is a kubeconfig, and component %s would have to hide it; give the component "
+                        "another name in the configuration (file: %s-config.yaml) and start it with "
+                        "--config of that file.",
+                        e->source_path, c->config->file, c->config->name, c->config->name);
                 log_all_findings(c);
                 return EX_CONFIG;
         }
@@ -341,11 +348,12 @@ static int check_first(struct lkg_engine *e, const struct lkg_component *c, stru
                 return 0;
         log_all_findings(c);
         f = first_error(c);
-        (void)lkg_error_set(err, -EINVAL, NULL, "component %s: %zu error%s and %s: %s:%u:%u: %s.", c->config->name,
-                            c->candidate->report.n_severity[LKG_ERROR],
+        (void)lkg_error_set(err, -EINVAL, NULL, "component %s: %zu error%s and %s: %s:%u:%u: %s.",
+                            c->config->name, c->candidate->report.n_severity[LKG_ERROR],
                             c->candidate->report.n_severity[LKG_ERROR] == 1 ? "" : "s",
                             c->active ? "localPolicy is strict" : "no last-known-good to serve instead",
-                            f && f->file ? f->file : "", f ? f->line : 0, f ? f->column : 0, f ? f->text : "");
+                            f && f->file ? f->file : "", f ? f->line : 0, f ? f->column : 0,
+                            f ? f->text : "");
         return EX_CONFIG;
 }
 
@@ -360,7 +368,8 @@ static void publish_before_looking(struct lkg_engine *e)
         for (size_t i = 0; i < e->n_components; i++)
                 any = any || e->components[i].active;
         if (died && any && e->publisher.fresh) {
-                lkg_log_warning("an engine died before its first publication; serving the last good documents first");
+                lkg_log_warning("an engine died before its first publication; serving the last good "
+                                "documents first");
                 (void)lkg_engine_commit(e, /* force= */ true);
         }
         (void)lkg_write_file_atomic(e->options.runtime_fd, LKG_STARTING_NAME, "", 0, 0600, false, NULL);
@@ -373,6 +382,17 @@ int lkg_engine_start(struct lkg_engine *e, struct lkg_error *err)
         lkg_engine_mark_findings(e);
         publish_before_looking(e);
         lkg_engine_look(e);
+        /* Nobody waits yet: a file that is just being written is not read half. */
+        for (unsigned i = 0; i < 5 && e->recent; i++) {
+                const struct timespec moment = { .tv_nsec = LKG_RECENT_NS };
+
+                (void)nanosleep(&moment, NULL);
+                lkg_engine_look(e);
+        }
+        e->vouched_all = e->recent; /* written all the time: take it as it is */
+        if (e->recent)
+                lkg_engine_look(e);
+        e->vouched_all = false;
         for (size_t i = 0; fresh && i < e->n_components; i++) {
                 int code = check_first(e, &e->components[i], err);
 
@@ -388,160 +408,10 @@ int lkg_engine_start(struct lkg_engine *e, struct lkg_error *err)
         (void)unlinkat(e->options.runtime_fd, LKG_STARTING_NAME, 0);
         for (size_t i = 0; i < e->n_components; i++)
                 e->components[i].fallback_due = true;
-        e->persist_at_ns = lkg_boottime_ns() + LKG_PERSIST_NS;
+        lkg_engine_persist_soon(e);
         lkg_engine_arm(e);
         e->started = true;
         return 0;
-}
-
-/* ---- reload ---- */
-
-static void swap_text(char **a, char **b)
-{
-        char *text = *a;
-
-        *a = *b;
-        *b = text;
-}
-
-static bool same_strings(const struct lkg_strings *a, const struct lkg_strings *b)
-{
-        if (a->n_items != b->n_items)
-                return false;
-        for (size_t i = 0; i < a->n_items; i++)
-                if (strcmp(a->items[i], b->items[i]) != 0)
-                        return false;
-        return true;
-}
-
-/* Settings of the mount itself stay as they are until the next mount. */
-static void keep_mount_settings(struct lkg_engine *e, struct lkg_config *next)
-{
-        const struct {
-                const char *name;
-                char **old, **new;
-        } texts[] = {
-                { "stateDir", &e->config->state_dir, &next->state_dir },
-                { "runtimeDir", &e->config->runtime_dir, &next->runtime_dir },
-                { "sourceDir", &e->config->source_dir, &next->source_dir },
-                { "virtualDir", &e->config->virtual_dir, &next->virtual_dir },
-        };
-        struct lkg_strings list;
-
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(texts); i++) {
-                if (strcmp(*texts[i].old, *texts[i].new) == 0)
-                        continue;
-                lkg_report_add(&e->reload_report, LKG_NOTE, 4012, NULL, "%s: the change takes effect at the next mount",
-                               texts[i].name);
-                swap_text(texts[i].old, texts[i].new);
-        }
-        if (same_strings(&e->config->native_dirs, &next->native_dirs))
-                return;
-        lkg_report_add(&e->reload_report, LKG_NOTE, 4012, NULL,
-                       "nativeDirs: the change takes effect at the next mount");
-        list = e->config->native_dirs;
-        e->config->native_dirs = next->native_dirs;
-        next->native_dirs = list;
-}
-
-static struct lkg_component *find_component(struct lkg_component *components, size_t n, const char *name)
-{
-        for (size_t i = 0; i < n; i++)
-                if (strcmp(components[i].config->name, name) == 0)
-                        return &components[i];
-        return NULL;
-}
-
-/* What a component of the same name was doing goes on. */
-static void take_over(struct lkg_component *to, const struct lkg_component *from)
-{
-        for (size_t i = 0; i < from->history.n_entries; i++)
-                if (from->history.entries[i].generation)
-                        (void)lkg_history_add(&to->history, from->history.entries[i].generation);
-        to->state = from->state;
-        to->condition = from->condition;
-        to->active = lkg_generation_ref(from->active);
-        to->previous = lkg_generation_ref(from->previous);
-        to->last_good = from->last_good;
-        to->n_published = from->n_published;
-        to->n_refused = from->n_refused;
-        lkg_component_set_last_error(to, from->last_error);
-        to->dirty = LKG_DIRTY_ALL;
-        to->fallback_due = true;
-}
-
-static void free_components(struct lkg_engine *e, struct lkg_component *components, size_t n)
-{
-        for (size_t i = 0; i < n; i++) {
-                lkg_publisher_release(&e->publisher, &components[i]);
-                lkg_component_deinit(&components[i]);
-        }
-        free(components);
-}
-
-static int apply_config(struct lkg_engine *e, struct lkg_config *next, struct lkg_error *err)
-{
-        struct lkg_component *old = e->components;
-        struct lkg_config *old_config = e->config;
-        size_t n_old = e->n_components;
-        int r;
-
-        e->config = next;
-        e->components = NULL;
-        e->n_components = 0;
-        r = new_components(e, err);
-        if (r >= 0)
-                r = build_rules(e, err);
-        if (r < 0) { /* no memory, or the state directory is gone: go on as before */
-                free_components(e, e->components, e->n_components);
-                e->components = old;
-                e->n_components = n_old;
-                e->config = old_config;
-                lkg_config_free(next);
-                return r;
-        }
-        for (size_t i = 0; i < e->n_components; i++) {
-                const struct lkg_component *from = find_component(old, n_old, e->components[i].config->name);
-
-                if (from)
-                        take_over(&e->components[i], from);
-                else
-                        recover_last_good(&e->components[i]);
-        }
-        free_components(e, old, n_old);
-        lkg_config_free(old_config);
-        return 0;
-}
-
-void lkg_engine_reload(struct lkg_engine *e)
-{
-        struct lkg_config *next = NULL;
-        struct lkg_report report = LKG_REPORT_INIT;
-        struct lkg_error err = { 0 };
-        int r = load_config(e, &next, &report);
-
-        lkg_report_deinit(&e->reload_report);
-        if (r < 0) {
-                lkg_report_add(&e->reload_report, LKG_ERROR, 4011, NULL,
-                               "the configuration was not reloaded, the one before stays in force");
-                lkg_report_append(&e->reload_report, &report);
-                lkg_log_error("the configuration was not reloaded: %zu findings", report.n_findings);
-        } else {
-                lkg_engine_persist(e); /* new components read their history from disk */
-                keep_mount_settings(e, next);
-                lkg_report_deinit(&e->report);
-                lkg_report_append(&e->report, &report);
-                r = apply_config(e, next, &err);
-                if (r < 0)
-                        lkg_log_error("the configuration was not reloaded: %s", err.message);
-                else
-                        lkg_log_notice("the configuration was reloaded");
-        }
-        for (size_t i = 0; i < e->reload_report.n_findings; i++)
-                lkg_log_notice("%s", e->reload_report.findings[i].text);
-        lkg_report_deinit(&report);
-        lkg_engine_mark_findings(e);
-        lkg_engine_cycle(e, /* look= */ true);
 }
 
 void lkg_engine_stop(struct lkg_engine *e)

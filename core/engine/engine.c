@@ -6,11 +6,109 @@
  * the old publication, the condition says why, and a timer tries again. So a change is late, never lost.
  */
 #include <inttypes.h>
+#include <sys/stat.h>
 
+#include <lkg/file.h>
 #include <lkg/log.h>
 
 #include "engine-internal.h"
-#include "fallback.h"
+
+static bool is_vouched(const struct lkg_engine *e, const char *path)
+{
+        size_t top = strlen(e->source_path);
+
+        for (size_t i = 0; i < e->n_vouched; i++) {
+                const char *said = e->vouched[i], *there = path;
+                size_t n = strlen(said);
+
+                if (*said != '/') {
+                        if (strncmp(path, e->source_path, top) != 0 || path[top] != '/')
+                                continue;
+                        there = path + top + 1;
+                }
+                if (strncmp(there, said, n) == 0 && (there[n] == '\0' || there[n] == '/'))
+                        return true;
+        }
+        return e->vouched_all;
+}
+
+static void forget_sighting(struct lkg_engine *e, size_t i)
+{
+        free(e->sightings[i].path);
+        e->sightings[i] = e->sightings[--e->n_sightings];
+}
+
+/* @st has been true of @path for so long, as far as we looked; 0 = we see it for the first time. */
+static uint64_t sighted_for(struct lkg_engine *e, const char *path, const struct stat *st, uint64_t now_ns)
+{
+        struct lkg_sighting *s = e->sightings;
+        struct lkg_file_id id;
+        size_t i = 0;
+
+        lkg_file_id_from_stat(st, &id);
+        while (i < e->n_sightings && strcmp(s[i].path, path) != 0)
+                i++;
+        if (i < e->n_sightings && lkg_file_id_equal(&s[i].id, &id))
+                return now_ns - s[i].since_ns;
+        if (i == LKG_ARRAY_SIZE(e->sightings))
+                return UINT64_MAX; /* so many at once are no editor: take them as they are */
+        if (i == e->n_sightings) {
+                s[i].path = strdup(path);
+                if (!s[i].path)
+                        return UINT64_MAX;
+                e->n_sightings++;
+        }
+        s[i].id = id;
+        s[i].since_ns = now_ns;
+        return 0;
+}
+
+/*
+ * A truncation is visible before inotify reports it, and even before the time stamps show it. So a changed file is not
+ * believed on the word of inotify alone: it must look the same LKG_RECENT_NS later. When a file server has just died,
+ * all its files were closed, also those that somebody is in the middle of writing: then its successor's word, or
+ * LKG_UNSETTLED_NS without a change, is waited for. At the start there is no earlier look, only the time stamp.
+ */
+static bool just_written(struct lkg_engine *e, const char *path)
+{
+        uint64_t now = lkg_boottime_ns(), age;
+        bool lost = e->lost_ns != 0 && now - e->lost_ns < LKG_UNSETTLED_NS;
+        struct stat st;
+
+        if (is_vouched(e, path) || stat(path, &st) < 0)
+                return false;
+        if (!e->started) {
+                age = (uint64_t)st.st_ctim.tv_sec * LKG_NSEC_PER_SEC + (uint64_t)st.st_ctim.tv_nsec;
+                return age <= lkg_realtime_ns() && lkg_realtime_ns() - age < LKG_RECENT_NS;
+        }
+        return sighted_for(e, path, &st, now) < (lost ? LKG_UNSETTLED_NS : LKG_RECENT_NS);
+}
+
+static void forget_old_sightings(struct lkg_engine *e)
+{
+        uint64_t now = lkg_boottime_ns();
+
+        for (size_t i = 0; i < e->n_sightings;)
+                if (now - e->sightings[i].since_ns > 2 * LKG_UNSETTLED_NS)
+                        forget_sighting(e, i);
+                else
+                        i++;
+}
+
+/* What happened until now counts: the writer may have begun while the file was being read. */
+static bool unsettled(const char *path, void *userdata)
+{
+        struct lkg_engine *e = userdata;
+
+        if (lkg_watch_drain(&e->watch, lkg_boottime_ns()))
+                e->look_again = true;
+        if (lkg_watch_unsettled(path, &e->watch))
+                return true;
+        if (!just_written(e, path))
+                return false;
+        e->recent = true;
+        return true;
+}
 
 struct lkg_component_env lkg_engine_env(struct lkg_engine *e)
 {
@@ -19,12 +117,12 @@ struct lkg_component_env lkg_engine_env(struct lkg_engine *e)
                 .state = &e->state,
                 .source_fd = e->options.source_fd,
                 .source_path = e->source_path,
-                .unsettled = lkg_watch_unsettled,
-                .userdata = &e->watch,
+                .unsettled = unsettled,
+                .userdata = e,
         };
 }
 
-static struct lkg_log_fields fields_of(const struct lkg_component *c)
+struct lkg_log_fields lkg_engine_fields(const struct lkg_component *c)
 {
         return (struct lkg_log_fields){ .component = c->config->name,
                                         .generation = c->active ? c->active->number : 0 };
@@ -43,7 +141,7 @@ void lkg_engine_mark_findings(struct lkg_engine *e)
 
 static void log_refusal(const struct lkg_component *c)
 {
-        const struct lkg_log_fields fields = fields_of(c);
+        const struct lkg_log_fields fields = lkg_engine_fields(c);
         const struct lkg_report *report = &c->candidate->report;
 
         for (size_t i = 0; i < report->n_findings; i++) {
@@ -61,7 +159,7 @@ static void log_refusal(const struct lkg_component *c)
 static void refresh_component(struct lkg_engine *e, struct lkg_component *c)
 {
         const struct lkg_component_env env = lkg_engine_env(e);
-        const struct lkg_log_fields fields = fields_of(c);
+        const struct lkg_log_fields fields = lkg_engine_fields(c);
         struct lkg_error err = { 0 };
         int r = lkg_component_refresh(c, &env, &err);
 
@@ -94,7 +192,8 @@ static bool update_watches(struct lkg_engine *e)
         if (e->watch.over_limit && !e->over_limit_noted) {
                 e->over_limit_noted = true;
                 lkg_report_add(&e->report, LKG_WARNING, 4008, NULL,
-                               "the limit of inotify watches is reached (fs.inotify.max_user_watches); changes made "
+                               "the limit of inotify watches is reached (fs.inotify.max_user_watches); "
+                               "changes made "
                                "behind the mount are looked for every %u s",
                                (unsigned)(LKG_POLL_NS / LKG_NSEC_PER_SEC));
                 lkg_engine_mark_findings(e);
@@ -108,20 +207,26 @@ static bool update_watches(struct lkg_engine *e)
 
 void lkg_engine_look(struct lkg_engine *e)
 {
-        for (unsigned round = 0; round < 4; round++) { /* a tree that grows all the time is looked at again soon */
+        forget_old_sightings(e);
+        for (unsigned round = 0; round < 4; round++) {
+                e->look_again = e->recent = false;
                 (void)lkg_watch_drain(&e->watch, lkg_boottime_ns());
                 for (size_t i = 0; i < e->n_components; i++)
                         refresh_component(e, &e->components[i]);
-                if (!update_watches(e))
-                        return;
+                if (update_watches(e) || e->look_again)
+                        continue;
+                if (e->recent && e->retry_at_ns > lkg_boottime_ns() + LKG_RECENT_NS)
+                        e->retry_at_ns = lkg_boottime_ns() + LKG_RECENT_NS;
+                return;
         }
+        e->retry_at_ns = lkg_boottime_ns(); /* a tree that changes all the time: publish, then look again */
 }
 
 /* ---- holds ---- */
 
 int lkg_engine_save_state(struct lkg_engine *e, struct lkg_component *c)
 {
-        const struct lkg_log_fields fields = fields_of(c);
+        const struct lkg_log_fields fields = lkg_engine_fields(c);
         struct lkg_error err = { 0 };
         int r = lkg_state_save_component(&e->state, c->config->name, &c->state, /* durable= */ true, &err);
 
@@ -134,7 +239,7 @@ int lkg_engine_save_state(struct lkg_engine *e, struct lkg_component *c)
 
 static void tick_hold(struct lkg_engine *e, struct lkg_component *c)
 {
-        const struct lkg_log_fields fields = fields_of(c);
+        const struct lkg_log_fields fields = lkg_engine_fields(c);
         struct lkg_hold next = lkg_hold_tick(c->state.hold, lkg_boottime_ns());
 
         if (next.mode == c->state.hold.mode && next.try_phase == c->state.hold.try_phase)
@@ -142,7 +247,8 @@ static void tick_hold(struct lkg_engine *e, struct lkg_component *c)
         lkg_log(LOG_WARNING, &fields, "the try was not committed in time, going back to generation %" PRIu64,
                 next.generation);
         c->state.hold = next;
-        (void)lkg_engine_save_state(e, c); /* the old state expires again at the next start: the same result */
+        (void)lkg_engine_save_state(e,
+                                    c); /* the old state expires again at the next start: the same result */
         c->dirty |= LKG_DIRTY_CONDITION;
 }
 
@@ -150,7 +256,7 @@ static void tick_hold(struct lkg_engine *e, struct lkg_component *c)
 static void apply_hold(struct lkg_engine *e, struct lkg_component *c)
 {
         LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
-        const struct lkg_log_fields fields = fields_of(c);
+        const struct lkg_log_fields fields = lkg_engine_fields(c);
         const struct lkg_hold *hold = &c->state.hold;
         struct lkg_error err = { 0 };
         int r;
@@ -161,7 +267,8 @@ static void apply_hold(struct lkg_engine *e, struct lkg_component *c)
                 return;
         r = lkg_history_get(&c->history, hold->generation, &g, &err);
         if (r < 0) {
-                lkg_log(LOG_ERR, &fields, "cannot serve the held generation, no longer held: %s", err.message);
+                lkg_log(LOG_ERR, &fields, "cannot serve the held generation, no longer held: %s",
+                        err.message);
                 c->state.hold = (struct lkg_hold){ 0 };
                 (void)lkg_engine_save_state(e, c);
                 c->dirty |= LKG_DIRTY_CONDITION;
@@ -200,13 +307,25 @@ static void forget(struct undo *u)
 static void prune_history(struct lkg_engine *e, struct lkg_component *c)
 {
         const uint64_t keep[] = { c->active ? c->active->number : 0, c->state.hold.generation,
-                                  c->state.hold.try_phase == LKG_TRY_RUNNING ? c->state.hold.try_previous : 0 };
+                                  c->state.hold.try_phase == LKG_TRY_RUNNING ? c->state.hold.try_previous
+                                                                             : 0 };
 
         if (lkg_history_prune(&c->history, e->config->history_limit, keep, LKG_ARRAY_SIZE(keep)))
                 c->dirty |= LKG_DIRTY_HISTORY;
 }
 
-static int new_generation(struct lkg_engine *e, struct lkg_component *c, struct undo *u, struct lkg_error *err)
+/* The file below layers/ is the canonical text; when it shows this very value, its name is the digest. */
+static const char *digest_of_layer(const struct lkg_layer_info *layer, size_t i, void *userdata)
+{
+        const struct lkg_component *c = userdata;
+
+        if (i >= c->n_layers || c->layers[i].doc_value != layer->doc || !c->layers[i].doc.blob)
+                return NULL;
+        return c->layers[i].doc.blob->sha256;
+}
+
+static int new_generation(struct lkg_engine *e, struct lkg_component *c, struct undo *u,
+                          struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
         struct lkg_hold hold;
@@ -215,7 +334,8 @@ static int new_generation(struct lkg_engine *e, struct lkg_component *c, struct 
 
         if (r < 0)
                 return r;
-        r = lkg_generation_new(c->candidate, c->hint, number, lkg_realtime_ns(), c->rendered, &g);
+        r = lkg_generation_new(c->candidate, c->hint, number, lkg_realtime_ns(), c->rendered,
+                               digest_of_layer, c, &g);
         c->rendered = (struct lkg_text){ 0 };
         if (r >= 0)
                 r = lkg_history_add(&c->history, g);
@@ -286,19 +406,21 @@ static void take_back(struct lkg_component *c, struct undo *u)
 
 static void announce(struct lkg_engine *e, struct lkg_component *c, const struct undo *u)
 {
-        const struct lkg_log_fields fields = fields_of(c);
+        const struct lkg_log_fields fields = lkg_engine_fields(c);
 
         if (!u->changed)
                 return;
         c->fallback_due = c->state_changed = true;
         if (!c->active)
-                lkg_log(LOG_NOTICE, &fields, "%s is not served any more: %s", c->config->file, c->condition.reason);
+                lkg_log(LOG_NOTICE, &fields, "%s is not served any more: %s", c->config->file,
+                        c->condition.reason);
         else
-                lkg_log(LOG_INFO, &fields, "serving generation %" PRIu64 " (publication %" PRIu64 ", %zu layers)",
+                lkg_log(LOG_INFO, &fields,
+                        "serving generation %" PRIu64 " (publication %" PRIu64 ", %zu layers)",
                         c->active->number, e->publisher.number, c->candidate ? c->candidate->n_layers : 0);
 }
 
-static struct lkg_publication_input input_of(const struct lkg_engine *e)
+struct lkg_publication_input lkg_engine_input(const struct lkg_engine *e)
 {
         return (struct lkg_publication_input){
                 .config = e->config,
@@ -312,7 +434,7 @@ static struct lkg_publication_input input_of(const struct lkg_engine *e)
 
 static int publish(struct lkg_engine *e, struct lkg_error *err)
 {
-        struct lkg_publication_input in = input_of(e);
+        struct lkg_publication_input in = lkg_engine_input(e);
         int r = lkg_publish(&e->publisher, &in, err);
 
         if (r < 0)
@@ -340,15 +462,16 @@ static void publish_failed(struct lkg_engine *e, struct undo *undo, int cause, c
 {
         struct lkg_error ignored;
 
-        lkg_log_error("cannot publish, trying again in %" PRIu64 " ms: %s", e->retry_delay_ns / LKG_NSEC_PER_MSEC,
-                      why->message);
+        lkg_log_error("cannot publish, trying again in %" PRIu64 " ms: %s",
+                      e->retry_delay_ns / LKG_NSEC_PER_MSEC, why->message);
         for (size_t i = 0; i < e->n_components; i++) {
                 take_back(&e->components[i], &undo[i]);
                 lkg_component_set_fault(&e->components[i], "failed to publish: %s", strerror(-cause));
                 e->components[i].publish_fault = true;
         }
         e->retry_at_ns = lkg_boottime_ns() + e->retry_delay_ns;
-        e->retry_delay_ns = 2 * e->retry_delay_ns < LKG_RETRY_MAX_NS ? 2 * e->retry_delay_ns : LKG_RETRY_MAX_NS;
+        e->retry_delay_ns =
+                2 * e->retry_delay_ns < LKG_RETRY_MAX_NS ? 2 * e->retry_delay_ns : LKG_RETRY_MAX_NS;
         update_conditions(e);
         if (e->publisher.number > 0)
                 (void)publish(e, &ignored);
@@ -378,8 +501,7 @@ int lkg_engine_commit(struct lkg_engine *e, bool force)
                 publish_failed(e, undo, r, &err);
         } else if (publishing) {
                 e->retry_delay_ns = LKG_RETRY_MIN_NS;
-                if (e->persist_at_ns == LKG_NEVER)
-                        e->persist_at_ns = lkg_boottime_ns() + LKG_PERSIST_NS;
+                lkg_engine_persist_soon(e);
                 for (size_t i = 0; i < e->n_components; i++)
                         announce(e, &e->components[i], &undo[i]);
         }
@@ -404,151 +526,4 @@ void lkg_engine_cycle(struct lkg_engine *e, bool look)
         }
         (void)lkg_engine_commit(e, /* force= */ false);
         lkg_engine_arm(e);
-}
-
-/* ---- what nobody waits for ---- */
-
-static void persist_component(struct lkg_engine *e, struct lkg_component *c)
-{
-        const struct lkg_log_fields fields = fields_of(c);
-        struct lkg_error err = { 0 };
-        size_t before = c->fallback_findings.n_findings;
-
-        if (lkg_history_write(&c->history, &err) < 0)
-                lkg_log(LOG_WARNING, &fields, "cannot write the history, trying again at the next change: %s",
-                        err.message);
-        else if (c->active && lkg_history_find(&c->history, c->active->number) &&
-                 c->state.last_good != c->active->number) {
-                c->state.last_good = c->active->number;
-                c->state_changed = true;
-        }
-        if (c->state_changed)
-                (void)lkg_engine_save_state(e, c);
-        if (!c->fallback_due)
-                return;
-        c->fallback_due = false;
-        lkg_report_deinit(&c->fallback_findings);
-        if (c->active)
-                lkg_fallback_write(e->options.source_fd, c->config, c->active, &c->fallback_findings);
-        else
-                lkg_fallback_withdraw(e->options.source_fd, c->config);
-        if (c->fallback_findings.n_findings || before)
-                c->dirty |= LKG_DIRTY_FINDINGS;
-}
-
-void lkg_engine_persist(struct lkg_engine *e)
-{
-        struct lkg_error err = { 0 };
-
-        e->persist_at_ns = LKG_NEVER;
-        for (size_t i = 0; i < e->n_components; i++)
-                persist_component(e, &e->components[i]);
-        if (lkg_state_reserve_ahead(&e->state, &err) < 0)
-                lkg_log_warning("cannot reserve generation numbers: %s", err.message);
-}
-
-/* ---- events ---- */
-
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-        return a < b ? a : b;
-}
-
-void lkg_engine_arm(struct lkg_engine *e)
-{
-        uint64_t at = earlier(earlier(e->persist_at_ns, e->retry_at_ns), earlier(e->poll_at_ns, e->orphan_at_ns));
-
-        at = earlier(at, lkg_watch_deadline(&e->watch));
-        for (size_t i = 0; i < e->n_components; i++)
-                at = earlier(at, lkg_hold_deadline(&e->components[i].state.hold));
-        if (at == LKG_NEVER) {
-                (void)sd_event_source_set_enabled(e->timer, SD_EVENT_OFF);
-                return;
-        }
-        (void)sd_event_source_set_time(e->timer, at / 1000 + 1);
-        (void)sd_event_source_set_enabled(e->timer, SD_EVENT_ONESHOT);
-}
-
-static bool due(uint64_t *at_ns, uint64_t now_ns)
-{
-        if (*at_ns > now_ns)
-                return false;
-        *at_ns = LKG_NEVER;
-        return true;
-}
-
-static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
-{
-        struct lkg_engine *e = userdata;
-        uint64_t now = lkg_boottime_ns();
-        bool look;
-
-        (void)source;
-        (void)usec;
-        (void)lkg_watch_drain(&e->watch, now); /* a writer may have closed its file just now */
-        look = lkg_watch_tick(&e->watch, now);
-        look = due(&e->retry_at_ns, now) || look;
-        look = due(&e->poll_at_ns, now) || look;
-        if (due(&e->orphan_at_ns, now)) {
-                lkg_log_notice("no supervisor and no file server for 30 s, leaving");
-                lkg_engine_stop(e);
-                return sd_event_exit(e->event, 0);
-        }
-        lkg_engine_cycle(e, look);
-        if (due(&e->persist_at_ns, now)) {
-                lkg_engine_persist(e);
-                lkg_engine_cycle(e, /* look= */ false); /* a fallback copy that could not be written is a finding */
-        }
-        return 0;
-}
-
-static int on_inotify(sd_event_source *source, int fd, uint32_t revents, void *userdata)
-{
-        struct lkg_engine *e = userdata;
-
-        (void)source;
-        (void)fd;
-        (void)revents;
-        if (lkg_watch_drain(&e->watch, lkg_boottime_ns()))
-                lkg_engine_cycle(e, /* look= */ true);
-        else
-                lkg_engine_arm(e); /* somebody began to write */
-        return 0;
-}
-
-/* layers/ of a component with many: a slice now, the rest when the loop has nothing better to do. */
-static int on_layers(sd_event_source *source, void *userdata)
-{
-        struct lkg_engine *e = userdata;
-        struct lkg_publication_input in = input_of(e);
-        struct lkg_error err = { 0 };
-        int r = lkg_publish_layers(&e->publisher, &in, LKG_LAYERS_BUDGET, &err);
-
-        if (r > 0)
-                return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
-        if (r == 0) {
-                (void)lkg_engine_commit(e, /* force= */ true);
-        } else {
-                lkg_log_warning("cannot render layers/, trying again: %s", err.message);
-                e->retry_at_ns = lkg_boottime_ns() + LKG_RETRY_MAX_NS;
-        }
-        lkg_engine_arm(e);
-        return 0;
-}
-
-int lkg_engine_add_sources(struct lkg_engine *e)
-{
-        int r = sd_event_add_io(e->event, &e->inotify, e->watch.fd, EPOLLIN, on_inotify, e);
-
-        if (r >= 0)
-                r = sd_event_add_time(e->event, &e->timer, CLOCK_BOOTTIME, 0, 1000, on_timer, e);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(e->timer, SD_EVENT_OFF);
-        if (r >= 0)
-                r = sd_event_add_defer(e->event, &e->layers, on_layers, e);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(e->layers, SD_EVENT_OFF);
-        if (r >= 0) /* sources with the same priority take turns; a caller that waits goes first */
-                r = sd_event_source_set_priority(e->layers, SD_EVENT_PRIORITY_IDLE);
-        return r;
 }

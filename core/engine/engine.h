@@ -13,14 +13,14 @@
 #include <lkg/error.h>
 
 struct lkg_engine_options {
-        const char *config_path; /* NULL = the default */
-        const char *vendor_dir;  /* configuration drop-ins of the vendor; NULL = the default */
-        const char *source_path; /* absolute path of the source directory, for messages and watching */
-        int listen_fd;           /* listening socket of the file servers, or -EBADF */
-        int supervisor_fd;       /* connected to the supervisor, or -EBADF */
-        int source_fd;           /* O_PATH directory */
+        const char *config_path;  /* NULL = the default */
+        const char *vendor_dir;   /* configuration drop-ins of the vendor; NULL = the default */
+        const char *source_path;  /* absolute path of the source directory, for messages and watching */
+        int listen_fd;            /* listening socket of the file servers, or -EBADF */
+        int supervisor_fd;        /* connected to the supervisor, or -EBADF */
+        int source_fd;            /* O_PATH directory */
         int runtime_fd, state_fd; /* directories */
-        bool trust_any_owner;    /* unit tests without root */
+        bool trust_any_owner;     /* unit tests without root */
 };
 
 struct lkg_engine;

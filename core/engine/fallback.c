@@ -28,8 +28,8 @@ bool lkg_fallback_is_ours(int source_fd, const char *name)
 
 static int read_copy(int dirfd, const char *name, char **ret, size_t *ret_size)
 {
-        LKG_CLEANUP(lkg_closep) int fd =
-                openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+        LKG_CLEANUP(lkg_closep)
+        int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
         struct stat st;
 
         if (fd < 0)
@@ -64,7 +64,8 @@ bool lkg_fallback_claim(int source_fd, const char *name, struct lkg_report *repo
         if (snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", source_fd, name) >= (int)sizeof(path) ||
             lremovexattr(path, LKG_FALLBACK_XATTR) < 0) {
                 lkg_report_add(report, LKG_WARNING, 4014, &where,
-                               "is a fallback copy that somebody has edited, and its mark cannot be removed; it is not "
+                               "is a fallback copy that somebody has edited, and its mark cannot be "
+                               "removed; it is not "
                                "read as a base (setfattr -x %s would make it one)",
                                LKG_FALLBACK_XATTR);
                 return true;

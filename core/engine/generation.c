@@ -6,9 +6,11 @@
 
 #include "generation.h"
 
-#define META_DIGESTS_MAX 64 /* layers whose digest is in meta.json; digests of a thousand would cost more than the merge */
+#define META_DIGESTS_MAX \
+        64 /* layers whose digest is in meta.json; digests of a thousand would cost more than the merge */
 
-void lkg_document_render(const struct lkg_value *doc, enum lkg_format format, const char *hint, struct lkg_buf *buf)
+void lkg_document_render(const struct lkg_value *doc, enum lkg_format format, const char *hint,
+                         struct lkg_buf *buf)
 {
         if (format == LKG_FORMAT_YAML)
                 lkg_buf_printf(buf, "# %s\n", hint);
@@ -44,21 +46,37 @@ static int render_origin(struct lkg_generation *g, const struct lkg_candidate *c
         return take(&buf, &g->origin);
 }
 
-static int layer_digest(const struct lkg_layer_info *layer, char sha256[static LKG_SHA256_HEX])
+struct digests {
+        lkg_layer_digest_fn *known;
+        void *userdata;
+};
+
+/* Secrets are masked first, so that nobody can try out a short one against the digest. */
+static int layer_digest(const struct lkg_layer_info *layer, size_t i, const struct digests *digests,
+                        char sha256[static LKG_SHA256_HEX])
 {
+        const char *known = digests->known ? digests->known(layer, i, digests->userdata) : NULL;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *masked = NULL;
         struct lkg_buf buf = LKG_BUF_INIT;
         int r = -ENOMEM;
 
-        lkg_render(layer->doc, LKG_FORMAT_YAML, &buf);
-        if (!lkg_buf_failed(&buf))
+        if (known) {
+                memcpy(sha256, known, LKG_SHA256_HEX);
+                return 0;
+        }
+        masked = lkg_mask_secrets(layer->doc);
+        if (masked)
+                lkg_render(masked, LKG_FORMAT_YAML, &buf);
+        if (masked && !lkg_buf_failed(&buf))
                 r = lkg_sha256_hex(buf.data, buf.size, sha256);
         lkg_buf_deinit(&buf);
         return r;
 }
 
-static int put_layers(const struct lkg_candidate *candidate, struct lkg_buf *buf)
+static int put_layers(const struct lkg_candidate *candidate, const struct digests *digests,
+                      struct lkg_buf *buf)
 {
-        bool digests = candidate->n_layers <= META_DIGESTS_MAX;
+        bool with_digests = candidate->n_layers <= META_DIGESTS_MAX;
 
         lkg_buf_puts(buf, "  \"layers\": [");
         for (size_t i = 0; i < candidate->n_layers; i++) {
@@ -68,8 +86,8 @@ static int put_layers(const struct lkg_candidate *candidate, struct lkg_buf *buf
                 lkg_buf_printf(buf, "%s\n    {\"role\": \"%s\", \"name\": ", i ? "," : "",
                                lkg_layer_role_name(layer->role));
                 lkg_buf_json_string(buf, layer->name, strlen(layer->name));
-                if (digests && layer->doc) {
-                        int r = layer_digest(layer, sha256);
+                if (with_digests && layer->doc) {
+                        int r = layer_digest(layer, i, digests, sha256);
 
                         if (r < 0)
                                 return r;
@@ -81,8 +99,9 @@ static int put_layers(const struct lkg_candidate *candidate, struct lkg_buf *buf
         return 0;
 }
 
-/* sha256 of a layer is that of its canonical YAML: it says "the same meaning", whatever its file looked like. */
-static int render_meta(struct lkg_generation *g, const struct lkg_candidate *candidate)
+/* sha256 of a layer is that of its file below layers/: it says "the same meaning", whatever the real file looked like. */
+static int render_meta(struct lkg_generation *g, const struct lkg_candidate *candidate,
+                       const struct digests *digests)
 {
         struct lkg_buf buf = LKG_BUF_INIT;
         char time[21];
@@ -94,7 +113,7 @@ static int render_meta(struct lkg_generation *g, const struct lkg_candidate *can
                        "  \"time\": \"%s\",\n  \"timeNs\": %" PRIu64 ",\n  \"local\": \"%s\",\n"
                        "  \"source\": \"local@%.12s\",\n",
                        g->number, g->sha256, time, g->time_ns, lkg_local_word(g->has_base), g->sha256);
-        r = put_layers(candidate, &buf);
+        r = put_layers(candidate, digests, &buf);
         if (r < 0) {
                 lkg_buf_deinit(&buf);
                 return r;
@@ -111,9 +130,11 @@ struct lkg_generation *lkg_generation_alloc(void)
         return g;
 }
 
-int lkg_generation_new(const struct lkg_candidate *candidate, const char *hint, uint64_t number, uint64_t time_ns,
-                       struct lkg_text document, struct lkg_generation **ret)
+int lkg_generation_new(const struct lkg_candidate *candidate, const char *hint, uint64_t number,
+                       uint64_t time_ns, struct lkg_text document, lkg_layer_digest_fn *digest,
+                       void *userdata, struct lkg_generation **ret)
 {
+        const struct digests digests = { digest, userdata };
         LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = lkg_generation_alloc();
         int r;
 
@@ -131,7 +152,7 @@ int lkg_generation_new(const struct lkg_candidate *candidate, const char *hint, 
         if (r >= 0)
                 r = render_origin(g, candidate);
         if (r >= 0)
-                r = render_meta(g, candidate);
+                r = render_meta(g, candidate, &digests);
         if (r < 0)
                 return r;
         *ret = LKG_STEAL(g);
@@ -160,7 +181,8 @@ struct lkg_generation *lkg_generation_unref(struct lkg_generation *generation)
 void lkg_layer_entry_name(const struct lkg_layer_info *layer, size_t i, char *buf, size_t size)
 {
         int n = snprintf(buf, size, "%04zu-%s-", i, lkg_layer_role_name(layer->role));
-        size_t at = n < 0 ? 0 : (size_t)n, longest = size - 1 > 200 ? 200 : size - 1; /* NAME_MAX - `.merged.yaml` */
+        size_t at = n < 0 ? 0 : (size_t)n,
+               longest = size - 1 > 200 ? 200 : size - 1; /* NAME_MAX - `.merged.yaml` */
 
         for (const char *p = layer->name; *p && at < longest; p++)
                 buf[at++] = *p == '/' ? '-' : *p;

@@ -20,9 +20,9 @@ struct lkg_generation {
         bool has_base;    /* `init`, else `default` */
         char sha256[LKG_SHA256_HEX];
         struct lkg_text document; /* the bytes served */
-        struct lkg_text shown;    /* the same with secrets masked; data NULL = no secrets, document is shown */
-        struct lkg_text origin;   /* TSV */
-        struct lkg_text meta;     /* meta.json */
+        struct lkg_text shown;  /* the same with secrets masked; data NULL = no secrets, document is shown */
+        struct lkg_text origin; /* TSV */
+        struct lkg_text meta;   /* meta.json */
 };
 
 /**
@@ -32,16 +32,22 @@ struct lkg_generation {
  *
  * Failure is sticky in @buf.
  */
-void lkg_document_render(const struct lkg_value *doc, enum lkg_format format, const char *hint, struct lkg_buf *buf);
+void lkg_document_render(const struct lkg_value *doc, enum lkg_format format, const char *hint,
+                         struct lkg_buf *buf);
+
+/* Digest of a layer's canonical text that somebody has already: NULL = none. */
+typedef const char *lkg_layer_digest_fn(const struct lkg_layer_info *layer, size_t i, void *userdata);
 
 /**
  * lkg_generation_new() - make a generation of a valid candidate.
  * @document: its rendered bytes; taken over, also on failure
+ * @digest:   saves rendering layers that did not change; may be NULL
  *
  * Return: 0 or -ENOMEM. Caller owns one reference.
  */
-int lkg_generation_new(const struct lkg_candidate *candidate, const char *hint, uint64_t number, uint64_t time_ns,
-                       struct lkg_text document, struct lkg_generation **ret);
+int lkg_generation_new(const struct lkg_candidate *candidate, const char *hint, uint64_t number,
+                       uint64_t time_ns, struct lkg_text document, lkg_layer_digest_fn *digest,
+                       void *userdata, struct lkg_generation **ret);
 
 struct lkg_generation *lkg_generation_alloc(void); /* empty, one reference */
 struct lkg_generation *lkg_generation_ref(struct lkg_generation *generation);

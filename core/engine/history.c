@@ -60,8 +60,8 @@ int lkg_history_add(struct lkg_history *history, struct lkg_generation *generati
 
 static int read_text(int dirfd, const char *name, struct lkg_text *ret, struct lkg_error *err)
 {
-        LKG_CLEANUP(lkg_closep) int fd =
-                openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+        LKG_CLEANUP(lkg_closep)
+        int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 
         if (fd < 0)
                 return lkg_error_set(err, -errno, NULL, "%s", name);
@@ -82,7 +82,8 @@ static int check_record(struct lkg_generation *g, int dirfd, struct lkg_error *e
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "digest");
         if (!want || strcmp(want, g->sha256) != 0 || lkg_state_number(meta, "generation", 0) != g->number)
-                return lkg_error_set(err, -EBADMSG, NULL, "the document is not the one that meta.json describes.");
+                return lkg_error_set(err, -EBADMSG, NULL,
+                                     "the document is not the one that meta.json describes.");
         g->time_ns = lkg_state_number(meta, "timeNs", 0);
         g->has_base = local && strcmp(local, "init") == 0;
         return 0;
@@ -146,7 +147,8 @@ static bool parse_name(const char *name, uint64_t *ret)
 
 static void remove_record(int dirfd, const char *name)
 {
-        LKG_CLEANUP(lkg_closep) int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        LKG_CLEANUP(lkg_closep)
+        int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
         for (size_t i = 0; fd >= 0 && i < LKG_ARRAY_SIZE(record_files); i++)
                 (void)unlinkat(fd, record_files[i], 0);
@@ -175,8 +177,8 @@ static int scan(struct lkg_history *history, const char *component, struct lkg_r
                 if (r >= 0) {
                         r = insert(history, (struct lkg_history_entry){ number, g->time_ns, NULL, true });
                 } else if (r != -ENOMEM) {
-                        lkg_report_add(report, LKG_WARNING, 4005, NULL, "%s: %s; ignoring this record", component,
-                                       err.message);
+                        lkg_report_add(report, LKG_WARNING, 4005, NULL, "%s: %s; ignoring this record",
+                                       component, err.message);
                         r = 0;
                 }
         }
@@ -219,7 +221,8 @@ void lkg_history_deinit(struct lkg_history *history)
 
 /* ---- writing ---- */
 
-static int write_text(int dirfd, const char *name, const struct lkg_text *text, struct lkg_error *err)
+static int write_text(int dirfd, const char *name, const struct lkg_text *text, bool durable,
+                      struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_closep) int fd = -EBADF;
         size_t done = 0;
@@ -238,12 +241,13 @@ static int write_text(int dirfd, const char *name, const struct lkg_text *text, 
                         return lkg_error_set(err, -errno, NULL, "write %s", name);
                 done += (size_t)n;
         }
-        if (fsync(fd) < 0)
+        if (durable && fsync(fd) < 0)
                 return lkg_error_set(err, -errno, NULL, "fsync %s", name);
         return 0;
 }
 
-static int write_record(struct lkg_history *history, const struct lkg_generation *g, struct lkg_error *err)
+static int write_record(struct lkg_history *history, const struct lkg_generation *g, bool durable,
+                        struct lkg_error *err)
 {
         const struct lkg_text *const texts[] = { &g->document, &g->shown, &g->origin, &g->meta };
         LKG_CLEANUP(lkg_closep) int fd = -EBADF;
@@ -257,8 +261,8 @@ static int write_record(struct lkg_history *history, const struct lkg_generation
         if (fd < 0)
                 return lkg_error_set(err, -errno, NULL, "open a history record");
         for (size_t i = 0; r >= 0 && i < LKG_ARRAY_SIZE(texts); i++)
-                r = write_text(fd, record_files[i], texts[i], err);
-        if (r >= 0 && fsync(fd) < 0)
+                r = write_text(fd, record_files[i], texts[i], durable, err);
+        if (r >= 0 && durable && fsync(fd) < 0)
                 r = lkg_error_set(err, -errno, NULL, "fsync a history record");
         (void)snprintf(name, sizeof(name), "%" PRIu64, g->number);
         if (r >= 0) {
@@ -271,7 +275,11 @@ static int write_record(struct lkg_history *history, const struct lkg_generation
         return r;
 }
 
-int lkg_history_write(struct lkg_history *history, struct lkg_error *err)
+/*
+ * Only the record that a reboot will need is synced: of a burst of generations, the last. A power cut may damage the
+ * others; their digests tell, and they are skipped.
+ */
+int lkg_history_write(struct lkg_history *history, uint64_t durable, struct lkg_error *err)
 {
         bool any = false;
 
@@ -281,7 +289,7 @@ int lkg_history_write(struct lkg_history *history, struct lkg_error *err)
 
                 if (entry->written)
                         continue;
-                r = write_record(history, entry->generation, err);
+                r = write_record(history, entry->generation, entry->number == durable, err);
                 if (r < 0)
                         return r;
                 entry->written = any = true;
@@ -290,7 +298,8 @@ int lkg_history_write(struct lkg_history *history, struct lkg_error *err)
                 return lkg_error_set(err, -errno, NULL, "fsync history");
         for (size_t i = 0; i < history->n_entries; i++)
                 if (history->entries[i].written)
-                        history->entries[i].generation = lkg_generation_unref(history->entries[i].generation);
+                        history->entries[i].generation =
+                                lkg_generation_unref(history->entries[i].generation);
         return 0;
 }
 

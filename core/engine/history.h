@@ -8,7 +8,8 @@
  *     shown      the same with secrets masked; only when there are any
  *     origin     TSV, as status/<component>/origin was
  *     meta.json  schemaVersion 1, generation, sha256 (of document), time (RFC 3339), timeNs, local (init or default),
- *                source (local@<12 hex>), layers (role, name, sha256 of the layer's canonical YAML)
+ *                source (local@<12 hex>), layers (role, name, and of up to 64 the sha256 of the
+ *                layer's canonical YAML)
  *
  * A record is written in a directory with another name and renamed, so it is there whole or not at all; meta.json's
  * sha256 is checked when it is read. The list is in ascending order of generations.
@@ -45,8 +46,11 @@ int lkg_history_add(struct lkg_history *history, struct lkg_generation *generati
 /** lkg_history_remove() - take back an entry that was added and not written. */
 void lkg_history_remove(struct lkg_history *history, uint64_t number);
 
-/** lkg_history_write() - bring what is not on disk there, durably. Memory of what is written is given back. */
-int lkg_history_write(struct lkg_history *history, struct lkg_error *err);
+/**
+ * lkg_history_write() - bring what is not on disk there. Memory of what is written is given back.
+ * @durable: the generation that must survive a power cut; 0 = none
+ */
+int lkg_history_write(struct lkg_history *history, uint64_t durable, struct lkg_error *err);
 
 /**
  * lkg_history_prune() - forget the oldest entries until @limit are left, but none of @keep (active, held, the one a try

@@ -69,7 +69,8 @@ static const struct option options[] = {
 
 static int usage(void)
 {
-        (void)fputs("lkgfs-engine is started by lkgfsd; by hand: lkgfs-engine --check | --print-settings --config FILE\n",
+        (void)fputs("lkgfs-engine is started by lkgfsd; by hand: lkgfs-engine --check | --print-settings "
+                    "--config FILE\n",
                     stderr);
         return EX_USAGE;
 }
@@ -82,7 +83,8 @@ static int parse_fd(const char *text, int *ret)
 
         errno = 0;
         fd = strtol(text, &end, 10);
-        if (errno || *end || end == text || fd < 3 || fd > 1 << 20 || fcntl((int)fd, F_SETFD, FD_CLOEXEC) < 0)
+        if (errno || *end || end == text || fd < 3 || fd > 1 << 20 ||
+            fcntl((int)fd, F_SETFD, FD_CLOEXEC) < 0)
                 return -EINVAL;
         *ret = (int)fd;
         return 0;
@@ -219,7 +221,8 @@ static int check_component(const struct lkg_config_component *k, int source_fd, 
                 (void)fprintf(stderr, "%s: %s\n", k->name, err.message);
         } else {
                 print_findings(&candidate->report);
-                r = candidate->state == LKG_CANDIDATE_INVALID || candidate->state == LKG_CANDIDATE_NAME_TAKEN;
+                r = candidate->state == LKG_CANDIDATE_INVALID ||
+                    candidate->state == LKG_CANDIDATE_NAME_TAKEN;
         }
         lkg_candidate_unref(candidate);
         lkg_stack_free(stack);
@@ -320,8 +323,8 @@ static int run(const struct arguments *a)
         sigset_t mask;
         int code;
 
-        if (!o.source_path || o.listen_fd < 0 || o.supervisor_fd < 0 || o.source_fd < 0 || o.runtime_fd < 0 ||
-            o.state_fd < 0)
+        if (!o.source_path || o.listen_fd < 0 || o.supervisor_fd < 0 || o.source_fd < 0 ||
+            o.runtime_fd < 0 || o.state_fd < 0)
                 return usage();
         (void)umask(077);
         (void)sigemptyset(&mask);

@@ -5,24 +5,23 @@
 #include <limits.h>
 
 #include <lkg/file.h>
-#include <lkg/render.h>
 
 #include "command.h"
-#include "publish.h"
 #include "rules.h"
+#include "slot.h"
 #include "status.h"
 
 /* ---- slots ---- */
 
-static void clear_slot(struct lkg_publisher *p, struct lkg_slot *slot)
+void lkg_slot_clear(struct lkg_publisher *p, struct lkg_slot *slot)
 {
         slot->blob = lkg_blob_unref(&p->blobs, slot->blob);
         slot->mtime_ns = 0;
 }
 
 /* New content for a slot; the same content keeps its time. */
-static int fill_slot(struct lkg_publisher *p, struct lkg_slot *slot, const void *data, size_t size, uint64_t mtime_ns,
-                     struct lkg_error *err)
+int lkg_slot_fill(struct lkg_publisher *p, struct lkg_slot *slot, const void *data, size_t size,
+                  uint64_t mtime_ns, struct lkg_error *err)
 {
         struct lkg_blob *blob;
         int r = lkg_blob_put(&p->blobs, data, size, &blob, err);
@@ -36,223 +35,21 @@ static int fill_slot(struct lkg_publisher *p, struct lkg_slot *slot, const void 
         return 0;
 }
 
-static int fill_from_buf(struct lkg_publisher *p, struct lkg_slot *slot, struct lkg_buf *buf, uint64_t mtime_ns,
-                         struct lkg_error *err)
+int lkg_slot_fill_buf(struct lkg_publisher *p, struct lkg_slot *slot, struct lkg_buf *buf, uint64_t mtime_ns,
+                      struct lkg_error *err)
 {
-        int r = lkg_buf_failed(buf) ? lkg_error_set(err, -ENOMEM, NULL, "render")
-                                    : fill_slot(p, slot, buf->data ? buf->data : "", buf->size, mtime_ns, err);
+        int r = lkg_buf_failed(buf)
+                        ? lkg_error_set(err, -ENOMEM, NULL, "render")
+                        : lkg_slot_fill(p, slot, buf->data ? buf->data : "", buf->size, mtime_ns, err);
 
         lkg_buf_deinit(buf);
         return r;
 }
 
-/* ---- layers ---- */
-
-static void free_layer_slot(struct lkg_publisher *p, struct lkg_layer_slot *slot)
-{
-        clear_slot(p, &slot->doc);
-        clear_slot(p, &slot->merged);
-        free(slot->name);
-        *slot = (struct lkg_layer_slot){ 0 };
-}
-
-static size_t layers_wanted(const struct lkg_publication_input *in, const struct lkg_component *c)
-{
-        size_t n = c->candidate && c->candidate->state != LKG_CANDIDATE_NAME_TAKEN ? c->candidate->n_layers : 0;
-        size_t most = (LKG_MANIFEST_ENTRIES_MAX / 2 - 2048) / in->n_components / 2;
-
-        if (most > LKG_LAYERS_SHOWN_MAX)
-                most = LKG_LAYERS_SHOWN_MAX;
-        return n < most ? n : most;
-}
-
-static int resize_layers(struct lkg_publisher *p, struct lkg_component *c, size_t n)
-{
-        struct lkg_layer_slot *grown;
-
-        for (size_t i = n; i < c->n_layers; i++)
-                free_layer_slot(p, &c->layers[i]);
-        if (n <= c->n_layers) {
-                c->n_layers = n;
-                return 0;
-        }
-        grown = reallocarray(c->layers, n, sizeof(*grown));
-        if (!grown)
-                return -ENOMEM;
-        memset(grown + c->n_layers, 0, (n - c->n_layers) * sizeof(*grown));
-        c->layers = grown;
-        c->n_layers = n;
-        return 0;
-}
-
-static int render_masked(struct lkg_publisher *p, const struct lkg_value *doc, struct lkg_slot *slot,
-                         uint64_t mtime_ns, struct lkg_error *err)
-{
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *masked = NULL;
-        struct lkg_buf buf = LKG_BUF_INIT;
-
-        if (!doc) {
-                clear_slot(p, slot);
-                return 0;
-        }
-        masked = lkg_mask_secrets(doc);
-        if (!masked)
-                return lkg_error_set(err, -ENOMEM, NULL, "render a layer");
-        lkg_render(masked, LKG_FORMAT_YAML, &buf);
-        return fill_from_buf(p, slot, &buf, mtime_ns, err);
-}
-
-static int render_layer(struct lkg_publisher *p, const struct lkg_layer_info *info, size_t i,
-                        struct lkg_layer_slot *slot, bool with_merged, uint64_t mtime_ns, struct lkg_error *err)
-{
-        char name[256];
-        int r;
-
-        lkg_layer_entry_name(info, i, name, sizeof(name));
-        if (!slot->name || strcmp(slot->name, name) != 0) {
-                char *copy = strdup(name);
-
-                if (!copy)
-                        return lkg_error_set(err, -ENOMEM, NULL, "render a layer");
-                free(slot->name);
-                slot->name = copy;
-        }
-        r = render_masked(p, info->doc, &slot->doc, mtime_ns, err);
-        if (r >= 0)
-                r = render_masked(p, with_merged ? info->merged : NULL, &slot->merged, mtime_ns, err);
-        if (r < 0)
-                return r;
-        slot->cookie = info->cookie;
-        slot->rendered = true;
-        return 0;
-}
-
-/* Return: 1 more to do, 0 done. */
-static int render_layers(struct lkg_publisher *p, const struct lkg_publication_input *in, struct lkg_component *c,
-                         size_t budget, struct lkg_error *err)
-{
-        size_t n = layers_wanted(in, c), merged_bytes = 0;
-        bool cut = c->candidate && n < c->candidate->n_layers && c->candidate->state != LKG_CANDIDATE_NAME_TAKEN;
-        int r = resize_layers(p, c, n);
-
-        if (r < 0)
-                return lkg_error_set(err, r, NULL, "layers");
-        for (size_t i = 0; i < n; i++) {
-                const struct lkg_layer_info *info = &c->candidate->layers[i];
-                struct lkg_layer_slot *slot = &c->layers[i];
-                bool with_merged = merged_bytes < LKG_LAYERS_MERGED_MAX;
-
-                if (!slot->rendered || slot->cookie != info->cookie) {
-                        if (budget-- == 0)
-                                return 1;
-                        r = render_layer(p, info, i, slot, with_merged, in->now_ns, err);
-                        if (r < 0)
-                                return r;
-                        c->changed_ns = in->now_ns;
-                }
-                if (slot->merged.blob)
-                        merged_bytes += slot->merged.blob->size;
-                cut = cut || !with_merged;
-        }
-        if (cut != c->layers_cut) {
-                c->layers_cut = cut;
-                c->dirty |= LKG_DIRTY_FINDINGS;
-        }
-        c->dirty &= ~(unsigned)LKG_DIRTY_LAYERS;
-        return 0;
-}
-
-int lkg_publish_layers(struct lkg_publisher *p, const struct lkg_publication_input *in, size_t budget,
-                       struct lkg_error *err)
-{
-        for (size_t i = 0; i < in->n_components; i++) {
-                int r = in->components[i].dirty & LKG_DIRTY_LAYERS
-                                ? render_layers(p, in, &in->components[i], budget, err)
-                                : 0;
-
-                if (r != 0)
-                        return r;
-        }
-        return 0;
-}
-
-/* ---- history ---- */
-
-static void free_past(struct lkg_publisher *p, struct lkg_history_slot *slot)
-{
-        clear_slot(p, &slot->document);
-        clear_slot(p, &slot->origin);
-        clear_slot(p, &slot->meta);
-}
-
-static int fill_past(struct lkg_publisher *p, struct lkg_component *c, const struct lkg_history_entry *entry,
-                     struct lkg_history_slot *slot, struct lkg_error *err)
-{
-        LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
-        const struct lkg_text *shown;
-        int r = lkg_history_get(&c->history, entry->number, &g, err);
-
-        if (r < 0)
-                return r;
-        shown = lkg_generation_shown(g);
-        *slot = (struct lkg_history_slot){ .number = entry->number };
-        r = fill_slot(p, &slot->document, shown->data, shown->size, g->time_ns, err);
-        if (r >= 0)
-                r = fill_slot(p, &slot->origin, g->origin.data, g->origin.size, g->time_ns, err);
-        if (r >= 0)
-                r = fill_slot(p, &slot->meta, g->meta.data, g->meta.size, g->time_ns, err);
-        if (r < 0)
-                free_past(p, slot);
-        return r;
-}
-
-static bool move_past(struct lkg_component *c, uint64_t number, struct lkg_history_slot *to)
-{
-        for (size_t i = 0; i < c->n_past; i++) {
-                if (c->past[i].number != number || !c->past[i].document.blob)
-                        continue;
-                *to = c->past[i];
-                c->past[i] = (struct lkg_history_slot){ 0 };
-                return true;
-        }
-        return false;
-}
-
-/*
- * Records are immutable: those already rendered move over, those that are gone are given back. After a failure what was
- * rendered so far stays, and the next attempt goes on from there.
- */
-static int render_history(struct lkg_publisher *p, struct lkg_component *c, struct lkg_error *err)
-{
-        struct lkg_history_slot *slots = calloc(c->history.n_entries + 1, sizeof(*slots));
-        size_t n = 0;
-        int r = 0;
-
-        if (!slots)
-                return lkg_error_set(err, -ENOMEM, NULL, "history");
-        for (size_t i = 0; i < c->history.n_entries; i++) {
-                const struct lkg_history_entry *entry = &c->history.entries[i];
-                int k = 0;
-
-                if (!move_past(c, entry->number, &slots[n]))
-                        k = r < 0 ? r : fill_past(p, c, entry, &slots[n], err);
-                if (k >= 0)
-                        n++;
-                else if (k != -ENOENT && k != -EBADMSG) /* removed or damaged since the start: not shown */
-                        r = k;
-        }
-        for (size_t i = 0; i < c->n_past; i++)
-                free_past(p, &c->past[i]);
-        free(c->past);
-        c->past = slots;
-        c->n_past = n;
-        return r;
-}
-
 /* ---- one component ---- */
 
-static int render_status(struct lkg_publisher *p, const struct lkg_publication_input *in, struct lkg_component *c,
-                         struct lkg_error *err)
+static int render_status(struct lkg_publisher *p, const struct lkg_publication_input *in,
+                         struct lkg_component *c, struct lkg_error *err)
 {
         const struct lkg_status_context x = { in->config, c, in->findings, p->number + 1, in->now_ns };
         unsigned dirty = c->dirty | LKG_DIRTY_EVER;
@@ -264,31 +61,32 @@ static int render_status(struct lkg_publisher *p, const struct lkg_publication_i
                 if (c->status[i].blob && !(lkg_status_files[i].depends & dirty))
                         continue;
                 lkg_status_files[i].render(&x, &buf);
-                r = fill_from_buf(p, &c->status[i], &buf, in->now_ns, err);
+                r = lkg_slot_fill_buf(p, &c->status[i], &buf, in->now_ns, err);
                 if (r < 0)
                         return r;
         }
         return 0;
 }
 
-static int render_component(struct lkg_publisher *p, const struct lkg_publication_input *in, struct lkg_component *c,
-                            struct lkg_error *err)
+static int render_component(struct lkg_publisher *p, const struct lkg_publication_input *in,
+                            struct lkg_component *c, struct lkg_error *err)
 {
         int r = 0;
 
         if (c->dirty & LKG_DIRTY_ACTIVE) {
                 if (c->active)
-                        r = fill_slot(p, &c->document, c->active->document.data, c->active->document.size,
-                                      c->active->time_ns, err);
+                        r = lkg_slot_fill(p, &c->document, c->active->document.data,
+                                          c->active->document.size, c->active->time_ns, err);
                 else
-                        clear_slot(p, &c->document);
+                        lkg_slot_clear(p, &c->document);
                 if (r >= 0 && c->active)
                         c->document.mtime_ns = c->active->time_ns;
         }
-        if (r >= 0 && (c->dirty & LKG_DIRTY_LAYERS) && layers_wanted(in, c) <= LKG_LAYERS_AT_ONCE)
-                r = render_layers(p, in, c, SIZE_MAX, err);
+        if (r >= 0 && (c->dirty & LKG_DIRTY_LAYERS)) /* what is left stays dirty and follows */
+                r = lkg_publish_component_layers(
+                        p, in, c, c->status[0].blob ? LKG_LAYERS_AT_ONCE : LKG_LAYERS_AT_FIRST, err);
         if (r >= 0 && (c->dirty & LKG_DIRTY_HISTORY))
-                r = render_history(p, c, err);
+                r = lkg_publish_component_history(p, c, err);
         if (r >= 0)
                 r = render_status(p, in, c, err);
         if (r >= 0 && (c->dirty & ~(unsigned)LKG_DIRTY_EVER || !c->changed_ns))
@@ -313,7 +111,8 @@ static void add_entry(struct builder *b, struct lkg_entry entry, struct lkg_blob
 {
         const char *top = b->in->config->virtual_dir;
         char path[2 * PATH_MAX], *copy;
-        size_t n = entry.flags & LKG_ENTRY_VIEW || !*top ? 0 : (size_t)snprintf(path, sizeof(path), "%s/", top);
+        size_t n =
+                entry.flags & LKG_ENTRY_VIEW || !*top ? 0 : (size_t)snprintf(path, sizeof(path), "%s/", top);
         va_list ap;
 
         va_start(ap, fmt);
@@ -345,15 +144,15 @@ static void add_entry(struct builder *b, struct lkg_entry entry, struct lkg_blob
         b->blobs[b->n++] = blob;
 }
 
-static void add_dir(struct builder *b, uint32_t mode, uint64_t mtime_ns, const char *first, const char *second,
-                    const char *third)
+static void add_dir(struct builder *b, uint32_t mode, uint64_t mtime_ns, const char *first,
+                    const char *second, const char *third)
 {
         const struct lkg_entry entry = {
                 .type = LKG_ENTRY_DIR, .mode = mode, .mtime_ns = (int64_t)mtime_ns, .component = UINT_MAX
         };
 
-        add_entry(b, entry, NULL, "%s%s%s%s%s", first, second ? "/" : "", second ? second : "", third ? "/" : "",
-                  third ? third : "");
+        add_entry(b, entry, NULL, "%s%s%s%s%s", first, second ? "/" : "", second ? second : "",
+                  third ? "/" : "", third ? third : "");
 }
 
 static struct lkg_entry file_entry(const struct lkg_component *c, const struct lkg_slot *slot, uint32_t mode,
@@ -383,7 +182,8 @@ static struct lkg_entry document_entry(const struct lkg_component *c, const stru
 
 static void add_view(struct builder *b, const struct lkg_component *c)
 {
-        unsigned flags = LKG_ENTRY_VIEW | (c->config->base_writes == LKG_BASE_WRITES_THROUGH ? LKG_ENTRY_THROUGH : 0);
+        unsigned flags =
+                LKG_ENTRY_VIEW | (c->config->base_writes == LKG_BASE_WRITES_THROUGH ? LKG_ENTRY_THROUGH : 0);
         struct lkg_entry entry;
 
         if (!c->active || !c->document.blob)
@@ -404,8 +204,8 @@ static void add_status(struct builder *b, const struct lkg_component *c)
                 const struct lkg_status_file *f = &lkg_status_files[i];
                 const struct lkg_slot *slot = &c->status[i];
                 struct lkg_entry entry = f->document ? document_entry(c, slot, generation)
-                                                     : file_entry(c, slot, b->in->config->status_mode, 0, 0, f->flags,
-                                                                  generation);
+                                                     : file_entry(c, slot, b->in->config->status_mode, 0, 0,
+                                                                  f->flags, generation);
 
                 entry.flags = f->flags;
                 add_entry(b, entry, slot->blob, "status/%s/%s", c->config->name, f->name);
@@ -418,10 +218,10 @@ static void add_layers(struct builder *b, const struct lkg_component *c)
         for (size_t i = 0; i < c->n_layers; i++) {
                 const struct lkg_layer_slot *slot = &c->layers[i];
 
-                if (slot->doc.blob)
+                if (slot->doc.blob && slot->name)
                         add_entry(b, document_entry(c, &slot->doc, 0), slot->doc.blob, "layers/%s/%s.yaml",
                                   c->config->name, slot->name);
-                if (slot->merged.blob)
+                if (slot->merged.blob && slot->name)
                         add_entry(b, document_entry(c, &slot->merged, 0), slot->merged.blob,
                                   "layers/%s/%s.merged.yaml", c->config->name, slot->name);
         }
@@ -609,7 +409,8 @@ static int write_manifest(struct lkg_publisher *p, struct builder *b, struct lkg
         if (r < 0)
                 r = lkg_error_set(err, r, NULL, "manifest");
         else if (buf.size > LKG_MANIFEST_BYTES_MAX || b->n > LKG_MANIFEST_ENTRIES_MAX)
-                r = lkg_error_set(err, -EFBIG, NULL, "the manifest has %zu entries and %zu bytes.", b->n, buf.size);
+                r = lkg_error_set(err, -EFBIG, NULL, "the manifest has %zu entries and %zu bytes.", b->n,
+                                  buf.size);
         else
                 r = lkg_write_file_atomic(p->runtime_fd, LKG_PUBLICATION_CURRENT, buf.data, buf.size, 0600,
                                           /* durable= */ false, err);
@@ -676,8 +477,8 @@ int lkg_publish(struct lkg_publisher *p, const struct lkg_publication_input *in,
 
 static int read_previous(struct lkg_publisher *p, struct lkg_publication **ret)
 {
-        LKG_CLEANUP(lkg_closep) int fd =
-                openat(p->runtime_fd, LKG_PUBLICATION_CURRENT, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        LKG_CLEANUP(lkg_closep)
+        int fd = openat(p->runtime_fd, LKG_PUBLICATION_CURRENT, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
         LKG_CLEANUP(lkg_freep) char *text = NULL;
         size_t size;
         int r;
@@ -726,18 +527,33 @@ int lkg_publisher_open(int runtime_fd, struct lkg_publisher *ret, struct lkg_pub
 
 void lkg_publisher_release(struct lkg_publisher *p, struct lkg_component *c)
 {
-        clear_slot(p, &c->document);
+        lkg_slot_clear(p, &c->document);
         for (size_t i = 0; i < LKG_STATUS_FILES_MAX; i++)
-                clear_slot(p, &c->status[i]);
-        for (size_t i = 0; i < c->n_layers; i++)
-                free_layer_slot(p, &c->layers[i]);
-        free(c->layers);
+                lkg_slot_clear(p, &c->status[i]);
+        for (size_t i = 0; i < c->n_layers; i++) {
+                lkg_slot_clear(p, &c->layers[i].doc);
+                lkg_slot_clear(p, &c->layers[i].merged);
+        }
         for (size_t i = 0; i < c->n_past; i++)
-                free_past(p, &c->past[i]);
+                lkg_history_slot_clear(p, &c->past[i]);
+        lkg_publisher_forget(c);
+}
+
+void lkg_publisher_forget(struct lkg_component *c)
+{
+        for (size_t i = 0; i < c->n_layers; i++) {
+                lkg_value_unref(c->layers[i].doc_value);
+                lkg_value_unref(c->layers[i].merged_value);
+                free(c->layers[i].name);
+                free(c->layers[i].layer);
+        }
+        free(c->layers);
         free(c->past);
         c->layers = NULL;
         c->past = NULL;
         c->n_layers = c->n_past = 0;
+        c->document = (struct lkg_slot){ 0 };
+        memset(c->status, 0, sizeof(c->status));
         c->dirty = LKG_DIRTY_ALL;
 }
 

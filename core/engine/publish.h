@@ -5,8 +5,9 @@
  * Only what is dirty is rendered, only new content is written, the manifest is replaced by one rename(2). When any step
  * fails (a full tmpfs), the old publication stays current and the caller tries again later.
  *
- * A component with more than LKG_LAYERS_AT_ONCE layers has its layers/ files rendered after the publication, in slices,
- * followed by one more publication: a caller that waits for its close() never waits for a thousand renderings.
+ * When a change makes more than LKG_LAYERS_AT_ONCE files of layers/ differ (LKG_LAYERS_AT_FIRST before anybody reads),
+ * the rest is rendered after the publication, in slices, followed by one more publication: a caller that waits for its
+ * close() never waits for a thousand renderings.
  */
 #pragma once
 
@@ -15,10 +16,11 @@
 #include "blob.h"
 #include "component.h"
 
-#define LKG_LAYERS_AT_ONCE     64u
-#define LKG_LAYERS_SHOWN_MAX   4096u       /* of one component alone; fewer when there are several */
-#define LKG_LAYERS_MERGED_MAX  (16u << 20) /* bytes of all .merged.yaml files of one component */
-#define LKG_PUBLICATIONS_KEPT  256u        /* unacknowledged publications whose blobs are kept */
+#define LKG_LAYERS_AT_ONCE    8u
+#define LKG_LAYERS_AT_FIRST   64u
+#define LKG_LAYERS_SHOWN_MAX  4096u       /* of one component alone; fewer when there are several */
+#define LKG_LAYERS_MERGED_MAX (16u << 20) /* bytes of all .merged.yaml files of one component */
+#define LKG_PUBLICATIONS_KEPT 256u        /* unacknowledged publications whose blobs are kept */
 
 struct lkg_kept {
         uint64_t number;
@@ -59,17 +61,20 @@ void lkg_publisher_deinit(struct lkg_publisher *publisher);
  * Clears the dirty marks of the components, except LKG_DIRTY_LAYERS where lkg_publish_layers() still has work.
  * Return: 0; -ENOSPC, -ENOMEM ...: nothing has changed for readers.
  */
-int lkg_publish(struct lkg_publisher *publisher, const struct lkg_publication_input *input, struct lkg_error *err);
+int lkg_publish(struct lkg_publisher *publisher, const struct lkg_publication_input *input,
+                struct lkg_error *err);
 
 /**
  * lkg_publish_layers() - render up to @budget files of layers/ that are behind.
  * Return: 1 when there is more to do, 0 when a publication will show everything, -errno.
  */
-int lkg_publish_layers(struct lkg_publisher *publisher, const struct lkg_publication_input *input, size_t budget,
-                       struct lkg_error *err);
+int lkg_publish_layers(struct lkg_publisher *publisher, const struct lkg_publication_input *input,
+                       size_t budget, struct lkg_error *err);
 
 /** lkg_publisher_loaded() - no reader needs publications before @number any more. */
 void lkg_publisher_loaded(struct lkg_publisher *publisher, uint64_t number);
 
 /** lkg_publisher_release() - give back what is rendered of @component; it will not be published again. */
 void lkg_publisher_release(struct lkg_publisher *publisher, struct lkg_component *component);
+/** lkg_publisher_forget() - free the memory of it without touching a file: the engine ends, readers go on. */
+void lkg_publisher_forget(struct lkg_component *component);

@@ -21,7 +21,8 @@ static const char *keep_text(struct lkg_rules *rules, char *text)
         return text;
 }
 
-static int add(struct lkg_rules *rules, enum lkg_rule_type type, unsigned component, char *text, char *target)
+static int add(struct lkg_rules *rules, enum lkg_rule_type type, unsigned component, char *text,
+               char *target)
 {
         struct lkg_rule *grown = reallocarray(rules->items, rules->n_items + 1, sizeof(*grown));
         const char *kept = keep_text(rules, text), *kept_target = target ? keep_text(rules, target) : NULL;
@@ -110,7 +111,8 @@ static int add_clash(struct lkg_rules *rules, int source_fd, const char *source_
         if (!exists(source_fd, name))
                 return 0;
         lkg_report_add(report, LKG_WARNING, 4004, &where,
-                       "%s of the source directory is covered by the virtual directory of that name; set virtualDir to "
+                       "%s of the source directory is covered by the virtual directory of that name; set "
+                       "virtualDir to "
                        "move all of them below one name",
                        name);
         return add_copy(rules, LKG_RULE_CLASH, UINT_MAX, name);
@@ -124,14 +126,16 @@ static void note_covered(const struct lkg_config_component *c, const char *name,
 
         if (strcmp(name, c->base) == 0 || !exists(source_fd, name) || lkg_fallback_is_ours(source_fd, name))
                 return;
-        lkg_report_add(report, LKG_WARNING, 4003, &where, "%s of the source directory is covered by the file of "
-                       "component %s and is not a layer", name, c->name);
+        lkg_report_add(report, LKG_WARNING, 4003, &where,
+                       "%s of the source directory is covered by the file of "
+                       "component %s and is not a layer",
+                       name, c->name);
 }
 
-int lkg_rules_build(const struct lkg_config *config, int source_fd, const char *source_path, struct lkg_rules *ret,
-                    struct lkg_report *report)
+int lkg_rules_build(const struct lkg_config *config, int source_fd, const char *source_path,
+                    struct lkg_rules *ret, struct lkg_report *report)
 {
-        static const char *const shown[] = { "control", "history", "layers", "status" };
+        static const char *const shown[] = { "control", "history", "layers", "status", NULL };
         struct lkg_rules rules = { 0 };
         int r = add_copy(&rules, LKG_RULE_HIDE, UINT_MAX, LKG_FALLBACK_DIR);
 
@@ -147,7 +151,7 @@ int lkg_rules_build(const struct lkg_config *config, int source_fd, const char *
         }
         if (r >= 0 && *config->virtual_dir)
                 r = add_clash(&rules, source_fd, source_path, config->virtual_dir, report);
-        for (size_t i = 0; r >= 0 && !*config->virtual_dir && i < LKG_ARRAY_SIZE(shown); i++)
+        for (size_t i = 0; r >= 0 && !*config->virtual_dir && shown[i]; i++)
                 r = add_clash(&rules, source_fd, source_path, shown[i], report);
         if (r < 0) {
                 lkg_rules_deinit(&rules);

@@ -20,8 +20,8 @@ struct lkg_rules {
  * lkg_rules_build() - @report: each real entry that the view covers, as a warning.
  * Return: 0 or -ENOMEM.
  */
-int lkg_rules_build(const struct lkg_config *config, int source_fd, const char *source_path, struct lkg_rules *ret,
-                    struct lkg_report *report);
+int lkg_rules_build(const struct lkg_config *config, int source_fd, const char *source_path,
+                    struct lkg_rules *ret, struct lkg_report *report);
 void lkg_rules_deinit(struct lkg_rules *rules);
 
 /** lkg_path_below() - the part of @path below directory @top, or NULL; relative paths count as below. */

@@ -109,7 +109,8 @@ static int deny_system_calls(struct lkg_error *err)
                 DENY(execveat),
                 BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
         };
-        const struct sock_fprog program = { .len = (unsigned short)LKG_ARRAY_SIZE(filter), .filter = filter };
+        const struct sock_fprog program = { .len = (unsigned short)LKG_ARRAY_SIZE(filter),
+                                            .filter = filter };
 
         if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) < 0 && errno != EINVAL)
                 return lkg_error_set(err, -errno, NULL, "seccomp filter");

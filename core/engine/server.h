@@ -32,7 +32,7 @@ struct lkg_server_ops {
         void (*message)(struct lkg_peer *peer, const struct lkg_message *message, void *userdata);
         void (*batch_done)(struct lkg_peer *peer, void *userdata); /* nothing more to read for now */
         void (*came)(struct lkg_peer *peer, void *userdata);
-        void (*gone)(struct lkg_peer *peer, void *userdata);       /* before it is freed */
+        void (*gone)(struct lkg_peer *peer, void *userdata); /* before it is freed */
 };
 
 /* The result of a ticket that was carried out: a repeated question gets the first answer. */

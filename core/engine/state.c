@@ -17,8 +17,8 @@
 
 static int read_file(int dirfd, const char *path, char **ret, size_t *ret_size, struct lkg_error *err)
 {
-        LKG_CLEANUP(lkg_closep) int fd =
-                openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+        LKG_CLEANUP(lkg_closep)
+        int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 
         if (fd < 0)
                 return lkg_error_set(err, -errno, NULL, "%s", path);
@@ -87,7 +87,8 @@ int lkg_state_open(int fd, struct lkg_state *ret, struct lkg_report *report, str
                 return 0;
         if (r < 0 || parse_u64(text, &ret->next) < 0 || ret->next == 0 || ret->next > UINT64_MAX / 2) {
                 ret->next = 1; /* the history, looked at next, still says which numbers were used */
-                lkg_report_add(report, LKG_WARNING, 4005, &where, "cannot be read, going on behind the history");
+                lkg_report_add(report, LKG_WARNING, 4005, &where,
+                               "cannot be read, going on behind the history");
         }
         ret->reserved = ret->next;
         return 0;
@@ -231,8 +232,8 @@ static int component_path(const char *component, char path[static PATH_MAX])
         return n < 0 || n >= PATH_MAX ? -ENAMETOOLONG : 0;
 }
 
-int lkg_state_load_component(const struct lkg_state *state, const char *component, struct lkg_component_state *ret,
-                             struct lkg_report *report)
+int lkg_state_load_component(const struct lkg_state *state, const char *component,
+                             struct lkg_component_state *ret, struct lkg_report *report)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
         struct lkg_error err = { 0 };
@@ -245,8 +246,8 @@ int lkg_state_load_component(const struct lkg_state *state, const char *componen
         if (r == -ENOMEM || r == -ENOENT)
                 return r == -ENOENT ? 0 : r;
         if (r < 0) {
-                lkg_report_add(report, LKG_WARNING, 4005, NULL, "state of %s is lost (hold, try): %s", component,
-                               err.message);
+                lkg_report_add(report, LKG_WARNING, 4005, NULL, "state of %s is lost (hold, try): %s",
+                               component, err.message);
                 return 0;
         }
         decode_component(doc, ret);
@@ -271,14 +272,16 @@ int lkg_state_save_component(const struct lkg_state *state, const char *componen
                        ",\n  \"lastGood\": %" PRIu64 ",\n"
                        "  \"hold\": {\"mode\": \"%s\", \"generation\": %" PRIu64 "},\n"
                        "  \"try\": {\"phase\": \"%s\", \"durationNs\": %" PRIu64 ", \"previous\": %" PRIu64
-                       ", \"deadlineBootNs\": %" PRIu64 ", \"deadlineWallNs\": %" PRIu64 ", \"boot\": \"%s\"},\n"
+                       ", \"deadlineBootNs\": %" PRIu64 ", \"deadlineWallNs\": %" PRIu64
+                       ", \"boot\": \"%s\"},\n"
                        "  \"condition\": {\"status\": %d, \"transitionNs\": %" PRIu64 "}\n}\n",
-                       boot, value->ticket, value->last_good, mode_word(h->mode), h->generation, phases[h->try_phase], h->try_duration_ns,
-                       h->try_previous, h->try_deadline_ns,
-                       h->try_deadline_ns > now ? wall + (h->try_deadline_ns - now) : wall, boot, (int)value->status,
-                       value->transition_ns);
-        r = lkg_buf_failed(&buf) ? lkg_error_set(err, -ENOMEM, NULL, "state of %s", component)
-                                 : lkg_write_file_atomic(state->fd, path, buf.data, buf.size, 0600, durable, err);
+                       boot, value->ticket, value->last_good, mode_word(h->mode), h->generation,
+                       phases[h->try_phase], h->try_duration_ns, h->try_previous, h->try_deadline_ns,
+                       h->try_deadline_ns > now ? wall + (h->try_deadline_ns - now) : wall, boot,
+                       (int)value->status, value->transition_ns);
+        r = lkg_buf_failed(&buf)
+                    ? lkg_error_set(err, -ENOMEM, NULL, "state of %s", component)
+                    : lkg_write_file_atomic(state->fd, path, buf.data, buf.size, 0600, durable, err);
         lkg_buf_deinit(&buf);
         return r;
 }

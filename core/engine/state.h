@@ -41,7 +41,8 @@ struct lkg_component_state {
         uint64_t last_good; /* generation served last; 0 = none yet */
         enum lkg_condition_status status;
         uint64_t transition_ns; /* of the condition; 0 = never set */
-        uint64_t ticket;        /* of the last command carried out in this boot: asked again, it is not done twice */
+        uint64_t
+                ticket; /* of the last command carried out in this boot: asked again, it is not done twice */
 };
 
 /**
@@ -49,8 +50,8 @@ struct lkg_component_state {
  * A try deadline of an earlier boot is converted through the wall clock; one of this boot is exact.
  * Return: 0, also when there is none; -ENOMEM. What cannot be understood goes to @report.
  */
-int lkg_state_load_component(const struct lkg_state *state, const char *component, struct lkg_component_state *ret,
-                             struct lkg_report *report);
+int lkg_state_load_component(const struct lkg_state *state, const char *component,
+                             struct lkg_component_state *ret, struct lkg_report *report);
 int lkg_state_save_component(const struct lkg_state *state, const char *component,
                              const struct lkg_component_state *value, bool durable, struct lkg_error *err);
 

@@ -75,7 +75,8 @@ static void put_source(struct lkg_buf *buf, const char *name, const struct lkg_g
                 return;
         }
         lkg_buf_printf(buf,
-                       "{\"local\":\"%s\",\"source\":\"local@%.12s\",\"generation\":%" PRIu64 ",\"sha256\":\"%s\"}",
+                       "{\"local\":\"%s\",\"source\":\"local@%.12s\",\"generation\":%" PRIu64
+                       ",\"sha256\":\"%s\"}",
                        lkg_local_word(g->has_base), g->sha256, g->number, g->sha256);
 }
 
@@ -137,8 +138,9 @@ static void render_findings(const struct lkg_status_context *x, struct lkg_buf *
         put_report(&x->component->fallback_findings, buf);
         put_report(x->findings, buf);
         if (x->component->layers_cut)
-                lkg_buf_printf(buf, "note: layers/%s does not show every layer: too many, or too large [LKG4010]\n",
-                               x->component->config->name);
+                lkg_buf_printf(
+                        buf, "note: layers/%s does not show every layer: too many, or too large [LKG4010]\n",
+                        x->component->config->name);
 }
 
 static void render_origin(const struct lkg_status_context *x, struct lkg_buf *buf)
@@ -204,7 +206,8 @@ static void put_config_info(struct lkg_buf *buf, const struct lkg_component *c)
         for (size_t i = 0; c->active && i < LKG_ARRAY_SIZE(roles); i++) {
                 lkg_buf_puts(buf, "lkgfs_config_info{component=\"");
                 put_label(buf, c->config->name);
-                lkg_buf_printf(buf, "\",role=\"%s\",source_id=\"local@%.12s\"} 1\n", roles[i], c->active->sha256);
+                lkg_buf_printf(buf, "\",role=\"%s\",source_id=\"local@%.12s\"} 1\n", roles[i],
+                               c->active->sha256);
         }
 }
 
@@ -235,16 +238,17 @@ static void render_metrics(const struct lkg_status_context *x, struct lkg_buf *b
                   *error_text(c) != '\0');
         put_gauge(buf, "lkgfs_condition_ok", "gauge", "1 while the condition ConfigOK is True.", c,
                   c->condition.status == LKG_CONDITION_TRUE);
-        put_gauge(buf, "lkgfs_generation", "gauge", "Number of the generation that is served, 0 for none.", c,
-                  c->active ? c->active->number : 0);
-        put_gauge(buf, "lkgfs_generation_timestamp_seconds", "gauge", "When that generation was published.", c,
-                  c->active ? c->active->time_ns / LKG_NSEC_PER_SEC : 0);
-        put_gauge(buf, "lkgfs_held", "gauge", "1 while one generation is held (hold, rollback, expired try).", c,
+        put_gauge(buf, "lkgfs_generation", "gauge", "Number of the generation that is served, 0 for none.",
+                  c, c->active ? c->active->number : 0);
+        put_gauge(buf, "lkgfs_generation_timestamp_seconds", "gauge", "When that generation was published.",
+                  c, c->active ? c->active->time_ns / LKG_NSEC_PER_SEC : 0);
+        put_gauge(buf, "lkgfs_held", "gauge",
+                  "1 while one generation is held (hold, rollback, expired try).", c,
                   c->state.hold.mode != LKG_HOLD_FREE);
         put_gauge(buf, "lkgfs_layers", "gauge", "Layers of the newest candidate.", c,
                   c->candidate ? c->candidate->n_layers : 0);
-        put_gauge(buf, "lkgfs_generations_total", "counter", "Generations published since the engine started.", c,
-                  c->n_published);
+        put_gauge(buf, "lkgfs_generations_total", "counter",
+                  "Generations published since the engine started.", c, c->n_published);
         put_gauge(buf, "lkgfs_refusals_total", "counter", "Candidates refused since the engine started.", c,
                   c->n_refused);
         put_findings(buf, x);
@@ -266,17 +270,22 @@ const struct lkg_status_file lkg_status_files[] = {
         { "config.json", false, 0, ACTIVE | CANDIDATE | CONDITION, render_config_json,
           "assigned, active, last known good and error in the shape of NodeConfigStatus" },
         { "diff", true, 0, ACTIVE, render_diff, "what the active generation changed, as a unified diff" },
-        { "error", false, 0, CANDIDATE | CONDITION, render_error, "why the newest configuration is refused, or empty" },
+        { "error", false, 0, CANDIDATE | CONDITION, render_error,
+          "why the newest configuration is refused, or empty" },
         { "findings", true, 0, CANDIDATE | LKG_DIRTY_FINDINGS, render_findings,
           "everything noticed about the layers, one line each" },
         { "generation", false, LKG_ENTRY_POLL, ACTIVE, render_generation,
           "number of the published document; poll(2) reports a change" },
-        { "last-error", true, 0, LKG_DIRTY_LAST_ERROR, render_last_error, "why the last control write was refused" },
-        { "last-known-good", false, 0, ACTIVE, render_local_word, "where a rollback leads, in the same words" },
-        { "metrics.prom", false, 0, LKG_DIRTY_EVER, render_metrics, "metrics for node_exporter's textfile collector" },
+        { "last-error", true, 0, LKG_DIRTY_LAST_ERROR, render_last_error,
+          "why the last control write was refused" },
+        { "last-known-good", false, 0, ACTIVE, render_local_word,
+          "where a rollback leads, in the same words" },
+        { "metrics.prom", false, 0, LKG_DIRTY_EVER, render_metrics,
+          "metrics for node_exporter's textfile collector" },
         { "origin", true, 0, ACTIVE, render_origin, "where every value comes from, tab separated" },
         { "sha256", false, 0, ACTIVE, render_sha256, "SHA-256 of the bytes served" },
 };
 const size_t lkg_n_status_files = LKG_ARRAY_SIZE(lkg_status_files);
 
-_Static_assert(LKG_ARRAY_SIZE(lkg_status_files) <= LKG_STATUS_FILES_MAX, "a component has a slot for each status file");
+_Static_assert(LKG_ARRAY_SIZE(lkg_status_files) <= LKG_STATUS_FILES_MAX,
+               "a component has a slot for each status file");

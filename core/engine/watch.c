@@ -8,8 +8,8 @@
 #include "rules.h"
 #include "watch.h"
 
-#define EVENTS                                                                                                 \
-        (IN_CLOSE_WRITE | IN_MOVED_FROM | IN_MOVED_TO | IN_CREATE | IN_DELETE | IN_MODIFY | IN_ATTRIB |        \
+#define EVENTS                                                                                          \
+        (IN_CLOSE_WRITE | IN_MOVED_FROM | IN_MOVED_TO | IN_CREATE | IN_DELETE | IN_MODIFY | IN_ATTRIB | \
          IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR | IN_EXCL_UNLINK)
 #define UNSETTLED_MAX 4096u /* beyond it files are believed at once: a flood must not eat our memory */
 

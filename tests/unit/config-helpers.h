@@ -20,7 +20,8 @@ static inline struct lkg_value *doc_from(const char *text, unsigned flags)
         struct lkg_source *source = lkg_source_new("layer", "file");
         struct lkg_report report = LKG_REPORT_INIT;
         struct lkg_value *value = NULL;
-        int r = lkg_decode(text, strlen(text), lkg_detect_format(text, strlen(text)), flags, source, &report, &value);
+        int r = lkg_decode(text, strlen(text), lkg_detect_format(text, strlen(text)), flags, source, &report,
+                           &value);
 
         if (r < 0) {
                 char *findings = lkg_report_format(&report, NULL);

@@ -86,15 +86,19 @@ static void test_defaults(void **state)
 static void test_everything_can_be_set(void **state)
 {
         static const char text[] = HEADER
-                "stateDir: /s\nruntimeDir: run\nsourceDir: /src\nvirtualDir: .lkgfs\nnativeDirs: [pki, certs]\n"
+                "stateDir: /s\nruntimeDir: run\nsourceDir: /src\nvirtualDir: .lkgfs\nnativeDirs: [pki, "
+                "certs]\n"
                 "statusMode: '0440'\nengineTimeout: 500ms\nhistoryLimit: 4\n"
                 "remote:\n  enabled: true\n  kubeconfig: kc\n  nodeName: n1\n  references: [file, static]\n"
                 "  static: {namespace: a, name: b, key: c, uid: d}\n  file: /cm.yaml\n"
-                "  allowedSources: ['a/*', b/c]\n  allowExec: true\n  pollInterval: 1m30s\n  maxBytes: 1048576\n"
+                "  allowedSources: ['a/*', b/c]\n  allowExec: true\n  pollInterval: 1m30s\n  maxBytes: "
+                "1048576\n"
                 "  restartJitter: 0s\n  condition: false\n  events: false\n"
-                "trial: {scope: all, duration: 1h, crashLoopThreshold: 0, minDuration: 1m, maxDuration: 2h}\n"
+                "trial: {scope: all, duration: 1h, crashLoopThreshold: 0, minDuration: 1m, maxDuration: "
+                "2h}\n"
                 "components:\n"
-                "- name: kubelet\n  file: kc.yaml\n  aliases: [a.yaml, b.yaml]\n  kind: K\n  apiVersion: v1\n"
+                "- name: kubelet\n  file: kc.yaml\n  aliases: [a.yaml, b.yaml]\n  kind: K\n  apiVersion: "
+                "v1\n"
                 "  base: /usr/lib/base.yaml\n  dropInDir: ''\n  instance: i.conf\n  patchesDir: p/q\n"
                 "  mode: '0640'\n  owner: 7\n  group: '8'\n"
                 "  match: {unit: '', exe: []}\n"
@@ -151,106 +155,127 @@ static const struct {
         { "[a]\n", "c.yaml:1:1: error: the document is a list, want a map [LKG3004]\n" },
         { HEADER "historylimit: 4\n",
           "c.yaml:3:15: error: unknown field \"historylimit\", did you mean historyLimit? [LKG3003]\n" },
-        { HEADER "trial: {x: 1}\n",
-          "c.yaml:3:12: error: trial: unknown field \"x\" (known: scope, duration, crashLoopThreshold, minDuration, "
-          "maxDuration) [LKG3003]\n" },
-        { HEADER "historyLimit: ten\n", "c.yaml:3:15: error: historyLimit: is a string, want a number [LKG3004]\n" },
+        { HEADER "trial: {x: 1}\n", "c.yaml:3:12: error: trial: unknown field \"x\" (known: scope, "
+                                    "duration, crashLoopThreshold, minDuration, "
+                                    "maxDuration) [LKG3003]\n" },
+        { HEADER "historyLimit: ten\n",
+          "c.yaml:3:15: error: historyLimit: is a string, want a number [LKG3004]\n" },
         { HEADER "historyLimit: 0\n",
           "c.yaml:3:15: error: historyLimit: \"0\" is not a whole number from 1 to 256 [LKG3010]\n" },
         { HEADER "historyLimit: 1.5\n",
           "c.yaml:3:15: error: historyLimit: \"1.5\" is not a whole number from 1 to 256 [LKG3010]\n" },
-        { HEADER "engineTimeout: 2\n",
-          "c.yaml:3:16: error: engineTimeout: is a number, want a string: a duration like 30s or 5m [LKG3004]\n" },
-        { HEADER "engineTimeout: 2 s\n",
-          "c.yaml:3:16: error: engineTimeout: \"2 s\" is not a duration (want 500ms, 30s, 5m, 1h30m) [LKG3005]\n" },
+        { HEADER "engineTimeout: 2\n", "c.yaml:3:16: error: engineTimeout: is a number, want a string: a "
+                                       "duration like 30s or 5m [LKG3004]\n" },
+        { HEADER "engineTimeout: 2 s\n", "c.yaml:3:16: error: engineTimeout: \"2 s\" is not a duration "
+                                         "(want 500ms, 30s, 5m, 1h30m) [LKG3005]\n" },
         { HEADER "engineTimeout: 5m\n", "c.yaml:3:16: error: engineTimeout: want 10ms to 1m [LKG3010]\n" },
-        { HEADER "statusMode: 0444\n",
-          "c.yaml:3:13: error: statusMode: is a number, want a string: an octal mode in quotes, like \"0600\" "
-          "[LKG3004]\n" },
-        { HEADER "statusMode: '0999'\n",
-          "c.yaml:3:13: error: statusMode: \"0999\" is not an octal file mode (want \"0600\", \"0640\", at most "
-          "\"0777\") [LKG3006]\n" },
-        { HEADER "statusMode: '4755'\n",
-          "c.yaml:3:13: error: statusMode: \"4755\" is not an octal file mode (want \"0600\", \"0640\", at most "
-          "\"0777\") [LKG3006]\n" },
-        { HEADER "virtualDir: a/b\n",
-          "c.yaml:3:13: error: virtualDir: \"a/b\" is not a bare file name (no slash, not . or ..) [LKG3008]\n" },
+        { HEADER "statusMode: 0444\n", "c.yaml:3:13: error: statusMode: is a number, want a string: an "
+                                       "octal mode in quotes, like \"0600\" "
+                                       "[LKG3004]\n" },
+        { HEADER "statusMode: '0999'\n", "c.yaml:3:13: error: statusMode: \"0999\" is not an octal file "
+                                         "mode (want \"0600\", \"0640\", at most "
+                                         "\"0777\") [LKG3006]\n" },
+        { HEADER "statusMode: '4755'\n", "c.yaml:3:13: error: statusMode: \"4755\" is not an octal file "
+                                         "mode (want \"0600\", \"0640\", at most "
+                                         "\"0777\") [LKG3006]\n" },
+        { HEADER "virtualDir: a/b\n", "c.yaml:3:13: error: virtualDir: \"a/b\" is not a bare file name (no "
+                                      "slash, not . or ..) [LKG3008]\n" },
         { HEADER "virtualDir: .lkgfs-fallback\n",
           "c.yaml:3:13: error: virtualDir: .lkgfs-fallback is reserved (want .lkgfs) [LKG3014]\n" },
-        { HEADER "nativeDirs: pki\n", "c.yaml:3:13: error: nativeDirs: is a string, want a list of strings [LKG3004]\n" },
+        { HEADER "nativeDirs: pki\n",
+          "c.yaml:3:13: error: nativeDirs: is a string, want a list of strings [LKG3004]\n" },
         { HEADER "nativeDirs: [status]\n",
           "c.yaml:3:13: error: nativeDirs: \"status\" is reserved for the view itself [LKG3014]\n" },
-        { HEADER "nativeDirs: [kubelet.conf.d]\n",
-          "c.yaml:3:13: error: nativeDirs: \"kubelet.conf.d\" is the drop-in directory of component kubelet, whose "
-          "changes lkgfs must see [LKG3020]\n" },
+        { HEADER "nativeDirs: [kubelet.conf.d]\n", "c.yaml:3:13: error: nativeDirs: \"kubelet.conf.d\" is "
+                                                   "the drop-in directory of component kubelet, whose "
+                                                   "changes lkgfs must see [LKG3020]\n" },
         { HEADER "remote: {enabled: yes please}\n",
           "c.yaml:3:19: error: remote.enabled: is a string, want true or false [LKG3004]\n" },
-        { HEADER "remote: {maxBytes: 3MB}\n",
-          "c.yaml:3:20: error: remote.maxBytes: \"3MB\" is not a size (want 1048576, 512Ki, 3Mi) [LKG3011]\n" },
+        { HEADER "remote: {maxBytes: 3MB}\n", "c.yaml:3:20: error: remote.maxBytes: \"3MB\" is not a size "
+                                              "(want 1048576, 512Ki, 3Mi) [LKG3011]\n" },
         { HEADER "remote: {maxBytes: 64Mi}\n",
           "c.yaml:3:20: error: remote.maxBytes: want 1 to 4194304 bytes [LKG3010]\n" },
-        { HEADER "remote: {references: [node]}\n",
-          "c.yaml:3:23: error: remote.references: \"node\" is not one of nodeAnnotation, nodeSpec, static, file "
-          "[LKG3009]\n" },
+        { HEADER "remote: {references: [node]}\n", "c.yaml:3:23: error: remote.references: \"node\" is not "
+                                                   "one of nodeAnnotation, nodeSpec, static, file "
+                                                   "[LKG3009]\n" },
         { HEADER "remote: {allowedSources: [kube-system]}\n",
-          "c.yaml:3:26: error: remote.allowedSources: \"kube-system\" is not namespace/name (want kube-system/*) "
+          "c.yaml:3:26: error: remote.allowedSources: \"kube-system\" is not namespace/name (want "
+          "kube-system/*) "
           "[LKG3021]\n" },
-        { HEADER "remote: {static: x}\n", "c.yaml:3:18: error: remote.static: is a string, want a map [LKG3004]\n" },
-        { HEADER "trial: {crashLoopThreshold: 11}\n",
-          "c.yaml:3:29: error: trial.crashLoopThreshold: \"11\" is not a whole number from 0 to 10 [LKG3010]\n" },
+        { HEADER "remote: {static: x}\n",
+          "c.yaml:3:18: error: remote.static: is a string, want a map [LKG3004]\n" },
+        { HEADER "trial: {crashLoopThreshold: 11}\n", "c.yaml:3:29: error: trial.crashLoopThreshold: \"11\" "
+                                                      "is not a whole number from 0 to 10 [LKG3010]\n" },
         { HEADER "trial: {minDuration: 2m, maxDuration: 1m}\n",
           "c.yaml:3:22: error: trial.minDuration: is longer than trial.maxDuration [LKG3020]\n" },
-        { HEADER "components: {}\n", "c.yaml:3:13: error: components: is a map, want a list of components [LKG3004]\n" },
-        { HEADER "components: [x]\n", "c.yaml:3:14: error: components: is a string, want a map [LKG3004]\n" },
+        { HEADER "components: {}\n",
+          "c.yaml:3:13: error: components: is a map, want a list of components [LKG3004]\n" },
+        { HEADER "components: [x]\n",
+          "c.yaml:3:14: error: components: is a string, want a map [LKG3004]\n" },
         { HEADER "components: [{file: a}]\n",
           "c.yaml:3:14: error: components: a component has no name (want name: kubelet) [LKG3015]\n" },
         { HEADER "components: [{name: a}, {name: a, file: b}]\n",
           "c.yaml:3:32: error: components: two components are named a [LKG3013]\n" },
         { HEADER "components: [{name: a, file: x}, {name: b, file: x}]\n",
-          "c.yaml:3:50: error: components[b].file: \"x\" is already a file of component a, choose another name "
+          "c.yaml:3:50: error: components[b].file: \"x\" is already a file of component a, choose another "
+          "name "
           "[LKG3013]\n" },
         { HEADER "components: [{name: a, aliases: [a.conf]}]\n",
-          "c.yaml:3:33: error: components[a].aliases: \"a.conf\" is already a file of component a, choose another name "
+          "c.yaml:3:33: error: components[a].aliases: \"a.conf\" is already a file of component a, choose "
+          "another name "
           "[LKG3013]\n" },
         { HEADER "components: [{name: a, file: status}]\n",
-          "c.yaml:3:30: error: components[a].file: \"status\" is reserved for the view itself, choose another name "
+          "c.yaml:3:30: error: components[a].file: \"status\" is reserved for the view itself, choose "
+          "another name "
           "[LKG3014]\n" },
         { HEADER "components: [{name: a, file: ''}]\n",
-          "c.yaml:3:30: error: components[a].file: is empty, want a bare file name like kubelet.conf [LKG3008]\n" },
+          "c.yaml:3:30: error: components[a].file: is empty, want a bare file name like kubelet.conf "
+          "[LKG3008]\n" },
         { HEADER "components: [{name: a, file: ../x}]\n",
           "c.yaml:3:30: error: components[a].file: \"../x\" is not a bare file name (no slash, not . or ..) "
           "[LKG3008]\n" },
         { HEADER "components: [{name: a, base: ../x}]\n",
-          "c.yaml:3:30: error: components[a].base: \"../x\" is not a path inside the source directory or an absolute "
+          "c.yaml:3:30: error: components[a].base: \"../x\" is not a path inside the source directory or an "
+          "absolute "
           "one (no empty, . or .. parts) [LKG3017]\n" },
         { HEADER "components: [{name: a, base: lkg/x}]\n",
-          "c.yaml:3:30: error: components[a].base: \"lkg/x\" lies below a name that the view keeps for itself "
+          "c.yaml:3:30: error: components[a].base: \"lkg/x\" lies below a name that the view keeps for "
+          "itself "
           "[LKG3014]\n" },
         { HEADER "components: [{name: a, dropInDir: a.conf}]\n",
-          "c.yaml:3:35: error: components[a].dropInDir: is the same name as the file or the base [LKG3020]\n" },
+          "c.yaml:3:35: error: components[a].dropInDir: is the same name as the file or the base "
+          "[LKG3020]\n" },
         { HEADER "components: [{name: a, owner: nobody-of-this-name}]\n",
-          "c.yaml:3:31: error: components[a].owner: \"nobody-of-this-name\" is not a user of this system or a number "
+          "c.yaml:3:31: error: components[a].owner: \"nobody-of-this-name\" is not a user of this system or "
+          "a number "
           "[LKG3007]\n" },
         { HEADER "components: [{name: a, group: '-1'}]\n",
-          "c.yaml:3:31: error: components[a].group: \"-1\" is not a group of this system or a number [LKG3007]\n" },
+          "c.yaml:3:31: error: components[a].group: \"-1\" is not a group of this system or a number "
+          "[LKG3007]\n" },
         { HEADER "components: [{name: a, match: {exe: [kubelet]}}]\n",
           "c.yaml:3:38: error: components[a].match.exe: \"kubelet\" is not an absolute path [LKG3012]\n" },
         { HEADER "components: [{name: a, restart: {policy: often}}]\n",
-          "c.yaml:3:42: error: components[a].restart.policy: \"often\" is not one of never, unit, hook [LKG3009]\n" },
+          "c.yaml:3:42: error: components[a].restart.policy: \"often\" is not one of never, unit, hook "
+          "[LKG3009]\n" },
         { HEADER "components: [{name: a, match: {unit: ''}, restart: {policy: unit}}]\n",
           "c.yaml:3:52: error: components[a].restart: policy unit needs a unit (want unit: kubelet.service) "
           "[LKG3020]\n" },
         { HEADER "components: [{name: a, restart: {policy: hook, hook: [x]}}]\n",
-          "c.yaml:3:33: error: components[a].restart.hook: policy hook needs an argument list that begins with an "
+          "c.yaml:3:33: error: components[a].restart.hook: policy hook needs an argument list that begins "
+          "with an "
           "absolute path (want hook: [/usr/local/sbin/restart-kubelet]) [LKG3012]\n" },
         { HEADER "components: [{name: a, guard: {deny: [a..b]}}]\n",
-          "c.yaml:3:31: error: components[a].guard: \"a..b\" is not a field (want authentication.anonymous.enabled or "
+          "c.yaml:3:31: error: components[a].guard: \"a..b\" is not a field (want "
+          "authentication.anonymous.enabled or "
           "staticPod*) [LKG3021]\n" },
         { HEADER "components: [{name: a, baseWrites: allow}]\n",
-          "c.yaml:3:36: error: components[a].baseWrites: \"allow\" is not one of deny, through [LKG3009]\n" },
+          "c.yaml:3:36: error: components[a].baseWrites: \"allow\" is not one of deny, through "
+          "[LKG3009]\n" },
         { HEADER "components: [{name: a, colour: red}]\n",
-          "c.yaml:3:32: error: components[a]: unknown field \"colour\" (known: name, file, aliases, kind, apiVersion, "
-          "base, dropInDir, instance, patchesDir, mode, owner, group, match, restart, localPolicy, guard, baseWrites) "
+          "c.yaml:3:32: error: components[a]: unknown field \"colour\" (known: name, file, aliases, kind, "
+          "apiVersion, "
+          "base, dropInDir, instance, patchesDir, mode, owner, group, match, restart, localPolicy, guard, "
+          "baseWrites) "
           "[LKG3003]\n" },
 };
 
@@ -275,8 +300,9 @@ static void test_all_mistakes_of_one_file_are_named(void **state)
         struct lkg_config *c = NULL;
 
         (void)state;
-        assert_int_equal(decode(HEADER "a: 1\nhistoryLimit: x\nremote: {b: 1, maxBytes: []}\n", &c, &findings),
-                         -EBADMSG);
+        assert_int_equal(
+                decode(HEADER "a: 1\nhistoryLimit: x\nremote: {b: 1, maxBytes: []}\n", &c, &findings),
+                -EBADMSG);
         assert_non_null(strstr(findings, "c.yaml:3:4: "));
         assert_non_null(strstr(findings, "c.yaml:4:15: "));
         assert_non_null(strstr(findings, "c.yaml:5:13: "));
@@ -289,7 +315,8 @@ static void test_names_that_move_away_with_virtual_dir_are_free(void **state)
         struct lkg_config *c = NULL;
 
         (void)state;
-        assert_int_equal(decode(HEADER "virtualDir: .x\ncomponents: [{name: a, file: status}]\n", &c, &findings), 0);
+        assert_int_equal(
+                decode(HEADER "virtualDir: .x\ncomponents: [{name: a, file: status}]\n", &c, &findings), 0);
         assert_string_equal(findings, "");
         lkg_config_free(c);
 }
@@ -300,7 +327,9 @@ static void test_base_follows_file(void **state)
         struct lkg_config *c = NULL;
 
         (void)state;
-        assert_int_equal(decode(HEADER "components: [{name: kubelet, file: kubelet-config.yaml}]\n", &c, &findings), 0);
+        assert_int_equal(
+                decode(HEADER "components: [{name: kubelet, file: kubelet-config.yaml}]\n", &c, &findings),
+                0);
         assert_string_equal(c->components[0].base, "kubelet-config.yaml");
         assert_string_equal(c->components[0].dropin_dir, "kubelet.conf.d");
         lkg_config_free(c);
@@ -355,12 +384,12 @@ static struct lkg_value *value_of(const char *text)
 
 static void test_components_merge_by_name(void **state)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *base =
-                value_of("x: 1\ncomponents: [{name: a, file: f, mode: m}, {name: b}]\n");
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *patch =
-                value_of("components: [{name: c}, {name: a, file: g, mode: null}]\n");
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *want =
-                value_of("x: 1\ncomponents: [{name: a, file: g}, {name: b}, {name: c}]\n");
+        LKG_CLEANUP(lkg_value_unrefp)
+        struct lkg_value *base = value_of("x: 1\ncomponents: [{name: a, file: f, mode: m}, {name: b}]\n");
+        LKG_CLEANUP(lkg_value_unrefp)
+        struct lkg_value *patch = value_of("components: [{name: c}, {name: a, file: g, mode: null}]\n");
+        LKG_CLEANUP(lkg_value_unrefp)
+        struct lkg_value *want = value_of("x: 1\ncomponents: [{name: a, file: g}, {name: b}, {name: c}]\n");
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *merged = NULL;
 
         (void)state;
@@ -541,14 +570,16 @@ static void test_settings_for_the_supervisor(void **state)
         struct lkg_buf buf = LKG_BUF_INIT;
 
         (void)state;
-        assert_int_equal(decode(HEADER "components: [{name: kubelet, aliases: [k.yaml]}]\n", &c, &findings), 0);
+        assert_int_equal(decode(HEADER "components: [{name: kubelet, aliases: [k.yaml]}]\n", &c, &findings),
+                         0);
         assert_int_equal(lkg_config_to_settings(c, &s), 0);
         lkg_settings_format(s, &buf);
-        assert_string_equal(buf.data, "state_dir=/var/lib/lkgfs\nruntime_dir=/run/lkgfs\nsource_dir=\nvirtual_dir=\n"
-                                      "native_dir=pki\nview_file=kubelet.conf\nview_file=k.yaml\nreserved=bad\n"
-                                      "reserved=control\nreserved=history\nreserved=layers\nreserved=lkg\n"
-                                      "reserved=status\nreserved=.lkgfs-fallback\nreserved=.lv\n"
-                                      "engine_timeout_ms=2000\n");
+        assert_string_equal(buf.data,
+                            "state_dir=/var/lib/lkgfs\nruntime_dir=/run/lkgfs\nsource_dir=\nvirtual_dir=\n"
+                            "native_dir=pki\nview_file=kubelet.conf\nview_file=k.yaml\nreserved=bad\n"
+                            "reserved=control\nreserved=history\nreserved=layers\nreserved=lkg\n"
+                            "reserved=status\nreserved=.lkgfs-fallback\nreserved=.lv\n"
+                            "engine_timeout_ms=2000\n");
         lkg_buf_deinit(&buf);
         lkg_settings_free(s);
         lkg_config_free(c);

@@ -55,10 +55,10 @@ static void test_plain_scalars(void **state)
                 { "1.7976931348623157e308", "1.7976931348623157e+308" },
         };
         static const char *const strings[] = {
-                "tRuE", "yEs",  "oN",   "nULL", "0x",    "0b2",   "0o",   "1e",        "1e+",    ".",
-                "..",   "1:30", "1e400", "_1",  "=",     "1Gi",   "10%",  "100m",      "1.2.3",  "0x1G",
-                "+",    "--1",  "0b",   "<<",   "+-1",   "1__x",  ".e1",  "Infinity",  "inf",    "nan",
-                "-",    "1_e",  "2001-01-01", "+.", "0.0.0", "1e1.5", ".5_0", "190:20:30",
+                "tRuE", "yEs",  "oN",         "nULL", "0x",    "0b2",   "0o",   "1e",        "1e+",   ".",
+                "..",   "1:30", "1e400",      "_1",   "=",     "1Gi",   "10%",  "100m",      "1.2.3", "0x1G",
+                "+",    "--1",  "0b",         "<<",   "+-1",   "1__x",  ".e1",  "Infinity",  "inf",   "nan",
+                "-",    "1_e",  "2001-01-01", "+.",   "0.0.0", "1e1.5", ".5_0", "190:20:30",
         };
         char text[600];
 
@@ -95,19 +95,26 @@ static void test_yaml(void **state)
                 { "---\n---\na: 1\n", "null" },
                 { "a: 1\n---\nb: [\n", "{\"a\":1}" },
                 { "a: 1\n... junk\n", "{\"a\":1}" },
-                { "\xef\xbb\xbf" "a: 1\n", "{\"a\":1}" },
+                { "\xef\xbb\xbf"
+                  "a: 1\n",
+                  "{\"a\":1}" },
                 { "%YAML 1.1\n---\na: 1\n", "{\"a\":1}" },
-                { "%YAML 1.2\n---\na: 1\n", "f:1:1: error: found incompatible YAML document; remove the %YAML line, or "
-                                            "write %YAML 1.1 [LKG1001]\n" },
+                { "%YAML 1.2\n---\na: 1\n",
+                  "f:1:1: error: found incompatible YAML document; remove the %YAML line, or "
+                  "write %YAML 1.1 [LKG1001]\n" },
                 { "a: 1\r\nb: 2\r\n", "{\"a\":1,\"b\":2}" },
                 /* keys */
                 { "1: a\n1.5: b\n010: c\ntrue: d\n1e3: e\n2001-01-01: f\n",
-                  "{\"1\":\"a\",\"1.5\":\"b\",\"1000\":\"e\",\"2001-01-01\":\"f\",\"8\":\"c\",\"true\":\"d\"}" },
-                { "1.23456789012: x\n1e6: v\n.inf: z\n", "{\".inf\":\"z\",\"1.2345679\":\"x\",\"1e+06\":\"v\"}" },
+                  "{\"1\":\"a\",\"1.5\":\"b\",\"1000\":\"e\",\"2001-01-01\":\"f\",\"8\":\"c\",\"true\":"
+                  "\"d\"}" },
+                { "1.23456789012: x\n1e6: v\n.inf: z\n",
+                  "{\".inf\":\"z\",\"1.2345679\":\"x\",\"1e+06\":\"v\"}" },
                 { "on: 1\ny: 2\n", "{\"true\":2}" },
                 { "~: 1\n", "f:1:1: error: null cannot be a key; quote it, or name a key [LKG1007]\n" },
-                { "[a]: 1\n", "f:1:1: error: a list cannot be a key; is a value in { } or [ ] not quoted? [LKG1007]\n" },
-                { "{{a}}: 1\n", "f:1:1: error: a map cannot be a key; is a value in { } or [ ] not quoted? [LKG1007]\n" },
+                { "[a]: 1\n",
+                  "f:1:1: error: a list cannot be a key; is a value in { } or [ ] not quoted? [LKG1007]\n" },
+                { "{{a}}: 1\n",
+                  "f:1:1: error: a map cannot be a key; is a value in { } or [ ] not quoted? [LKG1007]\n" },
                 { "18446744073709551615: 1\n",
                   "f:1:1: error: a number above 9223372036854775807 cannot be a key; quote it [LKG1007]\n" },
                 { "? a\n: b\n", "{\"a\":\"b\"}" },
@@ -121,32 +128,39 @@ static void test_yaml(void **state)
                   "f:1:4: error: the escape \\/ is not known in YAML 1.1; write / alone [LKG1001]\n" },
                 { "a: !!str \"x\\/\"\n",
                   "f:1:4: error: the escape \\/ is not known in YAML 1.1; write / alone [LKG1001]\n" },
-                { "a: \"x\\\\/y\"\nb: '\\/'\nc: \\/\n", "{\"a\":\"x\\\\/y\",\"b\":\"\\\\/\",\"c\":\"\\\\/\"}" },
+                { "a: \"x\\\\/y\"\nb: '\\/'\nc: \\/\n",
+                  "{\"a\":\"x\\\\/y\",\"b\":\"\\\\/\",\"c\":\"\\\\/\"}" },
                 /* tags */
-                { "a: !!str 12\nb: !!int \"3\"\nc: !!float 3\nd: !!bool \"yes\"\ne: !foo bar\nf: !!timestamp 2001-01-01\n",
+                { "a: !!str 12\nb: !!int \"3\"\nc: !!float 3\nd: !!bool \"yes\"\ne: !foo bar\nf: "
+                  "!!timestamp 2001-01-01\n",
                   "{\"a\":\"12\",\"b\":3,\"c\":3,\"d\":true,\"e\":\"bar\",\"f\":\"2001-01-01\"}" },
                 { "a: !!binary aGk=\n", "{\"a\":\"hi\"}" },
                 { "a: !!binary /w==\n", "{\"a\":\"\xef\xbf\xbd\"}" },
                 { "a: !!binary x\n", "f:1:4: error: a !!binary value must be base64 [LKG1008]\n" },
                 { "a: !!int abc\n",
                   "f:1:4: error: the value does not fit its tag !!int (want a whole number) [LKG1008]\n" },
-                { "a: .inf\n", "f:1:4: error: infinity and not-a-number have no JSON form; write a number, or quote a "
-                               "word [LKG1008]\n" },
+                { "a: .inf\n",
+                  "f:1:4: error: infinity and not-a-number have no JSON form; write a number, or quote a "
+                  "word [LKG1008]\n" },
                 /* anchors and merge keys */
                 { "a: &x [1]\nb: *x\n", "{\"a\":[1],\"b\":[1]}" },
                 { "a: &x 1\nb: &x 2\nc: *x\n", "{\"a\":1,\"b\":2,\"c\":2}" },
                 { "&k a: 1\nb: {*k : 2}\n", "{\"a\":1,\"b\":{\"a\":2}}" },
-                { "a: *x\n", "f:1:4: error: alias of the unknown anchor \"x\"; an anchor stands before its aliases, as "
-                             "&name [LKG1009]\n" },
+                { "a: *x\n",
+                  "f:1:4: error: alias of the unknown anchor \"x\"; an anchor stands before its aliases, as "
+                  "&name [LKG1009]\n" },
                 { "a: &x [*x]\n", "f:1:8: error: anchor \"x\" contains itself [LKG1009]\n" },
-                { "a: &b {p: 1, q: 2}\nc:\n  <<: *b\n  q: 3\n", "{\"a\":{\"p\":1,\"q\":2},\"c\":{\"p\":1,\"q\":3}}" },
+                { "a: &b {p: 1, q: 2}\nc:\n  <<: *b\n  q: 3\n",
+                  "{\"a\":{\"p\":1,\"q\":2},\"c\":{\"p\":1,\"q\":3}}" },
                 { "a: &b {q: 2}\nc:\n  q: 3\n  <<: *b\n", "{\"a\":{\"q\":2},\"c\":{\"q\":2}}" },
                 { "a: [&x {p: 1}, &y {p: 2, r: 3}]\nb: {<<: [*x, *y]}\n",
                   "{\"a\":[{\"p\":1},{\"p\":2,\"r\":3}],\"b\":{\"p\":1,\"r\":3}}" },
-                { "a: {<<: 1}\n", "f:1:9: error: the value of '<<' must be a map, an alias of a map, or a list of those "
-                                  "[LKG1009]\n" },
-                { "a: &l [{x: 1}]\nb: {<<: *l}\n", "f:2:9: error: the value of '<<' must be a map, an alias of a map, or "
-                                                   "a list of those [LKG1009]\n" },
+                { "a: {<<: 1}\n",
+                  "f:1:9: error: the value of '<<' must be a map, an alias of a map, or a list of those "
+                  "[LKG1009]\n" },
+                { "a: &l [{x: 1}]\nb: {<<: *l}\n",
+                  "f:2:9: error: the value of '<<' must be a map, an alias of a map, or "
+                  "a list of those [LKG1009]\n" },
                 { "a: {\"<<\": 1}\n", "{\"a\":{\"<<\":1}}" },
                 /* duplicates */
                 { "a: 1\na: 2\n", "{\"a\":2}" },
@@ -155,20 +169,27 @@ static void test_yaml(void **state)
                   "f:4:1: error: key \"b\" is already set on line 2; keep one of the two [LKG1006]\n",
                   LKG_DECODE_STRICT },
                 { "a: &b {p: 1}\nc: {<<: *b, p: 2}\n",
-                  "f:2:13: error: key \"p\" is already set on line 1; keep one of the two [LKG1006]\n", LKG_DECODE_STRICT },
+                  "f:2:13: error: key \"p\" is already set on line 1; keep one of the two [LKG1006]\n",
+                  LKG_DECODE_STRICT },
                 /* syntax */
-                { "a: b: c\n", "f:1:5: error: mapping values are not allowed in this context; a value that contains ': ' "
-                               "must be quoted, and a nested key belongs on its own, deeper indented line [LKG1001]\n" },
-                { "a:\n\tb: 1\n", "f:2:1: error: found character that cannot start any token; indent with spaces, not "
-                                  "tabs, and quote a value that starts with @, ` or % [LKG1001]\n" },
-                { "a: [1, 2\n", "f:2:1: error: did not find expected ',' or ']' (while parsing a flow sequence that "
-                                "starts on line 1); close the list with ] [LKG1001]\n" },
-                { "a: 'x\n", "f:2:1: error: found unexpected end of stream (while scanning a quoted scalar that starts "
-                             "on line 1); a quote or bracket is not closed [LKG1001]\n" },
-                { "a: \x01\n", "f:1:4: error: control characters are not allowed; save the file as plain UTF-8 text "
-                               "[LKG1002]\n" },
+                { "a: b: c\n",
+                  "f:1:5: error: mapping values are not allowed in this context; a value that contains ': ' "
+                  "must be quoted, and a nested key belongs on its own, deeper indented line [LKG1001]\n" },
+                { "a:\n\tb: 1\n",
+                  "f:2:1: error: found character that cannot start any token; indent with spaces, not "
+                  "tabs, and quote a value that starts with @, ` or % [LKG1001]\n" },
+                { "a: [1, 2\n",
+                  "f:2:1: error: did not find expected ',' or ']' (while parsing a flow sequence that "
+                  "starts on line 1); close the list with ] [LKG1001]\n" },
+                { "a: 'x\n",
+                  "f:2:1: error: found unexpected end of stream (while scanning a quoted scalar that starts "
+                  "on line 1); a quote or bracket is not closed [LKG1001]\n" },
+                { "a: \x01\n",
+                  "f:1:4: error: control characters are not allowed; save the file as plain UTF-8 text "
+                  "[LKG1002]\n" },
                 /* an untyped round trip */
-                { "a: 18446744073709551615\nb: 1.50\n", "{\"a\":18446744073709552000,\"b\":1.5}", LKG_DECODE_UNTYPED },
+                { "a: 18446744073709551615\nb: 1.50\n", "{\"a\":18446744073709552000,\"b\":1.5}",
+                  LKG_DECODE_UNTYPED },
         };
 
         (void)state;
@@ -183,31 +204,47 @@ static void test_json(void **state)
                 { " [] \n", "[]" },
                 { "{\"a\": 50.0, \"b\": 5e1, \"c\": -0, \"d\": 18446744073709551616}",
                   "{\"a\":50.0,\"b\":5e1,\"c\":-0,\"d\":18446744073709551616}" },
-                { "{\"a\": 50.0, \"b\": 5e1, \"c\": -0, \"d\": 18446744073709551616, \"e\": 9223372036854775807}",
+                { "{\"a\": 50.0, \"b\": 5e1, \"c\": -0, \"d\": 18446744073709551616, \"e\": "
+                  "9223372036854775807}",
                   "{\"a\":50,\"b\":50,\"c\":0,\"d\":18446744073709552000,\"e\":9223372036854775807}",
                   LKG_DECODE_UNTYPED },
-                { "{\"a\": 1e400}", "f:1:7: error: the number is out of range (want one below 1.8e308) [LKG1008]\n",
+                { "{\"a\": 1e400}",
+                  "f:1:7: error: the number is out of range (want one below 1.8e308) [LKG1008]\n",
                   LKG_DECODE_UNTYPED },
-                { "\"\\u00e9\\ud83d\\ude00\\ud800x\\/\\n\"", "\"\xc3\xa9\xf0\x9f\x98\x80\xef\xbf\xbdx/\\n\"" },
-                { "\"a\xff" "b\xc3\"", "\"a\xef\xbf\xbd" "b\xef\xbf\xbd\"" },
+                { "\"\\u00e9\\ud83d\\ude00\\ud800x\\/\\n\"",
+                  "\"\xc3\xa9\xf0\x9f\x98\x80\xef\xbf\xbdx/\\n\"" },
+                { "\"a\xff"
+                  "b\xc3\"",
+                  "\"a\xef\xbf\xbd"
+                  "b\xef\xbf\xbd\"" },
                 { "{\"a\": 1,\n \"a\": 2}", "{\"a\":2}" },
                 { "{\"a\": 1,\n \"a\": 2}",
-                  "f:2:2: error: key \"a\" is already set on line 1; keep one of the two [LKG1006]\n", LKG_DECODE_STRICT },
+                  "f:2:2: error: key \"a\" is already set on line 1; keep one of the two [LKG1006]\n",
+                  LKG_DECODE_STRICT },
                 { "", "f:1:1: error: found the end of the file where JSON wants a value [LKG1001]\n" },
                 { "{a: 1}", "f:1:2: error: found 'a' where JSON wants a key in double quotes [LKG1001]\n" },
-                { "{\"a\": 1,}", "f:1:9: error: found '}' where JSON wants a key in double quotes [LKG1001]\n" },
-                { "[1,\n 2", "f:2:3: error: found the end of the file where JSON wants ',' or ']' [LKG1001]\n" },
+                { "{\"a\": 1,}",
+                  "f:1:9: error: found '}' where JSON wants a key in double quotes [LKG1001]\n" },
+                { "[1,\n 2",
+                  "f:2:3: error: found the end of the file where JSON wants ',' or ']' [LKG1001]\n" },
                 { "{\"a\" 1}", "f:1:6: error: found '1' where JSON wants ':' after a key [LKG1001]\n" },
                 { "[01]", "f:1:3: error: found '1' where JSON wants ',' or ']' [LKG1001]\n" },
-                { "[1.]", "f:1:4: error: found ']' where JSON wants a digit after the decimal point [LKG1001]\n" },
+                { "[1.]",
+                  "f:1:4: error: found ']' where JSON wants a digit after the decimal point [LKG1001]\n" },
                 { "[-]", "f:1:3: error: found ']' where JSON wants a digit [LKG1001]\n" },
-                { "[+1]", "f:1:2: error: found '+' where JSON wants a value (strings stand in double quotes) [LKG1001]\n" },
-                { "[tru]", "f:1:2: error: found 't' where JSON wants a value (strings stand in double quotes) [LKG1001]\n" },
-                { "{} {}", "f:1:4: error: found '{' where JSON wants nothing more after the document [LKG1001]\n" },
-                { "\"a\tb\"", "f:1:3: error: found byte 0x09 where JSON wants an escape (\\n, \\t, \\u0000) for a "
-                              "control character in a string [LKG1001]\n" },
-                { "\"\\x\"", "f:1:3: error: found 'x' where JSON wants an escape: one of \" \\ / b f n r t u [LKG1001]\n" },
-                { "\"\\u12g4\"", "f:1:4: error: found '1' where JSON wants four hexadecimal digits [LKG1001]\n" },
+                { "[+1]", "f:1:2: error: found '+' where JSON wants a value (strings stand in double "
+                          "quotes) [LKG1001]\n" },
+                { "[tru]", "f:1:2: error: found 't' where JSON wants a value (strings stand in double "
+                           "quotes) [LKG1001]\n" },
+                { "{} {}",
+                  "f:1:4: error: found '{' where JSON wants nothing more after the document [LKG1001]\n" },
+                { "\"a\tb\"",
+                  "f:1:3: error: found byte 0x09 where JSON wants an escape (\\n, \\t, \\u0000) for a "
+                  "control character in a string [LKG1001]\n" },
+                { "\"\\x\"", "f:1:3: error: found 'x' where JSON wants an escape: one of \" \\ / b f n r t "
+                             "u [LKG1001]\n" },
+                { "\"\\u12g4\"",
+                  "f:1:4: error: found '1' where JSON wants four hexadecimal digits [LKG1001]\n" },
         };
 
         (void)state;
@@ -217,11 +254,13 @@ static void test_json(void **state)
 static void test_nul_bytes(void **state)
 {
         (void)state;
-        assert_string_equal(answer("a: 1\n\0b", 7, LKG_FORMAT_YAML, 0),
-                            "f:2:1: error: a NUL byte; this is no text file, save it as plain UTF-8 text [LKG1002]\n");
-        assert_string_equal(answer("{\"a\":\0}", 7, LKG_FORMAT_JSON, 0),
-                            "f:1:6: error: found byte 0x00 where JSON wants a value (strings stand in double quotes) "
-                            "[LKG1001]\n");
+        assert_string_equal(
+                answer("a: 1\n\0b", 7, LKG_FORMAT_YAML, 0),
+                "f:2:1: error: a NUL byte; this is no text file, save it as plain UTF-8 text [LKG1002]\n");
+        assert_string_equal(
+                answer("{\"a\":\0}", 7, LKG_FORMAT_JSON, 0),
+                "f:1:6: error: found byte 0x00 where JSON wants a value (strings stand in double quotes) "
+                "[LKG1001]\n");
 }
 
 static void test_format(void **state)
@@ -243,8 +282,8 @@ static void test_positions(void **state)
                 const char *pointer;
                 unsigned line, column;
         } rows[] = {
-                { "a", 1, 1 }, { "a.b", 2, 6 }, { "l", 3, 1 }, { "l.0", 4, 3 }, { "l.1.x", 5, 6 },
-                { "f", 6, 4 }, { "f.0", 6, 5 }, { "\xc3\xa9", 7, 4 },
+                { "a", 1, 1 },     { "a.b", 2, 6 }, { "l", 3, 1 },   { "l.0", 4, 3 },
+                { "l.1.x", 5, 6 }, { "f", 6, 4 },   { "f.0", 6, 5 }, { "\xc3\xa9", 7, 4 },
         };
         struct lkg_value *value = doc("a:\n  b: 1\nl:\n- 1\n- x: 2\nf: [3]\n\xc3\xa9: 4\n");
 
@@ -275,8 +314,8 @@ static char *repeat(const char *head, const char *piece, size_t n, const char *t
         return lkg_buf_steal(&buf, NULL);
 }
 
-static void check_limit(const char *head, const char *piece, size_t n, const char *tail, enum lkg_format format,
-                        const char *want)
+static void check_limit(const char *head, const char *piece, size_t n, const char *tail,
+                        enum lkg_format format, const char *want)
 {
         char *text = repeat(head, piece, n, tail);
         const char *got = answer(text, strlen(text), format, 0);
@@ -288,14 +327,54 @@ static void check_limit(const char *head, const char *piece, size_t n, const cha
         free(text);
 }
 
+/* A stream without any document has none that is ignored. */
+static void test_second_document_is_reported_once(void **state)
+{
+        static const struct {
+                const char *text;
+                size_t n_warnings;
+        } rows[] = {
+                { "", 0 },
+                { "# x\n", 0 },
+                { "a: 1\n", 0 },
+                { "a: 1\n...\n", 0 },
+                { "---\n", 0 },
+                { "a: 1\n---\nb: 1\n---\nc: 1\n", 1 },
+                { "---\n---\na: 1\n", 1 },
+                { "a: 1\n--- [\n", 1 },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                struct lkg_report report = LKG_REPORT_INIT;
+                struct lkg_value *value = NULL;
+
+                assert_int_equal(
+                        lkg_decode_yaml(rows[i].text, strlen(rows[i].text), 0, NULL, &report, &value), 0);
+                assert_int_equal(report.n_findings, rows[i].n_warnings);
+                if (rows[i].n_warnings)
+                        assert_int_equal(report.findings[0].code, 1010);
+                lkg_report_deinit(&report);
+                lkg_value_unref(value);
+        }
+}
+
 static void test_limits(void **state)
 {
+        char *deep = repeat("", "[", 9000, "");
+
         (void)state;
+        check_limit(deep, "1,", 100000, "", LKG_FORMAT_YAML,
+                    "f:1:44443: error: too many values inside too many levels of [ ] and { } [LKG1003]\n");
+        free(deep);
         check_limit("", "[", 10000, "", LKG_FORMAT_JSON,
                     "f:1:10001: error: found the end of the file where JSON wants a value [LKG1001]\n");
-        check_limit("", "[", 10001, "", LKG_FORMAT_JSON, "f:1:10001: error: nested deeper than 10000 levels [LKG1003]\n");
-        check_limit("", "[", 20000, "", LKG_FORMAT_YAML, "f:1:10001: error: nested deeper than 10000 levels [LKG1003]\n");
-        check_limit("", "- ", 20000, "", LKG_FORMAT_YAML, "f:1:20001: error: nested deeper than 10000 levels [LKG1003]\n");
+        check_limit("", "[", 10001, "", LKG_FORMAT_JSON,
+                    "f:1:10001: error: nested deeper than 10000 levels [LKG1003]\n");
+        check_limit("", "[", 20000, "", LKG_FORMAT_YAML,
+                    "f:1:10001: error: nested deeper than 10000 levels [LKG1003]\n");
+        check_limit("", "- ", 20000, "", LKG_FORMAT_YAML,
+                    "f:1:20001: error: nested deeper than 10000 levels [LKG1003]\n");
         check_limit("[1", ",1", 1000001, "]", LKG_FORMAT_JSON,
                     "f:1:2000000: error: the document has more than 1000000 values [LKG1003]\n");
         check_limit("[1", ",1", 1000001, "]", LKG_FORMAT_YAML,
@@ -329,10 +408,15 @@ static void test_alias_bomb(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_plain_scalars), cmocka_unit_test(test_yaml),
-                cmocka_unit_test(test_json),          cmocka_unit_test(test_nul_bytes),
-                cmocka_unit_test(test_format),        cmocka_unit_test(test_positions),
-                cmocka_unit_test(test_limits),        cmocka_unit_test(test_alias_bomb),
+                cmocka_unit_test(test_plain_scalars),
+                cmocka_unit_test(test_yaml),
+                cmocka_unit_test(test_json),
+                cmocka_unit_test(test_nul_bytes),
+                cmocka_unit_test(test_format),
+                cmocka_unit_test(test_positions),
+                cmocka_unit_test(test_limits),
+                cmocka_unit_test(test_alias_bomb),
+                cmocka_unit_test(test_second_document_is_reported_once),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

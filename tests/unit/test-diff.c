@@ -24,14 +24,17 @@ static void test_forms(void **state)
         assert_string_equal(diff("", "a\nb\n"), "--- a\n+++ b\n@@ -0,0 +1,2 @@\n+a\n+b\n");
         assert_string_equal(diff("a\nb\n", ""), "--- a\n+++ b\n@@ -1,2 +0,0 @@\n-a\n-b\n");
         assert_string_equal(diff("a\n", "b\n"), "--- a\n+++ b\n@@ -1 +1 @@\n-a\n+b\n");
-        assert_string_equal(diff("a", "a\n"), "--- a\n+++ b\n@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+a\n");
-        assert_string_equal(diff("a\nb", "a\nc"), "--- a\n+++ b\n@@ -1,2 +1,2 @@\n a\n-b\n\\ No newline at end of file\n+c\n"
-                                                  "\\ No newline at end of file\n");
+        assert_string_equal(diff("a", "a\n"),
+                            "--- a\n+++ b\n@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+a\n");
+        assert_string_equal(diff("a\nb", "a\nc"),
+                            "--- a\n+++ b\n@@ -1,2 +1,2 @@\n a\n-b\n\\ No newline at end of file\n+c\n"
+                            "\\ No newline at end of file\n");
         /* six lines between two changes: one hunk; seven: two */
         assert_string_equal(diff("a\n1\n2\n3\n4\n5\n6\nb\n", "A\n1\n2\n3\n4\n5\n6\nB\n"),
                             "--- a\n+++ b\n@@ -1,8 +1,8 @@\n-a\n+A\n 1\n 2\n 3\n 4\n 5\n 6\n-b\n+B\n");
-        assert_string_equal(diff("a\n1\n2\n3\n4\n5\n6\n7\nb\n", "A\n1\n2\n3\n4\n5\n6\n7\nB\n"),
-                            "--- a\n+++ b\n@@ -1,4 +1,4 @@\n-a\n+A\n 1\n 2\n 3\n@@ -6,4 +6,4 @@\n 5\n 6\n 7\n-b\n+B\n");
+        assert_string_equal(
+                diff("a\n1\n2\n3\n4\n5\n6\n7\nb\n", "A\n1\n2\n3\n4\n5\n6\n7\nB\n"),
+                "--- a\n+++ b\n@@ -1,4 +1,4 @@\n-a\n+A\n 1\n 2\n 3\n@@ -6,4 +6,4 @@\n 5\n 6\n 7\n-b\n+B\n");
 }
 
 /* Applies a unified diff without looking for anything: what it says must fit exactly. */
@@ -94,7 +97,7 @@ static unsigned lcs(const char *a, const char *b)
 
         for (unsigned i = 1; i <= n; i++)
                 for (unsigned j = 1; j <= m; j++)
-                        table[i][j] = a[2 * i - 2] == b[2 * j - 2]            ? table[i - 1][j - 1] + 1
+                        table[i][j] = a[2 * i - 2] == b[2 * j - 2]        ? table[i - 1][j - 1] + 1
                                       : table[i - 1][j] > table[i][j - 1] ? table[i - 1][j]
                                                                           : table[i][j - 1];
         return table[n][m];

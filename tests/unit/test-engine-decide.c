@@ -12,11 +12,26 @@
 #include "core/engine/condition.h"
 #include "core/engine/decide.h"
 
-#define FREE     { .mode = LKG_HOLD_FREE }
-#define HELD(n)  { .mode = LKG_HOLD_ON, .generation = (n) }
-#define BACK(n)  { .mode = LKG_HOLD_ROLLBACK, .generation = (n) }
-#define LATE(n)  { .mode = LKG_HOLD_TRY_EXPIRED, .generation = (n) }
-#define ARMED(d) { .try_phase = LKG_TRY_ARMED, .try_duration_ns = (d) }
+#define FREE                          \
+        {                             \
+                .mode = LKG_HOLD_FREE \
+        }
+#define HELD(n)                                        \
+        {                                              \
+                .mode = LKG_HOLD_ON, .generation = (n) \
+        }
+#define BACK(n)                                              \
+        {                                                    \
+                .mode = LKG_HOLD_ROLLBACK, .generation = (n) \
+        }
+#define LATE(n)                                                 \
+        {                                                       \
+                .mode = LKG_HOLD_TRY_EXPIRED, .generation = (n) \
+        }
+#define ARMED(d)                                                   \
+        {                                                          \
+                .try_phase = LKG_TRY_ARMED, .try_duration_ns = (d) \
+        }
 
 static void test_verdicts(void **state)
 {
@@ -30,7 +45,8 @@ static void test_verdicts(void **state)
                 { FREE, LKG_CANDIDATE_VALID, false, 0, LKG_PUBLISH },
                 { FREE, LKG_CANDIDATE_VALID, false, 3, LKG_PUBLISH },
                 { FREE, LKG_CANDIDATE_VALID, true, 3, LKG_KEEP },
-                { FREE, LKG_CANDIDATE_VALID, true, 0, LKG_PUBLISH }, /* the same as nothing is not the same */
+                { FREE, LKG_CANDIDATE_VALID, true, 0,
+                  LKG_PUBLISH }, /* the same as nothing is not the same */
                 { FREE, LKG_CANDIDATE_INVALID, false, 3, LKG_REFUSE },
                 { FREE, LKG_CANDIDATE_INVALID, false, 0, LKG_REFUSE },
                 { FREE, LKG_CANDIDATE_NONE, false, 3, LKG_WITHDRAW },
@@ -41,7 +57,8 @@ static void test_verdicts(void **state)
                 { HELD(3), LKG_CANDIDATE_VALID, true, 3, LKG_KEEP },
                 { HELD(3), LKG_CANDIDATE_INVALID, false, 3, LKG_REFUSE },
                 { HELD(3), LKG_CANDIDATE_NONE, false, 3, LKG_WAIT },
-                { HELD(3), LKG_CANDIDATE_NAME_TAKEN, false, 3, LKG_WITHDRAW }, /* a kubeconfig is never hidden */
+                { HELD(3), LKG_CANDIDATE_NAME_TAKEN, false, 3,
+                  LKG_WITHDRAW }, /* a kubeconfig is never hidden */
                 { HELD(0), LKG_CANDIDATE_VALID, false, 0, LKG_WAIT },
                 { BACK(1), LKG_CANDIDATE_VALID, false, 1, LKG_WAIT },
                 { LATE(1), LKG_CANDIDATE_VALID, false, 1, LKG_WAIT },
@@ -197,31 +214,51 @@ static void test_condition_words(void **state)
                 const char *want;
         } rows[] = {
                 { { .hold = &free_hold, .state = LKG_CANDIDATE_VALID, .active = 4, .active_has_base = true },
-                  "True current is set to the local default, and an init config was provided: using current (init)" },
+                  "True current is set to the local default, and an init config was provided: using current "
+                  "(init)" },
                 { { .hold = &free_hold, .state = LKG_CANDIDATE_VALID, .active = 4 },
                   "True current is set to the local default, and no init config was provided: using current "
                   "(default)" },
-                { { .hold = &free_hold, .state = LKG_CANDIDATE_INVALID, .verdict = LKG_REFUSE, .n_errors = 2,
-                    .active = 4, .active_has_base = true, .candidate_has_base = true },
-                  "False failed to validate current (init), 2 errors, see status/c/findings: using current (init)" },
-                { { .hold = &free_hold, .state = LKG_CANDIDATE_INVALID, .n_errors = 1, .active = 4,
+                { { .hold = &free_hold,
+                    .state = LKG_CANDIDATE_INVALID,
+                    .verdict = LKG_REFUSE,
+                    .n_errors = 2,
+                    .active = 4,
+                    .active_has_base = true,
+                    .candidate_has_base = true },
+                  "False failed to validate current (init), 2 errors, see status/c/findings: using current "
+                  "(init)" },
+                { { .hold = &free_hold,
+                    .state = LKG_CANDIDATE_INVALID,
+                    .n_errors = 1,
+                    .active = 4,
                     .last_good = true },
-                  "False failed to validate current (default), 1 error, see status/c/findings: using last-known-good "
+                  "False failed to validate current (default), 1 error, see status/c/findings: using "
+                  "last-known-good "
                   "(default), generation 4" },
                 { { .hold = &free_hold, .state = LKG_CANDIDATE_INVALID, .n_errors = 1 },
-                  "False failed to validate current (default), 1 error, see status/c/findings: f is not served" },
-                { { .hold = &free_hold, .state = LKG_CANDIDATE_NONE }, "Unknown no layer found: f is not served" },
+                  "False failed to validate current (default), 1 error, see status/c/findings: f is not "
+                  "served" },
+                { { .hold = &free_hold, .state = LKG_CANDIDATE_NONE },
+                  "Unknown no layer found: f is not served" },
                 { { .hold = &held, .state = LKG_CANDIDATE_VALID, .active = 4 },
                   "True held at generation 4 (hold): using current (default)" },
                 { { .hold = &held, .state = LKG_CANDIDATE_VALID, .verdict = LKG_WAIT, .active = 4 },
-                  "True held at generation 4 (hold): using current (default); a newer one waits for hold off" },
+                  "True held at generation 4 (hold): using current (default); a newer one waits for hold "
+                  "off" },
                 { { .hold = &late, .state = LKG_CANDIDATE_VALID, .verdict = LKG_WAIT, .active = 3 },
                   "False try expired, held at generation 3: using current (default)" },
-                { { .hold = &trying, .state = LKG_CANDIDATE_VALID, .active = 4,
+                { { .hold = &trying,
+                    .state = LKG_CANDIDATE_VALID,
+                    .active = 4,
                     .try_deadline_wall_ns = UINT64_C(1000000000) },
-                  "True on try until 1970-01-01T00:00:01Z, then back to generation 3 unless committed: using current "
+                  "True on try until 1970-01-01T00:00:01Z, then back to generation 3 unless committed: "
+                  "using current "
                   "(default)" },
-                { { .hold = &free_hold, .state = LKG_CANDIDATE_VALID, .active = 4, .fault = "failed to publish: x" },
+                { { .hold = &free_hold,
+                    .state = LKG_CANDIDATE_VALID,
+                    .active = 4,
+                    .fault = "failed to publish: x" },
                   "Unknown failed to publish: x: using current (default)" },
                 { { .hold = &free_hold, .active = 4, .not_ready = true, .last_good = true },
                   "Unknown engine not ready: using last-known-good (default), generation 4" },
@@ -239,8 +276,8 @@ static void test_condition_words(void **state)
                 facts.component = "c";
                 facts.file = "f";
                 assert_true(lkg_condition_update(&c, &facts, 5));
-                (void)snprintf(line, sizeof(line), "%s %s: %s", lkg_condition_status_name(c.status), c.reason,
-                               c.message);
+                (void)snprintf(line, sizeof(line), "%s %s: %s", lkg_condition_status_name(c.status),
+                               c.reason, c.message);
                 assert_string_equal(line, rows[i].want);
                 assert_int_equal(c.transition_ns, 5);
         }
@@ -249,8 +286,9 @@ static void test_condition_words(void **state)
 static void test_transition_time_changes_with_the_status_alone(void **state)
 {
         static const struct lkg_hold free_hold = FREE, held = HELD(1);
-        struct lkg_condition_facts facts = { .component = "c", .file = "f", .hold = &free_hold,
-                                             .state = LKG_CANDIDATE_VALID, .active = 1 };
+        struct lkg_condition_facts facts = {
+                .component = "c", .file = "f", .hold = &free_hold, .state = LKG_CANDIDATE_VALID, .active = 1
+        };
         struct lkg_condition c = { 0 };
 
         (void)state;

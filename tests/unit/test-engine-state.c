@@ -135,8 +135,10 @@ static void test_try_keeps_its_deadline(void **state)
 {
         uint64_t now = lkg_boottime_ns();
         struct lkg_component_state in = {
-                .hold = { .try_phase = LKG_TRY_RUNNING, .try_duration_ns = 3600 * LKG_NSEC_PER_SEC,
-                          .try_previous = 3, .try_deadline_ns = now + 60 * LKG_NSEC_PER_SEC },
+                .hold = { .try_phase = LKG_TRY_RUNNING,
+                          .try_duration_ns = 3600 * LKG_NSEC_PER_SEC,
+                          .try_previous = 3,
+                          .try_deadline_ns = now + 60 * LKG_NSEC_PER_SEC },
         };
         struct lkg_report report = LKG_REPORT_INIT;
         struct lkg_component_state out;
@@ -161,7 +163,8 @@ static void test_try_keeps_its_deadline(void **state)
         assert_true(out.hold.try_deadline_ns > now + 25 * LKG_NSEC_PER_SEC);
         assert_true(out.hold.try_deadline_ns <= now + 30 * LKG_NSEC_PER_SEC);
         (void)snprintf(text, sizeof(text),
-                       "{\"try\": {\"phase\": \"running\", \"durationNs\": 5, \"deadlineWallNs\": %llu, \"boot\": \"x\"}}",
+                       "{\"try\": {\"phase\": \"running\", \"durationNs\": 5, \"deadlineWallNs\": %llu, "
+                       "\"boot\": \"x\"}}",
                        (unsigned long long)(lkg_realtime_ns() + 900 * LKG_NSEC_PER_SEC));
         put(*state, "components/a.json", text);
         assert_int_equal(lkg_state_load_component(&s, "a", &out, &report), 0);
@@ -171,7 +174,8 @@ static void test_try_keeps_its_deadline(void **state)
 
 static void test_broken_component_state_is_reported(void **state)
 {
-        static const char *const texts[] = { "", "{", "[1]", "{\"hold\": 3, \"try\": [], \"condition\": {\"status\": 9}}",
+        static const char *const texts[] = { "", "{", "[1]",
+                                             "{\"hold\": 3, \"try\": [], \"condition\": {\"status\": 9}}",
                                              "{\"hold\": {\"mode\": \"frozen\", \"generation\": -4}}" };
 
         for (size_t i = 0; i < LKG_ARRAY_SIZE(texts); i++) {
@@ -206,7 +210,8 @@ static struct lkg_generation *generation(uint64_t number, const char *document)
         g->document = text_of(document);
         g->origin = text_of("/a\t1\n");
         assert_int_equal(lkg_sha256_hex(document, strlen(document), g->sha256), 0);
-        (void)snprintf(meta, sizeof(meta), "{\"generation\": %llu, \"sha256\": \"%s\", \"timeNs\": 12, \"local\": \"init\"}",
+        (void)snprintf(meta, sizeof(meta),
+                       "{\"generation\": %llu, \"sha256\": \"%s\", \"timeNs\": 12, \"local\": \"init\"}",
                        (unsigned long long)number, g->sha256);
         g->meta = text_of(meta);
         return g;
@@ -235,7 +240,7 @@ static void fill(struct place *p, struct lkg_history *h, uint64_t first, uint64_
                 g = generation(i, document);
                 assert_int_equal(lkg_history_add(h, g), 0);
         }
-        assert_int_equal(lkg_history_write(h, &err), 0);
+        assert_int_equal(lkg_history_write(h, last, &err), 0);
 }
 
 static void test_history_round_trip(void **state)
@@ -249,7 +254,7 @@ static void test_history_round_trip(void **state)
         secret = generation(13, "word: t0p\n");
         secret->shown = text_of("word: <masked>\n");
         assert_int_equal(lkg_history_add(&h, secret), 0);
-        assert_int_equal(lkg_history_write(&h, &err), 0);
+        assert_int_equal(lkg_history_write(&h, 13, &err), 0);
         assert_null(lkg_history_find(&h, 13)->generation); /* memory given back */
         lkg_history_deinit(&h);
         open_history(*state, &h, 0);
@@ -298,7 +303,8 @@ static void test_broken_records_are_skipped(void **state)
         put(p, "history/kubelet/1/document", "changed\n");
         put(p, "history/kubelet/2/meta.json", "{");
         assert_int_equal(unlinkat(p->fd, "history/kubelet/3/origin", 0), 0);
-        assert_int_equal(mkdirat(p->fd, "history/kubelet/.new", 0700), 0); /* a crash in the middle of writing */
+        assert_int_equal(mkdirat(p->fd, "history/kubelet/.new", 0700),
+                         0); /* a crash in the middle of writing */
         put(p, "history/kubelet/.new/document", "half");
         put(p, "history/kubelet/x", "");
         open_history(p, &h, 3);

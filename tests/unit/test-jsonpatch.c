@@ -5,31 +5,40 @@
 #include "core/config/layers.h"
 
 static const struct {
-        const char *base, *patch, *want; /* a want that starts with "f:" is the finding, without place and code */
+        const char *base, *patch,
+                *want; /* a want that starts with "f:" is the finding, without place and code */
 } rows[] = {
         /* RFC 6902, appendix A */
-        { "{\"foo\":\"bar\"}", "[{\"op\":\"add\",\"path\":\"/baz\",\"value\":\"qux\"}]", "{\"baz\":\"qux\",\"foo\":\"bar\"}" },
+        { "{\"foo\":\"bar\"}", "[{\"op\":\"add\",\"path\":\"/baz\",\"value\":\"qux\"}]",
+          "{\"baz\":\"qux\",\"foo\":\"bar\"}" },
         { "{\"foo\":[\"bar\",\"baz\"]}", "[{\"op\":\"add\",\"path\":\"/foo/1\",\"value\":\"qux\"}]",
           "{\"foo\":[\"bar\",\"qux\",\"baz\"]}" },
-        { "{\"baz\":\"qux\",\"foo\":\"bar\"}", "[{\"op\":\"remove\",\"path\":\"/baz\"}]", "{\"foo\":\"bar\"}" },
-        { "{\"foo\":[\"bar\",\"qux\",\"baz\"]}", "[{\"op\":\"remove\",\"path\":\"/foo/1\"}]", "{\"foo\":[\"bar\",\"baz\"]}" },
+        { "{\"baz\":\"qux\",\"foo\":\"bar\"}", "[{\"op\":\"remove\",\"path\":\"/baz\"}]",
+          "{\"foo\":\"bar\"}" },
+        { "{\"foo\":[\"bar\",\"qux\",\"baz\"]}", "[{\"op\":\"remove\",\"path\":\"/foo/1\"}]",
+          "{\"foo\":[\"bar\",\"baz\"]}" },
         { "{\"baz\":\"qux\",\"foo\":\"bar\"}", "[{\"op\":\"replace\",\"path\":\"/baz\",\"value\":\"boo\"}]",
           "{\"baz\":\"boo\",\"foo\":\"bar\"}" },
         { "{\"foo\":{\"bar\":\"baz\",\"waldo\":\"fred\"},\"qux\":{\"corge\":\"grault\"}}",
           "[{\"op\":\"move\",\"from\":\"/foo/waldo\",\"path\":\"/qux/thud\"}]",
           "{\"foo\":{\"bar\":\"baz\"},\"qux\":{\"corge\":\"grault\",\"thud\":\"fred\"}}" },
-        { "{\"foo\":[\"all\",\"grass\",\"cows\",\"eat\"]}", "[{\"op\":\"move\",\"from\":\"/foo/1\",\"path\":\"/foo/3\"}]",
+        { "{\"foo\":[\"all\",\"grass\",\"cows\",\"eat\"]}",
+          "[{\"op\":\"move\",\"from\":\"/foo/1\",\"path\":\"/foo/3\"}]",
           "{\"foo\":[\"all\",\"cows\",\"eat\",\"grass\"]}" },
         { "{\"baz\":\"qux\",\"foo\":[\"a\",2,\"c\"]}",
-          "[{\"op\":\"test\",\"path\":\"/baz\",\"value\":\"qux\"},{\"op\":\"test\",\"path\":\"/foo/1\",\"value\":2}]",
+          "[{\"op\":\"test\",\"path\":\"/baz\",\"value\":\"qux\"},{\"op\":\"test\",\"path\":\"/foo/"
+          "1\",\"value\":2}]",
           "{\"baz\":\"qux\",\"foo\":[\"a\",2,\"c\"]}" },
         { "{\"foo\":\"bar\"}", "[{\"op\":\"add\",\"path\":\"/child\",\"value\":{\"grandchild\":{}}}]",
           "{\"child\":{\"grandchild\":{}},\"foo\":\"bar\"}" },
         { "{\"foo\":[\"bar\"]}", "[{\"op\":\"add\",\"path\":\"/foo/-\",\"value\":[\"abc\",\"def\"]}]",
           "{\"foo\":[\"bar\",[\"abc\",\"def\"]]}" },
-        { "{\"/\":9,\"~1\":10}", "[{\"op\":\"test\",\"path\":\"/~01\",\"value\":10}]", "{\"/\":9,\"~1\":10}" },
+        { "{\"/\":9,\"~1\":10}", "[{\"op\":\"test\",\"path\":\"/~01\",\"value\":10}]",
+          "{\"/\":9,\"~1\":10}" },
         { "{\"a\":[1,2,3]}", "[{\"op\":\"replace\",\"path\":\"/a/-1\",\"value\":9}]", "{\"a\":[1,2,9]}" },
-        { "{\"a\":{\"b\":1}}", "[{\"op\":\"copy\",\"from\":\"/a\",\"path\":\"/c\"},{\"op\":\"add\",\"path\":\"/c/b\",\"value\":2}]",
+        { "{\"a\":{\"b\":1}}",
+          "[{\"op\":\"copy\",\"from\":\"/a\",\"path\":\"/c\"},{\"op\":\"add\",\"path\":\"/c/"
+          "b\",\"value\":2}]",
           "{\"a\":{\"b\":1},\"c\":{\"b\":2}}" },
         { "{\"a\":1}", "[{\"op\":\"replace\",\"path\":\"\",\"value\":{\"b\":2}}]", "{\"b\":2}" },
         { "{\"a\":1}", "[{\"op\":\"test\",\"path\":\"/b\",\"value\":null}]", "{\"a\":1}" },
@@ -39,17 +48,23 @@ static const struct {
         { "{\"a\":1}", "[1]", "f:an operation is a map with op, path and value" },
         { "{\"a\":1}", "[{\"op\":\"add\"}]", "f:an operation needs 'op' and 'path'" },
         { "{\"a\":1}", "[{\"op\":\"add\",\"path\":\"/b\"}]", "f:'value' is missing" },
-        { "{\"a\":1}", "[{\"op\":\"mix\",\"path\":\"/b\"}]", "f:'op' must be add, remove, replace, move, copy or test" },
+        { "{\"a\":1}", "[{\"op\":\"mix\",\"path\":\"/b\"}]",
+          "f:'op' must be add, remove, replace, move, copy or test" },
         { "{\"a\":1}", "[{\"op\":\"add\",\"path\":\"b\",\"value\":1}]", "f:a path starts with '/'" },
-        { "{\"a\":1}", "[{\"op\":\"replace\",\"path\":\"/b\",\"value\":1}]", "f:the path names a field that does not exist" },
+        { "{\"a\":1}", "[{\"op\":\"replace\",\"path\":\"/b\",\"value\":1}]",
+          "f:the path names a field that does not exist" },
         { "{\"a\":1}", "[{\"op\":\"remove\",\"path\":\"\"}]", "f:the whole document cannot be removed" },
         { "{\"a\":1}", "[{\"op\":\"add\",\"path\":\"/a/b\",\"value\":1}]",
           "f:the path leads through a field that does not exist or is no map or list" },
-        { "{\"a\":[1]}", "[{\"op\":\"add\",\"path\":\"/a/2\",\"value\":1}]", "f:the path names a list item that does not exist" },
-        { "{\"a\":[1]}", "[{\"op\":\"remove\",\"path\":\"/a/x\"}]", "f:a list is addressed by a number (or - to append)" },
-        { "{\"a\":1}", "[{\"op\":\"move\",\"from\":\"/x\",\"path\":\"/b\"}]", "f:'from' names a field that does not exist" },
+        { "{\"a\":[1]}", "[{\"op\":\"add\",\"path\":\"/a/2\",\"value\":1}]",
+          "f:the path names a list item that does not exist" },
+        { "{\"a\":[1]}", "[{\"op\":\"remove\",\"path\":\"/a/x\"}]",
+          "f:a list is addressed by a number (or - to append)" },
+        { "{\"a\":1}", "[{\"op\":\"move\",\"from\":\"/x\",\"path\":\"/b\"}]",
+          "f:'from' names a field that does not exist" },
         { "{\"a\":1}", "[{\"op\":\"copy\",\"path\":\"/b\"}]", "f:'from' is missing" },
-        { "{\"a\":1}", "[{\"op\":\"test\",\"path\":\"/a\",\"value\":\"1\"}]", "f:the test failed: the field has another value" },
+        { "{\"a\":1}", "[{\"op\":\"test\",\"path\":\"/a\",\"value\":\"1\"}]",
+          "f:the test failed: the field has another value" },
         /* all or nothing */
         { "{\"a\":1}", "[{\"op\":\"add\",\"path\":\"/b\",\"value\":1},{\"op\":\"remove\",\"path\":\"/c\"}]",
           "f:the path names a field that does not exist" },
@@ -59,7 +74,8 @@ static void test_table(void **state)
 {
         (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
-                struct lkg_value *base = doc(rows[i].base), *patch = doc_from(rows[i].patch, 0), *result = NULL;
+                struct lkg_value *base = doc(rows[i].base), *patch = doc_from(rows[i].patch, 0),
+                                 *result = NULL;
                 struct lkg_report report = LKG_REPORT_INIT;
                 const char *before = json(base);
                 int r = lkg_patch_json(base, patch, &report, &result);

@@ -23,7 +23,8 @@ static const struct {
         { "{\"a\":1}", "{\"a\":{\"b\":null,\"c\":{\"d\":null}}}", "{\"a\":{\"c\":{}}}" },
         /* lists: null members of maps go, null items stay; unless the list replaces a map */
         { "{\"a\":[{\"b\":1}]}", "{\"a\":[{\"b\":null}]}", "{\"a\":[{}]}" },
-        { "{}", "{\"a\":[null,{\"b\":null,\"c\":[null,{\"d\":null}]}]}", "{\"a\":[null,{\"c\":[null,{}]}]}" },
+        { "{}", "{\"a\":[null,{\"b\":null,\"c\":[null,{\"d\":null}]}]}",
+          "{\"a\":[null,{\"c\":[null,{}]}]}" },
         { "{\"a\":{\"x\":1}}", "{\"a\":[{\"b\":null}]}", "{\"a\":[{\"b\":null}]}", true },
         /* empty collections */
         { "{\"a\":{\"b\":1}}", "{\"a\":{}}", "{\"a\":{\"b\":1}}" },
@@ -34,7 +35,8 @@ static const struct {
         /* keys are bytes; directives are plain keys */
         { "{\"\":1}", "{\"\":null}", "{}" },
         { "{\"maxPods\":1}", "{\"maxpods\":2}", "{\"maxPods\":1,\"maxpods\":2}" },
-        { "{\"a\":{\"b\":1}}", "{\"a\":{\"$patch\":\"replace\"}}", "{\"a\":{\"$patch\":\"replace\",\"b\":1}}" },
+        { "{\"a\":{\"b\":1}}", "{\"a\":{\"$patch\":\"replace\"}}",
+          "{\"a\":{\"$patch\":\"replace\",\"b\":1}}" },
         /* documents that are no maps */
         { "{\"a\":\"b\"}", "[\"c\"]", "[\"c\"]" },
         { "[1,2]", "{\"a\":\"b\",\"c\":null}", "{\"a\":\"b\"}" },
@@ -45,7 +47,8 @@ static void test_table(void **state)
 {
         (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
-                struct lkg_value *base = doc(cases[i].base), *patch = doc(cases[i].patch), *merged = NULL, *twice = NULL;
+                struct lkg_value *base = doc(cases[i].base), *patch = doc(cases[i].patch), *merged = NULL,
+                                 *twice = NULL;
                 const char *before = json(base);
 
                 assert_int_equal(lkg_merge_json(base, patch, &merged), 0);
@@ -89,7 +92,8 @@ static void test_shadows(void **state)
 
 static void test_unchanged_is_shared(void **state)
 {
-        struct lkg_value *base = doc("a: {b: 1}\nc: {d: 2}\n"), *patch = doc("a: {b: 3}\n"), *none = doc("{\"x\":null}");
+        struct lkg_value *base = doc("a: {b: 1}\nc: {d: 2}\n"), *patch = doc("a: {b: 3}\n"),
+                         *none = doc("{\"x\":null}");
         struct lkg_value *merged = NULL, *same = NULL;
 
         (void)state;

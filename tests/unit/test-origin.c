@@ -14,7 +14,8 @@ static struct lkg_value *layer(const char *name, const char *file, const char *t
 
 static void test_table(void **state)
 {
-        struct lkg_value *base = layer("base kubelet.conf", "/k/kubelet.conf", "a: 1\nb: {c: x, d: [1, 2]}\ne: {}\n");
+        struct lkg_value *base =
+                layer("base kubelet.conf", "/k/kubelet.conf", "a: 1\nb: {c: x, d: [1, 2]}\ne: {}\n");
         struct lkg_value *drop = layer("drop-in 1.conf", "/k/1.conf", "a: 2\nb:\n  d: []\nf/g: 'tab\t'\n");
         struct lkg_value *merged = NULL;
         struct lkg_buf buf = LKG_BUF_INIT;
@@ -41,7 +42,8 @@ static void test_hostile_names(void **state)
 
         (void)state;
         lkg_render_origin(value, &buf);
-        assert_string_equal(buf.data, "/k\\x0a\\x09\t1\tdrop-in a\\x09b\\x0a/x\\x091\t/k/a\\x09b\\x0a:1:10\t\n");
+        assert_string_equal(buf.data,
+                            "/k\\x0a\\x09\t1\tdrop-in a\\x09b\\x0a/x\\x091\t/k/a\\x09b\\x0a:1:10\t\n");
         lkg_buf_deinit(&buf);
         lkg_value_unref(value);
 }

@@ -17,27 +17,40 @@ static void test_forms(void **state)
                   "l:\n- 1\n- a: 1\n  b:\n  - 2\n- - 3\n  - - 4\n- []\n" },
                 { "[{\"a\":{\"b\":1}}]", "- a:\n    b: 1\n" },
                 { "[\"yes\",\"1\",\"1e3\",\"\",\"~\",\"null\",\"2001-01-01\",\"0o7\",\"1:30\",\".5\",\"=\"]",
-                  "- \"yes\"\n- \"1\"\n- \"1e3\"\n- \"\"\n- \"~\"\n- \"null\"\n- \"2001-01-01\"\n- \"0o7\"\n- \"1:30\"\n- "
+                  "- \"yes\"\n- \"1\"\n- \"1e3\"\n- \"\"\n- \"~\"\n- \"null\"\n- \"2001-01-01\"\n- "
+                  "\"0o7\"\n- \"1:30\"\n- "
                   "\".5\"\n- \"=\"\n" },
-                { "[\"10.96.0.10\",\"100m\",\"5%\",\"a:b\",\"/etc/x\",\"unix:///run/x\",\"a b\",\"it's\",\"-x\",\"?x\",\"1.2.3\"]",
-                  "- 10.96.0.10\n- 100m\n- 5%\n- a:b\n- /etc/x\n- unix:///run/x\n- a b\n- it's\n- -x\n- ?x\n- 1.2.3\n" },
-                { "[\"a: b\",\"a #b\",\" a\",\"a \",\"- a\",\"-\",\"[a\",\"{a\",\"#a\",\"&a\",\"*a\",\"!a\",\"|\",\">\",\"%a\",\"@a\",\"`a\",\"'a\",\"a:\",\"---\",\"...x\",\"? a\",\",a\"]",
-                  "- 'a: b'\n- 'a #b'\n- ' a'\n- 'a '\n- '- a'\n- '-'\n- '[a'\n- '{a'\n- '#a'\n- '&a'\n- '*a'\n- '!a'\n- "
-                  "'|'\n- '>'\n- '%a'\n- '@a'\n- '`a'\n- '''a'\n- 'a:'\n- '---'\n- '...x'\n- '? a'\n- ',a'\n" },
-                { "[\"a\\nb\\n\",\"a\\nb\",\"a\\n\\n\",\"\\na\",\" a\\nb\",\"a \\nb\",\"a\\tb\",\"a\\rb\",\"\\u0000\",\"\\n\"]",
-                  "- |\n  a\n  b\n- |-\n  a\n  b\n- |+\n  a\n\n- \"\\na\"\n- \" a\\nb\"\n- \"a \\nb\"\n- \"a\\tb\"\n- "
+                { "[\"10.96.0.10\",\"100m\",\"5%\",\"a:b\",\"/etc/x\",\"unix:///run/x\",\"a "
+                  "b\",\"it's\",\"-x\",\"?x\",\"1.2.3\"]",
+                  "- 10.96.0.10\n- 100m\n- 5%\n- a:b\n- /etc/x\n- unix:///run/x\n- a b\n- it's\n- -x\n- "
+                  "?x\n- 1.2.3\n" },
+                { "[\"a: b\",\"a #b\",\" a\",\"a \",\"- "
+                  "a\",\"-\",\"[a\",\"{a\",\"#a\",\"&a\",\"*a\",\"!a\",\"|\",\">\",\"%a\",\"@a\",\"`a\",\"'"
+                  "a\",\"a:\",\"---\",\"...x\",\"? a\",\",a\"]",
+                  "- 'a: b'\n- 'a #b'\n- ' a'\n- 'a '\n- '- a'\n- '-'\n- '[a'\n- '{a'\n- '#a'\n- '&a'\n- "
+                  "'*a'\n- '!a'\n- "
+                  "'|'\n- '>'\n- '%a'\n- '@a'\n- '`a'\n- '''a'\n- 'a:'\n- '---'\n- '...x'\n- '? a'\n- "
+                  "',a'\n" },
+                { "[\"a\\nb\\n\",\"a\\nb\",\"a\\n\\n\",\"\\na\",\" a\\nb\",\"a "
+                  "\\nb\",\"a\\tb\",\"a\\rb\",\"\\u0000\",\"\\n\"]",
+                  "- |\n  a\n  b\n- |-\n  a\n  b\n- |+\n  a\n\n- \"\\na\"\n- \" a\\nb\"\n- \"a \\nb\"\n- "
+                  "\"a\\tb\"\n- "
                   "\"a\\rb\"\n- \"\\x00\"\n- \"\\n\"\n" },
                 { "{\"k\":\"a\\n\\n  b\\n\"}", "k: |\n  a\n\n    b\n" },
-                { "{\"a\\nb\":1,\"yes\":2,\"a: b\":3,\"\":4}", "\"\": 4\n\"a\\nb\": 1\n'a: b': 3\n\"yes\": 2\n" },
+                { "{\"a\\nb\":1,\"yes\":2,\"a: b\":3,\"\":4}",
+                  "\"\": 4\n\"a\\nb\": 1\n'a: b': 3\n\"yes\": 2\n" },
         };
 
         (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 struct lkg_value *value, *back;
 
-                assert_int_equal(lkg_decode_json(rows[i].json, strlen(rows[i].json), 0, NULL, NULL, &value), 0);
+                assert_int_equal(lkg_decode_json(rows[i].json, strlen(rows[i].json), 0, NULL, NULL, &value),
+                                 0);
                 assert_string_equal(yaml(value), rows[i].yaml);
-                assert_int_equal(lkg_decode_yaml(rows[i].yaml, strlen(rows[i].yaml), LKG_DECODE_STRICT, NULL, NULL, &back), 0);
+                assert_int_equal(lkg_decode_yaml(rows[i].yaml, strlen(rows[i].yaml), LKG_DECODE_STRICT, NULL,
+                                                 NULL, &back),
+                                 0);
                 assert_true(lkg_value_equal(value, back));
                 lkg_value_unref(value);
                 lkg_value_unref(back);
@@ -50,7 +63,8 @@ static void test_json_form(void **state)
 
         (void)state;
         assert_string_equal(show(value, LKG_FORMAT_JSON),
-                            "{\n  \"a\": {\n    \"c\": \"x\\\"\\u007f\"\n  },\n  \"b\": [\n    1,\n    {}\n  ],\n  \"e\": []\n}\n");
+                            "{\n  \"a\": {\n    \"c\": \"x\\\"\\u007f\"\n  },\n  \"b\": [\n    1,\n    {}\n "
+                            " ],\n  \"e\": []\n}\n");
         lkg_value_unref(value);
 }
 
@@ -68,10 +82,61 @@ static uint32_t rnd(uint32_t below)
 static size_t random_text(char *text, size_t max)
 {
         static const char *const pieces[] = {
-                "a",  "yes", "0",    "1",  ".",  ":",  ": ", " ",  " #", "#",    "-",  "- ",       "?",  "\n", "\n\n", "\t",
-                "\r", "'",   "\"",   "\\", "{",  "}",  "[",  "]",  ",",  "&",    "*",  "!",        "|",  ">",  "%",    "@",
-                "`",  "~",   "null", "<<", "=",  "_",  "e3", "0x", "---", "...", "\x7f", "\xc2\x85", "\xe2\x80\xa8",
-                "\xef\xbb\xbf", "\xc3\xa9", "\xf0\x9f\x98\x80", "inf", "2001-01-01", "1:30", "\x1b", "  ", "x: y", "//",
+                "a",
+                "yes",
+                "0",
+                "1",
+                ".",
+                ":",
+                ": ",
+                " ",
+                " #",
+                "#",
+                "-",
+                "- ",
+                "?",
+                "\n",
+                "\n\n",
+                "\t",
+                "\r",
+                "'",
+                "\"",
+                "\\",
+                "{",
+                "}",
+                "[",
+                "]",
+                ",",
+                "&",
+                "*",
+                "!",
+                "|",
+                ">",
+                "%",
+                "@",
+                "`",
+                "~",
+                "null",
+                "<<",
+                "=",
+                "_",
+                "e3",
+                "0x",
+                "---",
+                "...",
+                "\x7f",
+                "\xc2\x85",
+                "\xe2\x80\xa8",
+                "\xef\xbb\xbf",
+                "\xc3\xa9",
+                "\xf0\x9f\x98\x80",
+                "inf",
+                "2001-01-01",
+                "1:30",
+                "\x1b",
+                "  ",
+                "x: y",
+                "//",
         };
         size_t size = 0;
 
@@ -132,8 +197,8 @@ static void test_round_trip(void **state)
                 value = random_value(4);
                 for (int format = LKG_FORMAT_YAML; format <= LKG_FORMAT_JSON; format++) {
                         text = strdup(show(value, format));
-                        if (lkg_decode(text, strlen(text), (enum lkg_format)format, LKG_DECODE_STRICT, NULL, &report,
-                                       &back) < 0 ||
+                        if (lkg_decode(text, strlen(text), (enum lkg_format)format, LKG_DECODE_STRICT, NULL,
+                                       &report, &back) < 0 ||
                             !lkg_value_equal(value, back) || strcmp(text, show(back, format)) != 0) {
                                 print_error("seed %u: not read back:\n%s%s\n", seed, text,
                                             lkg_report_format(&report, NULL));
@@ -154,14 +219,16 @@ static void test_long_keys(void **state)
 
         (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(sizes); i++) {
-                struct lkg_value *map = lkg_value_new_map(NULL, 0, 0), *inner = doc("{\"x\":[{\"y\":1}],\"z\":\"a\\nb\"}");
+                struct lkg_value *map = lkg_value_new_map(NULL, 0, 0),
+                                 *inner = doc("{\"x\":[{\"y\":1}],\"z\":\"a\\nb\"}");
                 struct lkg_value *list = lkg_value_new_list(NULL, 0, 0), *back = NULL;
                 char *key = malloc(sizes[i]), *text;
 
                 memset(key, 'k', sizes[i]);
                 assert_int_equal(lkg_map_set(map, key, sizes[i], lkg_value_ref(inner)), 0);
                 key[0] = '#';
-                assert_int_equal(lkg_map_set(map, key, sizes[i], lkg_value_new_string("a\nb", 3, NULL, 0, 0)), 0);
+                assert_int_equal(
+                        lkg_map_set(map, key, sizes[i], lkg_value_new_string("a\nb", 3, NULL, 0, 0)), 0);
                 assert_int_equal(lkg_list_append(list, map), 0);
                 text = strdup(yaml(list));
                 assert_int_equal(lkg_decode_yaml(text, strlen(text), 0, NULL, NULL, &back), 0);
@@ -188,8 +255,10 @@ static void test_invalid_utf8_is_replaced(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_forms),      cmocka_unit_test(test_json_form),
-                cmocka_unit_test(test_round_trip), cmocka_unit_test(test_long_keys),
+                cmocka_unit_test(test_forms),
+                cmocka_unit_test(test_json_form),
+                cmocka_unit_test(test_round_trip),
+                cmocka_unit_test(test_long_keys),
                 cmocka_unit_test(test_invalid_utf8_is_replaced),
         };
 

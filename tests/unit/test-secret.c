@@ -37,7 +37,8 @@ static void test_tree(void **state)
                 const char *text, *want;
         } rows[] = {
                 { "staticPodURLHeader: {Authorization: [Bearer x, 5, true, null]}\n",
-                  "{\"staticPodURLHeader\":{\"Authorization\":[\"<masked>\",\"<masked>\",\"<masked>\",null]}}" },
+                  "{\"staticPodURLHeader\":{\"Authorization\":[\"<masked>\",\"<masked>\",\"<masked>\",null]}"
+                  "}" },
                 { "staticpodurlheader: x\n", "{\"staticpodurlheader\":\"<masked>\"}" },
                 { "a: {b: [{STATICPODURLHEADER: {c: d}}]}\n",
                   "{\"a\":{\"b\":[{\"STATICPODURLHEADER\":{\"c\":\"<masked>\"}}]}}" },
@@ -81,7 +82,8 @@ static int no_secret(const struct lkg_leaf *leaf, void *userdata)
 static void test_shadows(void **state)
 {
         struct lkg_value *base = doc("staticPodURLHeader: {A: [secret1]}\nu: https://secret@h\n");
-        struct lkg_value *patch = doc("staticPodURLHeader: {A: [secret2]}\nu: https://secret2@h\n"), *merged = NULL, *masked;
+        struct lkg_value *patch = doc("staticPodURLHeader: {A: [secret2]}\nu: https://secret2@h\n"),
+                         *merged = NULL, *masked;
         struct lkg_buf buf = LKG_BUF_INIT;
 
         (void)state;
@@ -110,8 +112,11 @@ static void test_pointer(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_text),    cmocka_unit_test(test_tree),    cmocka_unit_test(test_innocent_is_shared),
-                cmocka_unit_test(test_shadows), cmocka_unit_test(test_pointer),
+                cmocka_unit_test(test_text),
+                cmocka_unit_test(test_tree),
+                cmocka_unit_test(test_innocent_is_shared),
+                cmocka_unit_test(test_shadows),
+                cmocka_unit_test(test_pointer),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

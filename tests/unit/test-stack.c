@@ -410,7 +410,9 @@ static void test_watches(void **state)
 /* What does not exist yet is waited for in the nearest directory that does. */
 static void test_watches_of_missing_things(void **state)
 {
-        struct lkg_stack_config config = { .component = "kubelet", .source_fd = root_fd, .source_path = root };
+        struct lkg_stack_config config = { .component = "kubelet",
+                                           .source_fd = root_fd,
+                                           .source_path = root };
         char base[128], dir[128];
 
         (void)state;
@@ -499,7 +501,8 @@ static void put_many(unsigned n)
                 char name[64], text[160];
 
                 (void)snprintf(name, sizeof(name), "kubelet.conf.d/%05u.conf", i);
-                (void)snprintf(text, sizeof(text), HEADER "featureGates: {Gate%05u: true}\nlast: %u\n", i, i);
+                (void)snprintf(text, sizeof(text), HEADER "featureGates: {Gate%05u: true}\nlast: %u\n", i,
+                               i);
                 put(name, text);
         }
 }
@@ -521,7 +524,8 @@ static void test_a_thousand_layers(void **state)
         assert_string_equal(field("featureGates.Gate00990"), "false");
         assert_int_equal(lkg_stack_stats(stack)->n_reads, before.n_reads + 1);
         assert_int_equal(lkg_stack_stats(stack)->n_parses, before.n_parses + 1);
-        assert_int_equal(lkg_stack_stats(stack)->n_merges, before.n_merges + 12); /* 00990..00999, 10-a, 20-b */
+        assert_int_equal(lkg_stack_stats(stack)->n_merges,
+                         before.n_merges + 12); /* 00990..00999, 10-a, 20-b */
 }
 
 int main(void)
@@ -537,7 +541,8 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_unreadable_is_stable, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_findings_alone_make_a_new_candidate, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_cookies, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_unsettled_file_keeps_its_old_content, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_unsettled_file_keeps_its_old_content, set_up,
+                                                tear_down),
                 cmocka_unit_test_setup_teardown(test_unsettled_new_file_is_not_there_yet, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_watches, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_watches_of_missing_things, set_up, tear_down),

@@ -18,33 +18,40 @@ static const struct {
         { "{\"a\":[{\"k\":1}]}", "{\"a\":[{\"k\":null},null]}", "{\"a\":[{\"k\":null},null]}" },
         { "{\"a\":[1]}", "{\"a\":[]}", "{\"a\":[]}" },
         /* $patch */
-        { "{\"a\":{\"b\":1}}", "{\"a\":{\"$patch\":\"replace\",\"c\":null,\"d\":2}}", "{\"a\":{\"c\":null,\"d\":2}}" },
+        { "{\"a\":{\"b\":1}}", "{\"a\":{\"$patch\":\"replace\",\"c\":null,\"d\":2}}",
+          "{\"a\":{\"c\":null,\"d\":2}}" },
         { "{\"a\":{\"b\":1},\"c\":2}", "{\"a\":{\"$patch\":\"delete\"}}", "{\"a\":{},\"c\":2}" },
         { "{\"a\":1}", "{\"$patch\":\"delete\"}", "{}" },
         { "{\"a\":1}", "{\"$patch\":\"replace\",\"b\":2}", "{\"b\":2}" },
         { "{\"a\":1}", "{\"b\":{\"$patch\":\"replace\",\"c\":3}}", "{\"a\":1}" },
         { "{\"a\":1}", "{\"a\":{\"$patch\":\"replace\",\"c\":3}}", "{\"a\":1}" },
-        { "{\"a\":{\"b\":1}}", "{\"a\":{\"$patch\":\"merge\"}}", "f:the value of $patch in a map must be replace or delete" },
-        { "{\"a\":{\"b\":1}}", "{\"a\":{\"$patch\":null}}", "f:the value of $patch in a map must be replace or delete" },
+        { "{\"a\":{\"b\":1}}", "{\"a\":{\"$patch\":\"merge\"}}",
+          "f:the value of $patch in a map must be replace or delete" },
+        { "{\"a\":{\"b\":1}}", "{\"a\":{\"$patch\":null}}",
+          "f:the value of $patch in a map must be replace or delete" },
         /* $deleteFromPrimitiveList */
         { "{\"l\":[\"a\",\"b\",\"a\"]}", "{\"$deleteFromPrimitiveList/l\":[\"a\"]}", "{\"l\":[\"b\"]}" },
         { "{\"m\":{\"l\":[1,2]}}", "{\"m\":{\"$deleteFromPrimitiveList/l\":[2,3]}}", "{\"m\":{\"l\":[1]}}" },
         { "{\"a\":1}", "{\"$deleteFromPrimitiveList/l\":[1]}", "{\"a\":1}" },
         { "{\"l\":[1]}", "{\"$deleteFromPrimitiveList\":[1]}", "f:write $deleteFromPrimitiveList/FIELD" },
-        { "{\"l\":[1]}", "{\"$deleteFromPrimitiveList/l\":1}", "f:the value of $deleteFromPrimitiveList must be a list" },
+        { "{\"l\":[1]}", "{\"$deleteFromPrimitiveList/l\":1}",
+          "f:the value of $deleteFromPrimitiveList must be a list" },
         /* $setElementOrder */
         { "{\"l\":[1,2,3,4]}", "{\"$setElementOrder/l\":[3,1]}", "{\"l\":[2,3,1,4]}" },
         { "{\"l\":[1,2]}", "{\"$setElementOrder/l\":[2,9,1]}", "{\"l\":[2,1]}" },
         { "{\"l\":[1,2]}", "{\"l\":[5,6],\"$setElementOrder/l\":[5,6]}", "{\"l\":[5,6]}" },
         { "{\"l\":[1,2]}", "{\"l\":[6,5],\"$setElementOrder/l\":[5,6]}",
           "f:$setElementOrder does not list the patch's own items in their order" },
-        { "{\"l\":[1]}", "{\"$setElementOrder/l\":\"x\"}", "f:the value of $setElementOrder must be a list" },
+        { "{\"l\":[1]}", "{\"$setElementOrder/l\":\"x\"}",
+          "f:the value of $setElementOrder must be a list" },
         { "{\"l\":[1]}", "{\"$setElementOrder\":[1]}", "f:write $setElementOrder/FIELD" },
         /* $retainKeys */
-        { "{\"m\":{\"a\":1,\"b\":2}}", "{\"m\":{\"$retainKeys\":[\"b\",\"c\"],\"c\":3}}", "{\"m\":{\"b\":2,\"c\":3}}" },
+        { "{\"m\":{\"a\":1,\"b\":2}}", "{\"m\":{\"$retainKeys\":[\"b\",\"c\"],\"c\":3}}",
+          "{\"m\":{\"b\":2,\"c\":3}}" },
         { "{\"m\":{\"a\":1}}", "{\"m\":{\"$retainKeys\":[\"a\"],\"c\":3}}",
           "f:the patch sets a key that its $retainKeys does not list" },
-        { "{\"m\":{\"a\":1}}", "{\"m\":{\"$retainKeys\":\"a\"}}", "f:the value of $retainKeys must be a list of keys" },
+        { "{\"m\":{\"a\":1}}", "{\"m\":{\"$retainKeys\":\"a\"}}",
+          "f:the value of $retainKeys must be a list of keys" },
         /* not maps */
         { "{\"a\":1}", "[1]", "f:a strategic merge patch must be a map" },
         { "[1]", "{\"a\":1}", "f:a strategic merge patch applies to a map only" },
@@ -78,7 +85,8 @@ static void test_table(void **state)
 
 static void test_shadows(void **state)
 {
-        struct lkg_value *base = doc("a: 1\nl: [1]\nm: {x: 1}\n"), *patch = doc("a: 2\nl: [2]\nm: {x: 3}\n"), *merged = NULL;
+        struct lkg_value *base = doc("a: 1\nl: [1]\nm: {x: 1}\n"), *patch = doc("a: 2\nl: [2]\nm: {x: 3}\n"),
+                         *merged = NULL;
         struct lkg_report report = LKG_REPORT_INIT;
 
         (void)state;

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The event sources of the engine, and the work that waits until nobody does: history, state files, fallback copies,
+ * layers/ of a component with many.
+ */
+#include <lkg/log.h>
+
+#include "engine-internal.h"
+#include "fallback.h"
+
+/* ---- what nobody waits for ---- */
+
+static void persist_component(struct lkg_engine *e, struct lkg_component *c)
+{
+        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        struct lkg_error err = { 0 };
+        size_t before = c->fallback_findings.n_findings;
+
+        if (lkg_history_write(&c->history, c->active ? c->active->number : 0, &err) < 0)
+                lkg_log(LOG_WARNING, &fields,
+                        "cannot write the history, trying again at the next change: %s", err.message);
+        else if (c->active && lkg_history_find(&c->history, c->active->number) &&
+                 c->state.last_good != c->active->number) {
+                c->state.last_good = c->active->number;
+                c->state_changed = true;
+        }
+        if (c->state_changed)
+                (void)lkg_engine_save_state(e, c);
+        if (!c->fallback_due)
+                return;
+        c->fallback_due = false;
+        lkg_report_deinit(&c->fallback_findings);
+        if (c->active)
+                lkg_fallback_write(e->options.source_fd, c->config, c->active, &c->fallback_findings);
+        else
+                lkg_fallback_withdraw(e->options.source_fd, c->config);
+        if (c->fallback_findings.n_findings || before)
+                c->dirty |= LKG_DIRTY_FINDINGS;
+}
+
+void lkg_engine_persist_soon(struct lkg_engine *e)
+{
+        uint64_t now = lkg_boottime_ns();
+
+        if (e->persist_at_ns == LKG_NEVER)
+                e->persist_last_ns = now + LKG_PERSIST_MAX_NS;
+        e->persist_at_ns =
+                now + LKG_PERSIST_NS < e->persist_last_ns ? now + LKG_PERSIST_NS : e->persist_last_ns;
+}
+
+void lkg_engine_persist(struct lkg_engine *e)
+{
+        struct lkg_error err = { 0 };
+
+        e->persist_at_ns = LKG_NEVER;
+        for (size_t i = 0; i < e->n_components; i++)
+                persist_component(e, &e->components[i]);
+        if (lkg_state_reserve_ahead(&e->state, &err) < 0)
+                lkg_log_warning("cannot reserve generation numbers: %s", err.message);
+}
+
+/* ---- events ---- */
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+        return a < b ? a : b;
+}
+
+void lkg_engine_arm(struct lkg_engine *e)
+{
+        uint64_t at =
+                earlier(earlier(e->persist_at_ns, e->retry_at_ns), earlier(e->poll_at_ns, e->orphan_at_ns));
+
+        at = earlier(at, lkg_watch_deadline(&e->watch));
+        for (size_t i = 0; i < e->n_components; i++)
+                at = earlier(at, lkg_hold_deadline(&e->components[i].state.hold));
+        if (at == LKG_NEVER) {
+                (void)sd_event_source_set_enabled(e->timer, SD_EVENT_OFF);
+                return;
+        }
+        (void)sd_event_source_set_time(e->timer, at / 1000 + 1);
+        (void)sd_event_source_set_enabled(e->timer, SD_EVENT_ONESHOT);
+}
+
+static bool due(uint64_t *at_ns, uint64_t now_ns)
+{
+        if (*at_ns > now_ns)
+                return false;
+        *at_ns = LKG_NEVER;
+        return true;
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        struct lkg_engine *e = userdata;
+        uint64_t now = lkg_boottime_ns();
+        bool look;
+
+        (void)source;
+        (void)usec;
+        (void)lkg_watch_drain(&e->watch, now); /* a writer may have closed its file just now */
+        look = lkg_watch_tick(&e->watch, now);
+        look = due(&e->retry_at_ns, now) || look;
+        look = due(&e->poll_at_ns, now) || look;
+        if (due(&e->orphan_at_ns, now)) {
+                lkg_log_notice("no supervisor and no file server for 30 s, leaving");
+                lkg_engine_stop(e);
+                return sd_event_exit(e->event, 0);
+        }
+        lkg_engine_cycle(e, look);
+        if (due(&e->persist_at_ns, now)) {
+                lkg_engine_persist(e);
+                lkg_engine_cycle(
+                        e, /* look= */ false); /* a fallback copy that could not be written is a finding */
+        }
+        return 0;
+}
+
+static int on_inotify(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+        struct lkg_engine *e = userdata;
+
+        (void)source;
+        (void)fd;
+        (void)revents;
+        if (lkg_watch_drain(&e->watch, lkg_boottime_ns()))
+                lkg_engine_cycle(e, /* look= */ true);
+        else
+                lkg_engine_arm(e); /* somebody began to write */
+        return 0;
+}
+
+/* layers/ of a component with many: a slice now, the rest when the loop has nothing better to do. */
+static int on_layers(sd_event_source *source, void *userdata)
+{
+        struct lkg_engine *e = userdata;
+        struct lkg_publication_input in = lkg_engine_input(e);
+        struct lkg_error err = { 0 };
+        int r = lkg_publish_layers(&e->publisher, &in, LKG_LAYERS_BUDGET, &err);
+
+        if (r > 0)
+                return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+        if (r == 0) {
+                (void)lkg_engine_commit(e, /* force= */ true);
+        } else {
+                lkg_log_warning("cannot render layers/, trying again: %s", err.message);
+                e->retry_at_ns = lkg_boottime_ns() + LKG_RETRY_MAX_NS;
+        }
+        lkg_engine_arm(e);
+        return 0;
+}
+
+int lkg_engine_add_sources(struct lkg_engine *e)
+{
+        int r = sd_event_add_io(e->event, &e->inotify, e->watch.fd, EPOLLIN, on_inotify, e);
+
+        if (r >= 0)
+                r = sd_event_add_time(e->event, &e->timer, CLOCK_BOOTTIME, 0, 1000, on_timer, e);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(e->timer, SD_EVENT_OFF);
+        if (r >= 0)
+                r = sd_event_add_defer(e->event, &e->layers, on_layers, e);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(e->layers, SD_EVENT_OFF);
+        if (r >= 0) /* sources with the same priority take turns; a caller that waits goes first */
+                r = sd_event_source_set_priority(e->layers, SD_EVENT_PRIORITY_IDLE);
+        return r;
+}

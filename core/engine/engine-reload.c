@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * SIGHUP: the configuration is read again. What concerns the mount itself waits for the next mount and is said; the
+ * rest is in force with the next publication. Components that stay keep what they serve; a document with mistakes
+ * changes nothing.
+ */
+#include "engine-internal.h"
+
+static void swap_text(char **a, char **b)
+{
+        char *text = *a;
+
+        *a = *b;
+        *b = text;
+}
+
+static bool same_strings(const struct lkg_strings *a, const struct lkg_strings *b)
+{
+        if (a->n_items != b->n_items)
+                return false;
+        for (size_t i = 0; i < a->n_items; i++)
+                if (strcmp(a->items[i], b->items[i]) != 0)
+                        return false;
+        return true;
+}
+
+/* Settings of the mount itself stay as they are until the next mount. */
+static void keep_mount_settings(struct lkg_engine *e, struct lkg_config *next)
+{
+        const struct {
+                const char *name;
+                char **old, **new;
+        } texts[] = {
+                { "stateDir", &e->config->state_dir, &next->state_dir },
+                { "runtimeDir", &e->config->runtime_dir, &next->runtime_dir },
+                { "sourceDir", &e->config->source_dir, &next->source_dir },
+                { "virtualDir", &e->config->virtual_dir, &next->virtual_dir },
+        };
+        struct lkg_strings list;
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(texts); i++) {
+                if (strcmp(*texts[i].old, *texts[i].new) == 0)
+                        continue;
+                lkg_report_add(&e->reload_report, LKG_NOTE, 4012, NULL,
+                               "%s: the change takes effect at the next mount", texts[i].name);
+                swap_text(texts[i].old, texts[i].new);
+        }
+        if (same_strings(&e->config->native_dirs, &next->native_dirs))
+                return;
+        lkg_report_add(&e->reload_report, LKG_NOTE, 4012, NULL,
+                       "nativeDirs: the change takes effect at the next mount");
+        list = e->config->native_dirs;
+        e->config->native_dirs = next->native_dirs;
+        next->native_dirs = list;
+}
+
+static struct lkg_component *find_component(struct lkg_component *components, size_t n, const char *name)
+{
+        for (size_t i = 0; i < n; i++)
+                if (strcmp(components[i].config->name, name) == 0)
+                        return &components[i];
+        return NULL;
+}
+
+/* What a component of the same name was doing goes on. */
+static void take_over(struct lkg_component *to, const struct lkg_component *from)
+{
+        for (size_t i = 0; i < from->history.n_entries; i++)
+                if (from->history.entries[i].generation)
+                        (void)lkg_history_add(&to->history, from->history.entries[i].generation);
+        to->state = from->state;
+        to->condition = from->condition;
+        to->active = lkg_generation_ref(from->active);
+        to->previous = lkg_generation_ref(from->previous);
+        to->last_good = from->last_good;
+        to->n_published = from->n_published;
+        to->n_refused = from->n_refused;
+        lkg_component_set_last_error(to, from->last_error);
+        to->dirty = LKG_DIRTY_ALL;
+        to->fallback_due = true;
+}
+
+static void free_components(struct lkg_engine *e, struct lkg_component *components, size_t n)
+{
+        for (size_t i = 0; i < n; i++) {
+                lkg_publisher_release(&e->publisher, &components[i]);
+                lkg_component_deinit(&components[i]);
+        }
+        free(components);
+}
+
+static int apply_config(struct lkg_engine *e, struct lkg_config *next, struct lkg_error *err)
+{
+        struct lkg_component *old = e->components;
+        struct lkg_config *old_config = e->config;
+        size_t n_old = e->n_components;
+        int r;
+
+        e->config = next;
+        e->components = NULL;
+        e->n_components = 0;
+        r = lkg_engine_new_components(e, err);
+        if (r >= 0)
+                r = lkg_engine_build_rules(e, err);
+        if (r < 0) { /* no memory, or the state directory is gone: go on as before */
+                free_components(e, e->components, e->n_components);
+                e->components = old;
+                e->n_components = n_old;
+                e->config = old_config;
+                lkg_config_free(next);
+                return r;
+        }
+        for (size_t i = 0; i < e->n_components; i++) {
+                const struct lkg_component *from = find_component(old, n_old, e->components[i].config->name);
+
+                if (from)
+                        take_over(&e->components[i], from);
+                else
+                        lkg_engine_recover_last_good(&e->components[i]);
+        }
+        free_components(e, old, n_old);
+        lkg_config_free(old_config);
+        return 0;
+}
+
+void lkg_engine_reload(struct lkg_engine *e)
+{
+        struct lkg_config *next = NULL;
+        struct lkg_report report = LKG_REPORT_INIT;
+        struct lkg_error err = { 0 };
+        int r = lkg_engine_load_config(e, &next, &report);
+
+        lkg_report_deinit(&e->reload_report);
+        if (r < 0) {
+                lkg_report_add(&e->reload_report, LKG_ERROR, 4011, NULL,
+                               "the configuration was not reloaded, the one before stays in force");
+                lkg_report_append(&e->reload_report, &report);
+                lkg_log_error("the configuration was not reloaded: %zu findings", report.n_findings);
+        } else {
+                lkg_engine_persist(e); /* new components read their history from disk */
+                keep_mount_settings(e, next);
+                lkg_report_deinit(&e->report);
+                lkg_report_append(&e->report, &report);
+                r = apply_config(e, next, &err);
+                if (r < 0)
+                        lkg_log_error("the configuration was not reloaded: %s", err.message);
+                else
+                        lkg_log_notice("the configuration was reloaded");
+        }
+        for (size_t i = 0; i < e->reload_report.n_findings; i++)
+                lkg_log_notice("%s", e->reload_report.findings[i].text);
+        lkg_report_deinit(&report);
+        lkg_engine_mark_findings(e);
+        lkg_engine_cycle(e, /* look= */ true);
+}

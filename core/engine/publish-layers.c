@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of a publication that grow: layers/ and history/. Each file is rendered once and kept as long as it is true. */
+#include <lkg/render.h>
+
+#include "slot.h"
+
+static void free_layer_slot(struct lkg_publisher *p, struct lkg_layer_slot *slot)
+{
+        lkg_slot_clear(p, &slot->doc);
+        lkg_slot_clear(p, &slot->merged);
+        lkg_value_unref(slot->doc_value);
+        lkg_value_unref(slot->merged_value);
+        free(slot->name);
+        free(slot->layer);
+        *slot = (struct lkg_layer_slot){ 0 };
+}
+
+static size_t layers_wanted(const struct lkg_publication_input *in, const struct lkg_component *c)
+{
+        size_t n =
+                c->candidate && c->candidate->state != LKG_CANDIDATE_NAME_TAKEN ? c->candidate->n_layers : 0;
+        size_t most = (LKG_MANIFEST_ENTRIES_MAX / 2 - 2048) / in->n_components / 2;
+
+        if (most > LKG_LAYERS_SHOWN_MAX)
+                most = LKG_LAYERS_SHOWN_MAX;
+        return n < most ? n : most;
+}
+
+static int resize_layers(struct lkg_publisher *p, struct lkg_component *c, size_t n)
+{
+        struct lkg_layer_slot *grown;
+
+        for (size_t i = n; i < c->n_layers; i++)
+                free_layer_slot(p, &c->layers[i]);
+        if (n <= c->n_layers) {
+                c->n_layers = n;
+                return 0;
+        }
+        grown = reallocarray(c->layers, n, sizeof(*grown));
+        if (!grown)
+                return -ENOMEM;
+        memset(grown + c->n_layers, 0, (n - c->n_layers) * sizeof(*grown));
+        c->layers = grown;
+        c->n_layers = n;
+        return 0;
+}
+
+/* One file of layers/: nothing to do while it shows the very value that it should. */
+static int render_value(struct lkg_publisher *p, const struct lkg_value *value, struct lkg_value **shown,
+                        struct lkg_slot *slot, uint64_t mtime_ns, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *masked = NULL;
+        struct lkg_buf buf = LKG_BUF_INIT;
+        int r = 0;
+
+        if (value == *shown)
+                return 0;
+        if (value) {
+                masked = lkg_mask_secrets(value);
+                if (!masked)
+                        return lkg_error_set(err, -ENOMEM, NULL, "render a layer");
+                lkg_render(masked, LKG_FORMAT_YAML, &buf);
+                r = lkg_slot_fill_buf(p, slot, &buf, mtime_ns, err);
+        } else {
+                lkg_slot_clear(p, slot);
+        }
+        if (r < 0)
+                return r;
+        lkg_value_unref(*shown);
+        *shown = lkg_value_ref((struct lkg_value *)value);
+        return 0;
+}
+
+static int name_layer(struct lkg_layer_slot *slot, const struct lkg_layer_info *info, size_t i)
+{
+        char name[256], *copy, *layer;
+
+        if (slot->name && slot->role == info->role && strcmp(slot->layer, info->name) == 0)
+                return 0;
+        lkg_layer_entry_name(info, i, name, sizeof(name));
+        copy = strdup(name);
+        layer = strdup(info->name);
+        if (!copy || !layer) {
+                free(copy);
+                free(layer);
+                return -ENOMEM;
+        }
+        free(slot->name);
+        free(slot->layer);
+        slot->name = copy;
+        slot->layer = layer;
+        slot->role = info->role;
+        return 0;
+}
+
+/* Return: how many of its two files were rendered. */
+static int render_layer(struct lkg_publisher *p, const struct lkg_layer_info *info,
+                        struct lkg_layer_slot *slot, bool with_merged, uint64_t mtime_ns,
+                        struct lkg_error *err)
+{
+        const struct lkg_value *merged = with_merged ? info->merged : NULL;
+        int n = (info->doc != slot->doc_value) + (merged != slot->merged_value);
+        int r = render_value(p, info->doc, &slot->doc_value, &slot->doc, mtime_ns, err);
+
+        if (r >= 0)
+                r = render_value(p, merged, &slot->merged_value, &slot->merged, mtime_ns, err);
+        return r < 0 ? r : n;
+}
+
+/* Return: 1 more to do, 0 done. */
+int lkg_publish_component_layers(struct lkg_publisher *p, const struct lkg_publication_input *in,
+                                 struct lkg_component *c, size_t budget, struct lkg_error *err)
+{
+        size_t n = layers_wanted(in, c), merged_bytes = 0, done = 0;
+        bool cut = c->candidate && n < c->candidate->n_layers &&
+                   c->candidate->state != LKG_CANDIDATE_NAME_TAKEN;
+        int r = resize_layers(p, c, n);
+
+        if (r < 0)
+                return lkg_error_set(err, r, NULL, "layers");
+        for (size_t i = 0; i < n; i++) {
+                struct lkg_layer_slot *slot = &c->layers[i];
+                bool with_merged = merged_bytes < LKG_LAYERS_MERGED_MAX;
+
+                if (done >= budget)
+                        return 1;
+                r = name_layer(slot, &c->candidate->layers[i], i);
+                if (r >= 0)
+                        r = render_layer(p, &c->candidate->layers[i], slot, with_merged, in->now_ns, err);
+                if (r < 0)
+                        return r;
+                done += (size_t)r;
+                if (slot->merged.blob)
+                        merged_bytes += slot->merged.blob->size;
+                cut = cut || !with_merged;
+        }
+        if (done > 0)
+                c->changed_ns = in->now_ns;
+        if (cut != c->layers_cut) {
+                c->layers_cut = cut;
+                c->dirty |= LKG_DIRTY_FINDINGS;
+        }
+        c->dirty &= ~(unsigned)LKG_DIRTY_LAYERS;
+        return 0;
+}
+
+int lkg_publish_layers(struct lkg_publisher *p, const struct lkg_publication_input *in, size_t budget,
+                       struct lkg_error *err)
+{
+        for (size_t i = 0; i < in->n_components; i++) {
+                int r = in->components[i].dirty & LKG_DIRTY_LAYERS
+                                ? lkg_publish_component_layers(p, in, &in->components[i], budget, err)
+                                : 0;
+
+                if (r != 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* ---- history ---- */
+
+void lkg_history_slot_clear(struct lkg_publisher *p, struct lkg_history_slot *slot)
+{
+        lkg_slot_clear(p, &slot->document);
+        lkg_slot_clear(p, &slot->origin);
+        lkg_slot_clear(p, &slot->meta);
+}
+
+static int fill_past(struct lkg_publisher *p, struct lkg_component *c, const struct lkg_history_entry *entry,
+                     struct lkg_history_slot *slot, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
+        const struct lkg_text *shown;
+        int r = lkg_history_get(&c->history, entry->number, &g, err);
+
+        if (r < 0)
+                return r;
+        shown = lkg_generation_shown(g);
+        *slot = (struct lkg_history_slot){ .number = entry->number };
+        r = lkg_slot_fill(p, &slot->document, shown->data, shown->size, g->time_ns, err);
+        if (r >= 0)
+                r = lkg_slot_fill(p, &slot->origin, g->origin.data, g->origin.size, g->time_ns, err);
+        if (r >= 0)
+                r = lkg_slot_fill(p, &slot->meta, g->meta.data, g->meta.size, g->time_ns, err);
+        if (r < 0)
+                lkg_history_slot_clear(p, slot);
+        return r;
+}
+
+static bool move_past(struct lkg_component *c, uint64_t number, struct lkg_history_slot *to)
+{
+        for (size_t i = 0; i < c->n_past; i++) {
+                if (c->past[i].number != number || !c->past[i].document.blob)
+                        continue;
+                *to = c->past[i];
+                c->past[i] = (struct lkg_history_slot){ 0 };
+                return true;
+        }
+        return false;
+}
+
+/*
+ * Records are immutable: those already rendered move over, those that are gone are given back. After a failure what was
+ * rendered so far stays, and the next attempt goes on from there.
+ */
+int lkg_publish_component_history(struct lkg_publisher *p, struct lkg_component *c, struct lkg_error *err)
+{
+        struct lkg_history_slot *slots = calloc(c->history.n_entries + 1, sizeof(*slots));
+        size_t n = 0;
+        int r = 0;
+
+        if (!slots)
+                return lkg_error_set(err, -ENOMEM, NULL, "history");
+        for (size_t i = 0; i < c->history.n_entries; i++) {
+                const struct lkg_history_entry *entry = &c->history.entries[i];
+                int k = 0;
+
+                if (!move_past(c, entry->number, &slots[n]))
+                        k = r < 0 ? r : fill_past(p, c, entry, &slots[n], err);
+                if (k >= 0)
+                        n++;
+                else if (k != -ENOENT && k != -EBADMSG) /* removed or damaged since the start: not shown */
+                        r = k;
+        }
+        for (size_t i = 0; i < c->n_past; i++)
+                lkg_history_slot_clear(p, &c->past[i]);
+        free(c->past);
+        c->past = slots;
+        c->n_past = n;
+        return r;
+}

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Taking over from a dead supervisor. The descriptors come from the file server that still serves (its socket in the
+ * private runtime directory), else from the service manager's store, else out of the file server's table with
+ * pidfd_getfd(2). Who else may be here is excluded by the locks that we hold.
+ *
+ * A file server that lives goes on without noticing. Engine and notifier are ended and started again, because only the
+ * one that started them has their channels.
+ */
+#include <poll.h>
+#include <signal.h>
+#include <sys/pidfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+
+#include <systemd/sd-daemon.h>
+
+#include <lkg/log.h>
+
+#include "supervisor.h"
+
+#define ANSWER_LIMIT_NS (2 * LKG_NSEC_PER_SEC)
+#define END_LIMIT_NS    (1 * LKG_NSEC_PER_SEC)
+
+enum { FD_DEVICE, FD_SHARED, FD_SOURCE, FD_LISTEN, N_FDS };
+_Static_assert(N_FDS == LKG_HANDOVER_FDS_MAX, "FDS carries these, in this order");
+
+/* The numbers at which a file server that we started has them; see server.c. */
+static const int numbers_in_server[N_FDS] = {
+        [FD_DEVICE] = 3, [FD_SHARED] = 4, [FD_SOURCE] = 5, [FD_LISTEN] = 7
+};
+
+struct found {
+        int fds[N_FDS];
+        int channel;   /* to the file server */
+        bool complete; /* all four are there */
+};
+
+static void found_deinit(struct found *found)
+{
+        for (int i = 0; i < N_FDS; i++)
+                lkg_close(found->fds[i]);
+        lkg_close(found->channel);
+}
+
+static bool all_there(const int fds[static N_FDS])
+{
+        for (int i = 0; i < N_FDS; i++)
+                if (fds[i] < 0)
+                        return false;
+        return true;
+}
+
+static void take(struct found *found, int i, int fd)
+{
+        fd = lkg_lift_fd(fd);
+        if (fd < 0)
+                return;
+        lkg_close(found->fds[i]);
+        found->fds[i] = fd;
+}
+
+static void from_store(struct found *found)
+{
+        static const char *const names[N_FDS] = { "fuse", "shared", "source", "listen" };
+        char **given = NULL;
+        int n = sd_listen_fds_with_names(/* unset_environment= */ 1, &given);
+
+        for (int i = 0; i < n; i++) {
+                int fd = SD_LISTEN_FDS_START + i;
+                bool known = false;
+
+                for (int k = 0; k < N_FDS && !known; k++) {
+                        known = strcmp(given[i], names[k]) == 0;
+                        if (known)
+                                take(found, k, fd);
+                }
+                if (!known)
+                        lkg_close(fd);
+                free(given[i]);
+        }
+        free(given);
+        found->complete = all_there(found->fds);
+}
+
+static int connect_server(const struct lkg_supervisor *s)
+{
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+        fd = fd < 0 ? -errno : lkg_lift_fd(fd);
+        if (fd < 0)
+                return fd;
+        (void)snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", s->runtime_fd,
+                       LKG_HANDOVER_SOCKET);
+        if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
+                int r = -errno;
+
+                lkg_close(fd);
+                return r;
+        }
+        return fd;
+}
+
+static bool wait_input(int fd, uint64_t deadline_ns)
+{
+        uint64_t now_ns;
+
+        while ((now_ns = lkg_boottime_ns()) < deadline_ns) {
+                struct pollfd p = { .fd = fd, .events = POLLIN };
+                int r = poll(&p, 1, (int)((deadline_ns - now_ns) / LKG_NSEC_PER_MSEC) + 1);
+
+                if (r > 0)
+                        return true;
+                if (r < 0 && errno != EINTR)
+                        return false;
+        }
+        return false;
+}
+
+static void remember(struct lkg_supervisor *s, uint64_t node, int fd)
+{
+        fd = lkg_lift_fd(fd);
+        for (size_t i = 0; fd >= 0 && i < LKG_KEPT; i++) {
+                if (s->kept[i].node != 0)
+                        continue;
+                s->kept[i] = (struct lkg_kept){ .node = node, .fd = fd };
+                return;
+        }
+        lkg_close(fd);
+}
+
+/* FDS KEEP* END. Return: 0 or -errno. */
+static int receive(struct lkg_supervisor *s, struct found *found)
+{
+        uint64_t deadline_ns = lkg_boottime_ns() + ANSWER_LIMIT_NS;
+
+        while (wait_input(found->channel, deadline_ns)) {
+                int fds[LKG_HANDOVER_FDS_MAX];
+                struct lkg_handover message;
+                int r = lkg_handover_recv(found->channel, MSG_DONTWAIT, &message, fds);
+
+                if (r == 0)
+                        return -ECONNRESET;
+                if (r < 0 && r != -EAGAIN)
+                        return r;
+                if (r < 0)
+                        continue;
+                if (message.type == LKG_HANDOVER_FDS)
+                        for (int i = 0; i < N_FDS; i++)
+                                take(found, i, LKG_STEAL_FD(fds[i]));
+                else if (message.type == LKG_HANDOVER_KEEP && message.node != 0 && fds[0] >= 0)
+                        remember(s, message.node, LKG_STEAL_FD(fds[0]));
+                for (size_t i = 0; i < LKG_HANDOVER_FDS_MAX; i++)
+                        lkg_close(fds[i]);
+                if (message.type == LKG_HANDOVER_END)
+                        return all_there(found->fds) ? 0 : -EBADMSG;
+        }
+        return -ETIMEDOUT;
+}
+
+static int pid_of_peer(int channel)
+{
+        struct ucred cred = { 0 };
+        socklen_t size = sizeof(cred);
+
+        return getsockopt(channel, SOL_SOCKET, SO_PEERCRED, &cred, &size) < 0 || cred.pid <= 0 ? -1
+                                                                                               : cred.pid;
+}
+
+/* The last way: a server that hangs has what we need, and a successor of it needs no more. */
+static int fetch(struct found *found)
+{
+        int pid = pid_of_peer(found->channel), fds[N_FDS], r = 0;
+        LKG_CLEANUP(lkg_closep) int pidfd = pid > 0 ? pidfd_open(pid, 0) : -EBADF;
+
+        if (pidfd < 0)
+                return -ESRCH;
+        for (int i = 0; i < N_FDS; i++) {
+                fds[i] = (int)syscall(SYS_pidfd_getfd, pidfd, numbers_in_server[i], 0);
+                if (fds[i] < 0 && r == 0)
+                        r = -errno;
+        }
+        for (int i = 0; i < N_FDS; i++) {
+                if (r == 0)
+                        take(found, i, fds[i]);
+                else
+                        lkg_close(fds[i]);
+        }
+        return r < 0 ? r : all_there(found->fds) ? 0 : -EBADMSG;
+}
+
+static int from_server(struct lkg_supervisor *s, struct found *found, struct lkg_error *err)
+{
+        int r;
+
+        found->channel = connect_server(s);
+        if (found->channel < 0)
+                return 0; /* nobody listens: no file server lives */
+        r = receive(s, found);
+        if (r < 0) {
+                lkg_log_warning("the running file server does not hand over (%s)", strerror(-r));
+                if (!found->complete)
+                        r = fetch(found);
+                else
+                        r = 0;
+                found->channel = lkg_close(found->channel);
+                if (r < 0)
+                        return lkg_fail(err, EX_UNAVAILABLE, -r,
+                                        "a file server without supervisor serves %s and does not hand over; "
+                                        "`umount -l %s` ends it",
+                                        s->mount_point, s->mount_point);
+        }
+        found->complete = true;
+        return 0;
+}
+
+/* What is left of a view that nobody sees any more. */
+static void discard(struct lkg_supervisor *s, struct lkg_shared *shared, const char *why)
+{
+        lkg_log_notice("left over by an earlier lkgfsd: %s; starting afresh", why);
+        (void)lkg_process_end(&shared->notifier, END_LIMIT_NS);
+        (void)lkg_process_end(&shared->server, END_LIMIT_NS);
+        (void)lkg_process_end(&shared->engine, END_LIMIT_NS);
+        lkg_kept_clear(s);
+        (void)munmap(shared, sizeof(*shared));
+}
+
+static bool server_alive(const struct lkg_shared *shared)
+{
+        int pid = atomic_load(&shared->server.pid);
+
+        return pid > 0 && shared->server.start_time != 0 &&
+               lkg_process_start_time(pid) == shared->server.start_time;
+}
+
+/* Is it ours, and worth having? Return: 0, then @ret_shared is NULL when it is not worth having; an exit code. */
+static int judge(struct lkg_supervisor *s, const struct found *found, struct lkg_shared **ret_shared,
+                 uint64_t *ret_mount_id, struct lkg_error *err)
+{
+        struct lkg_mount mount;
+        struct lkg_connection c = { .device = found->fds[FD_DEVICE] };
+        struct lkg_shared *shared = lkg_shared_map(found->fds[FD_SHARED]);
+
+        if (!shared && found->channel >= 0)
+                return lkg_fail(err, EX_UNAVAILABLE, errno,
+                                "a file server of another version of lkgfs serves %s; unmount it first",
+                                s->mount_point);
+        if (!shared) {
+                lkg_log_notice("left over by another version of lkgfs: starting afresh");
+                return 0;
+        }
+        if (strcmp(shared->mount_point, s->mount_point) != 0) {
+                int r = lkg_fail(err, EX_UNAVAILABLE, 0,
+                                 "the runtime directory %s belongs to a view on %.200s; give every mount "
+                                 "point its own "
+                                 "runtimeDir and stateDir.",
+                                 s->settings->runtime_dir, shared->mount_point);
+
+                (void)munmap(shared, sizeof(*shared));
+                return r;
+        }
+        if (lkg_connection_dead(&c)) {
+                discard(s, shared, "its connection was aborted");
+        } else if (lkg_mounts_top(s->mount_point, &mount) != 1 || !lkg_mount_is_lkgfs(&mount)) {
+                discard(s, shared, "its view is not mounted any more");
+        } else {
+                *ret_shared = shared;
+                *ret_mount_id = mount.id;
+        }
+        return 0;
+}
+
+static void adopt_children(struct lkg_supervisor *s, struct found *found)
+{
+        struct lkg_shared *shared = s->connection.shared;
+        struct lkg_child *server = &s->children[LKG_CHILD_SERVER];
+        static const enum lkg_child_kind ended[] = { LKG_CHILD_ENGINE, LKG_CHILD_NOTIFIER };
+
+        if (server_alive(shared) && lkg_child_adopt(server, &shared->server, found->channel) == 0) {
+                bool hands_over = found->channel >= 0;
+
+                found->channel = -EBADF;
+                server->ready = true;
+                if (!hands_over) /* a server that cannot hear us cannot keep what it must keep */
+                        lkg_child_abandon(server, END_LIMIT_NS);
+        }
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(ended); i++) {
+                const struct lkg_process *process =
+                        ended[i] == LKG_CHILD_ENGINE ? &shared->engine : &shared->notifier;
+                struct lkg_child *child = &s->children[ended[i]];
+
+                /* Its end, seen by the loop, starts the next one. */
+                if (lkg_child_adopt(child, process, -EBADF) == 0)
+                        lkg_child_end(child, SIGTERM, END_LIMIT_NS);
+        }
+}
+
+int lkg_adopt(struct lkg_supervisor *s, struct lkg_error *err)
+{
+        LKG_CLEANUP(found_deinit) struct found found = { .channel = -EBADF };
+        struct lkg_shared *shared = NULL;
+        uint64_t mount_id = 0;
+        int r;
+
+        for (int i = 0; i < N_FDS; i++)
+                found.fds[i] = -EBADF;
+        from_store(&found);
+        r = from_server(s, &found, err);
+        if (r != 0 || !found.complete)
+                return r;
+        r = judge(s, &found, &shared, &mount_id, err);
+        if (r != 0 || !shared)
+                return r;
+        s->connection.device = LKG_STEAL_FD(found.fds[FD_DEVICE]);
+        s->connection.shared_fd = LKG_STEAL_FD(found.fds[FD_SHARED]);
+        s->connection.shared = shared;
+        s->connection.mount_id = mount_id;
+        s->connection.attached = true;
+        s->source_fd = LKG_STEAL_FD(found.fds[FD_SOURCE]);
+        s->listen_fd = LKG_STEAL_FD(found.fds[FD_LISTEN]);
+        shared->supervisor.start_time = lkg_process_start_time((int)getpid());
+        atomic_store(&shared->supervisor.pid, (int)getpid());
+        r = lkg_view_clone(s, -EBADF, err);
+        if (r != 0)
+                return r;
+        adopt_children(s, &found);
+        s->adopted = true;
+        return 0;
+}

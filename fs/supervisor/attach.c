@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where the view, its native directories and the source directory meet the mount table.
+ *
+ * Order matters. The source directory is opened before anything covers it. A superblock is attached only when a file
+ * server answers, so nobody ever waits for a half-started view. Nothing here sends a request through the view except
+ * lkg_natives_attach() and lkg_unmount(), which run in a task.
+ */
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <lkg/log.h>
+
+#include "supervisor.h"
+
+#ifndef MOVE_MOUNT_BENEATH
+#define MOVE_MOUNT_BENEATH 0x00000200 /* Linux 6.5 */
+#endif
+
+#define LISTEN_BACKLOG 8
+#define STACKED_MAX    16 /* dead views on top of each other */
+
+int lkg_source_open(struct lkg_supervisor *s, struct lkg_error *err)
+{
+        int fd = open(s->source_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        fd = fd < 0 ? -errno : lkg_lift_fd(fd);
+        if (fd < 0)
+                return lkg_fail(err, EX_IOERR, -fd, "open the source directory %s", s->source_path);
+        s->source_fd = fd;
+        return 0;
+}
+
+/* Bound by its name below a descriptor, because a path may be longer than a socket address. */
+int lkg_listen_open(struct lkg_supervisor *s, struct lkg_error *err)
+{
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        mode_t mask;
+        int fd, r;
+
+        (void)snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", s->runtime_fd,
+                       LKG_ENGINE_SOCKET);
+        fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        fd = fd < 0 ? -errno : lkg_lift_fd(fd);
+        if (fd < 0)
+                return lkg_fail(err, EX_OSERR, -fd, "socket");
+        (void)unlinkat(s->runtime_fd, LKG_ENGINE_SOCKET, 0);
+        mask = umask(0177);
+        r = bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 || listen(fd, LISTEN_BACKLOG) < 0
+                    ? -errno
+                    : 0;
+        (void)umask(mask);
+        if (r < 0) {
+                lkg_close(fd);
+                return lkg_fail(err, EX_IOERR, -r, "listen on %s/%s", s->private_dir, LKG_ENGINE_SOCKET);
+        }
+        s->listen_fd = fd;
+        return 0;
+}
+
+/* A path that ends in our mount point is never followed further: somebody may have put a symlink there meanwhile. */
+static int move(int mount_fd, const char *path, unsigned flags)
+{
+        return move_mount(mount_fd, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH | flags) < 0 ? -errno : 0;
+}
+
+static void detach_stale(const struct lkg_supervisor *s)
+{
+        uint64_t id = 0;
+
+        /* Only what we know to be dead: the view may have been unmounted by somebody in this very moment. */
+        if (lkg_mounts_id_of(AT_FDCWD, s->mount_point, &id) < 0 || id != s->stale_id)
+                return;
+        if (umount2(s->mount_point, MNT_DETACH | UMOUNT_NOFOLLOW) < 0)
+                lkg_log_warning("the dead view on %s cannot be detached: %s", s->mount_point,
+                                strerror(errno));
+}
+
+/*
+ * The dead view stays on top until the new one is beneath it, so that nobody looks at the bare directory in between.
+ * Kernels before 6.5, and some propagation trees, do not allow that: then it goes first.
+ */
+static int replace_stale(const struct lkg_supervisor *s)
+{
+        int r = move(s->connection.mount_fd, s->mount_point, MOVE_MOUNT_BENEATH);
+
+        detach_stale(s);
+        return r < 0 ? move(s->connection.mount_fd, s->mount_point, 0) : 0;
+}
+
+/*
+ * The covered directory under a dead view can be opened only when the view is gone. The caller attaches the new one right
+ * after: whoever comes in between sees the bare directory for some microseconds, whoever comes later waits for us.
+ */
+int lkg_source_uncover(struct lkg_supervisor *s, struct lkg_error *err)
+{
+        int r = 0;
+
+        for (int i = 0; r == 0 && s->stale && i < STACKED_MAX; i++) {
+                lkg_log_notice("a dead view is mounted on %s, taking its place", s->mount_point);
+                detach_stale(s);
+                s->stale = false;
+                r = lkg_preflight_occupied(s, err); /* there may be one more below */
+        }
+        return r != 0 ? r : lkg_source_open(s, err);
+}
+
+int lkg_view_clone(struct lkg_supervisor *s, int mount_fd, struct lkg_error *err)
+{
+        int fd;
+
+        if (mount_fd >= 0)
+                fd = open_tree(mount_fd, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+        else
+                fd = open_tree(AT_FDCWD, s->mount_point,
+                               OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_NO_AUTOMOUNT);
+        fd = fd < 0 ? -errno : lkg_lift_fd(fd);
+        if (fd < 0)
+                return lkg_fail(err, EX_UNAVAILABLE, -fd, "open_tree %s", s->mount_point);
+        lkg_close(s->connection.view_fd);
+        s->connection.view_fd = fd;
+        return 0;
+}
+
+int lkg_attach(struct lkg_supervisor *s, struct lkg_error *err)
+{
+        struct lkg_connection *c = &s->connection;
+        int r;
+
+        if (c->attached)
+                return 0;
+        r = s->stale ? replace_stale(s) : move(c->mount_fd, s->mount_point, 0);
+        if (r < 0)
+                return lkg_fail(err, EX_UNAVAILABLE, -r, "mount on %s", s->mount_point);
+        s->stale = false;
+        c->attached = true;
+        r = lkg_mounts_id_of(c->mount_fd, "", &c->mount_id);
+        if (r < 0)
+                return lkg_fail(err, EX_UNAVAILABLE, -r, "identify the mount on %s", s->mount_point);
+        return lkg_view_clone(s, c->mount_fd, err);
+}
+
+static int open_native(const struct lkg_supervisor *s, const char *name)
+{
+        int fd = openat(s->source_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+        return fd < 0 ? -errno : fd;
+}
+
+static bool shadowed(const struct lkg_settings *settings, const char *name)
+{
+        for (size_t i = 0; i < settings->n_reserved; i++)
+                if (strcmp(settings->reserved[i], name) == 0)
+                        return true;
+        for (size_t i = 0; i < settings->n_view_files; i++)
+                if (strcmp(settings->view_files[i], name) == 0)
+                        return true;
+        return false;
+}
+
+/* Before the file server starts: it gives these names an endless entry timeout, or the kernel would drop the mounts. */
+void lkg_natives_choose(struct lkg_supervisor *s)
+{
+        struct lkg_shared *shared = s->connection.shared;
+        const struct lkg_settings *settings = s->settings;
+        uint32_t n = 0;
+
+        for (size_t i = 0; i < settings->n_native_dirs; i++) {
+                const char *name = settings->native_dirs[i];
+                int fd;
+
+                if (!*name || strchr(name, '/') || strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
+                    strlen(name) >= sizeof(shared->native_names[0]) || shadowed(settings, name) ||
+                    n >= LKG_ARRAY_SIZE(shared->native_names)) {
+                        lkg_log_warning("nativeDirs: '%s' cannot be a native mount, passed through instead",
+                                        name);
+                        continue;
+                }
+                fd = open_native(s, name);
+                if (fd < 0) {
+                        if (fd != -ENOENT)
+                                lkg_log_warning("nativeDirs: %s/%s: %s; passed through instead",
+                                                s->source_path, name, strerror(-fd));
+                        continue;
+                }
+                lkg_close(fd);
+                (void)snprintf(shared->native_names[n++], sizeof(shared->native_names[0]), "%s", name);
+        }
+        shared->n_native_names = n;
+}
+
+static int attach_native(const struct lkg_supervisor *s, const char *name)
+{
+        struct mount_attr attr = { .attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV };
+        LKG_CLEANUP(lkg_closep)
+        int tree = open_tree(s->source_fd, name,
+                             OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_NO_AUTOMOUNT |
+                                     AT_SYMLINK_NOFOLLOW);
+
+        if (tree < 0)
+                return -errno;
+        if (mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)) < 0)
+                return -errno;
+        return move_mount(tree, "", s->connection.mount_fd, name, MOVE_MOUNT_F_EMPTY_PATH) < 0 ? -errno : 0;
+}
+
+int lkg_natives_attach(struct lkg_supervisor *s)
+{
+        struct lkg_shared *shared = s->connection.shared;
+
+        for (uint32_t i = 0; i < shared->n_native_names; i++) {
+                int r = attach_native(s, shared->native_names[i]);
+
+                if (r == 0)
+                        continue;
+                lkg_log_warning("native mount of %s/%s: %s; passed through instead", s->source_path,
+                                shared->native_names[i], strerror(-r));
+                shared->native_names[i][0] = '\0';
+        }
+        return 0;
+}
+
+bool lkg_still_mounted(struct lkg_supervisor *s)
+{
+        uint64_t id = 0;
+
+        /* The cheap question first: the mount table of a node is long and changes often. */
+        if (lkg_mounts_id_of(AT_FDCWD, s->mount_point, &id) == 0 && id == s->connection.mount_id)
+                return true;
+        return lkg_mounts_has(s->connection.mount_id) != 0; /* cannot be read: better go on */
+}
+
+/* Exit status of the task: 0 clean, 1 detached with users left, 2 not unmounted. */
+int lkg_unmount(struct lkg_supervisor *s)
+{
+        const struct lkg_shared *shared = s->connection.shared;
+        char path[PATH_MAX + 256];
+        uint64_t id = 0;
+
+        if (lkg_mounts_id_of(AT_FDCWD, s->mount_point, &id) == 0 && id != s->connection.mount_id) {
+                if (lkg_mounts_has(s->connection.mount_id) == 0)
+                        return 0;
+                lkg_log_error("something else is mounted over the view on %s: unmount both by hand",
+                              s->mount_point);
+                return 2;
+        }
+        for (uint32_t i = 0; i < shared->n_native_names; i++) {
+                if (!shared->native_names[i][0])
+                        continue;
+                (void)snprintf(path, sizeof(path), "%s/%s", s->mount_point, shared->native_names[i]);
+                (void)umount2(path, UMOUNT_NOFOLLOW); /* busy: goes with its parent below */
+        }
+        if (umount2(s->mount_point, UMOUNT_NOFOLLOW) == 0)
+                return 0;
+        if (errno == EBUSY && umount2(s->mount_point, MNT_DETACH | UMOUNT_NOFOLLOW) == 0)
+                return 1;
+        if (errno == EINVAL || errno == ENOENT)
+                return 0; /* unmounted by somebody else meanwhile */
+        lkg_log_error("unmount %s: %s", s->mount_point, strerror(errno));
+        return 2;
+}

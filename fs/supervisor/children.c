@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the three children have in common: being watched through a pidfd, being started again after a pause, being ended
+ * within a bound. A child is told apart from a stranger with the same number by its start time, never by the number.
+ */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/pidfd.h>
+#include <sys/wait.h>
+
+#include <lkg/file.h>
+#include <lkg/log.h>
+
+#include "supervisor.h"
+
+#define END_RECORDED_NS (1 * LKG_NSEC_PER_SEC)
+
+const char *const lkg_child_names[_LKG_CHILD_KIND_MAX] = {
+        [LKG_CHILD_ENGINE] = "engine",
+        [LKG_CHILD_SERVER] = "file server",
+        [LKG_CHILD_NOTIFIER] = "notifier",
+};
+
+/* Files in the private runtime directory, see record_in_file(). */
+static const char *const record_names[_LKG_CHILD_KIND_MAX] = {
+        [LKG_CHILD_ENGINE] = "engine.pid",
+        [LKG_CHILD_SERVER] = "server.pid",
+        [LKG_CHILD_NOTIFIER] = "notifier.pid",
+};
+
+static const struct lkg_child_ops *const child_ops[_LKG_CHILD_KIND_MAX] = {
+        [LKG_CHILD_ENGINE] = &lkg_engine_ops,
+        [LKG_CHILD_SERVER] = &lkg_server_ops,
+        [LKG_CHILD_NOTIFIER] = &lkg_notifier_ops,
+};
+
+bool lkg_child_running(const struct lkg_child *child)
+{
+        return child->pid > 0;
+}
+
+void lkg_child_log(struct lkg_child *child, int priority, const char *fmt, ...)
+{
+        char text[512];
+        unsigned n_dropped = 0;
+        va_list ap;
+
+        if (!lkg_log_limit_pass(&child->log_limit, lkg_boottime_ns(), &n_dropped))
+                return;
+        va_start(ap, fmt);
+        (void)vsnprintf(text, sizeof(text), fmt, ap);
+        va_end(ap);
+        if (n_dropped > 0)
+                lkg_log(priority, NULL, "%s %s (%u more lines about it left out)",
+                        lkg_child_names[child->kind], text, n_dropped);
+        else
+                lkg_log(priority, NULL, "%s %s", lkg_child_names[child->kind], text);
+}
+
+/* Forgets the process; restart counters and log limits stay. */
+static void reset(struct lkg_child *child)
+{
+        child->exit_source = sd_event_source_disable_unref(child->exit_source);
+        child->channel_source = sd_event_source_disable_unref(child->channel_source);
+        child->timer = sd_event_source_disable_unref(child->timer);
+        child->pidfd = lkg_close(child->pidfd);
+        child->channel = lkg_close(child->channel);
+        child->pid = 0;
+        child->adopted = child->ready = child->fatal = child->ending = false;
+}
+
+static struct lkg_process *shared_record(struct lkg_child *child)
+{
+        struct lkg_shared *shared = child->supervisor->connection.shared;
+
+        if (!shared || child->kind == LKG_CHILD_SERVER)
+                return NULL; /* the file server writes its own */
+        return child->kind == LKG_CHILD_ENGINE ? &shared->engine : &shared->notifier;
+}
+
+/*
+ * The shared memory dies with the connection, the engine does not: a file tells a successor that starts afresh whom to
+ * end. Not for the file server, whose start must be quick and who ends with the connection.
+ */
+static void record_in_file(const struct lkg_child *child, uint64_t start_time)
+{
+        struct lkg_supervisor *s = child->supervisor;
+        char text[64];
+        int n = snprintf(text, sizeof(text), "%d %" PRIu64 "\n", (int)child->pid, start_time);
+        struct lkg_error err = { 0 };
+
+        if (lkg_write_file_atomic(s->runtime_fd, record_names[child->kind], text, (size_t)n, 0600, false,
+                                  &err) < 0)
+                lkg_log_warning("%s", err.message);
+}
+
+int lkg_child_end_recorded(struct lkg_supervisor *s, enum lkg_child_kind kind)
+{
+        LKG_CLEANUP(lkg_closep)
+        int fd = openat(s->runtime_fd, record_names[kind], O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        struct lkg_process process = { 0 };
+        char text[64] = "";
+        ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+        int pid = 0;
+
+        if (n <= 0 || sscanf(text, "%d %" SCNu64, &pid, &process.start_time) != 2)
+                return 0;
+        atomic_store(&process.pid, pid);
+        return lkg_process_end(&process, END_RECORDED_NS);
+}
+
+int lkg_process_end(const struct lkg_process *process, uint64_t limit_ns)
+{
+        int pid = atomic_load(&process->pid);
+        LKG_CLEANUP(lkg_closep) int pidfd = pid > 0 ? pidfd_open(pid, 0) : -EBADF;
+
+        if (pidfd < 0 || lkg_process_start_time(pid) != process->start_time)
+                return 0;
+        (void)pidfd_send_signal(pidfd, SIGTERM, NULL, 0);
+        if (lkg_wait_pidfd(pidfd, limit_ns))
+                return 1;
+        (void)pidfd_send_signal(pidfd, SIGKILL, NULL, 0);
+        (void)lkg_wait_pidfd(pidfd, limit_ns);
+        return 1;
+}
+
+static void record(struct lkg_child *child)
+{
+        struct lkg_process *process = shared_record(child);
+
+        if (!process)
+                return;
+        process->start_time = lkg_process_start_time((int)child->pid);
+        atomic_store(&process->pid, (int)child->pid);
+        record_in_file(child, process->start_time);
+        atomic_fetch_add(child->kind == LKG_CHILD_ENGINE
+                                 ? &child->supervisor->connection.shared->engine_starts
+                                 : &child->supervisor->connection.shared->notifier_starts,
+                         1);
+}
+
+/* Return: CLD_* and its value; 0 when the process is not ours to wait for. */
+static int reap(const struct lkg_child *child, int *ret_status)
+{
+        siginfo_t info = { 0 };
+
+        *ret_status = 0;
+        if (child->adopted || waitid(P_PID, (id_t)child->pid, &info, WEXITED | WNOHANG) < 0 ||
+            info.si_pid == 0)
+                return 0;
+        *ret_status = info.si_status;
+        return info.si_code;
+}
+
+static void log_death(struct lkg_child *child, const struct lkg_child_end *end)
+{
+        double seconds = (double)end->lived_ns / (double)LKG_NSEC_PER_SEC;
+        int priority =
+                child->ending || child->supervisor->phase >= LKG_PHASE_UNMOUNT ? LOG_DEBUG : LOG_WARNING;
+
+        if (end->code == CLD_EXITED)
+                lkg_child_log(child, priority, "(pid %d) exited with code %d after %.3f s", (int)child->pid,
+                              end->status, seconds);
+        else if (end->code != 0)
+                lkg_child_log(child, priority, "(pid %d) was killed by signal %d (%s) after %.3f s",
+                              (int)child->pid, end->status, strsignal(end->status), seconds);
+        else
+                lkg_child_log(child, priority, "(pid %d), started by an earlier lkgfsd, is gone",
+                              (int)child->pid);
+}
+
+static int on_exit_of_child(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+        struct lkg_child *child = userdata;
+        struct lkg_supervisor *s = child->supervisor;
+        const struct lkg_child_ops *ops = child_ops[child->kind];
+        struct lkg_process *process = shared_record(child);
+        struct lkg_child_end end = { .adopted = child->adopted };
+
+        (void)source;
+        (void)fd;
+        (void)revents;
+        /* What it said last is in the socket still: a FATAL, or descriptors to keep. */
+        if (child->channel >= 0)
+                ops->input(s, child);
+        end.ready = child->ready;
+        end.fatal = child->fatal;
+        end.lived_ns = lkg_boottime_ns() - child->started_ns;
+        end.code = reap(child, &end.status);
+        log_death(child, &end);
+        if (process)
+                atomic_store(&process->pid, 0);
+        reset(child);
+        if (s->phase == LKG_PHASE_END)
+                lkg_supervisor_child_gone(s);
+        else
+                ops->died(s, child, &end);
+        return 0;
+}
+
+static int on_channel(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+        struct lkg_child *child = userdata;
+
+        (void)fd;
+        child_ops[child->kind]->input(child->supervisor, child);
+        /* At the end of the stream there is nothing more to hear; the pidfd tells the rest. */
+        if (source == child->channel_source && (revents & (EPOLLHUP | EPOLLERR)))
+                child->channel_source = sd_event_source_disable_unref(child->channel_source);
+        return 0;
+}
+
+int lkg_child_watch(struct lkg_child *child, pid_t pid, int pidfd, int channel)
+{
+        sd_event *event = child->supervisor->event;
+        int r;
+
+        child->timer = sd_event_source_disable_unref(child->timer);
+        child->pid = pid;
+        child->pidfd = pidfd;
+        child->channel = channel;
+        child->started_ns = lkg_boottime_ns();
+        r = sd_event_add_io(event, &child->exit_source, pidfd, EPOLLIN, on_exit_of_child, child);
+        if (r >= 0 && channel >= 0)
+                r = sd_event_add_io(event, &child->channel_source, channel, EPOLLIN, on_channel, child);
+        if (r >= 0) /* a message that came before the end is handled before the end */
+                r = sd_event_source_set_priority(child->exit_source, SD_EVENT_PRIORITY_NORMAL + 1);
+        if (r < 0) {
+                (void)pidfd_send_signal(pidfd, SIGKILL, NULL, 0);
+                reset(child);
+                return r;
+        }
+        record(child);
+        return 0;
+}
+
+static int on_pause_over(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        struct lkg_child *child = userdata;
+
+        (void)source;
+        (void)usec;
+        child->timer = sd_event_source_disable_unref(child->timer);
+        lkg_child_start(child->supervisor, child->kind);
+        return 0;
+}
+
+void lkg_child_start_later(struct lkg_child *child, uint64_t pause_ns)
+{
+        struct lkg_supervisor *s = child->supervisor;
+
+        child->timer = sd_event_source_disable_unref(child->timer);
+        if (pause_ns == 0) {
+                lkg_child_start(s, child->kind);
+                return;
+        }
+        lkg_child_log(child, LOG_NOTICE, "is started again in %u ms",
+                      (unsigned)(pause_ns / LKG_NSEC_PER_MSEC));
+        if (sd_event_add_time_relative(s->event, &child->timer, CLOCK_MONOTONIC, pause_ns / 1000, 0,
+                                       on_pause_over, child) < 0)
+                lkg_child_start(s, child->kind);
+}
+
+void lkg_child_start(struct lkg_supervisor *s, enum lkg_child_kind kind)
+{
+        struct lkg_child *child = &s->children[kind];
+        int r;
+
+        if (lkg_child_running(child) || s->phase == LKG_PHASE_END)
+                return;
+        if (s->phase >= LKG_PHASE_UNMOUNT && kind != LKG_CHILD_SERVER)
+                return; /* only callers that still wait matter now */
+        if (s->remounting && kind == LKG_CHILD_ENGINE)
+                return; /* started when the new view is attached */
+        r = child_ops[kind]->start(s, child);
+        if (r < 0) {
+                lkg_child_log(child, LOG_ERR, "cannot be started: %s", strerror(-r));
+                lkg_child_start_later(child,
+                                      1 * LKG_NSEC_PER_SEC); /* out of memory or processes: no other way */
+                return;
+        }
+        if (lkg_child_running(child))
+                lkg_child_log(child, LOG_INFO, "started (pid %d)", (int)child->pid);
+}
+
+static int on_end_limit(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        struct lkg_child *child = userdata;
+
+        (void)source;
+        (void)usec;
+        child->timer = sd_event_source_disable_unref(child->timer);
+        lkg_child_log(child, LOG_WARNING, "(pid %d) did not end in time, killed", (int)child->pid);
+        (void)pidfd_send_signal(child->pidfd, SIGKILL, NULL, 0);
+        return 0;
+}
+
+void lkg_child_end(struct lkg_child *child, int signal, uint64_t limit_ns)
+{
+        child->timer = sd_event_source_disable_unref(child->timer);
+        if (!lkg_child_running(child))
+                return;
+        child->ending = true;
+        if (signal != 0)
+                (void)pidfd_send_signal(child->pidfd, signal, NULL, 0);
+        if (signal == SIGKILL)
+                return;
+        if (sd_event_add_time_relative(child->supervisor->event, &child->timer, CLOCK_MONOTONIC,
+                                       limit_ns / 1000, 0, on_end_limit, child) < 0)
+                (void)pidfd_send_signal(child->pidfd, SIGKILL, NULL, 0);
+}
+
+/* One that was killed and may stick in the kernel for ever: its end is awaited by nobody but the process table. */
+static int on_exit_of_abandoned(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+        pid_t pid = (pid_t)(intptr_t)userdata;
+
+        (void)revents;
+        (void)waitpid(pid, NULL, WNOHANG);
+        sd_event_source_disable_unref(source);
+        lkg_close(fd);
+        return 0;
+}
+
+void lkg_child_abandon(struct lkg_child *child, uint64_t grace_ns)
+{
+        sd_event_source *source = NULL;
+        int pidfd = LKG_STEAL_FD(child->pidfd);
+
+        (void)pidfd_send_signal(pidfd, SIGKILL, NULL, 0);
+        (void)lkg_wait_pidfd(pidfd, grace_ns); /* a successor has it easier when this one is really gone */
+        if (sd_event_add_io(child->supervisor->event, &source, pidfd, EPOLLIN, on_exit_of_abandoned,
+                            (void *)(intptr_t)child->pid) < 0)
+                lkg_close(pidfd);
+        reset(child);
+}
+
+int lkg_child_adopt(struct lkg_child *child, const struct lkg_process *process, int channel)
+{
+        int pid = atomic_load(&process->pid);
+        int pidfd, r;
+
+        if (pid <= 0)
+                return -ESRCH;
+        pidfd = pidfd_open(pid, 0);
+        pidfd = pidfd < 0 ? -errno : lkg_lift_fd(pidfd);
+        if (pidfd < 0)
+                return pidfd;
+        /* After the open: from here on the number cannot change its owner under us. */
+        if (lkg_process_start_time(pid) != process->start_time) {
+                lkg_close(pidfd);
+                return -ESRCH;
+        }
+        child->adopted = true;
+        child->pid = pid;
+        child->pidfd = pidfd;
+        child->channel = channel;
+        child->started_ns = lkg_boottime_ns();
+        r = sd_event_add_io(child->supervisor->event, &child->exit_source, pidfd, EPOLLIN, on_exit_of_child,
+                            child);
+        if (r >= 0 && channel >= 0)
+                r = sd_event_add_io(child->supervisor->event, &child->channel_source, channel, EPOLLIN,
+                                    on_channel, child);
+        if (r < 0) {
+                child->channel = -EBADF; /* stays the caller's */
+                reset(child);
+        }
+        return r;
+}
+
+void lkg_child_deinit(struct lkg_child *child)
+{
+        reset(child);
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A FUSE connection before anybody sees it: the device, a superblock that is mounted nowhere yet, the shared memory,
+ * and the handshake. The supervisor answers FUSE_INIT itself (with the reply that the file server computed), because a
+ * file server killed in the middle of the handshake could not be replaced (crash-survival: no RESEND before INIT).
+ */
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+
+#include <linux/fuse.h>
+
+#include "supervisor.h"
+
+#define INIT_LIMIT_NS    (5 * LKG_NSEC_PER_SEC)
+#define INIT_READ_BUFFER FUSE_MIN_READ_BUFFER /* a smaller one is EINVAL */
+
+static int open_device(struct lkg_connection *c, struct lkg_error *err)
+{
+        int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+
+        if (fd < 0 && (errno == ENOENT || errno == ENXIO || errno == ENODEV))
+                return lkg_fail(err, EX_UNAVAILABLE, errno,
+                                "/dev/fuse is missing: load the kernel module with `modprobe fuse`");
+        if (fd < 0 && (errno == EPERM || errno == EACCES))
+                return lkg_fail(err, EX_NOPERM, errno,
+                                "/dev/fuse may not be opened (a container needs it in its device list)");
+        fd = fd < 0 ? -errno : lkg_lift_fd(fd);
+        if (fd < 0)
+                return lkg_fail(err, EX_UNAVAILABLE, -fd, "open /dev/fuse");
+        c->device = fd;
+        return 0;
+}
+
+static int open_shared(struct lkg_supervisor *s, struct lkg_connection *c, struct lkg_error *err)
+{
+        int fd = memfd_create("lkgfs", MFD_CLOEXEC);
+        void *p;
+
+        fd = fd < 0 ? -errno : lkg_lift_fd(fd);
+        if (fd < 0)
+                return lkg_fail(err, EX_OSERR, -fd, "shared memory");
+        c->shared_fd = fd;
+        if (ftruncate(fd, sizeof(*c->shared)) < 0)
+                return lkg_fail(err, EX_OSERR, errno, "shared memory");
+        p = mmap(NULL, sizeof(*c->shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        if (p == MAP_FAILED)
+                return lkg_fail(err, EX_OSERR, errno, "shared memory");
+        c->shared = p;
+        (void)snprintf(c->shared->mount_point, sizeof(c->shared->mount_point), "%s", s->mount_point);
+        c->shared->supervisor.start_time = lkg_process_start_time((int)getpid());
+        atomic_store(&c->shared->supervisor.pid, (int)getpid());
+        c->shared->size = sizeof(*c->shared);
+        c->shared->magic = LKG_SHARED_MAGIC;
+        return 0;
+}
+
+/* The mount calls fail for reasons that are worth different words. */
+static int mount_failed(const char *call, struct lkg_error *err)
+{
+        if (errno == ENOSYS)
+                return lkg_fail(err, EX_UNAVAILABLE, 0,
+                                "this kernel has no %s(2); lkgfs needs Linux 5.15 or later.", call);
+        if (errno == ENODEV)
+                return lkg_fail(err, EX_UNAVAILABLE, 0,
+                                "this kernel does not know the file system type fuse; load it with "
+                                "`modprobe fuse`.");
+        if (errno == EPERM || errno == EACCES)
+                return lkg_fail(err, EX_NOPERM, errno, "%s: mounting is not permitted here", call);
+        return lkg_fail(err, EX_UNAVAILABLE, errno, "%s", call);
+}
+
+static int make_superblock(struct lkg_connection *c, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_closep) int fs = fsopen("fuse", FSOPEN_CLOEXEC);
+        char number[16];
+        const struct {
+                const char *key, *value;
+        } options[] = {
+                { "source", "lkgfs" },   { "subtype", "lkgfs" },
+                { "fd", number },        { "rootmode", "40000" },
+                { "user_id", "0" },      { "group_id", "0" },
+                { "allow_other", NULL }, { "default_permissions", NULL },
+        };
+        int fd;
+
+        if (fs < 0)
+                return mount_failed("fsopen", err);
+        (void)snprintf(number, sizeof(number), "%d", c->device);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(options); i++)
+                if (fsconfig(fs, options[i].value ? FSCONFIG_SET_STRING : FSCONFIG_SET_FLAG, options[i].key,
+                             options[i].value, 0) < 0)
+                        return mount_failed("fsconfig", err);
+        if (fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+                return mount_failed("fsconfig", err);
+        fd = fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+        if (fd < 0)
+                return mount_failed("fsmount", err);
+        fd = lkg_lift_fd(fd);
+        if (fd < 0)
+                return lkg_fail(err, EX_OSERR, -fd, "fsmount");
+        c->mount_fd = fd;
+        return 0;
+}
+
+static int read_init(struct lkg_connection *c, struct lkg_error *err)
+{
+        _Alignas(8) char buf[INIT_READ_BUFFER];
+        const struct fuse_in_header *header = (const void *)buf;
+        struct pollfd p = { .fd = c->device, .events = POLLIN };
+        ssize_t n;
+        int r;
+
+        do
+                r = poll(&p, 1, INIT_LIMIT_NS / LKG_NSEC_PER_MSEC);
+        while (r < 0 && errno == EINTR);
+        if (r <= 0)
+                return lkg_fail(err, EX_UNAVAILABLE, r < 0 ? errno : ETIMEDOUT, "wait for FUSE_INIT");
+        n = read(c->device, buf, sizeof(buf));
+        if (n < 0)
+                return lkg_fail(err, EX_UNAVAILABLE, errno, "read FUSE_INIT");
+        if ((size_t)n < sizeof(*header) || header->opcode != FUSE_INIT || header->len != (uint32_t)n ||
+            (size_t)n > sizeof(c->shared->init_request))
+                return lkg_fail(err, EX_SOFTWARE, 0,
+                                "the kernel's first request is not a FUSE_INIT we know.");
+        memcpy(c->shared->init_request, buf, (size_t)n);
+        c->shared->init_request_size = (uint32_t)n;
+        return 0;
+}
+
+static int compute_reply(struct lkg_supervisor *s, struct lkg_connection *c, struct lkg_error *err)
+{
+        const char *argv[] = { s->programs.server, "--handshake", NULL };
+        LKG_CLEANUP(lkg_freep) char *reply = NULL;
+        struct lkg_run run = { .pidfd = -EBADF, .output = -EBADF };
+        struct fuse_out_header header;
+        size_t size = 0;
+        int r;
+
+        r = lkg_run_start(&run, argv, c->shared->init_request, c->shared->init_request_size);
+        if (r < 0)
+                return lkg_fail(err, EX_UNAVAILABLE, -r, "start %s", s->programs.server);
+        r = lkg_run_wait(&run, INIT_LIMIT_NS, sizeof(c->shared->init_reply), &reply, &size);
+        if (r != 0)
+                return lkg_fail(err, EX_SOFTWARE, r < 0 ? -r : 0, "handshake by %s failed (%d)",
+                                s->programs.server, r);
+        if (size < sizeof(header))
+                return lkg_fail(err, EX_SOFTWARE, 0, "%s --handshake gave no reply.", s->programs.server);
+        memcpy(&header, reply, sizeof(header));
+        if (header.len != size || header.error != 0)
+                return lkg_fail(err, EX_SOFTWARE, header.error < 0 ? -header.error : 0,
+                                "%s refuses this kernel's FUSE protocol", s->programs.server);
+        memcpy(c->shared->init_reply, reply, size);
+        c->shared->init_reply_size = (uint32_t)size;
+        return 0;
+}
+
+static int answer_init(struct lkg_connection *c, struct lkg_error *err)
+{
+        ssize_t n = write(c->device, c->shared->init_reply, c->shared->init_reply_size);
+
+        if (n != (ssize_t)c->shared->init_reply_size)
+                return lkg_fail(err, EX_SOFTWARE, n < 0 ? errno : 0,
+                                "the kernel refuses our answer to FUSE_INIT");
+        return 0;
+}
+
+int lkg_connection_open(struct lkg_supervisor *s, struct lkg_connection *ret, struct lkg_error *err)
+{
+        struct lkg_connection c;
+        int r;
+
+        lkg_connection_init(&c);
+        r = open_device(&c, err);
+        if (r == 0)
+                r = open_shared(s, &c, err);
+        if (r == 0)
+                r = make_superblock(&c, err);
+        if (r != 0) {
+                lkg_connection_close(&c);
+                return r;
+        }
+        *ret = c;
+        return 0;
+}
+
+int lkg_connection_handshake(struct lkg_supervisor *s, struct lkg_connection *c, struct lkg_error *err)
+{
+        int r = read_init(c, err);
+
+        if (r == 0)
+                r = compute_reply(s, c, err);
+        return r == 0 ? answer_init(c, err) : r;
+}
+
+void lkg_connection_init(struct lkg_connection *c)
+{
+        *c = (struct lkg_connection){
+                .device = -EBADF, .shared_fd = -EBADF, .mount_fd = -EBADF, .view_fd = -EBADF
+        };
+}
+
+void lkg_connection_close(struct lkg_connection *c)
+{
+        if (c->shared)
+                (void)munmap(c->shared, sizeof(*c->shared));
+        lkg_close(c->view_fd);
+        lkg_close(c->mount_fd);
+        lkg_close(c->shared_fd);
+        lkg_close(c->device);
+        lkg_connection_init(c);
+}
+
+bool lkg_connection_dead(const struct lkg_connection *c)
+{
+        struct pollfd p = { .fd = c->device, .events = 0 };
+
+        return poll(&p, 1, 0) > 0 && (p.revents & (POLLERR | POLLHUP | POLLNVAL));
+}

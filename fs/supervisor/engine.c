@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The engine: started in a mount namespace of its own in which the view does not exist, so that no path of a
+ * configuration can lead it through our own mount. Everything else of the host it sees as it is, later mounts included.
+ */
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <lkg/log.h>
+
+#include "supervisor.h"
+
+#define TRIES_AT_START 3u
+#define EARLY_NS       (1 * LKG_NSEC_PER_SEC)
+
+static int complain(const char *what)
+{
+        (void)dprintf(STDERR_FILENO, "lkgfsd: namespace of the engine: %s: %s\n", what, strerror(errno));
+        return EX_OSERR;
+}
+
+static void raise_oom_score(void)
+{
+        LKG_CLEANUP(lkg_closep) int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+        if (fd >= 0 && write(fd, "0", 1) < 0)
+                return; /* inherits our protection then: no reason not to run */
+}
+
+/* Runs in the child. @userdata: the mount point. */
+static int hide_view(const void *userdata)
+{
+        const char *mount_point = userdata;
+        struct mount_attr private = { .propagation = MS_PRIVATE };
+        LKG_CLEANUP(lkg_closep) int tree = -EBADF;
+        int r;
+
+        raise_oom_score();
+        if (unshare(CLONE_NEWNS) < 0)
+                return complain("unshare");
+        if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
+                return complain("make / a slave");
+        r = lkg_mounts_detach_views();
+        if (r < 0) {
+                errno = -r;
+                return complain("detach the view");
+        }
+        /*
+         * What is at the mount point now (the covered directory, or nothing much) is put there once more as a private
+         * mount: a view that the host attaches later comes in beneath it, and so stays invisible.
+         */
+        tree = open_tree(AT_FDCWD, mount_point,
+                         OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_NO_AUTOMOUNT);
+        if (tree < 0)
+                return complain("open_tree");
+        if (mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &private, sizeof(private)) < 0)
+                return complain("mount_setattr");
+        if (move_mount(tree, "", AT_FDCWD, mount_point, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+                return complain("move_mount");
+        return 0;
+}
+
+/* The engine's own descriptors: separate open files, so that nobody moves anybody's directory position. */
+static int open_fds(const struct lkg_supervisor *s, int channel, int fds[static LKG_SPAWN_FDS_MAX])
+{
+        int source = openat(s->source_fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        int runtime = openat(s->runtime_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        int state = openat(s->state_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        source = source < 0 ? -errno : lkg_lift_fd(source);
+        runtime = runtime < 0 ? -errno : lkg_lift_fd(runtime);
+        state = state < 0 ? -errno : lkg_lift_fd(state);
+        if (source < 0 || runtime < 0 || state < 0) {
+                lkg_close(source);
+                lkg_close(runtime);
+                lkg_close(state);
+                return source < 0 ? source : runtime < 0 ? runtime : state;
+        }
+        fds[0] = s->listen_fd;
+        fds[1] = channel;
+        fds[2] = source;
+        fds[3] = runtime;
+        fds[4] = state;
+        return 0;
+}
+
+static int start(struct lkg_supervisor *s, struct lkg_child *child)
+{
+        const char *argv[] = { s->programs.engine,
+                               "--mountpoint",
+                               s->mount_point,
+                               "--source-path",
+                               s->source_path,
+                               "--listen-fd",
+                               "3",
+                               "--supervisor-fd",
+                               "4",
+                               "--source-fd",
+                               "5",
+                               "--runtime-fd",
+                               "6",
+                               "--state-fd",
+                               "7",
+                               s->config ? "--config" : NULL,
+                               s->config,
+                               NULL };
+        struct lkg_spawn spawn = { .argv = argv,
+                                   .n_fds = 5,
+                                   .stdin_fd = -EBADF,
+                                   .stdout_fd = -EBADF,
+                                   .setup = hide_view,
+                                   .userdata = s->mount_point };
+        LKG_CLEANUP(lkg_closep) int ours = -EBADF;
+        LKG_CLEANUP(lkg_closep) int theirs = -EBADF;
+        int pair[2], pidfd = -EBADF, r;
+        pid_t pid = 0;
+
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+                return -errno;
+        ours = lkg_lift_fd(pair[0]);
+        theirs = lkg_lift_fd(pair[1]);
+        if (ours < 0 || theirs < 0)
+                return ours < 0 ? ours : theirs;
+        r = open_fds(s, theirs, spawn.fds);
+        if (r < 0)
+                return r;
+        r = lkg_spawn(&spawn, &pid, &pidfd);
+        for (int i = 2; i < 5; i++)
+                lkg_close(spawn.fds[i]);
+        return r < 0 ? r : lkg_child_watch(child, pid, pidfd, LKG_STEAL_FD(ours));
+}
+
+static void heard_fatal(struct lkg_supervisor *s, struct lkg_child *child, const struct lkg_message *message)
+{
+        int code = message->result > 0 && message->result < 128 ? message->result : EX_SOFTWARE;
+
+        child->fatal = true;
+        if (s->phase == LKG_PHASE_ENGINE)
+                lkg_supervisor_fail(s, code, "%s", message->text[0] ? message->text : "the engine gave up.");
+        else
+                lkg_child_log(child, LOG_ERR, "gave up (%d): %s; the view stays as it is", code,
+                              message->text);
+}
+
+static void input(struct lkg_supervisor *s, struct lkg_child *child)
+{
+        struct lkg_message message;
+
+        while (child->channel >= 0) {
+                int r = lkg_message_recv(child->channel, &message);
+
+                if (r == -EBADMSG)
+                        continue; /* not ours to understand; its sender is only the engine */
+                if (r <= 0)
+                        return;
+                if (message.type == LKG_MSG_FATAL) {
+                        heard_fatal(s, child, &message);
+                } else if (message.type == LKG_MSG_PUBLISHED && !child->ready) {
+                        child->ready = true;
+                        child->restart.n_early = 0;
+                        lkg_supervisor_engine_ready(s);
+                }
+        }
+}
+
+static void died(struct lkg_supervisor *s, struct lkg_child *child, const struct lkg_child_end *end)
+{
+        const struct lkg_restart_policy *policy = end->fatal ? &lkg_restart_fatal : &lkg_restart_engine;
+        bool early = end->fatal || (!end->ready && !end->adopted && end->lived_ns < EARLY_NS);
+
+        if (s->phase == LKG_PHASE_ENGINE && ++s->n_engine_tries >= TRIES_AT_START) {
+                lkg_supervisor_fail(s, EX_SOFTWARE,
+                                    "the engine ended %u times before its first publication, last %s %d.",
+                                    TRIES_AT_START, end->code == CLD_EXITED ? "with code" : "by signal",
+                                    end->status);
+                return;
+        }
+        lkg_child_start_later(child, lkg_restart_pause_ns(&child->restart, policy, early));
+}
+
+void lkg_engine_send(struct lkg_supervisor *s, uint32_t type)
+{
+        struct lkg_child *child = &s->children[LKG_CHILD_ENGINE];
+        struct lkg_message message;
+        int r;
+
+        if (child->channel < 0)
+                return;
+        lkg_message_init(&message, type);
+        r = lkg_message_send(child->channel, &message);
+        if (r < 0 && r != -EPIPE && r != -ECONNRESET) /* those: it has just ended, which is seen elsewhere */
+                lkg_child_log(child, LOG_WARNING, "does not take messages: %s", strerror(-r));
+}
+
+const struct lkg_child_ops lkg_engine_ops = { .start = start, .died = died, .input = input };

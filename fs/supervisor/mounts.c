@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include <lkg/file.h>
+
+#include "mounts.h"
+
+#define MOUNTINFO_MAX (64u << 20)
+#define STACKED_MAX   16 /* views on top of each other */
+
+/* Copies one blank-delimited field and resolves \ooo. Return: what follows it, or NULL when it does not fit. */
+static const char *take_field(const char *p, char *ret, size_t size)
+{
+        size_t n = 0;
+
+        while (*p && *p != ' ') {
+                char c = *p++;
+
+                if (c == '\\' && p[0] >= '0' && p[0] <= '3' && p[1] >= '0' && p[1] <= '7' && p[2] >= '0' &&
+                    p[2] <= '7') {
+                        c = (char)((p[0] - '0') << 6 | (p[1] - '0') << 3 | (p[2] - '0'));
+                        p += 3;
+                }
+                if (n + 1 >= size)
+                        return NULL;
+                ret[n++] = c;
+        }
+        ret[n] = '\0';
+        return *p == ' ' ? p + 1 : p;
+}
+
+int lkg_mounts_parse_line(const char *line, struct lkg_mount *ret)
+{
+        char root[PATH_MAX];
+        const char *p;
+        int n = 0;
+
+        if (sscanf(line, "%" SCNu64 " %" SCNu64 " %u:%u %n", &ret->id, &ret->parent, &ret->major,
+                   &ret->minor, &n) != 4 ||
+            n == 0)
+                return -EBADMSG;
+        p = take_field(line + n, root, sizeof(root));
+        p = p ? take_field(p, ret->point, sizeof(ret->point)) : NULL;
+        p = p ? strstr(p, " - ") : NULL; /* options and optional fields hold no blank-dash-blank */
+        p = p ? take_field(p + 3, ret->type, sizeof(ret->type)) : NULL;
+        if (!p)
+                return -EBADMSG;
+        if (!take_field(p, ret->source, sizeof(ret->source)))
+                ret->source[0] = '\0'; /* only shown to people */
+        return ret->point[0] == '/' && ret->type[0] ? 0 : -EBADMSG;
+}
+
+int lkg_mounts_top_in(char *text, const char *point, struct lkg_mount *ret)
+{
+        struct lkg_mount *found = NULL, mount;
+        size_t n_found = 0;
+        char *line;
+
+        while ((line = strsep(&text, "\n"))) {
+                struct lkg_mount *grown;
+
+                if (lkg_mounts_parse_line(line, &mount) < 0 || strcmp(mount.point, point) != 0)
+                        continue;
+                grown = reallocarray(found, n_found + 1, sizeof(*found));
+                if (!grown)
+                        break;
+                found = grown;
+                found[n_found++] = mount;
+        }
+        /* Stacked mounts name each other as parents: the top is nobody's parent. */
+        for (size_t i = 0; i < n_found; i++) {
+                bool covered = false;
+
+                for (size_t k = 0; k < n_found; k++)
+                        covered = covered || (k != i && found[k].parent == found[i].id);
+                if (!covered) {
+                        *ret = found[i];
+                        free(found);
+                        return 1;
+                }
+        }
+        free(found);
+        return 0;
+}
+
+static int read_mountinfo(char **ret)
+{
+        LKG_CLEANUP(lkg_closep) int fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+
+        return fd < 0 ? -errno : lkg_read_file(fd, MOUNTINFO_MAX, ret, NULL, NULL);
+}
+
+int lkg_mounts_top(const char *point, struct lkg_mount *ret)
+{
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        int r = read_mountinfo(&text);
+
+        return r < 0 ? r : lkg_mounts_top_in(text, point, ret);
+}
+
+int lkg_mounts_has(uint64_t id)
+{
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        struct lkg_mount mount;
+        char *rest, *line;
+        int r = read_mountinfo(&text);
+
+        if (r < 0)
+                return r;
+        for (rest = text; (line = strsep(&rest, "\n"));)
+                if (lkg_mounts_parse_line(line, &mount) == 0 && mount.id == id && lkg_mount_is_lkgfs(&mount))
+                        return 1;
+        return 0;
+}
+
+/* Return: how many were detached in this pass, or -errno. */
+static int detach_pass(void)
+{
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        struct lkg_mount mount;
+        char *rest, *line;
+        int n = 0, r = read_mountinfo(&text);
+
+        if (r < 0)
+                return r;
+        for (rest = text; (line = strsep(&rest, "\n"));)
+                if (lkg_mounts_parse_line(line, &mount) == 0 && lkg_mount_is_lkgfs(&mount) &&
+                    umount2(mount.point, MNT_DETACH | UMOUNT_NOFOLLOW) == 0)
+                        n++;
+        return n;
+}
+
+int lkg_mounts_detach_views(void)
+{
+        int n = 1;
+
+        for (int i = 0; n > 0 && i < STACKED_MAX; i++)
+                n = detach_pass();
+        return n < 0 ? n : 0;
+}
+
+bool lkg_mount_is_lkgfs(const struct lkg_mount *mount)
+{
+        return strcmp(mount->type, "fuse.lkgfs") == 0;
+}
+
+bool lkg_mount_is_fuse(const struct lkg_mount *mount)
+{
+        return strcmp(mount->type, "fuse") == 0 || strcmp(mount->type, "fuseblk") == 0 ||
+               strncmp(mount->type, "fuse.", 5) == 0;
+}
+
+int lkg_mounts_id_of(int dirfd, const char *path, uint64_t *ret)
+{
+        struct statx stx;
+        int flags = AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT | AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH;
+
+        if (statx(dirfd, path, flags, STATX_MNT_ID, &stx) < 0)
+                return -errno;
+        if (!(stx.stx_mask & STATX_MNT_ID))
+                return -EOPNOTSUPP;
+        *ret = stx.stx_mnt_id;
+        return 0;
+}
+
+bool lkg_path_is_below(const char *path, const char *dir)
+{
+        size_t n = strlen(dir);
+
+        while (n > 0 && dir[n - 1] == '/')
+                n--;
+        return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0' || n == 0);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is mounted where, from /proc/self/mountinfo (proc_pid_mountinfo(5)), and questions about paths that never ask a
+ * FUSE server: the one that would answer may be the one that is dead.
+ */
+#pragma once
+
+#include <limits.h>
+
+#include <lkg/error.h>
+
+struct lkg_mount {
+        uint64_t id, parent;
+        unsigned major, minor; /* of the superblock; for FUSE the minor is the connection's number */
+        char point[PATH_MAX];
+        char type[64]; /* "fuse.lkgfs" */
+        char source[256];
+};
+
+/** lkg_mounts_parse_line() - one line of mountinfo, octal escapes resolved. Return: 0 or -EBADMSG. */
+int lkg_mounts_parse_line(const char *line, struct lkg_mount *ret);
+
+/**
+ * lkg_mounts_top_in() - the mount that a walk to @point ends in.
+ * @text: a whole mountinfo, NUL-terminated; cut into lines by this function
+ *
+ * Return: 1 and @ret; 0 when nothing is mounted exactly at @point.
+ */
+int lkg_mounts_top_in(char *text, const char *point, struct lkg_mount *ret);
+/** lkg_mounts_top() - the same for the caller's mount namespace. Return: 1; 0; -errno. */
+int lkg_mounts_top(const char *point, struct lkg_mount *ret);
+/** lkg_mounts_has() - is mount @id (a lkgfs mount) in the caller's mount namespace? Return: 1; 0; -errno. */
+int lkg_mounts_has(uint64_t id);
+
+/**
+ * lkg_mounts_detach_views() - take every view of lkgfs, ours and others', out of the caller's own mount namespace.
+ * A copy of a mount in a namespace that gets no propagation would keep its file system alive for ever.
+ * Return: 0; -errno.
+ */
+int lkg_mounts_detach_views(void);
+
+bool lkg_mount_is_lkgfs(const struct lkg_mount *mount);
+bool lkg_mount_is_fuse(const struct lkg_mount *mount);
+
+/** lkg_mounts_id_of() - id of the mount that @path (relative to @dirfd, "" = @dirfd itself) is in. Return: 0; -errno. */
+int lkg_mounts_id_of(int dirfd, const char *path, uint64_t *ret);
+
+/** lkg_path_is_below() - is @path equal to @dir or below it? Both absolute and normalised. */
+bool lkg_path_is_below(const char *path, const char *dir);

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Command lines: `lkgfsd [OPTION...] MOUNTPOINT` and, called as mount.lkgfs, the convention of mount(8) helpers
+ * `mount.lkgfs SPEC DIR [-sfnv] [-N namespace] [-t type] [-o options]`. Parsing has no effect on anything.
+ */
+#pragma once
+
+#include <sysexits.h>
+
+#include <lkg/error.h>
+
+#define LKG_CONFIG_DEFAULT "/etc/lkgfs/config.yaml"
+
+enum lkg_options_action { LKG_ACTION_RUN, LKG_ACTION_HELP, LKG_ACTION_VERSION };
+
+/* Strings point into argv or into `storage`. */
+struct lkg_options {
+        enum lkg_options_action action;
+        bool helper; /* called by mount(8): its exit codes, always in the background */
+        bool fake;   /* check everything, mount nothing */
+        bool background, verbose;
+        const char *config;      /* NULL = the default, which may be absent */
+        const char *mount_point; /* as given */
+        char *storage;           /* owned: the value of -o */
+};
+
+/**
+ * lkg_options_parse() - understand a command line.
+ * @argv: argv[0] decides which of the two conventions holds
+ *
+ * Return: 0; EX_USAGE with the reason in @err; EX_OSERR without memory.
+ */
+int lkg_options_parse(int argc, char *const argv[], struct lkg_options *ret, struct lkg_error *err);
+void lkg_options_deinit(struct lkg_options *options);
+
+/** lkg_options_usage() - the text of --help. */
+const char *lkg_options_usage(bool helper);
+
+/** lkg_options_exit_code() - sysexits of lkgfsd as mount(8) wants them from a helper: 0, 1 usage, 2 system, 32 mount. */
+int lkg_options_exit_code(bool helper, int code);

@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Everything that can be wrong before anything is touched, each with its own words and its own exit code; then the
+ * directories and the locks that make sure that one lkgfsd owns one mount point and one state directory.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <limits.h>
+#include <poll.h>
+#include <sys/file.h>
+#include <sys/pidfd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+
+#include <lkg/file.h>
+#include <lkg/log.h>
+
+#include "supervisor.h"
+
+#define SETTINGS_LIMIT_NS (30 * LKG_NSEC_PER_SEC)
+#define SETTINGS_MAX      (1u << 20)
+#define PROBE_LIMIT_NS    (2 * LKG_NSEC_PER_SEC)
+#define LOCK_TRIES        100u
+#define LOCK_PAUSE_MS     20
+#define CLEANUP_DEPTH     4u /* private/, blobs/ or pinned/, fan-out directories */
+
+static bool has_sys_admin(void)
+{
+        struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+        struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
+
+        if (syscall(SYS_capget, &header, data) < 0)
+                return false;
+        return data[CAP_TO_INDEX(CAP_SYS_ADMIN)].effective & CAP_TO_MASK(CAP_SYS_ADMIN);
+}
+
+/* The kernel can be told to abort a connection over one slow request; that is everybody's view gone at once. */
+static void warn_of_timeouts(void)
+{
+        static const char *const files[] = { "/proc/sys/fs/fuse/default_request_timeout",
+                                             "/proc/sys/fs/fuse/max_request_timeout" };
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(files); i++) {
+                LKG_CLEANUP(lkg_closep) int fd = open(files[i], O_RDONLY | O_CLOEXEC);
+                char text[32] = "";
+
+                if (fd >= 0 && read(fd, text, sizeof(text) - 1) > 0 && strtoul(text, NULL, 10) != 0)
+                        lkg_log_warning("%s is %lu: one request that takes longer makes the kernel abort "
+                                        "the whole view; "
+                                        "set it to 0",
+                                        files[i], strtoul(text, NULL, 10));
+        }
+}
+
+int lkg_preflight_privilege(struct lkg_error *err)
+{
+        struct utsname name;
+        unsigned major = 0, minor = 0;
+
+        if (geteuid() != 0)
+                return lkg_fail(err, EX_NOPERM, 0,
+                                "lkgfsd mounts a file system for everybody: run it as root.");
+        if (!has_sys_admin())
+                return lkg_fail(err, EX_NOPERM, 0,
+                                "lkgfsd needs the capability CAP_SYS_ADMIN in this container or unit.");
+        if (uname(&name) < 0)
+                return lkg_fail(err, EX_OSERR, errno, "uname");
+        if (sscanf(name.release, "%u.%u", &major, &minor) == 2 && (major < 5 || (major == 5 && minor < 15)))
+                return lkg_fail(err, EX_UNAVAILABLE, 0,
+                                "Linux %s is too old: lkgfs needs 5.15 or later (openat2, move_mount, "
+                                "mount_setattr, pidfd_open).",
+                                name.release);
+        warn_of_timeouts();
+        return 0;
+}
+
+/* realpath(3) of what may be a dead mount: its parent is alive, and a mount point is never a symlink. */
+static char *resolve_mount_point(const char *given)
+{
+        char *path = realpath(given, NULL), *parent = NULL;
+        LKG_CLEANUP(lkg_freep) char *copy = NULL;
+        char *slash, *joined = NULL;
+
+        if (path || (errno != ENOTCONN && errno != ECONNABORTED))
+                return path;
+        copy = strdup(given);
+        if (!copy)
+                return NULL;
+        for (size_t n = strlen(copy); n > 1 && copy[n - 1] == '/'; n--)
+                copy[n - 1] = '\0';
+        slash = strrchr(copy, '/');
+        if (slash)
+                *slash = '\0';
+        parent = realpath(!slash ? "." : slash == copy ? "/" : copy, NULL);
+        if (!parent)
+                return NULL;
+        if (asprintf(&joined, "%s/%s", strcmp(parent, "/") == 0 ? "" : parent, slash ? slash + 1 : copy) < 0)
+                joined = NULL;
+        free(parent);
+        return joined;
+}
+
+int lkg_preflight_mount_point(struct lkg_supervisor *s, struct lkg_error *err)
+{
+        const char *given = s->options->mount_point;
+        struct statx stx;
+
+        s->mount_point = resolve_mount_point(given);
+        if (!s->mount_point && errno == ENOENT)
+                return lkg_fail(err, EX_USAGE, 0,
+                                "mount point %s does not exist; create the directory first.", given);
+        if (!s->mount_point && errno == ENOTDIR)
+                return lkg_fail(err, EX_USAGE, 0, "mount point %s: a part of the path is not a directory.",
+                                given);
+        if (!s->mount_point)
+                return lkg_fail(err, EX_USAGE, errno, "mount point %s", given);
+        if (strlen(s->mount_point) >= sizeof(((struct lkg_shared *)NULL)->mount_point))
+                return lkg_fail(err, EX_USAGE, ENAMETOOLONG, "mount point %s", given);
+        if (strcmp(s->mount_point, "/") == 0)
+                return lkg_fail(err, EX_USAGE, 0, "the root directory cannot be the mount point.");
+        /* DONT_SYNC: a file server that is gone must not be asked. */
+        if (statx(AT_FDCWD, s->mount_point, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE, &stx) < 0) {
+                if (errno != ENOTCONN && errno != ECONNABORTED)
+                        return lkg_fail(err, EX_USAGE, errno, "mount point %s", given);
+        } else if (!S_ISDIR(stx.stx_mode)) {
+                return lkg_fail(err, EX_USAGE, 0, "mount point %s is not a directory.", given);
+        }
+        return 0;
+}
+
+/* Directories that must not lie in each other's way. */
+static int check_directories(const struct lkg_supervisor *s, struct lkg_error *err)
+{
+        const struct lkg_settings *settings = s->settings;
+        const struct {
+                const char *name, *path;
+        } dirs[] = { { "stateDir", settings->state_dir }, { "runtimeDir", settings->runtime_dir } };
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(dirs); i++) {
+                if (dirs[i].path[0] != '/')
+                        return lkg_fail(err, EX_CONFIG, 0, "%s '%s' is not an absolute path.", dirs[i].name,
+                                        dirs[i].path);
+                if (lkg_path_is_below(dirs[i].path, s->mount_point))
+                        return lkg_fail(
+                                err, EX_CONFIG, 0,
+                                "%s %s lies below the mount point %s and would be hidden by the view; "
+                                "choose a directory outside.",
+                                dirs[i].name, dirs[i].path, s->mount_point);
+        }
+        if (s->over)
+                return 0;
+        if (lkg_path_is_below(s->mount_point, s->source_path))
+                return lkg_fail(
+                        err, EX_CONFIG, 0,
+                        "the mount point %s lies below sourceDir %s, so the view would contain itself; "
+                        "mount outside of it, or over %s.",
+                        s->mount_point, s->source_path, s->source_path);
+        if (lkg_path_is_below(s->source_path, s->mount_point))
+                return lkg_fail(
+                        err, EX_CONFIG, 0,
+                        "sourceDir %s lies below the mount point %s and would be hidden by the view.",
+                        s->source_path, s->mount_point);
+        return 0;
+}
+
+static int resolve_source(struct lkg_supervisor *s, struct lkg_error *err)
+{
+        char *path;
+
+        s->over = !*s->settings->source_dir;
+        s->source_path = s->mount_point;
+        if (s->over)
+                return 0;
+        path = realpath(s->settings->source_dir, NULL);
+        if (!path && (errno == ENOENT || errno == ENOTDIR))
+                return lkg_fail(err, EX_CONFIG, 0, "sourceDir %s is not an existing directory.",
+                                s->settings->source_dir);
+        if (!path)
+                return lkg_fail(err, EX_IOERR, errno, "sourceDir %s", s->settings->source_dir);
+        s->over = strcmp(path, s->mount_point) == 0;
+        free(s->settings->source_dir);
+        s->settings->source_dir = path;
+        s->source_path = s->over ? s->mount_point : path;
+        return 0;
+}
+
+int lkg_preflight_settings(struct lkg_supervisor *s, struct lkg_error *err)
+{
+        const char *argv[] = { s->programs.engine,
+                               "--print-settings",
+                               "--mountpoint",
+                               s->mount_point,
+                               s->config ? "--config" : NULL,
+                               s->config,
+                               NULL };
+        LKG_CLEANUP(lkg_freep) char *output = NULL;
+        struct lkg_run run = { .pidfd = -EBADF, .output = -EBADF };
+        size_t size = 0;
+        int r;
+
+        r = lkg_run_start(&run, argv, NULL, 0);
+        if (r < 0)
+                return lkg_fail(err, EX_UNAVAILABLE, -r, "start %s", s->programs.engine);
+        r = lkg_run_wait(&run, SETTINGS_LIMIT_NS, SETTINGS_MAX, &output, &size);
+        if (r < 0)
+                return lkg_fail(err, EX_SOFTWARE, -r, "read the configuration with %s", s->programs.engine);
+        if (r > 128)
+                return lkg_fail(err, EX_SOFTWARE, 0, "%s --print-settings was killed by signal %d.",
+                                s->programs.engine, r - 128);
+        if (r != 0) /* it has said why on our stderr */
+                return lkg_fail(err, r, 0, "the configuration %s cannot be used.",
+                                s->config ? s->config : LKG_CONFIG_DEFAULT);
+        if (lkg_settings_parse(output, size, &s->settings, err) < 0)
+                return EX_SOFTWARE;
+        r = resolve_source(s, err);
+        return r != 0 ? r : check_directories(s, err);
+}
+
+static int open_directory(const char *path, mode_t mode, int *ret, struct lkg_error *err)
+{
+        int fd, r;
+
+        r = lkg_mkdir_p(AT_FDCWD, path, mode, err);
+        if (r < 0)
+                return EX_IOERR;
+        fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        fd = fd < 0 ? -errno : lkg_lift_fd(fd);
+        if (fd < 0)
+                return lkg_fail(err, EX_IOERR, -fd, "open directory %s", path);
+        *ret = fd;
+        return 0;
+}
+
+/* Who wrote itself into the lock file. Return: 0 if nobody is known; @text holds the mount point. */
+static int lock_owner(int fd, char text[static PATH_MAX + 64])
+{
+        ssize_t n = pread(fd, text, PATH_MAX + 63, 0);
+        char *end;
+        int pid;
+
+        text[n > 0 ? n : 0] = '\0';
+        pid = (int)strtol(text, &end, 10);
+        end += strspn(end, " ");
+        end[strcspn(end, "\n")] = '\0';
+        memmove(text, end, strlen(end) + 1);
+        return pid > 0 && *text ? pid : 0;
+}
+
+/*
+ * A child that an lkgfsd forked just before it was killed holds its locks until execve(2): that is over in a moment, and
+ * nobody's mount. Return: true to try again.
+ */
+static bool owner_is_gone(int fd, unsigned n_tries)
+{
+        char text[PATH_MAX + 64];
+        int pid = lock_owner(fd, text);
+        LKG_CLEANUP(lkg_closep) int pidfd = pid > 0 ? pidfd_open(pid, 0) : -EBADF;
+
+        if (n_tries >= LOCK_TRIES || pid == 0 || (pidfd >= 0 && !lkg_wait_pidfd(pidfd, 0)))
+                return false;
+        (void)poll(NULL, 0, LOCK_PAUSE_MS);
+        return true;
+}
+
+static int locked_by_other(int fd, const char *path, const char *what, struct lkg_error *err)
+{
+        char mount_point[PATH_MAX + 64];
+        int pid = lock_owner(fd, mount_point);
+
+        if (pid > 0)
+                return lkg_fail(err, EX_UNAVAILABLE, 0,
+                                "another lkgfsd (pid %d) already serves %s with this %s (%s is locked).",
+                                pid, mount_point, what, path);
+        return lkg_fail(err, EX_UNAVAILABLE, 0, "another lkgfsd already uses this %s (%s is locked).", what,
+                        path);
+}
+
+/* A lock file may be removed by the one that ends just now: only a lock on what the name still means is worth having. */
+static bool still_named(int fd, int dirfd, const char *name)
+{
+        struct stat a, b;
+
+        return fstat(fd, &a) == 0 && fstatat(dirfd, name, &b, AT_SYMLINK_NOFOLLOW) == 0 &&
+               a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+static int take_lock(const struct lkg_supervisor *s, int dirfd, const char *dir, const char *what, int *ret,
+                     struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_freep) char *path = NULL;
+        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+
+        if (asprintf(&path, "%s/lock", dir) < 0)
+                return lkg_fail(err, EX_OSERR, ENOMEM, "lock %s", dir);
+        for (unsigned n_tries = 0;; n_tries++) {
+                fd = openat(dirfd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+                fd = fd < 0 ? -errno : lkg_lift_fd(fd);
+                if (fd < 0)
+                        return lkg_fail(err, EX_IOERR, -fd, "open %s", path);
+                if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+                        if (errno != EWOULDBLOCK)
+                                return lkg_fail(err, EX_IOERR, errno, "lock %s", path);
+                        if (!owner_is_gone(fd, n_tries))
+                                return locked_by_other(fd, path, what, err);
+                } else if (still_named(fd, dirfd, "lock"))
+                        break;
+                fd = lkg_close(fd);
+        }
+        /* For the words of the one that finds it locked; nobody depends on it. */
+        if (ftruncate(fd, 0) < 0 || dprintf(fd, "%d %s\n", (int)getpid(), s->mount_point) < 0)
+                return lkg_fail(err, EX_IOERR, errno, "write %s", path);
+        *ret = LKG_STEAL_FD(fd);
+        return 0;
+}
+
+int lkg_preflight_locks(struct lkg_supervisor *s, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_closep) int runtime = -EBADF;
+        const struct lkg_settings *settings = s->settings;
+        int r;
+
+        s->created_runtime_dir = access(settings->runtime_dir, F_OK) < 0;
+        if (asprintf(&s->private_dir, "%s/private", settings->runtime_dir) < 0) {
+                s->private_dir = NULL;
+                return lkg_fail(err, EX_OSERR, ENOMEM, "runtime directory");
+        }
+        r = open_directory(settings->state_dir, 0700, &s->state_fd, err);
+        if (r == 0)
+                r = open_directory(settings->runtime_dir, 0755, &runtime, err);
+        if (r == 0)
+                r = open_directory(s->private_dir, 0700, &s->runtime_fd, err);
+        if (r == 0)
+                r = take_lock(s, s->state_fd, settings->state_dir, "state directory", &s->state_lock, err);
+        if (r == 0)
+                r = take_lock(s, s->runtime_fd, s->private_dir, "runtime directory", &s->runtime_lock, err);
+        return r;
+}
+
+/* Asks the file system at the mount point for an answer, in a process that may hang. Return: errno, 0, ETIMEDOUT. */
+static int probe(const char *path)
+{
+        struct statx stx;
+        pid_t pid = fork();
+        struct lkg_run run = { .pid = pid, .pidfd = -EBADF, .output = -EBADF };
+
+        if (pid == 0) /* FORCE_SYNC: what the kernel remembers of the root says nothing about who is alive */
+                _exit(statx(AT_FDCWD, path, AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &stx) < 0 ? errno & 0xff
+                                                                                              : 0);
+        if (pid < 0)
+                return errno;
+        run.pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+        if (run.pidfd >= 0 && lkg_wait_pidfd(run.pidfd, PROBE_LIMIT_NS)) {
+                siginfo_t info = { 0 };
+
+                lkg_close(run.pidfd);
+                return waitid(P_PID, (id_t)pid, &info, WEXITED) < 0 ? errno : info.si_status;
+        }
+        lkg_run_cancel(&run);
+        return ETIMEDOUT;
+}
+
+int lkg_preflight_occupied(struct lkg_supervisor *s, struct lkg_error *err)
+{
+        struct lkg_mount mount;
+        int r = lkg_mounts_top(s->mount_point, &mount);
+        int answer;
+
+        if (r < 0)
+                return lkg_fail(err, EX_OSERR, -r, "read /proc/self/mountinfo");
+        if (r == 0 || !lkg_mount_is_fuse(&mount))
+                return 0;
+        answer = probe(s->mount_point);
+        if (!lkg_mount_is_lkgfs(&mount))
+                return lkg_fail(err, EX_UNAVAILABLE, 0,
+                                "mount point %s is busy: %s (type %s) is mounted there%s; unmount it first.",
+                                s->mount_point, mount.source, mount.type,
+                                answer == ENOTCONN ? " and its server is gone" : "");
+        if (answer == ETIMEDOUT)
+                return lkg_fail(err, EX_UNAVAILABLE, 0,
+                                "mount point %s is busy: a lkgfs view is mounted there, and its file server "
+                                "does not "
+                                "answer; unmount it with `umount -l %s`.",
+                                s->mount_point, s->mount_point);
+        if (answer != ENOTCONN && answer != ECONNABORTED)
+                return lkg_fail(
+                        err, EX_UNAVAILABLE, 0,
+                        "mount point %s is busy: a lkgfs view is already served there by another lkgfsd.",
+                        s->mount_point);
+        s->stale = true;
+        s->stale_id = mount.id;
+        return 0;
+}
+
+/* Removes what is in the private runtime directory. Only names; the depth is bounded because we know our own tree. */
+static void empty_directory(int dirfd, unsigned depth)
+{
+        int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+        struct dirent *entry;
+
+        if (!dir) {
+                lkg_close(fd);
+                return;
+        }
+        while ((entry = readdir(dir))) {
+                int child;
+
+                if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+                        continue;
+                if (unlinkat(dirfd, entry->d_name, 0) == 0 || (errno != EISDIR && errno != EPERM))
+                        continue;
+                child = openat(dirfd, entry->d_name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+                if (child >= 0 && depth > 0)
+                        empty_directory(child, depth - 1);
+                lkg_close(child);
+                (void)unlinkat(dirfd, entry->d_name, AT_REMOVEDIR);
+        }
+        (void)closedir(dir);
+}
+
+void lkg_preflight_cleanup(struct lkg_supervisor *s)
+{
+        if (s->runtime_lock < 0)
+                return; /* not ours */
+        empty_directory(s->runtime_fd, CLEANUP_DEPTH);
+        (void)rmdir(s->private_dir);
+        if (s->created_runtime_dir)
+                (void)rmdir(
+                        s->settings
+                                ->runtime_dir); /* fails, rightly, when somebody else put something there */
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * SIGHUP: the engine's decoder reads the configuration again; what we need of it cannot change under a mounted view, so
+ * a difference is only told; the rest is the running engine's. A configuration with mistakes changes nothing.
+ */
+#include <lkg/log.h>
+
+#include "supervisor.h"
+
+#define SETTINGS_MAX (1u << 20)
+
+static bool same_list(char *const *a, size_t n_a, char *const *b, size_t n_b)
+{
+        if (n_a != n_b)
+                return false;
+        for (size_t i = 0; i < n_a; i++)
+                if (strcmp(a[i], b[i]) != 0)
+                        return false;
+        return true;
+}
+
+static const char *source_of(const struct lkg_supervisor *s, const struct lkg_settings *settings,
+                             char **ret_owned)
+{
+        *ret_owned = *settings->source_dir ? realpath(settings->source_dir, NULL) : NULL;
+        return *ret_owned ? *ret_owned : *settings->source_dir ? settings->source_dir : s->mount_point;
+}
+
+static void compare(const struct lkg_supervisor *s, const struct lkg_settings *new)
+{
+        const struct lkg_settings *old = s->settings;
+        LKG_CLEANUP(lkg_freep) char *owned = NULL;
+        const struct {
+                const char *name;
+                bool same;
+        } settings[] = {
+                { "stateDir", strcmp(old->state_dir, new->state_dir) == 0 },
+                { "runtimeDir", strcmp(old->runtime_dir, new->runtime_dir) == 0 },
+                { "sourceDir", strcmp(s->source_path, source_of(s, new, &owned)) == 0 },
+                { "virtualDir", strcmp(old->virtual_dir, new->virtual_dir) == 0 },
+                { "nativeDirs",
+                  same_list(old->native_dirs, old->n_native_dirs, new->native_dirs, new->n_native_dirs) },
+        };
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(settings); i++)
+                if (!settings[i].same)
+                        lkg_log_warning("%s has changed: that needs a new mount (restart lkgfsd); until "
+                                        "then the old "
+                                        "value holds",
+                                        settings[i].name);
+}
+
+static int on_settings(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+        struct lkg_supervisor *s = userdata;
+        LKG_CLEANUP(lkg_freep) char *output = NULL;
+        struct lkg_settings *settings = NULL;
+        struct lkg_error err = { 0 };
+        size_t size = 0;
+        int r;
+
+        (void)source;
+        (void)fd;
+        (void)revents;
+        s->reload_source = sd_event_source_disable_unref(s->reload_source);
+        r = lkg_run_finish(&s->reload, SETTINGS_MAX, &output, &size);
+        if (r == 0)
+                r = lkg_settings_parse(output, size, &settings, &err);
+        if (r != 0) {
+                lkg_log_error("the configuration was not taken over: the new one cannot be used (%d)", r);
+        } else {
+                compare(s, settings);
+                lkg_engine_send(s, LKG_MSG_RELOAD);
+                lkg_log_notice("configuration read again");
+        }
+        lkg_settings_free(settings);
+        lkg_notify_ready(s);
+        return 0;
+}
+
+void lkg_reload(struct lkg_supervisor *s)
+{
+        const char *argv[] = { s->programs.engine,
+                               "--print-settings",
+                               "--mountpoint",
+                               s->mount_point,
+                               s->config ? "--config" : NULL,
+                               s->config,
+                               NULL };
+        int r;
+
+        if (s->reload_source)
+                return; /* one is being read: what it finds is new enough only by luck, but SIGHUP can be repeated */
+        lkg_notify_reloading();
+        r = lkg_run_start(&s->reload, argv, NULL, 0);
+        if (r >= 0) {
+                r = sd_event_add_io(s->event, &s->reload_source, s->reload.pidfd, EPOLLIN, on_settings, s);
+                if (r < 0)
+                        lkg_run_cancel(&s->reload);
+        }
+        if (r < 0) {
+                lkg_log_error("the configuration was not read again: %s", strerror(-r));
+                lkg_notify_ready(s);
+        }
+}
+
+void lkg_reload_deinit(struct lkg_supervisor *s)
+{
+        s->reload_source = sd_event_source_disable_unref(s->reload_source);
+        lkg_run_cancel(&s->reload);
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Decisions of the supervisor without any I/O: how long to wait before a child is started again, whether a file server
+ * hangs, whether a message may still be logged. Time is a number that the caller passes in.
+ */
+#pragma once
+
+#include <lkg/base.h>
+
+/* How eagerly one kind of child is started again. */
+struct lkg_restart_policy {
+        unsigned n_free;           /* that many early deaths in a row are answered at once */
+        uint64_t first_ns, max_ns; /* the pause after them, doubled with every further one */
+};
+
+/* Deaths of one child that came before it was of any use. */
+struct lkg_restart {
+        unsigned n_early;
+};
+
+extern const struct lkg_restart_policy lkg_restart_server;  /* calls wait for it: pauses stay short */
+extern const struct lkg_restart_policy lkg_restart_refused; /* file server of another build (exit 77) */
+extern const struct lkg_restart_policy lkg_restart_engine;
+extern const struct lkg_restart_policy lkg_restart_fatal; /* engine that said FATAL while running */
+extern const struct lkg_restart_policy lkg_restart_notifier;
+extern const struct lkg_restart_policy lkg_restart_mount; /* an aborted connection is mounted anew */
+
+/**
+ * lkg_restart_pause_ns() - a child died: how long until the next start.
+ * @early: it died before it was of use; false forgets all earlier deaths
+ *
+ * Return: nanoseconds, 0 = at once.
+ */
+uint64_t lkg_restart_pause_ns(struct lkg_restart *restart, const struct lkg_restart_policy *policy,
+                              bool early);
+
+#define LKG_HEARTBEAT_TICK_NS (500 * LKG_NSEC_PER_MSEC)
+#define LKG_HEARTBEAT_HUNG_NS \
+        (2 * LKG_NSEC_PER_SEC) /* spec section 6: a request older than 2 s without a heartbeat */
+
+enum lkg_heartbeat_verdict {
+        LKG_HEARTBEAT_IDLE,  /* nothing to do and nothing done: stop looking until the next request */
+        LKG_HEARTBEAT_WATCH, /* look again in one tick */
+        LKG_HEARTBEAT_HUNG,  /* requests wait and none was answered for LKG_HEARTBEAT_HUNG_NS */
+};
+
+struct lkg_heartbeat {
+        uint64_t served;  /* counter at the last tick */
+        unsigned n_still; /* ticks in a row without progress */
+};
+
+/** lkg_heartbeat_start() - begin to watch: @served as it is now. */
+void lkg_heartbeat_start(struct lkg_heartbeat *heartbeat, uint64_t served);
+/**
+ * lkg_heartbeat_tick() - one tick (LKG_HEARTBEAT_TICK_NS) has passed.
+ * @served:      requests answered or parked so far
+ * @waiting:     the kernel has a request that nobody has read
+ * @busy:        some request was read and not answered
+ * @busy_age_ns: age of the oldest such request
+ *
+ * A request that takes long while others are served is slow work, no hang.
+ */
+enum lkg_heartbeat_verdict lkg_heartbeat_tick(struct lkg_heartbeat *heartbeat, uint64_t served, bool waiting,
+                                              bool busy, uint64_t busy_age_ns);
+
+/* At most LKG_LOG_BURST lines in one second, then only a count. */
+#define LKG_LOG_BURST 10u
+
+struct lkg_log_limit {
+        uint64_t window_ns; /* begin of the current second */
+        unsigned n, n_dropped;
+};
+
+/**
+ * lkg_log_limit_pass() - may one more line be logged at @now_ns?
+ * @ret_dropped: lines dropped in the seconds before, to be told with this one; set when true is returned
+ */
+bool lkg_log_limit_pass(struct lkg_log_limit *limit, uint64_t now_ns, unsigned *ret_dropped);

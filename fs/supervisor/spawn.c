@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/pidfd.h>
+#include <sys/wait.h>
+
+#include <lkg/file.h>
+
+#include "supervisor.h"
+
+extern char **environ;
+
+/* What we, or whoever started us, ignore must not be inherited: children have their own idea of these signals. */
+static void default_signals(sigset_t *ret)
+{
+        static const int signals[] = {
+                SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGCHLD, SIGUSR1, SIGUSR2
+        };
+
+        (void)sigemptyset(ret);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(signals); i++)
+                (void)sigaddset(ret, signals[i]);
+}
+
+static int add_fds(posix_spawn_file_actions_t *actions, const struct lkg_spawn *spawn)
+{
+        int r;
+
+        if (spawn->stdin_fd >= 0)
+                r = posix_spawn_file_actions_adddup2(actions, spawn->stdin_fd, STDIN_FILENO);
+        else
+                r = posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+        if (r == 0 && spawn->stdout_fd >= 0)
+                r = posix_spawn_file_actions_adddup2(actions, spawn->stdout_fd, STDOUT_FILENO);
+        for (size_t i = 0; r == 0 && i < spawn->n_fds; i++)
+                r = posix_spawn_file_actions_adddup2(actions, spawn->fds[i], 3 + (int)i);
+        if (r == 0)
+                r = posix_spawn_file_actions_addclosefrom_np(actions, 3 + (int)spawn->n_fds);
+        return -r;
+}
+
+static int spawn_quick(const struct lkg_spawn *spawn, pid_t *ret_pid)
+{
+        posix_spawn_file_actions_t actions;
+        posix_spawnattr_t attr;
+        sigset_t none, defaults;
+        int r;
+
+        r = posix_spawn_file_actions_init(&actions);
+        if (r != 0)
+                return -r;
+        r = posix_spawnattr_init(&attr);
+        if (r != 0) {
+                (void)posix_spawn_file_actions_destroy(&actions);
+                return -r;
+        }
+        (void)sigemptyset(&none);
+        default_signals(&defaults);
+        r = add_fds(&actions, spawn);
+        if (r == 0)
+                r = -posix_spawnattr_setsigmask(&attr, &none);
+        if (r == 0)
+                r = -posix_spawnattr_setsigdefault(&attr, &defaults);
+        if (r == 0)
+                r = -posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+        if (r == 0) /* const-correctness of argv is older than the keyword */
+                r = -posix_spawn(ret_pid, spawn->argv[0], &actions, &attr,
+                                 (char *const *)(uintptr_t)spawn->argv, environ);
+        (void)posix_spawnattr_destroy(&attr);
+        (void)posix_spawn_file_actions_destroy(&actions);
+        return r;
+}
+
+static void reset_signals(void)
+{
+        struct sigaction action = { .sa_handler = SIG_DFL };
+        sigset_t none;
+
+        for (int i = 1; i < NSIG; i++)
+                (void)sigaction(i, &action, NULL);
+        (void)sigemptyset(&none);
+        (void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* In the forked child: descriptors in place, setup, execve. Never returns. */
+static void exec_child(const struct lkg_spawn *spawn)
+{
+        int null = open("/dev/null", O_RDONLY | O_CLOEXEC), r;
+
+        reset_signals();
+        if (dup2(spawn->stdin_fd >= 0 ? spawn->stdin_fd : null, STDIN_FILENO) < 0 ||
+            (spawn->stdout_fd >= 0 && dup2(spawn->stdout_fd, STDOUT_FILENO) < 0))
+                _exit(EX_OSERR);
+        for (size_t i = 0; i < spawn->n_fds; i++)
+                if (dup2(spawn->fds[i], 3 + (int)i) < 0)
+                        _exit(EX_OSERR);
+        closefrom(3 + (int)spawn->n_fds); /* before anything that takes time: our locks are among them */
+        r = spawn->setup(spawn->userdata);
+        if (r != 0)
+                _exit(r);
+        execve(spawn->argv[0], (char *const *)(uintptr_t)spawn->argv, environ);
+        (void)dprintf(STDERR_FILENO, "lkgfsd: execute %s: %s\n", spawn->argv[0], strerror(errno));
+        _exit(EX_UNAVAILABLE);
+}
+
+int lkg_spawn(const struct lkg_spawn *spawn, pid_t *ret_pid, int *ret_pidfd)
+{
+        pid_t pid = 0;
+        int r, pidfd;
+
+        if (spawn->setup) {
+                pid = fork();
+                if (pid == 0)
+                        exec_child(spawn);
+                r = pid < 0 ? -errno : 0;
+        } else {
+                r = spawn_quick(spawn, &pid);
+        }
+        if (r < 0)
+                return r;
+        pidfd = pidfd_open(pid,
+                           0); /* close-on-exec by itself; not reaped yet, so the number is still ours */
+        pidfd = pidfd < 0 ? -errno : lkg_lift_fd(pidfd);
+        if (pidfd < 0) {
+                (void)kill(pid, SIGKILL);
+                (void)waitpid(pid, NULL, 0);
+                return pidfd;
+        }
+        *ret_pid = pid;
+        *ret_pidfd = pidfd;
+        return 0;
+}
+
+static int memory_file(const char *name, const void *data, size_t size)
+{
+        int fd = memfd_create(name, MFD_CLOEXEC);
+        const char *p = data;
+
+        fd = fd < 0 ? -errno : lkg_lift_fd(fd);
+        while (fd >= 0 && size > 0) {
+                ssize_t n = write(fd, p, size);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0) {
+                        int r = -errno;
+
+                        lkg_close(fd);
+                        return r;
+                }
+                p += n;
+                size -= (size_t)n;
+        }
+        if (fd >= 0 && lseek(fd, 0, SEEK_SET) < 0)
+                return -errno;
+        return fd;
+}
+
+int lkg_run_start(struct lkg_run *run, const char *const *argv, const void *input, size_t input_size)
+{
+        LKG_CLEANUP(lkg_closep) int in = -EBADF;
+        LKG_CLEANUP(lkg_closep) int out = memory_file("lkgfs-output", NULL, 0);
+        struct lkg_spawn spawn = { .argv = argv, .stdin_fd = -EBADF };
+        int r;
+
+        if (out < 0)
+                return out;
+        if (input) {
+                in = memory_file("lkgfs-input", input, input_size);
+                if (in < 0)
+                        return in;
+        }
+        spawn.stdin_fd = in;
+        spawn.stdout_fd = out;
+        r = lkg_spawn(&spawn, &run->pid, &run->pidfd);
+        if (r < 0)
+                return r;
+        run->output = LKG_STEAL_FD(out);
+        return 0;
+}
+
+static int exit_status(pid_t pid)
+{
+        siginfo_t info = { 0 };
+        int r;
+
+        do
+                r = waitid(P_PID, (id_t)pid, &info, WEXITED);
+        while (r < 0 && errno == EINTR);
+        if (r < 0)
+                return -errno;
+        return info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
+}
+
+int lkg_run_finish(struct lkg_run *run, size_t max, char **ret_output, size_t *ret_size)
+{
+        LKG_CLEANUP(lkg_closep) int output = LKG_STEAL_FD(run->output);
+        int status = exit_status(run->pid);
+        int r;
+
+        run->pid = 0;
+        run->pidfd = lkg_close(run->pidfd);
+        if (status < 0)
+                return status;
+        if (lseek(output, 0, SEEK_SET) < 0)
+                return -errno;
+        r = lkg_read_file(output, max, ret_output, ret_size, NULL);
+        return r < 0 ? r : status;
+}
+
+bool lkg_wait_pidfd(int pidfd, uint64_t limit_ns)
+{
+        uint64_t deadline_ns = lkg_boottime_ns() + limit_ns, now_ns;
+
+        while ((now_ns = lkg_boottime_ns()) <= deadline_ns) {
+                struct pollfd p = { .fd = pidfd, .events = POLLIN };
+                int r = poll(&p, 1,
+                             (int)((deadline_ns - now_ns + LKG_NSEC_PER_MSEC - 1) / LKG_NSEC_PER_MSEC));
+
+                if (r > 0)
+                        return true;
+                if (r < 0 && errno != EINTR)
+                        return false;
+        }
+        return false;
+}
+
+int lkg_run_wait(struct lkg_run *run, uint64_t limit_ns, size_t max, char **ret_output, size_t *ret_size)
+{
+        if (!lkg_wait_pidfd(run->pidfd, limit_ns)) {
+                lkg_run_cancel(run);
+                return -ETIMEDOUT;
+        }
+        return lkg_run_finish(run, max, ret_output, ret_size);
+}
+
+void lkg_run_cancel(struct lkg_run *run)
+{
+        if (run->pid <= 0)
+                return;
+        (void)kill(run->pid, SIGKILL);
+        if (lkg_wait_pidfd(run->pidfd, 1 * LKG_NSEC_PER_SEC))
+                (void)exit_status(run->pid);
+        run->pid = 0;
+        run->pidfd = lkg_close(run->pidfd);
+        run->output = lkg_close(run->output);
+}

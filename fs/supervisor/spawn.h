@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Starting programs. A child gets exactly the descriptors it is given, at 3, 4, 5 ...; nothing else crosses execve.
+ */
+#pragma once
+
+#include <sys/types.h>
+
+#include <lkg/error.h>
+
+#define LKG_SPAWN_FDS_MAX 8
+
+struct lkg_spawn {
+        const char *const *argv;    /* argv[0] is the path */
+        int fds[LKG_SPAWN_FDS_MAX]; /* become 3, 4, 5 ...; all of them are LKG_FD_BASE or above */
+        size_t n_fds;
+        int stdin_fd, stdout_fd; /* -EBADF: /dev/null, our stdout */
+        int (*setup)(
+                const void
+                        *userdata); /* runs in the child before execve; non-zero = exit code; may be NULL */
+        const void *userdata;
+};
+
+/**
+ * lkg_spawn() - start a program.
+ *
+ * Without @setup it is posix_spawn(3), that is vfork: independent of our size, and an execve that fails is our error.
+ *
+ * Return: 0, then @ret_pid is to be waited for and @ret_pidfd (>= LKG_FD_BASE, close-on-exec) is the caller's; -errno.
+ */
+int lkg_spawn(const struct lkg_spawn *spawn, pid_t *ret_pid, int *ret_pidfd);
+
+/* A program whose output is collected in memory: no pipe, so nobody can block on us. */
+struct lkg_run {
+        pid_t pid; /* 0 = not running */
+        int pidfd, output;
+};
+
+/** lkg_run_start() - @input may be NULL; else its @input_size bytes are the program's stdin. Return: 0 or -errno. */
+int lkg_run_start(struct lkg_run *run, const char *const *argv, const void *input, size_t input_size);
+/**
+ * lkg_run_finish() - the program ended (its pidfd is readable): its exit status and its output.
+ * @ret_output: heap, caller frees, NUL-terminated
+ *
+ * Return: exit status 0..255, or 128 + signal; -EFBIG when there is more output than @max; another -errno.
+ */
+int lkg_run_finish(struct lkg_run *run, size_t max, char **ret_output, size_t *ret_size);
+/** lkg_run_wait() - wait at most @limit_ns, then kill it. Return: as lkg_run_finish(), or -ETIMEDOUT. */
+int lkg_run_wait(struct lkg_run *run, uint64_t limit_ns, size_t max, char **ret_output, size_t *ret_size);
+void lkg_run_cancel(struct lkg_run *run);
+
+/** lkg_wait_pidfd() - wait until @pidfd's process is gone, at most @limit_ns. Return: true when it is. */
+bool lkg_wait_pidfd(int pidfd, uint64_t limit_ns);

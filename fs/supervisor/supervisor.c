@@ -1,0 +1,646 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The life of a view, as one state machine over events: lkg_phase in supervisor.h.
+ *
+ *     start ─> ENGINE ─published─> SERVER ─ready─> (attach) NATIVES ─done─> RUNNING ─asked to stop─> UNMOUNT ─> DRAIN ─> END
+ *                                    ^                                         │ connection aborted
+ *                                    └──────────── new connection ─────────────┘
+ *
+ * An adopted view starts in RUNNING. A failure before the view was ever served ends everything and leaves nothing
+ * behind; later nothing does but being asked to, or being unmounted.
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/epoll.h>
+#include <sys/mount.h>
+
+#include <lkg/log.h>
+
+#include "supervisor.h"
+
+#define ENGINE_LIMIT_NS  (30 * LKG_NSEC_PER_SEC)
+#define SERVER_LIMIT_NS  (10 * LKG_NSEC_PER_SEC)
+#define NATIVES_LIMIT_NS (10 * LKG_NSEC_PER_SEC)
+#define UNMOUNT_LIMIT_NS (10 * LKG_NSEC_PER_SEC)
+#define DRAIN_LIMIT_NS   (2 * LKG_NSEC_PER_SEC)
+#define ENGINE_END_NS    (2 * LKG_NSEC_PER_SEC)
+#define SERVER_END_NS    (1 * LKG_NSEC_PER_SEC)
+
+int lkg_fail(struct lkg_error *err, int exit_code, int errnum, const char *fmt, ...)
+{
+        char text[sizeof(err->message)];
+        va_list ap;
+
+        va_start(ap, fmt);
+        (void)vsnprintf(text, sizeof(text), fmt, ap);
+        va_end(ap);
+        lkg_error_set(err, -errnum, NULL, "%s", text);
+        return exit_code;
+}
+
+int lkg_lift_fd(int fd)
+{
+        int lifted;
+
+        if (fd < 0)
+                return fd;
+        if (fd >= LKG_FD_BASE)
+                return fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 ? -errno : fd;
+        lifted = fcntl(fd, F_DUPFD_CLOEXEC, LKG_FD_BASE);
+        if (lifted < 0)
+                lifted = -errno;
+        lkg_close(fd);
+        return lifted;
+}
+
+static void end_children(struct lkg_supervisor *s)
+{
+        struct lkg_child *server = &s->children[LKG_CHILD_SERVER];
+
+        if (s->phase == LKG_PHASE_END)
+                return;
+        s->phase = LKG_PHASE_END;
+        s->phase_timer = sd_event_source_disable_unref(s->phase_timer);
+        s->remount_timer = sd_event_source_disable_unref(s->remount_timer);
+        s->mounts_source = sd_event_source_disable_unref(s->mounts_source);
+        lkg_heartbeat_disarm(s);
+        lkg_task_cancel(s);
+        if (s->connection.attached) /* a start that failed after it had taken a dead view's place */
+                (void)umount2(s->mount_point, MNT_DETACH | UMOUNT_NOFOLLOW);
+        s->connection.attached = false;
+        lkg_engine_send(s, LKG_MSG_STOP);
+        if (server->channel >= 0)
+                (void)lkg_handover_send(server->channel, LKG_HANDOVER_STOP, 0, NULL, 0);
+        lkg_child_end(&s->children[LKG_CHILD_NOTIFIER], SIGKILL, 0);
+        lkg_child_end(&s->children[LKG_CHILD_ENGINE], 0, ENGINE_END_NS);
+        lkg_child_end(server, 0, SERVER_END_NS);
+        lkg_supervisor_child_gone(s);
+}
+
+void lkg_supervisor_child_gone(struct lkg_supervisor *s)
+{
+        for (size_t i = 0; i < _LKG_CHILD_KIND_MAX; i++)
+                if (lkg_child_running(&s->children[i]))
+                        return;
+        (void)sd_event_exit(s->event, s->exit_code);
+}
+
+void lkg_supervisor_fail(struct lkg_supervisor *s, int exit_code, const char *fmt, ...)
+{
+        va_list ap;
+
+        if (s->phase != LKG_PHASE_END && s->exit_code == 0) {
+                s->exit_code = exit_code;
+                va_start(ap, fmt);
+                (void)vsnprintf(s->failure.message, sizeof(s->failure.message), fmt, ap);
+                va_end(ap);
+        }
+        end_children(s);
+}
+
+static int on_phase_limit(sd_event_source *source, uint64_t usec, void *userdata);
+
+static void enter(struct lkg_supervisor *s, enum lkg_phase phase, uint64_t limit_ns)
+{
+        s->phase = phase;
+        s->phase_timer = sd_event_source_disable_unref(s->phase_timer);
+        if (limit_ns == 0)
+                return;
+        if (sd_event_add_time_relative(s->event, &s->phase_timer, CLOCK_MONOTONIC, limit_ns / 1000, 0,
+                                       on_phase_limit, s) < 0)
+                lkg_log_error("no timer for a bounded wait: out of memory");
+}
+
+/* The mount is there and its users wait: giving up is no option any more. */
+static void replace_slow_server(struct lkg_supervisor *s)
+{
+        struct lkg_child *server = &s->children[LKG_CHILD_SERVER];
+
+        lkg_child_log(server, LOG_ERR, "did not get ready within %u s: replaced",
+                      (unsigned)(SERVER_LIMIT_NS / LKG_NSEC_PER_SEC));
+        if (lkg_child_running(server))
+                lkg_child_abandon(server, SERVER_END_NS);
+        enter(s, LKG_PHASE_SERVER, SERVER_LIMIT_NS);
+        lkg_child_start(s, LKG_CHILD_SERVER);
+}
+
+static int on_phase_limit(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        struct lkg_supervisor *s = userdata;
+
+        (void)source;
+        (void)usec;
+        if (s->phase == LKG_PHASE_ENGINE)
+                lkg_supervisor_fail(s, EX_SOFTWARE, "the engine did not publish anything within %u s.",
+                                    (unsigned)(ENGINE_LIMIT_NS / LKG_NSEC_PER_SEC));
+        else if (s->phase == LKG_PHASE_SERVER && !s->announced)
+                lkg_supervisor_fail(s, EX_SOFTWARE, "the file server did not get ready within %u s.",
+                                    (unsigned)(SERVER_LIMIT_NS / LKG_NSEC_PER_SEC));
+        else if (s->phase == LKG_PHASE_SERVER)
+                replace_slow_server(s);
+        else if (s->phase == LKG_PHASE_DRAIN)
+                end_children(s); /* what is still open now gets ENOTCONN: bounded, as documented */
+        return 0;
+}
+
+void lkg_supervisor_engine_ready(struct lkg_supervisor *s)
+{
+        if (s->phase != LKG_PHASE_ENGINE)
+                return;
+        enter(s, LKG_PHASE_SERVER, SERVER_LIMIT_NS);
+        lkg_child_start(s, LKG_CHILD_SERVER);
+}
+
+static void announce(struct lkg_supervisor *s)
+{
+        enter(s, LKG_PHASE_RUNNING, 0);
+        s->remounting = false;
+        lkg_heartbeat_arm(s);
+        lkg_child_start(s, LKG_CHILD_ENGINE);
+        lkg_child_start(s, LKG_CHILD_NOTIFIER);
+        lkg_notify_store(s);
+        lkg_notify_ready(s);
+        lkg_log_notice("serving %s (source directory %s)%s", s->mount_point, s->source_path,
+                       s->adopted && !s->announced ? ", taken over from an earlier lkgfsd" : "");
+        if (!s->announced)
+                lkg_background_report(s, 0, "");
+        s->announced = true;
+}
+
+static void natives_done(struct lkg_supervisor *s, int status)
+{
+        s->connection.mount_fd = lkg_close(s->connection.mount_fd); /* would keep the view busy */
+        if (status != 0) {
+                lkg_log_error("the native mounts did not get ready in time; passed through instead");
+                for (uint32_t i = 0; i < s->connection.shared->n_native_names; i++)
+                        s->connection.shared->native_names[i][0] = '\0';
+        }
+        if (s->phase == LKG_PHASE_NATIVES)
+                announce(s);
+}
+
+static void mount_later(struct lkg_supervisor *s);
+
+static void attach(struct lkg_supervisor *s)
+{
+        struct lkg_error err = { 0 };
+        int r;
+
+        if (s->announced && s->stale && lkg_mounts_has(s->stale_id) == 0) {
+                /* It was `umount -f`: the abort came first, the unmounting after it. */
+                lkg_supervisor_stop(s, "the view was unmounted");
+                return;
+        }
+        r = lkg_attach(s, &err);
+        if (r != 0 && !s->announced) {
+                lkg_supervisor_fail(s, r, "%s", err.message);
+                return;
+        }
+        if (r != 0) {
+                lkg_log_error("%s", err.message);
+                mount_later(s);
+                return;
+        }
+        enter(s, LKG_PHASE_NATIVES, 0);
+        r = lkg_task_start(s, lkg_natives_attach, natives_done, NATIVES_LIMIT_NS);
+        if (r < 0)
+                natives_done(s, -1);
+}
+
+void lkg_supervisor_server_ready(struct lkg_supervisor *s)
+{
+        if (s->phase == LKG_PHASE_SERVER)
+                attach(s);
+}
+
+/* What must go on counting although the connection is another one: the engine knows tickets and inodes of the old. */
+static void carry_over(struct lkg_shared *to, const struct lkg_shared *from)
+{
+        atomic_store(&to->epoch, atomic_load(&from->epoch));
+        atomic_store(&to->tickets, atomic_load(&from->tickets));
+        atomic_store(&to->engine_links, atomic_load(&from->engine_links));
+        atomic_store(&to->inodes, atomic_load(&from->inodes));
+        atomic_store(&to->server_starts, atomic_load(&from->server_starts));
+        atomic_store(&to->engine_starts, atomic_load(&from->engine_starts));
+        atomic_store(&to->notifier_starts, atomic_load(&from->notifier_starts));
+        atomic_store(&to->replayed, atomic_load(&from->replayed));
+        atomic_store(&to->poisoned, atomic_load(&from->poisoned));
+        atomic_store(&to->lost_commits, atomic_load(&from->lost_commits));
+        to->engine.start_time = from->engine.start_time;
+        atomic_store(&to->engine.pid, atomic_load(&from->engine.pid));
+}
+
+static void mount_anew(struct lkg_supervisor *s)
+{
+        struct lkg_connection next;
+        struct lkg_error err = { 0 };
+        int r;
+
+        lkg_connection_init(&next);
+        r = lkg_connection_open(s, &next, &err);
+        if (r == 0)
+                r = lkg_connection_handshake(s, &next, &err);
+        if (r != 0) {
+                lkg_connection_close(&next);
+                lkg_log_error("mount %s again: %s", s->mount_point, err.message);
+                mount_later(s);
+                return;
+        }
+        carry_over(next.shared, s->connection.shared);
+        lkg_connection_close(&s->connection);
+        s->connection = next;
+        lkg_kept_clear(s);
+        lkg_natives_choose(s);
+        enter(s, LKG_PHASE_SERVER, SERVER_LIMIT_NS);
+        lkg_child_start(s, LKG_CHILD_SERVER);
+}
+
+static int on_remount(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        struct lkg_supervisor *s = userdata;
+
+        (void)source;
+        (void)usec;
+        s->remount_timer = sd_event_source_disable_unref(s->remount_timer);
+        mount_anew(s);
+        return 0;
+}
+
+static void mount_later(struct lkg_supervisor *s)
+{
+        uint64_t pause_ns = lkg_restart_pause_ns(&s->mount_restart, &lkg_restart_mount, true);
+
+        enter(s, LKG_PHASE_SERVER, 0);
+        s->remount_timer = sd_event_source_disable_unref(s->remount_timer);
+        if (sd_event_add_time_relative(s->event, &s->remount_timer, CLOCK_MONOTONIC, pause_ns / 1000, 0,
+                                       on_remount, s) < 0)
+                lkg_log_error("no timer for mounting %s again: out of memory", s->mount_point);
+}
+
+static void remount(struct lkg_supervisor *s)
+{
+        lkg_log_error("the connection of %s was aborted (umount -f, or the sysfs file abort): mounting "
+                      "anew; open files "
+                      "of the old view are lost",
+                      s->mount_point);
+        lkg_notify_status("Connection aborted, mounting %s again", s->mount_point);
+        lkg_heartbeat_disarm(s);
+        lkg_task_cancel(s);
+        if (lkg_child_running(&s->children[LKG_CHILD_SERVER]))
+                lkg_child_abandon(&s->children[LKG_CHILD_SERVER], 0);
+        s->connection.view_fd = lkg_close(s->connection.view_fd);
+        s->connection.mount_fd = lkg_close(s->connection.mount_fd);
+        lkg_child_end(&s->children[LKG_CHILD_NOTIFIER], SIGKILL, 0);
+        /* Detaching the dead view takes what hides the view from the engine with it: it needs a new namespace. */
+        s->remounting = true;
+        lkg_engine_send(s, LKG_MSG_STOP);
+        lkg_child_end(&s->children[LKG_CHILD_ENGINE], 0, ENGINE_END_NS);
+        if (s->connection.attached) {
+                s->stale = true;
+                s->stale_id = s->connection.mount_id;
+                s->connection.attached = false;
+        }
+        mount_later(s);
+}
+
+static void drain(struct lkg_supervisor *s)
+{
+        s->connection.attached = false;
+        lkg_heartbeat_disarm(s);
+        s->mounts_source = sd_event_source_disable_unref(s->mounts_source);
+        s->connection.view_fd = lkg_close(s->connection.view_fd);
+        s->connection.mount_fd = lkg_close(s->connection.mount_fd);
+        lkg_child_end(&s->children[LKG_CHILD_NOTIFIER], SIGKILL, 0);
+        /* The file server ends by itself with the connection, that is with the last user of the view. */
+        enter(s, LKG_PHASE_DRAIN, DRAIN_LIMIT_NS);
+        if (lkg_connection_dead(&s->connection) || !lkg_child_running(&s->children[LKG_CHILD_SERVER]))
+                end_children(s);
+}
+
+static void unmounted(struct lkg_supervisor *s, int status)
+{
+        if (status < 0) /* the task hangs in a request: detaching sends none */
+                (void)umount2(s->mount_point, MNT_DETACH | UMOUNT_NOFOLLOW);
+        if (status == 1)
+                lkg_log_notice("%s is still in use: detached; its users get an error in %u s at the latest",
+                               s->mount_point, (unsigned)(DRAIN_LIMIT_NS / LKG_NSEC_PER_SEC));
+        drain(s);
+}
+
+void lkg_supervisor_stop(struct lkg_supervisor *s, const char *why)
+{
+        if (s->phase >= LKG_PHASE_UNMOUNT)
+                return;
+        lkg_log_notice("stopping: %s", why);
+        lkg_notify_stopping();
+        s->remount_timer = sd_event_source_disable_unref(s->remount_timer);
+        if (!s->connection.attached && s->stale && lkg_mounts_has(s->stale_id) == 1) {
+                (void)umount2(s->mount_point,
+                              MNT_DETACH | UMOUNT_NOFOLLOW); /* ours, aborted, not yet replaced */
+                s->stale = false;
+        }
+        if (!s->connection.attached) {
+                if (!s->announced)
+                        (void)snprintf(s->failure.message, sizeof(s->failure.message),
+                                       "stopped before the view was served: %s.", why);
+                end_children(s);
+                return;
+        }
+        lkg_task_cancel(s);
+        s->connection.view_fd = lkg_close(s->connection.view_fd);
+        s->connection.mount_fd = lkg_close(s->connection.mount_fd);
+        lkg_child_end(&s->children[LKG_CHILD_NOTIFIER], SIGKILL, 0);
+        if (!lkg_still_mounted(s)) {
+                drain(s);
+                return;
+        }
+        enter(s, LKG_PHASE_UNMOUNT, 0);
+        if (lkg_task_start(s, lkg_unmount, unmounted, UNMOUNT_LIMIT_NS) < 0)
+                unmounted(s, -1);
+}
+
+void lkg_supervisor_connection_lost(struct lkg_supervisor *s)
+{
+        switch (s->phase) {
+        case LKG_PHASE_ENGINE:
+        case LKG_PHASE_SERVER:
+                if (!s->announced)
+                        lkg_supervisor_fail(
+                                s, EX_UNAVAILABLE,
+                                "the FUSE connection was aborted while the view was being started.");
+                else if (!s->remount_timer)
+                        remount(s);
+                return;
+        case LKG_PHASE_NATIVES:
+        case LKG_PHASE_RUNNING:
+                if (lkg_still_mounted(s))
+                        remount(s);
+                else
+                        lkg_supervisor_stop(s, "the view was unmounted");
+                return;
+        case LKG_PHASE_UNMOUNT:
+                return; /* wanted; the task says when it is done */
+        case LKG_PHASE_DRAIN:
+                end_children(s);
+                return;
+        case LKG_PHASE_END:
+                return;
+        }
+}
+
+static int on_mounts(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+        struct lkg_supervisor *s = userdata;
+
+        (void)source;
+        (void)fd;
+        (void)revents;
+        if ((s->phase == LKG_PHASE_RUNNING || s->phase == LKG_PHASE_NATIVES) && !lkg_still_mounted(s))
+                lkg_supervisor_stop(s, "the view was unmounted");
+        return 0;
+}
+
+static int on_signal(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
+{
+        struct lkg_supervisor *s = userdata;
+
+        (void)source;
+        if (info->ssi_signo == SIGHUP && s->phase == LKG_PHASE_RUNNING)
+                lkg_reload(s);
+        else if (info->ssi_signo == SIGTERM)
+                lkg_supervisor_stop(s, "SIGTERM");
+        else if (info->ssi_signo == SIGINT)
+                lkg_supervisor_stop(s, "SIGINT");
+        return 0;
+}
+
+static int prepare_signals(void)
+{
+        sigset_t blocked;
+
+        (void)sigemptyset(&blocked);
+        (void)sigaddset(&blocked, SIGTERM);
+        (void)sigaddset(&blocked, SIGINT);
+        (void)sigaddset(&blocked, SIGHUP);
+        return sigprocmask(SIG_BLOCK, &blocked, NULL) < 0 ? -errno : 0;
+}
+
+static int prepare_loop(struct lkg_supervisor *s, struct lkg_error *err)
+{
+        static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
+        int fd, r = prepare_signals();
+
+        if (r >= 0)
+                r = sd_event_new(&s->event);
+        for (size_t i = 0; r >= 0 && i < LKG_ARRAY_SIZE(signals); i++)
+                r = sd_event_add_signal(s->event, NULL, signals[i], on_signal, s);
+        if (r < 0)
+                return lkg_fail(err, EX_OSERR, -r, "event loop");
+        fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+        fd = fd < 0 ? -errno : lkg_lift_fd(fd);
+        if (fd < 0)
+                return lkg_fail(err, EX_OSERR, -fd, "open /proc/self/mountinfo");
+        r = sd_event_add_io(s->event, &s->mounts_source, fd, EPOLLPRI, on_mounts, s);
+        if (r < 0) {
+                lkg_close(fd);
+                return lkg_fail(err, EX_OSERR, -r, "watch /proc/self/mountinfo");
+        }
+        (void)sd_event_source_set_io_fd_own(s->mounts_source, 1);
+        return 0;
+}
+
+/*
+ * A dead view is replaced before the engine starts: callers wait from now on instead of failing, and unmounting it later
+ * would, by propagation, take away what hides the view from the engine (engine.c).
+ */
+static int replace_dead_view(struct lkg_supervisor *s, struct lkg_error *err)
+{
+        int r = lkg_connection_handshake(s, &s->connection, err);
+
+        if (r == 0 && s->over)
+                r = lkg_source_uncover(s, err);
+        return r == 0 ? lkg_attach(s, err) : r;
+}
+
+static int start_fresh(struct lkg_supervisor *s, struct lkg_error *err)
+{
+        int r = lkg_preflight_occupied(s, err);
+        bool stale = s->stale;
+
+        if (r != 0)
+                return r;
+        /* Of an lkgfsd whose connection is gone: nobody else would ever end them. */
+        if (lkg_child_end_recorded(s, LKG_CHILD_ENGINE) + lkg_child_end_recorded(s, LKG_CHILD_NOTIFIER) > 0)
+                lkg_log_notice("ended what an earlier lkgfsd had left running");
+        if (!stale || !s->over)
+                r = lkg_source_open(s, err);
+        if (r == 0)
+                r = lkg_listen_open(s, err);
+        if (r == 0)
+                r = lkg_connection_open(s, &s->connection, err);
+        if (r == 0 && stale)
+                r = replace_dead_view(s, err);
+        if (r != 0)
+                return r;
+        lkg_natives_choose(s);
+        enter(s, LKG_PHASE_ENGINE, ENGINE_LIMIT_NS);
+        lkg_child_start(s, LKG_CHILD_ENGINE);
+        return stale ? 0
+                     : lkg_connection_handshake(s, &s->connection,
+                                                err); /* while the engine reads its layers */
+}
+
+static void start_adopted(struct lkg_supervisor *s)
+{
+        struct lkg_child *server = &s->children[LKG_CHILD_SERVER];
+
+        s->phase = LKG_PHASE_RUNNING;
+        lkg_child_start(s, LKG_CHILD_SERVER);
+        lkg_log_notice("taking over %s; file server %s", s->mount_point,
+                       server->adopted ? "goes on" : "started");
+        announce(s);
+}
+
+/* Only the default configuration may be absent: who names one wants that one. */
+static int choose_config(struct lkg_supervisor *s, const char *path, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_freep) char *cwd = path[0] != '/' ? getcwd(NULL, 0) : NULL;
+
+        if (path[0] != '/' && !cwd)
+                return lkg_fail(err, EX_IOERR, errno, "current directory");
+        if (asprintf(&s->config, "%s%s%s", cwd ? cwd : "", cwd ? "/" : "", path) < 0) {
+                s->config = NULL;
+                return lkg_fail(err, EX_OSERR, ENOMEM, "path of the configuration");
+        }
+        if (strcmp(s->config, LKG_CONFIG_DEFAULT) != 0 && access(s->config, F_OK) < 0)
+                return lkg_fail(err, EX_CONFIG, errno, "configuration file %s", s->config);
+        return 0;
+}
+
+static int start(struct lkg_supervisor *s, struct lkg_error *err)
+{
+        int r = lkg_preflight_privilege(err);
+
+        if (r == 0 && s->options->config)
+                r = choose_config(s, s->options->config, err);
+        if (r == 0)
+                r = lkg_preflight_mount_point(s, err);
+        if (r == 0 && chdir("/") < 0)
+                r = lkg_fail(err, EX_OSERR, errno, "chdir /");
+        if (r == 0)
+                r = lkg_programs_find(&s->programs, err);
+        if (r == 0)
+                r = lkg_preflight_settings(s, err);
+        if (r == 0 && s->options->fake)
+                return lkg_preflight_occupied(s, err);
+        if (r == 0)
+                r = lkg_preflight_locks(s, err);
+        if (r == 0)
+                r = lkg_background_redirect(s, err);
+        if (r == 0)
+                r = prepare_loop(s, err);
+        if (r == 0)
+                r = lkg_adopt(s, err);
+        if (r != 0)
+                return r;
+        s->hands_off = false;
+        if (!s->adopted)
+                return start_fresh(s, err);
+        start_adopted(s);
+        return 0;
+}
+
+static void init(struct lkg_supervisor *s, const struct lkg_options *options, int ready_fd)
+{
+        s->options = options;
+        s->hands_off = true;
+        s->ready_fd = ready_fd;
+        s->log_fd = s->state_lock = s->runtime_lock = s->state_fd = s->runtime_fd = s->source_fd =
+                s->listen_fd = -EBADF;
+        s->task.pidfd = s->reload.pidfd = s->reload.output = -EBADF;
+        lkg_connection_init(&s->connection);
+        lkg_kept_clear(s);
+        for (size_t i = 0; i < _LKG_CHILD_KIND_MAX; i++)
+                s->children[i] = (struct lkg_child){
+                        .supervisor = s, .kind = (enum lkg_child_kind)i, .pidfd = -EBADF, .channel = -EBADF
+                };
+}
+
+static void deinit(struct lkg_supervisor *s)
+{
+        lkg_reload_deinit(s);
+        lkg_task_cancel(s);
+        lkg_heartbeat_disarm(s);
+        for (size_t i = 0; i < _LKG_CHILD_KIND_MAX; i++)
+                lkg_child_deinit(&s->children[i]);
+        s->phase_timer = sd_event_source_disable_unref(s->phase_timer);
+        s->remount_timer = sd_event_source_disable_unref(s->remount_timer);
+        s->mounts_source = sd_event_source_disable_unref(s->mounts_source);
+        s->event = sd_event_unref(s->event);
+        lkg_kept_clear(s);
+        lkg_connection_close(&s->connection);
+        lkg_close(s->listen_fd);
+        lkg_close(s->source_fd);
+        lkg_close(s->runtime_fd);
+        lkg_close(s->state_fd);
+        lkg_close(s->runtime_lock);
+        lkg_close(s->state_lock);
+        lkg_settings_free(s->settings);
+        lkg_programs_deinit(&s->programs);
+        free(s->private_dir);
+        free(s->config);
+        free(s->mount_point);
+}
+
+/* A start that failed half way: nothing of it may stay, and nothing of a view that somebody else still serves may go. */
+static void undo(struct lkg_supervisor *s)
+{
+        if (s->adopted)
+                return;
+        if (s->connection.attached && s->connection.mount_fd >= 0)
+                (void)umount2(s->mount_point, MNT_DETACH | UMOUNT_NOFOLLOW);
+        for (size_t i = 0; i < _LKG_CHILD_KIND_MAX; i++)
+                if (lkg_child_running(&s->children[i]) && !s->children[i].adopted)
+                        lkg_child_abandon(&s->children[i], SERVER_END_NS);
+}
+
+int lkg_supervisor_run(const struct lkg_options *options, int ready_fd)
+{
+        struct lkg_supervisor *s = calloc(1, sizeof(*s));
+        bool told;
+        int code;
+
+        if (!s) {
+                lkg_log_error("out of memory");
+                return EX_OSERR;
+        }
+        init(s, options, ready_fd);
+        code = start(s, &s->failure);
+        if (code != 0) {
+                s->exit_code = code;
+                undo(s);
+        } else if (s->event) {
+                code = sd_event_loop(s->event);
+                if (code < 0) {
+                        (void)snprintf(s->failure.message, sizeof(s->failure.message), "event loop: %s",
+                                       strerror(-code));
+                        s->exit_code = code = EX_OSERR;
+                }
+        }
+        /* Said once where somebody sees it: by the process that waits for us, or here. */
+        told = s->ready_fd >= 0 && !s->redirected;
+        if (code != 0 && !told)
+                lkg_log_error("%s", s->failure.message);
+        if (!s->hands_off) {
+                lkg_notify_unstore();
+                lkg_background_cleanup(s);
+                lkg_preflight_cleanup(s);
+        }
+        deinit(s);
+        /* Last of all: who waits for this may try again at once. */
+        lkg_background_report(s, code != 0 ? code : EX_UNAVAILABLE, s->failure.message);
+        lkg_close(s->log_fd);
+        free(s);
+        return code;
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The supervisor as its files see it. One thread, one sd-event loop; everything in struct lkg_supervisor belongs to it.
+ *
+ * Two rules shape the code. First: it never waits for the file server, because it is the one that must start the next
+ * one; whatever may send a request through the view (native mounts, unmounting) runs in a forked task that the loop
+ * watches. Second: nothing here sits between the kernel and the file server; the device is polled only to notice that
+ * traffic begins (heartbeat.c).
+ *
+ * Functions that belong to the start return 0 or a sysexits code with the reason in @err: the start ends with exactly
+ * that code. Functions of the running system return 0 or -errno, and log, because the loop has nobody to tell.
+ */
+#pragma once
+
+#include <sys/types.h>
+#include <sysexits.h>
+
+#include <systemd/sd-event.h>
+
+#include <lkg/error.h>
+#include <lkg/handover.h>
+#include <lkg/settings.h>
+#include <lkg/shared.h>
+
+#include "mounts.h"
+#include "options.h"
+#include "restart.h"
+#include "spawn.h"
+
+/* Every descriptor we keep is lifted to this number or above, so that children can have theirs at 3, 4, 5 ... */
+#define LKG_FD_BASE 32
+
+enum lkg_phase {
+        LKG_PHASE_ENGINE,  /* nothing is attached; the first engine reads everything */
+        LKG_PHASE_SERVER,  /* the first file server of this connection starts */
+        LKG_PHASE_NATIVES, /* attached; native mounts are being put into the view */
+        LKG_PHASE_RUNNING,
+        LKG_PHASE_UNMOUNT, /* told to stop: the unmount task runs */
+        LKG_PHASE_DRAIN,   /* unmounted; the connection ends with its last user */
+        LKG_PHASE_END,     /* children end, then the loop does */
+};
+
+enum lkg_child_kind { LKG_CHILD_ENGINE, LKG_CHILD_SERVER, LKG_CHILD_NOTIFIER, _LKG_CHILD_KIND_MAX };
+
+struct lkg_supervisor;
+
+struct lkg_child {
+        struct lkg_supervisor *supervisor; /* borrowed */
+        enum lkg_child_kind kind;
+        pid_t pid;          /* 0 = not running */
+        int pidfd, channel; /* channel: our end of its --supervisor-fd */
+        bool adopted; /* started by a predecessor of ours: only its end can be seen, not its exit code */
+        bool ready;   /* engine: has published; file server: serves */
+        bool fatal;   /* engine: said FATAL */
+        bool ending;  /* we asked it to end */
+        uint64_t started_ns; /* CLOCK_BOOTTIME */
+        struct lkg_restart restart;
+        struct lkg_log_limit log_limit;
+        sd_event_source *exit_source, *channel_source;
+        sd_event_source *timer; /* the pause before a start, or the deadline of an end */
+};
+
+/* A forked piece of ourselves that may block, see task.c. */
+struct lkg_task {
+        struct lkg_supervisor *supervisor; /* borrowed */
+        pid_t pid;                         /* 0 = none */
+        int pidfd;
+        void (*done)(struct lkg_supervisor *s, int status); /* exit status, or -1: killed or timed out */
+        sd_event_source *exit_source, *timer;
+};
+
+/* One FUSE connection and what belongs to it; replaced as a whole when it is aborted. */
+struct lkg_connection {
+        int device, shared_fd;
+        struct lkg_shared *shared;
+        int mount_fd;      /* of fsmount(2); closed once attached, because it would keep the mount busy */
+        int view_fd;       /* a detached clone for the notifier: the same tree, no hold on the mount */
+        uint64_t mount_id; /* valid when attached */
+        bool attached;
+};
+
+struct lkg_programs {
+        char *server, *engine, *notifier; /* absolute paths */
+};
+
+struct lkg_kept {
+        uint64_t node; /* 0 = free */
+        int fd;
+};
+
+struct lkg_supervisor {
+        const struct lkg_options *options; /* borrowed */
+        char *mount_point;                 /* absolute, without symlinks */
+        char *config;                      /* absolute, or NULL = the default */
+        struct lkg_programs programs;
+        struct lkg_settings *settings;
+        bool over;               /* the source is the directory under the mount */
+        const char *source_path; /* borrowed from settings or mount_point */
+        char *private_dir;
+        bool created_runtime_dir;
+        int state_lock, runtime_lock;
+        int state_fd, runtime_fd; /* runtime_fd: the private part */
+        int source_fd, listen_fd;
+        struct lkg_connection connection;
+        bool stale;        /* a dead view of ours is at the mount point ... */
+        uint64_t stale_id; /* ... as this mount */
+
+        enum lkg_phase phase;
+        bool hands_off; /* a file server without supervisor may live here: what it needs is not ours to remove */
+        bool adopted;    /* the view was already served when we came */
+        bool announced;  /* READY=1 was said */
+        bool remounting; /* the connection was aborted, the next one is not attached yet */
+        int exit_code;
+        struct lkg_error failure;
+        unsigned n_engine_tries;
+        struct lkg_child children[_LKG_CHILD_KIND_MAX];
+        struct lkg_kept kept[LKG_KEPT];
+        struct lkg_task task;
+        struct lkg_heartbeat heartbeat;
+        struct lkg_restart mount_restart;
+
+        int ready_fd; /* background: where the parent waits for our news; -EBADF otherwise */
+        int log_fd;   /* background without a journal: our log file */
+        off_t log_start;
+        bool redirected; /* stdout and stderr are the log */
+        sd_event *event;
+        sd_event_source *device_source, *heartbeat_timer, *phase_timer, *mounts_source, *remount_timer;
+        sd_event_source *reload_source;
+        struct lkg_run reload;
+};
+
+/** lkg_fail() - fill @err like printf, with the system's words when @errnum is not 0. Return: @exit_code. */
+int lkg_fail(struct lkg_error *err, int exit_code, int errnum, const char *fmt, ...) LKG_PRINTF(4, 5);
+/** lkg_lift_fd() - move @fd to LKG_FD_BASE or above, close-on-exec; closes @fd. Return: new number or -errno. */
+int lkg_lift_fd(int fd);
+
+/* programs.c */
+int lkg_programs_find(struct lkg_programs *ret, struct lkg_error *err);
+void lkg_programs_deinit(struct lkg_programs *programs);
+
+/* preflight.c: part of the start. Nothing is changed before lkg_preflight_locks(). */
+int lkg_preflight_privilege(struct lkg_error *err);
+/** lkg_preflight_mount_point() - fills mount_point; asks nobody, a dead or hung view included. */
+int lkg_preflight_mount_point(struct lkg_supervisor *s, struct lkg_error *err);
+/** lkg_preflight_settings() - the configuration, by the engine's decoder; passes its exit code on. */
+int lkg_preflight_settings(struct lkg_supervisor *s, struct lkg_error *err);
+/** lkg_preflight_locks() - directories made and locked: from here on no other lkgfsd uses them. */
+int lkg_preflight_locks(struct lkg_supervisor *s, struct lkg_error *err);
+/** lkg_preflight_occupied() - refuses a mount point in use; a dead view of lkgfs sets stale instead. At most 2 s. */
+int lkg_preflight_occupied(struct lkg_supervisor *s, struct lkg_error *err);
+/** lkg_preflight_cleanup() - removes the private runtime directory. Only when nothing of ours serves any more. */
+void lkg_preflight_cleanup(struct lkg_supervisor *s);
+
+/* device.c */
+/** lkg_connection_open() - device, shared memory and a superblock that is mounted nowhere yet. */
+int lkg_connection_open(struct lkg_supervisor *s, struct lkg_connection *ret, struct lkg_error *err);
+/** lkg_connection_handshake() - FUSE_INIT is answered and kept in the shared memory. At most 10 s. */
+int lkg_connection_handshake(struct lkg_supervisor *s, struct lkg_connection *c, struct lkg_error *err);
+void lkg_connection_init(struct lkg_connection *connection);
+void lkg_connection_close(struct lkg_connection *connection);
+/** lkg_connection_dead() - was it aborted, or unmounted by its last user? */
+bool lkg_connection_dead(const struct lkg_connection *connection);
+
+/* attach.c */
+int lkg_source_open(struct lkg_supervisor *s, struct lkg_error *err);
+/** lkg_source_uncover() - the same when a dead view covers the directory: takes that away first. */
+int lkg_source_uncover(struct lkg_supervisor *s, struct lkg_error *err);
+/** lkg_listen_open() - the socket on which engines, one after the other, accept file servers. */
+int lkg_listen_open(struct lkg_supervisor *s, struct lkg_error *err);
+/** lkg_attach() - the view appears at the mount point, in place of a stale one; does nothing when attached. */
+int lkg_attach(struct lkg_supervisor *s, struct lkg_error *err);
+/** lkg_view_clone() - fills view_fd from @mount_fd, or, when that is negative, from the mount point. */
+int lkg_view_clone(struct lkg_supervisor *s, int mount_fd, struct lkg_error *err);
+/** lkg_natives_choose() - which names will carry native mounts; before the file server starts. */
+void lkg_natives_choose(struct lkg_supervisor *s);
+/** lkg_natives_attach() - in a task. A name that fails is cleared in the shared memory: passed through. Return: 0. */
+int lkg_natives_attach(struct lkg_supervisor *s);
+/** lkg_unmount() - in a task. Return: 0 clean, 1 detached with users left, 2 not unmounted (logged). */
+int lkg_unmount(struct lkg_supervisor *s);
+/** lkg_still_mounted() - is our mount in the mount table? Sends no request. */
+bool lkg_still_mounted(struct lkg_supervisor *s);
+
+/* task.c */
+/**
+ * lkg_task_start() - run @fn in a forked process; one at a time.
+ * @done: called in the loop with what @fn returned, or -1 when it was killed, after @limit_ns at the latest
+ *
+ * Return: 0 or -errno, then @done is not called.
+ */
+int lkg_task_start(struct lkg_supervisor *s, int (*fn)(struct lkg_supervisor *s),
+                   void (*done)(struct lkg_supervisor *s, int status), uint64_t limit_ns);
+/** lkg_task_cancel() - kill it, @done is not called. Nothing to do without one. */
+void lkg_task_cancel(struct lkg_supervisor *s);
+
+/* How a child ended. */
+struct lkg_child_end {
+        int code, status;           /* as waitid(2) gives them: CLD_* and its value; 0 = unknown */
+        bool ready, adopted, fatal; /* what it was before */
+        uint64_t lived_ns;
+};
+
+/* What differs between the three children. */
+struct lkg_child_ops {
+        int (*start)(struct lkg_supervisor *s,
+                     struct lkg_child *child); /* ends in lkg_child_watch(); 0 or -errno */
+        void (*died)(struct lkg_supervisor *s, struct lkg_child *child, const struct lkg_child_end *end);
+        void (*input)(struct lkg_supervisor *s, struct lkg_child *child); /* read all that the channel has */
+};
+extern const struct lkg_child_ops lkg_engine_ops, lkg_server_ops,
+        lkg_notifier_ops; /* engine.c, server.c, notifier.c */
+
+/* children.c */
+extern const char *const lkg_child_names[_LKG_CHILD_KIND_MAX];
+/** lkg_child_watch() - a process was started: takes over @pidfd and @channel, kills it when it fails. 0 or -errno. */
+int lkg_child_watch(struct lkg_child *child, pid_t pid, int pidfd, int channel);
+/** lkg_child_start() - start it now, if it does not run and the phase wants it; tries again by itself. */
+void lkg_child_start(struct lkg_supervisor *s, enum lkg_child_kind kind);
+void lkg_child_start_later(struct lkg_child *child, uint64_t pause_ns);
+/** lkg_child_end() - send @signal (0 = it was told otherwise), and SIGKILL after @limit_ns. */
+void lkg_child_end(struct lkg_child *child, int signal, uint64_t limit_ns);
+/** lkg_child_abandon() - SIGKILL, and go on without it, after @grace_ns even if it sticks in the kernel. */
+void lkg_child_abandon(struct lkg_child *child, uint64_t grace_ns);
+/** lkg_child_log() - one line that begins with the child's name; rate-limited per child. */
+void lkg_child_log(struct lkg_child *child, int priority, const char *fmt, ...) LKG_PRINTF(3, 4);
+bool lkg_child_running(const struct lkg_child *child);
+void lkg_child_deinit(struct lkg_child *child);
+/** lkg_child_adopt() - watch a process started by a predecessor. Return: 0, @channel is taken over; -ESRCH; -errno. */
+int lkg_child_adopt(struct lkg_child *child, const struct lkg_process *process, int channel);
+/** lkg_child_end_recorded() - end the one that a predecessor recorded in a file. Return: 1 if there was one, else 0. */
+int lkg_child_end_recorded(struct lkg_supervisor *s, enum lkg_child_kind kind);
+/** lkg_process_end() - SIGTERM, SIGKILL after @limit_ns, if pid and start time agree. Return: 1 if it ran, else 0. */
+int lkg_process_end(const struct lkg_process *process, uint64_t limit_ns);
+
+/** lkg_engine_send() - a message without arguments (enum lkg_message_type), lost when no engine runs. */
+void lkg_engine_send(struct lkg_supervisor *s, uint32_t type);
+/** lkg_kept_clear() - close all descriptors of deleted but open files; they belong to one connection. */
+void lkg_kept_clear(struct lkg_supervisor *s);
+
+/* adopt.c */
+/** lkg_adopt() - part of the start: take over what a dead supervisor left; sets adopted when a view is served. */
+int lkg_adopt(struct lkg_supervisor *s, struct lkg_error *err);
+
+/* heartbeat.c */
+/** lkg_heartbeat_arm() - wait for the next request, then watch until there are none. */
+void lkg_heartbeat_arm(struct lkg_supervisor *s);
+void lkg_heartbeat_disarm(struct lkg_supervisor *s);
+
+/* notify.c: sd_notify(3); silent without a service manager */
+void lkg_notify_ready(struct lkg_supervisor *s);
+void lkg_notify_status(const char *fmt, ...) LKG_PRINTF(1, 2);
+void lkg_notify_reloading(void);
+void lkg_notify_stopping(void);
+void lkg_notify_store(struct lkg_supervisor *s);
+void lkg_notify_unstore(void);
+
+/* reload.c */
+void lkg_reload(struct lkg_supervisor *s);
+void lkg_reload_deinit(struct lkg_supervisor *s);
+
+/* supervisor.c */
+/**
+ * lkg_supervisor_run() - the whole life of a view.
+ * @ready_fd: from lkg_background_enter(), taken over; -EBADF in the foreground
+ *
+ * Return: exit code; the reason of a failure was printed.
+ */
+int lkg_supervisor_run(const struct lkg_options *options, int ready_fd);
+/** lkg_supervisor_fail() - before the view was served: end with @exit_code and leave nothing behind. */
+void lkg_supervisor_fail(struct lkg_supervisor *s, int exit_code, const char *fmt, ...) LKG_PRINTF(3, 4);
+void lkg_supervisor_engine_ready(struct lkg_supervisor *s);
+void lkg_supervisor_server_ready(struct lkg_supervisor *s);
+/** lkg_supervisor_connection_lost() - the device says error: mounted anew, or the end, depending on the mount table. */
+void lkg_supervisor_connection_lost(struct lkg_supervisor *s);
+void lkg_supervisor_stop(struct lkg_supervisor *s, const char *why);
+/** lkg_supervisor_child_gone() - in the last phase: ends the loop with the last child. */
+void lkg_supervisor_child_gone(struct lkg_supervisor *s);
+
+/* background.c */
+/** lkg_background_enter() - Return: 0 in the daemon, 1 in the caller's process (end with @ret_code), or an exit code. */
+int lkg_background_enter(int *ret_ready_fd, int *ret_code, struct lkg_error *err);
+/** lkg_background_redirect() - stdout and stderr become the journal or the log file. */
+int lkg_background_redirect(struct lkg_supervisor *s, struct lkg_error *err);
+/** lkg_background_report() - the first call ends the caller's process with @code, and @text unless it is 0. */
+void lkg_background_report(struct lkg_supervisor *s, int code, const char *text);
+void lkg_background_cleanup(struct lkg_supervisor *s);

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* inotify and the set of files in the middle of being written; time is a number. */
+#include <fcntl.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "core/engine/watch.h"
+
+#define T0 (UINT64_C(100) * LKG_NSEC_PER_SEC)
+
+struct place {
+        char top[64], path[PATH_MAX];
+        int fd;
+        struct lkg_watch watch;
+};
+
+static const char *at(struct place *p, const char *name)
+{
+        (void)snprintf(p->path, sizeof(p->path), "%s/%s", p->top, name);
+        return p->path;
+}
+
+static void want(struct place *p, const char *name)
+{
+        struct lkg_stack_watch w = { .path = *name ? at(p, name) : p->top };
+
+        assert_int_equal(lkg_watch_add(&p->watch, &w), 0);
+}
+
+static int setup(void **state)
+{
+        struct place *p = calloc(1, sizeof(*p));
+        const char *tmp = getenv("TMPDIR");
+        struct lkg_error err = { 0 };
+
+        assert_non_null(p);
+        (void)snprintf(p->top, sizeof(p->top), "%.40s/lkgfs-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+        assert_non_null(mkdtemp(p->top));
+        assert_int_equal(mkdir(at(p, "d"), 0755), 0);
+        p->fd = open(p->top, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        assert_true(p->fd >= 0);
+        assert_int_equal(lkg_watch_open(&p->watch, p->fd, p->top, &err), 0);
+        lkg_watch_begin(&p->watch);
+        want(p, "");
+        want(p, "d");
+        assert_true(lkg_watch_end(&p->watch));
+        *state = p;
+        return 0;
+}
+
+static int teardown(void **state)
+{
+        struct place *p = *state;
+        char command[128];
+
+        lkg_watch_deinit(&p->watch);
+        (void)snprintf(command, sizeof(command), "rm -rf -- '%s'", p->top);
+        assert_int_equal(system(command), 0);
+        lkg_close(p->fd);
+        free(p);
+        return 0;
+}
+
+static bool unsettled(struct place *p, const char *name)
+{
+        return lkg_watch_unsettled(at(p, name), &p->watch);
+}
+
+static int create(struct place *p, const char *name)
+{
+        int fd = open(at(p, name), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+        assert_true(fd >= 0);
+        return fd;
+}
+
+static void test_file_is_unsettled_until_it_is_closed(void **state)
+{
+        struct place *p = *state;
+        int fd = create(p, "d/a.conf");
+
+        assert_false(lkg_watch_drain(&p->watch, T0));
+        assert_true(unsettled(p, "d/a.conf"));
+        assert_int_equal(write(fd, "x", 1), 1);
+        assert_false(lkg_watch_drain(&p->watch, T0 + 5));
+        assert_true(lkg_watch_deadline(&p->watch) == T0 + 5 + LKG_UNSETTLED_NS);
+        lkg_close(fd);
+        assert_true(lkg_watch_drain(&p->watch, T0 + 6));
+        assert_false(unsettled(p, "d/a.conf"));
+        assert_true(lkg_watch_deadline(&p->watch) == UINT64_MAX);
+}
+
+static void test_silent_writer_is_believed(void **state)
+{
+        struct place *p = *state;
+        int fd = create(p, "d/a.conf");
+
+        assert_false(lkg_watch_drain(&p->watch, T0));
+        assert_false(lkg_watch_tick(&p->watch, T0 + LKG_UNSETTLED_NS - 1));
+        assert_true(unsettled(p, "d/a.conf"));
+        assert_true(lkg_watch_tick(&p->watch, T0 + LKG_UNSETTLED_NS));
+        assert_false(unsettled(p, "d/a.conf"));
+        lkg_close(fd);
+}
+
+static void test_word_of_the_file_server_settles(void **state)
+{
+        struct place *p = *state;
+        int fd = create(p, "d/a.conf"), other = create(p, "b.conf");
+
+        assert_false(lkg_watch_drain(&p->watch, T0));
+        lkg_watch_settle(&p->watch, "d/a.conf"); /* relative to the source directory */
+        assert_false(unsettled(p, "d/a.conf"));
+        assert_true(unsettled(p, "b.conf"));
+        lkg_watch_settle(&p->watch, at(p, "b.conf"));
+        assert_false(unsettled(p, "b.conf"));
+        assert_int_equal(write(fd, "x", 1), 1); /* somebody goes on writing */
+        assert_false(lkg_watch_drain(&p->watch, T0));
+        assert_true(unsettled(p, "d/a.conf"));
+        lkg_close(fd);
+        lkg_close(other);
+}
+
+static void test_complete_at_once(void **state)
+{
+        struct place *p = *state;
+        char target[PATH_MAX];
+        int fd = create(p, "x");
+
+        lkg_close(fd);
+        assert_true(lkg_watch_drain(&p->watch, T0));
+        (void)strcpy(target, at(p, "x"));
+        assert_int_equal(link(target, at(p, "d/link.conf")), 0);
+        assert_true(lkg_watch_drain(&p->watch, T0));
+        assert_false(unsettled(p, "d/link.conf"));
+        assert_int_equal(symlink(target, at(p, "d/sym.conf")), 0);
+        assert_true(lkg_watch_drain(&p->watch, T0));
+        assert_false(unsettled(p, "d/sym.conf"));
+        assert_int_equal(mkdir(at(p, "d/sub"), 0755), 0);
+        assert_true(lkg_watch_drain(&p->watch, T0));
+        assert_int_equal(rename(target, at(p, "d/moved.conf")), 0);
+        assert_true(lkg_watch_drain(&p->watch, T0));
+        assert_int_equal(unlink(at(p, "d/moved.conf")), 0);
+        assert_true(lkg_watch_drain(&p->watch, T0));
+        assert_int_equal(chmod(at(p, "d/link.conf"), 0400), 0);
+        assert_true(lkg_watch_drain(&p->watch, T0));
+        assert_true(lkg_watch_deadline(&p->watch) == UINT64_MAX);
+}
+
+static void test_removed_file_is_forgotten(void **state)
+{
+        struct place *p = *state;
+        int fd = create(p, "d/a.conf");
+
+        assert_false(lkg_watch_drain(&p->watch, T0));
+        assert_int_equal(unlink(at(p, "d/a.conf")), 0);
+        assert_true(lkg_watch_drain(&p->watch, T0));
+        assert_true(lkg_watch_deadline(&p->watch) == UINT64_MAX);
+        lkg_close(fd);
+}
+
+static void test_replaced_directory_is_watched_again(void **state)
+{
+        struct place *p = *state;
+        char old[PATH_MAX];
+        int fd;
+
+        (void)strcpy(old, at(p, "d"));
+        assert_int_equal(rename(old, at(p, "old")), 0);
+        assert_int_equal(mkdir(at(p, "d"), 0755), 0);
+        assert_true(lkg_watch_drain(&p->watch, T0));
+        lkg_watch_begin(&p->watch);
+        want(p, "");
+        want(p, "d");
+        assert_true(lkg_watch_end(&p->watch)); /* new: look once more */
+        fd = create(p, "d/a.conf");
+        lkg_close(fd);
+        assert_true(lkg_watch_drain(&p->watch, T0));
+        lkg_watch_begin(&p->watch);
+        want(p, "");
+        want(p, "d");
+        assert_false(lkg_watch_end(&p->watch));
+}
+
+static void test_unwanted_directory_is_quiet(void **state)
+{
+        struct place *p = *state;
+        int fd;
+
+        lkg_watch_begin(&p->watch);
+        want(p, "");
+        assert_false(lkg_watch_end(&p->watch));
+        assert_int_equal(p->watch.n_dirs, 1);
+        (void)lkg_watch_drain(&p->watch, T0);
+        fd = create(p, "d/a.conf");
+        lkg_close(fd);
+        assert_false(lkg_watch_drain(&p->watch, T0));
+}
+
+static void test_poll_is_wanted_where_inotify_is_blind(void **state)
+{
+        struct place *p = *state;
+        struct lkg_stack_watch w = { .path = p->top, .poll_only = true };
+
+        assert_false(p->watch.poll);
+        lkg_watch_begin(&p->watch);
+        assert_int_equal(lkg_watch_add(&p->watch, &w), 0);
+        (void)lkg_watch_end(&p->watch);
+        assert_true(p->watch.poll);
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                CASE(test_file_is_unsettled_until_it_is_closed),
+                CASE(test_silent_writer_is_believed),
+                CASE(test_word_of_the_file_server_settles),
+                CASE(test_complete_at_once),
+                CASE(test_removed_file_is_forgotten),
+                CASE(test_replaced_directory_is_watched_again),
+                CASE(test_unwanted_directory_is_quiet),
+                CASE(test_poll_is_wanted_where_inotify_is_blind),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Blobs and publications without an engine: what is written, what is shared, what goes, what a failure leaves. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include <lkg/file.h>
+
+#include "core/engine/publish.h"
+#include "core/engine/rules.h"
+
+struct place {
+        char top[64];
+        int fd;
+        struct lkg_config *config;
+        struct lkg_component components[2];
+        struct lkg_rules rules;
+        struct lkg_report findings;
+        struct lkg_publisher publisher;
+};
+
+static int setup(void **state)
+{
+        struct place *p = calloc(1, sizeof(*p));
+        struct lkg_publication *previous = NULL;
+        const char *tmp = getenv("TMPDIR");
+        struct lkg_error err = { 0 };
+
+        assert_non_null(p);
+        (void)snprintf(p->top, sizeof(p->top), "%.40s/lkgfs-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+        assert_non_null(mkdtemp(p->top));
+        p->fd = open(p->top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        assert_true(p->fd >= 0);
+        assert_int_equal(lkg_config_decode(NULL, "/etc/lkgfs", &p->config, &p->findings), 0);
+        p->components[0] = (struct lkg_component){ .config = &p->config->components[0],
+                                                   .dirty = LKG_DIRTY_ALL,
+                                                   .history = { .dirfd = -EBADF } };
+        assert_int_equal(lkg_rules_build(p->config, p->fd, p->top, &p->rules, &p->findings), 0);
+        assert_int_equal(lkg_publisher_open(p->fd, &p->publisher, &previous, &err), 0);
+        assert_null(previous);
+        assert_true(p->publisher.fresh);
+        *state = p;
+        return 0;
+}
+
+static int teardown(void **state)
+{
+        struct place *p = *state;
+        char command[128];
+
+        lkg_publisher_release(&p->publisher, &p->components[0]);
+        lkg_component_deinit(&p->components[0]);
+        lkg_publisher_deinit(&p->publisher);
+        lkg_rules_deinit(&p->rules);
+        lkg_report_deinit(&p->findings);
+        lkg_config_free(p->config);
+        (void)snprintf(command, sizeof(command), "rm -rf -- '%s'", p->top);
+        assert_int_equal(system(command), 0);
+        lkg_close(p->fd);
+        free(p);
+        return 0;
+}
+
+static struct lkg_publication_input input(struct place *p, uint64_t now_ns)
+{
+        return (struct lkg_publication_input){
+                .config = p->config,
+                .components = p->components,
+                .n_components = 1,
+                .rules = &p->rules,
+                .findings = &p->findings,
+                .now_ns = now_ns,
+        };
+}
+
+static void publish(struct place *p, uint64_t now_ns)
+{
+        struct lkg_publication_input in = input(p, now_ns);
+        struct lkg_error err = { 0 };
+
+        if (lkg_publish(&p->publisher, &in, &err) < 0)
+                fail_msg("%s", err.message);
+}
+
+static void serve(struct place *p, uint64_t number, const char *document)
+{
+        LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = lkg_generation_alloc();
+
+        g->number = number;
+        g->time_ns = number * LKG_NSEC_PER_SEC;
+        g->document = (struct lkg_text){ strdup(document), strlen(document) };
+        g->origin = (struct lkg_text){ strdup("o\n"), 2 };
+        g->meta = (struct lkg_text){ strdup("m\n"), 2 };
+        assert_int_equal(lkg_sha256_hex(document, strlen(document), g->sha256), 0);
+        lkg_component_set_active(&p->components[0], g);
+        assert_int_equal(lkg_history_add(&p->components[0].history, g), 0);
+        p->components[0].dirty |= LKG_DIRTY_HISTORY;
+}
+
+static struct lkg_publication *current(struct place *p)
+{
+        LKG_CLEANUP(lkg_closep) int fd = openat(p->fd, "current", O_RDONLY | O_CLOEXEC);
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        struct lkg_publication *pub = NULL;
+        struct lkg_error err = { 0 };
+        size_t size;
+
+        assert_true(fd >= 0);
+        assert_int_equal(lkg_read_file(fd, LKG_MANIFEST_BYTES_MAX, &text, &size, NULL), 0);
+        if (lkg_publication_parse(text, size, &pub, &err) < 0)
+                fail_msg("%s", err.message);
+        return pub;
+}
+
+static size_t count_blobs(struct place *p)
+{
+        DIR *dir = fdopendir(openat(p->fd, "blobs", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        size_t n = 0;
+
+        for (struct dirent *e = readdir(dir); e; e = readdir(dir))
+                n += strlen(e->d_name) == LKG_SHA256_HEX - 1;
+        (void)closedir(dir);
+        return n;
+}
+
+static void test_round_trip(void **state)
+{
+        struct place *p = *state;
+        struct lkg_publication *pub;
+        const struct lkg_entry *e;
+
+        serve(p, 4, "a: 1\n");
+        publish(p, 9 * LKG_NSEC_PER_SEC);
+        pub = current(p);
+        assert_int_equal(pub->number, 1);
+        assert_int_equal(pub->timeout_ms, 2000);
+        assert_int_equal(pub->n_components, 1);
+        assert_int_equal(pub->components[0].generation, 4);
+        e = lkg_publication_find(pub, "kubelet.conf");
+        assert_int_equal(e->mode, 0600);
+        assert_int_equal(e->size, 5);
+        assert_int_equal(e->mtime_ns, 4 * LKG_NSEC_PER_SEC);
+        assert_int_equal(e->component, 0);
+        e = lkg_publication_find(pub, "history/kubelet/4/kubelet.conf");
+        assert_int_equal(e->mtime_ns, 4 * LKG_NSEC_PER_SEC);
+        assert_int_equal(lkg_publication_find(pub, "status/kubelet/sha256")->mtime_ns, 9 * LKG_NSEC_PER_SEC);
+        assert_int_equal(lkg_publication_find(pub, "control")->mode, 0700);
+        lkg_publication_free(pub);
+}
+
+static void test_only_what_changed_is_written(void **state)
+{
+        struct place *p = *state;
+        struct lkg_publication *pub;
+        uint64_t before;
+
+        serve(p, 1, "a: 1\n");
+        publish(p, LKG_NSEC_PER_SEC);
+        before = p->publisher.blobs.n_written;
+        p->components[0].dirty |= LKG_DIRTY_LAST_ERROR;
+        p->components[0].last_error = strdup("hold: no");
+        publish(p, 2 * LKG_NSEC_PER_SEC);
+        assert_int_equal(p->publisher.blobs.n_written,
+                         before + 2); /* last-error, and metrics name the publication */
+        pub = current(p);
+        assert_int_equal(lkg_publication_find(pub, "status/kubelet/condition")->mtime_ns, LKG_NSEC_PER_SEC);
+        assert_int_equal(lkg_publication_find(pub, "status/kubelet/last-error")->mtime_ns,
+                         2 * LKG_NSEC_PER_SEC);
+        lkg_publication_free(pub);
+}
+
+static void test_blobs_stay_until_nobody_can_need_them(void **state)
+{
+        struct place *p = *state;
+        size_t first;
+
+        serve(p, 1, "a: 1\n");
+        publish(p, 1);
+        lkg_publisher_loaded(&p->publisher, 1);
+        first = count_blobs(p);
+        for (uint64_t i = 2; i <= 20; i++) {
+                p->components[0].last_error = (free(p->components[0].last_error), strdup("x"));
+                p->components[0].dirty |= LKG_DIRTY_LAST_ERROR;
+                publish(p, i);
+        }
+        assert_true(count_blobs(p) >= first + 19); /* one metrics.prom each: a reader may load any of them */
+        lkg_publisher_loaded(&p->publisher, 20);
+        assert_int_equal(count_blobs(p), first + 1);
+        assert_int_equal(p->publisher.n_kept, 1);
+        lkg_publisher_loaded(&p->publisher, 1000); /* nonsense from a peer: the current one stays */
+        assert_int_equal(count_blobs(p), first + 1);
+}
+
+static void test_without_a_reader_old_publications_are_bounded(void **state)
+{
+        struct place *p = *state;
+
+        for (uint64_t i = 1; i <= LKG_PUBLICATIONS_KEPT + 50; i++)
+                publish(p, i);
+        assert_int_equal(p->publisher.n_kept, LKG_PUBLICATIONS_KEPT);
+}
+
+static void test_failure_changes_nothing_for_readers(void **state)
+{
+        struct place *p = *state;
+        struct lkg_publication_input in = input(p, 2);
+        struct lkg_publication *pub;
+        struct lkg_error err = { 0 };
+
+        serve(p, 1, "a: 1\n");
+        publish(p, 1);
+        serve(p, 2, "a: 2\n");
+        assert_int_equal(renameat(p->fd, "current", p->fd, "aside"), 0);
+        assert_int_equal(mkdirat(p->fd, "current", 0700), 0);
+        assert_true(lkg_publish(&p->publisher, &in, &err) < 0);
+        assert_int_equal(p->publisher.number, 1);
+        assert_true(p->components[0].dirty & LKG_DIRTY_ACTIVE);
+        assert_int_equal(unlinkat(p->fd, "current", AT_REMOVEDIR), 0);
+        assert_int_equal(renameat(p->fd, "aside", p->fd, "current"), 0);
+        pub = current(p);
+        assert_int_equal(faccessat(p->publisher.blobs.dirfd,
+                                   lkg_publication_find(pub, "kubelet.conf")->sha256, F_OK, 0),
+                         0);
+        lkg_publication_free(pub);
+        publish(p, 3);
+        pub = current(p);
+        assert_int_equal(pub->number, 2);
+        assert_int_equal(lkg_publication_find(pub, "kubelet.conf")->generation, 2);
+        lkg_publication_free(pub);
+}
+
+static void test_successor_takes_over(void **state)
+{
+        struct place *p = *state;
+        struct lkg_publication *previous = NULL;
+        struct lkg_publisher second;
+        struct lkg_error err = { 0 };
+        size_t n;
+        int fd;
+
+        serve(p, 3, "a: 1\n");
+        publish(p, 1);
+        fd = openat(p->fd, "blobs/.new", O_WRONLY | O_CREAT | O_CLOEXEC, 0600); /* killed while writing */
+        lkg_close(fd);
+        n = count_blobs(p);
+        assert_int_equal(lkg_publisher_open(p->fd, &second, &previous, &err), 0);
+        assert_false(second.fresh);
+        assert_int_equal(second.number, 1);
+        assert_int_equal(lkg_publication_find(previous, "kubelet.conf")->generation, 3);
+        assert_int_equal(count_blobs(p), n);
+        assert_int_equal(faccessat(p->fd, "blobs/.new", F_OK, 0), -1);
+        lkg_publication_free(previous);
+        lkg_publisher_deinit(&second);
+        fd = openat(p->fd, "current", O_WRONLY | O_TRUNC | O_CLOEXEC); /* a broken manifest */
+        lkg_close(fd);
+        previous = NULL;
+        assert_int_equal(lkg_publisher_open(p->fd, &second, &previous, &err), 0);
+        assert_null(previous);
+        assert_true(second.number > 1000); /* more than were ever published */
+        lkg_publisher_deinit(&second);
+}
+
+static void test_damaged_blob_is_noticed(void **state)
+{
+        struct place *p = *state;
+        struct lkg_blob *blob = NULL, *again = NULL;
+        struct lkg_error err = { 0 };
+        char *data = NULL;
+        size_t size;
+        int fd;
+
+        assert_int_equal(lkg_blob_put(&p->publisher.blobs, "abc", 3, &blob, &err), 0);
+        assert_int_equal(lkg_blob_put(&p->publisher.blobs, "abc", 3, &again, &err), 0);
+        assert_ptr_equal(blob, again);
+        assert_int_equal(p->publisher.blobs.n_written, 1);
+        assert_int_equal(lkg_blob_read(&p->publisher.blobs, blob->sha256, &data, &size, &err), 0);
+        assert_string_equal(data, "abc");
+        free(data);
+        fd = openat(p->publisher.blobs.dirfd, blob->sha256, O_WRONLY | O_CLOEXEC);
+        assert_int_equal(write(fd, "xyz", 3), 3);
+        lkg_close(fd);
+        assert_int_equal(lkg_blob_read(&p->publisher.blobs, blob->sha256, &data, &size, &err), -EBADMSG);
+        lkg_blob_unref(&p->publisher.blobs, again);
+        assert_int_equal(count_blobs(p), 1);
+        lkg_blob_unref(&p->publisher.blobs, blob);
+        assert_int_equal(count_blobs(p), 0);
+}
+
+static const struct lkg_rule *rule(const struct lkg_rules *rules, enum lkg_rule_type type, const char *text)
+{
+        for (size_t i = 0; i < rules->n_items; i++)
+                if (rules->items[i].type == type && strcmp(rules->items[i].text, text) == 0)
+                        return &rules->items[i];
+        return NULL;
+}
+
+static void test_rules(void **state)
+{
+        struct place *p = *state;
+        struct lkg_report report = LKG_REPORT_INIT;
+        struct lkg_config_component *k = &p->config->components[0];
+        struct lkg_rules rules;
+
+        assert_int_equal(mkdirat(p->fd, "status", 0755), 0);
+        free(k->instance);
+        assert_true(asprintf(&k->instance, "%s/inst.conf", p->top) > 0); /* absolute, but inside */
+        free(k->patches_dir);
+        k->patches_dir = strdup("/elsewhere/patches");
+        assert_int_equal(lkg_rules_build(p->config, p->fd, p->top, &rules, &report), 0);
+        assert_int_equal(report.n_findings, 1);
+        assert_int_equal(report.findings[0].code, 4004);
+        assert_non_null(rule(&rules, LKG_RULE_CLASH, "status"));
+        assert_null(rule(&rules, LKG_RULE_CLASH, "control"));
+        assert_non_null(rule(&rules, LKG_RULE_HIDE, ".lkgfs-fallback"));
+        assert_non_null(rule(&rules, LKG_RULE_HIDE, ".lv"));
+        assert_non_null(rule(&rules, LKG_RULE_FILE, "kubelet.conf"));
+        assert_non_null(rule(&rules, LKG_RULE_FILE, "inst.conf"));
+        assert_non_null(rule(&rules, LKG_RULE_TREE, "kubelet.conf.d"));
+        assert_string_equal(rule(&rules, LKG_RULE_ALIAS, "kubelet.conf.base")->target, "kubelet.conf");
+        assert_null(rule(&rules, LKG_RULE_TREE, "/elsewhere/patches"));
+        lkg_rules_deinit(&rules);
+        lkg_report_deinit(&report);
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                CASE(test_round_trip),
+                CASE(test_only_what_changed_is_written),
+                CASE(test_blobs_stay_until_nobody_can_need_them),
+                CASE(test_without_a_reader_old_publications_are_bounded),
+                CASE(test_failure_changes_nothing_for_readers),
+                CASE(test_successor_takes_over),
+                CASE(test_damaged_blob_is_noticed),
+                CASE(test_rules),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

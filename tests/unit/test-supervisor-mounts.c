@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lines of mountinfo, which of several stacked mounts is on top, and path arithmetic. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "fs/supervisor/mounts.h"
+
+static void test_line(void **state)
+{
+        struct lkg_mount m;
+
+        (void)state;
+        assert_int_equal(
+                lkg_mounts_parse_line("36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 shared:7 - ext3 /dev/root "
+                                      "rw,errors=continue",
+                                      &m),
+                0);
+        assert_int_equal(m.id, 36);
+        assert_int_equal(m.parent, 35);
+        assert_int_equal(m.major, 98);
+        assert_int_equal(m.minor, 0);
+        assert_string_equal(m.point, "/mnt2");
+        assert_string_equal(m.type, "ext3");
+        assert_string_equal(m.source, "/dev/root");
+        assert_false(lkg_mount_is_fuse(&m));
+}
+
+static void test_line_with_escapes_and_no_optional_fields(void **state)
+{
+        struct lkg_mount m;
+
+        (void)state;
+        assert_int_equal(
+                lkg_mounts_parse_line("5 4 0:33 / /a\\040b\\134c\\012d rw - fuse.lkgfs a\\040b rw", &m), 0);
+        assert_string_equal(m.point, "/a b\\c\nd");
+        assert_string_equal(m.source, "a b");
+        assert_true(lkg_mount_is_lkgfs(&m));
+        assert_true(lkg_mount_is_fuse(&m));
+}
+
+static void test_bad_lines(void **state)
+{
+        static const char *const lines[] = {
+                "",
+                "x",
+                "1 2 3:4",
+                "1 2 3:4 / ",
+                "1 2 3:4 / relative rw - ext4 x rw",
+                "1 2 3:4 / /mnt rw shared:1 ext4 x rw",
+                "1 2 3:4 / /mnt rw -",
+                "1 2 3-4 / /mnt rw - ext4 x rw",
+        };
+        struct lkg_mount m;
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(lines); i++)
+                assert_int_equal(lkg_mounts_parse_line(lines[i], &m), -EBADMSG);
+}
+
+static void test_path_too_long_is_no_overflow(void **state)
+{
+        struct lkg_mount m;
+        char *line = malloc(3 * PATH_MAX);
+        int n;
+
+        (void)state;
+        assert_non_null(line);
+        n = sprintf(line, "1 2 3:4 / /");
+        memset(line + n, 'a', 2 * PATH_MAX);
+        strcpy(line + n + 2 * PATH_MAX, " rw - ext4 x rw");
+        assert_int_equal(lkg_mounts_parse_line(line, &m), -EBADMSG);
+        free(line);
+}
+
+static void test_types(void **state)
+{
+        static const struct {
+                const char *type;
+                bool fuse, lkgfs;
+        } rows[] = {
+                { "fuse.lkgfs", true, true },  { "fuse", true, false },     { "fuseblk", true, false },
+                { "fuse.sshfs", true, false }, { "fusectl", false, false }, { "ext4", false, false },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                struct lkg_mount m = { 0 };
+
+                (void)snprintf(m.type, sizeof(m.type), "%s", rows[i].type);
+                assert_int_equal(lkg_mount_is_fuse(&m), rows[i].fuse);
+                assert_int_equal(lkg_mount_is_lkgfs(&m), rows[i].lkgfs);
+        }
+}
+
+static const char *const stacked = "20 1 8:1 / / rw - ext4 /dev/sda rw\n"
+                                   "41 40 0:51 / /etc/kubernetes rw - fuse.lkgfs top rw\n"
+                                   "30 20 0:50 / /etc/kubernetes rw - tmpfs bottom rw\n"
+                                   "40 30 0:50 / /etc/kubernetes rw - fuse.lkgfs middle rw\n"
+                                   "42 41 8:1 /p /etc/kubernetes/pki rw - ext4 /dev/sda rw\n";
+
+static int top(const char *text, const char *point, struct lkg_mount *ret)
+{
+        char *copy = strdup(text);
+        int r;
+
+        assert_non_null(copy);
+        r = lkg_mounts_top_in(copy, point, ret);
+        free(copy);
+        return r;
+}
+
+static void test_the_top_of_a_stack(void **state)
+{
+        struct lkg_mount m;
+
+        (void)state;
+        assert_int_equal(top(stacked, "/etc/kubernetes", &m), 1);
+        assert_string_equal(m.source, "top");
+        assert_int_equal(m.id, 41);
+        assert_int_equal(top(stacked, "/etc/kubernetes/pki", &m), 1);
+        assert_int_equal(m.id, 42);
+        assert_int_equal(top(stacked, "/etc", &m), 0);
+        assert_int_equal(top(stacked, "/etc/kubernetes/", &m), 0);
+        assert_int_equal(top("", "/", &m), 0);
+}
+
+static void test_own_mounts_can_be_asked_for(void **state)
+{
+        struct lkg_mount m;
+        uint64_t id = 0;
+
+        (void)state;
+        assert_int_equal(lkg_mounts_top("/proc", &m), 1);
+        assert_string_equal(m.type, "proc");
+        assert_int_equal(lkg_mounts_id_of(-100 /* AT_FDCWD */, "/proc", &id), 0);
+        assert_int_equal(id, m.id);
+        assert_int_equal(lkg_mounts_has(id), 0); /* there, but not ours */
+        assert_int_equal(lkg_mounts_id_of(-100, "/proc/no-such-file", &id), -ENOENT);
+}
+
+static void test_below(void **state)
+{
+        static const struct {
+                const char *path, *dir;
+                bool want;
+        } rows[] = {
+                { "/a", "/a", true },    { "/a/b", "/a", true },  { "/ab", "/a", false },
+                { "/a", "/a/b", false }, { "/a/b", "/a/", true }, { "/a", "/", true },
+                { "/", "/a", false },    { "/", "/", true },      { "/a/bc", "/a/b", false },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++)
+                if (lkg_path_is_below(rows[i].path, rows[i].dir) != rows[i].want)
+                        fail_msg("%s below %s", rows[i].path, rows[i].dir);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_line),
+                cmocka_unit_test(test_line_with_escapes_and_no_optional_fields),
+                cmocka_unit_test(test_bad_lines),
+                cmocka_unit_test(test_path_too_long_is_no_overflow),
+                cmocka_unit_test(test_types),
+                cmocka_unit_test(test_the_top_of_a_stack),
+                cmocka_unit_test(test_own_mounts_can_be_asked_for),
+                cmocka_unit_test(test_below),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
