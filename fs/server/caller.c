@@ -10,7 +10,7 @@
 
 #include "server.h"
 
-#define SEEN_SLOTS 1024u
+#define SEEN_SLOTS 512u
 
 /*
  * The kernel has checked the caller's permissions (default_permissions) with the caller's groups, which we do not
@@ -153,27 +153,45 @@ static bool watched(const struct lkg_publication *publication, unsigned componen
         return false;
 }
 
-/* Threads that were looked at: (tid, start time, component). A direct-mapped cache: a collision only costs a look. */
+/*
+ * Threads that were looked at: a direct-mapped cache, where a collision only costs another look. An open /proc/<tid>
+ * file is bound to that very thread, not to the number: reading it fails once the thread is gone. That is cheaper than
+ * comparing start times, and most opens of a component come from threads that were seen.
+ */
 static struct {
         int tid;
         unsigned component;
-        uint64_t start_time;
+        int fd; /* of /proc/<tid>/comm, stored as fd + 1 */
 } seen[SEEN_SLOTS];
 static pthread_mutex_t seen_lock = PTHREAD_MUTEX_INITIALIZER; /* protects: seen. A leaf. */
 
-static bool first_time(int tid, uint64_t start_time, unsigned component)
+static bool was_seen(int tid, unsigned component)
 {
         size_t slot = ((unsigned)tid * 31u + component) % SEEN_SLOTS;
-        bool first;
+        char c;
+        bool yes;
 
         (void)pthread_mutex_lock(&seen_lock);
-        first = seen[slot].tid != tid || seen[slot].start_time != start_time ||
-                seen[slot].component != component;
-        seen[slot].tid = tid;
-        seen[slot].start_time = start_time;
-        seen[slot].component = component;
+        yes = seen[slot].tid == tid && seen[slot].component == component && seen[slot].fd > 0 &&
+              pread(seen[slot].fd - 1, &c, 1, 0) == 1;
         (void)pthread_mutex_unlock(&seen_lock);
-        return first;
+        return yes;
+}
+
+static void remember(int tid, unsigned component)
+{
+        size_t slot = ((unsigned)tid * 31u + component) % SEEN_SLOTS;
+        char path[64];
+        int fd;
+
+        (void)snprintf(path, sizeof(path), "/proc/%d/comm", tid);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        (void)pthread_mutex_lock(&seen_lock);
+        lkg_close(seen[slot].fd - 1);
+        seen[slot].tid = tid;
+        seen[slot].component = component;
+        seen[slot].fd = fd < 0 ? 0 : fd + 1;
+        (void)pthread_mutex_unlock(&seen_lock);
 }
 
 /* Called before the reply to the OPEN: until then the opener cannot go away. */
@@ -181,22 +199,22 @@ void caller_identify(const struct fuse_ctx *ctx, unsigned component)
 {
         LKG_CLEANUP(publication_putp) struct publication_ref *ref = NULL;
         struct lkg_message message;
-        uint64_t start_time;
 
-        if (ctx->uid != 0 || ctx->pid == 0)
+        if (ctx->uid != 0 || ctx->pid == 0 || was_seen(ctx->pid, component))
                 return;
         ref = publication_get();
         if (!watched(ref->publication, component))
                 return;
-        start_time = lkg_process_start_time(ctx->pid);
-        if (!first_time(ctx->pid, start_time, component))
-                return;
+        remember(ctx->pid, component);
         lkg_message_init(&message, LKG_MSG_STARTED);
         caller_describe(ctx->pid, &message);
         if (message.pid == 0 || !matches(ref->publication, component, ctx->pid, message.exe))
                 return;
-        if (message.pid != ctx->pid && !first_time(message.pid, message.start_time, component))
-                return; /* another thread of a process that was seen */
+        if (message.pid != ctx->pid) {
+                if (was_seen(message.pid, component))
+                        return; /* another thread of a process that was seen */
+                remember(message.pid, component);
+        }
         message.component = component;
         message.uid = ctx->uid;
         message.gid = ctx->gid;

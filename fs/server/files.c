@@ -118,7 +118,7 @@ static void count_open(struct lkg_node *node, const struct lkg_file *file)
 }
 
 /**
- * file_new() - a handle for @fd, which is taken over also on failure.
+ * file_new() - a handle for @fd, which is taken over also on failure; -EBADF: opened when it is needed.
  * Return: 0; -ENFILE: LKG_FILES are open.
  */
 int file_new(struct lkg_node *node, int flags, bool is_dir, int fd, uint64_t *ret_fh)
@@ -145,7 +145,7 @@ int file_new(struct lkg_node *node, int flags, bool is_dir, int fd, uint64_t *re
                         atomic_store(&task.slot->made_file, *ret_fh);
                 if (atomic_load(&server.shm->n_files) <= index)
                         atomic_store(&server.shm->n_files, index + 1);
-                atomic_store(&local[index].fd, fd + 1);
+                atomic_store(&local[index].fd, fd < 0 ? 0 : fd + 1);
                 local[index].listing = NULL;
                 atomic_fetch_add(&node->nlookup, 1); /* an open file holds its node */
                 count_open(node, file);
@@ -153,7 +153,7 @@ int file_new(struct lkg_node *node, int flags, bool is_dir, int fd, uint64_t *re
         }
         (void)pthread_mutex_unlock(&server.files_lock);
         if (!file) {
-                (void)close(fd);
+                lkg_close(fd);
                 return -ENFILE;
         }
         return 0;

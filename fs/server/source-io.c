@@ -47,18 +47,27 @@ static int open_node(struct lkg_node *node, int flags)
 
 static int open_file(struct lkg_node *node, struct fuse_file_info *fi)
 {
+        bool writes = (fi->flags & O_ACCMODE) != O_RDONLY;
         struct stat st;
-        int fd = open_node(node, fi->flags);
+        int fd = node_fd(node);
 
+        fi->noflush = !writes;
+        if (fd < 0)
+                return fd;
+        if (!writes && fstat(fd, &st) == 0 && unchanged(node, &st)) {
+                /* The kernel has its pages: most likely nothing will be read. file_fd() opens it if something is. */
+                fi->keep_cache = 1;
+                return file_new(node, fi->flags, false, -EBADF, &fi->fh);
+        }
+        fd = open_node(node, fi->flags);
         if (fd < 0)
                 return fd;
         if (fi->flags & O_TRUNC) {
                 atomic_fetch_or(&node->dirty, LKG_DIRTY_TRUNCATED);
                 relay_end(node->parent, node->name);
-        } else if (fstat(fd, &st) == 0) {
+        } else if (writes && fstat(fd, &st) == 0) {
                 fi->keep_cache = unchanged(node, &st);
         }
-        fi->noflush = (fi->flags & O_ACCMODE) == O_RDONLY;
         return file_new(node, fi->flags, false, fd, &fi->fh);
 }
 

@@ -9,17 +9,15 @@
 
 #include "server.h"
 
-static bool is_virtual_dir(uint32_t kind)
+/* In the root a name is its own path; the case of every open of a view file. NULL: too long. */
+static const char *child_path(const struct lkg_node *dir, const char *name, char *buf, size_t size)
 {
-        return kind == LKG_NODE_ROOT || kind == LKG_NODE_VDIR;
-}
+        int n;
 
-static int child_path(const struct lkg_node *dir, const char *name, char *buf, size_t size)
-{
-        bool root = atomic_load(&dir->kind) == LKG_NODE_ROOT;
-        int n = snprintf(buf, size, "%s%s%s", root ? "" : dir->name, root ? "" : "/", name);
-
-        return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
+        if (atomic_load(&dir->kind) == LKG_NODE_ROOT)
+                return name;
+        n = snprintf(buf, size, "%s/%s", dir->name, name);
+        return n < 0 || (size_t)n >= size ? NULL : buf;
 }
 
 static void fill_entry(struct lkg_node *node, struct fuse_entry_param *ret)
@@ -78,7 +76,8 @@ static int lookup_door(const char *name, struct fuse_entry_param *ret)
 /** view_lookup() - Return: 0; -ENOENT: not a name of the view (of the root: look in the source); another -errno. */
 int view_lookup(struct lkg_node *dir, const char *name, struct fuse_entry_param *ret)
 {
-        char path[PATH_MAX];
+        char buf[PATH_MAX];
+        const char *path;
         struct lkg_node *door;
         int r;
 
@@ -92,8 +91,8 @@ int view_lookup(struct lkg_node *dir, const char *name, struct fuse_entry_param 
                 fill_entry(door, ret);
                 return 0;
         }
-        r = child_path(dir, name, path, sizeof(path));
-        return r < 0 ? r : lookup_entry(path, ret);
+        path = child_path(dir, name, buf, sizeof(buf));
+        return path ? lookup_entry(path, ret) : -ENAMETOOLONG;
 }
 
 /* A name nobody may make, remove or replace: the publication stands there, or it is reserved. */
@@ -101,14 +100,13 @@ bool view_owns(const struct lkg_node *dir, const char *name)
 {
         LKG_CLEANUP(publication_putp) struct publication_ref *ref = NULL;
         uint32_t kind = atomic_load(&dir->kind);
-        char path[PATH_MAX];
 
         if (kind == LKG_NODE_VDIR || kind == LKG_NODE_HIDDEN)
                 return true;
-        if (!is_virtual_dir(kind) || child_path(dir, name, path, sizeof(path)) < 0)
+        if (kind != LKG_NODE_ROOT)
                 return false;
         ref = publication_get();
-        return publication_hides(ref->publication, path) || lkg_publication_find(ref->publication, path);
+        return publication_hides(ref->publication, name) || lkg_publication_find(ref->publication, name);
 }
 
 /* `baseWrites: through`: the base that takes the writes to this view file; NULL: writes are refused. */

@@ -3,17 +3,28 @@
  * Slots and threads. A worker reads a request straight into its slot of the shared memory, handles it, and frees the
  * slot: whatever kills this process in between, the request is still there for the next one.
  *
+ * One worker at a time, the leader, reads the device; the others sleep. Waking a second thread costs as much as a whole
+ * request, so the leader handles what is usually quick itself. It hands over first when it is about to change
+ * something (which may wait for a disk), and a tick deposes a leader that is stuck in anything else; so a dead disk
+ * stops the requests that need it, not the others. The tick runs only while there is traffic.
+ *
  * A replayed request is served alone and in order of age, with its id noted as suspect: if it kills the server three
  * times it is answered EIO (crash-survival.md 8.2). FORGETs are not replayed: counting one twice would free a node the
  * kernel still uses, dropping one only leaks a node.
  */
+#include <linux/futex.h>
 #include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
 
 #include "server.h"
 
 #define STACK_BYTES (256u * 1024)
+#define TICK_NS \
+        (4 * LKG_NSEC_PER_MSEC) /* how long others wait behind a leader that is stuck: once or twice this */
+#define NOBODY (-1)
 
 /* The length goes first: without it the request is over, whatever else the slot still says. */
 static void finish_request(struct lkg_slot *slot)
@@ -21,8 +32,8 @@ static void finish_request(struct lkg_slot *slot)
         ((volatile struct fuse_in_header *)(void *)slot->buf)->len = 0;
         atomic_thread_fence(memory_order_release);
         slot->intent.valid = 0;
-        atomic_store(&slot->made_file, 0);
-        atomic_store(&slot->reply_size, 0);
+        atomic_store_explicit(&slot->made_file, 0, memory_order_relaxed);
+        atomic_store_explicit(&slot->reply_size, 0, memory_order_relaxed);
 }
 
 static void free_slot(struct lkg_slot *slot)
@@ -89,9 +100,108 @@ static struct lkg_slot *take_slot(void)
         return NULL;
 }
 
+/* --- the leader --- */
+
+static _Atomic int leader = NOBODY;     /* number of the worker that reads the device; a futex */
+static _Atomic uint64_t leader_busy_ns; /* since when it handles a request; 0 = it reads */
+static _Atomic bool ticking;
+static int tick = -EBADF;
+
+static void lead(int me)
+{
+        for (;;) {
+                int now = NOBODY;
+
+                if (atomic_load(&leader) == me || atomic_compare_exchange_strong(&leader, &now, me))
+                        return;
+                (void)syscall(SYS_futex, &leader, FUTEX_WAIT_PRIVATE, now, NULL, NULL, 0);
+        }
+}
+
+/* @who leads no longer, if it did; somebody else does. */
+static void depose(int who)
+{
+        if (!atomic_compare_exchange_strong(&leader, &who, NOBODY))
+                return;
+        atomic_store(&leader_busy_ns, 0);
+        (void)syscall(SYS_futex, &leader, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+static void arm_tick(void)
+{
+        const struct itimerspec when = { .it_value.tv_nsec = TICK_NS };
+
+        (void)timerfd_settime(tick, 0, &when, NULL);
+}
+
+static void watch_leader(uint64_t now_ns)
+{
+        atomic_store(&leader_busy_ns, now_ns); /* ordered before the look at `ticking`: see on_tick() */
+        if (!atomic_load(&ticking) && !atomic_exchange(&ticking, true))
+                arm_tick();
+}
+
+static int on_tick(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+        static uint64_t served_before;
+        uint64_t expirations, served = atomic_load(&server.shm->served), since;
+        int who = atomic_load(&leader);
+
+        (void)source;
+        (void)revents;
+        (void)userdata;
+        (void)!read(fd, &expirations, sizeof(expirations));
+        since = atomic_load(&leader_busy_ns);
+        if (who != NOBODY && since != 0 && lkg_boottime_ns() - since >= TICK_NS)
+                depose(who);
+        if (served == served_before && atomic_load(&leader_busy_ns) == 0) {
+                atomic_store(&ticking, false);
+                if (atomic_load(&leader_busy_ns) == 0 || atomic_exchange(&ticking, true))
+                        return 0; /* quiet; or the leader has armed it again itself */
+        }
+        served_before = served;
+        arm_tick();
+        return 0;
+}
+
+/* What changes something may wait for the disk, or for a lock on it. */
+static bool may_take_long(const struct fuse_in_header *header)
+{
+        switch (header->opcode) {
+        case FUSE_LOOKUP:
+        case FUSE_FORGET:
+        case FUSE_BATCH_FORGET:
+        case FUSE_INTERRUPT:
+        case FUSE_GETATTR:
+        case FUSE_READLINK:
+        case FUSE_OPEN:
+        case FUSE_READ:
+        case FUSE_RELEASE:
+        case FUSE_OPENDIR:
+        case FUSE_READDIR:
+        case FUSE_RELEASEDIR:
+        case FUSE_GETXATTR:
+        case FUSE_LISTXATTR:
+        case FUSE_STATFS:
+        case FUSE_POLL:
+        case FUSE_IOCTL:
+        case FUSE_LSEEK:
+                return false;
+        default:
+                return true;
+        }
+}
+
+struct worker {
+        int number;
+        struct lkg_slot *slot;
+};
+static struct worker workers[LKG_WORKERS];
+
 static void *worker_main(void *arg)
 {
-        struct lkg_slot *slot = arg;
+        const struct worker *me = arg;
+        struct lkg_slot *slot = me->slot;
         struct fuse_in_header *header = (void *)slot->buf;
 
         if (thread_init("worker") < 0) {
@@ -99,20 +209,29 @@ static void *worker_main(void *arg)
                 return NULL;
         }
         for (;;) {
+                uint64_t now;
                 ssize_t n;
 
                 finish_request(slot);
                 atomic_store_explicit(&slot->state, LKG_SLOT_READING, memory_order_release);
+                lead(me->number);
+                atomic_store_explicit(&leader_busy_ns, 0, memory_order_relaxed);
                 n = read(server.device, slot->buf, LKG_SLOT_BUF);
                 if (n < 0 && errno == ENODEV)
                         break;
                 if (n < (ssize_t)sizeof(*header))
                         continue; /* EINTR, EAGAIN, ENOENT (interrupted while queued) */
-                atomic_store(&slot->since_ns, lkg_boottime_ns());
+                now = lkg_boottime_ns();
+                atomic_store_explicit(&slot->since_ns, now, memory_order_relaxed);
                 atomic_store_explicit(&slot->state, LKG_SLOT_BUSY, memory_order_release);
+                if (may_take_long(header))
+                        depose(me->number);
+                else
+                        watch_leader(now);
                 handle(slot, (size_t)n);
         }
         free_slot(slot);
+        depose(me->number);
         (void)eventfd_write(server.gone, 1);
         return NULL;
 }
@@ -238,13 +357,17 @@ int workers_start(struct lkg_error *err)
 {
         size_t n = 0;
 
+        tick = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+        if (tick < 0 || sd_event_add_io(server.event, NULL, tick, EPOLLIN, on_tick, NULL) < 0)
+                return lkg_error_set(err, -errno, NULL, "timer");
         judge_suspect();
         for (size_t i = 0; i < LKG_WORKERS; i++) {
                 struct lkg_slot *slot = take_slot();
 
                 if (!slot)
                         break; /* the rest still holds requests of dead servers: the replayer frees them */
-                if (start_thread(worker_main, slot) < 0) {
+                workers[i] = (struct worker){ .number = (int)i, .slot = slot };
+                if (start_thread(worker_main, &workers[i]) < 0) {
                         free_slot(slot);
                         break;
                 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Taking over from a dead supervisor. The descriptors come from the file server that still serves (its socket in the
- * private runtime directory), else from the service manager's store, else out of the file server's table with
- * pidfd_getfd(2). Who else may be here is excluded by the locks that we hold.
+ * Taking over from a dead supervisor. The descriptors come from the file server that still serves (its
+ * socket in the private runtime directory), else from the service manager's store, else out of the file
+ * server's table with pidfd_getfd(2). Who else may be here is excluded by the locks that we hold.
  *
- * A file server that lives goes on without noticing. Engine and notifier are ended and started again, because only the
- * one that started them has their channels.
+ * A file server that lives goes on without noticing. Engine and notifier are ended and started again,
+ * because only the one that started them has their channels.
  */
 #include <poll.h>
 #include <signal.h>
@@ -235,7 +235,10 @@ static bool server_alive(const struct lkg_shared *shared)
                lkg_process_start_time(pid) == shared->server.start_time;
 }
 
-/* Is it ours, and worth having? Return: 0, then @ret_shared is NULL when it is not worth having; an exit code. */
+/*
+ * Is it ours, and worth having? Return: 0, then @ret_shared is NULL when it is not worth having; an exit
+ * code.
+ */
 static int judge(struct lkg_supervisor *s, const struct found *found, struct lkg_shared **ret_shared,
                  uint64_t *ret_mount_id, struct lkg_error *err)
 {

@@ -2,9 +2,9 @@
 /*
  * Where the view, its native directories and the source directory meet the mount table.
  *
- * Order matters. The source directory is opened before anything covers it. A superblock is attached only when a file
- * server answers, so nobody ever waits for a half-started view. Nothing here sends a request through the view except
- * lkg_natives_attach() and lkg_unmount(), which run in a task.
+ * Order matters. The source directory is opened before anything covers it. A superblock is attached only
+ * when a file server answers, so nobody ever waits for a half-started view. Nothing here sends a request
+ * through the view except lkg_natives_attach() and lkg_unmount(), which run in a task.
  */
 #include <fcntl.h>
 #include <sys/mount.h>
@@ -61,7 +61,10 @@ int lkg_listen_open(struct lkg_supervisor *s, struct lkg_error *err)
         return 0;
 }
 
-/* A path that ends in our mount point is never followed further: somebody may have put a symlink there meanwhile. */
+/*
+ * A path that ends in our mount point is never followed further: somebody may have put a symlink there
+ * meanwhile.
+ */
 static int move(int mount_fd, const char *path, unsigned flags)
 {
         return move_mount(mount_fd, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH | flags) < 0 ? -errno : 0;
@@ -80,8 +83,8 @@ static void detach_stale(const struct lkg_supervisor *s)
 }
 
 /*
- * The dead view stays on top until the new one is beneath it, so that nobody looks at the bare directory in between.
- * Kernels before 6.5, and some propagation trees, do not allow that: then it goes first.
+ * The dead view stays on top until the new one is beneath it, so that nobody looks at the bare directory in
+ * between. Kernels before 6.5, and some propagation trees, do not allow that: then it goes first.
  */
 static int replace_stale(const struct lkg_supervisor *s)
 {
@@ -92,8 +95,9 @@ static int replace_stale(const struct lkg_supervisor *s)
 }
 
 /*
- * The covered directory under a dead view can be opened only when the view is gone. The caller attaches the new one right
- * after: whoever comes in between sees the bare directory for some microseconds, whoever comes later waits for us.
+ * The covered directory under a dead view can be opened only when the view is gone. The caller attaches the
+ * new one right after: whoever comes in between sees the bare directory for some microseconds, whoever comes
+ * later waits for us.
  */
 int lkg_source_uncover(struct lkg_supervisor *s, struct lkg_error *err)
 {
@@ -161,7 +165,10 @@ static bool shadowed(const struct lkg_settings *settings, const char *name)
         return false;
 }
 
-/* Before the file server starts: it gives these names an endless entry timeout, or the kernel would drop the mounts. */
+/*
+ * Before the file server starts: it gives these names an endless entry timeout, or the kernel would drop the
+ * mounts.
+ */
 void lkg_natives_choose(struct lkg_supervisor *s)
 {
         struct lkg_shared *shared = s->connection.shared;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * --background and mount.lkgfs: the caller's process waits until the view is served or until there is a reason why not,
- * and ends with that; the daemon goes on in a session of its own, logging to the journal, or to a file without one.
+ * --background and mount.lkgfs: the caller's process waits until the view is served or until there is a
+ * reason why not, and ends with that; the daemon goes on in a session of its own, logging to the journal, or
+ * to a file without one.
  */
 #include <fcntl.h>
 #include <sys/stat.h>

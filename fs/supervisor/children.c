@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the three children have in common: being watched through a pidfd, being started again after a pause, being ended
- * within a bound. A child is told apart from a stranger with the same number by its start time, never by the number.
+ * What the three children have in common: being watched through a pidfd, being started again after a pause,
+ * being ended within a bound. A child is told apart from a stranger with the same number by its start time,
+ * never by the number.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -81,8 +82,8 @@ static struct lkg_process *shared_record(struct lkg_child *child)
 }
 
 /*
- * The shared memory dies with the connection, the engine does not: a file tells a successor that starts afresh whom to
- * end. Not for the file server, whose start must be quick and who ends with the connection.
+ * The shared memory dies with the connection, the engine does not: a file tells a successor that starts
+ * afresh whom to end. Not for the file server, whose start must be quick and who ends with the connection.
  */
 static void record_in_file(const struct lkg_child *child, uint64_t start_time)
 {
@@ -312,7 +313,10 @@ void lkg_child_end(struct lkg_child *child, int signal, uint64_t limit_ns)
                 (void)pidfd_send_signal(child->pidfd, SIGKILL, NULL, 0);
 }
 
-/* One that was killed and may stick in the kernel for ever: its end is awaited by nobody but the process table. */
+/*
+ * One that was killed and may stick in the kernel for ever: its end is awaited by nobody but the process
+ * table.
+ */
 static int on_exit_of_abandoned(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
         pid_t pid = (pid_t)(intptr_t)userdata;

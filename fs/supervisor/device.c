@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A FUSE connection before anybody sees it: the device, a superblock that is mounted nowhere yet, the shared memory,
- * and the handshake. The supervisor answers FUSE_INIT itself (with the reply that the file server computed), because a
- * file server killed in the middle of the handshake could not be replaced (crash-survival: no RESEND before INIT).
+ * A FUSE connection before anybody sees it: the device, a superblock that is mounted nowhere yet, the shared
+ * memory, and the handshake. The supervisor answers FUSE_INIT itself (with the reply that the file server
+ * computed), because a file server killed in the middle of the handshake could not be replaced
+ * (crash-survival: no RESEND before INIT).
  */
 #include <fcntl.h>
 #include <poll.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The engine: started in a mount namespace of its own in which the view does not exist, so that no path of a
- * configuration can lead it through our own mount. Everything else of the host it sees as it is, later mounts included.
+ * configuration can lead it through our own mount. Everything else of the host it sees as it is, later
+ * mounts included.
  */
 #include <fcntl.h>
 #include <sched.h>
@@ -49,8 +50,8 @@ static int hide_view(const void *userdata)
                 return complain("detach the view");
         }
         /*
-         * What is at the mount point now (the covered directory, or nothing much) is put there once more as a private
-         * mount: a view that the host attaches later comes in beneath it, and so stays invisible.
+         * What is at the mount point now (the covered directory, or nothing much) is put there once more as
+         * a private mount: a view that the host attaches later comes in beneath it, and so stays invisible.
          */
         tree = open_tree(AT_FDCWD, mount_point,
                          OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_NO_AUTOMOUNT);

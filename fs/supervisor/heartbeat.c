@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Does the file server still answer? While nothing is asked there is no timer at all: the device is watched, once, for
- * the next request, and that starts two looks per second at the counter of answers. The device is not watched while there
- * is traffic, because every watcher of it is woken with every request.
+ * Does the file server still answer? While nothing is asked there is no timer at all: the device is watched,
+ * once, for the next request, and that starts two looks per second at the counter of answers. The device is
+ * not watched while there is traffic, because every watcher of it is woken with every request.
  *
- * A server that is stopped, or whose threads all hang, leaves requests unread or unanswered while the counter stands
- * still for two seconds. It is killed, and a successor started without waiting for its end: a thread stuck in the kernel
- * can delay that for ever, and the successor takes its requests over.
+ * A server that is stopped, or whose threads all hang, leaves requests unread or unanswered while the
+ * counter stands still for two seconds. It is killed, and a successor started without waiting for its end: a
+ * thread stuck in the kernel can delay that for ever, and the successor takes its requests over.
  */
 #include <poll.h>
 
@@ -39,8 +39,7 @@ static bool oldest_busy(const struct lkg_supervisor *s, uint64_t *ret_age_ns)
                 if (state == LKG_SLOT_BUSY)
                         age_ns = now_ns > since_ns ? now_ns - since_ns : 0;
                 else if (state == LKG_SLOT_READING && *(const volatile uint32_t *)&header->len != 0)
-                        age_ns =
-                                LKG_HEARTBEAT_HUNG_NS; /* handed out and not even begun; the tick before saw it too */
+                        age_ns = LKG_HEARTBEAT_HUNG_NS; /* handed out, not begun: two ticks decide */
                 else
                         continue;
                 busy = true;
@@ -88,7 +87,10 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
                 lkg_heartbeat_arm(s);
                 return 0;
         case LKG_HEARTBEAT_HUNG:
-                /* One that has just been started is still busy with starting; one that is between two starts is none. */
+                /*
+                 * One that has just been started is still busy with starting; one that is between two starts
+                 * is none.
+                 */
                 if (lkg_child_running(&s->children[LKG_CHILD_SERVER]))
                         replace_hung(s);
                 break;

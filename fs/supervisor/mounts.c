@@ -11,7 +11,9 @@
 #define MOUNTINFO_MAX (64u << 20)
 #define STACKED_MAX   16 /* views on top of each other */
 
-/* Copies one blank-delimited field and resolves \ooo. Return: what follows it, or NULL when it does not fit. */
+/*
+ * Copies one blank-delimited field and resolves \ooo. Return: what follows it, or NULL when it does not fit.
+ */
 static const char *take_field(const char *p, char *ret, size_t size)
 {
         size_t n = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is mounted where, from /proc/self/mountinfo (proc_pid_mountinfo(5)), and questions about paths that never ask a
- * FUSE server: the one that would answer may be the one that is dead.
+ * What is mounted where, from /proc/self/mountinfo (proc_pid_mountinfo(5)), and questions about paths that
+ * never ask a FUSE server: the one that would answer may be the one that is dead.
  */
 #pragma once
 
@@ -33,7 +33,7 @@ int lkg_mounts_top(const char *point, struct lkg_mount *ret);
 int lkg_mounts_has(uint64_t id);
 
 /**
- * lkg_mounts_detach_views() - take every view of lkgfs, ours and others', out of the caller's own mount namespace.
+ * lkg_mounts_detach_views() - take every view of lkgfs, others' too, out of the own mount namespace.
  * A copy of a mount in a namespace that gets no propagation would keep its file system alive for ever.
  * Return: 0; -errno.
  */
@@ -42,7 +42,10 @@ int lkg_mounts_detach_views(void);
 bool lkg_mount_is_lkgfs(const struct lkg_mount *mount);
 bool lkg_mount_is_fuse(const struct lkg_mount *mount);
 
-/** lkg_mounts_id_of() - id of the mount that @path (relative to @dirfd, "" = @dirfd itself) is in. Return: 0; -errno. */
+/**
+ * lkg_mounts_id_of() - id of the mount that @path (relative to @dirfd, "" = @dirfd itself) is in. Return: 0;
+ * -errno.
+ */
 int lkg_mounts_id_of(int dirfd, const char *path, uint64_t *ret);
 
 /** lkg_path_is_below() - is @path equal to @dir or below it? Both absolute and normalised. */

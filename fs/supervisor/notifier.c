@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The notifier: touches changed files through the view. It gets a detached clone of the view, so that it neither keeps
- * the mount busy nor sees what is mounted on top, and nothing of the device. Killing it loses nothing.
+ * The notifier: touches changed files through the view. It gets a detached clone of the view, so that it
+ * neither keeps the mount busy nor sees what is mounted on top, and nothing of the device. Killing it loses
+ * nothing.
  */
 #include <sys/socket.h>
 #include <sys/wait.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the service manager is told (sd_notify(3)) and given to keep. Its descriptor store is the third holder of the
- * connection: when every process of ours is killed at once, callers still only wait until the unit is started again.
+ * What the service manager is told (sd_notify(3)) and given to keep. Its descriptor store is the third
+ * holder of the connection: when every process of ours is killed at once, callers still only wait until the
+ * unit is started again.
  */
 #include <stdarg.h>
 #include <time.h>
@@ -67,7 +68,9 @@ void lkg_notify_store(struct lkg_supervisor *s)
 
         if (!getenv("NOTIFY_SOCKET"))
                 return;
-        lkg_notify_unstore(); /* of an earlier connection or an earlier lkgfsd */
+        /* What we adopted is in the store already, and the manager ignores the same file sent again. */
+        if (!s->adopted || s->announced)
+                lkg_notify_unstore(); /* of an earlier connection */
         for (size_t i = 0; i < LKG_ARRAY_SIZE(stored); i++) {
                 char text[64];
 

@@ -54,7 +54,10 @@ static int usage(struct lkg_error *err, const char *fmt, ...)
         return EX_USAGE;
 }
 
-/* What -o may say. Everything that mount(8), systemd or an administrator puts into any fstab line is not our business. */
+/*
+ * What -o may say. Everything that mount(8), systemd or an administrator puts into any fstab line is not our
+ * business.
+ */
 struct mount_option {
         const char *name;
         enum { IGNORED, CONFIG, REFUSED } action;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Command lines: `lkgfsd [OPTION...] MOUNTPOINT` and, called as mount.lkgfs, the convention of mount(8) helpers
- * `mount.lkgfs SPEC DIR [-sfnv] [-N namespace] [-t type] [-o options]`. Parsing has no effect on anything.
+ * Command lines: `lkgfsd [OPTION...] MOUNTPOINT` and, called as mount.lkgfs, the convention of mount(8)
+ * helpers `mount.lkgfs SPEC DIR [-sfnv] [-N namespace] [-t type] [-o options]`. Parsing has no effect on
+ * anything.
  */
 #pragma once
 
@@ -36,5 +37,8 @@ void lkg_options_deinit(struct lkg_options *options);
 /** lkg_options_usage() - the text of --help. */
 const char *lkg_options_usage(bool helper);
 
-/** lkg_options_exit_code() - sysexits of lkgfsd as mount(8) wants them from a helper: 0, 1 usage, 2 system, 32 mount. */
+/**
+ * lkg_options_exit_code() - sysexits of lkgfsd as mount(8) wants them from a helper: 0, 1 usage, 2 system,
+ * 32 mount.
+ */
 int lkg_options_exit_code(bool helper, int code);

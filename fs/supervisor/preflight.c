@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Everything that can be wrong before anything is touched, each with its own words and its own exit code; then the
- * directories and the locks that make sure that one lkgfsd owns one mount point and one state directory.
+ * Everything that can be wrong before anything is touched, each with its own words and its own exit code;
+ * then the directories and the locks that make sure that one lkgfsd owns one mount point and one state
+ * directory.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -37,7 +38,9 @@ static bool has_sys_admin(void)
         return data[CAP_TO_INDEX(CAP_SYS_ADMIN)].effective & CAP_TO_MASK(CAP_SYS_ADMIN);
 }
 
-/* The kernel can be told to abort a connection over one slow request; that is everybody's view gone at once. */
+/*
+ * The kernel can be told to abort a connection over one slow request; that is everybody's view gone at once.
+ */
 static void warn_of_timeouts(void)
 {
         static const char *const files[] = { "/proc/sys/fs/fuse/default_request_timeout",
@@ -250,8 +253,8 @@ static int lock_owner(int fd, char text[static PATH_MAX + 64])
 }
 
 /*
- * A child that an lkgfsd forked just before it was killed holds its locks until execve(2): that is over in a moment, and
- * nobody's mount. Return: true to try again.
+ * A child that an lkgfsd forked just before it was killed holds its locks until execve(2): that is over in a
+ * moment, and nobody's mount. Return: true to try again.
  */
 static bool owner_is_gone(int fd, unsigned n_tries)
 {
@@ -278,7 +281,10 @@ static int locked_by_other(int fd, const char *path, const char *what, struct lk
                         path);
 }
 
-/* A lock file may be removed by the one that ends just now: only a lock on what the name still means is worth having. */
+/*
+ * A lock file may be removed by the one that ends just now: only a lock on what the name still means is
+ * worth having.
+ */
 static bool still_named(int fd, int dirfd, const char *name)
 {
         struct stat a, b;
@@ -339,7 +345,10 @@ int lkg_preflight_locks(struct lkg_supervisor *s, struct lkg_error *err)
         return r;
 }
 
-/* Asks the file system at the mount point for an answer, in a process that may hang. Return: errno, 0, ETIMEDOUT. */
+/*
+ * Asks the file system at the mount point for an answer, in a process that may hang. Return: errno, 0,
+ * ETIMEDOUT.
+ */
 static int probe(const char *path)
 {
         struct statx stx;
@@ -394,7 +403,10 @@ int lkg_preflight_occupied(struct lkg_supervisor *s, struct lkg_error *err)
         return 0;
 }
 
-/* Removes what is in the private runtime directory. Only names; the depth is bounded because we know our own tree. */
+/*
+ * Removes what is in the private runtime directory. Only names; the depth is bounded because we know our own
+ * tree.
+ */
 static void empty_directory(int dirfd, unsigned depth)
 {
         int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

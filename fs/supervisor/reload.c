@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SIGHUP: the engine's decoder reads the configuration again; what we need of it cannot change under a mounted view, so
- * a difference is only told; the rest is the running engine's. A configuration with mistakes changes nothing.
+ * SIGHUP: the engine's decoder reads the configuration again; what we need of it cannot change under a
+ * mounted view, so a difference is only told; the rest is the running engine's. A configuration with
+ * mistakes changes nothing.
  */
 #include <lkg/log.h>
 
@@ -90,7 +91,7 @@ void lkg_reload(struct lkg_supervisor *s)
         int r;
 
         if (s->reload_source)
-                return; /* one is being read: what it finds is new enough only by luck, but SIGHUP can be repeated */
+                return; /* one is being read; SIGHUP can be repeated */
         lkg_notify_reloading();
         r = lkg_run_start(&s->reload, argv, NULL, 0);
         if (r >= 0) {

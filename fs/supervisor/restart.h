@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Decisions of the supervisor without any I/O: how long to wait before a child is started again, whether a file server
- * hangs, whether a message may still be logged. Time is a number that the caller passes in.
+ * Decisions of the supervisor without any I/O: how long to wait before a child is started again, whether a
+ * file server hangs, whether a message may still be logged. Time is a number that the caller passes in.
  */
 #pragma once
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file server: the one child that must be running again within milliseconds, because every caller of the view waits
- * for it meanwhile. So its start allocates next to nothing and uses vfork (posix_spawn), and the descriptors of files
- * that are unlinked but open, which die with a server, are held here and given to each successor.
+ * The file server: the one child that must be running again within milliseconds, because every caller of the
+ * view waits for it meanwhile. So its start allocates next to nothing and uses vfork (posix_spawn), and the
+ * descriptors of files that are unlinked but open, which die with a server, are held here and given to each
+ * successor.
  */
 #include <sys/socket.h>
 #include <sys/wait.h>

@@ -13,7 +13,10 @@
 
 extern char **environ;
 
-/* What we, or whoever started us, ignore must not be inherited: children have their own idea of these signals. */
+/*
+ * What we, or whoever started us, ignore must not be inherited: children have their own idea of these
+ * signals.
+ */
 static void default_signals(sigset_t *ret)
 {
         static const int signals[] = {

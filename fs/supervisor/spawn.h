@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Starting programs. A child gets exactly the descriptors it is given, at 3, 4, 5 ...; nothing else crosses execve.
+ * Starting programs. A child gets exactly the descriptors it is given, at 3, 4, 5 ...; nothing else crosses
+ * execve.
  */
 #pragma once
 
@@ -24,9 +25,11 @@ struct lkg_spawn {
 /**
  * lkg_spawn() - start a program.
  *
- * Without @setup it is posix_spawn(3), that is vfork: independent of our size, and an execve that fails is our error.
+ * Without @setup it is posix_spawn(3), that is vfork: independent of our size, and an execve that fails is
+ * our error.
  *
- * Return: 0, then @ret_pid is to be waited for and @ret_pidfd (>= LKG_FD_BASE, close-on-exec) is the caller's; -errno.
+ * Return: 0, then @ret_pid is to be waited for and @ret_pidfd (>= LKG_FD_BASE, close-on-exec) belongs to
+ * the caller; -errno.
  */
 int lkg_spawn(const struct lkg_spawn *spawn, pid_t *ret_pid, int *ret_pidfd);
 
@@ -36,7 +39,10 @@ struct lkg_run {
         int pidfd, output;
 };
 
-/** lkg_run_start() - @input may be NULL; else its @input_size bytes are the program's stdin. Return: 0 or -errno. */
+/**
+ * lkg_run_start() - @input may be NULL; else its @input_size bytes are the program's stdin. Return: 0 or
+ * -errno.
+ */
 int lkg_run_start(struct lkg_run *run, const char *const *argv, const void *input, size_t input_size);
 /**
  * lkg_run_finish() - the program ended (its pidfd is readable): its exit status and its output.

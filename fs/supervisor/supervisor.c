@@ -2,12 +2,13 @@
 /*
  * The life of a view, as one state machine over events: lkg_phase in supervisor.h.
  *
- *     start ─> ENGINE ─published─> SERVER ─ready─> (attach) NATIVES ─done─> RUNNING ─asked to stop─> UNMOUNT ─> DRAIN ─> END
- *                                    ^                                         │ connection aborted
- *                                    └──────────── new connection ─────────────┘
+ *     start ─> ENGINE ─published─> SERVER ─ready─> (attach) NATIVES ─done─> RUNNING
+ *                                     ^                                        │ │
+ *                                     └─────────────── aborted ────────────────┘ │
+ *                        END <─ DRAIN <─ UNMOUNT <─ told to stop, or unmounted ──┘
  *
- * An adopted view starts in RUNNING. A failure before the view was ever served ends everything and leaves nothing
- * behind; later nothing does but being asked to, or being unmounted.
+ * An adopted view starts in RUNNING. A failure before the view was ever served ends everything and leaves
+ * nothing behind; later nothing does but being asked to, or being unmounted.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -214,7 +215,10 @@ void lkg_supervisor_server_ready(struct lkg_supervisor *s)
                 attach(s);
 }
 
-/* What must go on counting although the connection is another one: the engine knows tickets and inodes of the old. */
+/*
+ * What must go on counting although the connection is another one: the engine knows tickets and inodes of
+ * the old.
+ */
 static void carry_over(struct lkg_shared *to, const struct lkg_shared *from)
 {
         atomic_store(&to->epoch, atomic_load(&from->epoch));
@@ -292,7 +296,10 @@ static void remount(struct lkg_supervisor *s)
         s->connection.view_fd = lkg_close(s->connection.view_fd);
         s->connection.mount_fd = lkg_close(s->connection.mount_fd);
         lkg_child_end(&s->children[LKG_CHILD_NOTIFIER], SIGKILL, 0);
-        /* Detaching the dead view takes what hides the view from the engine with it: it needs a new namespace. */
+        /*
+         * Detaching the dead view takes what hides the view from the engine with it: it needs a new
+         * namespace.
+         */
         s->remounting = true;
         lkg_engine_send(s, LKG_MSG_STOP);
         lkg_child_end(&s->children[LKG_CHILD_ENGINE], 0, ENGINE_END_NS);
@@ -451,8 +458,8 @@ static int prepare_loop(struct lkg_supervisor *s, struct lkg_error *err)
 }
 
 /*
- * A dead view is replaced before the engine starts: callers wait from now on instead of failing, and unmounting it later
- * would, by propagation, take away what hides the view from the engine (engine.c).
+ * A dead view is replaced before the engine starts: callers wait from now on instead of failing, and
+ * unmounting it later would, by propagation, take away what hides the view from the engine (engine.c).
  */
 static int replace_dead_view(struct lkg_supervisor *s, struct lkg_error *err)
 {
@@ -593,7 +600,10 @@ static void deinit(struct lkg_supervisor *s)
         free(s->mount_point);
 }
 
-/* A start that failed half way: nothing of it may stay, and nothing of a view that somebody else still serves may go. */
+/*
+ * A start that failed half way: nothing of it may stay, and nothing of a view that somebody else still
+ * serves may go.
+ */
 static void undo(struct lkg_supervisor *s)
 {
         if (s->adopted)

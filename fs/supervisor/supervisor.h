@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The supervisor as its files see it. One thread, one sd-event loop; everything in struct lkg_supervisor belongs to it.
+ * The supervisor as its files see it. One thread, one sd-event loop; everything in struct lkg_supervisor
+ * belongs to it.
  *
- * Two rules shape the code. First: it never waits for the file server, because it is the one that must start the next
- * one; whatever may send a request through the view (native mounts, unmounting) runs in a forked task that the loop
- * watches. Second: nothing here sits between the kernel and the file server; the device is polled only to notice that
- * traffic begins (heartbeat.c).
+ * Two rules shape the code. First: it never waits for the file server, because it is the one that must start
+ * the next one; whatever may send a request through the view (native mounts, unmounting) runs in a forked
+ * task that the loop watches. Second: nothing here sits between the kernel and the file server; the device
+ * is polled only to notice that traffic begins (heartbeat.c).
  *
- * Functions that belong to the start return 0 or a sysexits code with the reason in @err: the start ends with exactly
- * that code. Functions of the running system return 0 or -errno, and log, because the loop has nobody to tell.
+ * Functions that belong to the start return 0 or a sysexits code with the reason in @err: the start ends
+ * with exactly that code. Functions of the running system return 0 or -errno, and log, because the loop has
+ * nobody to tell.
  */
 #pragma once
 
@@ -27,7 +29,10 @@
 #include "restart.h"
 #include "spawn.h"
 
-/* Every descriptor we keep is lifted to this number or above, so that children can have theirs at 3, 4, 5 ... */
+/*
+ * Every descriptor we keep is lifted to this number or above, so that children can have theirs at 3, 4, 5
+ * ...
+ */
 #define LKG_FD_BASE 32
 
 enum lkg_phase {
@@ -106,7 +111,8 @@ struct lkg_supervisor {
         uint64_t stale_id; /* ... as this mount */
 
         enum lkg_phase phase;
-        bool hands_off; /* a file server without supervisor may live here: what it needs is not ours to remove */
+        /* A file server without supervisor may live here: what it needs is not ours to remove. */
+        bool hands_off;
         bool adopted;    /* the view was already served when we came */
         bool announced;  /* READY=1 was said */
         bool remounting; /* the connection was aborted, the next one is not attached yet */
@@ -131,7 +137,9 @@ struct lkg_supervisor {
 
 /** lkg_fail() - fill @err like printf, with the system's words when @errnum is not 0. Return: @exit_code. */
 int lkg_fail(struct lkg_error *err, int exit_code, int errnum, const char *fmt, ...) LKG_PRINTF(4, 5);
-/** lkg_lift_fd() - move @fd to LKG_FD_BASE or above, close-on-exec; closes @fd. Return: new number or -errno. */
+/**
+ * lkg_lift_fd() - move @fd to LKG_FD_BASE or above, close-on-exec; closes @fd. Return: new number or -errno.
+ */
 int lkg_lift_fd(int fd);
 
 /* programs.c */
@@ -146,9 +154,15 @@ int lkg_preflight_mount_point(struct lkg_supervisor *s, struct lkg_error *err);
 int lkg_preflight_settings(struct lkg_supervisor *s, struct lkg_error *err);
 /** lkg_preflight_locks() - directories made and locked: from here on no other lkgfsd uses them. */
 int lkg_preflight_locks(struct lkg_supervisor *s, struct lkg_error *err);
-/** lkg_preflight_occupied() - refuses a mount point in use; a dead view of lkgfs sets stale instead. At most 2 s. */
+/**
+ * lkg_preflight_occupied() - refuses a mount point in use; a dead view of lkgfs sets stale instead. At most
+ * 2 s.
+ */
 int lkg_preflight_occupied(struct lkg_supervisor *s, struct lkg_error *err);
-/** lkg_preflight_cleanup() - removes the private runtime directory. Only when nothing of ours serves any more. */
+/**
+ * lkg_preflight_cleanup() - removes the private runtime directory. Only when nothing of ours serves any
+ * more.
+ */
 void lkg_preflight_cleanup(struct lkg_supervisor *s);
 
 /* device.c */
@@ -167,13 +181,18 @@ int lkg_source_open(struct lkg_supervisor *s, struct lkg_error *err);
 int lkg_source_uncover(struct lkg_supervisor *s, struct lkg_error *err);
 /** lkg_listen_open() - the socket on which engines, one after the other, accept file servers. */
 int lkg_listen_open(struct lkg_supervisor *s, struct lkg_error *err);
-/** lkg_attach() - the view appears at the mount point, in place of a stale one; does nothing when attached. */
+/**
+ * lkg_attach() - the view appears at the mount point, in place of a stale one; does nothing when attached.
+ */
 int lkg_attach(struct lkg_supervisor *s, struct lkg_error *err);
 /** lkg_view_clone() - fills view_fd from @mount_fd, or, when that is negative, from the mount point. */
 int lkg_view_clone(struct lkg_supervisor *s, int mount_fd, struct lkg_error *err);
 /** lkg_natives_choose() - which names will carry native mounts; before the file server starts. */
 void lkg_natives_choose(struct lkg_supervisor *s);
-/** lkg_natives_attach() - in a task. A name that fails is cleared in the shared memory: passed through. Return: 0. */
+/**
+ * lkg_natives_attach() - in a task. A name that fails is cleared in the shared memory: passed through.
+ * Return: 0.
+ */
 int lkg_natives_attach(struct lkg_supervisor *s);
 /** lkg_unmount() - in a task. Return: 0 clean, 1 detached with users left, 2 not unmounted (logged). */
 int lkg_unmount(struct lkg_supervisor *s);
@@ -211,7 +230,10 @@ extern const struct lkg_child_ops lkg_engine_ops, lkg_server_ops,
 
 /* children.c */
 extern const char *const lkg_child_names[_LKG_CHILD_KIND_MAX];
-/** lkg_child_watch() - a process was started: takes over @pidfd and @channel, kills it when it fails. 0 or -errno. */
+/**
+ * lkg_child_watch() - a process was started: takes over @pidfd and @channel, kills it when it fails. 0 or
+ * -errno.
+ */
 int lkg_child_watch(struct lkg_child *child, pid_t pid, int pidfd, int channel);
 /** lkg_child_start() - start it now, if it does not run and the phase wants it; tries again by itself. */
 void lkg_child_start(struct lkg_supervisor *s, enum lkg_child_kind kind);
@@ -224,11 +246,20 @@ void lkg_child_abandon(struct lkg_child *child, uint64_t grace_ns);
 void lkg_child_log(struct lkg_child *child, int priority, const char *fmt, ...) LKG_PRINTF(3, 4);
 bool lkg_child_running(const struct lkg_child *child);
 void lkg_child_deinit(struct lkg_child *child);
-/** lkg_child_adopt() - watch a process started by a predecessor. Return: 0, @channel is taken over; -ESRCH; -errno. */
+/**
+ * lkg_child_adopt() - watch a process started by a predecessor. Return: 0, @channel is taken over; -ESRCH;
+ * -errno.
+ */
 int lkg_child_adopt(struct lkg_child *child, const struct lkg_process *process, int channel);
-/** lkg_child_end_recorded() - end the one that a predecessor recorded in a file. Return: 1 if there was one, else 0. */
+/**
+ * lkg_child_end_recorded() - end the one that a predecessor recorded in a file. Return: 1 if there was one,
+ * else 0.
+ */
 int lkg_child_end_recorded(struct lkg_supervisor *s, enum lkg_child_kind kind);
-/** lkg_process_end() - SIGTERM, SIGKILL after @limit_ns, if pid and start time agree. Return: 1 if it ran, else 0. */
+/**
+ * lkg_process_end() - SIGTERM, SIGKILL after @limit_ns, if pid and start time agree. Return: 1 if it ran,
+ * else 0.
+ */
 int lkg_process_end(const struct lkg_process *process, uint64_t limit_ns);
 
 /** lkg_engine_send() - a message without arguments (enum lkg_message_type), lost when no engine runs. */
@@ -237,7 +268,10 @@ void lkg_engine_send(struct lkg_supervisor *s, uint32_t type);
 void lkg_kept_clear(struct lkg_supervisor *s);
 
 /* adopt.c */
-/** lkg_adopt() - part of the start: take over what a dead supervisor left; sets adopted when a view is served. */
+/**
+ * lkg_adopt() - part of the start: take over what a dead supervisor left; sets adopted when a view is
+ * served.
+ */
 int lkg_adopt(struct lkg_supervisor *s, struct lkg_error *err);
 
 /* heartbeat.c */
@@ -269,17 +303,25 @@ int lkg_supervisor_run(const struct lkg_options *options, int ready_fd);
 void lkg_supervisor_fail(struct lkg_supervisor *s, int exit_code, const char *fmt, ...) LKG_PRINTF(3, 4);
 void lkg_supervisor_engine_ready(struct lkg_supervisor *s);
 void lkg_supervisor_server_ready(struct lkg_supervisor *s);
-/** lkg_supervisor_connection_lost() - the device says error: mounted anew, or the end, depending on the mount table. */
+/**
+ * lkg_supervisor_connection_lost() - the device says error: mounted anew, or the end, depending on the mount
+ * table.
+ */
 void lkg_supervisor_connection_lost(struct lkg_supervisor *s);
 void lkg_supervisor_stop(struct lkg_supervisor *s, const char *why);
 /** lkg_supervisor_child_gone() - in the last phase: ends the loop with the last child. */
 void lkg_supervisor_child_gone(struct lkg_supervisor *s);
 
 /* background.c */
-/** lkg_background_enter() - Return: 0 in the daemon, 1 in the caller's process (end with @ret_code), or an exit code. */
+/**
+ * lkg_background_enter() - Return: 0 in the daemon, 1 in the caller's process (end with @ret_code), or an
+ * exit code.
+ */
 int lkg_background_enter(int *ret_ready_fd, int *ret_code, struct lkg_error *err);
 /** lkg_background_redirect() - stdout and stderr become the journal or the log file. */
 int lkg_background_redirect(struct lkg_supervisor *s, struct lkg_error *err);
-/** lkg_background_report() - the first call ends the caller's process with @code, and @text unless it is 0. */
+/**
+ * lkg_background_report() - the first call ends the caller's process with @code, and @text unless it is 0.
+ */
 void lkg_background_report(struct lkg_supervisor *s, int code, const char *text);
 void lkg_background_cleanup(struct lkg_supervisor *s);

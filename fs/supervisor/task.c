@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One forked piece of ourselves at a time that may send requests through the view and so may block: when the file
- * server dies meanwhile, the loop is free to start the next one, and the task goes on.
+ * One forked piece of ourselves at a time that may send requests through the view and so may block: when the
+ * file server dies meanwhile, the loop is free to start the next one, and the task goes on.
  */
 #include <signal.h>
 #include <sys/pidfd.h>

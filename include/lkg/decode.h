@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Text -> value tree. YAML the way sigs.k8s.io/yaml reads it (YAML 1.1 scalars by table, first document only,
- * stringified keys), on libyaml's event parser; JSON with positions, the way Go's encoding/json reads it.
+ * Text -> value tree. YAML the way sigs.k8s.io/yaml reads it (YAML 1.1 scalars by table, first document
+ * only, stringified keys), on libyaml's event parser; JSON with positions, the way Go's encoding/json reads
+ * it.
  *
- * Bounded in memory and time whatever the input: LKG_DOC_BYTES_MAX, LKG_DOC_DEPTH_MAX, LKG_DOC_NODES_MAX and the
- * alias guard (limits.h). No recursion on input depth.
+ * Bounded in memory and time whatever the input: LKG_DOC_BYTES_MAX, LKG_DOC_DEPTH_MAX, LKG_DOC_NODES_MAX and
+ * the alias guard (limits.h). No recursion on input depth.
  */
 #pragma once
 
@@ -16,14 +17,14 @@ enum lkg_format { LKG_FORMAT_YAML, LKG_FORMAT_JSON };
 enum lkg_decode_flags {
         LKG_DECODE_STRICT = 1 << 0, /* a duplicate key is an error, not a warning */
         /*
-         * Numbers as Go keeps them in an untyped document (drop-ins): what fits int64 stays, everything else becomes
-         * the shortest float64. Without it a JSON number keeps its text, so that a typed decoder can still tell 50
-         * from 50.0.
+         * Numbers as Go keeps them in an untyped document (drop-ins): what fits int64 stays, everything else
+         * becomes the shortest float64. Without it a JSON number keeps its text, so that a typed decoder can
+         * still tell 50 from 50.0.
          */
         LKG_DECODE_UNTYPED = 1 << 1,
 };
 
-/** lkg_detect_format() - JSON if the first byte that is not white space is '{', else YAML (apimachinery's rule). */
+/** lkg_detect_format() - JSON if the first byte after white space is '{', else YAML (apimachinery's rule). */
 enum lkg_format lkg_detect_format(const char *data, size_t size);
 
 /**

@@ -2,11 +2,13 @@
 /*
  * The value tree: what a YAML or JSON document means, and where each piece of it stands.
  *
- * A value is immutable and reference counted once it is built; trees share subtrees, so a merge costs the change and
- * not the document. References are not atomic: a tree belongs to one thread (the engine's, or the tool's).
+ * A value is immutable and reference counted once it is built; trees share subtrees, so a merge costs the
+ * change and not the document. References are not atomic: a tree belongs to one thread (the engine's, or the
+ * tool's).
  *
- * Every value knows its source, line and column. A merged leaf also knows the value it replaced (lkg_value_shadowed),
- * which may itself have replaced another: the chain is what `origin` and `blame` print.
+ * Every value knows its source, line and column. A merged leaf also knows the value it replaced
+ * (lkg_value_shadowed), which may itself have replaced another: the chain is what `origin` and `blame`
+ * print.
  */
 #pragma once
 
@@ -52,19 +54,22 @@ struct lkg_value *lkg_value_new_string(const char *text, size_t size, struct lkg
 struct lkg_value *lkg_value_new_list(struct lkg_source *source, unsigned line, unsigned column);
 struct lkg_value *lkg_value_new_map(struct lkg_source *source, unsigned line, unsigned column);
 
-/* Only on a list or map that has exactly one reference. Both take over the reference to @item, also on failure. */
+/*
+ * Only on a list or map that has exactly one reference. Both take over the reference to @item, also on
+ * failure.
+ */
 int lkg_list_append(struct lkg_value *list, struct lkg_value *item);
 /** lkg_map_set() - add or replace @key. Return: 0; 1 when an earlier value was replaced; -ENOMEM. */
 int lkg_map_set(struct lkg_value *map, const char *key, size_t key_size, struct lkg_value *item);
 /** lkg_map_remove() - drop @key. Return: 1 if it was there, else 0; -ENOMEM. */
 int lkg_map_remove(struct lkg_value *map, const char *key, size_t key_size);
-/** lkg_value_clone_shallow() - a new list or map (one reference) that shares the members: the way to change one. */
+/** lkg_value_clone_shallow() - a new list or map (one reference) with shared members: the way to change one. */
 struct lkg_value *lkg_value_clone_shallow(const struct lkg_value *value);
 
 enum lkg_type lkg_value_type(const struct lkg_value *value);
 const char *lkg_type_name(enum lkg_type type); /* "null", "bool", "number", "string", "list", "map" */
 bool lkg_value_bool(const struct lkg_value *value);
-/** lkg_value_text() - text of a number or string (NUL-terminated; a string may hold NUL bytes, hence @ret_size). */
+/** lkg_value_text() - text of a number or string (NUL-terminated; it may hold NUL bytes, hence @ret_size). */
 const char *lkg_value_text(const struct lkg_value *value, size_t *ret_size);
 const struct lkg_source *lkg_value_source(const struct lkg_value *value);
 unsigned lkg_value_line(const struct lkg_value *value);
@@ -85,13 +90,15 @@ const char *lkg_map_get_string(const struct lkg_value *map, const char *key);
 bool lkg_value_equal(const struct lkg_value *a, const struct lkg_value *b);
 
 /**
- * lkg_value_get_pointer() - follow a dotted field (`authentication.anonymous.enabled`) or, when it starts with '/',
- * a JSON pointer (RFC 6901). Borrowed or NULL.
+ * lkg_value_get_pointer() - follow a dotted field (`authentication.anonymous.enabled`) or, when it starts
+ * with '/', a JSON pointer (RFC 6901). Borrowed or NULL.
  */
 struct lkg_value *lkg_value_get_pointer(const struct lkg_value *root, const char *pointer);
 
-/* One leaf of a walk: a scalar, or an empty list or map. A list is a leaf as a whole only in `origin` (it is replaced
- * as a whole); the walker visits lists as leaves with their complete value. */
+/*
+ * One leaf of a walk: a scalar, an empty map, or a list with its complete value (a list is replaced as a
+ * whole).
+ */
 struct lkg_leaf {
         const char *pointer; /* JSON pointer, valid during the call */
         const struct lkg_value *value;

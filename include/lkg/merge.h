@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two documents -> one. Inputs are never changed; the result shares what did not change and every leaf keeps its
- * origin and the value it shadows.
+ * Two documents -> one. Inputs are never changed; the result shares what did not change and every leaf keeps
+ * its origin and the value it shadows.
  */
 #pragma once
 
@@ -18,8 +18,8 @@
 int lkg_merge_json(const struct lkg_value *base, const struct lkg_value *patch, struct lkg_value **ret);
 
 /**
- * lkg_merge_strategic() - strategic merge patch on a kind whose lists are all atomic (layering.md 1.6, "SMP"):
- * `$patch`, `$retainKeys`, `$deleteFromPrimitiveList/x`, `$setElementOrder/x` are honoured.
+ * lkg_merge_strategic() - strategic merge patch on a kind whose lists are all atomic (layering.md 1.6,
+ * "SMP"): `$patch`, `$retainKeys`, `$deleteFromPrimitiveList/x`, `$setElementOrder/x` are honoured.
  *
  * Return: 0; -EBADMSG when @report says what the patch does wrong; -ENOMEM.
  */

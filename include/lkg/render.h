@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Value tree -> canonical text: sorted keys, one style, nothing tool-specific inside; rendering what was read back
- * gives the same bytes. YAML output is what sigs.k8s.io/yaml would read as the same document; JSON is indented by two.
+ * Value tree -> canonical text: sorted keys, one style, nothing tool-specific inside; rendering what was
+ * read back gives the same bytes. YAML output is what sigs.k8s.io/yaml would read as the same document; JSON
+ * is indented by two.
  */
 #pragma once
 
@@ -20,19 +21,20 @@ int lkg_render_diff(const char *a_name, const char *a, size_t a_size, const char
                     size_t b_size, struct lkg_buf *buf);
 
 /**
- * lkg_render_origin() - TSV, one line per leaf in key order:
- * JSON pointer, JSON value, layer, file:line:col, what it shadows (`layer=json-value;...`, empty if nothing).
- * Secret values (see lkg_mask_secrets) are printed as "<masked>", shadowed ones too.
+ * lkg_render_origin() - TSV, one line per leaf in key order: JSON pointer, JSON value, layer, file:line:col,
+ * what it shadows (`layer=json-value;...`, empty if nothing). Secret values (see lkg_mask_secrets) are
+ * printed as "<masked>", shadowed ones too.
  */
 void lkg_render_origin(const struct lkg_value *root, struct lkg_buf *buf);
 
 /**
  * lkg_mask_secrets() - @root with secret values as "<masked>": staticPodURLHeader values, userinfo in URLs.
  *
- * Shares what holds no secret; a masked value remembers no shadowed one. Return: one reference, NULL = no memory.
+ * Shares what holds no secret; a masked value remembers no shadowed one. Return: one reference, NULL = no
+ * memory.
  */
 struct lkg_value *lkg_mask_secrets(const struct lkg_value *root);
-/** lkg_mask_value() - the same for one member; @secret: it stands below a secret field (lkg_pointer_is_secret). */
+/** lkg_mask_value() - the same for one member; @secret: it is below a secret field (lkg_pointer_is_secret). */
 struct lkg_value *lkg_mask_value(const struct lkg_value *value, bool secret);
 /** lkg_mask_text() - append @text with the userinfo of URLs masked. Return: whether there was any. */
 bool lkg_mask_text(const char *text, size_t size, struct lkg_buf *buf);

@@ -2,13 +2,14 @@
 /*
  * The layers of one component: found on disk, parsed (with a cache), checked and folded into one candidate.
  *
- * A stack is what both the engine (again and again) and the tool (once) use; it never writes and never logs. Parsed
- * layers are cached by file identity and content, running results by position, so a refresh costs the change: one stat
- * per layer and one merge per layer from the first changed one on. A file that was younger than a clock tick when it
- * was read is read (not parsed) again by the next refresh, because its identity cannot tell a second write.
+ * A stack is what both the engine (again and again) and the tool (once) use; it never writes and never logs.
+ * Parsed layers are cached by file identity and content, running results by position, so a refresh costs the
+ * change: one stat per layer and one merge per layer from the first changed one on. A file that was younger
+ * than a clock tick when it was read is read (not parsed) again by the next refresh, because its identity
+ * cannot tell a second write.
  *
- * Merge order, lowest first: base, kubeadm patches (they stand for what kubeadm would have written into the base),
- * drop-ins in walk order, instance.
+ * Merge order, lowest first: base, kubeadm patches (they stand for what kubeadm would have written into the
+ * base), drop-ins in walk order, instance.
  *
  * One thread. Sources are reached through a directory descriptor, so a view mounted on top is never seen.
  */
@@ -30,7 +31,10 @@ enum lkg_layer_role {
 const char *lkg_layer_role_name(
         enum lkg_layer_role role); /* "base", "remote", "drop-in", "patch", "instance" */
 
-/* Strings are borrowed and must outlive the stack. Paths are relative to source_fd or absolute; "" = not used. */
+/*
+ * Strings are borrowed and must outlive the stack. Paths are relative to source_fd or absolute; "" = not
+ * used.
+ */
 struct lkg_stack_config {
         const char *component;   /* "kubelet": only for messages */
         int source_fd;           /* O_PATH descriptor of the source directory, or AT_FDCWD; borrowed */
@@ -38,13 +42,15 @@ struct lkg_stack_config {
         const char *base;        /* "kubelet.conf" */
         bool base_is_view_name;  /* base and view file have the same name: a kubeconfig there = name clash */
         const char *dropin_dir;  /* "kubelet.conf.d" */
-        bool dropin_dir_required; /* configured explicitly: missing = error; default: missing = no drop-ins */
-        const char *instance;     /* "kubelet-instance.conf" */
-        bool instance_required;   /* configured explicitly */
-        const char *patches_dir;  /* kubeadm patches; "" */
+        bool dropin_dir_required;   /* configured explicitly: missing = error; else no drop-ins */
+        const char *instance;       /* "kubelet-instance.conf" */
+        bool instance_required;     /* configured explicitly */
+        const char *patches_dir;    /* kubeadm patches; "" */
         const char *patches_target; /* "kubeletconfiguration": files named TARGET[suffix][+type].yaml|json */
         const char *kind, *api_version; /* "" = those of the base */
         bool headerless_instance;       /* accept an instance file without kind and apiVersion (kubeadm's) */
+        uint64_t (*realtime_ns)(
+                void); /* wall clock that file times are compared with; NULL = lkg_realtime_ns() */
 };
 
 /* One layer of a candidate, in merge order. */
@@ -85,7 +91,8 @@ struct lkg_stack *lkg_stack_free(struct lkg_stack *stack);
 
 /**
  * lkg_stack_refresh() - look at the sources again.
- * @ret: caller owns one reference; the very same candidate as last time (pointer-equal) when nothing has changed.
+ * @ret: caller owns one reference; the very same candidate as last time (pointer-equal) when nothing has
+ * changed.
  *
  * Return: 0, also for an invalid candidate; -errno for a fault (no memory, the source directory is gone).
  */
@@ -98,12 +105,12 @@ static inline void lkg_candidate_unrefp(struct lkg_candidate **candidate)
 struct lkg_candidate *lkg_candidate_ref(struct lkg_candidate *candidate);
 
 /*
- * A directory whose entries decide what the next refresh finds: a member of the drop-in or patches tree, or one on the
- * way to a single file (the base's and instance's parent, the directories of every symlink met and of its target; for
- * something that does not exist yet, the nearest directory that does).
+ * A directory whose entries decide what the next refresh finds: a member of the drop-in or patches tree, or
+ * one on the way to a single file (the base's and instance's parent, the directories of every symlink met
+ * and of its target; for something that does not exist yet, the nearest directory that does).
  *
- * path is source_path (or, when that is "", the path as configured) joined with what was found below it, without a
- * final slash; the root directory is "/". So it is absolute whenever the configuration is.
+ * path is source_path (or, when that is "", the path as configured) joined with what was found below it,
+ * without a final slash; the root directory is "/". So it is absolute whenever the configuration is.
  */
 struct lkg_stack_watch {
         const char *path;      /* valid until the next refresh */
@@ -111,15 +118,16 @@ struct lkg_stack_watch {
         bool poll_only;        /* a network or user-space file system: inotify does not see all changes */
 };
 
-/** lkg_stack_watches() - directories to watch, as of the last refresh; sorted by path, each once. Return: how many. */
+/** lkg_stack_watches() - directories to watch as of the last refresh; sorted, each once. Return: how many. */
 size_t lkg_stack_watches(const struct lkg_stack *stack, const struct lkg_stack_watch **ret);
 
 /**
  * lkg_unsettled_fn - is somebody in the middle of writing this file?
  * @path: a directory as lkg_stack_watches() names it, "/", the entry's name (raw bytes)
  *
- * An unsettled file is not read: the document it last held counts (also when it is new: then it is left out as if it
- * were not there yet). So a half written drop-in is never published because of another layer's change.
+ * Asked after a changed file was read. If it is unsettled, what was read is dropped and the document it last
+ * held counts (when it is new, it is left out as if it were not there yet). So a half written drop-in is
+ * never published because of another layer's change.
  */
 typedef bool lkg_unsettled_fn(const char *path, void *userdata);
 void lkg_stack_set_unsettled(struct lkg_stack *stack, lkg_unsettled_fn *fn, void *userdata);
@@ -131,7 +139,7 @@ struct lkg_stack_stats {
 const struct lkg_stack_stats *lkg_stack_stats(const struct lkg_stack *stack);
 
 /**
- * lkg_is_kubeconfig() - judged by content: `kind: Config` or top-level clusters, users or contexts (spec section 2,
- * name clash). Never copies or quotes what it read.
+ * lkg_is_kubeconfig() - judged by content: `kind: Config` or top-level clusters, users or contexts (spec
+ * section 2, name clash). Never copies or quotes what it read.
  */
 bool lkg_is_kubeconfig(const struct lkg_value *doc);

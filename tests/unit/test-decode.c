@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* YAML and JSON: what is accepted, what it means, what a refusal says, limits. Findings are compared in full. */
+/*
+ * YAML and JSON: what is accepted, what it means, what a refusal says, limits. Findings are compared in
+ * full.
+ */
 #include "config-helpers.h"
 
 #include <lkg/limits.h>
@@ -275,7 +278,10 @@ static void test_format(void **state)
         assert_int_equal(lkg_detect_format("", 0), LKG_FORMAT_YAML);
 }
 
-/* Positions: a scalar at its first character, a block collection at its key, a flow collection at its bracket. */
+/*
+ * Positions: a scalar at its first character, a block collection at its key, a flow collection at its
+ * bracket.
+ */
 static void test_positions(void **state)
 {
         static const struct {

@@ -4,7 +4,7 @@
 
 static const struct {
         const char *base, *patch, *want;
-        bool unstable; /* the library's own exception: applied again, the list replaces a list and is pruned */
+        bool unstable; /* the library's own exception: applied again, a list replaces a list */
 } cases[] = {
         /* RFC 7386, appendix A, where the library agrees with it */
         { "{\"a\":\"b\"}", "{\"a\":\"c\"}", "{\"a\":\"c\"}" },

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Canonical text: exact forms, and the property that what is read back is the same document and the same text. */
+/*
+ * Canonical text: exact forms, and the property that what is read back is the same document and the same
+ * text.
+ */
 #include "config-helpers.h"
 
 static void test_forms(void **state)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The layer stack over real directories: caching, watches, unsettled files, what appears and goes. What single layers
- * and findings look like is compared in tests/golden.
+ * The layer stack over real directories: caching, watches, unsettled files, what appears and goes. What
+ * single layers and findings look like is compared in tests/golden.
  */
 #include <fcntl.h>
 #include <ftw.h>
@@ -46,7 +46,10 @@ static void make_dir(const char *name)
         assert_int_equal(mkdir(at(name), 0755), 0);
 }
 
-/* The clock that file times are compared with: an hour ahead, so files are old enough for their identity to count. */
+/*
+ * The clock that file times are compared with: an hour ahead, so files are old enough for their identity to
+ * count.
+ */
 static uint64_t late_clock(void)
 {
         return lkg_realtime_ns() + 3600 * LKG_NSEC_PER_SEC;

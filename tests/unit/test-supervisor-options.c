@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Command lines of lkgfsd and mount.lkgfs: what is understood, what is refused and in which words, exit codes. */
+/*
+ * Command lines of lkgfsd and mount.lkgfs: what is understood, what is refused and in which words, exit
+ * codes.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

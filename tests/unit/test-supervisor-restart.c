@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When a child is started again, when a file server counts as hung, how many lines a death may log. Time is a number. */
+/*
+ * When a child is started again, when a file server counts as hung, how many lines a death may log. Time is
+ * a number.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -138,7 +141,10 @@ static void test_slow_work_beside_progress_is_no_hang(void **state)
 
 static void test_a_sleep_of_the_machine_is_no_hang(void **state)
 {
-        /* CLOCK_BOOTTIME jumped: the request looks an hour old, but only one tick has passed since it was seen. */
+        /*
+         * CLOCK_BOOTTIME jumped: the request looks an hour old, but only one tick has passed since it was
+         * seen.
+         */
         const struct beat beats[] = {
                 { 100, false, true, 3600 * SEC, LKG_HEARTBEAT_WATCH },
                 { 101, false, false, 0, LKG_HEARTBEAT_WATCH },

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 
 #include <cmocka.h>
@@ -71,7 +72,9 @@ static void test_a_missing_program_is_an_error_of_ours(void **state)
         assert_int_equal(lkg_run_start(&r, argv, NULL, 0), -ENOENT);
 }
 
-/* A child that prints the numbers of its descriptors from 3 on, except the one it reads the directory with. */
+/*
+ * A child that prints the numbers of its descriptors from 3 on, except the one it reads the directory with.
+ */
 static const char *const list_fds =
         "for f in /proc/self/fd/*; do n=${f##*/}; "
         "[ -e /proc/$$/fd/$n ] && [ $n -gt 2 ] && [ $n -lt 10 ] && echo $n; done; exit 0";
@@ -85,8 +88,7 @@ static void check_fds(int (*setup)(const void *userdata))
 {
         const char *argv[] = { "/bin/sh", "-c", list_fds, NULL };
         int null = lkg_lift_fd(open("/dev/null", O_RDONLY)), leak = open("/dev/null", O_RDONLY), zero = 0;
-        int out = lkg_lift_fd(open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)), pidfd = -EBADF,
-            status = 0;
+        int out = lkg_lift_fd(memfd_create("out", MFD_CLOEXEC)), pidfd = -EBADF, status = 0;
         struct lkg_spawn spawn = { .argv = argv,
                                    .fds = { null, null },
                                    .n_fds = 2,
