@@ -2,10 +2,10 @@
 /*
  * Unified diff of two texts, three lines of context, like `diff -u`.
  *
- * Myers' O(ND) algorithm in its linear-space form (the middle of a shortest edit path is found from both ends, then
- * each half alone), on lines that were numbered first, so that comparing two is comparing two integers. Memory is
- * proportional to the number of lines; a search that would need more than COST_MAX steps gives up and takes the best
- * split so far: the diff is then correct but not the shortest.
+ * Myers' O(ND) algorithm in its linear-space form (the middle of a shortest edit path is found from both
+ * ends, then each half alone), on lines that were numbered first, so that comparing two is comparing two
+ * integers. Memory is proportional to the number of lines; a search that would need more than COST_MAX steps
+ * gives up and takes the best split so far: the diff is then correct but not the shortest.
  */
 #include <limits.h>
 

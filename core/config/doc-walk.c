@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ways through a value tree: comparing, following a pointer, visiting the leaves. All keep their own stack, so that
- * ten thousand levels of nesting cost heap and not the thread's stack.
+ * Ways through a value tree: comparing, following a pointer, visiting the leaves. All keep their own stack,
+ * so that ten thousand levels of nesting cost heap and not the thread's stack.
  */
 #include "internal.h"
 
@@ -141,7 +141,10 @@ struct lkg_value *lkg_value_get_pointer(const struct lkg_value *root, const char
                 return NULL;
         if (*pointer == '/')
                 return get_json_pointer(root, pointer);
-        /* Keys may hold dots themselves (`evictionHard.memory.available`): the longest key that exists wins. */
+        /*
+         * Keys may hold dots themselves (`evictionHard.memory.available`): the longest key that exists
+         * wins.
+         */
         while (value && *pointer) {
                 size_t n = strlen(pointer);
                 const struct lkg_value *next = step(value, pointer, n);

@@ -2,12 +2,13 @@
 /*
  * The value tree.
  *
- * A map is a sorted sequence (byte order of the keys) cut into chunks of at most CHUNK_MAX members. Chunks are shared
- * between maps and copied when one of several owners changes its own, so a copy with one difference costs one chunk
- * and a few pointers: the running results of ten thousand layers stay small. Keys are shared as well.
+ * A map is a sorted sequence (byte order of the keys) cut into chunks of at most CHUNK_MAX members. Chunks
+ * are shared between maps and copied when one of several owners changes its own, so a copy with one
+ * difference costs one chunk and a few pointers: the running results of ten thousand layers stay small. Keys
+ * are shared as well.
  *
- * Nothing here recurses on the depth of a document: what a freed value held is freed from a work list that is linked
- * through the dying values themselves, so that freeing needs no memory.
+ * Nothing here recurses on the depth of a document: what a freed value held is freed from a work list that
+ * is linked through the dying values themselves, so that freeing needs no memory.
  */
 #include <assert.h>
 
@@ -61,7 +62,10 @@ struct map_value {
         struct chunk **chunks;
         unsigned n_chunks, n_allocated;
         size_t n;
-        /* Where lkg_map_at() last was: makes a walk by index linear. One thread, so a cache in a const map is fine. */
+        /*
+         * Where lkg_map_at() last was: makes a walk by index linear. One thread, so a cache in a const map
+         * is fine.
+         */
         unsigned hint_chunk;
         size_t hint_first;
 };

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fold: documents in merge order, and the running result after each. Results up to the first position that differs
- * from last time are kept, so a change costs the merges from there on, and each of those costs its patch.
+ * The fold: documents in merge order, and the running result after each. Results up to the first position
+ * that differs from last time are kept, so a change costs the merges from there on, and each of those costs
+ * its patch.
  *
- * The yardstick for kind and apiVersion is the configured one, else the base's, else that of the first document that
- * has both.
+ * The yardstick for kind and apiVersion is the configured one, else the base's, else that of the first
+ * document that has both.
  */
 #include "layers.h"
 
@@ -147,7 +148,9 @@ static void learn_header(struct update *u, const struct lkg_step *step)
 
 static const char *const header_fields[] = { "apiVersion", "kind" };
 
-/* The patch without its header, which says nothing new: kind and apiVersion keep the base as their origin. */
+/*
+ * The patch without its header, which says nothing new: kind and apiVersion keep the base as their origin.
+ */
 static int without_header(const struct lkg_value *doc, const struct lkg_value *running,
                           struct lkg_value **ret)
 {
@@ -176,7 +179,10 @@ static int merge_patch(const struct lkg_value *running, const struct lkg_value *
         return r < 0 ? r : lkg_merge_json(running, patch, ret);
 }
 
-/* A directive or an operation can take the header away or change it. Then the result is no layer of this component. */
+/*
+ * A directive or an operation can take the header away or change it. Then the result is no layer of this
+ * component.
+ */
 static int keep_header(struct lkg_step *step, const struct lkg_value *running, struct lkg_value **merged)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *copy = NULL;

@@ -54,7 +54,7 @@ enum lkg_config_code {
 
 /* doc.c */
 struct lkg_value *lkg_map_get_n(const struct lkg_value *map, const char *key, size_t key_size);
-/** lkg_value_over() - a copy of @value (members shared) that says it replaced @shadowed. NULL = no memory. */
+/** lkg_value_over() - a copy of @value (members shared) that has replaced @shadowed. NULL = no memory. */
 struct lkg_value *lkg_value_over(const struct lkg_value *value, const struct lkg_value *shadowed);
 /** lkg_map_remove_at() - drop member @i. */
 void lkg_map_remove_at(struct lkg_value *map, size_t i);
@@ -86,7 +86,7 @@ bool lkg_scalar_is_timestamp(const char *text, size_t size);
 void lkg_float_json(double d, char buf[static LKG_NUMBER_TEXT_MAX]);
 /** lkg_float_key() - @d as a map key: Go's 'g' format with the shortest digits of a float32. */
 void lkg_float_key(double d, char buf[static LKG_NUMBER_TEXT_MAX]);
-/** lkg_number_untyped() - a JSON number after Go's untyped round trip: int64 kept, else float64. 0 or -ERANGE. */
+/** lkg_number_untyped() - a number after Go's untyped round trip: int64 kept, else float64. 0 or -ERANGE. */
 int lkg_number_untyped(const char *text, char buf[static LKG_NUMBER_TEXT_MAX]);
 
 /* utf8.c is not worth a file: render.c and json.c share this. Length of the sequence at @p, 0 if invalid. */

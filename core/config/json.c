@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JSON -> value tree, as Go's encoding/json reads it: invalid UTF-8 and lone surrogates become U+FFFD, nothing may
- * follow the value, 10000 levels, of duplicate members the last one wins (or, strictly, it is an error). Positions are
- * kept, so a finding or an origin can name line and column.
+ * JSON -> value tree, as Go's encoding/json reads it: invalid UTF-8 and lone surrogates become U+FFFD,
+ * nothing may follow the value, 10000 levels, of duplicate members the last one wins (or, strictly, it is an
+ * error). Positions are kept, so a finding or an origin can name line and column.
  *
- * Own decoder: json-c keeps neither positions nor the exact text of numbers. Iterative; messages quote keys, never
- * values.
+ * Own decoder: json-c keeps neither positions nor the exact text of numbers. Iterative; messages quote keys,
+ * never values.
  */
 #include "internal.h"
 

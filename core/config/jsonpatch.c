@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * RFC 6902 operations (kubeadm's `+json` patches), as gopkg.in/evanphx/json-patch.v4 applies them: all or nothing,
- * negative list indexes count from the end, `-` is behind the last item, `test` compares values.
+ * RFC 6902 operations (kubeadm's `+json` patches), as gopkg.in/evanphx/json-patch.v4 applies them: all or
+ * nothing, negative list indexes count from the end, `-` is behind the last item, `test` compares values.
  *
  * Persistent: the containers on the way to a change are copied, everything else is shared.
  */
@@ -103,7 +103,10 @@ static int change_list(const struct context *ctx, struct lkg_value *list, const 
         return 0;
 }
 
-/* Changes what @pointer names below @container (owned, one reference). Descends by copying; loops, does not recurse. */
+/*
+ * Changes what @pointer names below @container (owned, one reference). Descends by copying; loops, does not
+ * recurse.
+ */
 static int change_at(const struct context *ctx, struct lkg_value *container, const char *pointer,
                      enum change change, const struct lkg_value *value)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One layer file: opened without ever blocking or leaving the trusted path, read whole, decoded, judged by itself. What
- * depends on other layers (same kind, same apiVersion) is fold.c's business.
+ * One layer file: opened without ever blocking or leaving the trusted path, read whole, decoded, judged by
+ * itself. What depends on other layers (same kind, same apiVersion) is fold.c's business.
  */
 #include <fcntl.h>
 #include <sys/xattr.h>
@@ -105,7 +105,9 @@ static struct lkg_where where_of(const struct lkg_layer *layer)
 
 /* ---- opening ---- */
 
-/* A file that is there but cannot be used. An equal complaint as last time is the same layer as last time. */
+/*
+ * A file that is there but cannot be used. An equal complaint as last time is the same layer as last time.
+ */
 static int unusable(const struct lkg_place *place, struct lkg_layer *cached, unsigned code, const char *text,
                     struct lkg_layer **ret)
 {
@@ -310,7 +312,10 @@ static int decode_pieces(struct lkg_layer *layer, const char *data, size_t size,
                             "more than 64 documents in one patch file; use several files");
                         return drop_docs(layer);
                 }
-                /* What stands before the piece becomes blank, so that its line numbers are those of the file. */
+                /*
+                 * What stands before the piece becomes blank, so that its line numbers are those of the
+                 * file.
+                 */
                 for (size_t i = 0; i < start; i++)
                         piece[i] = data[i] == '\n' ? '\n' : ' ';
                 memcpy(piece + start, data + start, end - start);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stack.c, fold.c, layer.c, walk.c and watch.c share: one layer file, the walk over a directory of them. */
+/*
+ * What stack.c, fold.c, layer.c, walk.c and watch.c share: one layer file, the walk over a directory of
+ * them.
+ */
 #pragma once
 
 #include <sys/stat.h>
@@ -17,8 +20,8 @@ enum lkg_patch_type {
 };
 
 /*
- * One layer file as it was read. Shared by the cache, the steps of the fold and the candidates; everything but
- * identity and racy is immutable once it is built.
+ * One layer file as it was read. Shared by the cache, the steps of the fold and the candidates; everything
+ * but identity and racy is immutable once it is built.
  */
 struct lkg_layer {
         unsigned refs;
@@ -101,13 +104,13 @@ struct lkg_walk {
 int lkg_walk(struct lkg_walk *walk, int fd, const char *path);
 enum lkg_walk_verdict lkg_judge_dropin(struct lkg_walk *walk, const char *name, bool link, const char *file);
 enum lkg_walk_verdict lkg_judge_patch(struct lkg_walk *walk, const char *name, bool link, const char *file);
-/** lkg_patch_name() - kubeadm's file name rule. Return: 1 and the type; 0 not one of ours; -EINVAL bad type. */
+/** lkg_patch_name() - kubeadm's file name rule. Return: 1 and type; 0 not one of ours; -EINVAL bad type. */
 int lkg_patch_name(const char *name, const char *target, enum lkg_patch_type *ret_type);
 bool lkg_is_conf(const char *name);
 
 /* ---- jsonpatch.c ---- */
 
-/** lkg_patch_json() - RFC 6902 as gopkg.in/evanphx/json-patch.v4 does it. 0, -EBADMSG (see @report), -ENOMEM. */
+/** lkg_patch_json() - RFC 6902 as evanphx/json-patch v4 does it. Return: 0; -EBADMSG (@report); -ENOMEM. */
 int lkg_patch_json(const struct lkg_value *base, const struct lkg_value *patch, struct lkg_report *report,
                    struct lkg_value **ret);
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JSON merge patch as gopkg.in/evanphx/json-patch.v4 applies it, which differs from RFC 7386 in what it does with null
- * inside lists: null members of objects in a list are dropped, unless the list replaces an object; null items stay.
+ * JSON merge patch as gopkg.in/evanphx/json-patch.v4 applies it, which differs from RFC 7386 in what it does
+ * with null inside lists: null members of objects in a list are dropped, unless the list replaces an object;
+ * null items stay.
  *
- * Persistent: the result shares with base and patch what neither changes, so a merge costs the patch. No recursion:
- * maps that are being merged or pruned wait on an explicit stack.
+ * Persistent: the result shares with base and patch what neither changes, so a merge costs the patch. No
+ * recursion: maps that are being merged or pruned wait on an explicit stack.
  */
 #include "internal.h"
 
@@ -86,7 +87,10 @@ static int job_put(struct job *job, const char *key, size_t size, struct lkg_val
         return r < 0 ? r : 0;
 }
 
-/* A value whose null members have to be dropped before it is taken? Lists are looked into unless they replace a map. */
+/*
+ * A value whose null members have to be dropped before it is taken? Lists are looked into unless they
+ * replace a map.
+ */
 static bool must_prune(const struct lkg_value *value, const struct lkg_value *earlier)
 {
         if (!is_collection(value))

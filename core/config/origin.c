@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where every leaf comes from: TSV, one line per leaf in key order. Tabs and line breaks cannot occur inside a column:
- * values are JSON, and names of layers and files are escaped like any text here.
+ * Where every leaf comes from: TSV, one line per leaf in key order. Tabs and line breaks cannot occur inside
+ * a column: values are JSON, and names of layers and files are escaped like any text here.
  */
 #include "internal.h"
 

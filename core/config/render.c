@@ -2,10 +2,11 @@
 /*
  * Value tree -> canonical text. Iterative: an explicit stack of open collections, so depth costs heap.
  *
- * YAML: block style, two spaces, list items at the indent of their key, as sigs.k8s.io/yaml prints it; long lines are
- * not folded. A string is plain when both YAML 1.1 and 1.2 readers take it for the same string; in double quotes when a
- * reader would take it for something else or when it needs escapes; in single quotes when only its punctuation is in the
- * way; a literal block when it has several lines that a block can hold exactly.
+ * YAML: block style, two spaces, list items at the indent of their key, as sigs.k8s.io/yaml prints it; long
+ * lines are not folded. A string is plain when both YAML 1.1 and 1.2 readers take it for the same string; in
+ * double quotes when a reader would take it for something else or when it needs escapes; in single quotes
+ * when only its punctuation is in the way; a literal block when it has several lines that a block can hold
+ * exactly.
  */
 #include "internal.h"
 
@@ -16,7 +17,9 @@
 
 /* ---- strings ---- */
 
-/* Characters that need an escape in every style: what YAML calls not printable, and line breaks of its own. */
+/*
+ * Characters that need an escape in every style: what YAML calls not printable, and line breaks of its own.
+ */
 static bool is_special(uint32_t c)
 {
         return (c < 0x20 && c != '\n') || c == 0x7f || (c >= 0x80 && c <= 0x9f) || c == 0x2028 ||
@@ -258,6 +261,10 @@ static void scalar_yaml(const struct lkg_value *value, struct lkg_buf *buf, size
         const char *text;
         size_t size;
 
+        if (lkg_value_type(value) == LKG_NUMBER && strcmp(lkg_value_text(value, NULL), "-0") == 0) {
+                lkg_buf_puts(buf, "-0.0"); /* -0 would be read as the integer 0 */
+                return;
+        }
         if (lkg_value_type(value) != LKG_STRING) {
                 scalar_json(value, buf);
                 return;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Plain scalars: what go.yaml.in/yaml/v2 makes of an unquoted word (YAML 1.1 with its own exceptions), and numbers as
- * Go's encoding/json prints them. The first byte decides what is tried at all (hint_of), words come from one table,
- * numbers from the order integer, float, binary with a sign.
+ * Plain scalars: what go.yaml.in/yaml/v2 makes of an unquoted word (YAML 1.1 with its own exceptions), and
+ * numbers as Go's encoding/json prints them. The first byte decides what is tried at all (hint_of), words
+ * come from one table, numbers from the order integer, float, binary with a sign.
  */
 #include <float.h>
 #include <math.h>
@@ -102,7 +102,10 @@ static bool digits_to_u64(const char *p, unsigned base, uint64_t *ret)
         return true;
 }
 
-/* Go's strconv.ParseInt and, for positive numbers without a sign, ParseUint with base 0. @p has no underscores. */
+/*
+ * Go's strconv.ParseInt and, for positive numbers without a sign, ParseUint with base 0. @p has no
+ * underscores.
+ */
 static bool from_integer(const char *p, struct lkg_scalar *ret)
 {
         bool sign = *p == '+' || *p == '-', negative = *p == '-';

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What no status file, layer listing, history entry or log may show (spec section 2, decisions S8): the values below a
- * field `staticPodURLHeader`, wherever it stands, and userinfo (`user:password@`) in any URL in any string or key.
+ * What no status file, layer listing, history entry or log may show (spec section 2, decisions S8): the
+ * values below a field `staticPodURLHeader`, wherever it stands, and userinfo (`user:password@`) in any URL
+ * in any string or key.
  *
  * The field's name is compared without case, because a component's final decoder does so too.
  */
@@ -114,7 +115,10 @@ static struct lkg_value *mask_scalar(const struct lkg_value *value, bool secret)
                                     lkg_value_column(value));
 }
 
-/* The job's own copy, made when the first member differs; without the shadow, which may hold what is masked. */
+/*
+ * The job's own copy, made when the first member differs; without the shadow, which may hold what is
+ * masked.
+ */
 static int job_own(struct job *job)
 {
         if (!job->to)

@@ -2,9 +2,9 @@
 /*
  * The layers of one component, from directory entries to a candidate.
  *
- * A refresh collects the layers that are there now (from the cache when their identity has not changed), folds them,
- * and compares what came out with the last candidate: if nothing differs the last candidate is returned again. The
- * cache is simply the layers of the last refresh, sorted by path.
+ * A refresh collects the layers that are there now (from the cache when their identity has not changed),
+ * folds them, and compares what came out with the last candidate: if nothing differs the last candidate is
+ * returned again. The cache is simply the layers of the last refresh, sorted by path.
  */
 #include <assert.h>
 #include <fcntl.h>
@@ -207,7 +207,10 @@ static int take(struct collect *c, struct lkg_place *place)
         r = lkg_layer_load(place, before, &stack->stats, &layer);
         if (r != 0)
                 return r;
-        /* Asked after the reading: a writer may have truncated it just before, and then half a file was read. */
+        /*
+         * Asked after the reading: a writer may have truncated it just before, and then half a file was
+         * read.
+         */
         if (layer && layer != before && stack->unsettled &&
             stack->unsettled(place->path, stack->unsettled_userdata)) {
                 lkg_layer_unref(layer);

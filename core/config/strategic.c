@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Strategic merge patch (apimachinery's strategicpatch, server side mode) for kinds whose lists are all atomic: maps
- * merge, lists are replaced, and four directives are honoured: `$patch`, `$retainKeys`, `$deleteFromPrimitiveList/f`,
- * `$setElementOrder/f`. Neither KubeletConfiguration nor KubeProxyConfiguration declares a merge key, so the cases that
- * need one cannot arise.
+ * Strategic merge patch (apimachinery's strategicpatch, server side mode) for kinds whose lists are all
+ * atomic: maps merge, lists are replaced, and four directives are honoured: `$patch`, `$retainKeys`,
+ * `$deleteFromPrimitiveList/f`, `$setElementOrder/f`. Neither KubeletConfiguration nor
+ * KubeProxyConfiguration declares a merge key, so the cases that need one cannot arise.
  *
- * Recursion follows the maps that base and patch have in common or that are pruned; a level needs some 200 bytes of
- * stack, so LKG_DOC_DEPTH_MAX levels fit a thread's usual 8 MiB.
+ * Recursion follows the maps that base and patch have in common or that are pruned; a level needs some 200
+ * bytes of stack, so LKG_DOC_DEPTH_MAX levels fit a thread's usual 8 MiB.
  */
 #include "internal.h"
 
@@ -111,7 +111,10 @@ static int prune_list(const struct lkg_value *value, struct lkg_value **ret)
         return 0;
 }
 
-/* Upstream's discardNullValuesFromPatch: null members go, maps that carry `$patch` go. *@ret NULL = nothing left. */
+/*
+ * Upstream's discardNullValuesFromPatch: null members go, maps that carry `$patch` go. *@ret NULL = nothing
+ * left.
+ */
 static int prune(const struct lkg_value *value, struct lkg_value **ret)
 {
         if (is_map(value) && lkg_map_get(value, LKG_DIRECTIVE_PATCH)) {

@@ -71,7 +71,10 @@ static bool ends_in_dots(const char *path)
         return strcmp(last, "..") == 0 || strcmp(last, ".") == 0;
 }
 
-/* One component: appended to @cur, or, when it is a symlink, its text put in front of @rest. Return: 1 = a link. */
+/*
+ * One component: appended to @cur, or, when it is a symlink, its text put in front of @rest. Return: 1 = a
+ * link.
+ */
 static int way_step(char *cur, char *rest)
 {
         size_t skip = strspn(rest, "/"), n = strcspn(rest + skip, "/"), length = strlen(cur);

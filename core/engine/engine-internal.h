@@ -55,6 +55,7 @@ struct lkg_engine {
         struct lkg_report shown; /* both: what publications show */
         bool started, orphan, over_limit_noted;
         bool look_again; /* something happened to the sources while they were read */
+        bool new_stacks; /* they have no earlier content to fall back on, so every file counts as it is */
 
         /* CLOCK_BOOTTIME, LKG_NEVER = not armed */
         uint64_t persist_at_ns, persist_last_ns, retry_at_ns, poll_at_ns, orphan_at_ns;

@@ -102,6 +102,8 @@ static bool unsettled(const char *path, void *userdata)
 
         if (lkg_watch_drain(&e->watch, lkg_boottime_ns()))
                 e->look_again = true;
+        if (e->new_stacks)
+                return false;
         if (lkg_watch_unsettled(path, &e->watch))
                 return true;
         if (!just_written(e, path))

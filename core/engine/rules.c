@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Manifest rules: see rules.h. */
+#include <assert.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/stat.h>
@@ -108,6 +109,7 @@ static int add_clash(struct lkg_rules *rules, int source_fd, const char *source_
 {
         const struct lkg_where where = { .file = source_path };
 
+        assert(name);
         if (!exists(source_fd, name))
                 return 0;
         lkg_report_add(report, LKG_WARNING, 4004, &where,
@@ -135,7 +137,7 @@ static void note_covered(const struct lkg_config_component *c, const char *name,
 int lkg_rules_build(const struct lkg_config *config, int source_fd, const char *source_path,
                     struct lkg_rules *ret, struct lkg_report *report)
 {
-        static const char *const shown[] = { "control", "history", "layers", "status", NULL };
+        static const char shown[][8] = { "control", "history", "layers", "status" };
         struct lkg_rules rules = { 0 };
         int r = add_copy(&rules, LKG_RULE_HIDE, UINT_MAX, LKG_FALLBACK_DIR);
 
@@ -151,7 +153,7 @@ int lkg_rules_build(const struct lkg_config *config, int source_fd, const char *
         }
         if (r >= 0 && *config->virtual_dir)
                 r = add_clash(&rules, source_fd, source_path, config->virtual_dir, report);
-        for (size_t i = 0; r >= 0 && !*config->virtual_dir && shown[i]; i++)
+        for (size_t i = 0; r >= 0 && !*config->virtual_dir && i < LKG_ARRAY_SIZE(shown); i++)
                 r = add_clash(&rules, source_fd, source_path, shown[i], report);
         if (r < 0) {
                 lkg_rules_deinit(&rules);

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <malloc.h>
+#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -82,16 +83,19 @@ static int parse_arguments(int argc, char **argv, bool *ret_handshake, int *ret_
 /* Small, never dumped, never short of descriptors: a node is one descriptor. */
 static void limit_process(void)
 {
+        const struct rlimit most = { .rlim_cur = 1u << 20,
+                                     .rlim_max = 1u << 20 }; /* the kernel's fs.nr_open */
         struct rlimit files, none = { 0 };
 
         (void)mallopt(M_ARENA_MAX, 1);
         (void)prctl(PR_SET_NAME, "lkgfs-fs");
         (void)prctl(PR_SET_DUMPABLE, 0);
         (void)setrlimit(RLIMIT_CORE, &none);
-        if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        if (setrlimit(RLIMIT_NOFILE, &most) < 0 && getrlimit(RLIMIT_NOFILE, &files) == 0) {
                 files.rlim_cur = files.rlim_max;
                 (void)setrlimit(RLIMIT_NOFILE, &files);
         }
+        (void)signal(SIGPIPE, SIG_IGN);
         (void)umask(0);
 }
 

@@ -24,12 +24,12 @@
 
 #include <lkg/control.h>
 
-#define LKG_SHARED_MAGIC UINT64_C(0x6c6b6766732d3101) /* changes with the layout */
+#define LKG_SHARED_MAGIC UINT64_C(0x6c6b6766732d3102) /* changes with the layout */
 #define LKG_MAX_WRITE    (128u * 1024)                /* largest WRITE we negotiate */
 #define LKG_SLOT_BUF     (LKG_MAX_WRITE + 8192)       /* a request: header, arguments, data */
 #define LKG_SLOTS        16                           /* threads of two overlapping servers, and spare */
 #define LKG_PARKED       256
-#define LKG_NODES        65536
+#define LKG_NODES        262144 /* names the kernel may know at a time; pages are used as they are needed */
 #define LKG_FILES        16384
 #define LKG_POLLERS      1024
 #define LKG_KEPT         200 /* unlinked but open files whose descriptors the supervisor holds */

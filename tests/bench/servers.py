@@ -196,15 +196,14 @@ class Bench:
 
     def lkgfs(self, name, source=None, match=(), cpu=None, state=None):
         """A view aside over @source with its own state; @match: executables that count as the component."""
-        home = self.base / f'lkgfs-{name}'
-        home.mkdir(exist_ok=True)
+        view = self.base / f'view-{name}'  # as deep as the peers: each part of a path costs
         private = self.ram / name
         private.mkdir(exist_ok=True)
-        config = home / 'config.yaml'
+        config = self.base / f'{name}.yaml'
         config.write_text(CONFIG.format(source=source or self.source, state=state or private / 'state',
                                         runtime=private / 'runtime', match=', '.join(match)))
         daemon = self.built('fs', 'supervisor', 'lkgfsd')
-        return Server('lkgfs', [daemon, '--config', config, home / 'view'], home / 'view', cpu)
+        return Server('lkgfs', [daemon, '--config', config, view], view, cpu)
 
     def bindfs(self, cpu=None):
         point = self.base / 'bindfs'

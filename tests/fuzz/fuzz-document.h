@@ -38,7 +38,10 @@ static inline void fuzz_round_trip(const struct lkg_value *value, enum lkg_forma
         lkg_buf_deinit(&second);
 }
 
-/* @canonical: numbers are as YAML would give them back; those of a JSON document read as it stands are not (1.0). */
+/*
+ * @canonical: numbers are as YAML would give them back; those of a JSON document read as it stands are not
+ * (1.0).
+ */
 static inline void fuzz_document(struct lkg_value *value, bool canonical)
 {
         struct lkg_value *merged = NULL, *twice = NULL, *masked;

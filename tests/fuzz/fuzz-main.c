@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Without a fuzzing engine: runs one target over every file of the directories (or files) named on the command line. */
+/*
+ * Without a fuzzing engine: runs one target over every file of the directories (or files) named on the
+ * command line.
+ */
 #include <dirent.h>
 #include <fcntl.h>
 

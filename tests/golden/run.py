@@ -4,7 +4,7 @@
 
 A case is a directory:
     source/        the source directory (kubelet.conf, kubelet.conf.d/, ...), copied before use
-    setup          optional shell script, run in the copy: what a repository cannot hold (FIFOs, odd names, links)
+    setup          optional shell script, run in the copy: what a repository cannot hold (FIFOs, links)
     args           optional lines key=value for golden-stack
     want.yaml      the merged document (want.json when the base is JSON); absent when there must be none
     want.findings  all findings, exactly; absent when there must be none
@@ -82,7 +82,8 @@ def check(case, got, update):
                 (case / name).unlink(missing_ok=True)
             continue
         good = False
-        diff = difflib.unified_diff(want.splitlines(True), text.splitlines(True), f"{case.name}/{name}", "got")
+        wanted = f"{case.name}/{name}"
+        diff = difflib.unified_diff(want.splitlines(True), text.splitlines(True), wanted, "got")
         sys.stdout.writelines(line.encode(errors="backslashreplace").decode() for line in diff)
     return good
 
@@ -96,7 +97,8 @@ def main():
     with tempfile.TemporaryDirectory(prefix="lkg-golden-") as scratch:
         for case in cases:
             try:
-                good = check(case, run_case(program, case, pathlib.Path(scratch)), "GOLDEN_UPDATE" in os.environ)
+                got = run_case(program, case, pathlib.Path(scratch))
+                good = check(case, got, "GOLDEN_UPDATE" in os.environ)
             except (RuntimeError, subprocess.SubprocessError) as e:
                 print(f"{case.name}: {e}")
                 good = False

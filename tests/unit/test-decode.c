@@ -149,6 +149,7 @@ static void test_yaml(void **state)
                 { "a: &x [1]\nb: *x\n", "{\"a\":[1],\"b\":[1]}" },
                 { "a: &x 1\nb: &x 2\nc: *x\n", "{\"a\":1,\"b\":2,\"c\":2}" },
                 { "&k a: 1\nb: {*k : 2}\n", "{\"a\":1,\"b\":{\"a\":2}}" },
+                { "[&a [&a x, *a], *a]\n", "[[\"x\",\"x\"],\"x\"]" },
                 { "a: *x\n",
                   "f:1:4: error: alias of the unknown anchor \"x\"; an anchor stands before its aliases, as "
                   "&name [LKG1009]\n" },

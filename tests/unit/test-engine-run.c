@@ -108,7 +108,7 @@ static int setup(void **state)
         memcpy(n->socket, address.sun_path, sizeof(n->socket));
         n->client = n->supervisor[0] = n->supervisor[1] = -EBADF;
         n->ticket = 1000;
-        lkg_log_init("test", LOG_INFO);
+        lkg_log_init("test", LOG_EMERG);
         put(n, "source/kubelet.conf", HEADER "maxPods: 100\n");
         *state = n;
         return 0;
@@ -900,7 +900,6 @@ static void test_reload(void **state)
             "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n");
         assert_int_equal(lkg_message_send(n->supervisor[0], &m), 0);
         turn_until(n, "kubelet-config.yaml", "maxPods: 100\n");
-        {char *x = view(n, "status/kube-proxy/condition"), *y = view(n,"status/kube-proxy/findings"); print_error("%s%s\n", x, y); system("cat /tmp/lkgfs-*/runtime/current; for d in /tmp/lkgfs-*/state/history/*/*; do echo $d; cat $d/document $d/meta.json; done");}
         assert_has(n, "kube-proxy.conf", "KubeProxyConfiguration\n");
         assert_has(n, "status/kubelet/findings", "virtualDir: the change takes effect at the next mount");
         assert_int_equal(generation(n), 1);
@@ -908,6 +907,25 @@ static void test_reload(void **state)
         assert_int_equal(changed(n, "kubelet.conf.d/10-a.conf"), 0);
         assert_true(generation(n) > 2); /* 2 is kube-proxy's: numbers are the node's */
         assert_has(n, "history/kubelet/1/kubelet.conf", "maxPods: 100\n");
+}
+
+static void test_reload_never_withdraws_what_was_just_written(void **state)
+{
+        struct node *n = *state;
+        struct lkg_message m;
+
+        start(n);
+        put(n, "etc/config.yaml",
+            "apiVersion: config.lkgfs.io/v1alpha1\nkind: LkgfsConfiguration\nhistoryLimit: 3\n");
+        for (unsigned i = 0; i < 5; i++) {
+                put(n, "source/kubelet.conf", HEADER "maxPods: 100\n"); /* a new file, the same content */
+                lkg_message_init(&m, LKG_MSG_RELOAD);
+                assert_int_equal(lkg_message_send(n->supervisor[0], &m), 0);
+                turn(n, 1000);
+                assert_has(n, "kubelet.conf", "maxPods: 100\n");
+                turn(n, 0);
+                assert_int_equal(generation(n), 1);
+        }
 }
 
 static void test_secrets_stay_in_the_document(void **state)
@@ -998,6 +1016,7 @@ int main(void)
                 CASE(test_many_layers_are_rendered_later),
                 CASE(test_old_blobs_go_when_they_are_not_needed),
                 CASE(test_reload),
+                CASE(test_reload_never_withdraws_what_was_just_written),
                 CASE(test_secrets_stay_in_the_document),
                 CASE(test_generation_numbers_are_never_used_again),
                 CASE(test_virtual_dir_moves_everything),

@@ -157,7 +157,8 @@ static size_t random_text(char *text, size_t max)
 
 static struct lkg_value *random_value(unsigned depth)
 {
-        static const char *const numbers[] = { "0", "-1", "1.5", "1e+21", "18446744073709551615", "1e-7" };
+        static const char *const numbers[] = { "0",   "-0", "-1", "1.5", "1e+21", "18446744073709551615",
+                                               "1e-7" };
         struct lkg_value *value;
         char text[64];
         size_t size;

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Scalar events: tags, base64, numbers. What an untagged plain scalar means is scalar.c's table; here a tag
+ * has its say, as in go-yaml v2's resolve().
+ */
+#include "yaml-state.h"
+
+#define TAG_PREFIX "tag:yaml.org,2002:"
+
+bool lkg_yaml_is_tag(const char *tag, const char *name)
+{
+        return tag && strncmp(tag, TAG_PREFIX, strlen(TAG_PREFIX)) == 0 &&
+               strcmp(tag + strlen(TAG_PREFIX), name) == 0;
+}
+
+static int base64_value(char c)
+{
+        static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        const char *at = c ? strchr(digits, c) : NULL;
+
+        return at ? (int)(at - digits) : -1;
+}
+
+/*
+ * Go's base64.StdEncoding: padded, line breaks ignored. @to has room for 3/4 of @size. Return: bytes, or
+ * -1.
+ */
+static ssize_t base64_decode(const char *from, size_t size, char *to)
+{
+        size_t n = 0, n_digits = 0, n_pad = 0;
+        uint32_t bits = 0;
+
+        for (size_t i = 0; i < size; i++) {
+                int v;
+
+                if (from[i] == '\n' || from[i] == '\r')
+                        continue;
+                if (from[i] == '=') {
+                        n_pad++;
+                        continue;
+                }
+                v = base64_value(from[i]);
+                if (v < 0 || n_pad > 0)
+                        return -1;
+                bits = bits << 6 | (uint32_t)v;
+                if (++n_digits % 4 == 0) {
+                        to[n++] = (char)(bits >> 16);
+                        to[n++] = (char)(bits >> 8);
+                        to[n++] = (char)bits;
+                }
+        }
+        if ((n_digits + n_pad) % 4 != 0 || n_pad > 2)
+                return -1;
+        if (n_digits % 4 == 2)
+                to[n++] = (char)(bits >> 4);
+        if (n_digits % 4 == 3) {
+                to[n++] = (char)(bits >> 10);
+                to[n++] = (char)(bits >> 2);
+        }
+        return (ssize_t)n;
+}
+
+/* Bytes to a string in which what is not UTF-8 is U+FFFD, as Go's JSON encoder writes it. */
+static struct lkg_value *string_from_bytes(struct lkg_yaml *p, const char *bytes, size_t size, unsigned line,
+                                           unsigned column)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        uint32_t c;
+
+        for (size_t i = 0; i < size;) {
+                size_t n = lkg_utf8_decode((const unsigned char *)bytes + i, size - i, &c);
+
+                if (n == 0)
+                        lkg_buf_puts(&buf, "\xef\xbf\xbd");
+                else
+                        lkg_buf_append(&buf, bytes + i, n);
+                i += n ? n : 1;
+        }
+        return lkg_buf_failed(&buf) ? NULL
+                                    : lkg_value_new_string(buf.data, buf.size, p->source, line, column);
+}
+
+static int binary_value(struct lkg_yaml *p, const char *text, size_t size, unsigned line, unsigned column,
+                        struct lkg_value **ret)
+{
+        LKG_CLEANUP(lkg_freep) char *bytes = malloc(size + 3);
+        ssize_t n;
+
+        if (!bytes)
+                return -ENOMEM;
+        n = base64_decode(text, size, bytes);
+        if (n < 0)
+                return fail_at(p, LKG_C_SCALAR, line, column, "a !!binary value must be base64");
+        *ret = string_from_bytes(p, bytes, (size_t)n, line, column);
+        return *ret ? 0 : -ENOMEM;
+}
+
+/* An explicit tag must fit what the text is; !!float takes integers as well. */
+static int check_tag(struct lkg_yaml *p, const char *tag, const char *text, size_t size,
+                     struct lkg_scalar *scalar, unsigned line, unsigned column)
+{
+        static const struct {
+                const char *tag;
+                enum lkg_scalar_type type;
+                const char *want;
+        } tags[] = {
+                { "bool", LKG_S_BOOL, "true or false" },
+                { "int", LKG_S_INT, "a whole number" },
+                { "float", LKG_S_FLOAT, "a number" },
+                { "null", LKG_S_NULL, "null or nothing" },
+        };
+
+        if (lkg_yaml_is_tag(tag, "timestamp")) {
+                if (!lkg_scalar_is_timestamp(text, size))
+                        return fail_at(p, LKG_C_SCALAR, line, column,
+                                       "the value does not fit its tag !!timestamp (want 2001-01-31)");
+                scalar->type = LKG_S_STRING;
+                return 0;
+        }
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(tags); i++) {
+                if (!lkg_yaml_is_tag(tag, tags[i].tag))
+                        continue;
+                if (tags[i].type == LKG_S_FLOAT && scalar->type == LKG_S_INT && !scalar->big) {
+                        scalar->type = LKG_S_FLOAT;
+                        lkg_float_json(scalar->d, scalar->text);
+                }
+                if (scalar->type != tags[i].type)
+                        return fail_at(p, LKG_C_SCALAR, line, column,
+                                       "the value does not fit its tag !!%s (want %s)", tags[i].tag,
+                                       tags[i].want);
+                return 0;
+        }
+        scalar->type = LKG_S_STRING; /* !!str, and every tag unknown to upstream */
+        return 0;
+}
+
+int lkg_yaml_resolve(struct lkg_yaml *p, const yaml_event_t *event, struct lkg_scalar *scalar, unsigned line,
+                     unsigned column)
+{
+        const char *text = (const char *)event->data.scalar.value;
+        const char *tag = (const char *)event->data.scalar.tag;
+        size_t size = event->data.scalar.length;
+
+        if (!tag && !event->data.scalar.plain_implicit) {
+                *scalar = (struct lkg_scalar){ .type = LKG_S_STRING, .finite = true };
+                return 0;
+        }
+        lkg_scalar_resolve(text, size, scalar);
+        return tag ? check_tag(p, tag, text, size, scalar, line, column) : 0;
+}
+
+static int number_value(struct lkg_yaml *p, const struct lkg_scalar *scalar, unsigned line, unsigned column,
+                        struct lkg_value **ret)
+{
+        char untyped[LKG_NUMBER_TEXT_MAX];
+        const char *text = scalar->text;
+
+        if (!scalar->finite)
+                return fail_at(
+                        p, LKG_C_SCALAR, line, column,
+                        "infinity and not-a-number have no JSON form; write a number, or quote a word");
+        if ((p->flags & LKG_DECODE_UNTYPED) && lkg_number_untyped(text, untyped) == 0)
+                text = untyped;
+        *ret = lkg_value_new_number(text, p->source, line, column);
+        return *ret ? 0 : -ENOMEM;
+}
+
+/*
+ * libyaml takes the escape `\/`, go-yaml v2 does not. The event has lost the escapes, so the source text is
+ * looked at; marks count characters, the text bytes.
+ */
+bool lkg_yaml_has_slash_escape(struct lkg_yaml *p, const yaml_event_t *event)
+{
+        size_t start, end;
+
+        if (event->data.scalar.style != YAML_DOUBLE_QUOTED_SCALAR_STYLE ||
+            p->parser.encoding != YAML_UTF8_ENCODING)
+                return false;
+        while (p->index_chars < event->start_mark.index && p->index_bytes < p->size) {
+                p->index_bytes++;
+                while (p->index_bytes < p->size && ((unsigned char)p->data[p->index_bytes] & 0xc0) == 0x80)
+                        p->index_bytes++;
+                p->index_chars++;
+        }
+        end = p->index_bytes + (event->end_mark.index - event->start_mark.index) * 4;
+        if (end > p->size)
+                end = p->size;
+        start = p->index_bytes;
+        while (start < end && p->data[start] != '"') /* an anchor or a tag stands before the quote */
+                start++;
+        for (size_t i = start + 1; i + 1 < end && p->data[i] != '"'; i++) {
+                if (p->data[i] != '\\')
+                        continue;
+                if (p->data[++i] == '/')
+                        return true;
+        }
+        return false;
+}
+
+int lkg_yaml_scalar(struct lkg_yaml *p, const yaml_event_t *event, const struct lkg_scalar *scalar,
+                    unsigned line, unsigned column, struct lkg_value **ret)
+{
+        const char *text = (const char *)event->data.scalar.value;
+        size_t size = event->data.scalar.length;
+
+        if (lkg_yaml_is_tag((const char *)event->data.scalar.tag, "binary"))
+                return binary_value(p, text, size, line, column, ret);
+        switch (scalar->type) {
+        case LKG_S_NULL:
+                *ret = lkg_value_new_null(p->source, line, column);
+                break;
+        case LKG_S_BOOL:
+                *ret = lkg_value_new_bool(scalar->b, p->source, line, column);
+                break;
+        case LKG_S_INT:
+        case LKG_S_FLOAT:
+                return number_value(p, scalar, line, column, ret);
+        case LKG_S_STRING:
+        case LKG_S_MERGE:
+                *ret = lkg_value_new_string(text, size, p->source, line, column);
+                break;
+        }
+        return *ret ? 0 : -ENOMEM;
+}

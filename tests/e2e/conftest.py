@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures of the end-to-end tests, the watchdog that ends a test that hangs in the mount, and the final check."""
+import os
+import pathlib
+import signal
+import sys
+import threading
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+sys.dont_write_bytecode = True
+
+import lkgfs_testlib as lib  # noqa: E402
+
+TEST_LIMIT_S = 100
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "limit(seconds): longest time of this test before its mounts are aborted")
+
+
+def interrupt(*_):
+    """SIGTERM, as a time limit around the whole run sends it: tear down as after Ctrl-C."""
+    raise KeyboardInterrupt
+
+
+def pytest_sessionstart(session):
+    signal.signal(signal.SIGTERM, interrupt)
+    if os.geteuid() != 0:
+        pytest.exit("the end-to-end tests mount file systems: run them as root", 2)
+    for program in (lib.LKGFSD, lib.LKGFS):
+        if not os.access(program, os.X_OK):
+            pytest.exit(f"{program} is missing: build first, or set LKGFS_BUILD", 2)
+    session.config.leftovers_before = set(lib.leftovers())
+
+
+@pytest.hookimpl(trylast=True)  # after the teardown that an interrupted session makes up for
+def pytest_sessionfinish(session):
+    before = getattr(session.config, "leftovers_before", None)
+    if before is None:
+        return
+    left = [item for item in lib.leftovers() if item not in before]
+    if left:
+        print("\nleft behind: " + ", ".join(left))
+        session.exitstatus = 1
+
+
+class Mounts:
+    """Factory: mounts that are closed at the end of the test (or module), newest first."""
+
+    def __init__(self):
+        self.mounts = []
+
+    def __call__(self, **options):
+        mount = lib.Mount(**options)
+        self.mounts.append(mount)
+        return mount
+
+    def close(self):
+        failures = []
+        while self.mounts:
+            try:
+                self.mounts.pop().close()
+            except Exception as failure:  # pylint: disable=broad-except
+                failures.append(failure)
+        if failures:
+            raise failures[0]
+
+
+living = []
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item):
+    """A call that hangs in a mount cannot be interrupted by a signal; killing the processes of the mount ends it."""
+    marker = item.get_closest_marker("limit")
+
+    def expire():
+        sys.__stderr__.write(f"\n{item.nodeid}: time limit, its mounts are aborted\n")
+        for factory in list(living):
+            for mount in list(factory.mounts):
+                mount.abort()
+
+    timer = threading.Timer(marker.args[0] if marker else TEST_LIMIT_S, expire)
+    timer.daemon = True
+    timer.start()
+    yield
+    timer.cancel()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    report = outcome.get_result()
+    if report.when == "call" and report.failed:
+        for factory in living:
+            for mount in factory.mounts:
+                report.sections.append((f"log of lkgfsd on {mount.mountpoint}", mount.log()[-4000:]))
+
+
+def factory():
+    mounts = Mounts()
+    living.append(mounts)
+    try:
+        yield mounts
+    finally:
+        living.remove(mounts)
+        mounts.close()
+
+
+@pytest.fixture
+def mounts():
+    yield from factory()
+
+
+@pytest.fixture(scope="module")
+def module_mounts():
+    yield from factory()
+
+
+@pytest.fixture
+def mount(mounts):
+    """A fresh mount over the standard tree."""
+    return mounts()
+
+
+@pytest.fixture(scope="module")
+def shared(module_mounts):
+    """One mount for all tests of a module that do not disturb each other."""
+    return module_mounts()

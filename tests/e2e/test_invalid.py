@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An invalid change never reaches the view; bad input of every kind is a finding and never more than that."""
+import os
+import re
+import resource
+import socket
+import stat
+import time
+
+import pytest
+
+import lkgfs_testlib as lib
+
+
+def test_refused_then_repaired(mount):
+    before, document = mount.generation(), mount.document()
+    inode = os.stat(mount.path("kubelet.conf")).st_ino
+    mount.drop("50-bad.conf", "maxPods: [1\npodsPerCore: 2\n")
+    assert mount.generation() == before and mount.document() == document
+    assert os.stat(mount.path("kubelet.conf")).st_ino == inode
+    status, rest = mount.condition()
+    assert status == "False" and rest
+    assert re.search(r"^\S*kubelet\.conf\.d/50-bad\.conf:\d+:\d+: error: .* \[LKG\d{4}\]$", mount.status("findings"),
+                     re.M)
+    assert mount.status("error").strip() != ""
+    mount.drop("30-good.conf", "podsPerCore: 7\n")  # another change does not get through either
+    assert mount.document() == document
+    mount.drop("50-bad.conf", "maxPods: 51\n")
+    assert mount.generation() > before
+    assert "\nmaxPods: 51\n" in mount.document() and "\npodsPerCore: 7\n" in mount.document()
+    assert mount.condition()[0] == "True" and "50-bad" not in mount.status("findings")
+
+
+def test_withdrawn(mount):
+    before = mount.generation()
+    mount.drop("50-bad.conf", "\t- nonsense: [\n")
+    assert mount.condition()[0] == "False"
+    os.unlink(mount.path("kubelet.conf.d", "50-bad.conf"))
+    assert mount.condition()[0] == "True" and mount.generation() == before
+
+
+def test_other_kind_and_api_version(mount):
+    mount.drop("50-bad.conf", lib.PROXY_BASE, header=False)
+    findings = "\n".join(line for line in mount.status("findings").splitlines() if "50-bad.conf" in line)
+    for name in ("KubeProxyConfiguration", "KubeletConfiguration", "kubeproxy.config.k8s.io", "kubelet.config.k8s.io"):
+        assert name in findings, f"both are named: {name}"
+    assert mount.condition()[0] == "False"
+
+
+def bomb():
+    lines = ['a0: &a0 ["x","x","x","x","x","x","x","x","x"]']
+    for i in range(1, 12):
+        lines.append(f"a{i}: &a{i} [" + ",".join([f"*a{i - 1}"] * 9) + "]")
+    return lib.HEADER + "\n".join(lines) + "\n"
+
+
+BAD = {
+    "empty": b"",
+    "white space": b" \n\n",
+    "only a comment": b"# nothing here\n",
+    "binary": bytes(range(256)) * 16,
+    "NUL": lib.HEADER.encode() + b"clusterDomain: a\0b\n",
+    "invalid UTF-8": lib.HEADER.encode() + b"clusterDomain: \xff\xfe\n",
+    "UTF-16": (lib.HEADER + "maxPods: 1\n").encode("utf-16").replace(b"\n", b"\n\0\0")[:41],
+    "a list": b"- 1\n- 2\n",
+    "a scalar": b"hello\n",
+    "no header": b"maxPods: 5\n",
+    "tab": lib.HEADER.encode() + b"\tmaxPods: 5\n",
+    "unclosed": lib.HEADER.encode() + b"clusterDNS: [a, b\n",
+    "duplicate key": lib.HEADER.encode() + b"maxPods: 1\nmaxPods: 2\n",
+    "unknown anchor": lib.HEADER.encode() + b"clusterDomain: *nowhere\n",
+    "alias bomb": bomb().encode(),
+    "deep flow": lib.HEADER.encode() + b"x: " + b"[" * 200000 + b"\n",
+    "deep flow, closed": lib.HEADER.encode() + b"x: " + b"[" * 20000 + b"]" * 20000 + b"\n",
+    "deep JSON": b'{"kind":"KubeletConfiguration","x":' + b"[" * 100000,
+    "a kubeconfig": lib.KUBECONFIG.encode(),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_documents(shared, name):
+    before, document = shared.generation(), shared.document()
+    path = shared.path("kubelet.conf.d", "50-bad.conf")
+    began = time.monotonic()
+    lib.write_file(path, BAD[name])
+    if not BAD[name]:
+        shared.wait_for(lambda: shared.condition()[0] == "False")
+    try:
+        assert shared.condition()[0] == "False", name
+        assert time.monotonic() - began < 10
+        assert "50-bad.conf" in shared.status("findings")
+        assert len(shared.status("findings")) < 4096, "no finding quotes the file"
+        assert shared.generation() == before and shared.document() == document
+        assert "https://192.0.2.1" not in shared.status("findings")
+    finally:
+        os.unlink(path)
+    assert shared.condition()[0] == "True", shared.status("findings")
+
+
+def test_64_mebibytes(shared):
+    path = shared.path("kubelet.conf.d", "50-big.conf")
+    with open(path, "wb") as file:
+        file.write(lib.HEADER.encode())
+        for _ in range(64):
+            file.write(b"# " + b"x" * ((1 << 20) - 3) + b"\n")
+    try:
+        assert shared.condition()[0] == "False"
+        assert "50-big.conf" in shared.status("findings")
+    finally:
+        os.unlink(path)
+    assert shared.condition()[0] == "True"
+
+
+def make_fifo(path, _):
+    os.mkfifo(path)
+
+
+def make_device(path, _):
+    os.mknod(path, stat.S_IFCHR | 0o600, os.makedev(1, 3))
+
+
+def make_socket(path, mount):
+    del mount
+    with socket.socket(socket.AF_UNIX) as sock:
+        directory = os.open(os.path.dirname(path), os.O_PATH)
+        try:
+            sock.bind(f"/proc/self/fd/{directory}/{os.path.basename(path)}")
+        finally:
+            os.close(directory)
+
+
+def make_dangling(path, _):
+    os.symlink("/nonexistent/x.conf", path)
+
+
+def make_link_to_directory(path, _):
+    os.symlink("../manifests", path)
+
+
+def make_loop(path, _):
+    os.symlink(os.path.basename(path), path)
+
+
+def make_hostile(path, mount):
+    """A link into a directory that others may write: whoever owns that directory could make a layer of anything."""
+    directory = os.path.join(mount.root, "loose")
+    os.makedirs(directory, exist_ok=True)
+    lib.write_file(os.path.join(directory, "x.conf"), lib.HEADER + "maxPods: 9\n")
+    os.chown(directory, 65534, 65534)
+    os.symlink(os.path.join(directory, "x.conf"), path)
+
+
+def make_foreign(path, mount):
+    """A link to a file that belongs to somebody else."""
+    target = os.path.join(mount.root, "foreign.conf")
+    lib.write_file(target, lib.HEADER + "maxPods: 9\n")
+    os.chown(target, 65534, 65534)
+    os.symlink(target, path)
+
+
+def make_magic(path, _):
+    os.symlink("/proc/self/environ", path)
+
+
+def make_device_link(path, _):
+    os.symlink("/dev/zero", path)
+
+
+@pytest.mark.parametrize("make", [make_fifo, make_device, make_socket, make_dangling, make_link_to_directory, make_loop,
+                                  make_hostile, make_foreign, make_magic, make_device_link], ids=lambda f: f.__name__)
+def test_what_is_no_regular_file(shared, make):
+    before, document = shared.generation(), shared.document()
+    path = shared.path("kubelet.conf.d", "50-odd.conf")
+    make(path, shared)
+    try:
+        shared.wait_for(lambda: shared.condition()[0] == "False", f"{make.__name__} is a finding")
+        assert "50-odd.conf" in shared.status("findings")
+        assert shared.generation() == before and shared.document() == document
+    finally:
+        os.unlink(path)
+    shared.wait_for(lambda: shared.condition()[0] == "True", "repaired")
+
+
+def test_trusted_link(shared):
+    """A link to a root-owned file in directories that only root may write is a layer."""
+    target = os.path.join(shared.root, "elsewhere.conf")
+    lib.write_file(target, lib.HEADER + "maxPods: 12\n")
+    path = shared.path("kubelet.conf.d", "50-link.conf")
+    os.symlink(target, path)
+    shared.wait_for(lambda: "\nmaxPods: 12\n" in shared.document(), "the linked layer")
+    lib.write_file(target, lib.HEADER + "maxPods: 13\n")
+    shared.wait_for(lambda: "\nmaxPods: 13\n" in shared.document(), "the target changed", timeout=5)
+    os.unlink(path)
+    shared.wait_for(lambda: "\nmaxPods: 64\n" in shared.document(), "the link is gone")
+
+
+def test_directory_named_like_a_dropin(shared):
+    directory = shared.path("kubelet.conf.d", "x.conf")
+    os.mkdir(directory)
+    lib.write_file(os.path.join(directory, "a.conf"), lib.HEADER + "maxPods: 14\n")
+    assert "\nmaxPods: 14\n" in shared.document()
+    os.unlink(os.path.join(directory, "a.conf"))
+    os.rmdir(directory)
+    assert "\nmaxPods: 64\n" in shared.document() and shared.condition()[0] == "True"
+
+
+def test_names_that_are_no_utf8(shared):
+    path = os.path.join(os.fsencode(shared.path("kubelet.conf.d")), b"50-\xff\n\t.conf")
+    lib.write_file(path, lib.HEADER + "maxPods: [\n")
+    try:
+        assert shared.condition()[0] == "False"
+        lines = shared.status("findings").splitlines()
+        assert any("50-" in line and "error" in line and "LKG" in line for line in lines)
+    finally:
+        os.unlink(path)
+    lib.write_file(path, lib.HEADER + "maxPods: 15\n")
+    assert "\nmaxPods: 15\n" in shared.document()
+    os.unlink(path)
+    assert shared.condition()[0] == "True"
+
+
+def test_traps_are_findings_and_nothing_else(mount):
+    mount.drop("9.conf", "maxPods: 9\n")
+    mount.drop("100.conf", "maxPods: 100\n")
+    mount.drop("x.yaml", "maxPods: 1\n")
+    assert mount.condition()[0] == "True"
+    findings = mount.status("findings")
+    assert re.search(r"warning: .*100\.conf", findings), "100.conf comes before 9.conf"
+    assert re.search(r"x\.yaml: warning: ", findings)
+    assert mount.tool("status").returncode == 0
+
+
+def test_disappearing_directory(mount):
+    os.rename(mount.behind("kubelet.conf.d"), mount.behind("gone"))
+    mount.wait_for(lambda: "\nmaxPods: 110\n" in mount.document(), "default directory gone: no drop-ins", timeout=5)
+    os.rename(mount.behind("gone"), mount.behind("kubelet.conf.d"))
+    mount.wait_for(lambda: "\nmaxPods: 64\n" in mount.document(), "back again", timeout=5)
+
+
+def test_missing_configured_directory(mounts):
+    component = {"name": "kubelet", "dropInDir": "my.d"}
+    os_tree = {"dropins": {}}
+    with pytest.raises(lib.Failure):
+        mounts(components=[component], **os_tree)
+
+
+@pytest.mark.limit(200)
+def test_ten_thousand_dropins(mount):
+    directory = mount.behind("kubelet.conf.d")
+    os.mkdir(mount.behind("many"))
+    for i in range(10000):
+        lib.write_file(mount.behind("many", f"{i:05}.conf"), f"{lib.HEADER}evictionHard:\n  n{i % 50}: {i}\n")
+    os.rename(mount.behind("many"), os.path.join(directory, "50-many"))
+    mount.wait_for(lambda: "\n  n49: 9999\n" in mount.document(), "10,000 drop-ins", timeout=60)
+    began = time.monotonic()
+    mount.drop("99-last.conf", "maxPods: 17\n")
+    assert "\nmaxPods: 17\n" in mount.document(), mount.condition()
+    assert time.monotonic() - began < 2
+    assert mount.condition()[0] == "True"
+
+
+def test_concurrent_writers(mount):
+    script = "; ".join(f"for i in $(seq 30); do printf '{lib.HEADER}maxPods: %d\\n' $i > 50-{n}.conf; done &"
+                       for n in range(4)).replace("&;", "&")
+    lib.shell(script + " wait", cwd=mount.path("kubelet.conf.d"), check=True)
+    mount.wait_for(lambda: "\nmaxPods: 30\n" in mount.document())
+    same = mount.path("kubelet.conf.d", "60-same.conf")
+    lib.shell(f"for w in 1 2 3; do (for i in $(seq 20); do printf '{lib.HEADER}podsPerCore: %d\\n' $i > {same}; done) &"
+              f" done; wait; printf '{lib.HEADER}podsPerCore: 99\\n' > {same}", check=True)
+    assert "\npodsPerCore: 99\n" in mount.document(), mount.status("findings")
+    assert mount.condition()[0] == "True"
+
+
+def test_no_space_in_the_runtime_directory(mounts):
+    mount = mounts(start=False)
+    os.mkdir(mount.runtime, 0o700)
+    lib.run("mount", "-t", "tmpfs", "-o", "size=3m,mode=0700", "none", mount.runtime, check=True)
+    mount.start()
+    document, before = mount.document(), mount.generation()
+    filler = os.path.join(mount.runtime, "filler")
+    fd = os.open(filler, os.O_WRONLY | os.O_CREAT)
+    while lib.error_of(os.write, fd, b"x" * 4096) == 0:
+        pass
+    os.close(fd)
+    mount.drop("50-x.conf", "maxPods: 18\nclusterDNS: [" + ", ".join(["192.0.2.1"] * 20000) + "]\n")
+    assert mount.document() == document and mount.generation() == before
+    assert mount.read("status/kubelet/condition")
+    os.unlink(filler)
+    mount.wait_for(lambda: "\nmaxPods: 18\n" in mount.document(), "published when there is room again")
+    assert mount.condition()[0] == "True"
+
+
+def test_unreadable_source_file(mount):
+    """For root nothing is unreadable; a file whose reading fails (EISDIR by a race, EIO) is simulated by a bind."""
+    path = mount.behind("kubelet.conf.d", "50-x.conf")
+    os.mkdir(path)
+    os.mkdir(os.path.join(path, "y.conf"))
+    assert mount.condition()[0] == "True"
+    os.rmdir(os.path.join(path, "y.conf"))
+    os.rmdir(path)
+
+
+def test_memory_stays_bounded(mount):
+    """A bomb costs the engine no more than its limit; it is the same process afterwards."""
+    engine = mount.child("lkgfs-engine")
+    for name in ("alias bomb", "deep flow, closed", "deep JSON"):
+        lib.write_file(mount.path("kubelet.conf.d", "50-bad.conf"), BAD[name])
+    os.unlink(mount.path("kubelet.conf.d", "50-bad.conf"))
+    assert mount.child("lkgfs-engine") == engine
+    with open(f"/proc/{engine}/status", encoding="ascii") as file:
+        peak = next(int(line.split()[1]) for line in file if line.startswith("VmHWM"))
+    assert peak < 256 * 1024, "kB"
+    assert resource.getpagesize() and mount.condition()[0] == "True"

@@ -1,0 +1,389 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starting, stopping, refusing to start, recovering; the ways to mount and to name things."""
+import errno
+import json
+import os
+import signal
+import subprocess
+
+import pytest
+
+import lkgfs_testlib as lib
+
+EX_USAGE, EX_UNAVAILABLE, EX_NOPERM, EX_CONFIG = 64, 69, 77, 78
+
+
+def refusal(mount, *argv, config=None):
+    """Run lkgfsd in the foreground when it must refuse; (exit code, stderr)."""
+    argv = argv or ("--config", config or mount.config_path, mount.mountpoint)
+    result = lib.run(lib.LKGFSD, *argv)
+    assert not lib.is_mounted(mount.mountpoint)
+    return result.returncode, result.stderr.decode(errors="replace")
+
+
+def test_over_and_clean_stop(mount):
+    assert lib.is_mounted(mount.mountpoint)
+    children = mount.children()
+    assert {"lkgfs-fs", "lkgfs-engine", "lkgfs-notify"} <= set(children)
+    assert mount.stop() == 0
+    assert lib.mounts_below(mount.root) == []
+    for name, pid in children.items():
+        assert lib.start_time(pid) is None, f"{name} is still there"
+    assert lib.read_file(os.path.join(mount.source, "kubelet.conf")).decode() == lib.BASE
+
+
+def test_aside(mounts):
+    mount = mounts(over=False)
+    assert "\nmaxPods: 64\n" in mount.document()
+    assert lib.read_file(os.path.join(mount.source, "kubelet.conf")).decode() == lib.BASE, "the source is as it was"
+    mount.drop("50-a.conf", "maxPods: 5\n")
+    assert "\nmaxPods: 5\n" in mount.document()
+    lib.write_file(os.path.join(mount.source, "kubelet.conf.d", "50-a.conf"), lib.HEADER + "maxPods: 6\n")
+    mount.wait_for(lambda: "\nmaxPods: 6\n" in mount.document(), timeout=5)
+    assert mount.stop() == 0
+    assert os.listdir(mount.mountpoint) == []
+
+
+def test_fallback_after_stop_and_crash(mounts):
+    mount = mounts(base_name="base.yaml", components=[{"name": "kubelet", "base": "base.yaml"}])
+    mount.drop("50-a.conf", "maxPods: 77\n")
+    document = mount.document()
+    assert mount.stop() == 0
+    for name in (".lkgfs-fallback/kubelet.conf", "kubelet.conf"):
+        path = os.path.join(mount.source, name)
+        assert lib.read_file(path).decode() == document
+        assert os.stat(path).st_mode & 0o777 == 0o600
+        assert os.getxattr(path, "user.lkgfs.fallback")
+    mount.start()
+    assert mount.document() == document
+    mount.drop("50-a.conf", "maxPods: 78\n")
+    document = mount.document()
+    kept = mount.behind(".lkgfs-fallback", "kubelet.conf")
+    mount.wait_for(lambda: lib.read_file(kept).decode() == document, "kept soon after it was published")
+    for pid in (mount.process.pid, *mount.children().values()):
+        lib.kill_and_wait(pid)
+    mount.process.wait()
+    for point, _ in reversed(lib.mounts_below(mount.root)):
+        lib.run("umount", "-l", point)
+    assert lib.read_file(os.path.join(mount.source, ".lkgfs-fallback", "kubelet.conf")).decode() == document
+
+
+def test_fallback_is_never_a_base(mounts):
+    """The document that was left under the view's name must not become a layer when the base is gone."""
+    mount = mounts(base_name="base.yaml", components=[{"name": "kubelet", "base": "base.yaml"}])
+    assert mount.stop() == 0
+    assert os.path.exists(os.path.join(mount.source, "kubelet.conf"))
+    mount.write_config(None, None)  # the default: base kubelet.conf
+    mount.start()
+    assert mount.status("active").strip() == "default"
+
+
+def test_second_daemon_is_refused(mount):
+    code, text = subprocess_refusal(mount, mount.config_path, mount.mountpoint)
+    assert code == EX_UNAVAILABLE and mount.mountpoint in text
+    other = os.path.join(mount.root, "other")
+    os.mkdir(other)
+    code, text = subprocess_refusal(mount, mount.config_path, other)
+    assert code == EX_UNAVAILABLE and mount.state in text
+    assert mount.document()
+
+
+def subprocess_refusal(mount, config, point):
+    del mount
+    result = lib.run(lib.LKGFSD, "--config", config, point)
+    return result.returncode, result.stderr.decode()
+
+
+def test_bad_mount_points(mounts):
+    mount = mounts(start=False)
+    code, text = refusal(mount, "--config", mount.config_path, os.path.join(mount.root, "missing"))
+    assert code == EX_USAGE and "missing" in text
+    code, text = refusal(mount, "--config", mount.config_path, mount.config_path)
+    assert code == EX_USAGE and "directory" in text
+    code, text = refusal(mount, "--config", mount.config_path)
+    assert code == EX_USAGE
+    code, text = refusal(mount, "--nonsense", mount.mountpoint)
+    assert code == EX_USAGE and "--nonsense" in text
+    assert lib.run(lib.LKGFSD, "--help").returncode == 0
+    assert lib.run(lib.LKGFSD, "--version").stdout.strip()
+
+
+def test_no_device_and_no_privilege(mounts):
+    mount = mounts(start=False)
+    result = lib.run("unshare", "-m", "sh", "-c",
+                     "mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3 && "
+                     f"exec {lib.LKGFSD} --config {mount.config_path} {mount.mountpoint}")
+    assert result.returncode == EX_UNAVAILABLE and b"/dev/fuse" in result.stderr
+    os.chmod(mount.root, 0o755)
+    result = lib.run(lib.LKGFSD, "--config", mount.config_path, mount.mountpoint, user=65534, group=65534,
+                     extra_groups=[])
+    assert result.returncode == EX_NOPERM and b"root" in result.stderr
+
+
+def test_stale_mount_is_recovered(mounts):
+    mount = mounts(config={"nativeDirs": []})
+    for pid in (mount.process.pid, *mount.children().values()):
+        lib.kill_and_wait(pid)
+    mount.process.wait()
+    assert lib.is_mounted(mount.mountpoint)
+    assert lib.error_of(os.listdir, mount.mountpoint) == errno.ENOTCONN
+    mount.start()
+    assert "\nmaxPods: 64\n" in mount.document()
+    assert mount.stop() == 0
+    assert lib.mounts_below(mount.root) == []
+
+
+def test_background(mounts):
+    mount = mounts(start=False)
+    result = lib.run(lib.LKGFSD, "--background", "--config", mount.config_path, mount.mountpoint)
+    assert result.returncode == 0, result.stderr
+    assert "\nmaxPods: 64\n" in mount.document(), "it returns when the view is served"
+    pids = [pid for pid in lib.processes_naming(mount.config_path)
+            if os.path.basename(os.readlink(f"/proc/{pid}/exe")) == "lkgfsd"]
+    assert len(pids) == 1
+    assert lib.kill_and_wait(pids[0], signal.SIGTERM)
+    mount.wait_for(lambda: not lib.is_mounted(mount.mountpoint))
+
+
+def test_mount_helper(mounts):
+    mount = mounts(start=False)
+    helper = os.path.join(mount.root, "mount.lkgfs")
+    os.symlink(lib.LKGFSD, helper)
+    options = f"rw,nofail,x-systemd.automount,config={mount.config_path}"
+    result = lib.run(helper, "none", mount.mountpoint, "-o", options)
+    assert result.returncode == 0, result.stderr
+    assert "\nmaxPods: 64\n" in mount.document()
+    assert lib.run(helper, "none", mount.mountpoint, "-o", "nonsense").returncode == 1
+
+
+def test_kubeconfig_under_the_view_name(mounts):
+    """kubeadm's own kubelet.conf: refused with the default configuration, and the message names the way out."""
+    mount = mounts(start=False, base=lib.KUBECONFIG)
+    code, text = refusal(mount)
+    assert code == EX_CONFIG
+    assert "kubeconfig" in text and "file: kubelet-config.yaml" in text
+    assert "192.0.2.1" not in text
+    lib.write_file(os.path.join(mount.source, "base.yaml"), lib.BASE)
+    mount.write_config(None, [{"name": "kubelet", "file": "kubelet-config.yaml", "base": "base.yaml"}])
+    mount.start()
+    assert "\nmaxPods: 64\n" in mount.document("kubelet-config.yaml")
+    assert mount.read("kubelet.conf").decode() == lib.KUBECONFIG
+    for directory, _, files in os.walk(mount.path("history")):
+        for name in files:
+            assert b"192.0.2.1:6443" not in lib.read_file(os.path.join(directory, name))
+
+
+def test_no_layer_at_all(mounts):
+    mount = mounts(base=None, dropins=False, instance=None)
+    path = mount.path("kubelet.conf")
+    assert lib.error_of(os.stat, path) == errno.ENOENT
+    lib.write_file(path, lib.KUBECONFIG, 0o600)
+    assert mount.read("kubelet.conf").decode() == lib.KUBECONFIG
+    mount.wait_for(lambda: "name taken" in mount.status("condition"))
+    lib.write_file(path, lib.KUBECONFIG + "# changed\n")
+    assert mount.read("kubelet.conf").decode() == lib.KUBECONFIG + "# changed\n"
+    os.unlink(path)
+    lib.write_file(path, lib.BASE, 0o600)
+    mount.wait_for(lambda: "\nmaxPods: 110\n" in mount.document() and mount.document().startswith("#"))
+    assert mount.read("kubelet.conf.base").decode() == lib.BASE
+
+
+def test_only_dropins(mounts):
+    mount = mounts(base=None, instance=None)
+    assert "\nmaxPods: 64\n" in mount.document()
+    assert mount.status("active").strip() == "default"
+
+
+def test_aliases(mounts):
+    mount = mounts(components=[{"name": "kubelet", "aliases": ["kubelet-config.yaml", "config.yaml"], "mode": "0640"}])
+    for name in ("kubelet-config.yaml", "config.yaml"):
+        assert mount.document(name) == mount.document()
+        assert os.stat(mount.path(name)).st_mode & 0o777 == 0o640
+        assert lib.error_of(os.unlink, mount.path(name)) == errno.EPERM
+        assert name in os.listdir(mount.mountpoint)
+    mount.drop("50-a.conf", "maxPods: 3\n")
+    assert "\nmaxPods: 3\n" in mount.document("config.yaml")
+
+
+def test_virtual_dir(mounts):
+    mount = mounts(config={"virtualDir": ".lkgfs"})
+    os.mkdir(mount.path("status"))
+    lib.write_file(mount.path("status", "mine"), "x")
+    assert mount.status("generation").strip().isdigit()
+    assert sorted(os.listdir(mount.path(".lkgfs"))) == ["control", "history", "layers", "status"]
+    mount.command("sync", "now")
+    assert mount.tool("status").returncode == 0
+    assert mount.tool("hold", "on").returncode == 0 and "held" in mount.status("condition")
+
+
+def test_reserved_name_in_the_source_is_reported(mounts):
+    def tree(directory, **options):
+        lib.make_tree(directory, **options)
+        os.mkdir(os.path.join(directory, "status"))
+        lib.write_file(os.path.join(directory, "status", "mine"), "x")
+
+    mount = mounts(tree=tree)
+    assert "status" in mount.log()
+    assert os.listdir(mount.path("status")) == ["kubelet"]
+    assert "status" in mount.status("findings")
+
+
+def test_json_base(mounts):
+    base = json.dumps({"kind": "KubeletConfiguration", "apiVersion": "kubelet.config.k8s.io/v1beta1", "maxPods": 1})
+    mount = mounts(base=base, instance=None, dropins={"a.conf": lib.HEADER + "podsPerCore: 2\n"})
+    document = json.loads(mount.document())
+    assert document["maxPods"] == 1 and document["podsPerCore"] == 2
+
+
+def test_base_writes_through(mounts):
+    mount = mounts(components=[{"name": "kubelet", "baseWrites": "through"}])
+    lib.write_file(mount.path("kubelet.conf"), lib.BASE.replace("cluster.local", "through.example"))
+    assert "clusterDomain: through.example\n" in mount.document() and "\nmaxPods: 64\n" in mount.document()
+    assert "through.example" in mount.read("kubelet.conf.base").decode()
+    temporary = mount.path("tmp", "new")
+    lib.write_file(temporary, lib.BASE, 0o600)
+    os.rename(temporary, mount.path("kubelet.conf"))
+    assert "clusterDomain: cluster.local\n" in mount.document()
+    assert mount.read("kubelet.conf.base").decode() == lib.BASE
+
+
+def test_invalid_at_the_first_start(mounts):
+    mount = mounts(start=False, dropins={"10-bad.conf": "maxPods: [\n", "20-worse.conf": "- 1\n"})
+    code, text = refusal(mount)
+    assert code == EX_CONFIG
+    assert "10-bad.conf" in text and "20-worse.conf" in text, "every finding"
+
+
+def test_invalid_at_a_later_start_serves_the_last_good(mount):
+    document = mount.document()
+    assert mount.stop() == 0
+    lib.write_file(os.path.join(mount.source, "kubelet.conf.d", "50-bad.conf"), "nonsense: [")
+    mount.start()
+    assert mount.document() == document
+    assert mount.condition()[0] == "False" and "50-bad.conf" in mount.status("findings")
+    os.unlink(mount.path("kubelet.conf.d", "50-bad.conf"))
+    assert mount.condition()[0] == "True"
+
+
+def test_strict_policy_refuses(mounts):
+    mount = mounts(components=[{"name": "kubelet", "localPolicy": "strict"}])
+    assert mount.stop() == 0
+    lib.write_file(os.path.join(mount.source, "kubelet.conf.d", "50-bad.conf"), "nonsense: [")
+    assert refusal(mount)[0] == EX_CONFIG
+
+
+def test_configuration_mistakes(mounts):
+    mount = mounts(start=False)
+    header = "kind: LkgfsConfiguration\napiVersion: config.lkgfs.io/v1alpha1\n"
+    for text, word in (("{", ""), (header + "stateDirr: /x\n", "stateDirr"),
+                       (header + "historyLimit: lots\n", "historyLimit"),
+                       ("kind: Other\napiVersion: v1\n", "Other")):
+        lib.write_file(mount.config_path, text)
+        code, message = refusal(mount)
+        assert code == EX_CONFIG and word in message, message
+    mount.write_config()
+    os.chmod(mount.config_path, 0o666)
+    code, message = refusal(mount)
+    assert code == EX_NOPERM and "config.yaml" in message
+    os.chmod(mount.config_path, 0o600)
+    os.chown(mount.config_path, 65534, 65534)
+    assert refusal(mount)[0] == EX_NOPERM
+
+
+def test_reload(mount):
+    mount.write_config({"historyLimit": 2})
+    mount.reload()
+    for value in range(5):
+        mount.drop("50-a.conf", f"maxPods: {value + 1}\n")
+    mount.wait_for(lambda: len(os.listdir(mount.path("history", "kubelet"))) <= 2)
+    mount.write_config({"historyLimit": "many"})
+    mount.process.send_signal(signal.SIGHUP)
+    mount.drop("50-a.conf", "maxPods: 99\n")
+    assert "\nmaxPods: 99\n" in mount.document(), "a bad configuration changes nothing"
+
+
+def test_generations_are_never_reused(mount):
+    mount.drop("50-a.conf", "maxPods: 1\n")
+    last = mount.generation()
+    assert mount.stop() == 0
+    mount.start()
+    assert mount.generation() >= last
+    mount.drop("50-a.conf", "maxPods: 2\n")
+    assert mount.generation() > last
+    last = mount.generation()
+    mount.kill_child("lkgfs-engine")
+    mount.child("lkgfs-engine")
+    mount.drop("50-a.conf", "maxPods: 3\n")
+    assert mount.generation() > last
+
+
+def test_busy_unmount(mount):
+    fd = os.open(mount.path("kubelet.conf"), os.O_RDONLY)
+    document = os.pread(fd, 1 << 16, 0)
+    process = mount.process
+    process.send_signal(signal.SIGTERM)
+    mount.wait_for(lambda: not lib.is_mounted(mount.mountpoint), "the name is free although a file is open")
+    assert os.pread(fd, 1 << 16, 0) == document
+    os.close(fd)
+    assert process.wait(lib.TIMEOUT_S) == 0
+
+
+def test_bind_mounts_see_the_view(mount):
+    target = os.path.join(mount.root, "bind")
+    os.mkdir(target)
+    lib.run("mount", "--bind", mount.mountpoint, target, check=True)
+    mount.drop("50-a.conf", "maxPods: 11\n")
+    assert "\nmaxPods: 11\n" in lib.read_file(os.path.join(target, "kubelet.conf")).decode()
+    lib.run("umount", target, check=True)
+
+
+def test_own_paths_never_lead_through_the_view(mounts):
+    """A layer named by a path below the mount point is found in the source directory, not through our own mount."""
+    mount = mounts(start=False)
+    mount.write_config(None, [{"name": "kubelet", "instance": os.path.join(mount.mountpoint, "kubelet-instance.conf")}])
+    mount.start()
+    assert "nodeIP: 192.0.2.17\n" in mount.document()
+    mount.write("kubelet-instance.conf", lib.HEADER + "nodeIP: 192.0.2.18\n")
+    mount.wait_for(lambda: "nodeIP: 192.0.2.18\n" in mount.document(), timeout=5)
+
+
+def test_zombies_and_descriptors(mount):
+    for _ in range(5):
+        mount.kill_child("lkgfs-notify")
+        mount.child("lkgfs-notify")
+    with open("/proc/self/stat", encoding="ascii"):
+        pass
+    states = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/stat", encoding="utf-8", errors="replace") as file:
+                    fields = file.read().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(fields[1]) == mount.process.pid:
+                states.append(fields[0])
+    assert "Z" not in states
+
+
+def test_descriptors_are_not_inherited(mount):
+    """Only the supervisor and the file server hold the device."""
+    holders = {}
+    for name, pid in {**mount.children(), "lkgfsd": mount.process.pid}.items():
+        links = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+        holders[name] = "/dev/fuse" in links
+    assert holders == {"lkgfsd": True, "lkgfs-fs": True, "lkgfs-engine": False, "lkgfs-notify": False}
+
+
+def test_engine_has_no_privileges(mount):
+    with open(f"/proc/{mount.child('lkgfs-engine')}/status", encoding="ascii") as file:
+        fields = dict(line.split(":", 1) for line in file)
+    assert int(fields["CapEff"], 16) == 0 and int(fields["CapPrm"], 16) == 0
+    assert fields["NoNewPrivs"].strip() == "1"
+
+
+def test_service_manager_gets_the_descriptors(mounts):
+    mount = mounts(keep_descriptors=True)
+    mount.wait_for(lambda: any(mount.notify.descriptors.values()))
+    assert any(fields.get("FDSTORE") == "1" for fields in mount.notify.messages)
+    assert subprocess.run(["true"], check=False).returncode == 0

@@ -1,0 +1,347 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When a call that changes a drop-in through the mount has returned, the next open of the document shows it."""
+import mmap
+import os
+import subprocess
+
+import pytest
+
+import lkgfs_testlib as lib
+
+ROUNDS = 20
+
+
+def text(value):
+    return lib.HEADER + f"maxPods: {value}\n"
+
+
+def write_close(path, value):
+    lib.write_file(path, text(value))
+
+
+def append(path, value):
+    if os.path.exists(path):
+        os.unlink(path)
+    for part in (lib.HEADER, f"maxPods: {value}\n"):
+        with open(path, "a", encoding="ascii") as file:
+            file.write(part)
+
+
+def pwrite(path, value):
+    fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    data = text(value).encode()
+    os.pwrite(fd, data, 0)
+    os.ftruncate(fd, len(data))
+    os.close(fd)
+
+
+def small_writes(path, value):
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    data = text(value).encode()
+    for i in range(0, len(data), 7):
+        os.write(fd, data[i:i + 7])
+    os.close(fd)
+
+
+def rename_inside(path, value):
+    temporary = os.path.join(os.path.dirname(path), ".new")
+    lib.write_file(temporary, text(value))
+    os.rename(temporary, path)
+
+
+def rename_from_elsewhere(path, value):
+    temporary = os.path.join(os.path.dirname(os.path.dirname(path)), "tmp", "new")
+    lib.write_file(temporary, text(value))
+    os.rename(temporary, path)
+
+
+def map_shared(path, value):
+    data = text(value).encode()
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
+    os.ftruncate(fd, len(data))
+    with mmap.mmap(fd, len(data)) as mapped:
+        mapped[:] = data
+        mapped.flush()
+    os.close(fd)
+
+
+def map_after_close(path, value):
+    """The descriptor is closed before the mapping is dirtied: the commit is the unmapping's writeback."""
+    data = text(value).encode()
+    lib.write_file(path, b"#" * (len(data) - 1) + b"\n")
+    fd = os.open(path, os.O_RDWR)
+    mapped = mmap.mmap(fd, len(data))
+    os.close(fd)
+    mapped[:] = data
+    mapped.flush()
+    mapped.close()
+
+
+def fsync_keep_open(path, value):
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    os.write(fd, text(value).encode())
+    os.fsync(fd)
+    return fd
+
+
+def hard_link(path, value):
+    temporary = os.path.join(os.path.dirname(os.path.dirname(path)), "tmp", "linked")
+    lib.write_file(temporary, text(value))
+    if os.path.exists(path):
+        os.unlink(path)
+    os.link(temporary, path)
+    os.unlink(temporary)
+
+
+def shell_echo(path, value):
+    lib.shell(f"echo '{text(value)}' > {path}", check=True)
+
+
+def shell_here(path, value):
+    lib.shell(f"cat > {path} <<E\n{text(value)}E", check=True)
+
+
+def tee(path, value):
+    lib.run("tee", path, input=text(value).encode(), check=True)
+
+
+def copy(path, value, command="cp {0} {1}"):
+    source = os.path.join(os.path.dirname(os.path.dirname(path)), "tmp", "source")
+    lib.write_file(source, text(value))
+    lib.shell(command.format(source, path), check=True)
+
+
+def install(path, value):
+    copy(path, value, "install -m 644 {0} {1}")
+
+
+def move(path, value):
+    copy(path, value, "mv {0} {1}")
+
+
+def dd(path, value):
+    copy(path, value, "dd if={0} of={1} bs=16 status=none")
+
+
+def dd_fsync(path, value):
+    copy(path, value, "dd if={0} of={1} conv=fsync status=none")
+
+
+def rsync(path, value):
+    copy(path, value, "rsync --ignore-times {0} {1}")
+
+
+def sed(path, value):
+    if not os.path.exists(path):
+        write_close(path, 1)
+    lib.shell(f"sed -i 's/maxPods: .*/maxPods: {value}/' {path}", check=True)
+
+
+def perl(path, value):
+    if not os.path.exists(path):
+        write_close(path, 1)
+    lib.shell(f"perl -pi -e 's/maxPods: .*/maxPods: {value}/' {path}", check=True)
+
+
+def vim(path, value):
+    if not os.path.exists(path):
+        write_close(path, 1)
+    lib.run("vim", "-es", "-u", "NONE", "-c", f"%s/maxPods: .*/maxPods: {value}/", "-c", "wq", path, check=True)
+
+
+PATTERNS = [write_close, append, pwrite, small_writes, rename_inside, rename_from_elsewhere, map_shared,
+            map_after_close, fsync_keep_open, hard_link]
+TOOLS = [shell_echo, shell_here, tee, copy, install, move, dd, dd_fsync, rsync, sed, perl, vim]
+
+
+def check(mount, pattern, rounds):
+    path = mount.path("kubelet.conf.d", "50-test.conf")
+    first = mount.generation()
+    for value in range(200, 200 + rounds):
+        kept = pattern(path, value)
+        document = mount.document()
+        if kept is not None:
+            os.close(kept)
+        assert f"\nmaxPods: {value}\n" in document, mount.status("findings")
+    assert mount.condition()[0] == "True", mount.status("findings")
+    return mount.generation() - first
+
+
+@pytest.mark.parametrize("pattern", PATTERNS, ids=lambda f: f.__name__)
+def test_pattern(mount, pattern):
+    check(mount, pattern, ROUNDS)
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda f: f.__name__)
+def test_tool(mount, tool):
+    check(mount, tool, 3)
+
+
+def test_unlink_rename_away_and_truncate(mount):
+    path = mount.path("kubelet.conf.d", "50-test.conf")
+    for value in range(300, 305):
+        write_close(path, value)
+        assert f"\nmaxPods: {value}\n" in mount.document()
+        os.unlink(path)
+        assert "\nmaxPods: 64\n" in mount.document()
+        write_close(path, value)
+        os.rename(path, mount.path("tmp", "away"))
+        assert "\nmaxPods: 64\n" in mount.document()
+        os.rename(mount.path("tmp", "away"), path)
+        assert f"\nmaxPods: {value}\n" in mount.document()
+        os.rename(path, path + ".disabled")
+        assert "\nmaxPods: 64\n" in mount.document()
+        os.unlink(path + ".disabled")
+    write_close(path, 300)
+    os.truncate(path, len(text(300)) - len("maxPods: 300\n"))
+    assert "\nmaxPods: 64\n" in mount.document()
+
+
+def test_subdirectories(mount):
+    os.makedirs(mount.path("kubelet.conf.d", "60-sub", "deep"))
+    write_close(mount.path("kubelet.conf.d", "60-sub", "deep", "a.conf"), 77)
+    assert "\nmaxPods: 77\n" in mount.document()
+    os.rename(mount.path("kubelet.conf.d", "60-sub"), mount.path("kubelet.conf.d", "05-sub"))
+    assert "\nmaxPods: 64\n" in mount.document()
+    os.rename(mount.path("kubelet.conf.d", "05-sub"), mount.path("away"))
+    assert mount.document()
+    os.rename(mount.path("away"), mount.path("kubelet.conf.d", "99-sub"))
+    assert "\nmaxPods: 77\n" in mount.document()
+    os.symlink("99-sub/deep/a.conf", mount.path("kubelet.conf.d", "98.conf"))
+    assert mount.condition()[0] == "True", mount.status("findings")
+
+
+def test_base_and_instance(mount):
+    mount.write("kubelet-instance.conf", text(150), 0o600)
+    assert "\nmaxPods: 150\n" in mount.document()
+    os.unlink(mount.path("kubelet-instance.conf"))
+    assert "\nmaxPods: 64\n" in mount.document() and "nodeIP" not in mount.document()
+    mount.write("kubelet.conf.base", lib.BASE.replace("cluster.local", "example.org"), 0o600)
+    assert "clusterDomain: example.org\n" in mount.document()
+    temporary = mount.path("tmp", "base")
+    lib.write_file(temporary, lib.BASE, 0o600)
+    os.rename(temporary, mount.path("kubelet.conf.base"))
+    assert "clusterDomain: cluster.local\n" in mount.document()
+    assert lib.read_file(mount.behind("kubelet.conf")).decode() == lib.BASE
+
+
+def test_a_shell_never_publishes_an_empty_dropin(mount):
+    path = mount.path("kubelet.conf.d", "20-pods.conf")
+    before = mount.generation()
+    numbers = {before}
+    with open(mount.path("status", "kubelet", "findings"), "rb"):
+        for value in range(400, 410):
+            shell_echo(path, value)
+            numbers.add(mount.generation())
+            assert mount.condition()[0] == "True"
+    history = [int(n) for n in os.listdir(mount.path("history", "kubelet"))]
+    documents = [lib.read_file(mount.path("history", "kubelet", str(n), "kubelet.conf")).decode() for n in history]
+    assert all("maxPods: 4" in d or "maxPods: 64" in d for d in documents)
+    assert mount.generation() - before <= 10, "one change is one generation"
+
+
+def test_half_written_dropins_are_never_published(mount):
+    """Rewritten in place again and again in two writes, either of which alone would be a valid drop-in."""
+    path = mount.path("kubelet.conf.d", "50-test.conf")
+    refused = set()
+    for value in range(200):
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        os.write(fd, f"{lib.HEADER}maxPods: {1000 + value}\n".encode())
+        document = mount.document()
+        assert f"maxPods: {1000 + value}\n" not in document, "published before close"
+        os.write(fd, f"podsPerCore: {1000 + value}\n".encode())
+        os.close(fd)
+        document = mount.document()
+        assert f"\nmaxPods: {1000 + value}\n" in document and f"\npodsPerCore: {1000 + value}\n" in document
+        refused.add(mount.status("condition").split()[0])
+    assert refused == {"True"}
+    assert "refused" not in mount.log(), "an empty or half file was judged"
+
+
+def test_equal_content_is_no_new_generation(mount):
+    before, inode = mount.generation(), os.stat(mount.path("kubelet.conf")).st_ino
+    path = mount.path("kubelet.conf.d", "20-pods.conf")
+    data = lib.read_file(path)
+    lib.write_file(path, data)
+    lib.write_file(path, data + b"# a comment\n")
+    os.utime(path)
+    os.chmod(path, 0o600)
+    assert mount.generation() == before
+    assert os.stat(mount.path("kubelet.conf")).st_ino == inode
+
+
+def test_editor_swap_files_do_not_matter(mount):
+    before, findings = mount.generation(), mount.status("findings")
+    for name in (".20-pods.conf.swp", ".20-pods.conf.swx", "4913", "20-pods.conf~", "#20-pods.conf#"):
+        mount.drop(name, "maxPods: 1\n")
+    assert mount.generation() == before and mount.status("findings") == findings
+
+
+def test_truncating_open_shows_by_itself(mount):
+    """The documented exception: it ends without another event."""
+    path = mount.path("kubelet.conf.d", "20-pods.conf")
+    lib.shell(f": > {path}", check=True)
+    mount.wait_for(lambda: mount.condition()[0] == "False", "the empty drop-in is a finding")
+    assert "20-pods.conf" in mount.status("findings")
+    write_close(path, 65)
+    assert mount.condition()[0] == "True" and "\nmaxPods: 65\n" in mount.document()
+
+
+def behind_write(mount, value):
+    lib.write_file(mount.behind("kubelet.conf.d", "50-test.conf"), text(value))
+
+
+def behind_rename(mount, value):
+    lib.write_file(mount.behind("tmp", "x"), text(value))
+    os.rename(mount.behind("tmp", "x"), mount.behind("kubelet.conf.d", "50-test.conf"))
+
+
+@pytest.mark.parametrize("how", [behind_write, behind_rename], ids=lambda f: f.__name__)
+def test_behind_the_mount(mount, how):
+    for value in range(500, 505):
+        how(mount, value)
+        mount.wait_for(lambda v=value: f"\nmaxPods: {v}\n" in mount.document(), "change behind the mount", timeout=5)
+    os.unlink(mount.behind("kubelet.conf.d", "50-test.conf"))
+    mount.wait_for(lambda: "\nmaxPods: 64\n" in mount.document(), "removal behind the mount", timeout=5)
+
+
+def test_behind_the_mount_half_written_is_not_published(mount):
+    before = mount.generation()
+    writer = subprocess.Popen(["/bin/bash", "-c", f"exec 3> {mount.behind('kubelet.conf.d', '20-pods.conf')}; "
+                               f"printf '{lib.HEADER}' >&3; read x; printf 'maxPods: 71\\n' >&3"],
+                              stdin=subprocess.PIPE, pass_fds=(mount.covered,))
+    mount.drop("30-other.conf", "podsPerCore: 3\n")  # another layer's change must not take the half file along
+    assert "podsPerCore: 3\n" in mount.document() and "\nmaxPods: 64\n" in mount.document()
+    writer.communicate(b"\n", timeout=lib.TIMEOUT_S)
+    mount.wait_for(lambda: "\nmaxPods: 71\n" in mount.document(), "the whole file", timeout=5)
+    assert mount.generation() > before and mount.condition()[0] == "True"
+
+
+def test_directory_and_files_that_appear_later(mounts):
+    mount = mounts(dropins=False, instance=None)
+    assert "\nmaxPods: 110\n" in mount.document()
+    os.mkdir(mount.path("kubelet.conf.d"))
+    write_close(mount.path("kubelet.conf.d", "a.conf"), 33)
+    assert "\nmaxPods: 33\n" in mount.document()
+    write_close(mount.path("kubelet-instance.conf"), 34)
+    assert "\nmaxPods: 34\n" in mount.document()
+    os.unlink(mount.path("kubelet-instance.conf"))
+    os.rename(mount.path("kubelet.conf.d"), mount.path("gone"))
+    assert "\nmaxPods: 110\n" in mount.document()
+    os.mkdir(mount.behind("kubelet.conf.d"))
+    lib.write_file(mount.behind("kubelet.conf.d", "b.conf"), text(35))
+    mount.wait_for(lambda: "\nmaxPods: 35\n" in mount.document(), "a directory made behind the mount", timeout=5)
+
+
+def test_configmap_layout(mount):
+    """kubelet's volume layout: f.conf -> ..data/f.conf, ..data -> ..TIMESTAMP, switched by one rename."""
+    directory = mount.path("kubelet.conf.d")
+    for stamp, value in (("..1", 81), ("..2", 82)):
+        os.mkdir(os.path.join(directory, stamp))
+        write_close(os.path.join(directory, stamp, "95.conf"), value)
+        os.symlink(stamp, os.path.join(directory, "..tmp"))
+        os.rename(os.path.join(directory, "..tmp"), os.path.join(directory, "..data"))
+        if not os.path.lexists(os.path.join(directory, "95.conf")):
+            os.symlink("..data/95.conf", os.path.join(directory, "95.conf"))
+        mount.wait_for(lambda v=value: f"\nmaxPods: {v}\n" in mount.document(), "the switched volume", timeout=5)
+        assert mount.condition()[0] == "True"

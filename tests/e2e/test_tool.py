@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tool on plain files: products, formats, exit statuses. No mount is needed here."""
+import json
+import os
+import pty
+import re
+import stat
+import subprocess
+
+import pytest
+
+import lkgfs_testlib as lib
+
+GOOD, DIFFERENT, FAILED, USAGE = 0, 1, 2, 64
+STACK = ["--config", "kubelet.conf", "--config-dir", "kubelet.conf.d", "--instance-config", "kubelet-instance.conf"]
+
+
+@pytest.fixture
+def tree(tmp_path):
+    lib.make_tree(tmp_path / "k")
+    return tmp_path / "k"
+
+
+def tool(tree, *words, **kwargs):
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("LKGFS")}
+    result = lib.run(lib.LKGFS, *words, cwd=tree, env=environment, **kwargs)
+    return result.returncode, result.stdout.decode(), result.stderr.decode()
+
+
+def test_render(tree):
+    code, out, err = tool(tree, "render", *STACK)
+    assert (code, err) == (GOOD, "")
+    assert "\nmaxPods: 64\n" in out and "\nnodeIP: " in out and not out.startswith("#")
+    code, again, _ = tool(tree, "render", "--config", "-", input=out.encode())
+    assert code == GOOD and again == out, "rendering what was rendered changes nothing"
+
+
+def test_render_formats(tree):
+    _, native, _ = tool(tree, "render", *STACK)
+    _, text, _ = tool(tree, "render", *STACK, "-o", "text")
+    code, as_json, _ = tool(tree, "render", *STACK, "-ojson")
+    assert text == native and code == GOOD
+    document = json.loads(as_json)
+    assert document["maxPods"] == 64
+    lib.write_file(tree / "base.json", json.dumps(document))
+    _, from_json, _ = tool(tree, "render", "--config", "base.json")
+    assert json.loads(from_json) == document, "a JSON base gives JSON"
+    _, as_yaml, _ = tool(tree, "render", "--config", "base.json", "-o", "yaml")
+    assert as_yaml == native
+
+
+def test_render_stdin_beside_relative_paths(tree):
+    want = tool(tree, "render", *STACK)
+    base = (tree / "kubelet.conf").read_bytes()
+    got = tool(tree, "render", "--config", "-", *STACK[2:], input=base)
+    assert got == want
+    instance = (tree / "kubelet-instance.conf").read_bytes()
+    assert tool(tree, "render", *STACK[:4], "--instance-config", "-", input=instance) == want
+    code, _, err = tool(tree, "render", "--config", "-", input=b"maxPods: [")
+    assert code == DIFFERENT and re.match(r"-:\d+:\d+: error: ", err)
+    assert tool(tree, "render", "--config", "-", "--instance-config", "-", input=base)[0] == USAGE
+
+
+def test_stdin_leaves_nothing_behind(tree, tmp_path):
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    for data in (b"", lib.BASE.encode(), b"\0", b"x" * (5 << 20)):
+        lib.run(lib.LKGFS, "render", "--config", "-", input=data, env={**os.environ, "TMPDIR": str(scratch)}, cwd=tree)
+        assert os.listdir(scratch) == []
+
+
+def test_findings_go_to_standard_error(tree):
+    lib.write_file(tree / "kubelet.conf.d/50-bad.conf", lib.HEADER + "maxPods: [1\nx: 2\n")
+    code, out, err = tool(tree, "render", *STACK)
+    assert code == DIFFERENT and out == ""
+    assert re.search(r"^kubelet\.conf\.d/50-bad\.conf:\d+:\d+: error: .* \[LKG\d{4}\]$", err, re.M)
+    os.unlink(tree / "kubelet.conf.d/50-bad.conf")
+    lib.write_file(tree / "kubelet.conf.d/x.yaml", "a: 1\n")
+    code, out, err = tool(tree, "render", *STACK)
+    assert code == GOOD and "maxPods" in out and "x.yaml: warning: " in err
+
+
+def test_check(tree):
+    assert tool(tree, "check", *STACK) == (GOOD, "", "")
+    lib.write_file(tree / "kubelet.conf.d/x.yaml", "a: 1\n")
+    code, out, err = tool(tree, "check", *STACK)
+    assert code == DIFFERENT and "x.yaml: warning: " in out and err == ""
+    lib.write_file(tree / "kubelet.conf.d/y.conf", "")
+    code, out, _ = tool(tree, "check", *STACK, "-o", "json")
+    report = json.loads(out)
+    assert code == DIFFERENT and report["schemaVersion"] == 1 and report["state"] == "invalid"
+    assert report["errors"] >= 1 and report["warnings"] >= 1
+    finding = next(f for f in report["findings"] if f["severity"] == "error")
+    assert finding["file"] == "kubelet.conf.d/y.conf" and re.fullmatch(r"LKG\d{4}", finding["code"])
+    _, as_yaml, _ = tool(tree, "check", *STACK, "-o", "yaml")
+    assert as_yaml.startswith("errors: ")
+
+
+def test_blame(tree):
+    code, out, _ = tool(tree, "blame", *STACK)
+    assert code == GOOD and out.count("\n/") > 20
+    code, out, _ = tool(tree, "blame", *STACK, "maxPods")
+    assert code == GOOD
+    assert re.search(r"^/maxPods = 64\n.*20-pods\.conf.*:3:\d+\n.*shadows.*110\n$", out)
+    _, dotted, _ = tool(tree, "blame", "evictionHard.memory.available", *STACK)
+    _, pointer, _ = tool(tree, "blame", "/evictionHard/memory.available", *STACK)
+    assert dotted == pointer and "500Mi" in dotted
+    code, out, err = tool(tree, "blame", *STACK, "noSuchField")
+    assert (code, out) == (DIFFERENT, "") and "noSuchField" in err
+    fields = json.loads(tool(tree, "blame", *STACK, "maxPods", "-o", "json")[1])["fields"]
+    assert fields[0]["field"] == "/maxPods" and fields[0]["value"] == 64 and "110" in fields[0]["shadows"]
+
+
+def test_secrets_are_masked(tree):
+    lib.write_file(tree / "kubelet.conf.d/50-s.conf", lib.HEADER +
+                   'staticPodURL: "https://user:hunter2@example.org/x"\n'
+                   "staticPodURLHeader:\n  Authorization: [Bearer hunter2]\n")
+    for verb in ("blame", "diff"):
+        for fmt in ("text", "json"):
+            _, out, err = tool(tree, verb, *STACK, "-o", fmt)
+            assert "staticPodURL" in out and "hunter2" not in out + err, (verb, fmt)
+    assert "hunter2" in tool(tree, "render", *STACK)[1], "the document itself is complete"
+
+
+def test_diff(tree):
+    code, out, _ = tool(tree, "diff", *STACK)
+    assert code == DIFFERENT
+    assert "-maxPods: 110\n+maxPods: 64\n" in out and "+  memory.available: 500Mi\n" in out
+    assert out.count("\n+++ ") + out.startswith("+++ ") == 4
+    assert tool(tree, "diff", "--config", "kubelet.conf")[:2] == (GOOD, "")
+    layers = json.loads(tool(tree, "diff", *STACK, "-o", "json")[1])["layers"]
+    assert [layer["role"] for layer in layers] == ["drop-in"] * 3 + ["instance"]
+
+
+def test_convert(tree):
+    code, out, _ = tool(tree, "convert", "-o", "json", "-", input=b"a: yes\nb: 0x10\nc: [~, 1_000]\n")
+    assert code == GOOD and json.loads(out) == {"a": True, "b": 16, "c": [None, 1000]}
+    from_json = tool(tree, "convert", "-", input=b'{"b": 1,\n"a": [true]}')
+    assert from_json[1] == '{\n  "a": [\n    true\n  ],\n  "b": 1\n}\n'
+    code, out, err = tool(tree, "convert", "-", input=b"a: 1\na: 2\n")
+    assert code == GOOD and out == "a: 2\n"
+    code, out, err = tool(tree, "convert", "--strict", "-", input=b"a: 1\na: 2\n")
+    assert (code, out) == (DIFFERENT, "") and "-:2:1: error: " in err
+    assert tool(tree, "convert", "missing.yaml")[0] == FAILED
+    assert tool(tree, "convert", "pki")[0] == FAILED, "a directory cannot be read"
+    assert tool(tree, "convert")[0] == USAGE
+    assert tool(tree, "convert", "-", input=b"\xff\xfe\xfd")[0] == DIFFERENT
+    code, _, err = tool(tree, "convert", "-", input=b"x: 1\n" + b"# " + b"y" * (5 << 20))
+    assert code == DIFFERENT and "-" in err
+
+
+def test_convert_reads_pipes(tree):
+    result = lib.shell(f"{lib.LKGFS} convert <(echo 'a: 1')", cwd=tree)
+    assert (result.returncode, result.stdout) == (GOOD, b"a: 1\n")
+
+
+@pytest.mark.parametrize("kind,target,patch,want", [
+    ("merge", {"a": {"b": 1, "c": 2}, "l": [1]}, {"a": {"b": None, "d": 3}, "l": [2]},
+     {"a": {"c": 2, "d": 3}, "l": [2]}),
+    ("merge", [1], {"a": 1}, {"a": 1}), ("merge", {"a": 1}, ["c"], ["c"]),
+    ("strategic", {"m": {"a": 1, "b": 2}}, {"m": {"$patch": "replace", "c": 3}}, {"m": {"c": 3}}),
+    ("strategic", {"m": {"a": 1, "b": 2}}, {"m": {"a": None}}, {"m": {"b": 2}}),
+    ("strategic", {"l": [1, 2, 3]}, {"$deleteFromPrimitiveList/l": [2]}, {"l": [1, 3]}),
+    ("strategic", {"a": 1, "b": 2}, {"$retainKeys": ["a"], "a": 5}, {"a": 5}),
+])
+def test_patch(tree, kind, target, patch, want):
+    lib.write_file(tree / "t", json.dumps(target))
+    code, out, err = tool(tree, "patch", "--type", kind, "t", "-", "-o", "json", input=json.dumps(patch).encode())
+    assert code == GOOD, err
+    assert json.loads(out) == want
+
+
+def test_patch_mistakes(tree):
+    lib.write_file(tree / "t", "a: 1\nm:\n  b: 1\n")
+    assert tool(tree, "patch", "--type", "json", "t", "t")[0] == USAGE
+    assert tool(tree, "patch", "t", "t")[0] == USAGE
+    assert tool(tree, "patch", "--type", "merge", "t")[0] == USAGE
+    assert tool(tree, "patch", "--type", "merge", "-", "-")[0] == USAGE
+    assert tool(tree, "patch", "--type", "merge", "t", "missing")[0] == FAILED
+    assert tool(tree, "patch", "--type", "merge", "missing", "t")[0] == FAILED
+    for kind, patch in (("merge", b"null"), ("merge", b"7"), ("strategic", b"[1]"), ("merge", b"a: ["),
+                        ("strategic", b"m: {$patch: nonsense}")):
+        code, out, err = tool(tree, "patch", "--type", kind, "t", "-", input=patch)
+        assert (code, out) == (DIFFERENT, "") and "LKG" in err, (kind, patch)
+
+
+def test_bake(tree, tmp_path):
+    target = tmp_path / "out"
+    target.mkdir()
+    _, want, _ = tool(tree, "render", *STACK)
+    assert tool(tree, "bake", *STACK, "--output", target)[0] == GOOD
+    assert (target / "kubelet.conf").read_text() == want
+    assert stat.S_IMODE(os.stat(target / "kubelet.conf").st_mode) == 0o600
+    lib.write_file(target / "kubelet.conf", "mine")
+    code, _, err = tool(tree, "bake", *STACK, "--output", target)
+    assert code == FAILED and "--force" in err
+    assert (target / "kubelet.conf").read_text() == "mine" and os.listdir(target) == ["kubelet.conf"]
+    assert tool(tree, "bake", *STACK, "--output", target, "--force")[0] == GOOD
+    assert (target / "kubelet.conf").read_text() == want and os.listdir(target) == ["kubelet.conf"]
+    assert tool(tree, "bake", *STACK)[0] == USAGE
+    assert tool(tree, "bake", *STACK, "--output", tmp_path / "missing")[0] == FAILED
+    lib.write_file(tree / "kubelet.conf.d/50-bad.conf", "[")
+    assert tool(tree, "bake", *STACK, "--output", target, "--force")[0] == DIFFERENT
+    assert (target / "kubelet.conf").read_text() == want
+
+
+def test_bake_is_whole_or_not_at_all(tree, tmp_path):
+    """The directory is full: what was there stays, nothing half is left."""
+    target = tmp_path / "small"
+    target.mkdir()
+    lib.run("mount", "-t", "tmpfs", "-o", "size=16k", "none", target, check=True)
+    try:
+        lib.write_file(target / "kubelet.conf", "mine")
+        lib.write_file(tree / "kubelet.conf.d/50-big.conf", lib.HEADER + "clusterDNS:\n" + "- x\n" * 20000)
+        assert tool(tree, "bake", *STACK, "--output", target, "--force")[0] == FAILED
+        assert (target / "kubelet.conf").read_text() == "mine" and os.listdir(target) == ["kubelet.conf"]
+    finally:
+        lib.run("umount", target)
+
+
+def test_explain(tree):
+    code, out, _ = tool(tree, "explain")
+    assert code == GOOD
+    codes = re.findall(r"^(LKG\d{4})  (?:error|warning|note) +\S.*$", out, re.M)
+    assert "LKG1001" in codes and len(codes) == out.count("\n") and codes == sorted(set(codes))
+    for spelling in ("LKG1001", "lkg1001", "1001"):
+        code, out, _ = tool(tree, "explain", spelling)
+        assert code == GOOD and out.startswith("LKG1001 (error): ")
+    assert tool(tree, "explain", "LKG0001")[0] == DIFFERENT
+    assert json.loads(tool(tree, "explain", "-o", "json")[1])["codes"][0]["code"] == codes[0]
+
+
+def test_every_reported_code_is_explained(tree):
+    lib.write_file(tree / "kubelet.conf.d/9.conf", lib.HEADER)
+    lib.write_file(tree / "kubelet.conf.d/100.conf", "- 1\n")
+    lib.write_file(tree / "kubelet.conf.d/b.conf", lib.HEADER + "a: 1\na: 2\n")
+    lib.write_file(tree / "kubelet.conf.d/c.conf", "x: [\0")
+    lib.write_file(tree / "kubelet.conf.d/d.conf", "")
+    lib.write_file(tree / "kubelet.conf.d/e.yaml", "")
+    lib.write_file(tree / "kubelet.conf.d/f.conf", "a: 1\n")
+    os.mkfifo(tree / "kubelet.conf.d/g.conf")
+    _, out, _ = tool(tree, "check", *STACK)
+    reported = set(re.findall(r"\[(LKG\d{4})\]$", out, re.M))
+    assert len(reported) >= 4
+    for code in reported:
+        assert tool(tree, "explain", code)[0] == GOOD, code
+
+
+def test_usage(tree):
+    code, out, err = tool(tree, "stauts")
+    assert (code, out) == (USAGE, "") and "did you mean `status`" in err
+    assert tool(tree)[0] == USAGE
+    for option in ("--release 1.36", "--host cgroup=2", "--effective", "--remote x"):
+        code, out, err = tool(tree, "render", *STACK, *option.split())
+        assert (code, out) == (USAGE, "") and option.split()[0] in err
+    assert tool(tree, "render", *STACK, "--", "--max-pods=3")[0] == USAGE
+    assert tool(tree, "render")[0] == USAGE
+    assert tool(tree, "render", "--config", "missing")[0] == FAILED
+    assert tool(tree, "render", "--config", "missing", "--nonsense")[0] == USAGE
+    assert tool(tree, "hold", "on", "off")[0] == USAGE
+
+
+def test_help(tree):
+    code, out, err = tool(tree, "--help")
+    assert (code, err) == (GOOD, "")
+    lines = out.splitlines()
+    assert len(lines) <= 24 and max(map(len, lines)) < 80
+    verbs = re.findall(r"^  ([a-z]+)", out, re.M)
+    assert len(verbs) == 18
+    for verb in verbs:
+        code, out, err = tool(tree, verb, "--help")
+        assert (code, err) == (GOOD, "") and len(out.splitlines()) <= 24
+        assert f"\nExample:\n  lkgfs {verb}" in out
+    assert re.fullmatch(r"lkgfs \d+\.\d+\.\d+\n", tool(tree, "--version")[1])
+
+
+def complete(tree, *words):
+    script = (f"source {lib.REPOSITORY}/contrib/completion/lkgfs; COMP_WORDS=({' '.join(repr(w) for w in words)}); "
+              f"COMP_CWORD={len(words) - 1}; _lkgfs; printf '%s\\n' \"${{COMPREPLY[@]}}\"")
+    return set(lib.shell(script, cwd=tree, check=True).stdout.decode().split())
+
+
+def test_completion_knows_every_verb_and_option(tree):
+    verbs = set(re.findall(r"^  ([a-z]+)", tool(tree, "--help")[1], re.M))
+    assert complete(tree, "lkgfs", "") == verbs
+    for verb in verbs:
+        options = set(re.findall(r"^  (?:-., |    )(--[a-z-]+)", tool(tree, verb, "--help")[1], re.M))
+        assert complete(tree, "lkgfs", verb, "--") == options, verb
+    assert complete(tree, "lkgfs", "hold", "") == {"on", "off"}
+    assert complete(tree, "lkgfs", "status", "-o", "j") == {"json"}
+
+
+def test_output_that_cannot_be_written(tree):
+    with open("/dev/full", "wb") as full:
+        result = subprocess.run([lib.LKGFS, "render", *STACK], cwd=tree, stdout=full, stderr=subprocess.PIPE,
+                                check=False)
+    assert result.returncode == FAILED and b"No space left" in result.stderr
+
+
+def on_a_terminal(tree, environment, *words):
+    """Standard error on a terminal; what is printed there."""
+    leader, follower = pty.openpty()
+    process = subprocess.Popen([lib.LKGFS, *words], cwd=tree, stdout=subprocess.DEVNULL, stderr=follower,
+                               env={**os.environ, "TERM": "xterm", **environment})
+    os.close(follower)
+    output = b""
+    while True:
+        try:
+            chunk = os.read(leader, 4096)
+        except OSError:
+            break
+        if not chunk:
+            break
+        output += chunk
+    os.close(leader)
+    process.wait(lib.TIMEOUT_S)
+    return output
+
+
+def test_colour_only_on_a_terminal(tree):
+    lib.write_file(tree / "kubelet.conf.d/50-bad.conf", "[")
+    words = ["render", *STACK]
+    assert b"\033[" in on_a_terminal(tree, {"NO_COLOR": ""}, *words)
+    assert b"\033[" not in on_a_terminal(tree, {"NO_COLOR": "1"}, *words)
+    assert b"\033[" not in on_a_terminal(tree, {"TERM": "dumb", "NO_COLOR": ""}, *words)
+    assert "\033[" not in tool(tree, *words)[2]
+    assert "\033[" in tool(tree, *words, "--color", "always")[2]
+    assert b"\033[" not in on_a_terminal(tree, {"NO_COLOR": ""}, *words, "--color=never")
+
+
+def test_no_mount(tree):
+    for words in (["status"], ["history"], ["hold", "on"], ["wait"], ["blame"], ["bake", "--output", "."]):
+        code, out, err = tool(tree, *words, "--mountpoint", tree)
+        assert (code, out) == (FAILED, "") and str(tree) in err, words
+    assert tool(tree, "gate", "kubelet", "--mountpoint", tree)[0] == DIFFERENT
+    assert tool(tree, "wait", "generation", "x", "--mountpoint", tree)[0] == USAGE
+    assert tool(tree, "wait", "two", "--mountpoint", tree)[0] == USAGE

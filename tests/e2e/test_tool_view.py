@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tool on a mounted view."""
+import json
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+
+import lkgfs_testlib as lib
+
+GOOD, DIFFERENT, FAILED, USAGE = 0, 1, 2, 64
+
+
+def tool(mount, *words, **kwargs):
+    result = mount.tool(*words, **kwargs)
+    return result.returncode, result.stdout.decode(), result.stderr.decode()
+
+
+def test_status(mount):
+    code, out, err = tool(mount, "status")
+    assert (code, err) == (GOOD, "")
+    lines = out.splitlines()
+    assert lines[0].startswith("kubelet: True ") and len(lines) <= 24
+    assert f"generation {mount.generation()}, sha256 {mount.status('sha256')[:12]}, init" in out
+    assert "  next      nothing to do" in out
+    state = json.loads(tool(mount, "status", "-o", "json")[1])
+    assert state["schemaVersion"] == 1 and state["mountpoint"] == mount.mountpoint
+    component = state["components"][0]
+    assert component["name"] == "kubelet" and component["generation"] == mount.generation()
+    assert component["condition"]["status"] == "True" and component["sha256"] == mount.status("sha256").strip()
+    assert tool(mount, "status", "-o", "yaml")[1].startswith("components:\n")
+
+
+def test_status_with_bad_news(mount):
+    mount.drop("50-bad.conf", "maxPods: [\n")
+    code, out, _ = tool(mount, "status")
+    assert code == DIFFERENT
+    assert out.startswith("kubelet: False ") and "50-bad.conf:" in out and "lkgfs explain LKG" in out
+    for i in range(60):
+        mount.drop(f"60-{i}.conf", "- 1\n", header=False)
+    code, out, _ = tool(mount, "status")
+    assert len(out.splitlines()) <= 24 and "more" in out
+
+
+def test_status_of_several_components_worst_first(mounts):
+    def tree(directory, **options):
+        lib.make_tree(directory, **options)
+        lib.write_file(os.path.join(directory, "proxy.yaml"), lib.PROXY_BASE)
+        os.mkdir(os.path.join(directory, "zz.d"))
+
+    mount = mounts(tree=tree, components=[{"name": "kubelet"}, {"name": "zz", "file": "zz.conf", "base": "proxy.yaml",
+                                                               "dropInDir": "zz.d", "instance": ""}])
+    assert tool(mount, "status")[1].startswith("kubelet: ")
+    lib.write_file(mount.path("zz.d", "a.conf"), "[")
+    code, out, _ = tool(mount, "status")
+    assert code == DIFFERENT and out.startswith("zz: False ") and "\nkubelet: True " in out
+    code, _, err = tool(mount, "hold", "on")
+    assert code == USAGE and "kubelet, zz" in err
+    assert tool(mount, "hold", "on", "--component", "zz")[0] == GOOD
+    assert tool(mount, "hold", "on", "--component", "none")[0] == FAILED
+    assert tool(mount, "gate", "zz")[0] == GOOD and tool(mount, "gate", "none")[0] == DIFFERENT
+
+
+def test_history_and_rollback(mount):
+    first, document = mount.generation(), mount.document()
+    mount.drop("50-a.conf", "maxPods: 5\n")
+    second = mount.generation()
+    code, out, _ = tool(mount, "history")
+    lines = out.splitlines()
+    assert code == GOOD and len(lines) == 3
+    assert re.match(rf"\* +{second} ", lines[1]) and re.match(rf" +{first} ", lines[2])
+    generations = json.loads(tool(mount, "history", "-o", "json")[1])["generations"]
+    assert [(g["generation"], g["served"]) for g in generations] == [(second, True), (first, False)]
+    assert tool(mount, "rollback", str(first)) == (GOOD, "", "")
+    assert mount.document() == document
+    assert "`lkgfs hold off`" in tool(mount, "status")[1]
+    code, _, err = tool(mount, "rollback", "999999")
+    assert code == FAILED and mount.status("last-error").strip() in err
+    assert tool(mount, "hold", "off")[0] == GOOD
+    assert "\nmaxPods: 5\n" in mount.document()
+
+
+def test_try_commit_sync(mount):
+    code, _, err = tool(mount, "commit")
+    assert code == FAILED and mount.status("last-error").strip() in err
+    assert tool(mount, "try", "10m")[0] == GOOD
+    assert tool(mount, "try", "10m")[0] == FAILED
+    mount.drop("50-a.conf", "maxPods: 6\n")
+    assert "`lkgfs commit`" in tool(mount, "status")[1]
+    assert tool(mount, "commit")[0] == GOOD
+    lib.write_file(mount.behind("kubelet.conf.d", "50-a.conf"), lib.HEADER + "maxPods: 7\n")
+    assert tool(mount, "sync")[0] == GOOD
+    assert "\nmaxPods: 7\n" in mount.document()
+
+
+def test_wait(mount):
+    before = mount.generation()
+    assert tool(mount, "wait", "generation", str(before)) == (GOOD, f"{before}\n", "")
+    began = time.monotonic()
+    code, _, err = tool(mount, "wait", "--timeout", "200ms")
+    assert code == DIFFERENT and str(before) in err and 0.15 < time.monotonic() - began < 5
+    for by_number in (False, True):
+        words = ("generation", str(before + 1)) if by_number else ()
+        process = subprocess.Popen([lib.LKGFS, "wait", *words, "--mountpoint", mount.mountpoint, "--timeout", "30s"],
+                                   stdout=subprocess.PIPE)
+        changer = threading.Timer(0.3, mount.drop, ("50-a.conf", f"maxPods: {mount.generation() + 100}\n"))
+        changer.start()
+        out, _ = process.communicate(timeout=lib.TIMEOUT_S)
+        changer.join()
+        assert process.returncode == GOOD and int(out) == mount.generation() > before
+        before = mount.generation()
+
+
+def test_blame_of_the_view(mount):
+    code, out, _ = tool(mount, "blame", "maxPods")
+    assert code == GOOD and "20-pods.conf:3:" in out and "110" in out
+
+
+def test_bake_of_the_view(mounts):
+    mount = mounts(components=[{"name": "kubelet", "aliases": ["config.yaml"], "mode": "0640"}])
+    target = os.path.join(mount.root, "baked")
+    os.mkdir(target)
+    assert tool(mount, "bake", "--output", target)[0] == GOOD
+    assert sorted(os.listdir(target)) == ["config.yaml", "kubelet.conf"]
+    baked = lib.read_file(os.path.join(target, "kubelet.conf")).decode()
+    assert baked == mount.document().partition("\n")[2], "without the comment line"
+    assert os.stat(os.path.join(target, "kubelet.conf")).st_mode & 0o777 == 0o640
+    assert tool(mount, "bake", "--output", target)[0] == FAILED
+    assert tool(mount, "bake", "--output", target, "--force")[0] == GOOD
+    assert tool(mount, "bake", "--output", mount.mountpoint, "--force")[0] == FAILED, "the view itself is refused"
+
+
+def test_mountpoint_is_found(mount):
+    environment = {**os.environ, "LKGFS_MOUNTPOINT": mount.mountpoint}
+    assert lib.run(lib.LKGFS, "status", env=environment).returncode == GOOD
+    environment.pop("LKGFS_MOUNTPOINT")
+    with open("/proc/self/mountinfo", encoding="utf-8") as file:
+        others = [line for line in file if " fuse.lkgfs " in line and mount.mountpoint not in line]
+    result = lib.run(lib.LKGFS, "status", env=environment)
+    if others:
+        assert result.returncode == FAILED and b"several lkgfs mounts" in result.stderr
+    else:
+        assert result.returncode == GOOD
+
+
+def test_gate(mount):
+    assert tool(mount, "gate", "kubelet") == (GOOD, "", "")
+    point = mount.mountpoint
+    assert mount.stop() == 0
+    result = lib.run(lib.LKGFS, "gate", "kubelet", "--mountpoint", point)
+    assert result.returncode == DIFFERENT and result.stderr
+
+
+def test_not_root(mount):
+    os.chmod(mount.root, 0o755)
+    nobody = {"user": 65534, "group": 65534, "extra_groups": []}
+    code, out, _ = tool(mount, "status", **nobody)
+    assert code == GOOD and out.startswith("kubelet: True ") and "only root" in out
+    code, _, err = tool(mount, "hold", "on", **nobody)
+    assert code == FAILED and "root" in err
+
+
+def test_mount_verb(mounts):
+    mount = mounts(start=False)
+    result = lib.run(lib.LKGFS, "mount", "--config", mount.config_path, mount.mountpoint)
+    assert result.returncode == GOOD, result.stderr
+    assert "\nmaxPods: 64\n" in mount.document()
+
+
+def test_a_silent_mount_does_not_hang_the_tool(mount):
+    """Nobody answers: the verb gives up after its limit and says what to do."""
+    pids = [mount.process.pid, mount.child("lkgfs-fs")]
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        began = time.monotonic()
+        code, _, err = tool(mount, "status", timeout=60)
+        assert code == FAILED and "not answered" in err and time.monotonic() - began < 40
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
