@@ -106,8 +106,9 @@ char *lkg_buf_steal(struct lkg_buf *buf, size_t *ret_size)
 }
 
 /* Length of the valid UTF-8 sequence at @p, or 0. Rules of RFC 3629: no surrogates, no overlong forms. */
-static size_t utf8_length(const unsigned char *p, size_t n)
+size_t lkg_utf8_length(const void *text, size_t n)
 {
+        const unsigned char *p = text;
         size_t length = p[0] < 0x80                   ? 1
                         : p[0] >= 0xc2 && p[0] < 0xe0 ? 2
                         : (p[0] & 0xf0) == 0xe0       ? 3
@@ -132,7 +133,7 @@ void lkg_buf_json_string(struct lkg_buf *buf, const char *text, size_t size)
 
         lkg_buf_putc(buf, '"');
         for (size_t i = 0; i < size;) {
-                size_t n = utf8_length(p + i, size - i);
+                size_t n = lkg_utf8_length(p + i, size - i);
 
                 if (n == 0) {
                         lkg_buf_puts(buf, "\xef\xbf\xbd");

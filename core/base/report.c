@@ -141,17 +141,16 @@ const char *lkg_quote(const char *text, size_t size, char buf[static 5 * 64 + 8]
         while (n < size && n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80)
                 n--;
         *p++ = '"';
-        for (size_t i = 0; i < n; i++) {
+        for (size_t i = 0, length; i < n; i += length ? length : 1) {
                 unsigned char c = (unsigned char)text[i];
 
-                if (c == '"' || c == '\\') {
+                length = lkg_utf8_length(text + i, n - i);
+                if (c == '"' || c == '\\')
                         *p++ = '\\';
-                        *p++ = (char)c;
-                } else if (c < 0x20 || c == 0x7f) {
+                if (c < 0x20 || c == 0x7f || length == 0)
                         p += sprintf(p, "\\x%02x", c);
-                } else {
-                        *p++ = (char)c;
-                }
+                else
+                        p = mempcpy(p, text + i, length);
         }
         *p++ = '"';
         if (n < size)

@@ -250,18 +250,22 @@ void engine_published(void)
         relay_announce();
 }
 
+/* A worker may have loaded it already, but only here it is announced. */
 static void follow(uint64_t number)
 {
+        static uint64_t announced;
         struct lkg_error err = { 0 };
         int r;
 
-        if (number <= atomic_load(&server.shm->publication))
+        if (number <= announced)
                 return;
         r = publication_load(&err);
-        if (r < 0)
+        if (r < 0) {
                 lkg_log_error("publication %llu: %s", (unsigned long long)number, err.message);
-        else
-                engine_published();
+                return;
+        }
+        announced = number;
+        engine_published();
 }
 
 static int on_engine(sd_event_source *source, int fd, uint32_t revents, void *userdata)

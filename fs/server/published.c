@@ -49,7 +49,10 @@ static int read_manifest(struct lkg_publication **ret, struct lkg_error *err)
         return lkg_publication_parse(text, size, ret, err);
 }
 
-int publication_load(struct lkg_error *err)
+/* One load at a time, so that a newer publication is never replaced by an older one. */
+static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int load(struct lkg_error *err)
 {
         struct lkg_publication *publication = NULL;
         struct publication_ref *ref, *old;
@@ -78,6 +81,16 @@ int publication_load(struct lkg_error *err)
                 publication_put(old);
         nodes_retire(publication);
         return 0;
+}
+
+int publication_load(struct lkg_error *err)
+{
+        int r;
+
+        (void)pthread_mutex_lock(&load_lock);
+        r = load(err);
+        (void)pthread_mutex_unlock(&load_lock);
+        return r;
 }
 
 const struct lkg_rule *publication_rule(const struct lkg_publication *publication, enum lkg_rule_type type,

@@ -53,8 +53,11 @@ static int lookup_entry(const char *path, struct fuse_entry_param *ret)
                         fill_entry(node, ret);
                         return 0;
                 }
-                if (r != -EAGAIN || attempt == 16)
-                        return r == -EAGAIN ? -EIO : r; /* a blob of the current publication is missing */
+                if (r != -EAGAIN)
+                        return r;
+                /* Its blob is gone: there is a newer publication whose news has not reached us (a new engine). */
+                if (attempt == 16 || publication_load(NULL) < 0)
+                        return -EIO;
         }
 }
 

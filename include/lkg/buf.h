@@ -28,6 +28,8 @@ void lkg_buf_printf(struct lkg_buf *buf, const char *fmt, ...) LKG_PRINTF(2, 3);
 void lkg_buf_reset(struct lkg_buf *buf); /* size 0, memory kept */
 /** lkg_buf_steal() - hand the bytes to the caller (free() them); the buffer is empty afterwards. NULL if failed. */
 char *lkg_buf_steal(struct lkg_buf *buf, size_t *ret_size);
+/** lkg_utf8_length() - bytes of the UTF-8 sequence at @text (at least one of @n bytes); 0: not valid UTF-8. */
+size_t lkg_utf8_length(const void *text, size_t n);
 /** lkg_buf_json_string() - @text as a JSON string with quotes; invalid UTF-8 becomes U+FFFD. */
 void lkg_buf_json_string(struct lkg_buf *buf, const char *text, size_t size);
 

@@ -24,7 +24,7 @@ enum lkg_decode_flags {
         LKG_DECODE_UNTYPED = 1 << 1,
 };
 
-/** lkg_detect_format() - JSON if the first byte after white space is '{', else YAML (apimachinery's rule). */
+/** lkg_detect_format() - JSON if '{' comes first after white space, else YAML, as apimachinery has it. */
 enum lkg_format lkg_detect_format(const char *data, size_t size);
 
 /**

@@ -63,13 +63,13 @@ int lkg_list_append(struct lkg_value *list, struct lkg_value *item);
 int lkg_map_set(struct lkg_value *map, const char *key, size_t key_size, struct lkg_value *item);
 /** lkg_map_remove() - drop @key. Return: 1 if it was there, else 0; -ENOMEM. */
 int lkg_map_remove(struct lkg_value *map, const char *key, size_t key_size);
-/** lkg_value_clone_shallow() - a new list or map (one reference) with shared members: the way to change one. */
+/** lkg_value_clone_shallow() - a new list or map (one reference) with shared members, to be changed. */
 struct lkg_value *lkg_value_clone_shallow(const struct lkg_value *value);
 
 enum lkg_type lkg_value_type(const struct lkg_value *value);
 const char *lkg_type_name(enum lkg_type type); /* "null", "bool", "number", "string", "list", "map" */
 bool lkg_value_bool(const struct lkg_value *value);
-/** lkg_value_text() - text of a number or string (NUL-terminated; it may hold NUL bytes, hence @ret_size). */
+/** lkg_value_text() - text of a number or string (NUL-terminated, but may hold NUL bytes). */
 const char *lkg_value_text(const struct lkg_value *value, size_t *ret_size);
 const struct lkg_source *lkg_value_source(const struct lkg_value *value);
 unsigned lkg_value_line(const struct lkg_value *value);

@@ -118,7 +118,7 @@ struct lkg_stack_watch {
         bool poll_only;        /* a network or user-space file system: inotify does not see all changes */
 };
 
-/** lkg_stack_watches() - directories to watch as of the last refresh; sorted, each once. Return: how many. */
+/** lkg_stack_watches() - directories to watch as of the last refresh, sorted, each once. Return: number. */
 size_t lkg_stack_watches(const struct lkg_stack *stack, const struct lkg_stack_watch **ret);
 
 /**
