@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Node ids and open files of the file server: what the kernel was told must stay true, in this process and the next. */
+#include <fcntl.h>
+#include <ftw.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "server.h"
+
+#define SHA_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define SHA_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+#define HEAD  LKG_PUBLICATION_MAGIC "\nnumber\t%d\ncomponent\t0\tkubelet\t1\n"
+
+struct lkg_server server;
+static char top[64];
+
+static int open_below(const char *name, int flags)
+{
+        char path[128];
+
+        (void)snprintf(path, sizeof(path), "%s/%s", top, name);
+        return open(path, flags | O_CLOEXEC, 0600);
+}
+
+static void put(const char *name, const char *text)
+{
+        int fd = open_below(name, O_WRONLY | O_CREAT | O_TRUNC);
+
+        assert_true(fd >= 0);
+        assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+        lkg_close(fd);
+}
+
+static void make(const char *name)
+{
+        char path[128];
+
+        (void)snprintf(path, sizeof(path), "%s/%s", top, name);
+        assert_int_equal(mkdir(path, 0700), 0);
+}
+
+/* The publication with one view file of the given content. */
+static void publish(int number, const char *sha256)
+{
+        char text[1024];
+        struct lkg_error err = { 0 };
+
+        (void)snprintf(text, sizeof(text),
+                       HEAD "watch\t0\ttree\tkubelet.conf.d\nwatch\t0\tfile\tkubelet.conf\nhide\thidden\n"
+                            "file\tkubelet.conf\t0600\t0\t0\t5\t4\t%s\tv\t0\t%d\nend\n",
+                       number, sha256, number);
+        put("runtime/current", text);
+        if (publication_load(&err) < 0)
+                fail_msg("%s", err.message);
+}
+
+static int set_up(void **state)
+{
+        const char *tmp = getenv("TMPDIR");
+
+        (void)state;
+        (void)snprintf(top, sizeof(top), "%.30s/lkg-nodes-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+        if (!mkdtemp(top))
+                return -1;
+        make("source");
+        make("source/d");
+        make("runtime");
+        make("runtime/blobs");
+        make("runtime/pinned");
+        put("source/a", "a");
+        put("source/d/b", "b");
+        put("runtime/blobs/" SHA_A, "aaaa");
+        put("runtime/blobs/" SHA_B, "bbbb");
+        memset(&server, 0, sizeof(server));
+        server.device = server.supervisor = server.engine = -EBADF;
+        server.source = open_below("source", O_RDONLY | O_DIRECTORY);
+        server.runtime = open_below("runtime", O_RDONLY | O_DIRECTORY);
+        server.blobs = open_below("runtime/blobs", O_PATH | O_DIRECTORY);
+        server.pinned = open_below("runtime/pinned", O_PATH | O_DIRECTORY);
+        server.shm =
+                mmap(NULL, sizeof(*server.shm), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        files_init();
+        assert_int_equal(nodes_init(), 0);
+        publish(1, SHA_A);
+        return 0;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+        (void)st;
+        (void)type;
+        (void)ftw;
+        return remove(path);
+}
+
+static int tear_down(void **state)
+{
+        (void)state;
+        for (uint32_t i = 2; i < atomic_load(&server.shm->n_nodes); i++)
+                if (atomic_load(&node_at(i)->kind) != LKG_NODE_FREE)
+                        node_forget(node_at(i), UINT64_MAX);
+        (void)munmap(server.shm, sizeof(*server.shm));
+        lkg_close(server.source);
+        lkg_close(server.runtime);
+        lkg_close(server.blobs);
+        lkg_close(server.pinned);
+        publication_put(server.publication);
+        return nftw(top, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static struct lkg_node *look_up(uint64_t parent, const char *name)
+{
+        struct fuse_entry_param entry;
+
+        assert_int_equal(source_lookup(node_get(parent), name, &entry), 0);
+        return node_get(entry.ino);
+}
+
+static struct lkg_node *look_up_view(const char *name)
+{
+        struct fuse_entry_param entry;
+
+        assert_int_equal(view_lookup(node_get(FUSE_ROOT_ID), name, &entry), 0);
+        return node_get(entry.ino);
+}
+
+static void test_one_inode_one_node(void **state)
+{
+        struct lkg_node *a = look_up(FUSE_ROOT_ID, "a"), *again = look_up(FUSE_ROOT_ID, "a");
+        uint64_t id = node_id(a);
+
+        (void)state;
+        assert_ptr_equal(a, again);
+        assert_int_equal(atomic_load(&a->nlookup), 2);
+        node_forget(a, 1);
+        assert_ptr_equal(node_get(id), a);
+        node_forget(a, 1);
+        assert_null(node_get(id)); /* a stale id is nobody's, also when the index is used again */
+        (void)look_up(FUSE_ROOT_ID, "a");
+        assert_null(node_get(id));
+        assert_null(node_get(0));
+        assert_null(node_get(UINT64_MAX));
+        assert_non_null(node_get(FUSE_ROOT_ID));
+}
+
+static void test_paths_follow_renames(void **state)
+{
+        struct lkg_node *d = look_up(FUSE_ROOT_ID, "d"), *b = look_up(node_id(d), "b");
+        char path[64], child[64];
+
+        (void)state;
+        assert_int_equal(node_path(b, path, sizeof(path)), 0);
+        assert_string_equal(path, "d/b");
+        assert_int_equal(node_child_path(d, "new", child, sizeof(child)), 0);
+        assert_string_equal(child, "d/new");
+        node_moved(d, FUSE_ROOT_ID, "e");
+        assert_int_equal(node_path(b, path, sizeof(path)), 0);
+        assert_string_equal(path, "e/b");
+        assert_int_equal(node_path(b, path, 3), -ENAMETOOLONG);
+        assert_int_equal(node_path(node_get(FUSE_ROOT_ID), path, sizeof(path)), 0);
+        assert_string_equal(path, "");
+}
+
+static void test_one_content_one_node(void **state)
+{
+        struct lkg_node *first = look_up_view("kubelet.conf"), *second;
+        struct stat st;
+        uint64_t ids[4];
+
+        (void)state;
+        assert_ptr_equal(look_up_view("kubelet.conf"), first);
+        node_attributes(first, &st);
+        assert_int_equal(st.st_size, 4);
+        assert_int_equal(st.st_mode, S_IFREG | 0600);
+        assert_int_equal(nodes_old_views(ids, 4), 0);
+        publish(2, SHA_B);
+        second = look_up_view("kubelet.conf");
+        assert_ptr_not_equal(first, second);
+        assert_int_equal(nodes_old_views(ids, 4), 1);
+        assert_int_equal(ids[0], node_id(first));
+        assert_null(node_old_view(node_id(second)));
+        assert_ptr_equal(node_old_view(ids[0]), first);
+        node_forget(first, 3);
+        assert_int_equal(nodes_old_views(ids, 4), 0);
+}
+
+/* The engine may remove a blob as soon as a newer publication is served; whoever has the old one open reads on. */
+static void test_old_content_stays_readable(void **state)
+{
+        struct lkg_node *first = look_up_view("kubelet.conf");
+        char name[32], text[8] = "";
+        int fd;
+
+        (void)state;
+        publish(2, SHA_B);
+        assert_int_equal(unlinkat(server.blobs, SHA_A, 0), 0);
+        (void)snprintf(name, sizeof(name), "%llx", (unsigned long long)node_id(first));
+        fd = openat(server.pinned, name, O_RDONLY | O_CLOEXEC);
+        assert_int_equal(read(fd, text, 4), 4);
+        assert_string_equal(text, "aaaa");
+        lkg_close(fd);
+        node_forget(first, 1);
+        assert_int_equal(faccessat(server.pinned, name, F_OK, 0), -1);
+}
+
+/* A new engine published and cleaned up before its news reached us. */
+static void test_blob_gone_means_newer_publication(void **state)
+{
+        char text[512];
+
+        (void)state;
+        assert_int_equal(unlinkat(server.blobs, SHA_A, 0), 0);
+        (void)snprintf(text, sizeof(text),
+                       HEAD "file\tkubelet.conf\t0600\t0\t0\t5\t4\t" SHA_B "\tv\t0\t7\nend\n", 7);
+        put("runtime/current", text);
+        assert_int_equal(look_up_view("kubelet.conf")->generation, 7);
+}
+
+static void test_what_commits(void **state)
+{
+        static const struct {
+                const char *path;
+                bool commits;
+        } cases[] = {
+                { "kubelet.conf", true },
+                { "kubelet.conf.d", true },
+                { "kubelet.conf.d/x", true },
+                { "kubelet.conf.d/s/x", true },
+                { "kubelet.conf.dx", false },
+                { "manifests/x", false },
+                { "pki", false },
+                { "kubelet", false },
+        };
+        struct publication_ref *ref = publication_get();
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++)
+                if (publication_commits(ref->publication, cases[i].path) != cases[i].commits)
+                        fail_msg("%s", cases[i].path);
+        assert_true(publication_hides(ref->publication, "hidden"));
+        assert_true(publication_hides(ref->publication, LKG_FALLBACK_DIR));
+        assert_true(publication_hides(ref->publication, LKG_DOOR_DIR));
+        assert_false(publication_hides(ref->publication, "pki"));
+        publication_put(ref);
+}
+
+static void test_files(void **state)
+{
+        struct lkg_node *a = look_up(FUSE_ROOT_ID, "a");
+        uint64_t fh, other;
+        char c;
+
+        (void)state;
+        assert_int_equal(file_new(a, O_RDWR, false, open_below("source/a", O_RDWR), &fh), 0);
+        assert_int_equal(file_new(a, O_RDONLY, false, -EBADF, &other), 0); /* opened when it is needed */
+        assert_int_equal(atomic_load(&a->n_open), 2);
+        assert_int_equal(atomic_load(&a->n_writers), 1);
+        assert_int_equal(pread(file_fd(other), &c, 1, 0), 1);
+        assert_int_equal(c, 'a');
+        atomic_store(&a->n_open, 77); /* a server died between the table and the counters */
+        files_recount();
+        assert_int_equal(atomic_load(&a->n_open), 2);
+        file_close(fh);
+        assert_null(file_get(fh));
+        assert_int_equal(file_fd(fh), -EBADF);
+        file_close(fh); /* a release that is served twice counts once */
+        assert_int_equal(atomic_load(&a->n_open), 1);
+        assert_int_equal(atomic_load(&a->n_writers), 0);
+        file_close(other);
+        assert_int_equal(atomic_load(&a->n_open), 0);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_one_inode_one_node, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_paths_follow_renames, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_one_content_one_node, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_old_content_stays_readable, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_blob_gone_means_newer_publication, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_what_commits, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_files, set_up, tear_down),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
