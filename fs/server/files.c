@@ -137,7 +137,7 @@ int file_new(struct lkg_node *node, int flags, bool is_dir, int fd, uint64_t *re
         }
         if (file) {
                 file->incarnation = file->incarnation + 1 ? file->incarnation + 1 : 1;
-                file->flags = (uint32_t)flags & ~(uint32_t)(O_CREAT | O_EXCL | O_TRUNC);
+                file->flags = (uint32_t)flags & ~(uint32_t)LKG_OPEN_ONCE;
                 file->is_dir = is_dir;
                 file->node = node_id(node);
                 *ret_fh = (uint64_t)index | (uint64_t)file->incarnation << 32;

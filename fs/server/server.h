@@ -17,6 +17,7 @@
 
 #define FUSE_USE_VERSION 314
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/stat.h>
 
@@ -59,6 +60,12 @@ struct lkg_server {
         pthread_mutex_t files_lock; /* protects: shm->files allocation */
         pthread_mutex_t kept_lock;  /* protects: kept descriptors and sends on `supervisor` */
 };
+
+/*
+ * Flags of open(2) that are for the first open of a name only, or that the way by /proc/self/fd cannot take: a link was
+ * judged by the kernel before, and a request is not aligned memory.
+ */
+#define LKG_OPEN_ONCE (O_CREAT | O_EXCL | O_TRUNC | O_NOFOLLOW | O_DIRECT | O_NOATIME)
 
 extern struct lkg_server server; /* one per process; filled by main() before any thread starts */
 

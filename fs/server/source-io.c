@@ -40,8 +40,7 @@ static int open_node(struct lkg_node *node, int flags)
         if (fd < 0)
                 return fd;
         (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-        fd = open(path,
-                  (flags & ~(O_NOFOLLOW | O_CREAT | O_EXCL | O_DIRECT | O_NOATIME)) | O_CLOEXEC | O_NOCTTY);
+        fd = open(path, (flags & ~(LKG_OPEN_ONCE & ~O_TRUNC)) | O_CLOEXEC | O_NOCTTY);
         return fd < 0 ? -errno : fd;
 }
 

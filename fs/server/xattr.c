@@ -39,6 +39,17 @@ static void reply_value(fuse_req_t req, const char *value, size_t length, size_t
                 fuse_reply_buf(req, value, length);
 }
 
+/* @n: bytes in the thread's buffer, or their number when @size is 0, or -errno. */
+static void reply_read(fuse_req_t req, ssize_t n, size_t size)
+{
+        if (n < 0)
+                fuse_reply_err(req, (int)-n);
+        else if (size == 0)
+                fuse_reply_xattr(req, (size_t)n);
+        else
+                fuse_reply_buf(req, task.buf, (size_t)n);
+}
+
 /* Where to edit instead: the drop-in directory of the component. */
 static void hint(const struct lkg_node *node, char *buf, size_t size)
 {
@@ -89,14 +100,7 @@ void xattr_get(fuse_req_t req, struct lkg_node *node, const char *name, size_t s
         }
         r = source_path(node, path);
         n = r < 0 ? r : getxattr(path, name, size ? task.buf : NULL, size < VALUE_MAX ? size : VALUE_MAX);
-        if (r < 0)
-                fuse_reply_err(req, -r);
-        else if (n < 0)
-                fuse_reply_err(req, errno);
-        else if (size == 0)
-                fuse_reply_xattr(req, (size_t)n);
-        else
-                fuse_reply_buf(req, task.buf, (size_t)n);
+        reply_read(req, r < 0 ? r : n < 0 ? -errno : n, size);
 }
 
 void xattr_list(fuse_req_t req, struct lkg_node *node, size_t size)
@@ -113,14 +117,7 @@ void xattr_list(fuse_req_t req, struct lkg_node *node, size_t size)
         }
         r = source_path(node, path);
         n = r < 0 ? r : listxattr(path, size ? task.buf : NULL, size < VALUE_MAX ? size : VALUE_MAX);
-        if (r < 0)
-                fuse_reply_err(req, -r);
-        else if (n < 0)
-                fuse_reply_err(req, errno);
-        else if (size == 0)
-                fuse_reply_xattr(req, (size_t)n);
-        else
-                fuse_reply_buf(req, task.buf, (size_t)n);
+        reply_read(req, r < 0 ? r : n < 0 ? -errno : n, size);
 }
 
 void xattr_set(fuse_req_t req, struct lkg_node *node, const char *name, const char *value, size_t size,
