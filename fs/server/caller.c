@@ -11,6 +11,7 @@
 #include "server.h"
 
 #define SEEN_SLOTS 512u
+#define TRUST_NS   (100 * LKG_NSEC_PER_MSEC)
 
 /*
  * The kernel has checked the caller's permissions (default_permissions) with the caller's groups, which we do not
@@ -162,18 +163,31 @@ static struct {
         int tid;
         unsigned component;
         int fd; /* of /proc/<tid>/comm, stored as fd + 1 */
+        uint64_t checked_ns;
 } seen[SEEN_SLOTS];
 static pthread_mutex_t seen_lock = PTHREAD_MUTEX_INITIALIZER; /* protects: seen. A leaf. */
+
+/* Alive at @now? Within TRUST_NS a number is not given to another thread: all other numbers would have to be used up. */
+static bool still_there(size_t slot, uint64_t now_ns)
+{
+        char c;
+
+        if (now_ns - seen[slot].checked_ns < TRUST_NS)
+                return true;
+        if (seen[slot].fd <= 0 || pread(seen[slot].fd - 1, &c, 1, 0) != 1)
+                return false;
+        seen[slot].checked_ns = now_ns;
+        return true;
+}
 
 static bool was_seen(int tid, unsigned component)
 {
         size_t slot = ((unsigned)tid * 31u + component) % SEEN_SLOTS;
-        char c;
+        uint64_t now = atomic_load_explicit(&task.slot->since_ns, memory_order_relaxed);
         bool yes;
 
         (void)pthread_mutex_lock(&seen_lock);
-        yes = seen[slot].tid == tid && seen[slot].component == component && seen[slot].fd > 0 &&
-              pread(seen[slot].fd - 1, &c, 1, 0) == 1;
+        yes = seen[slot].tid == tid && seen[slot].component == component && still_there(slot, now);
         (void)pthread_mutex_unlock(&seen_lock);
         return yes;
 }
@@ -191,6 +205,7 @@ static void remember(int tid, unsigned component)
         seen[slot].tid = tid;
         seen[slot].component = component;
         seen[slot].fd = fd < 0 ? 0 : fd + 1;
+        seen[slot].checked_ns = 0;
         (void)pthread_mutex_unlock(&seen_lock);
 }
 

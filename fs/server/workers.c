@@ -63,7 +63,8 @@ static int thread_init(const char *name)
         return own_reply_buffer();
 }
 
-static void refuse(uint64_t unique, int error)
+/* A reply without a body. */
+static void reply_code(uint64_t unique, int error)
 {
         struct fuse_out_header out = { .len = sizeof(out), .error = error, .unique = unique };
 
@@ -78,8 +79,12 @@ static void handle(struct lkg_slot *slot, size_t size)
         task.slot = slot;
         task.park = NULL;
         if (header->opcode == FUSE_INTERRUPT)
-                refuse(header->unique,
-                       -ENOSYS); /* switches them off for this connection: nothing here is interruptible */
+                reply_code(header->unique,
+                           -ENOSYS); /* switches them off for good: nothing here is interruptible */
+        else if (header->opcode == FUSE_RELEASE &&
+                 ((const struct fuse_release_in *)task_argument())->fh == 0)
+                reply_code(header->unique,
+                           0); /* content: nothing was opened; a third of all requests for it */
         else
                 fuse_session_process_buf(server.session, &buf);
         task.slot = NULL;
@@ -300,7 +305,7 @@ static void replay(struct lkg_slot *slot)
                         (unsigned long long)header->unique, header->opcode,
                         (unsigned long long)header->nodeid, LKG_BLAME_LIMIT);
                 atomic_fetch_add(&server.shm->poisoned, 1);
-                refuse(header->unique, -EIO);
+                reply_code(header->unique, -EIO);
                 free_slot(slot);
                 return;
         }
