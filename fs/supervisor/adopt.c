@@ -20,6 +20,8 @@
 
 #include "supervisor.h"
 
+#define DYING_MS        1000
+
 #define ANSWER_LIMIT_NS (2 * LKG_NSEC_PER_SEC)
 #define END_LIMIT_NS    (1 * LKG_NSEC_PER_SEC)
 
@@ -191,6 +193,16 @@ static int fetch(struct found *found)
         return r < 0 ? r : all_there(found->fds) ? 0 : -EBADMSG;
 }
 
+/* It closed our connection because it was killed a moment ago: then it is gone very soon. */
+static bool is_dying(const struct found *found)
+{
+        int pid = pid_of_peer(found->channel);
+        LKG_CLEANUP(lkg_closep) int pidfd = pid > 0 ? pidfd_open(pid, 0) : -EBADF;
+        struct pollfd end = { .fd = pidfd, .events = POLLIN };
+
+        return pidfd < 0 || poll(&end, 1, DYING_MS) > 0;
+}
+
 static int from_server(struct lkg_supervisor *s, struct found *found, struct lkg_error *err)
 {
         int r;
@@ -205,6 +217,10 @@ static int from_server(struct lkg_supervisor *s, struct found *found, struct lkg
                         r = fetch(found);
                 else
                         r = 0;
+                if (r < 0 && is_dying(found)) {
+                        found->channel = lkg_close(found->channel);
+                        return 0;
+                }
                 found->channel = lkg_close(found->channel);
                 if (r < 0)
                         return lkg_fail(err, EX_UNAVAILABLE, -r,
