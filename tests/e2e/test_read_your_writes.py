@@ -2,6 +2,7 @@
 """When a call that changes a drop-in through the mount has returned, the next open of the document shows it."""
 import mmap
 import os
+import pty
 import subprocess
 
 import pytest
@@ -149,9 +150,30 @@ def vim(path, value):
     lib.run("vim", "-es", "-u", "NONE", "-c", f"%s/maxPods: .*/maxPods: {value}/", "-c", "wq", path, check=True)
 
 
+def nano(path, value):
+    """On a terminal, as a person: cut what is there, type, write out, leave."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execvpe("nano", ["nano", "--ignorercfiles", path], dict(os.environ, TERM="xterm"))
+    try:
+        screen = b""
+        while b"Exit" not in screen:  # the help lines come last: it reads keys now
+            screen += os.read(terminal, 4096)
+        os.write(terminal, b"\x0b" * 10 + text(value).replace("\n", "\r").encode() + b"\x0f\r\x18")
+        while True:
+            try:
+                if not os.read(terminal, 4096):
+                    break
+            except OSError:  # EIO: nano has closed its side
+                break
+    finally:
+        os.close(terminal)
+        assert os.waitpid(pid, 0)[1] == 0
+
+
 PATTERNS = [write_close, append, pwrite, small_writes, rename_inside, rename_from_elsewhere, map_shared,
             map_after_close, fsync_keep_open, hard_link]
-TOOLS = [shell_echo, shell_here, tee, copy, install, move, dd, dd_fsync, rsync, sed, perl, vim]
+TOOLS = [shell_echo, shell_here, tee, copy, install, move, dd, dd_fsync, rsync, sed, perl, vim, nano]
 
 
 def check(mount, pattern, rounds):
