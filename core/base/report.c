@@ -132,7 +132,7 @@ char *lkg_report_format(const struct lkg_report *report, size_t *ret_size)
         return lkg_buf_steal(&buf, ret_size);
 }
 
-const char *lkg_quote(const char *text, size_t size, char buf[static 5 * 64 + 8])
+static const char *quote(const char *text, size_t size, char *buf)
 {
         size_t n = size < LKG_QUOTE_MAX ? size : LKG_QUOTE_MAX;
         char *p = buf;
@@ -157,4 +157,13 @@ const char *lkg_quote(const char *text, size_t size, char buf[static 5 * 64 + 8]
                 p = stpcpy(p, "...");
         *p = '\0';
         return buf;
+}
+
+const char *lkg_quote(const char *text, size_t size, char buf[static 5 * 64 + 8])
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf masked = LKG_BUF_INIT;
+
+        if (!memmem(text, size, "://", 3) || !lkg_mask_text(text, size, &masked))
+                return quote(text, size, buf);
+        return lkg_buf_failed(&masked) ? quote("", 0, buf) : quote(masked.data, masked.size, buf);
 }

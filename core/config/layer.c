@@ -140,14 +140,19 @@ static void cause_text(const struct lkg_error *err, const char *entry, char *tex
         (void)snprintf(text, size, "%s%s", lead, message);
         length = strlen(text);
         if (length > 0 && text[length - 1] == '.')
-                text[length - 1] = '\0';
+                text[--length] = '\0';
+        if (err->code == -EACCES)
+                (void)snprintf(text + length, size - length,
+                               "; layers are read as root but without root's privileges, so the file must "
+                               "be root's "
+                               "and readable by its owner, or readable by all");
 }
 
 static int cannot_open(const struct lkg_place *place, struct lkg_layer *cached, int code,
                        const struct lkg_error *err, struct lkg_layer **ret)
 {
         bool link = place->st && S_ISLNK(place->st->st_mode);
-        char text[sizeof(err->message) + 32];
+        char text[sizeof(err->message) + 200];
 
         if (code == -ENOMEM)
                 return -ENOMEM;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What no status file, layer listing, history entry or log may show (spec section 2, decisions S8): the
- * values below a field `staticPodURLHeader`, wherever it stands, and userinfo (`user:password@`) in any URL
- * in any string or key.
+ * values below a field that holds a credential, wherever it stands, private keys, and userinfo
+ * (`user:password@`) in any URL in any string or key.
  *
  * The field's name is compared without case, because a component's final decoder does so too.
  */
@@ -12,50 +12,11 @@
 
 #include <lkg/render.h>
 
-#define MASK         "<masked>"
-#define SECRET_FIELD "staticPodURLHeader"
+#define MASK "<masked>"
 
-/* End of the authority that starts at @i. */
-static size_t authority_end(const char *text, size_t size, size_t i)
+static bool has_private_key(const char *text, size_t size)
 {
-        while (i < size && text[i] != '\0' && !strchr("/?# \t\r\n\"'<>`\\", text[i]))
-                i++;
-        return i;
-}
-
-/* Appends @text with the userinfo of every URL masked. Return: whether there was any. */
-static bool mask_urls(const char *text, size_t size, struct lkg_buf *buf)
-{
-        bool found = false;
-        size_t start = 0;
-
-        for (size_t i = 0; i + 3 <= size;) {
-                size_t from, end, at = SIZE_MAX;
-
-                if (memcmp(text + i, "://", 3) != 0) {
-                        i++;
-                        continue;
-                }
-                from = i + 3;
-                end = authority_end(text, size, from);
-                for (size_t k = from; k < end; k++)
-                        if (text[k] == '@')
-                                at = k;
-                i = end > from ? end : from;
-                if (at == SIZE_MAX)
-                        continue;
-                lkg_buf_append(buf, text + start, from - start);
-                lkg_buf_puts(buf, MASK);
-                start = at;
-                found = true;
-        }
-        lkg_buf_append(buf, text + start, size - start);
-        return found;
-}
-
-bool lkg_mask_text(const char *text, size_t size, struct lkg_buf *buf)
-{
-        return mask_urls(text, size, buf);
+        return memmem(text, size, "PRIVATE KEY-----", strlen("PRIVATE KEY-----")) != NULL;
 }
 
 static bool has_url(const char *text, size_t size)
@@ -107,7 +68,10 @@ static struct lkg_value *mask_scalar(const struct lkg_value *value, bool secret)
                                             lkg_value_line(value), lkg_value_column(value));
         if (type == LKG_STRING)
                 text = lkg_value_text(value, &size);
-        if (!text || !has_url(text, size) || !mask_urls(text, size, &buf))
+        if (text && has_private_key(text, size))
+                return lkg_value_new_string(MASK, strlen(MASK), lkg_value_source_mut(value),
+                                            lkg_value_line(value), lkg_value_column(value));
+        if (!text || !has_url(text, size) || !lkg_mask_text(text, size, &buf))
                 return lkg_value_ref((struct lkg_value *)value);
         if (lkg_buf_failed(&buf))
                 return NULL;
@@ -148,7 +112,7 @@ static int job_put(struct job *job, struct lkg_value *masked)
                 return r;
         }
         old = lkg_map_at(job->from, job->i, &key, &size);
-        rename = has_url(key, size) && mask_urls(key, size, &key_buf);
+        rename = has_url(key, size) && lkg_mask_text(key, size, &key_buf);
         if (value == old && !rename)
                 return 0;
         r = job_own(job);
@@ -161,9 +125,21 @@ static int job_put(struct job *job, struct lkg_value *masked)
         return r < 0 ? r : 0;
 }
 
+/*
+ * Kubelet's own field of that kind, and what other documents call a credential. Not a name that ends in "file": that
+ * is where it stands.
+ */
 static bool is_secret_field(const char *key, size_t size)
 {
-        return size == strlen(SECRET_FIELD) && strncasecmp(key, SECRET_FIELD, size) == 0;
+        static const char *const names[] = {
+                "staticPodURLHeader", "password",   "passwd",          "token", "bearerToken", "secret",
+                "clientSecret",       "privateKey", "client-key-data",
+        };
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(names); i++)
+                if (size == strlen(names[i]) && strncasecmp(key, names[i], size) == 0)
+                        return true;
+        return false;
 }
 
 static int step(struct jobs *jobs, struct lkg_value **ret)

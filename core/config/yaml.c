@@ -446,10 +446,11 @@ static int on_alias(struct lkg_yaml *p, const yaml_event_t *event)
         int r;
 
         if (!a)
-                return fail_at(
-                        p, LKG_C_ANCHOR, line, column,
-                        "alias of the unknown anchor %s; an anchor stands before its aliases, as &name",
-                        lkg_quote(name, strlen(name), quoted));
+                /* Not quoted: a text that merely begins with '*' may be anything, a credential too. */
+                return fail_at(p, LKG_C_ANCHOR, line, column,
+                               "alias of an unknown anchor; an anchor stands before its aliases, as &name, "
+                               "and a text "
+                               "that begins with '*' needs quotes");
         if (!a->value)
                 return fail_at(p, LKG_C_ANCHOR, line, column, "anchor %s contains itself",
                                lkg_quote(name, strlen(name), quoted));

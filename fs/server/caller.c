@@ -60,9 +60,23 @@ bool caller_is_notifier(const struct fuse_ctx *ctx)
         return ctx->pid != 0 && ctx->pid == atomic_load(&server.shm->notifier.pid);
 }
 
+static ino_t user_namespace(const char *path)
+{
+        struct stat st;
+
+        return stat(path, &st) < 0 ? 0 : st.st_ino;
+}
+
+/* Root of a container's user namespace may be the host's root by number; what it lacks is the host's namespace. */
 bool caller_may_command(const struct fuse_ctx *ctx)
 {
-        return ctx->uid == 0 && ctx->pid != 0;
+        char path[64];
+        ino_t own = user_namespace("/proc/self/ns/user");
+
+        if (ctx->uid != 0 || ctx->pid == 0)
+                return false;
+        (void)snprintf(path, sizeof(path), "/proc/%d/ns/user", ctx->pid);
+        return own != 0 && user_namespace(path) == own;
 }
 
 static ssize_t read_proc(int tid, const char *name, char *buf, size_t size)

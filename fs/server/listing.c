@@ -135,7 +135,9 @@ static int add_real(struct listing *listing, const struct lkg_publication *publi
                 const struct lkg_rule *rule = &publication->rules[i];
                 struct stat st;
 
+                /* Listed while the view stands under the base's own name; else that name shows it already. */
                 if (rule->type == LKG_RULE_ALIAS && !strchr(rule->text, '/') &&
+                    lkg_publication_find(publication, rule->target) &&
                     fstatat(server.source, rule->target, &st, AT_SYMLINK_NOFOLLOW) == 0)
                         r = add_item(listing, rule->text, offset_of(rule->text), st.st_ino,
                                      st.st_mode & S_IFMT);

@@ -125,6 +125,8 @@ static void claim(void)
 {
         server.epoch = atomic_fetch_add(&server.shm->epoch, 1) + 1;
         atomic_fetch_add(&server.shm->server_starts, 1);
+        if (atomic_load(&server.shm->tickets) == 0) /* never one of an earlier mount: engines remember them */
+                atomic_store(&server.shm->tickets, lkg_realtime_ns());
         server.shm->server.start_time = lkg_process_start_time(getpid());
         atomic_store(&server.shm->server.pid, getpid());
 }

@@ -245,6 +245,10 @@ int lkg_tool_parse(struct lkg_tool *tool, int argc, char **argv, char message[st
         int at = find_verb(argc, argv), n = 0, r;
 
         *tool = (struct lkg_tool){ 0 };
+        if (at && strcmp(argv[at], "help") == 0 && argc == at + 1) {
+                tool->options.help = true;
+                return 0;
+        }
         if (at) {
                 const char *near;
 

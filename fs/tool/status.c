@@ -147,17 +147,20 @@ static void append_next(const struct facts *facts, struct lkg_buf *buf)
         const char *condition = facts->condition ? facts->condition : "";
 
         if (strstr(condition, "held at"))
-                lkg_buf_puts(buf, "`lkgfs hold off` follows the files again");
+                lkg_buf_printf(buf, "`lkgfs hold off --component %s` follows the files again", facts->name);
         else if (strstr(condition, "on try"))
-                lkg_buf_puts(
+                lkg_buf_printf(
                         buf,
-                        "`lkgfs commit` keeps the tried change, without it the previous one comes back");
+                        "`lkgfs commit --component %s` keeps the tried change, without it the previous one "
+                        "comes back",
+                        facts->name);
         else if (facts->n_severity[LKG_ERROR]) {
                 lkg_buf_puts(buf, "correct the files named above; what is right is served when it is saved");
                 append_explain(facts->findings, buf);
         } else if (facts->rank == RANK_FALSE || facts->rank == RANK_UNKNOWN)
-                lkg_buf_puts(buf, facts->findings_hidden ? "run this as root to see the findings"
-                                                         : "journalctl -u lkgfs");
+                lkg_buf_puts(buf, facts->findings_hidden
+                                          ? "run this as root to see the findings"
+                                          : "look into the log of lkgfsd (journalctl -u lkgfs)");
         else if (facts->n_severity[LKG_WARNING])
                 lkg_buf_puts(buf, "read the warnings above; what is served is complete");
         else

@@ -85,5 +85,8 @@ struct lkg_finding_kind {
 extern const struct lkg_finding_kind lkg_finding_kinds[];
 extern const size_t lkg_n_finding_kinds;
 
-/** lkg_quote() - at most LKG_QUOTE_MAX bytes of @text in double quotes, control bytes escaped, into @buf. */
+/**
+ * lkg_quote() - at most LKG_QUOTE_MAX bytes of @text in double quotes into @buf; userinfo of URLs masked, control bytes
+ * and what is not UTF-8 escaped.
+ */
 const char *lkg_quote(const char *text, size_t size, char buf[static 5 * 64 + 8]);

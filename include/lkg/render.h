@@ -36,7 +36,5 @@ void lkg_render_origin(const struct lkg_value *root, struct lkg_buf *buf);
 struct lkg_value *lkg_mask_secrets(const struct lkg_value *root);
 /** lkg_mask_value() - the same for one member; @secret: below a secret field (lkg_pointer_is_secret). */
 struct lkg_value *lkg_mask_value(const struct lkg_value *value, bool secret);
-/** lkg_mask_text() - append @text with the userinfo of URLs masked. Return: whether there was any. */
-bool lkg_mask_text(const char *text, size_t size, struct lkg_buf *buf);
 /** lkg_pointer_is_secret() - does a JSON pointer lead to or below a secret field? */
 bool lkg_pointer_is_secret(const char *pointer);

@@ -75,7 +75,7 @@ def test_history_and_rollback(mount):
     assert [(g["generation"], g["served"]) for g in generations] == [(second, True), (first, False)]
     assert tool(mount, "rollback", str(first)) == (GOOD, "", "")
     assert mount.document() == document
-    assert "`lkgfs hold off`" in tool(mount, "status")[1]
+    assert "`lkgfs hold off " in tool(mount, "status")[1]
     code, _, err = tool(mount, "rollback", "999999")
     assert code == FAILED and mount.status("last-error").strip() in err
     assert tool(mount, "hold", "off")[0] == GOOD
@@ -88,7 +88,7 @@ def test_try_commit_sync(mount):
     assert tool(mount, "try", "10m")[0] == GOOD
     assert tool(mount, "try", "10m")[0] == FAILED
     mount.drop("50-a.conf", "maxPods: 6\n")
-    assert "`lkgfs commit`" in tool(mount, "status")[1]
+    assert "`lkgfs commit " in tool(mount, "status")[1]
     assert tool(mount, "commit")[0] == GOOD
     lib.write_file(mount.behind("kubelet.conf.d", "50-a.conf"), lib.HEADER + "maxPods: 7\n")
     assert tool(mount, "sync")[0] == GOOD

@@ -15,6 +15,7 @@
 #include <lkg/settings.h>
 
 #include "core/engine/config.h"
+#include "tmpdir.h"
 
 #define HEADER "apiVersion: config.lkgfs.io/v1alpha1\nkind: LkgfsConfiguration\n"
 
@@ -400,7 +401,7 @@ static void test_components_merge_by_name(void **state)
 /* ---- files ---- */
 
 struct place {
-        char top[64], path[PATH_MAX];
+        char top[TMPDIR_MAX], path[PATH_MAX];
 };
 
 static const char *at(struct place *p, const char *name)
@@ -422,11 +423,9 @@ static void put(struct place *p, const char *name, const char *text)
 static int setup(void **state)
 {
         struct place *p = calloc(1, sizeof(*p));
-        const char *tmp = getenv("TMPDIR");
 
         assert_non_null(p);
-        (void)snprintf(p->top, sizeof(p->top), "%.40s/lkgfs-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-        assert_non_null(mkdtemp(p->top));
+        assert_int_equal(tmpdir_make(p->top), 0);
         assert_int_equal(mkdir(at(p, "config.d"), 0755), 0);
         assert_int_equal(mkdir(at(p, "vendor"), 0755), 0);
         *state = p;
@@ -436,10 +435,8 @@ static int setup(void **state)
 static int teardown(void **state)
 {
         struct place *p = *state;
-        char command[128];
 
-        (void)snprintf(command, sizeof(command), "rm -rf -- '%s'", p->top);
-        assert_int_equal(system(command), 0);
+        assert_int_equal(tmpdir_remove(p->top), 0);
         free(p);
         return 0;
 }

@@ -12,20 +12,19 @@
 
 #include "core/engine/history.h"
 #include "core/engine/state.h"
+#include "tmpdir.h"
 
 struct place {
-        char top[64];
+        char top[TMPDIR_MAX];
         int fd;
 };
 
 static int setup(void **state)
 {
         struct place *p = calloc(1, sizeof(*p));
-        const char *tmp = getenv("TMPDIR");
 
         assert_non_null(p);
-        (void)snprintf(p->top, sizeof(p->top), "%.40s/lkgfs-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-        assert_non_null(mkdtemp(p->top));
+        assert_int_equal(tmpdir_make(p->top), 0);
         p->fd = open(p->top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         assert_true(p->fd >= 0);
         *state = p;
@@ -35,10 +34,8 @@ static int setup(void **state)
 static int teardown(void **state)
 {
         struct place *p = *state;
-        char command[128];
 
-        (void)snprintf(command, sizeof(command), "rm -rf -- '%s'", p->top);
-        assert_int_equal(system(command), 0);
+        assert_int_equal(tmpdir_remove(p->top), 0);
         lkg_close(p->fd);
         free(p);
         return 0;

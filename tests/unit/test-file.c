@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opening files of others without trusting them, replacing our own without leaving half. */
 #include <fcntl.h>
-#include <ftw.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,34 +12,25 @@
 
 #include <lkg/file.h>
 
-static char top[64];
+#include "tmpdir.h"
+
+static char top[TMPDIR_MAX];
 static int dir = -EBADF;
 
 static int make_dir(void **state)
 {
-        const char *tmp = getenv("TMPDIR");
-
         (void)state;
-        (void)snprintf(top, sizeof(top), "%.40s/lkg-file-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-        if (!mkdtemp(top))
+        if (tmpdir_make(top) < 0)
                 return -1;
         dir = open(top, O_PATH | O_DIRECTORY | O_CLOEXEC);
         return dir < 0 ? -1 : 0;
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-        (void)st;
-        (void)type;
-        (void)ftw;
-        return remove(path);
 }
 
 static int remove_dir(void **state)
 {
         (void)state;
         dir = lkg_close(dir);
-        return nftw(top, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+        return tmpdir_remove(top);
 }
 
 static void put(const char *name, const char *text)

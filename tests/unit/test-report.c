@@ -83,6 +83,7 @@ static void test_quote(void **state)
         (void)state;
         assert_string_equal(lkg_quote("a\"b", 3, buf), "\"a\\\"b\"");
         assert_string_equal(lkg_quote("\xff\xc3\xa9\xc3", 4, buf), "\"\\xff\xc3\xa9\\xc3\"");
+        assert_string_equal(lkg_quote("https://u:pw@h/x", 16, buf), "\"https://<masked>@h/x\"");
         memset(big, 'x', sizeof(big));
         assert_true(strlen(lkg_quote(big, sizeof(big), buf)) <= LKG_QUOTE_MAX + 5);
         for (const char *p = lkg_quote("\x1b[31m\n\t\0z", 8, buf); *p; p++)

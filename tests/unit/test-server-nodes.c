@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Node ids and open files of the file server: what the kernel was told must stay true, in this process and the next. */
 #include <fcntl.h>
-#include <ftw.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,13 +9,14 @@
 #include <cmocka.h>
 
 #include "server.h"
+#include "tmpdir.h"
 
 #define SHA_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define SHA_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 #define HEAD  LKG_PUBLICATION_MAGIC "\nnumber\t%d\ncomponent\t0\tkubelet\t1\n"
 
 struct lkg_server server;
-static char top[64];
+static char top[TMPDIR_MAX];
 
 static int open_below(const char *name, int flags)
 {
@@ -60,11 +60,8 @@ static void publish(int number, const char *sha256)
 
 static int set_up(void **state)
 {
-        const char *tmp = getenv("TMPDIR");
-
         (void)state;
-        (void)snprintf(top, sizeof(top), "%.30s/lkg-nodes-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-        if (!mkdtemp(top))
+        if (tmpdir_make(top) < 0)
                 return -1;
         make("source");
         make("source/d");
@@ -89,14 +86,6 @@ static int set_up(void **state)
         return 0;
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-        (void)st;
-        (void)type;
-        (void)ftw;
-        return remove(path);
-}
-
 static int tear_down(void **state)
 {
         (void)state;
@@ -109,7 +98,7 @@ static int tear_down(void **state)
         lkg_close(server.blobs);
         lkg_close(server.pinned);
         publication_put(server.publication);
-        return nftw(top, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+        return tmpdir_remove(top);
 }
 
 static struct lkg_node *look_up(uint64_t parent, const char *name)
