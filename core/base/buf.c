@@ -37,6 +37,22 @@ static bool reserve(struct lkg_buf *buf, size_t extra)
         return true;
 }
 
+void lkg_buf_expect(struct lkg_buf *buf, size_t extra)
+{
+        size_t need;
+        char *data;
+
+        if (buf->failed || __builtin_add_overflow(buf->size, extra, &need) || need <= buf->allocated)
+                return;
+        data = realloc(buf->data, need);
+        if (!data)
+                return; /* what is appended decides */
+        if (!buf->data)
+                *data = '\0';
+        buf->data = data;
+        buf->allocated = need;
+}
+
 void lkg_buf_append(struct lkg_buf *buf, const void *data, size_t size)
 {
         if (!reserve(buf, size))
@@ -54,7 +70,23 @@ void lkg_buf_puts(struct lkg_buf *buf, const char *text)
 
 void lkg_buf_putc(struct lkg_buf *buf, char c)
 {
-        lkg_buf_append(buf, &c, 1);
+        if (buf->failed || buf->allocated - buf->size < 2) {
+                lkg_buf_append(buf, &c, 1);
+                return;
+        }
+        buf->data[buf->size++] = c;
+        buf->data[buf->size] = '\0';
+}
+
+void lkg_buf_u64(struct lkg_buf *buf, uint64_t n)
+{
+        char text[20];
+        size_t at = sizeof(text);
+
+        do
+                text[--at] = (char)('0' + n % 10);
+        while ((n /= 10) > 0);
+        lkg_buf_append(buf, text + at, sizeof(text) - at);
 }
 
 void lkg_buf_printf(struct lkg_buf *buf, const char *fmt, ...)
@@ -127,42 +159,50 @@ size_t lkg_utf8_length(const void *text, size_t n)
         return length;
 }
 
+static void json_escape(struct lkg_buf *buf, unsigned char c)
+{
+        switch (c) {
+        case '"':
+                lkg_buf_puts(buf, "\\\"");
+                break;
+        case '\\':
+                lkg_buf_puts(buf, "\\\\");
+                break;
+        case '\n':
+                lkg_buf_puts(buf, "\\n");
+                break;
+        case '\r':
+                lkg_buf_puts(buf, "\\r");
+                break;
+        case '\t':
+                lkg_buf_puts(buf, "\\t");
+                break;
+        default:
+                lkg_buf_printf(buf, "\\u%04x", c);
+        }
+}
+
 void lkg_buf_json_string(struct lkg_buf *buf, const char *text, size_t size)
 {
         const unsigned char *p = (const unsigned char *)text;
+        size_t start = 0; /* of what goes over as it is */
 
         lkg_buf_putc(buf, '"');
         for (size_t i = 0; i < size;) {
                 size_t n = lkg_utf8_length(p + i, size - i);
+                bool plain = n > 0 && p[i] >= 0x20 && p[i] != 0x7f && p[i] != '"' && p[i] != '\\';
 
-                if (n == 0) {
-                        lkg_buf_puts(buf, "\xef\xbf\xbd");
-                        i++;
+                if (plain) {
+                        i += n;
                         continue;
                 }
-                switch (p[i]) {
-                case '"':
-                        lkg_buf_puts(buf, "\\\"");
-                        break;
-                case '\\':
-                        lkg_buf_puts(buf, "\\\\");
-                        break;
-                case '\n':
-                        lkg_buf_puts(buf, "\\n");
-                        break;
-                case '\r':
-                        lkg_buf_puts(buf, "\\r");
-                        break;
-                case '\t':
-                        lkg_buf_puts(buf, "\\t");
-                        break;
-                default:
-                        if (p[i] < 0x20 || p[i] == 0x7f)
-                                lkg_buf_printf(buf, "\\u%04x", p[i]);
-                        else
-                                lkg_buf_append(buf, p + i, n);
-                }
-                i += n;
+                lkg_buf_append(buf, text + start, i - start);
+                if (n == 0)
+                        lkg_buf_puts(buf, "\xef\xbf\xbd");
+                else
+                        json_escape(buf, p[i]);
+                start = ++i;
         }
+        lkg_buf_append(buf, text + start, size - start);
         lkg_buf_putc(buf, '"');
 }

@@ -3,12 +3,17 @@
 
 void lkg_escape(struct lkg_buf *buf, const char *text, unsigned char max_control)
 {
-        for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
-                if (*p <= max_control || *p == 0x7f || *p == '%')
-                        lkg_buf_printf(buf, "%%%02X", *p);
-                else
-                        lkg_buf_putc(buf, (char)*p);
+        const unsigned char *p = (const unsigned char *)text,
+                            *start = p; /* start: of what goes over as it is */
+
+        for (; *p; p++) {
+                if (*p > max_control && *p != 0x7f && *p != '%')
+                        continue;
+                lkg_buf_append(buf, start, (size_t)(p - start));
+                lkg_buf_printf(buf, "%%%02X", *p);
+                start = p + 1;
         }
+        lkg_buf_append(buf, start, (size_t)(p - start));
 }
 
 static int hex_digit(char c)
@@ -24,9 +29,9 @@ static int hex_digit(char c)
 
 int lkg_unescape(char *text)
 {
-        char *to = text;
+        char *to = strchrnul(text, '%');
 
-        for (const char *from = text; *from; from++) {
+        for (const char *from = to; *from; from++) {
                 if (*from != '%') {
                         *to++ = *from;
                         continue;

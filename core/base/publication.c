@@ -15,6 +15,7 @@
 
 struct parser {
         struct lkg_publication *pub;
+        size_t n_lines; /* a bound for the entries, so that their array is allocated once */
         size_t n_entries_allocated, n_rules_allocated;
         unsigned line;
         bool ended;
@@ -31,15 +32,20 @@ static int no_memory(struct parser *p)
         return lkg_error_set(p->err, -ENOMEM, NULL, "manifest, line %u", p->line);
 }
 
-static int parse_u64(const char *text, int base, uint64_t max, uint64_t *ret)
+static int parse_u64(const char *text, unsigned base, uint64_t max, uint64_t *ret)
 {
-        char *end;
+        uint64_t n = 0;
 
-        if (*text < '0' || *text > '9') /* strtoull would take blanks and signs */
+        if (!*text)
                 return -EBADMSG;
-        errno = 0;
-        unsigned long long n = strtoull(text, &end, base);
-        if (errno || *end || n > max)
+        for (; *text; text++) { /* by hand: a manifest of a thousand layers has ten thousand numbers */
+                unsigned digit = (unsigned)(*text - '0');
+
+                if (*text < '0' || digit >= base || __builtin_mul_overflow(n, (uint64_t)base, &n) ||
+                    __builtin_add_overflow(n, (uint64_t)digit, &n))
+                        return -EBADMSG;
+        }
+        if (n > max)
                 return -EBADMSG;
         *ret = n;
         return 0;
@@ -59,17 +65,19 @@ static int parse_i64(const char *text, int64_t *ret)
 /* A path is relative, normalised and stays inside: no empty, "." or ".." part. */
 static bool path_ok(const char *path)
 {
-        const char *p = path;
+        const char *part = path, *p = path;
 
-        while (true) {
-                size_t n = strcspn(p, "/");
+        for (;; p++) {
+                size_t n = (size_t)(p - part);
 
-                if (n == 0 || n > NAME_MAX || (n == 1 && p[0] == '.') ||
-                    (n == 2 && p[0] == '.' && p[1] == '.'))
+                if (*p && *p != '/')
+                        continue;
+                if (n == 0 || n > NAME_MAX || (n == 1 && part[0] == '.') ||
+                    (n == 2 && part[0] == '.' && part[1] == '.'))
                         return false;
-                if (!p[n])
-                        return (size_t)(p + n - path) < PATH_MAX;
-                p += n + 1;
+                if (!*p)
+                        return (size_t)(p - path) < PATH_MAX;
+                part = p + 1;
         }
 }
 
@@ -140,7 +148,7 @@ static int add_entry(struct parser *p, const struct lkg_entry *entry)
         if (pub->n_entries > 0 && strcmp(pub->entries[pub->n_entries - 1].path, entry->path) >= 0)
                 return bad(p, "paths are not in ascending order");
         if (pub->n_entries == p->n_entries_allocated) {
-                size_t n = p->n_entries_allocated ? 2 * p->n_entries_allocated : 64;
+                size_t n = p->n_entries_allocated ? 2 * p->n_entries_allocated : p->n_lines + 1;
                 struct lkg_entry *entries = reallocarray(pub->entries, n, sizeof(*entries));
 
                 if (!entries)
@@ -314,11 +322,24 @@ static const struct {
         int n_fields;
         int (*parse)(struct parser *p, char **fields);
 } line_types[] = {
-        { "number", 2, line_number }, { "timeout-ms", 2, line_timeout }, { "component", 4, line_component },
-        { "match", 4, line_match },   { "watch", 4, line_watch },        { "hide", 2, line_hide },
-        { "clash", 2, line_hide },    { "alias", 3, line_alias },        { "dir", 6, line_dir },
-        { "file", 11, line_file },    { "control", 7, line_control },    { "end", 1, line_end },
+        { "file", 11, line_file },         { "dir", 6, line_dir },
+        { "control", 7, line_control },    { "number", 2, line_number },
+        { "timeout-ms", 2, line_timeout }, { "component", 4, line_component },
+        { "match", 4, line_match },        { "watch", 4, line_watch },
+        { "hide", 2, line_hide },          { "clash", 2, line_hide },
+        { "alias", 3, line_alias },        { "end", 1, line_end },
 };
+
+/* strsep(3) with one separator. */
+static char *cut(char **rest, char separator)
+{
+        char *text = *rest, *end = text ? strchr(text, separator) : NULL;
+
+        *rest = end ? end + 1 : NULL;
+        if (end)
+                *end = '\0';
+        return text;
+}
 
 static int parse_line(struct parser *p, char *line)
 {
@@ -328,7 +349,7 @@ static int parse_line(struct parser *p, char *line)
         if (p->ended)
                 return bad(p, "text after the end");
         while (line && n <= FIELDS_MAX)
-                fields[n++] = strsep(&line, "\t");
+                fields[n++] = cut(&line, '\t');
         for (size_t i = 0; i < LKG_ARRAY_SIZE(line_types); i++) {
                 if (strcmp(line_types[i].word, fields[0]) != 0)
                         continue;
@@ -342,19 +363,26 @@ static int parse_line(struct parser *p, char *line)
 /* Every entry's parent is a directory that was listed before it, or the root. */
 static int check_parents(struct parser *p)
 {
+        const char *last = ""; /* the entry before: a neighbour has the same parent */
+        size_t n_last = 0;
+
         for (size_t i = 0; i < p->pub->n_entries; i++) {
                 const char *path = p->pub->entries[i].path;
                 const char *slash = strrchr(path, '/');
-                LKG_CLEANUP(lkg_freep) char *parent = slash ? strndup(path, (size_t)(slash - path)) : NULL;
+                size_t n = slash ? (size_t)(slash - path) : 0;
+                LKG_CLEANUP(lkg_freep) char *parent = NULL;
                 const struct lkg_entry *e;
 
-                if (!slash)
+                if (!slash || (n == n_last && memcmp(path, last, n) == 0))
                         continue;
+                parent = strndup(path, n);
                 if (!parent)
                         return no_memory(p);
                 e = lkg_publication_find(p->pub, parent);
                 if (!e || e->type != LKG_ENTRY_DIR)
                         return lkg_error_set(p->err, -EBADMSG, NULL, "manifest: an entry has no directory.");
+                last = path;
+                n_last = n;
         }
         return 0;
 }
@@ -363,7 +391,7 @@ static int parse_lines(struct parser *p)
 {
         char *rest = p->pub->text, *line;
 
-        while ((line = strsep(&rest, "\n"))) {
+        while ((line = cut(&rest, '\n'))) {
                 int r;
 
                 p->line++;
@@ -383,6 +411,15 @@ static int parse_lines(struct parser *p)
         return check_parents(p);
 }
 
+static size_t count_lines(const char *text)
+{
+        size_t n = 0;
+
+        for (const char *p = strchr(text, '\n'); p && n < LKG_MANIFEST_ENTRIES_MAX; p = strchr(p + 1, '\n'))
+                n++;
+        return n;
+}
+
 int lkg_publication_parse(const char *data, size_t size, struct lkg_publication **ret, struct lkg_error *err)
 {
         struct parser p = { .err = err };
@@ -398,6 +435,7 @@ int lkg_publication_parse(const char *data, size_t size, struct lkg_publication 
                 lkg_publication_free(p.pub);
                 return lkg_error_set(err, -ENOMEM, NULL, "manifest");
         }
+        p.n_lines = count_lines(p.pub->text);
         r = parse_lines(&p);
         if (r < 0) {
                 lkg_publication_free(p.pub);
@@ -437,12 +475,18 @@ static void put_field(struct lkg_buf *buf, const char *text)
         lkg_escape(buf, text, 0x20);
 }
 
+static void put_u64(struct lkg_buf *buf, uint64_t n)
+{
+        lkg_buf_putc(buf, '\t');
+        lkg_buf_u64(buf, n);
+}
+
 static void put_index(struct lkg_buf *buf, unsigned component)
 {
         if (component == UINT_MAX)
                 lkg_buf_puts(buf, "\t-");
         else
-                lkg_buf_printf(buf, "\t%u", component);
+                put_u64(buf, component);
 }
 
 static void format_rule(const struct lkg_rule *rule, struct lkg_buf *buf)
@@ -467,6 +511,38 @@ static void format_rule(const struct lkg_rule *rule, struct lkg_buf *buf)
         lkg_buf_putc(buf, '\n');
 }
 
+static void put_i64(struct lkg_buf *buf, int64_t n)
+{
+        lkg_buf_putc(buf, '\t');
+        if (n < 0)
+                lkg_buf_putc(buf, '-');
+        lkg_buf_u64(buf, n < 0 ? -(uint64_t)n : (uint64_t)n);
+}
+
+/* Without printf: this runs for every entry of every publication. */
+static void put_owner(struct lkg_buf *buf, const struct lkg_entry *e)
+{
+        const char mode[] = { '\t', (char)('0' + (e->mode >> 9 & 7)), (char)('0' + (e->mode >> 6 & 7)),
+                              (char)('0' + (e->mode >> 3 & 7)), (char)('0' + (e->mode & 7)) };
+
+        lkg_buf_append(buf, mode, sizeof(mode));
+        put_u64(buf, e->uid);
+        put_u64(buf, e->gid);
+}
+
+static void put_flags(struct lkg_buf *buf, unsigned flags)
+{
+        lkg_buf_putc(buf, '\t');
+        if (flags & LKG_ENTRY_VIEW)
+                lkg_buf_putc(buf, 'v');
+        if (flags & LKG_ENTRY_POLL)
+                lkg_buf_putc(buf, 'p');
+        if (flags & LKG_ENTRY_THROUGH)
+                lkg_buf_putc(buf, 'w');
+        if (!flags)
+                lkg_buf_putc(buf, '-');
+}
+
 static void format_entry(const struct lkg_entry *e, struct lkg_buf *buf)
 {
         static const char *const words[] = {
@@ -475,18 +551,19 @@ static void format_entry(const struct lkg_entry *e, struct lkg_buf *buf)
 
         lkg_buf_puts(buf, words[e->type]);
         put_field(buf, e->path);
-        lkg_buf_printf(buf, "\t%04" PRIo32 "\t%" PRIu32 "\t%" PRIu32, e->mode, e->uid, e->gid);
+        put_owner(buf, e);
         switch (e->type) {
         case LKG_ENTRY_DIR:
-                lkg_buf_printf(buf, "\t%" PRId64, e->mtime_ns);
+                put_i64(buf, e->mtime_ns);
                 break;
         case LKG_ENTRY_FILE:
-                lkg_buf_printf(buf, "\t%" PRId64 "\t%" PRIu64 "\t%s\t%s%s%s%s", e->mtime_ns, e->size,
-                               e->sha256, e->flags & LKG_ENTRY_VIEW ? "v" : "",
-                               e->flags & LKG_ENTRY_POLL ? "p" : "", e->flags & LKG_ENTRY_THROUGH ? "w" : "",
-                               e->flags ? "" : "-");
+                put_i64(buf, e->mtime_ns);
+                put_u64(buf, e->size);
+                lkg_buf_putc(buf, '\t');
+                lkg_buf_puts(buf, e->sha256);
+                put_flags(buf, e->flags);
                 put_index(buf, e->component);
-                lkg_buf_printf(buf, "\t%" PRIu64, e->generation);
+                put_u64(buf, e->generation);
                 break;
         case LKG_ENTRY_CONTROL:
                 put_index(buf, e->component);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Clocks and digests: the two things every folder needs and nobody should write twice. */
+#include <pthread.h>
 #include <time.h>
 
 #include <openssl/evp.h>
@@ -35,13 +36,23 @@ void lkg_format_rfc3339(uint64_t ns, char buf[static 21])
                 memcpy(buf, "9999-12-31T23:59:59Z", 21);
 }
 
+/* Looked up once: a lookup costs more than the digest of a short text. Lives as long as the process. */
+static EVP_MD *sha256;
+
+static void fetch_sha256(void)
+{
+        sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
+}
+
 int lkg_sha256_hex(const void *data, size_t size, char ret[static LKG_SHA256_HEX])
 {
         static const char digits[] = "0123456789abcdef";
+        static pthread_once_t once = PTHREAD_ONCE_INIT;
         unsigned char md[EVP_MAX_MD_SIZE];
         unsigned int n = 0;
 
-        if (!EVP_Digest(data, size, md, &n, EVP_sha256(), NULL) || n != 32)
+        (void)pthread_once(&once, fetch_sha256);
+        if (!EVP_Digest(data, size, md, &n, sha256 ? sha256 : EVP_sha256(), NULL) || n != 32)
                 return -ENOMEM;
         for (unsigned i = 0; i < n; i++) {
                 ret[2 * i] = digits[md[i] >> 4];

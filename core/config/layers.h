@@ -32,7 +32,7 @@ struct lkg_layer {
         char *file;        /* as a user would open it, escaped */
         bool has_identity; /* false: could not be opened */
         struct lkg_file_id identity;
-        bool racy; /* written so shortly before we read it that its identity proves nothing */
+        bool racy; /* its identity proves nothing: written just before we read it, or being written since */
         char sha256[LKG_SHA256_HEX];
         enum lkg_format format;
         struct lkg_value *
@@ -147,9 +147,50 @@ struct lkg_watches {
 };
 
 void lkg_watches_reset(struct lkg_watches *watches);
-/** lkg_watches_add() - remember directory @path (copied). */
-int lkg_watches_add(struct lkg_watches *watches, const char *path, bool recursive_member);
-/** lkg_watches_add_way() - every directory that decides what @path (a file or directory) resolves to. */
+/** lkg_watches_add() - remember directory @path and the @name in it that matters; NULL = a member of a tree. */
+int lkg_watches_add(struct lkg_watches *watches, const char *path, const char *name);
+/** lkg_watches_add_way() - every directory and name that decide what @path (a file or directory) resolves to. */
 int lkg_watches_add_way(struct lkg_watches *watches, const char *path);
 /** lkg_watches_finish() - sort, unite duplicates, look at the file systems. */
 void lkg_watches_finish(struct lkg_watches *watches);
+
+/* ---- stack.c, touch.c ---- */
+
+struct lkg_layers {
+        struct lkg_layer **items; /* in merge order; one reference each */
+        size_t n, n_allocated;
+};
+
+struct lkg_stack {
+        struct lkg_stack_config config;
+        struct lkg_layers layers;  /* of the last refresh, in merge order */
+        struct lkg_layer **sorted; /* the same by path; borrowed from @layers */
+        struct lkg_fold fold;
+        struct lkg_candidate *candidate;
+        struct lkg_watches watches;
+        struct lkg_report reports[_LKG_LAYER_ROLE_MAX]; /* what the last walk had to say, by role */
+        bool has_base;                                  /* as the last walk found it */
+        bool complete; /* the last look saw everything: nothing vanished, no new file was left aside */
+        struct lkg_stack_stats stats;
+        lkg_unsettled_fn *unsettled;
+        void *unsettled_userdata;
+};
+
+/**
+ * lkg_stack_load() - one layer file as it is now, or as it was when somebody is in the middle of writing it.
+ * @before: what the cache has under this path, or NULL
+ * @ret:    one reference; NULL = there is no such layer (yet)
+ * Return: 0; 1 = it has just gone; -errno.
+ */
+int lkg_stack_load(struct lkg_stack *stack, const struct lkg_place *place, struct lkg_layer *before,
+                   struct lkg_layer **ret);
+/** lkg_stack_find() - position in stack->sorted of the layer at @path, SIZE_MAX when there is none. */
+size_t lkg_stack_find(const struct lkg_stack *stack, const char *path);
+/** lkg_stack_form() - @path as watches and layers name it: source_path + "/" + @path, or an absolute @path. Heap. */
+char *lkg_stack_form(const struct lkg_stack *stack, const char *path);
+
+/**
+ * lkg_stack_touch() - read again only the layers at @paths, and those whose identity proves nothing.
+ * Return: 1 = a layer is another one now; 0 = nothing has changed; -EAGAIN = a walk is needed to know; -errno.
+ */
+int lkg_stack_touch(struct lkg_stack *stack, const char *const *paths, size_t n_paths);

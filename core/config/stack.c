@@ -18,27 +18,10 @@ struct candidate {
         size_t n_files;
 };
 
-struct layers {
-        struct lkg_layer **items; /* in merge order */
-        size_t n, n_allocated;
-};
-
-struct lkg_stack {
-        struct lkg_stack_config config;
-        struct layers layers;      /* of the last refresh, in merge order */
-        struct lkg_layer **sorted; /* the same by path; borrowed from @layers */
-        struct lkg_fold fold;
-        struct lkg_candidate *candidate;
-        struct lkg_watches watches;
-        struct lkg_stack_stats stats;
-        lkg_unsettled_fn *unsettled;
-        void *unsettled_userdata;
-};
-
 /* What one refresh finds. */
 struct collect {
         struct lkg_stack *stack;
-        struct layers layers;
+        struct lkg_layers layers;
         struct lkg_watches watches;
         struct lkg_report
                 reports[_LKG_LAYER_ROLE_MAX]; /* what the look at the directories had to say, by role */
@@ -49,16 +32,16 @@ struct collect {
 
 /* ---- life ---- */
 
-static void layers_deinit(struct layers *layers)
+static void layers_deinit(struct lkg_layers *layers)
 {
         for (size_t i = 0; i < layers->n; i++)
                 lkg_layer_unref(layers->items[i]);
         free(layers->items);
-        *layers = (struct layers){ 0 };
+        *layers = (struct lkg_layers){ 0 };
 }
 
 /* Takes over @layer. */
-static int layers_add(struct layers *layers, struct lkg_layer *layer)
+static int layers_add(struct lkg_layers *layers, struct lkg_layer *layer)
 {
         if (layers->n == layers->n_allocated) {
                 size_t n = layers->n_allocated ? 2 * layers->n_allocated : 16;
@@ -114,6 +97,8 @@ struct lkg_stack *lkg_stack_free(struct lkg_stack *stack)
         free(stack->sorted);
         layers_deinit(&stack->layers);
         lkg_watches_reset(&stack->watches);
+        for (unsigned role = 0; role < _LKG_LAYER_ROLE_MAX; role++)
+                lkg_report_deinit(&stack->reports[role]);
         free(stack);
         return NULL;
 }
@@ -169,7 +154,7 @@ static int compare_paths(const void *a, const void *b)
         return strcmp((*(struct lkg_layer *const *)a)->path, (*(struct lkg_layer *const *)b)->path);
 }
 
-static struct lkg_layer *cached(const struct lkg_stack *stack, const char *path, enum lkg_layer_role role)
+size_t lkg_stack_find(const struct lkg_stack *stack, const char *path)
 {
         size_t low = 0, high = stack->sorted ? stack->layers.n : 0;
 
@@ -178,20 +163,58 @@ static struct lkg_layer *cached(const struct lkg_stack *stack, const char *path,
                 int r = strcmp(path, stack->sorted[middle]->path);
 
                 if (r == 0)
-                        return stack->sorted[middle]->role == role ? stack->sorted[middle] : NULL;
+                        return middle;
                 if (r < 0)
                         high = middle;
                 else
                         low = middle + 1;
         }
-        return NULL;
+        return SIZE_MAX;
+}
+
+bool lkg_stack_knows(const struct lkg_stack *stack, const char *path)
+{
+        return lkg_stack_find(stack, path) != SIZE_MAX;
+}
+
+static struct lkg_layer *cached(const struct lkg_stack *stack, const char *path, enum lkg_layer_role role)
+{
+        size_t at = lkg_stack_find(stack, path);
+
+        return at != SIZE_MAX && stack->sorted[at]->role == role ? stack->sorted[at] : NULL;
+}
+
+int lkg_stack_load(struct lkg_stack *stack, const struct lkg_place *place, struct lkg_layer *before,
+                   struct lkg_layer **ret)
+{
+        struct lkg_layer *layer = NULL;
+        int r = lkg_layer_load(place, before, &stack->stats, &layer);
+
+        if (r != 0)
+                return r;
+        /*
+         * Asked after the reading: a writer may have truncated it just before, and then half a file was
+         * read.
+         */
+        if (layer && layer != before && stack->unsettled &&
+            stack->unsettled(place->path, stack->unsettled_userdata)) {
+                lkg_layer_unref(layer);
+                layer = lkg_layer_ref(before);
+                if (before)
+                        before->racy =
+                                true; /* its identity is not that of the file any more: read it again */
+                else
+                        stack->complete = false; /* nobody but a walk will find it */
+        }
+        *ret = layer;
+        return 0;
 }
 
 /* One layer file, wherever it was found. Return: 0; 1 = it has just gone; negative = fault. */
 static int take(struct collect *c, struct lkg_place *place)
 {
         struct lkg_stack *stack = c->stack;
-        struct lkg_layer *before = cached(stack, place->path, place->role), *layer = NULL;
+        struct lkg_layer *layer = NULL;
         int r;
 
         if (c->layers.n >= LKG_LAYERS_MAX) {
@@ -204,23 +227,13 @@ static int take(struct collect *c, struct lkg_place *place)
                 return 0;
         }
         place->realtime_ns = stack->config.realtime_ns;
-        r = lkg_layer_load(place, before, &stack->stats, &layer);
+        r = lkg_stack_load(stack, place, cached(stack, place->path, place->role), &layer);
         if (r != 0)
                 return r;
-        /*
-         * Asked after the reading: a writer may have truncated it just before, and then half a file was
-         * read.
-         */
-        if (layer && layer != before && stack->unsettled &&
-            stack->unsettled(place->path, stack->unsettled_userdata)) {
-                lkg_layer_unref(layer);
-                layer = lkg_layer_ref(before);
-        }
         return layer ? layers_add(&c->layers, layer) : 0;
 }
 
-/* source_path + "/" + @path, or @path when it is absolute. Heap. */
-static char *watch_form(const struct lkg_stack *stack, const char *path)
+char *lkg_stack_form(const struct lkg_stack *stack, const char *path)
 {
         const char *source = stack->config.source_path;
         size_t n = strlen(source);
@@ -240,7 +253,7 @@ static char *watch_form(const struct lkg_stack *stack, const char *path)
 static int take_file(struct collect *c, enum lkg_layer_role role, enum lkg_patch_type type, const char *path,
                      bool *ret_found)
 {
-        LKG_CLEANUP(lkg_freep) char *full = watch_form(c->stack, path);
+        LKG_CLEANUP(lkg_freep) char *full = lkg_stack_form(c->stack, path);
         const char *slash = strrchr(path, '/');
         struct lkg_place place = {
                 .role = role, .type = type, .dirfd = c->stack->config.source_fd, .entry = path
@@ -287,7 +300,7 @@ static void on_directory(const char *path, void *userdata)
 {
         struct collect *c = userdata;
 
-        (void)lkg_watches_add(&c->watches, path, true);
+        (void)lkg_watches_add(&c->watches, path, NULL);
 }
 
 static void say(struct collect *c, enum lkg_layer_role role, enum lkg_severity severity, unsigned code,
@@ -343,7 +356,7 @@ static int open_tree(struct collect *c, const char *path, const char *full, bool
 
 static int take_tree(struct collect *c, enum lkg_layer_role role, const char *path, bool required)
 {
-        LKG_CLEANUP(lkg_freep) char *full = watch_form(c->stack, path);
+        LKG_CLEANUP(lkg_freep) char *full = lkg_stack_form(c->stack, path);
         LKG_CLEANUP(lkg_closep) int fd = -EBADF;
         struct lkg_walk walk = { .report = &c->reports[role], .found = on_found, .directory = on_directory };
         size_t n;
@@ -385,7 +398,7 @@ static int collect_once(struct collect *c)
         if (r == 0 && *config->instance) {
                 r = take_file(c, LKG_LAYER_INSTANCE, LKG_PATCH_STRATEGIC, config->instance, &found);
                 if (r == 0 && !found && config->instance_required && !c->vanished) {
-                        LKG_CLEANUP(lkg_freep) char *full = watch_form(c->stack, config->instance);
+                        LKG_CLEANUP(lkg_freep) char *full = lkg_stack_form(c->stack, config->instance);
 
                         if (!full)
                                 return -ENOMEM;
@@ -436,17 +449,16 @@ static bool is_name_taken(const struct lkg_stack *stack)
         return false;
 }
 
-static void fill_report(struct lkg_candidate *candidate, const struct lkg_stack *stack,
-                        const struct collect *c)
+static void fill_report(struct lkg_candidate *candidate, const struct lkg_stack *stack)
 {
         static const enum lkg_layer_role order[] = { LKG_LAYER_BASE, LKG_LAYER_REMOTE, LKG_LAYER_PATCH,
                                                      LKG_LAYER_DROPIN, LKG_LAYER_INSTANCE };
 
         for (size_t i = 0; i < LKG_ARRAY_SIZE(order); i++) {
-                lkg_report_append(&candidate->report, &c->reports[order[i]]);
+                lkg_report_append(&candidate->report, &stack->reports[order[i]]);
                 (void)append_steps(candidate, &stack->fold, order[i]);
         }
-        if (stack->layers.n > 0 && !c->has_base)
+        if (stack->layers.n > 0 && !stack->has_base)
                 lkg_report_add(&candidate->report, LKG_NOTE, LKG_C_NO_BASE, NULL,
                                "%s has no base file (%s); the other layers are merged alone",
                                stack->config.component,
@@ -489,7 +501,7 @@ static enum lkg_candidate_state judge(const struct lkg_candidate *candidate, con
         return candidate->n_layers > 0 ? LKG_CANDIDATE_VALID : LKG_CANDIDATE_NONE;
 }
 
-static int candidate_new(const struct lkg_stack *stack, const struct collect *c, struct lkg_candidate **ret)
+static int candidate_new(const struct lkg_stack *stack, struct lkg_candidate **ret)
 {
         struct candidate *made = calloc(1, sizeof(*made));
         struct lkg_candidate *candidate = &made->public;
@@ -498,16 +510,16 @@ static int candidate_new(const struct lkg_stack *stack, const struct collect *c,
         if (!made)
                 return -ENOMEM;
         candidate->refs = 1;
-        candidate->has_base = c->has_base;
+        candidate->has_base = stack->has_base;
         candidate->format = LKG_FORMAT_YAML;
-        if (c->has_base && stack->layers.n > 0)
+        if (stack->has_base && stack->layers.n > 0)
                 candidate->format = stack->layers.items[0]->format;
         r = fill_layers(made, stack);
         if (r < 0) {
                 lkg_candidate_unref(candidate);
                 return r;
         }
-        fill_report(candidate, stack, c);
+        fill_report(candidate, stack);
         candidate->state = judge(candidate, stack);
         if (candidate->state == LKG_CANDIDATE_VALID)
                 candidate->doc = lkg_value_ref(stack->fold.steps[stack->fold.n_steps - 1].merged);
@@ -542,54 +554,92 @@ static int keep(struct lkg_stack *stack, struct collect *c)
         stack->sorted = sorted;
         layers_deinit(&stack->layers);
         stack->layers = c->layers;
-        c->layers = (struct layers){ 0 };
+        c->layers = (struct lkg_layers){ 0 };
         lkg_watches_reset(&stack->watches);
         stack->watches = c->watches;
         c->watches = (struct lkg_watches){ 0 };
+        for (unsigned role = 0; role < _LKG_LAYER_ROLE_MAX; role++) {
+                lkg_report_deinit(&stack->reports[role]);
+                stack->reports[role] = c->reports[role];
+                c->reports[role] = (struct lkg_report)LKG_REPORT_INIT;
+        }
+        stack->has_base = c->has_base;
         return 0;
 }
 
-static int refresh(struct lkg_stack *stack, struct collect *c, struct lkg_candidate **ret)
+static int look_at_everything(struct lkg_stack *stack)
+{
+        struct collect c = { 0 };
+        int r;
+
+        stack->complete = true;
+        r = collect(stack, &c);
+        if (r == 0)
+                r = keep(stack, &c);
+        stack->complete = stack->complete && r == 0 && !c.vanished;
+        collect_deinit(&c);
+        return r;
+}
+
+/* Layers -> candidate; the last one again when nothing differs. */
+static int fold(struct lkg_stack *stack)
 {
         struct lkg_candidate *candidate = NULL;
-        int r = collect(stack, c);
+        int r = lkg_fold_update(&stack->fold, &stack->config, stack->layers.items, stack->layers.n,
+                                &stack->stats);
 
         if (r == 0)
-                r = keep(stack, c);
-        if (r == 0)
-                r = lkg_fold_update(&stack->fold, &stack->config, stack->layers.items, stack->layers.n,
-                                    &stack->stats);
-        if (r == 0)
-                r = candidate_new(stack, c, &candidate);
-        if (r < 0)
+                r = candidate_new(stack, &candidate);
+        if (r < 0) {
+                stack->complete = false;
                 return r;
+        }
         if (same_candidate(stack->candidate, candidate)) {
                 lkg_candidate_unref(candidate);
         } else {
                 lkg_candidate_unref(stack->candidate);
                 stack->candidate = candidate;
         }
+        return 0;
+}
+
+static int check_source(const struct lkg_stack *stack, struct lkg_error *err)
+{
+        struct stat st;
+
+        if (stack->config.source_fd < 0)
+                return 0;
+        if (fstat(stack->config.source_fd, &st) < 0)
+                return lkg_error_set(err, -errno, NULL, "source directory %s", stack->config.source_path);
+        if (st.st_nlink == 0)
+                return lkg_error_set(err, -ENOENT, NULL, "source directory %s", stack->config.source_path);
+        return 0;
+}
+
+int lkg_stack_refresh_touched(struct lkg_stack *stack, const char *const *paths, size_t n_paths,
+                              struct lkg_candidate **ret, struct lkg_error *err)
+{
+        int r = check_source(stack, err);
+
+        stack->stats.n_refreshes++;
+        if (r < 0) {
+                stack->complete = false; /* what happens meanwhile may be told to nobody */
+                return r;
+        }
+        r = stack->candidate && stack->complete && paths ? lkg_stack_touch(stack, paths, n_paths) : -EAGAIN;
+        if (r == -EAGAIN) {
+                r = look_at_everything(stack);
+                r = r < 0 ? r : 1;
+        }
+        if (r > 0)
+                r = fold(stack);
+        if (r < 0)
+                return lkg_error_set(err, r, NULL, "layers of %s", stack->config.component);
         *ret = lkg_candidate_ref(stack->candidate);
         return 0;
 }
 
 int lkg_stack_refresh(struct lkg_stack *stack, struct lkg_candidate **ret, struct lkg_error *err)
 {
-        struct collect c = { 0 };
-        int r;
-
-        stack->stats.n_refreshes++;
-        if (stack->config.source_fd >= 0) {
-                struct stat st;
-
-                if (fstat(stack->config.source_fd, &st) < 0)
-                        return lkg_error_set(err, -errno, NULL, "source directory %s",
-                                             stack->config.source_path);
-                if (st.st_nlink == 0)
-                        return lkg_error_set(err, -ENOENT, NULL, "source directory %s",
-                                             stack->config.source_path);
-        }
-        r = refresh(stack, &c, ret);
-        collect_deinit(&c);
-        return r < 0 ? lkg_error_set(err, r, NULL, "layers of %s", stack->config.component) : 0;
+        return lkg_stack_refresh_touched(stack, NULL, 0, ret, err);
 }

@@ -7,15 +7,44 @@
 
 #define LINKS_MAX 40
 
+static void item_deinit(struct lkg_stack_watch *w)
+{
+        for (size_t i = 0; i < w->n_names; i++)
+                free((char *)w->names[i]);
+        free(w->names);
+        free((char *)w->path);
+        *w = (struct lkg_stack_watch){ 0 };
+}
+
 void lkg_watches_reset(struct lkg_watches *watches)
 {
         for (size_t i = 0; i < watches->n; i++)
-                free((char *)watches->items[i].path);
+                item_deinit(&watches->items[i]);
         free(watches->items);
         *watches = (struct lkg_watches){ 0 };
 }
 
-int lkg_watches_add(struct lkg_watches *watches, const char *path, bool recursive_member)
+/* Takes over nothing; a name twice is one name. */
+static int add_name(struct lkg_stack_watch *w, const char *name)
+{
+        const char **names;
+        char *copy;
+
+        for (size_t i = 0; i < w->n_names; i++)
+                if (strcmp(w->names[i], name) == 0)
+                        return 0;
+        names = reallocarray(w->names, w->n_names + 1, sizeof(*names));
+        if (!names)
+                return -ENOMEM;
+        w->names = names;
+        copy = strdup(name);
+        if (!copy)
+                return -ENOMEM;
+        w->names[w->n_names++] = copy;
+        return 0;
+}
+
+int lkg_watches_add(struct lkg_watches *watches, const char *path, const char *name)
 {
         struct lkg_stack_watch *w;
 
@@ -29,10 +58,11 @@ int lkg_watches_add(struct lkg_watches *watches, const char *path, bool recursiv
                 watches->n_allocated = n;
         }
         w = &watches->items[watches->n];
-        *w = (struct lkg_stack_watch){ .path = strdup(*path ? path : "."),
-                                       .recursive_member = recursive_member };
-        if (!w->path)
+        *w = (struct lkg_stack_watch){ .path = strdup(*path ? path : "."), .recursive_member = !name };
+        if (!w->path || (name && add_name(w, name) < 0)) {
+                item_deinit(w);
                 return -ENOMEM;
+        }
         watches->n++;
         return 0;
 }
@@ -48,19 +78,27 @@ static void cut_last(char *path)
                 slash[slash == path ? 1 : 0] = '\0';
 }
 
-/* The nearest directory on the way up from @path that exists. */
-static int add_existing(struct lkg_watches *watches, const char *path)
+/*
+ * The directory that holds the entry @path, or the nearest one on the way up to it that exists; with the name that
+ * matters in it.
+ */
+static int add_holder(struct lkg_watches *watches, const char *path)
 {
-        char dir[PATH_MAX];
+        char dir[PATH_MAX], name[NAME_MAX + 1];
         struct stat st;
 
         if (strlen(path) >= sizeof(dir))
                 return 0;
         strcpy(dir, *path ? path : ".");
-        while ((stat(dir, &st) < 0 || !S_ISDIR(st.st_mode)) && strcmp(dir, "/") != 0 &&
-               strcmp(dir, ".") != 0)
+        do {
+                const char *slash = strrchr(dir, '/');
+
+                if (snprintf(name, sizeof(name), "%s", slash ? slash + 1 : dir) >= (int)sizeof(name))
+                        *name = '\0'; /* such a name cannot exist, but one above it may */
                 cut_last(dir);
-        return lkg_watches_add(watches, dir, false);
+        } while ((stat(dir, &st) < 0 || !S_ISDIR(st.st_mode)) && strcmp(dir, "/") != 0 &&
+                 strcmp(dir, ".") != 0);
+        return lkg_watches_add(watches, dir, name);
 }
 
 /* A relative path that has climbed above where it started cannot be shortened any more. */
@@ -72,10 +110,10 @@ static bool ends_in_dots(const char *path)
 }
 
 /*
- * One component: appended to @cur, or, when it is a symlink, its text put in front of @rest. Return: 1 = a
- * link.
+ * One component: appended to @cur, or, when it is a symlink, its text put in front of @rest and its own path in
+ * @link. Return: 1 = a link.
  */
-static int way_step(char *cur, char *rest)
+static int way_step(char *cur, char *rest, char *link)
 {
         size_t skip = strspn(rest, "/"), n = strcspn(rest + skip, "/"), length = strlen(cur);
         char target[PATH_MAX], next[PATH_MAX];
@@ -99,6 +137,7 @@ static int way_step(char *cur, char *rest)
                 return 0;
         }
         target[t] = '\0';
+        strcpy(link, next);
         k = snprintf(next, sizeof(next), "%s%s", target, rest);
         if (k < 0 || (size_t)k >= sizeof(next))
                 return -ENAMETOOLONG;
@@ -108,7 +147,7 @@ static int way_step(char *cur, char *rest)
 
 int lkg_watches_add_way(struct lkg_watches *watches, const char *path)
 {
-        char cur[PATH_MAX], rest[PATH_MAX];
+        char cur[PATH_MAX], rest[PATH_MAX], link[PATH_MAX];
         unsigned n_links = 0;
         int r;
 
@@ -117,12 +156,12 @@ int lkg_watches_add_way(struct lkg_watches *watches, const char *path)
         strcpy(rest, path);
         strcpy(cur, *path == '/' ? "/" : "");
         while (rest[strspn(rest, "/")]) {
-                r = way_step(cur, rest);
+                r = way_step(cur, rest, link);
                 if (r < 0)
                         break;
                 if (r == 0)
                         continue;
-                r = add_existing(watches, cur);
+                r = add_holder(watches, link);
                 if (r < 0)
                         return r;
                 if (*rest == '/')
@@ -130,8 +169,7 @@ int lkg_watches_add_way(struct lkg_watches *watches, const char *path)
                 if (++n_links > LINKS_MAX)
                         break;
         }
-        cut_last(cur);
-        return add_existing(watches, cur);
+        return add_holder(watches, cur);
 }
 
 /* File systems on which others can change files without our kernel seeing it. */
@@ -159,6 +197,16 @@ static int compare(const void *a, const void *b)
         return strcmp(((const struct lkg_stack_watch *)a)->path, ((const struct lkg_stack_watch *)b)->path);
 }
 
+/* Two reasons to watch one directory. Without memory for a name all of them matter. */
+static void unite(struct lkg_stack_watch *to, struct lkg_stack_watch *from)
+{
+        to->recursive_member |= from->recursive_member;
+        for (size_t i = 0; i < from->n_names; i++)
+                if (add_name(to, from->names[i]) < 0)
+                        to->recursive_member = true;
+        item_deinit(from);
+}
+
 void lkg_watches_finish(struct lkg_watches *watches)
 {
         size_t n = 0;
@@ -166,12 +214,10 @@ void lkg_watches_finish(struct lkg_watches *watches)
         if (watches->n > 1)
                 qsort(watches->items, watches->n, sizeof(*watches->items), compare);
         for (size_t i = 0; i < watches->n; i++) {
-                if (n > 0 && strcmp(watches->items[n - 1].path, watches->items[i].path) == 0) {
-                        watches->items[n - 1].recursive_member |= watches->items[i].recursive_member;
-                        free((char *)watches->items[i].path);
-                        continue;
-                }
-                watches->items[n++] = watches->items[i];
+                if (n > 0 && strcmp(watches->items[n - 1].path, watches->items[i].path) == 0)
+                        unite(&watches->items[n - 1], &watches->items[i]);
+                else
+                        watches->items[n++] = watches->items[i];
         }
         watches->n = n;
         for (size_t i = 0; i < n; i++)

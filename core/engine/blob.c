@@ -96,7 +96,6 @@ int lkg_blob_put(struct lkg_blobs *blobs, const void *data, size_t size, struct 
 {
         char sha256[LKG_SHA256_HEX];
         struct lkg_blob *blob;
-        struct stat st;
         int r = lkg_sha256_hex(data, size, sha256);
 
         if (r < 0)
@@ -106,8 +105,7 @@ int lkg_blob_put(struct lkg_blobs *blobs, const void *data, size_t size, struct 
                 *ret = lkg_blob_ref(blob);
                 return 0;
         }
-        if (fstatat(blobs->dirfd, sha256, &st, AT_SYMLINK_NOFOLLOW) < 0 || (uint64_t)st.st_size != size)
-                r = write_blob(blobs, sha256, data, size);
+        r = write_blob(blobs, sha256, data, size);
         if (r >= 0)
                 r = add(blobs, sha256, size, ret);
         return r < 0 ? lkg_error_set(err, r, NULL, "write blob") : 0;

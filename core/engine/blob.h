@@ -27,7 +27,7 @@ int lkg_blobs_open(int runtime_fd, struct lkg_blobs *ret, struct lkg_error *err)
 /** lkg_blobs_deinit() - forget everything; the files stay for the next engine. */
 void lkg_blobs_deinit(struct lkg_blobs *blobs);
 
-/** lkg_blob_put() - the blob with this content, written unless it exists. Caller owns one reference. -ENOSPC ... */
+/** lkg_blob_put() - the blob with this content, written unless it is known. Caller owns one reference. -ENOSPC ... */
 int lkg_blob_put(struct lkg_blobs *blobs, const void *data, size_t size, struct lkg_blob **ret,
                  struct lkg_error *err);
 

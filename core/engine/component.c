@@ -241,13 +241,16 @@ static void take_candidate(struct lkg_component *c, struct lkg_candidate *candid
 }
 
 int lkg_component_refresh(struct lkg_component *c, const struct lkg_component_env *env,
-                          struct lkg_error *err)
+                          const struct lkg_touched *touched, struct lkg_error *err)
 {
         struct lkg_candidate *candidate = NULL;
         int r = check_base(c, env, err);
 
         if (r >= 0)
-                r = lkg_stack_refresh(c->stack, &candidate, err);
+                r = touched->everything
+                            ? lkg_stack_refresh(c->stack, &candidate, err)
+                            : lkg_stack_refresh_touched(c->stack, (const char *const *)touched->paths,
+                                                        touched->n_paths, &candidate, err);
         if (r < 0)
                 return r;
         if (candidate == c->candidate) {

@@ -16,6 +16,7 @@
 #include "generation.h"
 #include "history.h"
 #include "state.h"
+#include "watch.h"
 
 enum lkg_dirty {
         LKG_DIRTY_ACTIVE = 1 << 0,
@@ -106,10 +107,12 @@ void lkg_component_deinit(struct lkg_component *c);
 
 /**
  * lkg_component_refresh() - look at the layers and judge the candidate; nothing is changed for readers yet.
+ * @touched: what may have changed since the last refresh
+ *
  * Return: 1 when the verdict may have changed; 0 when nothing has; -errno (also noted as fault).
  */
 int lkg_component_refresh(struct lkg_component *c, const struct lkg_component_env *env,
-                          struct lkg_error *err);
+                          const struct lkg_touched *touched, struct lkg_error *err);
 
 /** lkg_component_judge() - decide again: the hold or the active generation has changed. */
 int lkg_component_judge(struct lkg_component *c);

@@ -19,8 +19,12 @@
 #define LKG_RETRY_MIN_NS   (100 * LKG_NSEC_PER_MSEC)
 #define LKG_RETRY_MAX_NS   (5 * LKG_NSEC_PER_SEC)
 #define LKG_ORPHAN_NS      (30 * LKG_NSEC_PER_SEC) /* without a supervisor and without a file server */
-#define LKG_LAYERS_BUDGET  32u        /* files of layers/ rendered in one go while nobody waits */
-#define LKG_STARTING_NAME  "starting" /* runtime directory: an engine began and has not published yet */
+#define LKG_LAYERS_BUDGET  16u /* files of layers/ rendered in one go while nobody waits: below 1 ms */
+#define LKG_LAYERS_MANY    64u /* layers of a component that make its rest wait longer */
+#define LKG_LAYERS_NS \
+        (20 *         \
+         LKG_NSEC_PER_MSEC) /* of quiet, before the rest of layers/ is rendered; for many: LKG_PERSIST_NS */
+#define LKG_STARTING_NAME "starting" /* runtime directory: an engine began and has not published yet */
 
 /* How old the last change of a file must be to be believed without the writer's word: well above a clock tick. */
 #define LKG_RECENT_NS (20 * LKG_NSEC_PER_MSEC)
@@ -59,6 +63,7 @@ struct lkg_engine {
 
         /* CLOCK_BOOTTIME, LKG_NEVER = not armed */
         uint64_t persist_at_ns, persist_last_ns, retry_at_ns, poll_at_ns, orphan_at_ns;
+        uint64_t layers_at_ns, layers_last_ns;
         uint64_t retry_delay_ns;
 
         struct lkg_pending
@@ -70,13 +75,13 @@ struct lkg_engine {
         uint64_t lost_ns; /* when a file server went away; 0 = never */
         struct lkg_sighting sightings[64];
         size_t n_sightings;
-        bool recent;      /* a file was left alone because it had just been written */
+        bool recent; /* a file was left alone because it had just been written */
 };
 
 /** lkg_engine_cycle() - one round. @look: look at the layers, not only at what an operator or a clock changed. */
 void lkg_engine_cycle(struct lkg_engine *e, bool look);
 
-/** lkg_engine_look() - refresh every component and the watches. */
+/** lkg_engine_look() - refresh what was touched (lkg_watch_touch()) of every component, and the watches. */
 void lkg_engine_look(struct lkg_engine *e);
 
 /** lkg_engine_commit() - judge and publish. @force: also when nothing is dirty. Return: 0 or -errno. */
@@ -87,6 +92,9 @@ void lkg_engine_arm(struct lkg_engine *e);
 
 /** lkg_engine_persist_soon() - something is to be written when it is quiet. */
 void lkg_engine_persist_soon(struct lkg_engine *e);
+
+/** lkg_engine_layers_soon() - files of layers/ are behind: they follow after the burst, the first time at once. */
+void lkg_engine_layers_soon(struct lkg_engine *e);
 
 /** lkg_engine_persist() - history, state files, fallback copies, number reservation. */
 void lkg_engine_persist(struct lkg_engine *e);

@@ -3,6 +3,8 @@
  * The event sources of the engine, and the work that waits until nobody does: history, state files, fallback copies,
  * layers/ of a component with many.
  */
+#include <malloc.h>
+
 #include <lkg/log.h>
 
 #include "engine-internal.h"
@@ -38,14 +40,34 @@ static void persist_component(struct lkg_engine *e, struct lkg_component *c)
                 c->dirty |= LKG_DIRTY_FINDINGS;
 }
 
-void lkg_engine_persist_soon(struct lkg_engine *e)
+/* When it has been quiet for a while, but not much later than the first of a burst. */
+static void soon(uint64_t *at_ns, uint64_t *last_ns, uint64_t quiet_ns)
 {
         uint64_t now = lkg_boottime_ns();
 
-        if (e->persist_at_ns == LKG_NEVER)
-                e->persist_last_ns = now + LKG_PERSIST_MAX_NS;
-        e->persist_at_ns =
-                now + LKG_PERSIST_NS < e->persist_last_ns ? now + LKG_PERSIST_NS : e->persist_last_ns;
+        if (*at_ns == LKG_NEVER)
+                *last_ns = now + LKG_PERSIST_MAX_NS;
+        *at_ns = now + quiet_ns < *last_ns ? now + quiet_ns : *last_ns;
+}
+
+void lkg_engine_persist_soon(struct lkg_engine *e)
+{
+        soon(&e->persist_at_ns, &e->persist_last_ns, LKG_PERSIST_NS);
+}
+
+void lkg_engine_layers_soon(struct lkg_engine *e)
+{
+        uint64_t quiet_ns = LKG_LAYERS_NS;
+
+        for (size_t i = 0; i < e->n_components; i++) {
+                const struct lkg_component *c = &e->components[i];
+
+                if (c->dirty & LKG_DIRTY_LAYERS && c->candidate && c->candidate->n_layers > LKG_LAYERS_MANY)
+                        quiet_ns = LKG_PERSIST_NS;
+        }
+        if (e->started)
+                soon(&e->layers_at_ns, &e->layers_last_ns, quiet_ns);
+        (void)sd_event_source_set_enabled(e->layers, e->started ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
 }
 
 void lkg_engine_persist(struct lkg_engine *e)
@@ -71,7 +93,7 @@ void lkg_engine_arm(struct lkg_engine *e)
         uint64_t at =
                 earlier(earlier(e->persist_at_ns, e->retry_at_ns), earlier(e->poll_at_ns, e->orphan_at_ns));
 
-        at = earlier(at, lkg_watch_deadline(&e->watch));
+        at = earlier(earlier(at, e->layers_at_ns), lkg_watch_deadline(&e->watch));
         for (size_t i = 0; i < e->n_components; i++)
                 at = earlier(at, lkg_hold_deadline(&e->components[i].state.hold));
         if (at == LKG_NEVER) {
@@ -94,21 +116,28 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
 {
         struct lkg_engine *e = userdata;
         uint64_t now = lkg_boottime_ns();
-        bool look;
+        bool look, persist;
 
         (void)source;
         (void)usec;
         (void)lkg_watch_drain(&e->watch, now); /* a writer may have closed its file just now */
-        look = lkg_watch_tick(&e->watch, now);
-        look = due(&e->retry_at_ns, now) || look;
+        look = due(&e->retry_at_ns, now);
         look = due(&e->poll_at_ns, now) || look;
+        persist = due(&e->persist_at_ns, now);
+        /* After a burst everything is looked at once: what inotify cannot tell (mmap, another hard link) counts then. */
+        if (look || persist)
+                lkg_watch_touch(&e->watch, NULL);
+        look = lkg_watch_tick(&e->watch, now) || look || persist;
+        if (due(&e->layers_at_ns, now))
+                (void)sd_event_source_set_enabled(e->layers, SD_EVENT_ONESHOT);
         if (due(&e->orphan_at_ns, now)) {
                 lkg_log_notice("no supervisor and no file server for 30 s, leaving");
                 lkg_engine_stop(e);
                 return sd_event_exit(e->event, 0);
         }
         lkg_engine_cycle(e, look);
-        if (due(&e->persist_at_ns, now)) {
+        if (persist) {
+                (void)malloc_trim(0); /* a burst leaves holes; what is idle should be small */
                 lkg_engine_persist(e);
                 lkg_engine_cycle(
                         e, /* look= */ false); /* a fallback copy that could not be written is a finding */
@@ -136,15 +165,21 @@ static int on_layers(sd_event_source *source, void *userdata)
         struct lkg_engine *e = userdata;
         struct lkg_publication_input in = lkg_engine_input(e);
         struct lkg_error err = { 0 };
-        int r = lkg_publish_layers(&e->publisher, &in, LKG_LAYERS_BUDGET, &err);
+        bool behind = false;
+        int r;
 
+        for (size_t i = 0; i < e->n_components; i++)
+                behind = behind || e->components[i].dirty & LKG_DIRTY_LAYERS;
+        if (!behind)
+                return 0; /* a later change took them along */
+        r = lkg_publish_layers(&e->publisher, &in, LKG_LAYERS_BUDGET, &err);
         if (r > 0)
                 return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
         if (r == 0) {
                 (void)lkg_engine_commit(e, /* force= */ true);
         } else {
                 lkg_log_warning("cannot render layers/, trying again: %s", err.message);
-                e->retry_at_ns = lkg_boottime_ns() + LKG_RETRY_MAX_NS;
+                e->layers_at_ns = e->layers_last_ns = lkg_boottime_ns() + LKG_RETRY_MAX_NS;
         }
         lkg_engine_arm(e);
         return 0;

@@ -27,6 +27,19 @@ static void answer_changes(struct lkg_engine *e)
                 lkg_server_done(e->pending[i].peer, e->pending[i].ticket, 0, e->publisher.number);
 }
 
+/* @path: of the source directory. A path that is no layer yet, or is known under another name, means a whole look. */
+static void touch_source(struct lkg_engine *e, const char *path)
+{
+        LKG_CLEANUP(lkg_freep) char *whole = NULL;
+        bool known = false;
+
+        if (asprintf(&whole, "%s/%s", e->source_path, path) < 0)
+                whole = NULL;
+        for (size_t i = 0; whole && i < e->n_components; i++)
+                known = known || lkg_stack_knows(e->components[i].stack, whole);
+        lkg_watch_touch(&e->watch, known ? whole : NULL);
+}
+
 static void on_changed(struct lkg_engine *e, struct lkg_peer *peer, const struct lkg_message *m)
 {
         if (e->n_pending == LKG_BATCH_MAX || e->n_vouched == LKG_BATCH_MAX)
@@ -34,6 +47,7 @@ static void on_changed(struct lkg_engine *e, struct lkg_peer *peer, const struct
         /* Our own events of this write first: afterwards the file is complete, whoever still has it open. */
         (void)lkg_watch_drain(&e->watch, lkg_boottime_ns());
         lkg_watch_settle(&e->watch, m->text);
+        touch_source(e, m->text);
         e->vouched[e->n_vouched] = strdup(m->text);
         if (e->vouched[e->n_vouched])
                 e->n_vouched++; /* else: inotify's word and a moment's delay will have to do */
@@ -114,6 +128,7 @@ static int run_command(struct lkg_engine *e, const struct lkg_message *m)
         lkg_component_set_last_error(c, r < 0 ? why : NULL);
         log_command(c, m, r, why);
         e->vouched_all = r >= 0 && call.action == LKG_DO_SYNC;
+        lkg_watch_touch(&e->watch, NULL);
         lkg_engine_cycle(e, /* look= */ r >= 0);
         e->vouched_all = false;
         return r < 0 ? r : 0;

@@ -232,7 +232,7 @@ int lkg_engine_new(const struct lkg_engine_options *options, sd_event *event, st
         e->options = *options;
         e->event = sd_event_ref(event);
         e->watch.fd = e->publisher.blobs.dirfd = -EBADF;
-        e->persist_at_ns = e->retry_at_ns = e->poll_at_ns = e->orphan_at_ns = LKG_NEVER;
+        e->persist_at_ns = e->retry_at_ns = e->poll_at_ns = e->orphan_at_ns = e->layers_at_ns = LKG_NEVER;
         e->retry_delay_ns = LKG_RETRY_MIN_NS;
         e->config_path = copy_or_null(options->config_path);
         e->vendor_dir = copy_or_null(options->vendor_dir);
@@ -387,11 +387,14 @@ int lkg_engine_start(struct lkg_engine *e, struct lkg_error *err)
                 const struct timespec moment = { .tv_nsec = LKG_RECENT_NS };
 
                 (void)nanosleep(&moment, NULL);
+                lkg_watch_touch(&e->watch, NULL);
                 lkg_engine_look(e);
         }
         e->vouched_all = e->recent; /* written all the time: take it as it is */
-        if (e->recent)
+        if (e->recent) {
+                lkg_watch_touch(&e->watch, NULL);
                 lkg_engine_look(e);
+        }
         e->vouched_all = false;
         for (size_t i = 0; fresh && i < e->n_components; i++) {
                 int code = check_first(e, &e->components[i], err);

@@ -158,12 +158,13 @@ static void log_refusal(const struct lkg_component *c)
         }
 }
 
-static void refresh_component(struct lkg_engine *e, struct lkg_component *c)
+static void refresh_component(struct lkg_engine *e, struct lkg_component *c,
+                              const struct lkg_touched *touched)
 {
         const struct lkg_component_env env = lkg_engine_env(e);
         const struct lkg_log_fields fields = lkg_engine_fields(c);
         struct lkg_error err = { 0 };
-        int r = lkg_component_refresh(c, &env, &err);
+        int r = lkg_component_refresh(c, &env, touched, &err);
 
         if (r < 0) {
                 lkg_component_set_fault(c, "failed to read the layers: %s", strerror(-r));
@@ -174,6 +175,25 @@ static void refresh_component(struct lkg_engine *e, struct lkg_component *c)
         lkg_component_clear_fault(c);
         if (r > 0 && c->candidate->state == LKG_CANDIDATE_INVALID)
                 log_refusal(c);
+}
+
+/*
+ * The stack of a component whose base is our own fallback copy has no base, so it does not name that place; a file
+ * that takes the copy's place must be seen all the same.
+ */
+static int watch_fallback(struct lkg_engine *e, const struct lkg_component *c)
+{
+        LKG_CLEANUP(lkg_freep) char *dir = NULL;
+        const char *slash = strrchr(c->config->base, '/'), *name = slash ? slash + 1 : c->config->base;
+        struct lkg_stack_watch wanted = { .names = &name, .n_names = 1 };
+
+        if (asprintf(&dir, "%s%s%.*s", e->source_path, slash ? "/" : "",
+                     slash ? (int)(slash - c->config->base) : 0, c->config->base) < 0) {
+                dir = NULL;
+                return -ENOMEM;
+        }
+        wanted.path = dir;
+        return lkg_watch_add(&e->watch, &wanted);
 }
 
 /* Return: true when a new directory is watched, so something may have happened before the watch was there. */
@@ -189,6 +209,8 @@ static bool update_watches(struct lkg_engine *e)
                 for (size_t k = 0; k < n; k++)
                         if (lkg_watch_add(&e->watch, &wanted[k]) < 0)
                                 e->watch.poll = true;
+                if (e->components[i].base_is_fallback && watch_fallback(e, &e->components[i]) < 0)
+                        e->watch.poll = true;
         }
         added = lkg_watch_end(&e->watch);
         if (e->watch.over_limit && !e->over_limit_noted) {
@@ -207,15 +229,29 @@ static bool update_watches(struct lkg_engine *e)
         return added;
 }
 
+/* One round. Return: true when something may have happened meanwhile that it has not seen. */
+static bool look_once(struct lkg_engine *e)
+{
+        struct lkg_touched touched;
+
+        (void)lkg_watch_drain(&e->watch, lkg_boottime_ns());
+        touched = lkg_watch_take_touched(&e->watch);
+        for (size_t i = 0; i < e->n_components; i++)
+                refresh_component(e, &e->components[i], &touched);
+        lkg_touched_deinit(&touched);
+        if (update_watches(e)) {
+                lkg_watch_touch(&e->watch, NULL);
+                return true;
+        }
+        return e->look_again;
+}
+
 void lkg_engine_look(struct lkg_engine *e)
 {
         forget_old_sightings(e);
         for (unsigned round = 0; round < 4; round++) {
                 e->look_again = e->recent = false;
-                (void)lkg_watch_drain(&e->watch, lkg_boottime_ns());
-                for (size_t i = 0; i < e->n_components; i++)
-                        refresh_component(e, &e->components[i]);
-                if (update_watches(e) || e->look_again)
+                if (look_once(e))
                         continue;
                 if (e->recent && e->retry_at_ns > lkg_boottime_ns() + LKG_RECENT_NS)
                         e->retry_at_ns = lkg_boottime_ns() + LKG_RECENT_NS;
@@ -511,8 +547,8 @@ int lkg_engine_commit(struct lkg_engine *e, bool force)
                 layers = layers || e->components[i].dirty & LKG_DIRTY_LAYERS;
                 forget(&undo[i]);
         }
-        if (layers && r >= 0)
-                (void)sd_event_source_set_enabled(e->layers, SD_EVENT_ONESHOT);
+        if (layers && publishing && r >= 0)
+                lkg_engine_layers_soon(e);
         return r;
 }
 

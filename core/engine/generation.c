@@ -83,8 +83,9 @@ static int put_layers(const struct lkg_candidate *candidate, const struct digest
                 const struct lkg_layer_info *layer = &candidate->layers[i];
                 char sha256[LKG_SHA256_HEX];
 
-                lkg_buf_printf(buf, "%s\n    {\"role\": \"%s\", \"name\": ", i ? "," : "",
-                               lkg_layer_role_name(layer->role));
+                lkg_buf_puts(buf, i ? ",\n    {\"role\": \"" : "\n    {\"role\": \"");
+                lkg_buf_puts(buf, lkg_layer_role_name(layer->role));
+                lkg_buf_puts(buf, "\", \"name\": ");
                 lkg_buf_json_string(buf, layer->name, strlen(layer->name));
                 if (with_digests && layer->doc) {
                         int r = layer_digest(layer, i, digests, sha256);

@@ -11,6 +11,8 @@
 #include "slot.h"
 #include "status.h"
 
+#define INSERTIONS_MAX 64 /* entries out of order before all are sorted */
+
 /* ---- slots ---- */
 
 void lkg_slot_clear(struct lkg_publisher *p, struct lkg_slot *slot)
@@ -100,7 +102,7 @@ struct builder {
         const struct lkg_publication_input *in;
         struct lkg_entry *entries;
         struct lkg_blob **blobs; /* of the same index; borrowed; NULL for directories and control files */
-        size_t n, n_allocated;
+        size_t n, n_allocated, n_expected;
         uint64_t dirs_ns;
         bool no_memory;
 };
@@ -119,7 +121,7 @@ static void add_entry(struct builder *b, struct lkg_entry entry, struct lkg_blob
         (void)vsnprintf(path + n, sizeof(path) - n, fmt, ap);
         va_end(ap);
         if (b->n == b->n_allocated) {
-                size_t more = b->n_allocated ? 2 * b->n_allocated : 128;
+                size_t more = b->n_allocated ? 2 * b->n_allocated : b->n_expected + 64;
                 struct lkg_entry *entries = reallocarray(b->entries, more, sizeof(*entries));
                 struct lkg_blob **blobs = NULL;
 
@@ -218,12 +220,12 @@ static void add_layers(struct builder *b, const struct lkg_component *c)
         for (size_t i = 0; i < c->n_layers; i++) {
                 const struct lkg_layer_slot *slot = &c->layers[i];
 
-                if (slot->doc.blob && slot->name)
-                        add_entry(b, document_entry(c, &slot->doc, 0), slot->doc.blob, "layers/%s/%s.yaml",
-                                  c->config->name, slot->name);
                 if (slot->merged.blob && slot->name)
                         add_entry(b, document_entry(c, &slot->merged, 0), slot->merged.blob,
                                   "layers/%s/%s.merged.yaml", c->config->name, slot->name);
+                if (slot->doc.blob && slot->name)
+                        add_entry(b, document_entry(c, &slot->doc, 0), slot->doc.blob, "layers/%s/%s.yaml",
+                                  c->config->name, slot->name);
         }
 }
 
@@ -292,7 +294,7 @@ static int compare_pairs(const void *a, const void *b)
         return strcmp(((const struct pair *)a)->entry.path, ((const struct pair *)b)->entry.path);
 }
 
-static int sort_entries(struct builder *b)
+static int sort_all(struct builder *b)
 {
         struct pair *pairs = calloc(b->n ? b->n : 1, sizeof(*pairs));
 
@@ -306,6 +308,42 @@ static int sort_entries(struct builder *b)
                 b->blobs[i] = pairs[i].blob;
         }
         free(pairs);
+        return 0;
+}
+
+/* Entry @i goes to its place among those before it, which are sorted. */
+static void insert_entry(struct builder *b, size_t i)
+{
+        const struct lkg_entry entry = b->entries[i];
+        struct lkg_blob *blob = b->blobs[i];
+        size_t low = 0, high = i;
+
+        while (low < high) {
+                size_t middle = low + (high - low) / 2;
+
+                if (strcmp(b->entries[middle].path, entry.path) < 0)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        memmove(b->entries + low + 1, b->entries + low, (i - low) * sizeof(*b->entries));
+        memmove(b->blobs + low + 1, b->blobs + low, (i - low) * sizeof(*b->blobs));
+        b->entries[low] = entry;
+        b->blobs[low] = blob;
+}
+
+/* They come nearly sorted (build()), so a thousand layers cost a thousand comparisons. */
+static int sort_entries(struct builder *b)
+{
+        unsigned n_inserted = 0;
+
+        for (size_t i = 1; i < b->n; i++) {
+                if (strcmp(b->entries[i - 1].path, b->entries[i].path) <= 0)
+                        continue;
+                if (++n_inserted > INSERTIONS_MAX)
+                        return sort_all(b);
+                insert_entry(b, i);
+        }
         return 0;
 }
 
@@ -376,26 +414,21 @@ void lkg_publisher_loaded(struct lkg_publisher *p, uint64_t number)
 
 /* ---- one publication ---- */
 
+/* The directories in the order of their names, the few names of the root last: see sort_entries(). */
 static int build(struct lkg_publisher *p, struct builder *b, struct lkg_error *err)
 {
+        static void (*const parts[])(struct builder * b,
+                                     const struct lkg_component *c) = { add_control, add_history, add_layers,
+                                                                        add_status, add_view };
         const struct lkg_publication_input *in = b->in;
 
-        for (size_t i = 0; i < in->n_components; i++) {
-                const struct lkg_component *c = &in->components[i];
-
-                if (c->changed_ns > b->dirs_ns)
-                        b->dirs_ns = c->changed_ns;
-        }
+        for (size_t i = 0; i < in->n_components; i++)
+                if (in->components[i].changed_ns > b->dirs_ns)
+                        b->dirs_ns = in->components[i].changed_ns;
+        for (size_t k = 0; k < LKG_ARRAY_SIZE(parts); k++)
+                for (size_t i = 0; i < in->n_components; i++)
+                        parts[k](b, &in->components[i]);
         add_tops(b);
-        for (size_t i = 0; i < in->n_components; i++) {
-                const struct lkg_component *c = &in->components[i];
-
-                add_view(b, c);
-                add_status(b, c);
-                add_layers(b, c);
-                add_history(b, c);
-                add_control(b, c);
-        }
         if (b->no_memory || sort_entries(b) < 0)
                 return lkg_error_set(err, -ENOMEM, NULL, "publication %" PRIu64, p->number + 1);
         return 0;
@@ -404,7 +437,10 @@ static int build(struct lkg_publisher *p, struct builder *b, struct lkg_error *e
 static int write_manifest(struct lkg_publisher *p, struct builder *b, struct lkg_error *err)
 {
         struct lkg_buf buf = LKG_BUF_INIT;
-        int r = format_manifest(p, b, &buf);
+        int r;
+
+        lkg_buf_expect(&buf, p->n_bytes + p->n_bytes / 16 + 256);
+        r = format_manifest(p, b, &buf);
 
         if (r < 0)
                 r = lkg_error_set(err, r, NULL, "manifest");
@@ -414,6 +450,8 @@ static int write_manifest(struct lkg_publisher *p, struct builder *b, struct lkg
         else
                 r = lkg_write_file_atomic(p->runtime_fd, LKG_PUBLICATION_CURRENT, buf.data, buf.size, 0600,
                                           /* durable= */ false, err);
+        p->n_bytes = buf.size;
+        p->n_entries = b->n;
         lkg_buf_deinit(&buf);
         return r;
 }
@@ -455,7 +493,7 @@ static int make_current(struct lkg_publisher *p, struct builder *b, struct lkg_e
 
 int lkg_publish(struct lkg_publisher *p, const struct lkg_publication_input *in, struct lkg_error *err)
 {
-        struct builder b = { .in = in };
+        struct builder b = { .in = in, .n_expected = p->n_entries };
         int r = 0;
 
         for (size_t i = 0; r >= 0 && i < in->n_components; i++)

@@ -34,6 +34,7 @@ struct lkg_publisher {
         uint64_t number; /* of the current publication */
         struct lkg_kept *kept;
         size_t n_kept;
+        size_t n_entries, n_bytes; /* of the last manifest: how big the next will be */
         bool fresh; /* there was no publication when we started: the first boot of this runtime directory */
 };
 

@@ -19,6 +19,7 @@ int lkg_watch_open(struct lkg_watch *ret, int source_fd, const char *source_path
                 .fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC),
                 .source_fd = source_fd,
                 .source_path = strdup(source_path),
+                .touched.everything = true,
         };
         if (ret->fd < 0) {
                 int r = -errno;
@@ -33,10 +34,25 @@ int lkg_watch_open(struct lkg_watch *ret, int source_fd, const char *source_path
         return 0;
 }
 
+static void forget_names(struct lkg_watched_dir *dir)
+{
+        while (dir->n_names > 0)
+                free(dir->names[--dir->n_names]);
+        free(dir->names);
+        dir->names = NULL;
+}
+
+static void dir_deinit(struct lkg_watched_dir *dir)
+{
+        forget_names(dir);
+        free(dir->path);
+}
+
 void lkg_watch_deinit(struct lkg_watch *w)
 {
         for (size_t i = 0; i < w->n_dirs; i++)
-                free(w->dirs[i].path);
+                dir_deinit(&w->dirs[i]);
+        lkg_touched_deinit(&w->touched);
         for (size_t i = 0; i < w->n_unsettled; i++)
                 free(w->unsettled[i].path);
         free(w->dirs);
@@ -64,8 +80,10 @@ static bool reach(const struct lkg_watch *w, const char *path, char ret[static P
 
 void lkg_watch_begin(struct lkg_watch *w)
 {
-        for (size_t i = 0; i < w->n_dirs; i++)
-                w->dirs[i].wanted = false;
+        for (size_t i = 0; i < w->n_dirs; i++) {
+                w->dirs[i].wanted = w->dirs[i].every = false;
+                forget_names(&w->dirs[i]);
+        }
         w->poll = w->over_limit = w->added = false;
 }
 
@@ -96,9 +114,38 @@ static int insert(struct lkg_watch *w, size_t at, const char *path)
                 return -ENOMEM;
         }
         memmove(grown + at + 1, grown + at, (w->n_dirs - at) * sizeof(*grown));
-        grown[at] = (struct lkg_watched_dir){ copy, -1, false };
+        grown[at] = (struct lkg_watched_dir){ .path = copy, .wd = -1 };
         w->n_dirs++;
         return 0;
+}
+
+static bool has_name(const struct lkg_watched_dir *dir, const char *name)
+{
+        for (size_t i = 0; i < dir->n_names; i++)
+                if (strcmp(dir->names[i], name) == 0)
+                        return true;
+        return dir->every;
+}
+
+/* Without memory for a name every one matters. */
+static void add_names(struct lkg_watched_dir *dir, const struct lkg_stack_watch *wanted)
+{
+        dir->every = dir->every || wanted->recursive_member || wanted->n_names == 0;
+        for (size_t i = 0; !dir->every && i < wanted->n_names; i++) {
+                char **grown, *copy;
+
+                if (has_name(dir, wanted->names[i]))
+                        continue;
+                grown = reallocarray(dir->names, dir->n_names + 1, sizeof(*grown));
+                copy = strdup(wanted->names[i]);
+                if (grown)
+                        dir->names = grown;
+                if (grown && copy)
+                        dir->names[dir->n_names++] = copy;
+                else
+                        free(copy);
+                dir->every = !grown || !copy;
+        }
 }
 
 int lkg_watch_add(struct lkg_watch *w, const struct lkg_stack_watch *wanted)
@@ -117,6 +164,7 @@ int lkg_watch_add(struct lkg_watch *w, const struct lkg_stack_watch *wanted)
         }
         dir = &w->dirs[at];
         dir->wanted = true;
+        add_names(dir, wanted);
         if (dir->wd >= 0 || !reach(w, dir->path, path))
                 return 0;
         dir->wd = inotify_add_watch(w->fd, path, EVENTS);
@@ -151,10 +199,58 @@ bool lkg_watch_end(struct lkg_watch *w)
                 if (w->dirs[i].wanted)
                         w->dirs[n++] = w->dirs[i];
                 else
-                        free(w->dirs[i].path);
+                        dir_deinit(&w->dirs[i]);
         }
         w->n_dirs = n;
         return w->added;
+}
+
+/* ---- touched ---- */
+
+void lkg_touched_deinit(struct lkg_touched *touched)
+{
+        while (touched->n_paths > 0)
+                free(touched->paths[--touched->n_paths]);
+        free(touched->paths);
+        *touched = (struct lkg_touched){ 0 };
+}
+
+struct lkg_touched lkg_watch_take_touched(struct lkg_watch *w)
+{
+        struct lkg_touched touched = w->touched;
+
+        w->touched = (struct lkg_touched){ 0 };
+        return touched;
+}
+
+/* Takes over @path; NULL = anything. */
+static void touch(struct lkg_watch *w, char *path)
+{
+        struct lkg_touched *t = &w->touched;
+        bool known = t->everything;
+        char **grown;
+
+        for (size_t i = 0; path && !known && i < t->n_paths; i++)
+                known = strcmp(t->paths[i], path) == 0;
+        if (path && known) {
+                free(path);
+                return;
+        }
+        grown = path && t->n_paths < LKG_TOUCHED_MAX ? reallocarray(t->paths, t->n_paths + 1, sizeof(*grown))
+                                                     : NULL;
+        if (!grown) {
+                free(path);
+                lkg_touched_deinit(t);
+                t->everything = true;
+                return;
+        }
+        t->paths = grown;
+        t->paths[t->n_paths++] = path;
+}
+
+void lkg_watch_touch(struct lkg_watch *w, const char *path)
+{
+        touch(w, path ? strdup(path) : NULL);
 }
 
 /* ---- unsettled ---- */
@@ -243,6 +339,7 @@ bool lkg_watch_tick(struct lkg_watch *w, uint64_t now_ns)
                         i++;
                         continue;
                 }
+                lkg_watch_touch(w, w->unsettled[i].path);
                 forget(w, i);
                 any = true;
         }
@@ -264,14 +361,10 @@ static bool created(struct lkg_watch *w, const char *path, uint64_t now_ns)
         return !unsettle(w, path, now_ns);
 }
 
-static bool on_name(struct lkg_watch *w, const struct lkg_watched_dir *dir, const struct inotify_event *e,
-                    uint64_t now_ns)
+/* Return: true when the entry may be another one now. */
+static bool on_name(struct lkg_watch *w, const char *path, const struct inotify_event *e, uint64_t now_ns)
 {
-        char path[PATH_MAX];
-        int n = snprintf(path, sizeof(path), "%s%s%s", dir->path,
-                         dir->path[strlen(dir->path) - 1] == '/' ? "" : "/", e->name);
-
-        if (n < 0 || n >= PATH_MAX || (e->mask & IN_ISDIR))
+        if (e->mask & IN_ISDIR)
                 return true;
         if (e->mask & (IN_CLOSE_WRITE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE)) {
                 settle(w, path);
@@ -284,24 +377,54 @@ static bool on_name(struct lkg_watch *w, const struct lkg_watched_dir *dir, cons
         return true; /* attributes: it may have become readable */
 }
 
+/* Something happened to an entry of @dir. */
+static bool on_entry(struct lkg_watch *w, const struct lkg_watched_dir *dir, const struct inotify_event *e,
+                     uint64_t now_ns)
+{
+        char *path;
+
+        if (!has_name(dir, e->name))
+                return false;
+        if (asprintf(&path, "%s%s%s", dir->path, dir->path[strlen(dir->path) - 1] == '/' ? "" : "/",
+                     e->name) < 0) {
+                touch(w, NULL);
+                return true;
+        }
+        if (strlen(path) < PATH_MAX && !on_name(w, path, e, now_ns)) {
+                free(path);
+                return false;
+        }
+        touch(w, path);
+        return true;
+}
+
+/* Something happened to @dir itself, or to its watch. */
+static void on_self(struct lkg_watch *w, struct lkg_watched_dir *dir, const struct inotify_event *e)
+{
+        if (e->mask & (IN_IGNORED | IN_MOVE_SELF)) {
+                /* The name now means something else: look it up again at the next refresh. */
+                if (e->mask & IN_MOVE_SELF)
+                        (void)inotify_rm_watch(w->fd, dir->wd);
+                dir->wd = -1;
+        }
+        touch(w, NULL);
+}
+
 static bool on_event(struct lkg_watch *w, const struct inotify_event *e, uint64_t now_ns)
 {
         bool any = e->mask & IN_Q_OVERFLOW;
 
+        if (any)
+                touch(w, NULL);
         for (size_t i = 0; i < w->n_dirs; i++) {
                 struct lkg_watched_dir *dir = &w->dirs[i];
 
                 if (dir->wd != e->wd)
                         continue;
-                if (e->mask & (IN_IGNORED | IN_MOVE_SELF)) {
-                        /* The name now means something else: look it up again at the next refresh. */
-                        if (e->mask & IN_MOVE_SELF)
-                                (void)inotify_rm_watch(w->fd, dir->wd);
-                        dir->wd = -1;
-                        any = true;
-                } else if (e->len && *dir->path) {
-                        any = on_name(w, dir, e, now_ns) || any;
+                if (e->len && *dir->path && !(e->mask & (IN_IGNORED | IN_MOVE_SELF))) {
+                        any = on_entry(w, dir, e, now_ns) || any;
                 } else {
+                        on_self(w, dir, e);
                         any = true;
                 }
         }

@@ -19,9 +19,20 @@
 
 struct lkg_watched_dir {
         char *path;
+        char **names; /* the entries that matter; 0 of them = every one */
+        size_t n_names;
         int wd; /* -1 = not watched: gone, or over the limit */
         bool wanted;
+        bool every; /* every entry matters */
 };
+
+/* What may have changed since somebody asked: paths, or simply anything. */
+struct lkg_touched {
+        char **paths;
+        size_t n_paths;
+        bool everything;
+};
+#define LKG_TOUCHED_MAX 64u /* more than these at once: anything */
 
 struct lkg_unsettled {
         char *path;
@@ -36,8 +47,9 @@ struct lkg_watch {
         size_t n_dirs;
         struct lkg_unsettled *unsettled;
         size_t n_unsettled;
-        bool poll;       /* some directory must be polled */
-        bool over_limit; /* fs.inotify.max_user_watches */
+        struct lkg_touched touched; /* everything, at first */
+        bool poll;                  /* some directory must be polled */
+        bool over_limit;            /* fs.inotify.max_user_watches */
         bool added;
 };
 
@@ -51,8 +63,14 @@ int lkg_watch_add(struct lkg_watch *watch, const struct lkg_stack_watch *wanted)
  * happened in between. */
 bool lkg_watch_end(struct lkg_watch *watch);
 
-/** lkg_watch_drain() - take all queued events. Return: true when the layers must be looked at. */
+/** lkg_watch_drain() - take all queued events. Return: true when the layers must be looked at (what was touched). */
 bool lkg_watch_drain(struct lkg_watch *watch, uint64_t now_ns);
+
+/** lkg_watch_touch() - @path (as the stacks name it) may have changed; NULL = anything. */
+void lkg_watch_touch(struct lkg_watch *watch, const char *path);
+/** lkg_watch_take_touched() - what may have changed since the last call. Caller gives it to lkg_touched_deinit(). */
+struct lkg_touched lkg_watch_take_touched(struct lkg_watch *watch);
+void lkg_touched_deinit(struct lkg_touched *touched);
 
 /** lkg_watch_settle() - the file at @path (absolute, or relative to the source directory) is complete. */
 void lkg_watch_settle(struct lkg_watch *watch, const char *path);

@@ -88,6 +88,8 @@ static void limit_process(void)
         struct rlimit files, none = { 0 };
 
         (void)mallopt(M_ARENA_MAX, 1);
+        (void)mallopt(M_MMAP_THRESHOLD,
+                      128 * 1024); /* a big manifest goes back to the system when it is replaced */
         (void)prctl(PR_SET_NAME, "lkgfs-fs");
         (void)prctl(PR_SET_DUMPABLE, 0);
         (void)setrlimit(RLIMIT_CORE, &none);
@@ -125,7 +127,8 @@ static void claim(void)
 {
         server.epoch = atomic_fetch_add(&server.shm->epoch, 1) + 1;
         atomic_fetch_add(&server.shm->server_starts, 1);
-        if (atomic_load(&server.shm->tickets) == 0) /* never one of an earlier mount: engines remember them */
+        if (atomic_load(&server.shm->tickets) ==
+            0) /* never one of an earlier mount: engines remember them */
                 atomic_store(&server.shm->tickets, lkg_realtime_ns());
         server.shm->server.start_time = lkg_process_start_time(getpid());
         atomic_store(&server.shm->server.pid, getpid());

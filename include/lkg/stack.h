@@ -97,6 +97,19 @@ struct lkg_stack *lkg_stack_free(struct lkg_stack *stack);
  * Return: 0, also for an invalid candidate; -errno for a fault (no memory, the source directory is gone).
  */
 int lkg_stack_refresh(struct lkg_stack *stack, struct lkg_candidate **ret, struct lkg_error *err);
+
+/**
+ * lkg_stack_refresh_touched() - the same, told what may have changed since the last refresh.
+ * @paths: as lkg_unsettled_fn gets them; those that concern no layer are ignored
+ *
+ * Known layer files are read again without a look at the others, so the cost does not grow with their number;
+ * anything else (a new name, a directory, a link) means a whole refresh. The caller must know of every change: a
+ * change nobody reported is found by the next lkg_stack_refresh() only.
+ */
+int lkg_stack_refresh_touched(struct lkg_stack *stack, const char *const *paths, size_t n_paths,
+                              struct lkg_candidate **ret, struct lkg_error *err);
+/** lkg_stack_knows() - is there a layer file that was found under exactly this path? */
+bool lkg_stack_knows(const struct lkg_stack *stack, const char *path);
 struct lkg_candidate *lkg_candidate_unref(struct lkg_candidate *candidate);
 static inline void lkg_candidate_unrefp(struct lkg_candidate **candidate)
 {
@@ -113,7 +126,9 @@ struct lkg_candidate *lkg_candidate_ref(struct lkg_candidate *candidate);
  * without a final slash; the root directory is "/". So it is absolute whenever the configuration is.
  */
 struct lkg_stack_watch {
-        const char *path;      /* valid until the next refresh */
+        const char *path;   /* valid until the next refresh */
+        const char **names; /* the entries that matter, unless recursive_member; 0 of them = every entry */
+        size_t n_names;
         bool recursive_member; /* every entry matters, and so does every directory that appears below it */
         bool poll_only;        /* a network or user-space file system: inotify does not see all changes */
 };

@@ -150,9 +150,9 @@ static void test_yaml(void **state)
                 { "a: &x 1\nb: &x 2\nc: *x\n", "{\"a\":1,\"b\":2,\"c\":2}" },
                 { "&k a: 1\nb: {*k : 2}\n", "{\"a\":1,\"b\":{\"a\":2}}" },
                 { "[&a [&a x, *a], *a]\n", "[[\"x\",\"x\"],\"x\"]" },
-                { "a: *x\n",
-                  "f:1:4: error: alias of an unknown anchor; an anchor stands before its aliases, as &name, and a "
-                  "text that begins with '*' needs quotes [LKG1009]\n" },
+                { "a: *x\n", "f:1:4: error: alias of an unknown anchor; an anchor stands before its "
+                             "aliases, as &name, and a "
+                             "text that begins with '*' needs quotes [LKG1009]\n" },
                 { "a: &x [*x]\n", "f:1:8: error: anchor \"x\" contains itself [LKG1009]\n" },
                 { "a: &b {p: 1, q: 2}\nc:\n  <<: *b\n  q: 3\n",
                   "{\"a\":{\"p\":1,\"q\":2},\"c\":{\"p\":1,\"q\":3}}" },

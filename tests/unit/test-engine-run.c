@@ -24,6 +24,7 @@
 
 #include "core/engine/config.h"
 #include "core/engine/engine.h"
+#include "core/engine/engine-internal.h"
 #include "core/engine/fallback.h"
 
 #define HEADER "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
@@ -789,6 +790,56 @@ static void test_no_layer_claims_no_name(void **state)
         assert_has(n, "status/kubelet/active", "default\n");
 }
 
+/* Until nothing is left to be done after a change. */
+static void settle(struct node *n)
+{
+        uint64_t end = lkg_boottime_ns() + 400 * LKG_NSEC_PER_MSEC;
+
+        while (lkg_boottime_ns() < end)
+                turn(n, 50);
+}
+
+/* No event tells of a write through a name outside the watched directories; the next change brings it along. */
+static void test_silent_change_counts_after_the_next(void **state)
+{
+        struct node *n = *state;
+        char other[PATH_MAX];
+
+        put_dropin(n, "10-a.conf", "maxPods: 5\n");
+        put_dropin(n, "20-b.conf", "registryBurst: 1\n");
+        start(n);
+        settle(n);
+        assert_int_equal(command(n, "sync", "now"),
+                         0); /* now its identity is old enough to prove something */
+        (void)strcpy(other, at(n, "etc/other"));
+        assert_int_equal(link(at(n, "source/kubelet.conf.d/10-a.conf"), other), 0);
+        put(n, "etc/other", HEADER "maxPods: 6\n");
+        put_dropin(n, "20-b.conf", "registryBurst: 2\n");
+        assert_int_equal(changed(n, "kubelet.conf.d/20-b.conf"), 0);
+        assert_has(n, "kubelet.conf", "registryBurst: 2\n");
+        turn_until(n, "kubelet.conf", "maxPods: 6\n");
+}
+
+/* The source directory holds much that is no layer. */
+static void test_other_entries_cost_nothing(void **state)
+{
+        struct node *n = *state;
+        const struct lkg_stack_stats *stats;
+        uint64_t refreshes;
+
+        start(n);
+        settle(n);
+        stats = lkg_stack_stats(n->engine->components[0].stack);
+        refreshes = stats->n_refreshes;
+        put(n, "source/admin.conf", "x");
+        assert_int_equal(mkdir(at(n, "source/tmp"), 0755), 0);
+        assert_int_equal(unlink(at(n, "source/admin.conf")), 0);
+        settle(n);
+        assert_int_equal(stats->n_refreshes, refreshes);
+        put(n, "source/kubelet-instance.conf", HEADER "maxPods: 3\n");
+        turn_until(n, "kubelet.conf", "maxPods: 3\n");
+}
+
 static void test_fallback_copies(void **state)
 {
         struct node *n = *state;
@@ -807,6 +858,7 @@ static void test_fallback_copies(void **state)
         start(n); /* the copy is not a base: maxPods is gone */
         assert_has(n, "status/kubelet/active", "default\n");
         assert_false(has(n, "kubelet.conf", "maxPods"));
+        settle(n);
         put(n, "source/kubelet.conf", HEADER "maxPods: 9\n"); /* somebody means it */
         turn_until(n, "kubelet.conf", "maxPods: 9\n");
         assert_has(n, "status/kubelet/active", "init\n");
@@ -1011,6 +1063,8 @@ int main(void)
                 CASE(test_kubeconfig_under_the_name_is_fatal_at_first),
                 CASE(test_kubeconfig_that_appears_later_passes_through),
                 CASE(test_no_layer_claims_no_name),
+                CASE(test_silent_change_counts_after_the_next),
+                CASE(test_other_entries_cost_nothing),
                 CASE(test_fallback_copies),
                 CASE(test_full_runtime_directory_is_tried_again),
                 CASE(test_many_layers_are_rendered_later),

@@ -215,6 +215,63 @@ static void test_poll_is_wanted_where_inotify_is_blind(void **state)
         assert_true(p->watch.poll);
 }
 
+/* In the directory that holds a base, other entries come and go. */
+static void test_other_names_are_quiet(void **state)
+{
+        struct place *p = *state;
+        const char *names[] = { "base.conf", "link" };
+        struct lkg_stack_watch one = { .path = p->top, .names = names, .n_names = 1 };
+        struct lkg_stack_watch two = { .path = p->top, .names = names + 1, .n_names = 1 };
+        struct lkg_touched touched;
+
+        lkg_watch_begin(&p->watch);
+        assert_int_equal(lkg_watch_add(&p->watch, &one), 0);
+        assert_int_equal(lkg_watch_add(&p->watch, &two), 0); /* of another component */
+        want(p, "d");
+        (void)lkg_watch_end(&p->watch);
+        (void)lkg_watch_drain(&p->watch, T0);
+        touched = lkg_watch_take_touched(&p->watch);
+        assert_true(touched.everything); /* the first look is a whole one */
+        lkg_touched_deinit(&touched);
+        lkg_close(create(p, "other"));
+        assert_int_equal(mkdir(at(p, "volume"), 0755), 0);
+        assert_int_equal(unlink(at(p, "other")), 0);
+        assert_false(lkg_watch_drain(&p->watch, T0));
+        assert_int_equal(symlink("x", at(p, "link")), 0);
+        assert_true(lkg_watch_drain(&p->watch, T0));
+        lkg_close(create(p, "base.conf"));
+        lkg_close(create(p, "d/any"));
+        assert_true(lkg_watch_drain(&p->watch, T0));
+        touched = lkg_watch_take_touched(&p->watch);
+        assert_false(touched.everything);
+        assert_int_equal(touched.n_paths, 3);
+        assert_string_equal(touched.paths[0], at(p, "link"));
+        assert_string_equal(touched.paths[1], at(p, "base.conf"));
+        assert_string_equal(touched.paths[2], at(p, "d/any"));
+        lkg_touched_deinit(&touched);
+}
+
+static void test_too_much_is_everything(void **state)
+{
+        struct place *p = *state;
+        struct lkg_touched touched = lkg_watch_take_touched(&p->watch);
+
+        lkg_touched_deinit(&touched);
+        for (unsigned i = 0; i < 2 * LKG_TOUCHED_MAX; i++) {
+                char name[32];
+
+                (void)snprintf(name, sizeof(name), "d/%u", i % (LKG_TOUCHED_MAX + 1));
+                lkg_watch_touch(&p->watch, at(p, name));
+                assert_int_equal(p->watch.touched.everything, i >= LKG_TOUCHED_MAX);
+        }
+        touched = lkg_watch_take_touched(&p->watch);
+        assert_true(touched.everything);
+        assert_int_equal(touched.n_paths, 0);
+        lkg_touched_deinit(&touched);
+        touched = lkg_watch_take_touched(&p->watch);
+        assert_false(touched.everything);
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -228,6 +285,8 @@ int main(void)
                 CASE(test_replaced_directory_is_watched_again),
                 CASE(test_unwanted_directory_is_quiet),
                 CASE(test_poll_is_wanted_where_inotify_is_blind),
+                CASE(test_other_names_are_quiet),
+                CASE(test_too_much_is_everything),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,17 +4,17 @@
  * single layers and findings look like is compared in tests/golden.
  */
 #include <fcntl.h>
-#include <ftw.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 
 #include "config-helpers.h"
+#include "tmpdir.h"
 
 #include <lkg/stack.h>
 
 #define HEADER "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
 
-static char root[64];
+static char root[TMPDIR_MAX];
 static int root_fd = -EBADF;
 static struct lkg_stack *stack;
 static struct lkg_candidate *candidate; /* of the last look() */
@@ -55,20 +55,11 @@ static uint64_t late_clock(void)
         return lkg_realtime_ns() + 3600 * LKG_NSEC_PER_SEC;
 }
 
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-        (void)st;
-        (void)type;
-        (void)ftw;
-        return remove(path);
-}
-
 static int set_up(void **state)
 {
         (void)state;
         clock_fn = NULL;
-        strcpy(root, "/tmp/lkg-stack-XXXXXX");
-        if (!mkdtemp(root) || chmod(root, 0755) < 0)
+        if (tmpdir_make(root) < 0)
                 return -1;
         root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
         return root_fd < 0 ? -1 : 0;
@@ -80,7 +71,7 @@ static int tear_down(void **state)
         candidate = lkg_candidate_unref(candidate);
         stack = lkg_stack_free(stack);
         root_fd = lkg_close(root_fd);
-        return nftw(root, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+        return tmpdir_remove(root);
 }
 
 /* ---- stack ---- */
@@ -109,6 +100,21 @@ static bool look(void)
         bool same;
 
         assert_int_equal(lkg_stack_refresh(stack, &fresh, &err), 0);
+        same = fresh == candidate;
+        lkg_candidate_unref(candidate);
+        candidate = fresh;
+        return same;
+}
+
+/* The same, told what may have changed. */
+static bool look_at(const char *name)
+{
+        struct lkg_candidate *fresh = NULL;
+        struct lkg_error err = { 0 };
+        const char *const paths[] = { at(name) };
+        bool same;
+
+        assert_int_equal(lkg_stack_refresh_touched(stack, paths, 1, &fresh, &err), 0);
         same = fresh == candidate;
         lkg_candidate_unref(candidate);
         candidate = fresh;
@@ -437,6 +443,170 @@ static void test_watches_of_missing_things(void **state)
         assert_string_equal(field("maxPods"), "4");
 }
 
+/* In a directory that only holds the way to something, one name matters. */
+static void test_names_that_matter(void **state)
+{
+        const struct lkg_stack_watch *w;
+
+        (void)state;
+        sample();
+        make_dir("elsewhere");
+        put("elsewhere/file", HEADER "maxPods: 9\n");
+        put("elsewhere/other", "");
+        assert_int_equal(symlink("../elsewhere/file", at("kubelet.conf.d/90.conf")), 0);
+        look();
+        w = watch_of("elsewhere");
+        assert_non_null(w);
+        assert_int_equal(w->n_names, 1);
+        assert_string_equal(w->names[0], "file");
+        w = watch_of("");
+        assert_int_equal(w->n_names, 3);
+        assert_string_equal(w->names[0], "kubelet.conf");
+        assert_string_equal(w->names[1], "kubelet.conf.d");
+        assert_string_equal(w->names[2], "kubelet-instance.conf");
+}
+
+/* ---- what was touched ---- */
+
+static void test_touched_layer_alone_is_looked_at(void **state)
+{
+        struct lkg_stack_stats before;
+
+        (void)state;
+        clock_fn = late_clock;
+        sample();
+        look();
+        before = *lkg_stack_stats(stack);
+        put("kubelet.conf.d/20-b.conf", HEADER "x: {z: 7}\n");
+        put("kubelet.conf", HEADER "maxPods: 1\nx: {y: 1}\n");
+        assert_false(look_at("kubelet.conf.d/20-b.conf"));
+        assert_string_equal(field("x.z"), "7");
+        assert_int_equal(lkg_stack_stats(stack)->n_walks, before.n_walks);
+        assert_int_equal(lkg_stack_stats(stack)->n_reads, before.n_reads + 1);
+        assert_int_equal(lkg_stack_stats(stack)->n_merges, before.n_merges + 1);
+        assert_true(look_at("kubelet.conf.d/20-b.conf"));
+        assert_true(lkg_stack_knows(stack, at("kubelet.conf.d/20-b.conf")));
+        assert_false(lkg_stack_knows(stack, at("kubelet.conf.d/21.conf")));
+        /* the base: read because it is named */
+        put("kubelet.conf.d/10-a.conf", HEADER);
+        assert_true(look_at("pki/ca.crt"));
+        assert_false(look_at("kubelet.conf"));
+        assert_int_equal(lkg_stack_stats(stack)->n_walks, before.n_walks);
+        assert_false(look()); /* a whole look misses nothing */
+        assert_string_equal(field("maxPods"), "1");
+}
+
+static void test_touched_names_that_need_a_walk(void **state)
+{
+        uint64_t walks;
+
+        (void)state;
+        clock_fn = late_clock;
+        sample();
+        look();
+        put("kubelet.conf.d/30-new.conf", HEADER "maxPods: 30\n");
+        assert_false(look_at("kubelet.conf.d/30-new.conf"));
+        assert_string_equal(field("maxPods"), "30");
+        assert_int_equal(unlink(at("kubelet.conf.d/30-new.conf")), 0);
+        assert_false(look_at("kubelet.conf.d/30-new.conf"));
+        assert_string_equal(field("maxPods"), "10");
+        put("kubelet-instance.conf", HEADER "maxPods: 5\n");
+        assert_false(look_at("kubelet-instance.conf"));
+        assert_string_equal(field("maxPods"), "5");
+        make_dir("kubelet.conf.d/sub");
+        put("kubelet.conf.d/sub/40.conf", HEADER "x: {z: 40}\n");
+        assert_false(look_at("kubelet.conf.d/sub"));
+        assert_string_equal(field("x.z"), "40");
+        put("kubelet.conf.d/sub/40.conf", HEADER "x: {z: 41}\n");
+        assert_false(look_at("kubelet.conf.d/sub/40.conf"));
+        assert_string_equal(field("x.z"), "41");
+        walks = lkg_stack_stats(stack)->n_walks;
+        assert_true(look_at("pki"));
+        assert_int_equal(lkg_stack_stats(stack)->n_walks, walks);
+        (void)rename(at("kubelet.conf.d"), at("gone.d"));
+        assert_false(look_at("kubelet.conf.d"));
+        assert_int_equal(candidate->n_layers, 2);
+}
+
+/* One file, two layers: a change of one is a change of both. */
+static void test_touched_file_with_two_names(void **state)
+{
+        (void)state;
+        clock_fn = late_clock;
+        sample();
+        assert_int_equal(symlink("10-a.conf", at("kubelet.conf.d/90.conf")), 0);
+        look();
+        put("kubelet.conf.d/10-a.conf", HEADER "maxPods: 33\n");
+        assert_false(look_at("kubelet.conf.d/10-a.conf"));
+        assert_string_equal(field("maxPods"), "33");
+        assert_ptr_equal(lkg_value_get_pointer(candidate->layers[candidate->n_layers - 1].doc, "/x"), NULL);
+        assert_string_equal(
+                lkg_value_text(lkg_value_get_pointer(candidate->layers[3].doc, "/maxPods"), NULL), "33");
+}
+
+/* What became of a known name: a link, a directory, nothing. */
+static void test_touched_layer_is_something_else(void **state)
+{
+        (void)state;
+        clock_fn = late_clock;
+        sample();
+        put("other", HEADER "maxPods: 77\n");
+        look();
+        assert_int_equal(unlink(at("kubelet.conf.d/10-a.conf")), 0);
+        assert_int_equal(symlink("../other", at("kubelet.conf.d/10-a.conf")), 0);
+        assert_false(look_at("kubelet.conf.d/10-a.conf"));
+        assert_string_equal(field("maxPods"), "77");
+        put("other", HEADER "maxPods: 78\n");
+        assert_false(look_at("other"));
+        assert_string_equal(field("maxPods"), "78");
+        assert_int_equal(unlink(at("kubelet.conf.d/10-a.conf")), 0);
+        assert_false(look_at("kubelet.conf.d/10-a.conf"));
+        assert_int_equal(unlink(at("kubelet.conf")), 0);
+        assert_false(look_at("kubelet.conf"));
+        assert_false(candidate->has_base);
+}
+
+static void test_touched_but_unsettled(void **state)
+{
+        (void)state;
+        sample();
+        lkg_stack_set_unsettled(stack, is_unsettled, &unsettled_name);
+        look();
+        put("kubelet.conf.d/10-a.conf", HEADER);
+        unsettled_name = "kubelet.conf.d/10-a.conf";
+        assert_true(look_at("kubelet.conf.d/10-a.conf"));
+        assert_string_equal(field("maxPods"), "10");
+        unsettled_name = NULL;
+        put("kubelet.conf.d/20-b.conf", HEADER "x: {z: 5}\n");
+        assert_false(look_at("kubelet.conf.d/20-b.conf")); /* and what was left aside */
+        assert_string_equal(field("x.z"), "5");
+        assert_string_not_equal(field("maxPods"), "10");
+        unsettled_name = "kubelet.conf.d/30-new.conf";
+        put("kubelet.conf.d/30-new.conf", HEADER "maxPods: 30\n");
+        assert_true(look_at("kubelet.conf.d/30-new.conf"));
+        unsettled_name = NULL;
+        put("kubelet.conf", HEADER "maxPods: 1\nx: {y: 1}\n");
+        assert_false(look_at("kubelet.conf"));
+        assert_string_equal(field("maxPods"), "30");
+}
+
+/* Same size, same inode, within one tick of the clock. */
+static void test_touched_within_a_tick(void **state)
+{
+        (void)state;
+        sample();
+        look();
+        for (int i = 0; i < 50; i++) {
+                char text[128];
+
+                (void)snprintf(text, sizeof(text), HEADER "maxPods: %d\n", 10 + i);
+                put("kubelet.conf.d/10-a.conf", text);
+                (void)look_at("kubelet.conf.d/10-a.conf");
+                (void)snprintf(text, sizeof(text), "%d", 10 + i);
+                assert_string_equal(field("maxPods"), text);
+        }
+}
+
 /* ---- names and sources ---- */
 
 static void test_name_taken(void **state)
@@ -549,6 +719,13 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_unsettled_new_file_is_not_there_yet, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_watches, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_watches_of_missing_things, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_names_that_matter, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_touched_layer_alone_is_looked_at, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_touched_names_that_need_a_walk, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_touched_file_with_two_names, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_touched_layer_is_something_else, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_touched_but_unsettled, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_touched_within_a_tick, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_name_taken, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_fallback_is_no_base, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_source_directory_is_gone, set_up, tear_down),

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The short way of a refresh: somebody says which paths may have changed, and when all of them are layer files that
+ * are known already, only those are read again.
+ *
+ * Whatever could change the list of layers or how they are reached (a new or vanished name, a directory, a symlink, a
+ * file that is no ordinary one) is left to the walk. Layers whose identity proved nothing when they were last read are
+ * read again in any case, as a walk would do.
+ */
+#include <fcntl.h>
+
+#include "layers.h"
+
+enum concern { CONCERN_NONE, CONCERN_LAYER, CONCERN_LIST };
+
+struct touch {
+        struct lkg_stack *stack;
+        char *tree;   /* watch form of the drop-in directory, once it is needed */
+        int tree_fd;  /* the same, open */
+        bool changed; /* a layer is another one now */
+};
+
+/* The part of @path below @top, "" for @top itself, NULL when it is elsewhere. */
+static const char *below(const char *path, const char *top)
+{
+        size_t n = strlen(top);
+
+        if (strcmp(top, "/") == 0)
+                return *path == '/' ? path + 1 : NULL;
+        if (strncmp(path, top, n) != 0 || (path[n] != '/' && path[n] != '\0'))
+                return NULL;
+        return path[n] ? path + n + 1 : path + n;
+}
+
+static bool matters(const struct lkg_stack_watch *w, const char *rest)
+{
+        if (w->recursive_member || w->n_names == 0)
+                return true;
+        for (size_t i = 0; i < w->n_names; i++)
+                if (below(rest, w->names[i]))
+                        return true;
+        return false;
+}
+
+/* What a change of @path can mean to the layers. */
+static enum concern concern_of(const struct lkg_stack *stack, const char *path)
+{
+        if (lkg_stack_find(stack, path) != SIZE_MAX)
+                return CONCERN_LAYER;
+        for (size_t i = 0; i < stack->watches.n; i++) {
+                const struct lkg_stack_watch *w = &stack->watches.items[i];
+                const char *rest = below(path, w->path);
+
+                if (below(w->path, path) || (rest && matters(w, rest)))
+                        return CONCERN_LIST;
+        }
+        return CONCERN_NONE;
+}
+
+static int open_tree(struct touch *t)
+{
+        const char *dir = t->stack->config.dropin_dir;
+        size_t n;
+
+        if (t->tree_fd >= 0)
+                return 0;
+        free(t->tree);
+        t->tree = lkg_stack_form(t->stack, dir);
+        if (!t->tree)
+                return -ENOMEM;
+        for (n = strlen(t->tree); n > 1 && t->tree[n - 1] == '/'; n--)
+                t->tree[n - 1] = '\0';
+        t->tree_fd =
+                openat(t->stack->config.source_fd, dir,
+                       O_PATH | O_DIRECTORY | O_CLOEXEC | (dir[strlen(dir) - 1] == '/' ? 0 : O_NOFOLLOW));
+        return t->tree_fd < 0 ? -EAGAIN : 0;
+}
+
+/* Where the walk had found @layer. -EAGAIN: only the walk itself can tell. */
+static int place_of(struct touch *t, const struct lkg_layer *layer, struct lkg_place *ret)
+{
+        const struct lkg_stack_config *config = &t->stack->config;
+        const char *slash, *rest;
+        int r;
+
+        *ret = (struct lkg_place){ .role = layer->role,
+                                   .type = layer->type,
+                                   .dirfd = config->source_fd,
+                                   .path = layer->path,
+                                   .realtime_ns = config->realtime_ns };
+        if (layer->role == LKG_LAYER_BASE || layer->role == LKG_LAYER_INSTANCE) {
+                ret->entry = layer->role == LKG_LAYER_BASE ? config->base : config->instance;
+                slash = strrchr(ret->entry, '/');
+                ret->name = slash ? slash + 1 : ret->entry;
+                return 0;
+        }
+        if (layer->role != LKG_LAYER_DROPIN)
+                return -EAGAIN;
+        r = open_tree(t);
+        if (r < 0)
+                return r;
+        rest = below(layer->path, t->tree);
+        if (!rest || !*rest || strchr(rest, '/'))
+                return -EAGAIN; /* in a subdirectory, which may have become a link */
+        ret->dirfd = t->tree_fd;
+        ret->entry = ret->name = rest;
+        return 0;
+}
+
+/* Does another layer show the same file (a link to it, a mounted ConfigMap)? Then a change of one is one of both. */
+static bool is_alone(const struct lkg_stack *stack, const struct lkg_layer *layer)
+{
+        for (size_t i = 0; i < stack->layers.n; i++) {
+                const struct lkg_layer *other = stack->layers.items[i];
+
+                if (other != layer && other->has_identity && other->identity.ino == layer->identity.ino &&
+                    other->identity.dev == layer->identity.dev)
+                        return false;
+        }
+        return true;
+}
+
+/* The layer under @at in the sorted list, read again. */
+static int reload(struct touch *t, size_t at)
+{
+        struct lkg_stack *stack = t->stack;
+        struct lkg_layer *before = stack->sorted[at], *now = NULL;
+        struct lkg_place place;
+        struct stat st;
+        int r;
+
+        if (!before->has_identity || !is_alone(stack, before))
+                return -EAGAIN;
+        r = place_of(t, before, &place);
+        if (r < 0)
+                return r;
+        if (fstatat(place.dirfd, place.entry, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
+                return -EAGAIN;
+        if (before->role == LKG_LAYER_DROPIN)
+                place.st = &st;
+        r = lkg_stack_load(stack, &place, before, &now);
+        if (r < 0)
+                return r;
+        if (r > 0 || !now)
+                return -EAGAIN;
+        if (now == before) {
+                lkg_layer_unref(now);
+                return 0;
+        }
+        for (size_t i = 0; i < stack->layers.n; i++)
+                if (stack->layers.items[i] == before)
+                        stack->layers.items[i] = now;
+        stack->sorted[at] = now;
+        lkg_layer_unref(before);
+        t->changed = true;
+        return 0;
+}
+
+static int reload_all(struct touch *t, const char *const *paths, size_t n_paths)
+{
+        struct lkg_stack *stack = t->stack;
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < stack->layers.n; i++)
+                if (stack->sorted[i]->racy)
+                        r = reload(t, i);
+        for (size_t i = 0; r == 0 && i < n_paths; i++) {
+                size_t at = lkg_stack_find(stack, paths[i]);
+
+                if (at != SIZE_MAX)
+                        r = reload(t, at);
+        }
+        return r;
+}
+
+int lkg_stack_touch(struct lkg_stack *stack, const char *const *paths, size_t n_paths)
+{
+        struct touch t = { .stack = stack, .tree_fd = -EBADF };
+        bool layer = false;
+        int r;
+
+        for (size_t i = 0; i < n_paths; i++) {
+                enum concern concern = concern_of(stack, paths[i]);
+
+                if (concern == CONCERN_LIST)
+                        return -EAGAIN;
+                layer = layer || concern == CONCERN_LAYER;
+        }
+        if (!layer)
+                return 0;
+        r = reload_all(&t, paths, n_paths);
+        lkg_close(t.tree_fd);
+        free(t.tree);
+        if (r < 0)
+                stack->complete =
+                        false; /* some may have been replaced already: the next look is a whole one */
+        return r < 0 ? r : t.changed;
+}
