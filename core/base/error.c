@@ -4,10 +4,12 @@
 
 #include <lkg/error.h>
 
-static size_t format_where(const struct lkg_where *where, char *buf, size_t size)
+size_t lkg_where_text(const struct lkg_where *where, char *buf, size_t size)
 {
         int n = 0;
 
+        if (size > 0)
+                *buf = '\0';
         if (!where || !where->file)
                 return 0;
         if (where->line && where->column)
@@ -27,7 +29,7 @@ int lkg_error_set(struct lkg_error *err, int code, const struct lkg_where *where
         if (!err)
                 return code;
         err->code = code;
-        n = format_where(where, err->message, sizeof(err->message));
+        n = lkg_where_text(where, err->message, sizeof(err->message));
         va_start(ap, fmt);
         (void)vsnprintf(err->message + n, sizeof(err->message) - n, fmt, ap);
         va_end(ap);

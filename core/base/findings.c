@@ -136,5 +136,8 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "Restart lkgfs when it suits; all other settings are in force already." },
         { 4014, LKG_WARNING, "edited fallback copy",
           "Remove the mark with setfattr -x user.lkgfs.fallback FILE, or restore the file." },
+        { 4015, LKG_NOTE, "try armed",
+          "Make the change and write now to control/COMPONENT/commit within the time; without it the change "
+          "goes." },
 };
 const size_t lkg_n_finding_kinds = LKG_ARRAY_SIZE(lkg_finding_kinds);

@@ -78,7 +78,10 @@ int lkg_component_init(struct lkg_component *c, const struct lkg_component_env *
                 .history = { .dirfd = -EBADF },
         };
         c->hint = make_hint(env->config, c->config);
-        if (!c->hint)
+        if (asprintf(&c->status_path, "%s%sstatus/%s", env->config->virtual_dir,
+                     *env->config->virtual_dir ? "/" : "", c->config->name) < 0)
+                c->status_path = NULL;
+        if (!c->hint || !c->status_path)
                 return lkg_error_set(err, -ENOMEM, NULL, "component %s", c->config->name);
         c->base_is_fallback = *c->config->base && *c->config->base != '/' &&
                               lkg_fallback_claim(env->source_fd, c->config->base, &c->fallback_findings);
@@ -111,6 +114,7 @@ void lkg_component_deinit(struct lkg_component *c)
         free(c->fault);
         free(c->last_error);
         free(c->hint);
+        free(c->status_path);
         *c = (struct lkg_component){ .history = { .dirfd = -EBADF } };
 }
 
@@ -288,6 +292,7 @@ void lkg_component_update_condition(struct lkg_component *c, bool not_ready)
         const struct lkg_condition_facts facts = {
                 .component = c->config->name,
                 .file = c->config->file,
+                .status_path = c->status_path,
                 .hold = &c->state.hold,
                 .state = c->candidate ? c->candidate->state : LKG_CANDIDATE_NONE,
                 .verdict = c->verdict,
@@ -351,6 +356,14 @@ void lkg_component_note_difference(struct lkg_component *c)
 
         lkg_report_deinit(&c->findings);
         c->dirty |= LKG_DIRTY_FINDINGS;
+        c->armed_noted = c->state.hold.try_phase == LKG_TRY_ARMED;
+        if (c->armed_noted)
+                lkg_report_add(
+                        &c->findings, LKG_NOTE, 4015, NULL,
+                        "a try of %llu s is armed: the next change is taken back unless now is written to "
+                        "control/%s/commit in time",
+                        (unsigned long long)(c->state.hold.try_duration_ns / LKG_NSEC_PER_SEC),
+                        c->config->name);
         if (c->state.hold.mode != LKG_HOLD_TRY_EXPIRED || c->verdict != LKG_WAIT || !c->active ||
             !c->candidate || !c->candidate->doc)
                 return;

@@ -55,7 +55,9 @@ struct lkg_history_slot {
 struct lkg_component {
         const struct lkg_config_component *config; /* borrowed from the engine's configuration */
         unsigned index;
-        char *hint; /* first line of a YAML document */
+        char *hint;        /* first line of a YAML document */
+        char *status_path; /* `status/kubelet`, below virtualDir */
+        bool armed_noted;  /* findings say that a try is armed */
 
         struct lkg_stack *stack;
         bool base_is_fallback;           /* the base file is our own fallback copy, so the stack has none */

@@ -73,9 +73,9 @@ static bool say_invalid(struct lkg_condition *c, const struct lkg_condition_fact
                 return false;
         c->status = LKG_CONDITION_FALSE;
         (void)snprintf(c->reason, sizeof(c->reason),
-                       "failed to validate current (%s), %zu error%s, see status/%s/findings",
+                       "failed to validate current (%s), %zu error%s, see %s/findings",
                        local_name(f->candidate_has_base), f->n_errors, f->n_errors == 1 ? "" : "s",
-                       f->component);
+                       f->status_path);
         return true;
 }
 

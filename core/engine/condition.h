@@ -19,7 +19,7 @@ struct lkg_condition {
 };
 
 struct lkg_condition_facts {
-        const char *component, *file;
+        const char *component, *file, *status_path;
         const struct lkg_hold *hold;
         enum lkg_candidate_state state;
         enum lkg_verdict verdict;

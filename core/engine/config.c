@@ -16,7 +16,8 @@
 
 #include "config.h"
 
-#define DROPINS_MAX 1024
+#define DROPINS_MAX   1024
+#define DUPLICATE_KEY 1006 /* the strict decoder's code */
 
 struct loader {
         const struct lkg_config_options *options;
@@ -60,8 +61,29 @@ static void check_way(struct loader *l, const char *path)
 }
 
 /* Return: 1 read into @ret; 0 not there or refused (the report says so); -ENOMEM. */
+/*
+ * Every finding of the decoder is a mistake here: our configuration is read strictly. It was decoded leniently, so that
+ * one key written twice does not hide the other mistakes.
+ */
+static void append_strictly(struct lkg_report *to, const struct lkg_report *from)
+{
+        static const char lenient[] = "; the last one counts";
+
+        for (size_t i = 0; i < from->n_findings; i++) {
+                const struct lkg_finding *f = &from->findings[i];
+                const struct lkg_where where = { f->file, f->line, f->column };
+                const char *cut = strstr(f->text, lenient);
+                int n = cut ? (int)(cut - f->text) : (int)strlen(f->text);
+
+                lkg_report_add(to, f->severity == LKG_NOTE ? LKG_NOTE : LKG_ERROR,
+                               cut ? DUPLICATE_KEY : f->code, &where, "%.*s%s", n, f->text,
+                               cut ? "; keep one of the two" : "");
+        }
+}
+
 static int read_document(struct loader *l, const char *path, struct lkg_value **ret)
 {
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report decoded = LKG_REPORT_INIT;
         LKG_CLEANUP(lkg_closep) int fd = -EBADF;
         LKG_CLEANUP(lkg_freep) char *data = NULL;
         struct lkg_error err = { 0 };
@@ -92,8 +114,9 @@ static int read_document(struct loader *l, const char *path, struct lkg_value **
         source = lkg_source_new("configuration", path);
         if (!source)
                 return -ENOMEM;
-        r = lkg_decode(data, size, lkg_detect_format(data, size), LKG_DECODE_STRICT, source, l->report, ret);
+        r = lkg_decode(data, size, lkg_detect_format(data, size), 0, source, &decoded, ret);
         lkg_source_unref(source);
+        append_strictly(l->report, &decoded);
         return r == -EBADMSG ? 0 : r < 0 ? r : 1;
 }
 
@@ -253,14 +276,22 @@ static int list_dropins(struct loader *l, const char *directory, struct dropins 
         return r;
 }
 
-static int add_document(struct loader *l, const char *path)
+static int add_document(struct loader *l, const char *path, bool may_be_empty)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
+        const struct lkg_where whole = { .file = path };
         struct lkg_value *merged;
         int r = read_document(l, path, &doc);
 
-        if (r <= 0 || lkg_value_type(doc) == LKG_NULL)
-                return r < 0 ? r : 0;
+        if (r <= 0)
+                return r;
+        if (lkg_value_type(doc) == LKG_NULL) {
+                if (!may_be_empty)
+                        lkg_report_add(l->report, LKG_ERROR, 3004, &whole,
+                                       "the document is empty; write at least apiVersion and kind, or "
+                                       "remove the file");
+                return 0;
+        }
         if (lkg_value_type(doc) != LKG_MAP) {
                 const struct lkg_where where = lkg_where_of(doc);
 
@@ -295,7 +326,9 @@ static int add_dropins(struct loader *l, const char *vendor, const char *local)
                 if (access(path, F_OK) < 0 &&
                     snprintf(path, sizeof(path), "%s/%s", vendor, d.names[i]) >= (int)sizeof(path))
                         continue;
-                r = add_document(l, path);
+                r = add_document(
+                        l, path,
+                        /* may_be_empty= */ true); /* empty: hides the one of that name below /usr */
         }
         return r;
 }
@@ -356,7 +389,7 @@ int lkg_config_load(const struct lkg_config_options *options, struct lkg_config 
                 return -EBADMSG;
         }
         (void)snprintf(local, sizeof(local), "%s/config.d", directory);
-        r = add_document(&l, path);
+        r = add_document(&l, path, /* may_be_empty= */ false);
         has_file = l.doc != NULL;
         if (r >= 0)
                 r = add_dropins(&l, options->vendor_dir ? options->vendor_dir : LKG_CONFIG_VENDOR_DIR,

@@ -327,6 +327,8 @@ static const struct lkg_finding *first_error(const struct lkg_component *c)
 static int check_first(struct lkg_engine *e, const struct lkg_component *c, struct lkg_error *err)
 {
         const struct lkg_finding *f;
+        struct lkg_where where;
+        char place[PATH_MAX];
 
         if (!c->candidate) {
                 (void)lkg_error_set(err, -EIO, NULL, "component %s: %s.", c->config->name,
@@ -348,12 +350,13 @@ static int check_first(struct lkg_engine *e, const struct lkg_component *c, stru
                 return 0;
         log_all_findings(c);
         f = first_error(c);
-        (void)lkg_error_set(err, -EINVAL, NULL, "component %s: %zu error%s and %s: %s:%u:%u: %s.",
-                            c->config->name, c->candidate->report.n_severity[LKG_ERROR],
+        where = f ? (struct lkg_where){ f->file, f->line, f->column } : (struct lkg_where){ 0 };
+        (void)lkg_where_text(&where, place, sizeof(place));
+        (void)lkg_error_set(err, -EINVAL, NULL, "component %s: %zu error%s and %s: %s%s.", c->config->name,
+                            c->candidate->report.n_severity[LKG_ERROR],
                             c->candidate->report.n_severity[LKG_ERROR] == 1 ? "" : "s",
                             c->active ? "localPolicy is strict" : "no last-known-good to serve instead",
-                            f && f->file ? f->file : "", f ? f->line : 0, f ? f->column : 0,
-                            f ? f->text : "");
+                            place, f ? f->text : "");
         return EX_CONFIG;
 }
 

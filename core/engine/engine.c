@@ -6,6 +6,7 @@
  * the old publication, the condition says why, and a timer tries again. So a change is late, never lost.
  */
 #include <inttypes.h>
+#include <limits.h>
 #include <sys/stat.h>
 
 #include <lkg/file.h>
@@ -145,15 +146,19 @@ static void log_refusal(const struct lkg_component *c)
 {
         const struct lkg_log_fields fields = lkg_engine_fields(c);
         const struct lkg_report *report = &c->candidate->report;
+        struct lkg_where where;
+        char place[PATH_MAX];
 
         for (size_t i = 0; i < report->n_findings; i++) {
                 const struct lkg_finding *f = &report->findings[i];
 
                 if (f->severity != LKG_ERROR)
                         continue;
-                lkg_log(LOG_WARNING, &fields, "refused, %zu error%s, the first: %s:%u:%u: %s [LKG%04u]",
-                        report->n_severity[LKG_ERROR], report->n_severity[LKG_ERROR] == 1 ? "" : "s",
-                        f->file ? f->file : "", f->line, f->column, f->text, f->code);
+                where = (struct lkg_where){ f->file, f->line, f->column };
+                (void)lkg_where_text(&where, place, sizeof(place));
+                lkg_log(LOG_WARNING, &fields, "refused, %zu error%s, the first: %s%s [LKG%04u]",
+                        report->n_severity[LKG_ERROR], report->n_severity[LKG_ERROR] == 1 ? "" : "s", place,
+                        f->text, f->code);
                 return;
         }
 }
@@ -392,6 +397,19 @@ static int new_generation(struct lkg_engine *e, struct lkg_component *c, struct 
         return 0;
 }
 
+/* Do the findings about a try still say what is true? */
+static bool must_note(const struct lkg_component *c)
+{
+        bool armed = c->state.hold.try_phase == LKG_TRY_ARMED;
+
+        if (c->state.hold.mode == LKG_HOLD_TRY_EXPIRED &&
+            (c->dirty & (LKG_DIRTY_CANDIDATE | LKG_DIRTY_ACTIVE)))
+                return true;
+        if (armed != c->armed_noted)
+                return true;
+        return c->state.hold.mode != LKG_HOLD_TRY_EXPIRED && c->findings.n_findings > (size_t)armed;
+}
+
 /* Bring what is served in line with the verdict. */
 static int prepare(struct lkg_engine *e, struct lkg_component *c, struct undo *u, struct lkg_error *err)
 {
@@ -415,8 +433,7 @@ static int prepare(struct lkg_engine *e, struct lkg_component *c, struct undo *u
                 r = lkg_component_judge(c); /* against what is active now */
                 prune_history(e, c);
         }
-        if (c->state.hold.mode == LKG_HOLD_TRY_EXPIRED ? c->dirty & (LKG_DIRTY_CANDIDATE | LKG_DIRTY_ACTIVE)
-                                                       : c->findings.n_findings > 0)
+        if (must_note(c))
                 lkg_component_note_difference(c);
         return r < 0 ? lkg_error_set(err, r, NULL, "component %s", c->config->name) : 0;
 }

@@ -67,13 +67,14 @@ static int on_settings(sd_event_source *source, int fd, uint32_t revents, void *
         r = lkg_run_finish(&s->reload, SETTINGS_MAX, &output, &size);
         if (r == 0)
                 r = lkg_settings_parse(output, size, &settings, &err);
-        if (r != 0) {
+        if (r != 0)
                 lkg_log_error("the configuration was not taken over: the new one cannot be used (%d)", r);
-        } else {
+        else
                 compare(s, settings);
-                lkg_engine_send(s, LKG_MSG_RELOAD);
+        /* Also when it is wrong: the engine keeps the one before, and shows in status/ what is wrong. */
+        lkg_engine_send(s, LKG_MSG_RELOAD);
+        if (r == 0)
                 lkg_log_notice("configuration read again");
-        }
         lkg_settings_free(settings);
         lkg_notify_ready(s);
         return 0;

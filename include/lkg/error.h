@@ -18,6 +18,9 @@ struct lkg_where {
         unsigned line, column;
 };
 
+/** lkg_where_text() - `file:line:column: ` as far as it is known, else empty, into @buf. Return: its length. */
+size_t lkg_where_text(const struct lkg_where *where, char *buf, size_t size);
+
 struct lkg_error {
         int code;           /* -errno */
         char message[1024]; /* `file:line:col: what, what would be right`, no final newline */

@@ -105,10 +105,12 @@ def test_rollback(mount):
 def test_try_and_commit(mount):
     assert lib.error_of(mount.command, "commit", "now") == errno.EINVAL
     mount.command("try", "1h")
+    assert "LKG4015" in mount.status("findings"), "an armed try is not forgotten"
     assert lib.error_of(mount.command, "try", "1h") == errno.EBUSY
     assert mount.status("last-error").strip() != ""
     mount.drop("50-a.conf", "maxPods: 51\n")
     assert "\nmaxPods: 51\n" in mount.document() and "try" in mount.status("condition")
+    assert "LKG4015" not in mount.status("findings")
     mount.command("commit", "now")
     assert "\nmaxPods: 51\n" in mount.document() and "try" not in mount.status("condition")
     assert lib.error_of(mount.command, "commit", "now") == errno.EINVAL
@@ -149,6 +151,28 @@ def test_try_survives_restart(mount):
     assert mount.stop() == 0
     mount.start()
     mount.wait_for(lambda: mount.document() == document, "an expired try is reverted at the next start")
+
+
+def test_first_commands_after_a_restart_count(mount):
+    """A new mount's requests are never taken for ones that an engine answered before."""
+    for _ in range(3):
+        mount.command("hold", "on")
+        assert mount.stop() == 0
+        mount.start()
+        assert "held" in mount.status("condition")
+        mount.command("hold", "off")
+        assert "held" not in mount.status("condition")
+        for value in (71, 72, 73):
+            mount.drop("50-a.conf", f"maxPods: {value}\n")
+            assert f"\nmaxPods: {value}\n" in mount.document()
+
+
+def test_only_root_of_the_host(shared):
+    """Root of a container's user namespace has the host's number, and not the right."""
+    path = shared.path("control", "kubelet", "hold")
+    result = lib.shell(f"unshare --user --map-root-user sh -c 'echo on > {path}'")
+    assert result.returncode != 0
+    assert "held" not in shared.status("condition")
 
 
 def test_only_root(shared):

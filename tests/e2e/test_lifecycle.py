@@ -277,7 +277,8 @@ def test_configuration_mistakes(mounts):
     header = "kind: LkgfsConfiguration\napiVersion: config.lkgfs.io/v1alpha1\n"
     for text, word in (("{", ""), (header + "stateDirr: /x\n", "stateDirr"),
                        (header + "historyLimit: lots\n", "historyLimit"),
-                       ("kind: Other\napiVersion: v1\n", "Other")):
+                       ("kind: Other\napiVersion: v1\n", "Other"), ("", "empty"),
+                       (header + "historyLimit: 3\nhistoryLimit: 4\nstateDirr: /x\n", "stateDirr")):
         lib.write_file(mount.config_path, text)
         code, message = refusal(mount)
         assert code == EX_CONFIG and word in message, message
@@ -300,6 +301,7 @@ def test_reload(mount):
     mount.process.send_signal(signal.SIGHUP)
     mount.drop("50-a.conf", "maxPods: 99\n")
     assert "\nmaxPods: 99\n" in mount.document(), "a bad configuration changes nothing"
+    mount.wait_for(lambda: "historyLimit" in mount.status("findings"), "and is a finding")
 
 
 def test_generations_are_never_reused(mount):

@@ -274,6 +274,7 @@ static void test_condition_words(void **state)
                 char line[600];
 
                 facts.component = "c";
+                facts.status_path = "status/c";
                 facts.file = "f";
                 assert_true(lkg_condition_update(&c, &facts, 5));
                 (void)snprintf(line, sizeof(line), "%s %s: %s", lkg_condition_status_name(c.status),
