@@ -11,11 +11,12 @@
 #include <cmocka.h>
 
 #include "core/engine/watch.h"
+#include "tmpdir.h"
 
 #define T0 (UINT64_C(100) * LKG_NSEC_PER_SEC)
 
 struct place {
-        char top[64], path[PATH_MAX];
+        char top[TMPDIR_MAX], path[PATH_MAX];
         int fd;
         struct lkg_watch watch;
 };
@@ -36,12 +37,10 @@ static void want(struct place *p, const char *name)
 static int setup(void **state)
 {
         struct place *p = calloc(1, sizeof(*p));
-        const char *tmp = getenv("TMPDIR");
         struct lkg_error err = { 0 };
 
         assert_non_null(p);
-        (void)snprintf(p->top, sizeof(p->top), "%.40s/lkgfs-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-        assert_non_null(mkdtemp(p->top));
+        assert_int_equal(tmpdir_make(p->top), 0);
         assert_int_equal(mkdir(at(p, "d"), 0755), 0);
         p->fd = open(p->top, O_PATH | O_DIRECTORY | O_CLOEXEC);
         assert_true(p->fd >= 0);
@@ -57,11 +56,9 @@ static int setup(void **state)
 static int teardown(void **state)
 {
         struct place *p = *state;
-        char command[128];
 
         lkg_watch_deinit(&p->watch);
-        (void)snprintf(command, sizeof(command), "rm -rf -- '%s'", p->top);
-        assert_int_equal(system(command), 0);
+        assert_int_equal(tmpdir_remove(p->top), 0);
         lkg_close(p->fd);
         free(p);
         return 0;

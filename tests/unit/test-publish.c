@@ -15,9 +15,10 @@
 
 #include "core/engine/publish.h"
 #include "core/engine/rules.h"
+#include "tmpdir.h"
 
 struct place {
-        char top[64];
+        char top[TMPDIR_MAX];
         int fd;
         struct lkg_config *config;
         struct lkg_component components[2];
@@ -30,12 +31,10 @@ static int setup(void **state)
 {
         struct place *p = calloc(1, sizeof(*p));
         struct lkg_publication *previous = NULL;
-        const char *tmp = getenv("TMPDIR");
         struct lkg_error err = { 0 };
 
         assert_non_null(p);
-        (void)snprintf(p->top, sizeof(p->top), "%.40s/lkgfs-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-        assert_non_null(mkdtemp(p->top));
+        assert_int_equal(tmpdir_make(p->top), 0);
         p->fd = open(p->top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         assert_true(p->fd >= 0);
         assert_int_equal(lkg_config_decode(NULL, "/etc/lkgfs", &p->config, &p->findings), 0);
@@ -53,7 +52,6 @@ static int setup(void **state)
 static int teardown(void **state)
 {
         struct place *p = *state;
-        char command[128];
 
         lkg_publisher_release(&p->publisher, &p->components[0]);
         lkg_component_deinit(&p->components[0]);
@@ -61,8 +59,7 @@ static int teardown(void **state)
         lkg_rules_deinit(&p->rules);
         lkg_report_deinit(&p->findings);
         lkg_config_free(p->config);
-        (void)snprintf(command, sizeof(command), "rm -rf -- '%s'", p->top);
-        assert_int_equal(system(command), 0);
+        assert_int_equal(tmpdir_remove(p->top), 0);
         lkg_close(p->fd);
         free(p);
         return 0;

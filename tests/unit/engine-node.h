@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A node in a private directory with an engine that runs in this process; the test is its file server and supervisor. */
+#pragma once
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <cmocka.h>
+
+#include <lkg/control.h>
+#include <lkg/file.h>
+#include <lkg/log.h>
+#include <lkg/publication.h>
+
+#include "core/engine/config.h"
+#include "core/engine/engine.h"
+#include "core/engine/engine-internal.h"
+#include "tmpdir.h"
+
+#define HEADER "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+
+struct node {
+        char top[TMPDIR_MAX], path[PATH_MAX], source[128], config[128],
+                socket[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
+        int source_fd, runtime_fd, state_fd, listen_fd;
+        int supervisor[2]; /* ours, the engine's */
+        int client;        /* the file server's connection */
+        sd_event *event;
+        struct lkg_engine *engine;
+        uint64_t ticket;
+};
+
+/* ---- files ---- */
+
+static inline const char *at(struct node *n, const char *name)
+{
+        (void)snprintf(n->path, sizeof(n->path), "%s/%s", n->top, name);
+        return n->path;
+}
+
+static inline void put(struct node *n, const char *name, const char *text)
+{
+        int fd = open(at(n, name), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+        assert_true(fd >= 0);
+        assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+        assert_int_equal(close(fd), 0);
+}
+
+static inline void put_dropin(struct node *n, const char *name, const char *body)
+{
+        char path[256], text[1024];
+
+        (void)snprintf(path, sizeof(path), "source/kubelet.conf.d/%s", name);
+        (void)snprintf(text, sizeof(text), HEADER "%s", body);
+        put(n, path, text);
+}
+
+static inline int open_dir(struct node *n, const char *name, int flags)
+{
+        int fd = open(at(n, name), O_DIRECTORY | O_CLOEXEC | flags);
+
+        assert_true(fd >= 0);
+        return fd;
+}
+
+static inline int setup(void **state)
+{
+        struct node *n = calloc(1, sizeof(*n));
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+        assert_non_null(n);
+        assert_int_equal(tmpdir_make(n->top), 0);
+        assert_int_equal(mkdir(at(n, "source"), 0755), 0);
+        assert_int_equal(mkdir(at(n, "source/kubelet.conf.d"), 0755), 0);
+        assert_int_equal(mkdir(at(n, "runtime"), 0700), 0);
+        assert_int_equal(mkdir(at(n, "state"), 0700), 0);
+        assert_int_equal(mkdir(at(n, "etc"), 0755), 0);
+        (void)snprintf(n->source, sizeof(n->source), "%s/source", n->top);
+        (void)snprintf(n->config, sizeof(n->config), "%s/etc/config.yaml", n->top);
+        (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/s", n->top);
+        n->source_fd = open_dir(n, "source", O_PATH);
+        n->runtime_fd = open_dir(n, "runtime", O_RDONLY);
+        n->state_fd = open_dir(n, "state", O_RDONLY);
+        n->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+        assert_true(n->listen_fd >= 0);
+        assert_int_equal(bind(n->listen_fd, (struct sockaddr *)&address, sizeof(address)), 0);
+        assert_int_equal(listen(n->listen_fd, 4), 0);
+        memcpy(n->socket, address.sun_path, sizeof(n->socket));
+        n->client = n->supervisor[0] = n->supervisor[1] = -EBADF;
+        n->ticket = 1000;
+        lkg_log_init("test", LOG_EMERG);
+        put(n, "source/kubelet.conf", HEADER "maxPods: 100\n");
+        *state = n;
+        return 0;
+}
+
+static inline void stop(struct node *n, bool orderly)
+{
+        if (n->engine && orderly)
+                lkg_engine_stop(n->engine);
+        n->engine = lkg_engine_free(n->engine);
+        n->event = sd_event_unref(n->event);
+        n->client = lkg_close(n->client);
+        n->supervisor[0] = lkg_close(n->supervisor[0]);
+        n->supervisor[1] = lkg_close(n->supervisor[1]);
+}
+
+static inline int teardown(void **state)
+{
+        struct node *n = *state;
+
+        stop(n, true);
+        lkg_close(n->source_fd);
+        lkg_close(n->runtime_fd);
+        lkg_close(n->state_fd);
+        lkg_close(n->listen_fd);
+        assert_int_equal(tmpdir_remove(n->top), 0);
+        free(n);
+        return 0;
+}
+
+/* ---- the other processes ---- */
+
+static inline int start_with(struct node *n, struct lkg_error *err)
+{
+        const struct lkg_engine_options options = {
+                .config_path = n->config,
+                .vendor_dir = "/nonexistent/lkgfs/config.d",
+                .source_path = n->source,
+                .listen_fd = n->listen_fd,
+                .supervisor_fd = n->supervisor[1],
+                .source_fd = n->source_fd,
+                .runtime_fd = n->runtime_fd,
+                .state_fd = n->state_fd,
+                .trust_any_owner = true,
+        };
+        struct lkg_report report = LKG_REPORT_INIT;
+        struct lkg_engine_options o = options;
+        int r;
+
+        assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, n->supervisor), 0);
+        o.supervisor_fd = n->supervisor[1];
+        assert_true(sd_event_new(&n->event) >= 0);
+        r = lkg_engine_new(&o, n->event, &n->engine, &report, err);
+        lkg_report_deinit(&report);
+        return r < 0 ? r : lkg_engine_start(n->engine, err);
+}
+
+static inline void join(struct node *n)
+{
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+        memcpy(address.sun_path, n->socket, sizeof(address.sun_path));
+        n->client = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+        assert_true(n->client >= 0);
+        assert_int_equal(connect(n->client, (struct sockaddr *)&address, sizeof(address)), 0);
+}
+
+static inline void start(struct node *n)
+{
+        struct lkg_error err = { 0 };
+        int r = start_with(n, &err);
+
+        if (r != 0)
+                print_error("%s\n", err.message);
+        assert_int_equal(r, 0);
+        join(n);
+}
+
+/* One round of the engine's loop, at most @ms. */
+static inline void turn(struct node *n, unsigned ms)
+{
+        assert_true(sd_event_run(n->event, UINT64_C(1000) * ms) >= 0);
+}
+
+static inline int ask(struct node *n, struct lkg_message *m, uint64_t ticket)
+{
+        struct lkg_message answer;
+
+        m->ticket = ticket;
+        assert_int_equal(lkg_message_send(n->client, m), 0);
+        for (unsigned i = 0; i < 1000; i++) {
+                int r = lkg_message_recv(n->client, &answer);
+
+                if (r == -EAGAIN) {
+                        turn(n, 1000);
+                        continue;
+                }
+                assert_int_equal(r, 1);
+                if (answer.type == LKG_MSG_DONE) {
+                        assert_int_equal(answer.ticket, ticket);
+                        return answer.result;
+                }
+        }
+        fail_msg("no answer");
+        return 0;
+}
+
+static inline int changed(struct node *n, const char *path)
+{
+        struct lkg_message m;
+
+        lkg_message_init(&m, LKG_MSG_CHANGED);
+        m.text_size = (uint32_t)strlen(path);
+        memcpy(m.text, path, m.text_size);
+        return ask(n, &m, ++n->ticket);
+}
+
+static inline int command_with(struct node *n, const char *name, const char *text, uint64_t ticket)
+{
+        struct lkg_message m;
+
+        lkg_message_init(&m, LKG_MSG_COMMAND);
+        m.pid = 1;
+        m.component = 0;
+        (void)snprintf(m.command, sizeof(m.command), "%s", name);
+        m.text_size = (uint32_t)strlen(text);
+        memcpy(m.text, text, m.text_size);
+        return ask(n, &m, ticket);
+}
+
+static inline int command(struct node *n, const char *name, const char *text)
+{
+        return command_with(n, name, text, ++n->ticket);
+}
+
+/* ---- the reader ---- */
+
+static inline struct lkg_publication *current(struct node *n)
+{
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        struct lkg_publication *p = NULL;
+        struct lkg_error err = { 0 };
+        size_t size;
+        int fd = openat(n->runtime_fd, "current", O_RDONLY | O_CLOEXEC);
+
+        assert_true(fd >= 0);
+        assert_int_equal(lkg_read_file(fd, LKG_MANIFEST_BYTES_MAX, &text, &size, NULL), 0);
+        lkg_close(fd);
+        if (lkg_publication_parse(text, size, &p, &err) < 0)
+                fail_msg("%s", err.message);
+        return p;
+}
+
+/* Every blob of the manifest exists and is what it says. */
+static inline void check_blobs(struct node *n)
+{
+        struct lkg_publication *p = current(n);
+
+        for (size_t i = 0; i < p->n_entries; i++) {
+                LKG_CLEANUP(lkg_freep) char *text = NULL;
+                char name[100], sha256[LKG_SHA256_HEX];
+                size_t size;
+                int fd;
+
+                if (p->entries[i].type != LKG_ENTRY_FILE)
+                        continue;
+                (void)snprintf(name, sizeof(name), "blobs/%s", p->entries[i].sha256);
+                fd = openat(n->runtime_fd, name, O_RDONLY | O_CLOEXEC);
+                if (fd < 0)
+                        fail_msg("%s: no blob", p->entries[i].path);
+                assert_int_equal(lkg_read_file(fd, SIZE_MAX / 4, &text, &size, NULL), 0);
+                lkg_close(fd);
+                assert_int_equal(size, p->entries[i].size);
+                assert_int_equal(lkg_sha256_hex(text, size, sha256), 0);
+                assert_string_equal(sha256, p->entries[i].sha256);
+        }
+        lkg_publication_free(p);
+}
+
+/* Content of one file of the view; NULL = no such file. Caller frees. */
+static inline char *view(struct node *n, const char *path)
+{
+        struct lkg_publication *p = current(n);
+        const struct lkg_entry *e = lkg_publication_find(p, path);
+        char name[100], *text = NULL;
+        size_t size;
+
+        if (e) {
+                int fd;
+
+                (void)snprintf(name, sizeof(name), "blobs/%s", e->sha256);
+                fd = openat(n->runtime_fd, name, O_RDONLY | O_CLOEXEC);
+                assert_true(fd >= 0);
+                assert_int_equal(lkg_read_file(fd, SIZE_MAX / 4, &text, &size, NULL), 0);
+                lkg_close(fd);
+        }
+        lkg_publication_free(p);
+        return text;
+}
+
+static inline bool has(struct node *n, const char *path, const char *text)
+{
+        LKG_CLEANUP(lkg_freep) char *content = view(n, path);
+
+        return content && strstr(content, text);
+}
+
+static inline void assert_has(struct node *n, const char *path, const char *text)
+{
+        LKG_CLEANUP(lkg_freep) char *content = view(n, path);
+
+        if (!content || !strstr(content, text))
+                fail_msg("%s: %s\nis without: %s", path, content ? content : "(none)", text);
+}
+
+static inline uint64_t generation(struct node *n)
+{
+        LKG_CLEANUP(lkg_freep) char *text = view(n, "status/kubelet/generation");
+
+        assert_non_null(text);
+        return strtoull(text, NULL, 10);
+}
+
+static inline void turn_until(struct node *n, const char *path, const char *text)
+{
+        for (unsigned i = 0; i < 500 && !has(n, path, text); i++)
+                turn(n, 100);
+        assert_has(n, path, text);
+}
+
+/* ---- cases ---- */
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)

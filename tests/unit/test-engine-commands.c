@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The control files, as the engine carries them out: hold, rollback, try, commit; who may; what is not done twice. */
+#include "engine-node.h"
+
+static void test_hold_collects_changes(void **state)
+{
+        struct node *n = *state;
+
+        start(n);
+        assert_int_equal(command(n, "hold", "on\n"), 0);
+        assert_has(n, "status/kubelet/condition",
+                   "True held at generation 1 (hold): using current (init)\n");
+        put_dropin(n, "10-a.conf", "maxPods: 1\n");
+        assert_int_equal(changed(n, "kubelet.conf.d/10-a.conf"), 0);
+        put_dropin(n, "20-b.conf", "registryBurst: 2\n");
+        assert_int_equal(changed(n, "kubelet.conf.d/20-b.conf"), 0);
+        assert_int_equal(generation(n), 1);
+        assert_has(n, "status/kubelet/condition", "a newer one waits for hold off");
+        put_dropin(n, "30-c.conf", "maxPods: [\n");
+        assert_int_equal(changed(n, "kubelet.conf.d/30-c.conf"), 0);
+        assert_has(n, "status/kubelet/condition", "False failed to validate");
+        assert_int_equal(unlink(at(n, "source/kubelet.conf.d/30-c.conf")), 0);
+        assert_int_equal(command(n, "hold", "off"), 0);
+        assert_int_equal(generation(n), 2);
+        assert_has(n, "kubelet.conf", "maxPods: 1\nregistryBurst: 2\n");
+}
+
+static void test_rollback_pins_until_hold_off(void **state)
+{
+        struct node *n = *state;
+        LKG_CLEANUP(lkg_freep) char *first = NULL;
+        LKG_CLEANUP(lkg_freep) char *rolled_back = NULL;
+
+        start(n);
+        first = view(n, "kubelet.conf");
+        put_dropin(n, "10-a.conf", "maxPods: 1\n");
+        assert_int_equal(changed(n, "kubelet.conf.d/10-a.conf"), 0);
+        assert_int_equal(command(n, "rollback", "7\n"), -EINVAL);
+        assert_has(n, "status/kubelet/last-error", "rollback: no such generation in history\n");
+        assert_int_equal(command(n, "rollback", "lkg\n"), -EINVAL);
+        assert_int_equal(command(n, "rollback", "1\n2\n"), -EINVAL);
+        assert_int_equal(command(n, "rollback", ""), 0);
+        assert_int_equal(generation(n), 2);
+        assert_int_equal(command(n, "rollback", "1"), 0);
+        rolled_back = view(n, "kubelet.conf");
+        assert_string_equal(first, rolled_back);
+        assert_int_equal(generation(n), 1);
+        assert_has(n, "status/kubelet/condition", "True held at generation 1 (rollback)");
+        put_dropin(n, "10-a.conf", "maxPods: 2\n");
+        assert_int_equal(changed(n, "kubelet.conf.d/10-a.conf"), 0);
+        assert_has(n, "kubelet.conf", "maxPods: 100\n");
+        stop(n, false); /* a pin survives also a death without a word */
+        start(n);
+        assert_int_equal(generation(n), 1);
+        assert_has(n, "status/kubelet/condition", "held at generation 1 (rollback)");
+        assert_int_equal(command(n, "hold", "off"), 0);
+        assert_has(n, "kubelet.conf", "maxPods: 2\n");
+        assert_true(generation(n) > 2);
+        assert_has(n, "status/kubelet/last-error", "");
+}
+
+static void test_try_that_is_not_committed(void **state)
+{
+        struct node *n = *state;
+
+        start(n);
+        assert_int_equal(command(n, "commit", "now"), -EINVAL);
+        assert_int_equal(command(n, "try", "0s"), -EINVAL);
+        assert_int_equal(command(n, "try", "soon"), -EINVAL);
+        assert_int_equal(command(n, "try", "300ms"), 0);
+        assert_int_equal(command(n, "try", "300ms"), -EBUSY);
+        put_dropin(n, "10-a.conf", "maxPods: 5\n");
+        assert_int_equal(changed(n, "kubelet.conf.d/10-a.conf"), 0);
+        assert_has(n, "kubelet.conf", "maxPods: 5\n");
+        assert_has(n, "status/kubelet/condition", "True on try until ");
+        turn_until(n, "status/kubelet/condition", "False try expired, held at generation 1");
+        assert_has(n, "kubelet.conf", "maxPods: 100\n");
+        assert_int_equal(generation(n), 1);
+        assert_has(n, "status/kubelet/findings", "/maxPods");
+        assert_int_equal(command(n, "hold", "off"), 0);
+        assert_has(n, "kubelet.conf", "maxPods: 5\n");
+        assert_false(has(n, "status/kubelet/findings", "try"));
+}
+
+static void test_try_that_is_committed(void **state)
+{
+        struct node *n = *state;
+
+        start(n);
+        assert_int_equal(command(n, "try", "1h"), 0);
+        put_dropin(n, "10-a.conf", "maxPods: 5\n");
+        assert_int_equal(changed(n, "kubelet.conf.d/10-a.conf"), 0);
+        stop(n, false);
+        start(n);
+        assert_has(n, "status/kubelet/condition", "on try until ");
+        assert_int_equal(command(n, "commit", "now\n"), 0);
+        assert_has(n, "status/kubelet/condition", "True current is set");
+        assert_int_equal(command(n, "commit", "now\n"), -EINVAL);
+}
+
+static void test_try_that_expires_while_down(void **state)
+{
+        struct node *n = *state;
+
+        start(n);
+        assert_int_equal(command(n, "try", "1ms"), 0);
+        put_dropin(n, "10-a.conf", "maxPods: 5\n");
+        assert_int_equal(changed(n, "kubelet.conf.d/10-a.conf"), 0);
+        stop(n, true);
+        start(n);
+        assert_has(n, "kubelet.conf", "maxPods: 100\n");
+        assert_has(n, "status/kubelet/condition", "try expired, held at generation 1");
+}
+
+static void test_commands_need_root(void **state)
+{
+        struct node *n = *state;
+        struct lkg_message m;
+
+        start(n);
+        lkg_message_init(&m, LKG_MSG_COMMAND);
+        m.uid = 1000;
+        m.pid = 1;
+        m.component = 0;
+        (void)strcpy(m.command, "hold");
+        (void)strcpy(m.text, "on");
+        m.text_size = 2;
+        assert_int_equal(ask(n, &m, ++n->ticket), -EACCES);
+        m.uid = 0;
+        m.pid = 0;
+        assert_int_equal(ask(n, &m, ++n->ticket), -EACCES);
+        m.pid = 1;
+        m.component = 9;
+        assert_int_equal(ask(n, &m, ++n->ticket), -EINVAL);
+        assert_has(n, "status/kubelet/condition", "True current is set");
+}
+
+static void test_repeated_ticket_is_not_carried_out_twice(void **state)
+{
+        struct node *n = *state;
+
+        start(n);
+        assert_int_equal(command_with(n, "try", "1h", 77), 0);
+        assert_int_equal(command_with(n, "try", "1h", 77), 0);
+        assert_int_equal(command_with(n, "try", "1h", 78), -EBUSY);
+        assert_int_equal(command_with(n, "try", "1h", 78), -EBUSY);
+        stop(n, false); /* the answer was lost with the engine */
+        start(n);
+        assert_int_equal(command_with(n, "try", "1h", 77), 0);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                CASE(test_hold_collects_changes),
+                CASE(test_rollback_pins_until_hold_off),
+                CASE(test_try_that_is_not_committed),
+                CASE(test_try_that_is_committed),
+                CASE(test_try_that_expires_while_down),
+                CASE(test_commands_need_root),
+                CASE(test_repeated_ticket_is_not_carried_out_twice),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
