@@ -280,12 +280,16 @@ static void decode_list(struct decoder *d, const struct lkg_field *f, const stru
         free_strings(member(d, f));
         for (size_t i = 0; i < lkg_value_size(value); i++) {
                 const struct lkg_value *item = lkg_list_get(value, i);
+                const char *text;
                 size_t size;
 
-                if (lkg_value_type(item) != LKG_STRING)
+                if (lkg_value_type(item) != LKG_STRING) {
                         wrong_type(d, f, item, "a string");
-                else if (text_ok(d, f, item))
-                        add_item(d, f, lkg_value_text(item, &size), size, item);
+                } else if (text_ok(d, f, item)) {
+                        text = lkg_value_text(
+                                item, &size); /* before @size is passed on: arguments have no order */
+                        add_item(d, f, text, size, item);
+                }
         }
 }
 
