@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <linux/futex.h>
+#include <linux/openat2.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sys/prctl.h>
@@ -109,9 +110,20 @@ static int make(int dir, const struct lkg_relay_job *job)
         return mknodat(dir, job->name, job->type | 0600, 0);
 }
 
+/* Below the view's root and nowhere else: a name on the way may have become a link by now. */
+static int open_inside(const char *path)
+{
+        struct open_how how = {
+                .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+                .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV,
+        };
+
+        return (int)syscall(SYS_openat2, root, *path ? path : ".", &how, sizeof(how));
+}
+
 static void carry_out(const struct lkg_relay_job *job)
 {
-        int dir = openat(root, job->path[0] ? job->path : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        int dir = open_inside(job->path);
 
         if (dir < 0)
                 return; /* the directory is gone: nobody watches it any more */

@@ -201,6 +201,10 @@ static void on_done(const struct lkg_message *message)
                 forget_record(parked);
                 break;
         }
+        for (size_t i = 0; i < LKG_PARKED;
+             i++) /* one answer, room for another question: those that did not fit */
+                if (atomic_load(&server.shm->parked[i].state) != LKG_PARKED_FREE)
+                        send_record(&server.shm->parked[i]);
         arm();
         (void)pthread_mutex_unlock(&server.parked_lock);
 }

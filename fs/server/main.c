@@ -159,6 +159,7 @@ static int prepare(struct lkg_error *err)
         r = publication_load(err);
         if (r == 0)
                 r = kept_init(err);
+        workers_clean();
         if (r == 0)
                 r = engine_init(err);
         if (r == 0)

@@ -158,14 +158,15 @@ static void release_node(struct lkg_node *node)
 
 void node_forget(struct lkg_node *node, uint64_t n)
 {
-        uint64_t left;
+        uint64_t had, left;
 
         if (node_index(node) == ROOT_INDEX)
                 return;
         (void)pthread_mutex_lock(&server.nodes_lock);
-        left = atomic_load(&node->nlookup);
-        left = left > n ? left - n : 0;
-        atomic_store(&node->nlookup, left);
+        had = atomic_load(&node->nlookup);
+        do /* others count up without the lock */
+                left = had > n ? had - n : 0;
+        while (!atomic_compare_exchange_weak(&node->nlookup, &had, left));
         if (left == 0) {
                 relay_unwatch(node);
                 if (node->kept)
@@ -402,15 +403,20 @@ void node_moved(struct lkg_node *node, uint64_t parent, const char *name)
 struct lkg_node *node_find_child(uint64_t parent, const char *name)
 {
         uint32_t n = atomic_load(&server.shm->n_nodes);
+        struct lkg_node *found = NULL;
 
-        for (uint32_t i = ROOT_INDEX + 1; i < n; i++) {
+        (void)pthread_mutex_lock(&server.nodes_lock);
+        for (uint32_t i = ROOT_INDEX + 1; i < n && !found; i++) {
                 struct lkg_node *node = node_at(i);
 
                 if (atomic_load(&node->kind) == LKG_NODE_SOURCE && node->parent == parent &&
-                    strcmp(node->name, name) == 0)
-                        return node;
+                    strcmp(node->name, name) == 0 && atomic_load(&node->nlookup) > 0)
+                        found = node;
         }
-        return NULL;
+        if (found)
+                atomic_fetch_add(&found->nlookup, 1);
+        (void)pthread_mutex_unlock(&server.nodes_lock);
+        return found;
 }
 
 /* A node without an inode: what the notifier may remove so that watchers hear of a removal behind the mount. */

@@ -167,6 +167,12 @@ static struct lkg_node *changeable(fuse_req_t req, fuse_ino_t parent, const char
 
         if (!dir)
                 return NULL;
+        if (caller_is_notifier(fuse_req_ctx(req)) && !relay_matches(req, dir, name)) {
+                fuse_reply_err(
+                        req,
+                        ESTALE); /* its path leads somewhere else by now: it must never touch anything real */
+                return NULL;
+        }
         if (view_owns(dir, name)) {
                 fuse_reply_err(req, EPERM);
                 return NULL;
@@ -194,7 +200,7 @@ static void op_symlink(fuse_req_t req, const char *link, fuse_ino_t parent, cons
 {
         struct lkg_node *dir = changeable(req, parent, name);
 
-        if (dir)
+        if (dir && !relay_make(req, dir, name))
                 source_make(req, dir, name, S_IFLNK, 0, link);
 }
 

@@ -322,6 +322,11 @@ static const struct lkg_relay_job *active(fuse_req_t req, const struct lkg_node 
         return job->dir == node_id(dir) && strcmp(job->name, name) == 0 ? job : NULL;
 }
 
+bool relay_matches(fuse_req_t req, const struct lkg_node *dir, const char *name)
+{
+        return active(req, dir, name) != NULL;
+}
+
 /* Nothing there before a creation, something there before a removal: else the kernel would not ask for either. */
 bool relay_lookup(fuse_req_t req, struct lkg_node *dir, const char *name)
 {
@@ -342,9 +347,7 @@ bool relay_lookup(fuse_req_t req, struct lkg_node *dir, const char *name)
                 return true;
         }
         node = node_find_child(node_id(dir), name);
-        if (node)
-                atomic_fetch_add(&node->nlookup, 1);
-        else
+        if (!node)
                 node = node_placeholder(node_id(dir), name, S_ISDIR(job->type));
         if (!node) {
                 fuse_reply_err(req, ENFILE);

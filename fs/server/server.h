@@ -97,6 +97,7 @@ static inline const void *task_argument(void)
 }
 
 /* workers.c: slots, worker threads, the replay of what a dead server left */
+void workers_clean(void); /* before engine_init() */
 int workers_start(struct lkg_error *err);
 
 /* ops.c */
@@ -141,7 +142,7 @@ int node_path(const struct lkg_node *node, char *buf, size_t size); /* relative 
 int node_child_path(const struct lkg_node *dir, const char *name, char *buf, size_t size);
 void node_moved(struct lkg_node *node, uint64_t parent, const char *name);
 struct lkg_node *node_find_source(uint64_t dev, uint64_t ino);
-struct lkg_node *node_find_child(uint64_t parent, const char *name);
+struct lkg_node *node_find_child(uint64_t parent, const char *name); /* one more lookup counted; or NULL */
 struct lkg_node *node_placeholder(uint64_t parent, const char *name, bool is_dir);
 size_t nodes_old_views(uint64_t *ids, size_t max); /* nodes of older generations that the kernel knows */
 struct lkg_node *node_old_view(uint64_t id);       /* one of them, one more lookup counted; or NULL */
@@ -258,6 +259,8 @@ void relay_begin(uint64_t dir, const char *name); /* this name is about to be ch
 void relay_end(uint64_t dir, const char *name);   /* it was: what stands there now is our doing */
 void relay_announce(void); /* wake watchers of view files; have the root's attributes fetched */
 bool relay_lookup(fuse_req_t req, struct lkg_node *dir, const char *name);
+bool relay_matches(fuse_req_t req, const struct lkg_node *dir,
+                   const char *name); /* the notifier's present job */
 bool relay_make(fuse_req_t req, struct lkg_node *dir, const char *name);
 bool relay_remove(fuse_req_t req, struct lkg_node *dir, const char *name);
 bool relay_touch(fuse_req_t req, struct lkg_node *node);

@@ -65,6 +65,10 @@ static void reply_entry(fuse_req_t req, struct lkg_node *dir, const char *real,
                 engine_submit(parked);
 }
 
+/*
+ * Only a file of its own: one that appeared behind the mount since the kernel looked was not checked for the caller's
+ * permission. ESTALE makes the kernel look again and open what it then finds.
+ */
 static int open_new(fuse_req_t req, int dirfd, const char *real, mode_t mode, int flags)
 {
         struct caller caller;
@@ -72,14 +76,16 @@ static int open_new(fuse_req_t req, int dirfd, const char *real, mode_t mode, in
 
         intend(dirfd, real);
         caller_enter(fuse_req_ctx(req), &caller);
-        fd = openat(dirfd, real, flags | O_CREAT | O_NOFOLLOW | O_CLOEXEC, mode);
+        fd = openat(dirfd, real, flags | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
         if (fd < 0)
                 fd = -errno;
         caller_leave(&caller);
         if (fd < 0 && made_before(-fd)) {
-                fd = openat(dirfd, real, (flags & ~O_EXCL) | O_NOFOLLOW | O_CLOEXEC);
+                fd = openat(dirfd, real, (flags & ~O_EXCL) | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
                 if (fd < 0)
                         fd = -errno;
+        } else if (fd == -EEXIST && !(flags & O_EXCL)) {
+                fd = -ESTALE;
         }
         return fd;
 }

@@ -137,6 +137,18 @@ static ssize_t append(int fd, const char *data, size_t size)
         return write(fd, data, size);
 }
 
+/* A page of a mapping goes where it was, also when the kernel chose the handle of somebody who appends. */
+static ssize_t write_back(struct lkg_node *node, const char *data, size_t size, off_t off)
+{
+        LKG_CLEANUP(lkg_closep) int fd = open_node(node, O_WRONLY);
+
+        if (fd < 0) {
+                errno = -fd;
+                return -1;
+        }
+        return pwrite(fd, data, size, off);
+}
+
 void source_write(fuse_req_t req, struct lkg_node *node, const char *data, size_t size, off_t off,
                   struct fuse_file_info *fi)
 {
@@ -150,7 +162,9 @@ void source_write(fuse_req_t req, struct lkg_node *node, const char *data, size_
                 fuse_reply_err(req, -fd);
                 return;
         }
-        if (file->flags & O_APPEND && !fi->writepage)
+        if (file->flags & O_APPEND && fi->writepage)
+                n = write_back(node, data, size, off);
+        else if (file->flags & O_APPEND)
                 n = append(fd, data, size);
         else
                 n = pwrite(fd, data, size, off);

@@ -128,7 +128,6 @@ static void depose(int who)
 {
         if (!atomic_compare_exchange_strong(&leader, &who, NOBODY))
                 return;
-        atomic_store(&leader_busy_ns, 0);
         (void)syscall(SYS_futex, &leader, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
@@ -321,6 +320,40 @@ static void replay(struct lkg_slot *slot)
         free_slot(slot);
 }
 
+static int start_thread(void *(*main)(void *), void *arg)
+{
+        pthread_attr_t attr;
+        pthread_t thread;
+        int r;
+
+        (void)pthread_attr_init(&attr);
+        (void)pthread_attr_setstacksize(&attr, STACK_BYTES);
+        (void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+        r = pthread_create(&thread, &attr, main, arg);
+        (void)pthread_attr_destroy(&attr);
+        return -r;
+}
+
+/* As many workers as there are free slots, up to LKG_WORKERS. */
+static unsigned start_workers(void)
+{
+        static unsigned n_workers; /* main thread first, then the replayer alone */
+
+        while (n_workers < LKG_WORKERS) {
+                struct lkg_slot *slot = take_slot();
+
+                if (!slot)
+                        break; /* the rest holds requests of dead servers: more when the replayer has freed one */
+                workers[n_workers] = (struct worker){ .number = (int)n_workers, .slot = slot };
+                if (start_thread(worker_main, &workers[n_workers]) < 0) {
+                        free_slot(slot);
+                        break;
+                }
+                n_workers++;
+        }
+        return n_workers;
+}
+
 static void *replayer_main(void *arg)
 {
         (void)arg;
@@ -339,53 +372,40 @@ static void *replayer_main(void *arg)
                 if (!oldest)
                         break;
                 replay(oldest);
+                (void)start_workers();
         }
         (void)munmap(task.buf, LKG_MAX_WRITE);
         return NULL;
 }
 
-static int start_thread(void *(*main)(void *), void *arg)
+/*
+ * What a dead server left and nobody has to serve: before the engine is asked again, because an answer would free the
+ * parked record that says so.
+ */
+void workers_clean(void)
 {
-        pthread_attr_t attr;
-        pthread_t thread;
-        int r;
+        for (size_t i = 0; i < LKG_SLOTS; i++) {
+                struct lkg_slot *slot = &server.shm->slots[i];
+                const struct fuse_in_header *header = (const void *)slot->buf;
 
-        (void)pthread_attr_init(&attr);
-        (void)pthread_attr_setstacksize(&attr, STACK_BYTES);
-        (void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-        r = pthread_create(&thread, &attr, main, arg);
-        (void)pthread_attr_destroy(&attr);
-        return -r;
+                if (left_over(slot) && (!worth_replaying(header) || engine_is_parked(header->unique)))
+                        free_slot(slot);
+        }
 }
 
 int workers_start(struct lkg_error *err)
 {
-        size_t n = 0;
+        bool replay_some = false;
 
         tick = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
         if (tick < 0 || sd_event_add_io(server.event, NULL, tick, EPOLLIN, on_tick, NULL) < 0)
                 return lkg_error_set(err, -errno, NULL, "timer");
         judge_suspect();
-        for (size_t i = 0; i < LKG_WORKERS; i++) {
-                struct lkg_slot *slot = take_slot();
-
-                if (!slot)
-                        break; /* the rest still holds requests of dead servers: the replayer frees them */
-                workers[i] = (struct worker){ .number = (int)i, .slot = slot };
-                if (start_thread(worker_main, &workers[i]) < 0) {
-                        free_slot(slot);
-                        break;
-                }
-                n++;
-        }
-        if (n == 0)
-                return lkg_error_set(err, -EAGAIN, NULL, "no free request slot, no worker");
-        for (size_t i = 0; i < LKG_SLOTS; i++) {
-                if (!left_over(&server.shm->slots[i]))
-                        continue;
-                if (start_thread(replayer_main, NULL) < 0)
-                        return lkg_error_set(err, -EAGAIN, NULL, "start the replay of unanswered requests");
-                break;
-        }
+        for (size_t i = 0; i < LKG_SLOTS; i++)
+                replay_some = replay_some || left_over(&server.shm->slots[i]);
+        if (start_workers() == 0 && !replay_some)
+                return lkg_error_set(err, -EAGAIN, NULL, "start a worker");
+        if (replay_some && start_thread(replayer_main, NULL) < 0)
+                return lkg_error_set(err, -EAGAIN, NULL, "start the replay of unanswered requests");
         return 0;
 }
