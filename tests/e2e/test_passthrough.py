@@ -477,3 +477,62 @@ def test_ioctl_is_refused_politely(shared):
     with open(shared.path("tmp", "plain"), "rb") as file:
         assert lib.error_of(fcntl.ioctl, file, 0x40086602, struct.pack("l", 0x10)) in (errno.ENOTTY, errno.EOPNOTSUPP,
                                                                                      errno.ENOSYS, errno.EPERM)
+
+
+def test_symlinks_behind_are_relayed_and_leave_nothing(shared):
+    with lib.Inotify() as inotify:
+        inotify.add(shared.path("manifests"), inotify.CREATE | inotify.DELETE)
+        os.symlink("pod.yaml", shared.behind("manifests", "link-behind"))
+        inotify.wait(lambda seen: any(e[3] == "link-behind" and e[1] & inotify.CREATE for e in seen), timeout=10)
+        os.unlink(shared.behind("manifests", "link-behind"))
+        inotify.wait(lambda seen: any(e[3] == "link-behind" and e[1] & inotify.DELETE for e in seen), timeout=10)
+    assert not os.path.lexists(shared.behind("manifests", "link-behind"))
+
+
+def test_relay_never_touches_another_directory_of_that_name(shared):
+    """A directory is moved away behind the mount while somebody stands in it, and another takes its name."""
+    old, away = shared.behind("manifests", "d"), shared.behind("tmp", "away")
+    os.mkdir(shared.path("manifests", "d"))
+    lib.write_file(os.path.join(old, "pod.yaml"), "old\n")
+    here = os.open(shared.path("manifests", "d"), os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with lib.Inotify() as inotify:
+            inotify.add(f"/proc/self/fd/{here}", inotify.CREATE | inotify.DELETE)
+            inotify.add(shared.path("manifests"), inotify.CREATE)
+            os.rename(old, away)
+            os.mkdir(old)
+            lib.write_file(os.path.join(old, "pod.yaml"), "new\n")
+            os.unlink(os.path.join(away, "pod.yaml"))
+            lib.write_file(os.path.join(away, "made.yaml"), "made\n")
+            os.mkdir(shared.behind("manifests", "last"))  # its event comes after those
+            inotify.wait(lambda seen: any(e[3] == "last" for e in seen), timeout=10)
+            while inotify.events(0.3):
+                pass
+    finally:
+        os.close(here)
+    assert lib.read_file(os.path.join(old, "pod.yaml")) == b"new\n"
+    assert sorted(os.listdir(old)) == ["pod.yaml"]
+
+
+def test_mapping_through_an_append_handle(shared):
+    path = shared.path("tmp", "appended")
+    lib.write_file(path, "0123456789")
+    fd = os.open(path, os.O_RDWR | os.O_APPEND)
+    with mmap.mmap(fd, 10) as mapped:
+        mapped[3] = ord("x")
+        mapped.flush()
+    os.write(fd, b"tail")
+    os.close(fd)
+    assert lib.read_file(shared.behind("tmp", "appended")) == b"012x456789tail"
+
+
+def test_create_over_a_name_made_behind(shared):
+    """The kernel does not know the file yet: it is opened like any other, not handed out unchecked."""
+    directory = shared.path("tmp")
+    for i in range(20):
+        name = f"behind-{i}"
+        assert not os.path.exists(os.path.join(directory, name))
+        lib.write_file(shared.behind("tmp", name), "there")
+        fd = os.open(os.path.join(directory, name), os.O_CREAT | os.O_RDWR, 0o600)
+        assert os.read(fd, 10) == b"there"
+        os.close(fd)
