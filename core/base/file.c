@@ -269,8 +269,10 @@ int lkg_read_file(int fd, size_t max, char **ret, size_t *ret_size, struct lkg_e
         return 0;
 }
 
-static int write_all(int fd, const char *data, size_t size)
+int lkg_write_all(int fd, const void *bytes, size_t size)
 {
+        const char *data = bytes;
+
         while (size > 0) {
                 ssize_t n = write(fd, data, size);
 
@@ -311,7 +313,7 @@ int lkg_write_file_atomic(int dirfd, const char *name, const void *data, size_t 
         fd = openat(dirfd, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
         if (fd < 0)
                 return lkg_error_set(err, -errno, NULL, "create %s", tmp);
-        r = fchmod(fd, mode) < 0 ? -errno : write_all(fd, data, size);
+        r = fchmod(fd, mode) < 0 ? -errno : lkg_write_all(fd, data, size);
         if (r >= 0 && durable && fsync(fd) < 0)
                 r = -errno;
         if (r >= 0 && renameat(dirfd, tmp, dirfd, name) < 0)

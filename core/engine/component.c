@@ -36,14 +36,14 @@ static bool headerless(const struct lkg_config_component *c)
         return c->instance_set && strcmp(name ? name + 1 : c->instance, "instance-config.yaml") == 0;
 }
 
-static int new_stack(struct lkg_component *c, const struct lkg_component_env *env, struct lkg_error *err)
+struct lkg_stack_config lkg_component_stack_config(const struct lkg_config_component *k, int source_fd,
+                                                   const char *source_path)
 {
-        const struct lkg_config_component *k = c->config;
-        const struct lkg_stack_config config = {
+        return (struct lkg_stack_config){
                 .component = k->name,
-                .source_fd = env->source_fd,
-                .source_path = env->source_path,
-                .base = c->base_is_fallback ? "" : k->base,
+                .source_fd = source_fd,
+                .source_path = source_path,
+                .base = k->base,
                 .base_is_view_name = strcmp(k->base, k->file) == 0,
                 .dropin_dir = k->dropin_dir,
                 .dropin_dir_required = k->dropin_dir_set,
@@ -55,9 +55,18 @@ static int new_stack(struct lkg_component *c, const struct lkg_component_env *en
                 .api_version = k->api_version,
                 .headerless_instance = headerless(k),
         };
-        struct lkg_stack *stack;
-        int r = lkg_stack_new(&config, &stack, err);
+}
 
+static int new_stack(struct lkg_component *c, const struct lkg_component_env *env, struct lkg_error *err)
+{
+        struct lkg_stack_config config =
+                lkg_component_stack_config(c->config, env->source_fd, env->source_path);
+        struct lkg_stack *stack;
+        int r;
+
+        if (c->base_is_fallback)
+                config.base = "";
+        r = lkg_stack_new(&config, &stack, err);
         if (r < 0)
                 return r;
         lkg_stack_set_unsettled(stack, env->unsettled, env->userdata);

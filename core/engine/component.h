@@ -101,6 +101,10 @@ struct lkg_component_env {
         void *userdata;
 };
 
+/** lkg_component_stack_config() - where the layers of @k are. Borrows the strings of @k and @source_path. */
+struct lkg_stack_config lkg_component_stack_config(const struct lkg_config_component *k, int source_fd,
+                                                   const char *source_path);
+
 /** lkg_component_init() - stack, history and state of @config. @report: what of the state was lost. */
 int lkg_component_init(struct lkg_component *c, const struct lkg_component_env *env, unsigned index,
                        struct lkg_report *report, struct lkg_error *err);

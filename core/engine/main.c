@@ -195,21 +195,7 @@ static int print_settings(const struct arguments *a)
 
 static int check_component(const struct lkg_config_component *k, int source_fd, const char *source_path)
 {
-        const struct lkg_stack_config config = {
-                .component = k->name,
-                .source_fd = source_fd,
-                .source_path = source_path,
-                .base = k->base,
-                .base_is_view_name = strcmp(k->base, k->file) == 0,
-                .dropin_dir = k->dropin_dir,
-                .dropin_dir_required = k->dropin_dir_set,
-                .instance = k->instance,
-                .instance_required = k->instance_set,
-                .patches_dir = k->patches_dir,
-                .patches_target = "kubeletconfiguration",
-                .kind = k->kind,
-                .api_version = k->api_version,
-        };
+        const struct lkg_stack_config config = lkg_component_stack_config(k, source_fd, source_path);
         struct lkg_candidate *candidate = NULL;
         struct lkg_stack *stack = NULL;
         struct lkg_error err = { 0 };

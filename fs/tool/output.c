@@ -5,6 +5,7 @@
 
 #include <stdarg.h>
 
+#include <lkg/file.h>
 #include <lkg/render.h>
 
 bool lkg_tool_colour_for(const struct lkg_tool *tool, int fd)
@@ -34,25 +35,10 @@ const char *lkg_tool_paint_end(bool colour)
         return colour ? "\033[0m" : "";
 }
 
-static int write_all(int fd, const char *data, size_t size)
-{
-        while (size > 0) {
-                ssize_t n = write(fd, data, size);
-
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n < 0)
-                        return -errno;
-                data += n;
-                size -= (size_t)n;
-        }
-        return 0;
-}
-
 int lkg_tool_print(const struct lkg_buf *buf, int status)
 {
         int r = lkg_buf_failed(buf) ? -ENOMEM
-                : buf->size         ? write_all(STDOUT_FILENO, buf->data, buf->size)
+                : buf->size         ? lkg_write_all(STDOUT_FILENO, buf->data, buf->size)
                                     : 0;
 
         if (r == 0)
@@ -84,7 +70,7 @@ static void say(const struct lkg_tool *tool, const char *fmt, va_list ap)
         lkg_buf_printf(&buf, "lkgfs%s%s: %s\n", tool->verb ? " " : "", tool->verb ? tool->verb->name : "",
                        text);
         if (!lkg_buf_failed(&buf))
-                (void)write_all(STDERR_FILENO, buf.data, buf.size);
+                (void)lkg_write_all(STDERR_FILENO, buf.data, buf.size);
 }
 
 int lkg_tool_fail(const struct lkg_tool *tool, int status, const char *fmt, ...)
@@ -162,5 +148,5 @@ void lkg_tool_print_findings(const struct lkg_tool *tool, int fd, const struct l
         }
         lkg_tool_paint_findings(lkg_tool_colour_for(tool, fd), text, "", &buf);
         if (!lkg_buf_failed(&buf) && buf.size)
-                (void)write_all(fd, buf.data, buf.size);
+                (void)lkg_write_all(fd, buf.data, buf.size);
 }

@@ -28,6 +28,9 @@ int lkg_open_trusted(int dirfd, const char *path, struct stat *ret_st, struct lk
 /** lkg_read_file() - whole descriptor into heap memory with a final NUL. -EFBIG over @max. Caller frees. */
 int lkg_read_file(int fd, size_t max, char **ret, size_t *ret_size, struct lkg_error *err);
 
+/** lkg_write_all() - all of @bytes to @fd, however often the kernel takes only a part. Return: 0 or -errno. */
+int lkg_write_all(int fd, const void *bytes, size_t size);
+
 /**
  * lkg_write_file_atomic() - replace @name in @dirfd: temporary name, write, optional fsync, rename, optional fsync of
  * the directory. Old or new content, never a third (spec section 7, last row).
