@@ -132,28 +132,29 @@ static int content_list_add(const struct lkg_node *node)
         return 0;
 }
 
-/* Lock held. */
+/*
+ * Lock held. The record is free before its pin goes: killed in between, the pin is swept by the successor; the other
+ * way round a node would be left that has lost its bytes.
+ */
 static void release_node(struct lkg_node *node)
 {
-        uint32_t kind = atomic_load(&node->kind);
+        bool content = atomic_load(&node->kind) == LKG_NODE_CONTENT;
+        char name[32];
         int fd;
 
         chain_remove(node);
-        if (kind == LKG_NODE_CONTENT) {
-                char name[32];
-
-                pin_name(node, name);
-                (void)unlinkat(server.pinned, name, 0);
-                for (size_t i = 0; i < n_contents; i++)
-                        if (contents[i] == node_index(node)) {
-                                contents[i] = contents[--n_contents];
-                                break;
-                        }
-        }
+        pin_name(node, name);
         fd = atomic_exchange(&fds[node_index(node)], 0) - 1;
         atomic_store_explicit(&node->kind, LKG_NODE_FREE, memory_order_release);
-        if (fd >= 0)
-                (void)close(fd);
+        lkg_close(fd);
+        if (!content)
+                return;
+        (void)unlinkat(server.pinned, name, 0);
+        for (size_t i = 0; i < n_contents; i++)
+                if (contents[i] == node_index(node)) {
+                        contents[i] = contents[--n_contents];
+                        break;
+                }
 }
 
 void node_forget(struct lkg_node *node, uint64_t n)
@@ -196,6 +197,10 @@ int nodes_init(void)
 
                 if (kind == LKG_NODE_FREE)
                         continue;
+                if (atomic_load(&node->nlookup) == 0) { /* a server died while it forgot it */
+                        atomic_store(&node->kind, LKG_NODE_FREE);
+                        continue;
+                }
                 chain_add(node);
                 if (kind == LKG_NODE_CONTENT && content_list_add(node) < 0)
                         return -ENOMEM;

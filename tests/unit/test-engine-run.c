@@ -531,7 +531,8 @@ static void test_generation_numbers_are_never_used_again(void **state)
         assert_int_equal(changed(n, "kubelet.conf.d/10-a.conf"), 0);
         assert_int_equal(generation(n), 2);
         stop(n, false);
-        assert_int_equal(tmpdir_remove(at(n, "runtime/blobs")), 0); /* a power cut: nothing of generation 2 is left */
+        assert_int_equal(tmpdir_remove(at(n, "runtime/blobs")),
+                         0); /* a power cut: nothing of generation 2 is left */
         assert_int_equal(unlink(at(n, "runtime/current")), 0);
         put_dropin(n, "10-a.conf", "maxPods: 5\n");
         start(n);

@@ -196,6 +196,22 @@ static void test_old_content_stays_readable(void **state)
         assert_int_equal(faccessat(server.pinned, name, F_OK, 0), -1);
 }
 
+/* A server that was killed while it forgot a node leaves either the whole node or none of it. */
+static void test_forgetting_is_not_left_half_done(void **state)
+{
+        struct lkg_node *first = look_up_view("kubelet.conf");
+        uint64_t id = node_id(first);
+        char name[32];
+
+        (void)state;
+        atomic_store(&first->nlookup, 0);  /* as far as it got */
+        assert_int_equal(nodes_init(), 0); /* the successor */
+        assert_null(node_get(id));
+        (void)snprintf(name, sizeof(name), "%llx", (unsigned long long)id);
+        assert_int_equal(faccessat(server.pinned, name, F_OK, 0), -1);
+        assert_int_equal(look_up_view("kubelet.conf")->size, 4);
+}
+
 /* A new engine published and cleaned up before its news reached us. */
 static void test_blob_gone_means_newer_publication(void **state)
 {
@@ -270,6 +286,7 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_paths_follow_renames, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_one_content_one_node, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_old_content_stays_readable, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_forgetting_is_not_left_half_done, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_blob_gone_means_newer_publication, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_what_commits, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_files, set_up, tear_down),
