@@ -276,6 +276,7 @@ int lkg_component_refresh(struct lkg_component *c, const struct lkg_component_en
                 r = lkg_component_judge(c);
         if (r < 0) { /* so that the next refresh looks at it again */
                 c->candidate = lkg_candidate_unref(c->candidate);
+                c->verdict = LKG_KEEP;
                 return lkg_error_set(err, r, NULL, "render %s", c->config->file);
         }
         return 1;

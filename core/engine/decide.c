@@ -39,7 +39,8 @@ struct lkg_hold lkg_hold_published(struct lkg_hold hold, uint64_t previous, uint
         if (hold.try_phase != LKG_TRY_ARMED)
                 return hold;
         hold.try_phase = LKG_TRY_RUNNING;
-        hold.try_previous = previous;
+        if (previous) /* else nothing was served for a moment: back to what was when the try was armed */
+                hold.try_previous = previous;
         hold.try_deadline_ns = now_ns + hold.try_duration_ns;
         return hold;
 }
@@ -89,6 +90,7 @@ static struct lkg_hold_step begin_try(struct lkg_hold hold, uint64_t duration_ns
         if (!active)
                 return refuse(hold, -EBUSY, "nothing is served, so there would be nothing to go back to");
         hold.try_phase = LKG_TRY_ARMED;
+        hold.try_previous = active;
         hold.try_duration_ns = duration_ns;
         return accept(hold);
 }

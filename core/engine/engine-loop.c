@@ -116,18 +116,18 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
 {
         struct lkg_engine *e = userdata;
         uint64_t now = lkg_boottime_ns();
-        bool look, persist;
+        bool look, persist, drained;
 
         (void)source;
         (void)usec;
-        (void)lkg_watch_drain(&e->watch, now); /* a writer may have closed its file just now */
+        drained = lkg_watch_drain(&e->watch, now); /* a writer may have closed its file just now */
         look = due(&e->retry_at_ns, now);
         look = due(&e->poll_at_ns, now) || look;
         persist = due(&e->persist_at_ns, now);
         /* After a burst everything is looked at once: what inotify cannot tell (mmap, another hard link) counts then. */
         if (look || persist)
                 lkg_watch_touch(&e->watch, NULL);
-        look = lkg_watch_tick(&e->watch, now) || look || persist;
+        look = lkg_watch_tick(&e->watch, now) || drained || look || persist;
         if (due(&e->layers_at_ns, now))
                 (void)sd_event_source_set_enabled(e->layers, SD_EVENT_ONESHOT);
         if (due(&e->orphan_at_ns, now)) {

@@ -59,6 +59,7 @@ static void on_changed(struct lkg_engine *e, struct lkg_peer *peer, const struct
 static int carry_out(struct lkg_engine *e, struct lkg_component *c, const struct lkg_command_call *call,
                      uint64_t ticket, const char **why)
 {
+        LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *target = NULL;
         struct lkg_component_state before = c->state;
         struct lkg_hold_step step;
         bool known;
@@ -66,7 +67,7 @@ static int carry_out(struct lkg_engine *e, struct lkg_component *c, const struct
 
         if (call->action == LKG_DO_SYNC)
                 return 0;
-        known = lkg_history_find(&c->history, call->argument) != NULL;
+        known = lkg_history_get(&c->history, call->argument, &target, NULL) >= 0; /* it can be read, too */
         step = lkg_hold_command(c->state.hold, call->hold, call->argument, known,
                                 c->active ? c->active->number : 0);
         *why = step.why;

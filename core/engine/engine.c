@@ -319,6 +319,8 @@ static void apply_hold(struct lkg_engine *e, struct lkg_component *c)
         }
         lkg_component_set_active(c, g);
         c->last_good = false;
+        c->fallback_due = true; /* the copy for the day when lkgfs is gone follows what is served */
+        lkg_log(LOG_NOTICE, &fields, "serving generation %" PRIu64 " again", g->number);
 }
 
 /* ---- committing ---- */
@@ -349,9 +351,9 @@ static void forget(struct undo *u)
 
 static void prune_history(struct lkg_engine *e, struct lkg_component *c)
 {
+        /* What disk says was served last stays until a newer record is on disk. */
         const uint64_t keep[] = { c->active ? c->active->number : 0, c->state.hold.generation,
-                                  c->state.hold.try_phase == LKG_TRY_RUNNING ? c->state.hold.try_previous
-                                                                             : 0 };
+                                  c->state.hold.try_previous, c->state.last_good };
 
         if (lkg_history_prune(&c->history, e->config->history_limit, keep, LKG_ARRAY_SIZE(keep)))
                 c->dirty |= LKG_DIRTY_HISTORY;

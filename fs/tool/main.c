@@ -23,6 +23,14 @@ static int print_version(void)
         return lkg_tool_print(&buf, LKG_TOOL_OK);
 }
 
+/* A gate has two answers; a mount that hangs is one that does not serve. */
+static int guarded(const struct lkg_tool *tool)
+{
+        int status = lkg_tool_guard(tool);
+
+        return tool->verb->run == lkg_verb_gate && status != LKG_TOOL_OK ? LKG_TOOL_DIFFERENT : status;
+}
+
 int main(int argc, char **argv)
 {
         struct lkg_tool tool;
@@ -43,6 +51,6 @@ int main(int argc, char **argv)
                 return LKG_TOOL_USAGE;
         }
         if (tool.verb->limit_s && !lkg_tool_has_sources(&tool))
-                return lkg_tool_guard(&tool);
+                return guarded(&tool);
         return tool.verb->run(&tool);
 }

@@ -263,7 +263,7 @@ def test_hung_engine(mount):
     """SIGSTOP: reads unaffected, close() bounded by engineTimeout, the change published when it wakes."""
     engine = mount.child("lkgfs-engine")
     document = mount.document()
-    os.kill(engine, signal.SIGSTOP)
+    lib.stop_process(engine)
     try:
         began = time.monotonic()
         for _ in range(100):
@@ -282,7 +282,7 @@ def test_hung_engine(mount):
 def test_hung_engine_and_control(mounts):
     mount = mounts(config={"engineTimeout": "300ms"})
     engine = mount.child("lkgfs-engine")
-    os.kill(engine, signal.SIGSTOP)
+    lib.stop_process(engine)
     try:
         began = time.monotonic()
         mount.drop("50-a.conf", "maxPods: 82\n")
@@ -299,7 +299,7 @@ def test_hung_engine_and_control(mounts):
 def test_hung_file_server(mount):
     """SIGSTOP of the file server: the supervisor starts a successor without waiting for it."""
     server = mount.child("lkgfs-fs")
-    os.kill(server, signal.SIGSTOP)
+    lib.stop_process(server)
     began = time.monotonic()
     assert "\nmaxPods: 64\n" in mount.document()
     assert time.monotonic() - began < 15

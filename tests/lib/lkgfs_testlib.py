@@ -189,6 +189,17 @@ def is_mounted(point, fstype=FSTYPE):
     return (str(point), fstype) in mounts_below(str(point))
 
 
+def stop_process(pid):
+    """SIGSTOP, and wait until every thread has stopped: one may be on its way out of a system call."""
+    os.kill(pid, signal.SIGSTOP)
+    deadline = time.monotonic() + TIMEOUT_S
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        while read_file(f"/proc/{pid}/task/{thread}/stat").rsplit(b")", 1)[1].split()[0] != b"T":
+            if time.monotonic() > deadline:
+                raise Failure(f"thread {thread} of {pid} does not stop")
+            time.sleep(0.001)
+
+
 def start_time(pid):
     """Field 22 of /proc/PID/stat, or None when there is no such process; a zombie counts as gone."""
     try:
