@@ -10,6 +10,7 @@
 struct context {
         struct lkg_report *report;
         const struct lkg_value *op; /* the operation at work: for the place of a finding */
+        size_t *n_copied;           /* leaves that copy operations have made so far */
 };
 
 enum change { CHANGE_ADD, CHANGE_REPLACE, CHANGE_REMOVE };
@@ -176,6 +177,14 @@ static int change(const struct context *ctx, struct lkg_value **doc, const char 
         return 0;
 }
 
+static int count_leaf(const struct lkg_leaf *leaf, void *userdata)
+{
+        size_t *n = userdata;
+
+        (void)leaf;
+        return ++*n > LKG_DOC_NODES_MAX;
+}
+
 static int copy_or_move(const struct context *ctx, struct lkg_value **doc, const char *from,
                         const char *path, bool move)
 {
@@ -189,6 +198,9 @@ static int copy_or_move(const struct context *ctx, struct lkg_value **doc, const
         value = lkg_value_ref(*from ? lkg_value_get_pointer(*doc, from) : *doc);
         if (!value)
                 return refuse(ctx, "'from' names a field that does not exist");
+        /* Copies share their tree, so a few of them in a row could make more values than any memory holds. */
+        if (!move && lkg_value_walk(value, count_leaf, ctx->n_copied) != 0)
+                return refuse(ctx, "the copies make more than 1000000 values; copy less");
         r = move ? change(ctx, doc, from, CHANGE_REMOVE, NULL) : 0;
         return r < 0 ? r : change(ctx, doc, path, CHANGE_ADD, value);
 }
@@ -237,7 +249,8 @@ int lkg_patch_json(const struct lkg_value *base, const struct lkg_value *patch, 
                    struct lkg_value **ret)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = lkg_value_ref((struct lkg_value *)base);
-        struct context ctx = { .report = report, .op = patch };
+        size_t n_copied = 0;
+        struct context ctx = { .report = report, .op = patch, .n_copied = &n_copied };
 
         if (lkg_value_type(patch) != LKG_LIST)
                 return refuse(&ctx, "a JSON patch is a list of operations");

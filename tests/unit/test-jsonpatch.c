@@ -97,6 +97,28 @@ static void test_table(void **state)
         }
 }
 
+/* Each copy of /a below itself doubles the tree: forty of them would be a million million values. */
+static void test_copies_are_bounded(void **state)
+{
+        struct lkg_buf text = LKG_BUF_INIT;
+        struct lkg_value *base = doc("{\"a\":{\"x\":1}}"), *patch, *result = NULL;
+        struct lkg_report report = LKG_REPORT_INIT;
+
+        (void)state;
+        for (unsigned i = 0; i < 40; i++)
+                lkg_buf_printf(&text, "%s{\"op\":\"copy\",\"from\":\"/a\",\"path\":\"/a/c%u\"}",
+                               i ? "," : "[", i);
+        lkg_buf_puts(&text, "]");
+        patch = doc_from(text.data, 0);
+        assert_int_equal(lkg_patch_json(base, patch, &report, &result), -EBADMSG);
+        assert_null(result);
+        assert_non_null(strstr(report.findings[0].text, "1000000"));
+        lkg_report_deinit(&report);
+        lkg_value_unref(base);
+        lkg_value_unref(patch);
+        lkg_buf_deinit(&text);
+}
+
 static void test_names(void **state)
 {
         static const struct {
@@ -131,6 +153,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_table),
+                cmocka_unit_test(test_copies_are_bounded),
                 cmocka_unit_test(test_names),
         };
 
