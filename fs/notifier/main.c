@@ -206,7 +206,6 @@ int main(int argc, char **argv)
         }
         shm->notifier.start_time = lkg_process_start_time(getpid());
         atomic_store(&shm->notifier.pid, getpid());
-        atomic_fetch_add(&shm->notifier_starts, 1);
         if (pthread_create(&thread, NULL, wait_for_end, NULL) != 0)
                 return EX_OSERR;
         for (;;) {

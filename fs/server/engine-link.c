@@ -99,14 +99,6 @@ struct lkg_parked *engine_park(enum lkg_message_type type)
         return parked;
 }
 
-void engine_cancel(struct lkg_parked *parked)
-{
-        task.park = NULL;
-        (void)pthread_mutex_lock(&server.parked_lock);
-        parked->message.type = 0;
-        (void)pthread_mutex_unlock(&server.parked_lock);
-}
-
 /*
  * The record becomes valid and the slot is over in one critical section: the reply cannot be sent in between, and a
  * successor that finds both knows that the record counts (engine_is_parked).

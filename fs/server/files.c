@@ -171,7 +171,7 @@ int file_fd(uint64_t fh)
         uint32_t index;
         struct lkg_file *file = record(fh, &index);
         struct lkg_node *node;
-        char path[64];
+        char path[FD_PATH_MAX];
         int fd, none = 0;
 
         if (!file)
@@ -185,7 +185,7 @@ int file_fd(uint64_t fh)
         fd = node_fd(node);
         if (fd < 0)
                 return fd;
-        (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        (void)fd_path(fd, path);
         fd = open(path, (int)file->flags | O_CLOEXEC | O_NOCTTY | (file->is_dir ? O_DIRECTORY : 0));
         if (fd < 0)
                 return -errno;

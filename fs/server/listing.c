@@ -46,10 +46,8 @@ void listing_free(struct listing *listing)
 
 static uint64_t offset_of(const char *name)
 {
-        uint64_t h = UINT64_C(0xcbf29ce484222325);
+        uint64_t h = hash_bytes(0, name, strlen(name));
 
-        for (const char *p = name; *p; p++)
-                h = (h ^ (unsigned char)*p) * UINT64_C(0x100000001b3);
         h ^= h >> 32;
         return (h >> 2) + 3; /* positive as off_t; 1 and 2 are "." and ".." */
 }

@@ -28,13 +28,20 @@ static uint32_t free_hint = ROOT_INDEX + 1;
 static uint32_t *contents; /* indices of content nodes, for retire and wake */
 static size_t n_contents, contents_allocated;
 
-static uint32_t hash_bytes(uint64_t seed, const void *data, size_t size)
+uint64_t hash_bytes(uint64_t seed, const void *data, size_t size)
 {
         const unsigned char *p = data;
         uint64_t h = seed ^ UINT64_C(0xcbf29ce484222325);
 
         for (size_t i = 0; i < size; i++)
                 h = (h ^ p[i]) * UINT64_C(0x100000001b3);
+        return h;
+}
+
+static uint32_t bucket(uint64_t seed, const void *data, size_t size)
+{
+        uint64_t h = hash_bytes(seed, data, size);
+
         return (uint32_t)((h ^ (h >> 29)) % BUCKETS);
 }
 
@@ -43,9 +50,9 @@ static uint32_t bucket_of(const struct lkg_node *node)
         if (atomic_load(&node->kind) == LKG_NODE_SOURCE) {
                 uint64_t key[2] = { node->dev, node->ino };
 
-                return hash_bytes(1, key, sizeof(key));
+                return bucket(1, key, sizeof(key));
         }
-        return hash_bytes(2, node->name, strlen(node->name));
+        return bucket(2, node->name, strlen(node->name));
 }
 
 static void chain_add(struct lkg_node *node)
@@ -115,6 +122,16 @@ static struct lkg_node *allocate(void)
 static void pin_name(const struct lkg_node *node, char buf[static 32])
 {
         (void)snprintf(buf, 32, "%llx", (unsigned long long)node_id(node));
+}
+
+int node_open_content(const struct lkg_node *node)
+{
+        char name[32];
+        int fd;
+
+        pin_name(node, name);
+        fd = openat(server.pinned, name, O_RDONLY | O_CLOEXEC);
+        return fd < 0 ? -errno : fd;
 }
 
 static int content_list_add(const struct lkg_node *node)
@@ -500,8 +517,7 @@ static bool same_content(const struct lkg_node *node, const struct lkg_entry *en
 static struct lkg_node *find_virtual(enum lkg_node_kind kind, const char *path,
                                      const struct lkg_entry *entry)
 {
-        for (uint32_t i = buckets[hash_bytes(2, path, strlen(path))]; i != 0;
-             i = node_at(i - 1)->hash_next) {
+        for (uint32_t i = buckets[bucket(2, path, strlen(path))]; i != 0; i = node_at(i - 1)->hash_next) {
                 struct lkg_node *node = node_at(i - 1);
 
                 if (atomic_load(&node->kind) == kind && strcmp(node->name, path) == 0 &&
@@ -663,11 +679,6 @@ void node_attributes(const struct lkg_node *node, struct stat *ret)
         ret->st_blksize = 4096;
         ret->st_blocks = (blkcnt_t)((node->size + 511) / 512);
         ret->st_atim = ret->st_mtim = ret->st_ctim = t;
-}
-
-int root_attributes(struct stat *ret)
-{
-        return fstat(server.source, ret) < 0 ? -errno : 0;
 }
 
 /* Pins of nodes that a dead server was about to make or to drop. */

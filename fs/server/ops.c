@@ -20,19 +20,12 @@ static struct lkg_node *resolve(fuse_req_t req, fuse_ino_t ino)
         return node;
 }
 
-static bool is_source(const struct lkg_node *node)
-{
-        uint32_t kind = atomic_load(&node->kind);
-
-        return kind == LKG_NODE_SOURCE || kind == LKG_NODE_ROOT;
-}
-
 /* A file opened through a view file for writing belongs to the base (baseWrites: through). */
 static struct lkg_node *behind(struct lkg_node *node, const struct fuse_file_info *fi)
 {
         const struct lkg_file *file;
 
-        if (is_source(node) || !fi || fi->fh == 0)
+        if (node_is_source(node) || !fi || fi->fh == 0)
                 return node;
         file = file_get(fi->fh);
         return file ? node_get(file->node) : node;
@@ -63,13 +56,13 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
                 return;
         if (relay_lookup(req, dir, name))
                 return;
-        if (is_source(dir) && atomic_load(&dir->kind) != LKG_NODE_ROOT) {
+        if (node_is_source(dir) && atomic_load(&dir->kind) != LKG_NODE_ROOT) {
                 r = source_lookup(dir, name, &entry);
         } else if (strcmp(name, LKG_DOOR_DIR) == 0 && !caller_is_notifier(fuse_req_ctx(req))) {
                 r = -ENOENT;
         } else {
                 r = view_lookup(dir, name, &entry);
-                if (r == -ENOENT && is_source(dir) && !view_owns(dir, name))
+                if (r == -ENOENT && node_is_source(dir) && !view_owns(dir, name))
                         r = source_lookup(dir, name, &entry);
         }
         if (r < 0)
@@ -106,7 +99,7 @@ static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
         (void)fi;
         if (!node)
                 return;
-        if (is_source(node)) {
+        if (node_is_source(node)) {
                 source_getattr(req, node);
                 return;
         }
@@ -142,7 +135,7 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int va
                 return;
         if (relay_touch(req, node))
                 return;
-        if (is_source(node))
+        if (node_is_source(node))
                 source_setattr(req, node, attr, valid, fi);
         else if (!truncate_through(req, node, attr, valid, fi))
                 view_setattr(req, node, valid);
@@ -154,7 +147,7 @@ static void op_readlink(fuse_req_t req, fuse_ino_t ino)
 
         if (!node)
                 return;
-        if (is_source(node))
+        if (node_is_source(node))
                 source_readlink(req, node);
         else
                 fuse_reply_err(req, EINVAL);
@@ -266,7 +259,7 @@ static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t newparent, const 
         dir = changeable(req, newparent, newname);
         if (!dir)
                 return;
-        if (is_source(node))
+        if (node_is_source(node))
                 source_link(req, node, dir, newname);
         else
                 fuse_reply_err(req, EPERM);
@@ -287,7 +280,7 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
         if (!node)
                 return;
-        if (!is_source(node))
+        if (!node_is_source(node))
                 view_open(req, node, fi);
         else if (!relay_open(req, node, fi))
                 source_open(req, node, fi);
@@ -299,7 +292,7 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, stru
 
         if (!node)
                 return;
-        if (is_source(node) || fi->fh != 0)
+        if (node_is_source(node) || fi->fh != 0)
                 source_read(req, size, off, fi);
         else
                 view_read(req, node, size, off);
@@ -317,7 +310,7 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t si
                 return;
         }
         node = behind(node, fi);
-        if (node && is_source(node))
+        if (node && node_is_source(node))
                 source_write(req, node, data, size, off, fi);
         else
                 fuse_reply_err(req, EPERM);
@@ -330,7 +323,7 @@ static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
         if (!node)
                 return;
         node = behind(node, fi);
-        if (node && is_source(node) && fi->fh != 0)
+        if (node && node_is_source(node) && fi->fh != 0)
                 source_flush(req, node, fi);
         else
                 fuse_reply_err(req, 0);
@@ -343,7 +336,7 @@ static void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_f
         if (!node)
                 return;
         node = behind(node, fi);
-        if (node && is_source(node) && fi->fh != 0)
+        if (node && node_is_source(node) && fi->fh != 0)
                 source_fsync(req, node, datasync, fi);
         else
                 fuse_reply_err(req, 0);
@@ -393,7 +386,7 @@ static void op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fus
 
         if (!node)
                 return;
-        fd = is_source(node) ? file_fd(fi->fh) : -EBADF;
+        fd = node_is_source(node) ? file_fd(fi->fh) : -EBADF;
         if (fd >= 0 && (datasync ? fdatasync(fd) : fsync(fd)) < 0)
                 fuse_reply_err(req, errno);
         else
@@ -404,7 +397,7 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 {
         struct lkg_node *node = node_get(ino);
         struct statvfs st;
-        int fd = node && is_source(node) ? node_fd(node) : server.source;
+        int fd = node && node_is_source(node) ? node_fd(node) : server.source;
 
         if (fstatvfs(fd >= 0 ? fd : server.source, &st) < 0)
                 fuse_reply_err(req, errno);
@@ -462,7 +455,7 @@ static void op_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int cmd, void *arg
                 return;
         if (flags & FUSE_IOCTL_UNRESTRICTED)
                 fuse_reply_err(req, ENOTTY);
-        else if (is_source(node))
+        else if (node_is_source(node))
                 source_ioctl(req, cmd, fi);
         else if (cmd == FS_IOC_GETFLAGS && atomic_load(&node->kind) == LKG_NODE_CONTENT)
                 fuse_reply_ioctl(req, 0, &immutable, sizeof(immutable));

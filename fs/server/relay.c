@@ -71,16 +71,7 @@ void relay_announce(void)
 
 static uint64_t hash_name(const char *name)
 {
-        uint64_t h = UINT64_C(0xcbf29ce484222325);
-
-        for (const char *p = name; *p; p++)
-                h = (h ^ (unsigned char)*p) * UINT64_C(0x100000001b3);
-        return h;
-}
-
-static int64_t stamp(const struct timespec *t)
-{
-        return (int64_t)t->tv_sec * (int64_t)LKG_NSEC_PER_SEC + t->tv_nsec;
+        return hash_bytes(0, name, strlen(name));
 }
 
 /* All zero: nothing stands there. */
@@ -98,8 +89,8 @@ static void identify(uint64_t dir, const char *name, struct identity *ret, mode_
                 return;
         ret->ino = st.st_ino;
         ret->size = S_ISDIR(st.st_mode) ? 0 : (uint64_t)st.st_size;
-        ret->mtime_ns = S_ISDIR(st.st_mode) ? 0 : stamp(&st.st_mtim);
-        ret->ctime_ns = S_ISDIR(st.st_mode) ? 0 : stamp(&st.st_ctim);
+        ret->mtime_ns = S_ISDIR(st.st_mode) ? 0 : timespec_ns(&st.st_mtim);
+        ret->ctime_ns = S_ISDIR(st.st_mode) ? 0 : timespec_ns(&st.st_ctim);
         *ret_mode = st.st_mode;
         file = node_find_source(st.st_dev, st.st_ino);
         *ret_writer = file && atomic_load(&file->n_writers) > 0;
@@ -166,7 +157,7 @@ static bool is_own(uint64_t dir, const char *name, const struct identity *now)
 void relay_watch(struct lkg_node *dir)
 {
         uint64_t id = node_id(dir);
-        char path[64];
+        char path[FD_PATH_MAX];
         int fd, wd;
 
         if (inotify < 0)
@@ -178,7 +169,7 @@ void relay_watch(struct lkg_node *dir)
                         return;
                 }
         fd = node_fd(dir);
-        (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        (void)fd_path(fd, path);
         wd = fd < 0 ? -1 : inotify_add_watch(inotify, path, WATCH_MASK);
         if (wd >= 0 && n_watches == watches_allocated) {
                 size_t n = watches_allocated ? 2 * watches_allocated : 32;

@@ -87,10 +87,6 @@ int session_handshake(void); /* --handshake: INIT request on stdin, reply on std
 void session_send_raw(const void *data, size_t size); /* a whole reply or notification */
 void session_invalidate_attributes(uint64_t node); /* forget cached attributes, never pages: cannot block */
 bool session_knows(uint64_t node);                 /* false: the kernel has no such inode any more */
-static inline const struct fuse_in_header *task_header(void)
-{
-        return (const struct fuse_in_header *)(const void *)task.slot->buf;
-}
 static inline const void *task_argument(void)
 {
         return task.slot->buf + sizeof(struct fuse_in_header);
@@ -121,6 +117,19 @@ const struct lkg_rule *publication_rule(const struct lkg_publication *publicatio
 bool publication_commits(const struct lkg_publication *publication, const char *path);
 bool publication_hides(const struct lkg_publication *publication, const char *path);
 
+/* The way to open again, or to change by path, what a descriptor of ours (O_PATH too) leads to. */
+#define FD_PATH_MAX 64
+static inline const char *fd_path(int fd, char buf[static FD_PATH_MAX])
+{
+        (void)snprintf(buf, FD_PATH_MAX, "/proc/self/fd/%d", fd);
+        return buf;
+}
+
+static inline int64_t timespec_ns(const struct timespec *t)
+{
+        return (int64_t)t->tv_sec * (int64_t)LKG_NSEC_PER_SEC + t->tv_nsec;
+}
+
 /* nodes.c: node ids */
 static inline struct lkg_node *node_at(uint32_t index)
 {
@@ -132,6 +141,14 @@ static inline uint32_t node_index(const struct lkg_node *node)
 {
         return (uint32_t)(node - server.shm->nodes);
 }
+static inline bool node_is_source(const struct lkg_node *node)
+{
+        uint32_t kind = atomic_load(&node->kind);
+
+        return kind == LKG_NODE_SOURCE || kind == LKG_NODE_ROOT;
+}
+uint64_t hash_bytes(uint64_t seed, const void *data, size_t size); /* FNV-1a */
+int node_open_content(const struct lkg_node *node);                /* its bytes; descriptor or -errno */
 int nodes_init(void);
 int node_source(uint64_t parent, const char *name, int *fd, const struct stat *st, struct lkg_node **ret);
 int node_virtual(enum lkg_node_kind kind, const char *path, const struct lkg_entry *entry,
@@ -149,7 +166,6 @@ struct lkg_node *node_old_view(uint64_t id);       /* one of them, one more look
 void nodes_retire(const struct lkg_publication *publication);
 void nodes_prune(void);
 void node_attributes(const struct lkg_node *node, struct stat *ret);
-int root_attributes(struct stat *ret);
 
 /* files.c: open files of the source directory */
 int file_new(struct lkg_node *node, int flags, bool is_dir, int fd, uint64_t *ret_fh);
@@ -185,7 +201,6 @@ void caller_identify(const struct fuse_ctx *ctx, unsigned component);
 int engine_init(struct lkg_error *err);
 struct lkg_parked *engine_park(enum lkg_message_type type);
 void engine_submit(struct lkg_parked *parked);
-void engine_cancel(struct lkg_parked *parked);
 void engine_tell(const struct lkg_message *message);
 void engine_changed(const char *path);
 void engine_text(struct lkg_message *message, const char *text, size_t size);

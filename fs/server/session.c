@@ -14,13 +14,12 @@
 
 __thread struct lkg_task task;
 
-static void keep_reply(const struct iovec *iov, int count, char *to, size_t total)
+static void keep_reply(const struct iovec *iov, int count, char *to)
 {
         for (int i = 0; i < count; i++) {
                 memcpy(to, iov[i].iov_base, iov[i].iov_len);
                 to += iov[i].iov_len;
         }
-        (void)total;
 }
 
 static ssize_t reply_writev(int fd, struct iovec *iov, int count, void *userdata)
@@ -34,19 +33,19 @@ static ssize_t reply_writev(int fd, struct iovec *iov, int count, void *userdata
                 total += iov[i].iov_len;
         if (task.swallow) {
                 if (total <= sizeof(task.swallowed)) {
-                        keep_reply(iov, count, (char *)task.swallowed, total);
+                        keep_reply(iov, count, (char *)task.swallowed);
                         task.swallowed_size = total;
                 }
                 return (ssize_t)total;
         }
         if (out->unique != 0 && task.park && total <= LKG_REPLY_MAX) {
-                keep_reply(iov, count, task.park->reply, total);
+                keep_reply(iov, count, task.park->reply);
                 task.park->reply_size = (uint32_t)total;
                 task.park->unique = out->unique;
                 return (ssize_t)total;
         }
         if (out->unique != 0 && task.slot && total <= LKG_REPLY_MAX) {
-                keep_reply(iov, count, task.slot->reply, total);
+                keep_reply(iov, count, task.slot->reply);
                 atomic_store_explicit(&task.slot->reply_size, (uint32_t)total, memory_order_release);
         }
         n = writev(fd, iov, count);

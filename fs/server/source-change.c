@@ -65,6 +65,20 @@ static void reply_entry(fuse_req_t req, struct lkg_node *dir, const char *real,
                 engine_submit(parked);
 }
 
+/* The end of everything that made the name @real without opening it; @r: how that went. */
+static void reply_made(fuse_req_t req, struct lkg_node *dir, const char *name, const char *real, int r)
+{
+        struct fuse_entry_param entry;
+
+        if (r == 0)
+                r = source_lookup(dir, name, &entry);
+        relay_end(node_id(dir), real);
+        if (r < 0)
+                fuse_reply_err(req, -r);
+        else
+                reply_entry(req, dir, real, &entry);
+}
+
 /*
  * Only a file of its own: one that appeared behind the mount since the kernel looked was not checked for the caller's
  * permission. ESTALE makes the kernel look again and open what it then finds.
@@ -93,7 +107,7 @@ static int open_new(fuse_req_t req, int dirfd, const char *real, mode_t mode, in
 void source_create(fuse_req_t req, struct lkg_node *dir, const char *name, mode_t mode,
                    struct fuse_file_info *fi)
 {
-        char buf[PATH_MAX], path[64];
+        char buf[PATH_MAX], path[FD_PATH_MAX];
         const char *real = source_real_name(dir, name, buf, sizeof(buf));
         struct fuse_entry_param entry;
         int dirfd = node_fd(dir), fd, pathfd, r;
@@ -110,7 +124,7 @@ void source_create(fuse_req_t req, struct lkg_node *dir, const char *name, mode_
                 fuse_reply_err(req, -fd);
                 return;
         }
-        (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        (void)fd_path(fd, path);
         pathfd = open(path, O_PATH | O_CLOEXEC);
         r = pathfd < 0 ? -errno : source_adopt(dir, real, pathfd, &entry);
         if (r == 0) {
@@ -149,7 +163,6 @@ void source_make(fuse_req_t req, struct lkg_node *dir, const char *name, mode_t 
 {
         char buf[PATH_MAX];
         const char *real = source_real_name(dir, name, buf, sizeof(buf));
-        struct fuse_entry_param entry;
         struct caller caller;
         int dirfd = node_fd(dir), r;
 
@@ -164,20 +177,13 @@ void source_make(fuse_req_t req, struct lkg_node *dir, const char *name, mode_t 
         caller_leave(&caller);
         if (r < 0 && made_before(-r))
                 r = 0;
-        if (r == 0)
-                r = source_lookup(dir, name, &entry);
-        relay_end(node_id(dir), real);
-        if (r < 0)
-                fuse_reply_err(req, -r);
-        else
-                reply_entry(req, dir, real, &entry);
+        reply_made(req, dir, name, real, r);
 }
 
 void source_link(fuse_req_t req, struct lkg_node *node, struct lkg_node *dir, const char *name)
 {
-        char buf[PATH_MAX], path[64];
+        char buf[PATH_MAX], path[FD_PATH_MAX];
         const char *real = source_real_name(dir, name, buf, sizeof(buf));
-        struct fuse_entry_param entry;
         int dirfd = node_fd(dir), fd = node_fd(node), r = 0;
 
         if (dirfd < 0 || fd < 0) {
@@ -186,16 +192,10 @@ void source_link(fuse_req_t req, struct lkg_node *node, struct lkg_node *dir, co
         }
         relay_begin(node_id(dir), real);
         intend(dirfd, real);
-        (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        (void)fd_path(fd, path);
         if (linkat(AT_FDCWD, path, dirfd, real, AT_SYMLINK_FOLLOW) < 0 && !made_before(errno))
                 r = -errno;
-        if (r == 0)
-                r = source_lookup(dir, name, &entry);
-        relay_end(node_id(dir), real);
-        if (r < 0)
-                fuse_reply_err(req, -r);
-        else
-                reply_entry(req, dir, real, &entry);
+        reply_made(req, dir, name, real, r);
 }
 
 void source_unlink(fuse_req_t req, struct lkg_node *dir, const char *name, int flags)

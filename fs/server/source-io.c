@@ -14,32 +14,28 @@
 /* A file younger than this at its last open may have changed without a new time stamp: its pages are not kept. */
 #define RACY_NS (20 * LKG_NSEC_PER_MSEC)
 
-static int64_t stamp(const struct timespec *t)
-{
-        return (int64_t)t->tv_sec * (int64_t)LKG_NSEC_PER_SEC + t->tv_nsec;
-}
-
 /* True when nothing changed since the last open: the kernel may keep its pages. */
 static bool unchanged(struct lkg_node *node, const struct stat *st)
 {
-        bool same = node->seen_size == (uint64_t)st->st_size && node->seen_mtime_ns == stamp(&st->st_mtim) &&
-                    node->seen_ctime_ns == stamp(&st->st_ctim) && node->seen_ctime_ns != 0;
-        bool racy = (int64_t)lkg_realtime_ns() - stamp(&st->st_ctim) < (int64_t)RACY_NS;
+        bool same = node->seen_size == (uint64_t)st->st_size &&
+                    node->seen_mtime_ns == timespec_ns(&st->st_mtim) &&
+                    node->seen_ctime_ns == timespec_ns(&st->st_ctim) && node->seen_ctime_ns != 0;
+        bool racy = (int64_t)lkg_realtime_ns() - timespec_ns(&st->st_ctim) < (int64_t)RACY_NS;
 
         node->seen_size = (uint64_t)st->st_size;
-        node->seen_mtime_ns = stamp(&st->st_mtim);
-        node->seen_ctime_ns = racy ? 0 : stamp(&st->st_ctim);
+        node->seen_mtime_ns = timespec_ns(&st->st_mtim);
+        node->seen_ctime_ns = racy ? 0 : timespec_ns(&st->st_ctim);
         return same;
 }
 
 static int open_node(struct lkg_node *node, int flags)
 {
         int fd = node_fd(node);
-        char path[64];
+        char path[FD_PATH_MAX];
 
         if (fd < 0)
                 return fd;
-        (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        (void)fd_path(fd, path);
         fd = open(path, (flags & ~(LKG_OPEN_ONCE & ~O_TRUNC)) | O_CLOEXEC | O_NOCTTY);
         return fd < 0 ? -errno : fd;
 }

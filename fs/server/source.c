@@ -157,11 +157,11 @@ static int set_attributes(struct lkg_node *node, const struct stat *attr, int va
                           const struct fuse_file_info *fi)
 {
         int fd = node_fd(node), r = 0;
-        char path[64];
+        char path[FD_PATH_MAX];
 
         if (fd < 0)
                 return fd;
-        (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        (void)fd_path(fd, path);
         if (valid & FUSE_SET_ATTR_SIZE)
                 r = set_size(path, attr->st_size, fi);
         if (r == 0 && (valid & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) &&

@@ -188,15 +188,13 @@ void view_open(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi)
 void view_read(fuse_req_t req, struct lkg_node *node, size_t size, off_t off)
 {
         LKG_CLEANUP(lkg_closep) int fd = -EBADF;
-        char name[32];
         ssize_t n;
 
         if (atomic_load(&node->kind) == LKG_NODE_CONTROL) {
                 fuse_reply_buf(req, NULL, 0);
                 return;
         }
-        (void)snprintf(name, sizeof(name), "%llx", (unsigned long long)node_id(node));
-        fd = openat(server.pinned, name, O_RDONLY | O_CLOEXEC);
+        fd = node_open_content(node);
         if (fd < 0) {
                 fuse_reply_err(req, EIO);
                 return;

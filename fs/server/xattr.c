@@ -12,20 +12,13 @@
 
 static const char view_names[] = "user.lkgfs.generation\0user.lkgfs.sha256\0user.lkgfs.hint";
 
-static bool is_source(const struct lkg_node *node)
-{
-        uint32_t kind = atomic_load(&node->kind);
-
-        return kind == LKG_NODE_SOURCE || kind == LKG_NODE_ROOT;
-}
-
-static int source_path(struct lkg_node *node, char buf[static 64])
+static int source_path(struct lkg_node *node, char buf[static FD_PATH_MAX])
 {
         int fd = node_fd(node);
 
         if (fd < 0)
                 return fd;
-        (void)snprintf(buf, 64, "/proc/self/fd/%d", fd);
+        (void)fd_path(fd, buf);
         return 0;
 }
 
@@ -90,11 +83,11 @@ static void get_view(fuse_req_t req, const struct lkg_node *node, const char *na
 
 void xattr_get(fuse_req_t req, struct lkg_node *node, const char *name, size_t size)
 {
-        char path[64];
+        char path[FD_PATH_MAX];
         ssize_t n;
         int r;
 
-        if (!is_source(node)) {
+        if (!node_is_source(node)) {
                 get_view(req, node, name, size);
                 return;
         }
@@ -105,11 +98,11 @@ void xattr_get(fuse_req_t req, struct lkg_node *node, const char *name, size_t s
 
 void xattr_list(fuse_req_t req, struct lkg_node *node, size_t size)
 {
-        char path[64];
+        char path[FD_PATH_MAX];
         ssize_t n;
         int r;
 
-        if (!is_source(node)) {
+        if (!node_is_source(node)) {
                 bool view = atomic_load(&node->kind) == LKG_NODE_CONTENT && (node->flags & LKG_ENTRY_VIEW);
 
                 reply_value(req, view_names, view ? sizeof(view_names) : 0, size);
@@ -123,10 +116,10 @@ void xattr_list(fuse_req_t req, struct lkg_node *node, size_t size)
 void xattr_set(fuse_req_t req, struct lkg_node *node, const char *name, const char *value, size_t size,
                int flags)
 {
-        char path[64];
+        char path[FD_PATH_MAX];
         int r;
 
-        if (!is_source(node)) {
+        if (!node_is_source(node)) {
                 fuse_reply_err(req, EPERM);
                 return;
         }
@@ -143,10 +136,10 @@ void xattr_set(fuse_req_t req, struct lkg_node *node, const char *name, const ch
 
 void xattr_remove(fuse_req_t req, struct lkg_node *node, const char *name)
 {
-        char path[64];
+        char path[FD_PATH_MAX];
         int r;
 
-        if (!is_source(node)) {
+        if (!node_is_source(node)) {
                 fuse_reply_err(req, EPERM);
                 return;
         }
