@@ -2,6 +2,7 @@
 """The tool on a mounted view."""
 import json
 import os
+import pathlib
 import re
 import signal
 import subprocess
@@ -169,15 +170,41 @@ def test_mount_verb(mounts):
     assert "\nmaxPods: 64\n" in mount.document()
 
 
+def apart(pid):
+    """Has a process a child, and the child other pipes than the process itself?"""
+    for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split():
+        return all(os.readlink(f"/proc/{child}/fd/{fd}") != os.readlink(f"/proc/{pid}/fd/{fd}") for fd in (1, 2))
+    return False
+
+
 def test_a_silent_mount_does_not_hang_the_tool(mount):
-    """Nobody answers: the verb gives up after its limit and says what to do."""
+    """Nobody answers: the verb gives up after its limit and says what to do.
+
+    Its child may be beyond SIGKILL (a request that a hung server has taken), so it must not hold the pipes by which
+    the caller waits for the end.
+    """
     pids = [mount.process.pid, mount.child("lkgfs-fs")]
     for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
+        lib.stop_process(pid)
+    began = time.monotonic()
+    process = subprocess.Popen([lib.LKGFS, "status", "--mountpoint", mount.mountpoint], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE)
     try:
-        began = time.monotonic()
-        code, _, err = tool(mount, "status", timeout=60)
-        assert code == FAILED and "not answered" in err and time.monotonic() - began < 40
+        while not apart(process.pid):
+            assert process.poll() is None and time.monotonic() - began < 15
+            time.sleep(0.01)
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == FAILED and b"not answered" in err and time.monotonic() - began < 40
     finally:
+        process.kill()
         for pid in pids:
             os.kill(pid, signal.SIGCONT)
+        process.communicate()
+
+
+def test_output_that_cannot_be_written_is_a_failure(mount):
+    with open("/dev/full", "wb") as full:
+        result = subprocess.run([lib.LKGFS, "status", "--mountpoint", mount.mountpoint], stdout=full,
+                                stderr=subprocess.PIPE, timeout=60, check=False)
+    assert result.returncode == FAILED and b"No space left on device" in result.stderr
+
