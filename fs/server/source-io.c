@@ -42,7 +42,7 @@ static int open_node(struct lkg_node *node, int flags)
 
 static int open_file(struct lkg_node *node, struct fuse_file_info *fi)
 {
-        bool writes = (fi->flags & O_ACCMODE) != O_RDONLY;
+        bool writes = (fi->flags & (O_ACCMODE | O_TRUNC)) != O_RDONLY; /* O_RDONLY | O_TRUNC truncates */
         struct stat st;
         int fd = node_fd(node);
 

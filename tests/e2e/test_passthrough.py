@@ -13,6 +13,7 @@ import signal
 import socket
 import stat
 import struct
+import time
 
 import pytest
 
@@ -524,6 +525,21 @@ def test_mapping_through_an_append_handle(shared):
     os.write(fd, b"tail")
     os.close(fd)
     assert lib.read_file(shared.behind("tmp", "appended")) == b"012x456789tail"
+
+
+def test_truncation_by_a_reader_of_a_file_that_has_rested(shared):
+    """O_RDONLY | O_TRUNC truncates, also when the kernel has the pages and nothing would have to be opened."""
+    path = shared.path("tmp", "rested")
+    lib.write_file(path, "x" * 5000)
+    os.utime(path, (1, 1))
+    while time.time() - os.stat(path).st_ctime < 0.2:  # a file this young is opened in any case
+        time.sleep(0.01)
+    for _ in range(2):
+        assert lib.read_file(path) == b"x" * 5000
+    fd = os.open(path, os.O_RDONLY | os.O_TRUNC)
+    assert os.fstat(fd).st_size == 0
+    os.close(fd)
+    assert lib.read_file(path) == b"" and os.path.getsize(shared.behind("tmp", "rested")) == 0
 
 
 def test_create_over_a_name_made_behind(shared):
