@@ -56,6 +56,27 @@ static int set_number(uint32_t *number, const char *value)
         return 0;
 }
 
+/* Keys of a component belong to the one that was named last. */
+static int set_component_key(struct lkg_settings *s, const char *name, const char *value)
+{
+        struct lkg_settings_component *c = s->n_components ? &s->components[s->n_components - 1] : NULL;
+
+        if (strcmp(name, "component") != 0) {
+                if (!c)
+                        return -EBADMSG;
+                if (strcmp(name, "component_unit") == 0)
+                        return set_text(&c->unit, value);
+                return list_add((struct list){ &c->exes, &c->n_exes }, value);
+        }
+        c = reallocarray(s->components, s->n_components + 1, sizeof(*c));
+        if (!c)
+                return -ENOMEM;
+        s->components = c;
+        c += s->n_components++;
+        *c = (struct lkg_settings_component){ .name = strdup(value), .unit = strdup("") };
+        return c->name && c->unit ? 0 : -ENOMEM;
+}
+
 static int set_key(struct lkg_settings *s, const char *name, const char *value)
 {
         const struct key keys[] = {
@@ -78,6 +99,9 @@ static int set_key(struct lkg_settings *s, const char *name, const char *value)
                         return set_number(keys[i].number, value);
                 return list_add(keys[i].list, value);
         }
+        if (strcmp(name, "component") == 0 || strcmp(name, "component_unit") == 0 ||
+            strcmp(name, "component_exe") == 0)
+                return set_component_key(s, name, value);
         return 0; /* a newer engine may say more than we understand */
 }
 
@@ -142,6 +166,12 @@ struct lkg_settings *lkg_settings_free(struct lkg_settings *s)
         free_list(s->native_dirs, s->n_native_dirs);
         free_list(s->view_files, s->n_view_files);
         free_list(s->reserved, s->n_reserved);
+        for (size_t i = 0; i < s->n_components; i++) {
+                free(s->components[i].name);
+                free(s->components[i].unit);
+                free_list(s->components[i].exes, s->components[i].n_exes);
+        }
+        free(s->components);
         free(s);
         return NULL;
 }
@@ -168,5 +198,10 @@ void lkg_settings_format(const struct lkg_settings *s, struct lkg_buf *buf)
         format_list(buf, "native_dir", s->native_dirs, s->n_native_dirs);
         format_list(buf, "view_file", s->view_files, s->n_view_files);
         format_list(buf, "reserved", s->reserved, s->n_reserved);
+        for (size_t i = 0; i < s->n_components; i++) {
+                format_text(buf, "component", s->components[i].name);
+                format_text(buf, "component_unit", s->components[i].unit);
+                format_list(buf, "component_exe", s->components[i].exes, s->components[i].n_exes);
+        }
         lkg_buf_printf(buf, "engine_timeout_ms=%" PRIu32 "\n", s->engine_timeout_ms);
 }

@@ -641,6 +641,40 @@ int lkg_map_set(struct lkg_value *value, const char *key, size_t key_size, struc
         return r;
 }
 
+/* The member that lkg_map_at() would return. */
+static struct member *member_at(struct map_value *map, size_t i)
+{
+        if (i < map->hint_first) {
+                map->hint_chunk = 0;
+                map->hint_first = 0;
+        }
+        while (i - map->hint_first >= map->chunks[map->hint_chunk]->n)
+                map->hint_first += map->chunks[map->hint_chunk++]->n;
+        return &map->chunks[map->hint_chunk]->members[i - map->hint_first];
+}
+
+int lkg_map_append_like(struct lkg_value *value, const struct lkg_value *other, size_t i,
+                        struct lkg_value *item)
+{
+        struct map_value *map = as_map(value);
+        struct key *key;
+        unsigned c = map->n_chunks ? map->n_chunks - 1 : 0;
+        int r;
+
+        assert(value->refs == 1);
+        if (!item)
+                return -ENOMEM;
+        key = member_at(as_map(other), i)->key;
+        assert(map->n == 0 ||
+               key_compare(key->text, key->size, map->chunks[c]->members[map->chunks[c]->n - 1].key) > 0);
+        r = map_insert(map, c, map->n_chunks ? map->chunks[c]->n : 0, key, item);
+        if (r < 0)
+                lkg_value_unref(item);
+        else
+                key->refs++;
+        return r;
+}
+
 static int map_remove_in(struct map_value *map, unsigned c, unsigned i)
 {
         struct chunk *chunk;
@@ -694,13 +728,7 @@ struct lkg_value *lkg_map_at(const struct lkg_value *value, size_t i, const char
 
         if (i >= map->n)
                 return NULL;
-        if (i < map->hint_first) {
-                map->hint_chunk = 0;
-                map->hint_first = 0;
-        }
-        while (i - map->hint_first >= map->chunks[map->hint_chunk]->n)
-                map->hint_first += map->chunks[map->hint_chunk++]->n;
-        member = &map->chunks[map->hint_chunk]->members[i - map->hint_first];
+        member = member_at(map, i);
         if (ret_key)
                 *ret_key = member->key->text;
         if (ret_key_size)
@@ -754,6 +782,17 @@ unsigned lkg_value_line(const struct lkg_value *value)
 unsigned lkg_value_column(const struct lkg_value *value)
 {
         return value->column;
+}
+
+struct lkg_where lkg_where_of(const struct lkg_value *value)
+{
+        const struct lkg_source *source = value ? lkg_value_source(value) : NULL;
+
+        return (struct lkg_where){
+                .file = source && *source->file ? source->file : NULL,
+                .line = value ? lkg_value_line(value) : 0,
+                .column = value ? lkg_value_column(value) : 0,
+        };
 }
 
 const struct lkg_value *lkg_value_shadowed(const struct lkg_value *value)

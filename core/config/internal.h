@@ -56,6 +56,12 @@ enum lkg_config_code {
 struct lkg_value *lkg_map_get_n(const struct lkg_value *map, const char *key, size_t key_size);
 /** lkg_value_over() - a copy of @value (members shared) that has replaced @shadowed. NULL = no memory. */
 struct lkg_value *lkg_value_over(const struct lkg_value *value, const struct lkg_value *shadowed);
+/**
+ * lkg_map_append_like() - put @item behind all members of @map, under the key of member @i of @other, which is
+ * shared. Takes over @item, also on failure. The caller knows the order: that key is above all that are there.
+ */
+int lkg_map_append_like(struct lkg_value *map, const struct lkg_value *other, size_t i,
+                        struct lkg_value *item);
 /** lkg_map_remove_at() - drop member @i. */
 void lkg_map_remove_at(struct lkg_value *map, size_t i);
 /** lkg_list_set() - replace item @i; takes over @item. */

@@ -166,14 +166,19 @@ struct lkg_stack {
         struct lkg_layers layers;  /* of the last refresh, in merge order */
         struct lkg_layer **sorted; /* the same by path; borrowed from @layers */
         struct lkg_fold fold;
-        struct lkg_candidate *candidate;
+        struct lkg_candidate *merged;    /* as merged, before the judge saw it */
+        struct lkg_candidate *candidate; /* what refreshes return */
         struct lkg_watches watches;
         struct lkg_report reports[_LKG_LAYER_ROLE_MAX]; /* what the last walk had to say, by role */
         bool has_base;                                  /* as the last walk found it */
         bool complete; /* the last look saw everything: nothing vanished, no new file was left aside */
         struct lkg_stack_stats stats;
+        bool has_dropin_dir;
+        bool rejudge;
         lkg_unsettled_fn *unsettled;
         void *unsettled_userdata;
+        lkg_judge_fn *judge;
+        void *judge_userdata;
 };
 
 /**

@@ -229,3 +229,28 @@ int lkg_merge_json(const struct lkg_value *base, const struct lkg_value *patch, 
         *ret = LKG_STEAL(result);
         return 0;
 }
+
+static int refuse(struct lkg_report *report, const struct lkg_value *value, const char *what,
+                  const char *want)
+{
+        const struct lkg_source *source = lkg_value_source(value);
+        struct lkg_where where = { source ? source->file : NULL, lkg_value_line(value),
+                                   lkg_value_column(value) };
+
+        lkg_report_add(report, LKG_ERROR, LKG_C_NOT_A_MAP, &where, "the %s is a %s, want %s", what,
+                       lkg_type_name(lkg_value_type(value)), want);
+        return -EBADMSG;
+}
+
+int lkg_merge_json_patch(const struct lkg_value *target, const struct lkg_value *patch,
+                         struct lkg_report *report, struct lkg_value **ret)
+{
+        enum lkg_type type = lkg_value_type(patch);
+
+        if (lkg_value_type(target) == LKG_NULL)
+                return refuse(report, target, "target", "a document");
+        if (type != LKG_MAP && type != LKG_LIST)
+                return refuse(report, patch, "patch", "a map or a list");
+        /* A list as a patch is freed of null members whatever it replaces; inside a document it is not. */
+        return lkg_merge_json(type == LKG_LIST ? NULL : target, patch, ret);
+}

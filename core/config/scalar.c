@@ -29,6 +29,8 @@ static const struct word {
         { "-.inf", LKG_S_FLOAT, -1 }, { "-.Inf", LKG_S_FLOAT, -1 }, { "-.INF", LKG_S_FLOAT, -1 },
 };
 
+#define WORD_SIZE_MAX 5u /* of the longest of them */
+
 enum hint { HINT_NONE, HINT_WORD, HINT_DOT, HINT_NUMBER };
 
 static enum hint hint_of(const char *text, size_t size)
@@ -62,8 +64,14 @@ static void set_float(struct lkg_scalar *ret, double d)
 
 static bool from_words(const char *text, size_t size, struct lkg_scalar *ret)
 {
+        if (size > WORD_SIZE_MAX)
+                return false;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(words); i++) {
-                if (strlen(words[i].text) != size || memcmp(words[i].text, text, size) != 0)
+                const char *word = words[i].text;
+
+                if (size > 0 && *word != *text) /* nearly all of them */
+                        continue;
+                if (strncmp(word, text, size) != 0 || word[size] != '\0')
                         continue;
                 ret->type = words[i].type;
                 ret->b = words[i].value == 1;
@@ -165,19 +173,43 @@ static bool from_float(const char *p, struct lkg_scalar *ret)
         return true;
 }
 
-/* `-0b11`: what ParseInt with base 0 has not read is tried as binary once more. */
+/*
+ * What ParseInt with base 0 has not read is tried as binary once more, after `0b` with a sign of its own:
+ * `0b-101` is -5. (`-0b101` has been read before.)
+ */
 static bool from_binary(const char *p, struct lkg_scalar *ret)
 {
-        bool negative = *p == '-';
+        bool negative = p[0] == '0' && p[1] == 'b' && p[2] == '-';
         uint64_t n;
 
-        p += negative;
-        if (p[0] != '0' || p[1] != 'b' || !digits_to_u64(p + 2, 2, &n))
+        if (p[0] != '0' || p[1] != 'b')
                 return false;
-        if (negative && n > (uint64_t)INT64_MAX + 1)
-                return false;
+        p += 2;
+        p += *p == '-' || *p == '+';
+        if (!digits_to_u64(p, 2, &n) || n > (uint64_t)INT64_MAX + (negative ? 1 : 0))
+                return false; /* the unsigned numbers above take no sign and have been read before */
         set_int(ret, negative, n);
         return true;
+}
+
+/*
+ * Go's strconv.ParseFloat takes underscores between digits. @p begins with '.', so nothing but a decimal
+ * number is possible. Removes them; false when one stands elsewhere.
+ */
+static bool drop_underscores(char *p)
+{
+        char *to = p, before = '.';
+
+        for (; *p; before = *p++) {
+                bool digit = *p >= '0' && *p <= '9';
+
+                if ((*p == '_' && !(before >= '0' && before <= '9')) || (before == '_' && !digit))
+                        return false;
+                if (*p != '_')
+                        *to++ = *p;
+        }
+        *to = '\0';
+        return before != '_';
 }
 
 void lkg_scalar_resolve(const char *text, size_t size, struct lkg_scalar *ret)
@@ -191,7 +223,9 @@ void lkg_scalar_resolve(const char *text, size_t size, struct lkg_scalar *ret)
                 ret->type = LKG_S_MERGE;
                 return;
         }
-        if (hint == HINT_NONE || from_words(text, size, ret) || hint == HINT_WORD)
+        if (hint == HINT_NUMBER && size > 1 && text[1] == '.' && from_words(text, size, ret))
+                return; /* -.inf and its like */
+        if (hint == HINT_NONE || (hint != HINT_NUMBER && from_words(text, size, ret)) || hint == HINT_WORD)
                 return;
         if (memchr(text, '\0', size))
                 return;
@@ -205,7 +239,7 @@ void lkg_scalar_resolve(const char *text, size_t size, struct lkg_scalar *ret)
                         plain[n++] = text[i];
         plain[n] = '\0';
         if (hint == HINT_DOT)
-                (void)from_float(plain, ret);
+                (void)(drop_underscores(plain) && from_float(plain, ret));
         else
                 (void)(from_integer(plain, ret) || from_float(plain, ret) || from_binary(plain, ret));
         if (plain != small)
@@ -214,50 +248,106 @@ void lkg_scalar_resolve(const char *text, size_t size, struct lkg_scalar *ret)
 
 /* ---- timestamps (only to judge an explicit !!timestamp tag; untagged they stay strings) ---- */
 
-static bool take_digits(const char **p, const char *end, size_t min, size_t max)
-{
-        size_t n = 0;
+struct cursor {
+        const char *p, *end;
+        bool bad;
+};
 
-        while (n < max && *p < end && **p >= '0' && **p <= '9') {
-                (*p)++;
-                n++;
+/* One or two digits (@fixed: two), at most @max. */
+static unsigned take_number(struct cursor *c, bool fixed, unsigned max)
+{
+        unsigned n = 0, n_digits = 0;
+
+        while (n_digits < 2 && c->p < c->end && *c->p >= '0' && *c->p <= '9') {
+                n = 10 * n + (unsigned)(*c->p++ - '0');
+                n_digits++;
         }
-        return n >= min;
+        if (n_digits < (fixed ? 2 : 1) || n > max)
+                c->bad = true;
+        return n;
 }
 
-static bool take_char(const char **p, const char *end, const char *set)
+static bool take_char(struct cursor *c, char want)
 {
-        if (*p >= end || !strchr(set, **p))
+        if (c->p >= c->end || *c->p != want)
                 return false;
-        (*p)++;
+        c->p++;
         return true;
 }
 
+static void expect(struct cursor *c, char want)
+{
+        if (!take_char(c, want))
+                c->bad = true;
+}
+
+static unsigned days_in(unsigned year, unsigned month)
+{
+        bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+
+        if (month == 2)
+                return leap ? 29 : 28;
+        return month == 4 || month == 6 || month == 9 || month == 11 ? 30 : 31;
+}
+
+/* A year of four digits, month and day of one or two; the day must exist. */
+static void take_date(struct cursor *c)
+{
+        unsigned year = 100 * take_number(c, true, 99), month, day;
+
+        year += take_number(c, true, 99);
+        expect(c, '-');
+        month = take_number(c, false, 12);
+        expect(c, '-');
+        day = take_number(c, false, 31);
+        if (month < 1 || day < 1 || day > days_in(year, month))
+                c->bad = true;
+}
+
+/* Hour, minute, second, and a fraction of any length (behind a comma as well). */
+static void take_time(struct cursor *c)
+{
+        (void)take_number(c, false, 23);
+        expect(c, ':');
+        (void)take_number(c, false, 59);
+        expect(c, ':');
+        (void)take_number(c, false, 59);
+        if (c->end - c->p < 2 || (*c->p != '.' && *c->p != ',') || c->p[1] < '0' || c->p[1] > '9')
+                return;
+        c->p++;
+        while (c->p < c->end && *c->p >= '0' && *c->p <= '9')
+                c->p++;
+}
+
+static void take_zone(struct cursor *c)
+{
+        if (take_char(c, 'Z'))
+                return;
+        if (!take_char(c, '+') && !take_char(c, '-'))
+                c->bad = true;
+        (void)take_number(c, true, 24);
+        expect(c, ':');
+        (void)take_number(c, true, 60);
+}
+
+/* The four layouts of upstream's parseTimestamp, as Go's time.Parse reads them. */
 bool lkg_scalar_is_timestamp(const char *text, size_t size)
 {
-        const char *p = text, *end = text + size;
-        bool t;
+        struct cursor c = { text, text + size, false };
 
-        if (!take_digits(&p, end, 4, 4) || !take_char(&p, end, "-") || !take_digits(&p, end, 1, 2) ||
-            !take_char(&p, end, "-") || !take_digits(&p, end, 1, 2))
-                return false;
-        if (p == end)
-                return true;
-        t = *p == 't' || *p == 'T';
-        if (!take_char(&p, end, "tT ") || !take_digits(&p, end, 1, 2) || !take_char(&p, end, ":") ||
-            !take_digits(&p, end, 1, 2) || !take_char(&p, end, ":") || !take_digits(&p, end, 1, 2))
-                return false;
-        if (p < end && *p == '.') {
-                p++;
-                if (!take_digits(&p, end, 1, 9))
-                        return false;
+        take_date(&c);
+        if (c.bad || c.p == c.end)
+                return !c.bad;
+        if (take_char(&c, 'T') || take_char(&c, 't')) {
+                take_time(&c);
+                take_zone(&c);
+        } else {
+                expect(&c, ' ');
+                while (take_char(&c, ' '))
+                        ;
+                take_time(&c);
         }
-        if (!t)
-                return p == end;
-        if (p < end && *p == 'Z')
-                return p + 1 == end;
-        return take_char(&p, end, "+-") && take_digits(&p, end, 2, 2) && take_char(&p, end, ":") &&
-               take_digits(&p, end, 2, 2) && p == end;
+        return !c.bad && c.p == c.end;
 }
 
 /* ---- numbers as Go prints them ---- */
@@ -269,13 +359,18 @@ struct digits {
         bool negative;
 };
 
-/* The shortest decimal digits that read back as the same number (float64, or float32 when @single). */
+/*
+ * The shortest decimal digits that read back as the same number (float64, or float32 when @single). With as
+ * many digits as every number of that type can hold the shortest form is printed with zeros behind it, so
+ * fewer need not be tried; subnormal numbers hold less.
+ */
 static void shortest(double d, bool single, struct digits *ret)
 {
         char buf[64], *e;
         int max = single ? FLT_DECIMAL_DIG : DBL_DECIMAL_DIG;
+        bool subnormal = fabs(d) < (single ? (double)FLT_MIN : DBL_MIN);
 
-        for (int precision = 1; precision <= max; precision++) {
+        for (int precision = subnormal ? 1 : single ? FLT_DIG : DBL_DIG; precision <= max; precision++) {
                 (void)snprintf(buf, sizeof(buf), "%.*e", precision - 1, d);
                 if (single ? strtof(buf, NULL) == (float)d : strtod(buf, NULL) == d)
                         break;

@@ -27,7 +27,7 @@ struct collect {
                 reports[_LKG_LAYER_ROLE_MAX]; /* what the look at the directories had to say, by role */
         enum lkg_layer_role role;             /* of the walk at work */
         bool vanished;
-        bool has_base;
+        bool has_base, has_dropin_dir;
 };
 
 /* ---- life ---- */
@@ -93,6 +93,7 @@ struct lkg_stack *lkg_stack_free(struct lkg_stack *stack)
         if (!stack)
                 return NULL;
         lkg_candidate_unref(stack->candidate);
+        lkg_candidate_unref(stack->merged);
         lkg_fold_deinit(&stack->fold);
         free(stack->sorted);
         layers_deinit(&stack->layers);
@@ -107,6 +108,18 @@ void lkg_stack_set_unsettled(struct lkg_stack *stack, lkg_unsettled_fn *fn, void
 {
         stack->unsettled = fn;
         stack->unsettled_userdata = userdata;
+}
+
+void lkg_stack_set_judge(struct lkg_stack *stack, lkg_judge_fn *fn, void *userdata)
+{
+        stack->judge = fn;
+        stack->judge_userdata = userdata;
+        stack->rejudge = true;
+}
+
+void lkg_stack_rejudge(struct lkg_stack *stack)
+{
+        stack->rejudge = true;
 }
 
 const struct lkg_stack_stats *lkg_stack_stats(const struct lkg_stack *stack)
@@ -139,6 +152,7 @@ struct lkg_candidate *lkg_candidate_unref(struct lkg_candidate *candidate)
         }
         free(candidate->layers);
         lkg_value_unref(candidate->doc);
+        lkg_value_unref(candidate->effective);
         lkg_report_deinit(&candidate->report);
         for (size_t i = 0; i < c->n_files; i++)
                 lkg_layer_unref(c->layers[i]);
@@ -372,6 +386,8 @@ static int take_tree(struct collect *c, enum lkg_layer_role role, const char *pa
                 r = open_tree(c, path, full, required, &fd);
         if (r < 0 || fd < 0)
                 return r;
+        if (role == LKG_LAYER_DROPIN)
+                c->has_dropin_dir = true;
         walk.judge = role == LKG_LAYER_PATCH ? lkg_judge_patch : lkg_judge_dropin;
         walk.target = c->stack->config.patches_target;
         walk.userdata = c;
@@ -511,6 +527,7 @@ static int candidate_new(const struct lkg_stack *stack, struct lkg_candidate **r
                 return -ENOMEM;
         candidate->refs = 1;
         candidate->has_base = stack->has_base;
+        candidate->has_dropin_dir = stack->has_dropin_dir;
         candidate->format = LKG_FORMAT_YAML;
         if (stack->has_base && stack->layers.n > 0)
                 candidate->format = stack->layers.items[0]->format;
@@ -528,10 +545,37 @@ static int candidate_new(const struct lkg_stack *stack, struct lkg_candidate **r
         return 0;
 }
 
+static void settle_state(struct lkg_candidate *candidate)
+{
+        if (candidate->state == LKG_CANDIDATE_VALID && candidate->report.n_severity[LKG_ERROR] > 0) {
+                candidate->state = LKG_CANDIDATE_INVALID;
+                candidate->doc = lkg_value_unref(candidate->doc);
+        }
+}
+
+/* Replaces stack->candidate by what the judge makes of a merge that differs. */
+static int judge_again(struct lkg_stack *stack)
+{
+        struct lkg_candidate *candidate = NULL;
+        int r = candidate_new(stack, &candidate);
+
+        if (r == 0 && stack->judge)
+                r = stack->judge(candidate, stack->judge_userdata);
+        if (r < 0) {
+                lkg_candidate_unref(candidate);
+                return r;
+        }
+        settle_state(candidate);
+        lkg_candidate_unref(stack->candidate);
+        stack->candidate = candidate;
+        stack->rejudge = false;
+        return 0;
+}
+
 static bool same_candidate(const struct lkg_candidate *a, const struct lkg_candidate *b)
 {
         if (!a || a->state != b->state || a->n_layers != b->n_layers || a->has_base != b->has_base ||
-            a->format != b->format || a->doc != b->doc)
+            a->has_dropin_dir != b->has_dropin_dir || a->format != b->format || a->doc != b->doc)
                 return false;
         for (size_t i = 0; i < a->n_layers; i++)
                 if (a->layers[i].doc != b->layers[i].doc || a->layers[i].merged != b->layers[i].merged ||
@@ -564,6 +608,7 @@ static int keep(struct lkg_stack *stack, struct collect *c)
                 c->reports[role] = (struct lkg_report)LKG_REPORT_INIT;
         }
         stack->has_base = c->has_base;
+        stack->has_dropin_dir = c->has_dropin_dir;
         return 0;
 }
 
@@ -590,17 +635,20 @@ static int fold(struct lkg_stack *stack)
 
         if (r == 0)
                 r = candidate_new(stack, &candidate);
+        if (r == 0 && same_candidate(stack->merged, candidate) && stack->candidate && !stack->rejudge) {
+                lkg_candidate_unref(candidate);
+                return 0;
+        }
+        if (r == 0) {
+                lkg_candidate_unref(stack->merged);
+                stack->merged = candidate;
+                r = judge_again(stack);
+        }
         if (r < 0) {
                 stack->complete = false;
-                return r;
+                stack->rejudge = true;
         }
-        if (same_candidate(stack->candidate, candidate)) {
-                lkg_candidate_unref(candidate);
-        } else {
-                lkg_candidate_unref(stack->candidate);
-                stack->candidate = candidate;
-        }
-        return 0;
+        return r;
 }
 
 static int check_source(const struct lkg_stack *stack, struct lkg_error *err)
@@ -631,7 +679,7 @@ int lkg_stack_refresh_touched(struct lkg_stack *stack, const char *const *paths,
                 r = look_at_everything(stack);
                 r = r < 0 ? r : 1;
         }
-        if (r > 0)
+        if (r > 0 || (r == 0 && stack->rejudge))
                 r = fold(stack);
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "layers of %s", stack->config.component);

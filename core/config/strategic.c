@@ -2,28 +2,41 @@
 /*
  * Strategic merge patch (apimachinery's strategicpatch, server side mode) for kinds whose lists are all
  * atomic: maps merge, lists are replaced, and four directives are honoured: `$patch`, `$retainKeys`,
- * `$deleteFromPrimitiveList/f`, `$setElementOrder/f`. Neither KubeletConfiguration nor
- * KubeProxyConfiguration declares a merge key, so the cases that need one cannot arise.
+ * `$deleteFromPrimitiveList/f`, `$setElementOrder/f` (strategic-list.c has the last two). Neither
+ * KubeletConfiguration nor KubeProxyConfiguration declares a merge key, so the cases that need one cannot
+ * arise.
  *
- * Recursion follows the maps that base and patch have in common or that are pruned; a level needs some 200
- * bytes of stack, so LKG_DOC_DEPTH_MAX levels fit a thread's usual 8 MiB.
+ * Upstream finds out how to merge a member from the Go type of its field, and refuses to merge what it
+ * finds no field for; with a struct lkg_merge_type so do we. Where upstream panics (lists of lists or of
+ * maps under a list directive, null in an ordered list) the patch is refused.
+ *
+ * No recursion: maps that are being merged or pruned wait on an explicit stack.
  */
-#include "internal.h"
+#include "strategic.h"
 
-#include <lkg/merge.h>
-
-struct context {
-        struct lkg_report *report;
-        bool failed;
+/* A map that is being merged into, or a value that is being pruned (@base NULL). */
+struct job {
+        const struct lkg_value *base, *patch;
+        struct lkg_value *to;       /* owned: what @base has become, or @patch */
+        struct lkg_merge_type type; /* of @base */
+        size_t i;                   /* next member of @patch */
+        size_t at;                  /* pruned list: index in @to */
+        bool ordered;               /* @patch has `$setElementOrder` */
+        const char *key;            /* under which the result goes into the job below */
+        size_t key_size;
 };
 
-static int refuse(struct context *ctx, const struct lkg_value *at, const char *text)
+struct jobs {
+        struct job *items;
+        size_t n, allocated;
+};
+
+int lkg_strategic_refuse(struct lkg_strategic *ctx, const struct lkg_value *at, const char *text)
 {
         const struct lkg_source *source = lkg_value_source(at);
         struct lkg_where where = { source ? source->file : NULL, lkg_value_line(at), lkg_value_column(at) };
 
         lkg_report_add(ctx->report, LKG_ERROR, LKG_C_STRATEGIC, &where, "%s", text);
-        ctx->failed = true;
         return -EBADMSG;
 }
 
@@ -42,127 +55,215 @@ static bool is_null(const struct lkg_value *value)
         return lkg_value_type(value) == LKG_NULL;
 }
 
-/* `PREFIX/field`: the field, or NULL. */
-static const char *directive_field(const char *key, const char *prefix)
+static bool has_prefix(const char *key, const char *prefix)
 {
-        size_t n = strlen(prefix);
-
-        return strncmp(key, prefix, n) == 0 && key[n] == '/' ? key + n + 1 : NULL;
+        return strncmp(key, prefix, strlen(prefix)) == 0;
 }
 
-static bool is_directive(const char *key)
+/* ---- types ---- */
+
+/* Go's encoding/json ignores the case of ASCII letters, and two characters of Unicode fold to K and S. */
+bool lkg_merge_key_folds(const char *name, const char *key, size_t size)
 {
-        return strcmp(key, LKG_DIRECTIVE_PATCH) == 0 || strcmp(key, LKG_DIRECTIVE_RETAIN) == 0 ||
-               strncmp(key, LKG_DIRECTIVE_DELETE, strlen(LKG_DIRECTIVE_DELETE)) == 0 ||
-               strncmp(key, LKG_DIRECTIVE_ORDER, strlen(LKG_DIRECTIVE_ORDER)) == 0;
-}
+        const char *end = key + size;
 
-/* ---- values that are taken over ---- */
+        for (; *name && key < end; name++) {
+                char lower = (char)(*name >= 'A' && *name <= 'Z' ? *name | 0x20 : *name);
+                char c = *key;
+                size_t n = 1;
 
-static int prune(const struct lkg_value *value, struct lkg_value **ret);
-
-static int prune_map(const struct lkg_value *value, struct lkg_value **ret)
-{
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *to = lkg_value_clone_shallow(value);
-        int r = to ? 0 : -ENOMEM;
-
-        for (size_t i = 0; r >= 0 && i < lkg_value_size(value); i++) {
-                const char *key;
-                size_t size;
-                const struct lkg_value *member = lkg_map_at(value, i, &key, &size);
-                struct lkg_value *pruned = NULL;
-
-                if (is_null(member)) {
-                        r = lkg_map_remove(to, key, size);
-                        continue;
+                if (end - key >= 3 && memcmp(key, "\xe2\x84\xaa", 3) == 0) { /* KELVIN SIGN */
+                        c = 'k';
+                        n = 3;
+                } else if (end - key >= 2 && memcmp(key, "\xc5\xbf", 2) == 0) { /* LONG S */
+                        c = 's';
+                        n = 2;
+                } else if (c >= 'A' && c <= 'Z') {
+                        c = (char)(c | 0x20);
                 }
-                r = prune(member, &pruned);
-                if (r == 0 && !pruned)
-                        r = lkg_map_remove(to, key, size);
-                else if (r == 0 && pruned != member)
-                        r = lkg_map_set(to, key, size, lkg_value_ref(pruned));
-                lkg_value_unref(pruned);
+                if (c != lower)
+                        return false;
+                key += n;
         }
-        if (r < 0)
-                return r;
-        *ret = LKG_STEAL(to);
+        return *name == '\0' && key == end;
+}
+
+int lkg_strategic_member(struct lkg_strategic *ctx, const struct lkg_merge_type *type, const char *key,
+                         size_t size, const struct lkg_value *at, struct lkg_merge_type *ret)
+{
+        *ret = (struct lkg_merge_type){ 0 };
+        if (type->class == LKG_MERGE_ANY)
+                return 0;
+        if (type->class != LKG_MERGE_STRUCT)
+                return lkg_strategic_refuse(
+                        ctx, at,
+                        "a strategic merge patch cannot merge into this value, only replace "
+                        "it as a whole: write $patch: replace beside the new keys of the "
+                        "map around it");
+        if (!type->member(type, key, size, ret))
+                return lkg_strategic_refuse(ctx, at,
+                                            "the kind has no such field, and a strategic merge patch merges "
+                                            "known fields only");
         return 0;
 }
 
-static int prune_list(const struct lkg_value *value, struct lkg_value **ret)
+/* ---- jobs ---- */
+
+/* The result may be changed only once it is a copy of its own. */
+static int own(struct job *job)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *to = lkg_value_clone_shallow(value);
-        size_t at = 0;
-
-        if (!to)
-                return -ENOMEM;
-        for (size_t i = 0; i < lkg_value_size(value); i++) {
-                struct lkg_value *pruned = NULL;
-                int r = prune(lkg_list_get(value, i), &pruned);
-
-                if (r < 0)
-                        return r;
-                if (pruned)
-                        lkg_list_set(to, at++, pruned);
-                else
-                        lkg_list_remove(to, at);
-        }
-        *ret = LKG_STEAL(to);
-        return 0;
+        if (!job->to)
+                job->to = lkg_value_clone_shallow(job->base ? job->base : job->patch);
+        return job->to ? 0 : -ENOMEM;
 }
 
-/*
- * Upstream's discardNullValuesFromPatch: null members go, maps that carry `$patch` go. *@ret NULL = nothing
- * left.
- */
-static int prune(const struct lkg_value *value, struct lkg_value **ret)
+static struct job *push(struct jobs *jobs, const struct lkg_value *base, const struct lkg_value *patch)
 {
-        if (is_map(value) && lkg_map_get(value, LKG_DIRECTIVE_PATCH)) {
-                *ret = NULL;
+        if (jobs->n == jobs->allocated) {
+                size_t n = jobs->allocated ? 2 * jobs->allocated : 16;
+                struct job *items = reallocarray(jobs->items, n, sizeof(*items));
+
+                if (!items)
+                        return NULL;
+                jobs->items = items;
+                jobs->allocated = n;
+        }
+        jobs->items[jobs->n++] = (struct job){ .base = base, .patch = patch };
+        return &jobs->items[jobs->n - 1];
+}
+
+/* Puts @value (taken over) in place of @earlier, which may be NULL. */
+static int put(struct lkg_value *to, const char *key, size_t size, struct lkg_value *value,
+               const struct lkg_value *earlier)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *taken = value;
+        struct lkg_value *over = earlier ? lkg_value_over(value, earlier) : LKG_STEAL(taken);
+        int r = over ? lkg_map_set(to, key, size, over) : -ENOMEM;
+
+        return r < 0 ? r : 0;
+}
+
+/* ---- values that are taken over: null members of maps go, maps with `$patch` go ---- */
+
+/* `$patch: null` goes with the other nulls, before anybody looks for `$patch`. */
+static bool is_dropped(const struct lkg_value *value)
+{
+        const struct lkg_value *directive = is_map(value) ? lkg_map_get(value, LKG_DIRECTIVE_PATCH) : NULL;
+
+        return directive && !is_null(directive);
+}
+
+static int prune_member(struct job *job, const struct lkg_value **ret_inner)
+{
+        bool list = is_list(job->patch);
+        const struct lkg_value *member = list ? lkg_list_get(job->patch, job->i)
+                                              : lkg_map_at(job->patch, job->i, &job->key, &job->key_size);
+        int r = 0;
+
+        *ret_inner = NULL;
+        if (is_dropped(member) || (!list && is_null(member))) {
+                r = own(job);
+                if (r == 0 && list)
+                        lkg_list_remove(job->to, job->at);
+                else if (r == 0)
+                        r = lkg_map_remove(job->to, job->key, job->key_size);
+        } else if (lkg_value_size(member) > 0) {
+                *ret_inner = member;
+        } else {
+                job->at++;
+        }
+        job->i++;
+        return r < 0 ? r : 0;
+}
+
+/* The pruned member @done goes into its parent. */
+static int prune_put(struct job *parent, struct lkg_value *done)
+{
+        int r;
+
+        if (!done) { /* nothing was dropped from it */
+                parent->at++;
                 return 0;
         }
+        r = own(parent);
+        if (r < 0) {
+                lkg_value_unref(done);
+                return r;
+        }
+        if (is_list(parent->patch)) {
+                lkg_list_set(parent->to, parent->at++, done);
+                return 0;
+        }
+        r = lkg_map_set(parent->to, parent->key, parent->key_size, done);
+        return r < 0 ? r : 0;
+}
+
+/* *@ret NULL = nothing is left. */
+static int prune(const struct lkg_value *value, struct lkg_value **ret)
+{
+        struct jobs jobs = { 0 };
+        int r = 0;
+
+        *ret = NULL;
+        if (is_dropped(value))
+                return 0;
         if (lkg_value_size(value) == 0) {
                 *ret = lkg_value_ref((struct lkg_value *)value);
                 return 0;
         }
-        return is_map(value) ? prune_map(value, ret) : prune_list(value, ret);
+        if (!push(&jobs, NULL, value))
+                return -ENOMEM;
+        while (r == 0 && jobs.n > 0) {
+                struct job *job = &jobs.items[jobs.n - 1];
+                const struct lkg_value *inner;
+
+                if (job->i == lkg_value_size(job->patch)) {
+                        struct lkg_value *done = LKG_STEAL(job->to);
+
+                        if (--jobs.n > 0)
+                                r = prune_put(&jobs.items[jobs.n - 1], done);
+                        else
+                                *ret = done ? done : lkg_value_ref((struct lkg_value *)value);
+                        continue;
+                }
+                r = prune_member(job, &inner);
+                if (r == 0 && inner && !push(&jobs, NULL, inner))
+                        r = -ENOMEM;
+        }
+        while (jobs.n > 0)
+                lkg_value_unref(jobs.items[--jobs.n].to);
+        free(jobs.items);
+        return r;
 }
 
-/* ---- directives ---- */
+/* ---- directives of a map ---- */
 
-static const char *text_of(const struct lkg_value *value)
+static bool text_is(const struct lkg_value *value, const char *want)
 {
-        return lkg_value_type(value) == LKG_STRING ? lkg_value_text(value, NULL) : "";
+        return lkg_value_type(value) == LKG_STRING && strcmp(lkg_value_text(value, NULL), want) == 0;
 }
 
 /* `$patch` of a map: 1 when it decided the result, 0 when there is none. */
-static int patch_directive(struct context *ctx, const struct lkg_value *patch, struct lkg_value **ret)
+static int patch_directive(struct lkg_strategic *ctx, const struct lkg_value *patch, struct lkg_value **ret)
 {
         const struct lkg_value *directive = lkg_map_get(patch, LKG_DIRECTIVE_PATCH);
 
         if (!directive)
                 return 0;
-        if (strcmp(text_of(directive), "replace") == 0) {
+        if (text_is(directive, "replace")) {
                 *ret = lkg_value_clone_shallow(patch);
                 if (!*ret)
                         return -ENOMEM;
                 (void)lkg_map_remove(*ret, LKG_DIRECTIVE_PATCH, strlen(LKG_DIRECTIVE_PATCH));
                 return 1;
         }
-        if (strcmp(text_of(directive), "delete") == 0) {
+        if (text_is(directive, "delete")) {
                 *ret = lkg_value_new_map(lkg_value_source_mut(patch), lkg_value_line(patch),
                                          lkg_value_column(patch));
                 return *ret ? 1 : -ENOMEM;
         }
-        return refuse(ctx, directive, "the value of $patch in a map must be replace or delete");
-}
-
-static bool list_has(const struct lkg_value *list, const struct lkg_value *item)
-{
-        for (size_t i = 0; i < lkg_value_size(list); i++)
-                if (lkg_value_equal(lkg_list_get(list, i), item))
-                        return true;
-        return false;
+        return lkg_strategic_refuse(ctx, directive,
+                                    "the value of $patch in a map must be replace or delete");
 }
 
 static bool retains(const struct lkg_value *list, const char *key, size_t size)
@@ -181,260 +282,232 @@ static bool retains(const struct lkg_value *list, const char *key, size_t size)
         return false;
 }
 
-/* `$retainKeys`: afterwards only the listed keys are left; what the patch itself sets must be listed. */
-static int retain_keys(struct context *ctx, const struct lkg_value *patch, struct lkg_value *to)
-{
-        const struct lkg_value *list = lkg_map_get(patch, LKG_DIRECTIVE_RETAIN);
-        const char *key;
-        size_t size;
-
-        if (!list)
-                return 0;
-        if (!is_list(list))
-                return refuse(ctx, list, "the value of $retainKeys must be a list of keys");
-        for (size_t i = 0; i < lkg_value_size(patch); i++) {
-                const struct lkg_value *value = lkg_map_at(patch, i, &key, &size);
-
-                if (!is_null(value) && !is_directive(key) && !retains(list, key, size))
-                        return refuse(ctx, value, "the patch sets a key that its $retainKeys does not list");
-        }
-        for (size_t i = lkg_value_size(to); i-- > 0;) {
-                (void)lkg_map_at(to, i, &key, &size);
-                if (!retains(list, key, size)) {
-                        int r = lkg_map_remove(to, key, size);
-
-                        if (r < 0)
-                                return r;
-                }
-        }
-        return 0;
-}
-
-/* Replaces the list under @field by what @keep keeps of it, in order. */
-static int delete_from(struct context *ctx, const struct lkg_value *remove, const char *field,
-                       struct lkg_value *to)
-{
-        const struct lkg_value *list = lkg_map_get(to, field);
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *left = NULL;
-        int r;
-
-        if (!is_list(remove))
-                return refuse(ctx, remove, "the value of $deleteFromPrimitiveList must be a list");
-        if (!list)
-                return 0;
-        if (!is_list(list))
-                return refuse(ctx, remove, "$deleteFromPrimitiveList names a field that is not a list");
-        left = lkg_value_new_list(lkg_value_source_mut(remove), lkg_value_line(remove),
-                                  lkg_value_column(remove));
-        if (!left)
-                return -ENOMEM;
-        for (size_t i = 0; i < lkg_value_size(list); i++) {
-                struct lkg_value *item = lkg_list_get(list, i);
-
-                if (list_has(remove, item))
-                        continue;
-                r = lkg_list_append(left, lkg_value_ref(item));
-                if (r < 0)
-                        return r;
-        }
-        r = lkg_map_set(to, field, strlen(field), lkg_value_over(left, list));
-        return r < 0 ? r : 0;
-}
-
-static size_t index_in(const struct lkg_value *list, const struct lkg_value *item)
+/* What the patch itself sets must be listed. */
+static int check_retained(struct lkg_strategic *ctx, const struct lkg_value *patch,
+                          const struct lkg_value *list)
 {
         for (size_t i = 0; i < lkg_value_size(list); i++)
-                if (lkg_value_equal(lkg_list_get(list, i), item))
-                        return i;
-        return SIZE_MAX;
-}
+                if (is_map(lkg_list_get(list, i)) || is_list(lkg_list_get(list, i)))
+                        return lkg_strategic_refuse(ctx, list,
+                                                    "the value of $retainKeys must be a list of keys");
+        for (size_t i = 0; i < lkg_value_size(patch); i++) {
+                const char *key;
+                size_t size;
+                const struct lkg_value *value = lkg_map_at(patch, i, &key, &size);
 
-/* Upstream's validation: the patch's own items must stand in the order list, in the same relative order. */
-static int check_order(struct context *ctx, const struct lkg_value *order, const struct lkg_value *items)
-{
-        size_t last = 0;
-
-        for (size_t i = 0; i < lkg_value_size(items); i++) {
-                size_t at = index_in(order, lkg_list_get(items, i));
-
-                if (at == SIZE_MAX || at < last)
-                        return refuse(ctx, order,
-                                      "$setElementOrder does not list the patch's own items in their order");
-                last = at;
+                if (is_null(value) || strcmp(key, LKG_DIRECTIVE_RETAIN) == 0 ||
+                    has_prefix(key, LKG_DIRECTIVE_DELETE) || has_prefix(key, LKG_DIRECTIVE_ORDER))
+                        continue;
+                if (!retains(list, key, size))
+                        return lkg_strategic_refuse(
+                                ctx, value, "the patch sets a key that its $retainKeys does not list");
         }
         return 0;
 }
 
-/*
- * `$setElementOrder/f`: items that are named take the named order; others keep their place relative to their
- * neighbours: at each step the unnamed item goes first unless the named one stood before it.
- */
-static int set_order(struct context *ctx, const struct lkg_value *patch, const struct lkg_value *order,
-                     const char *field, struct lkg_value *to)
+/* `$retainKeys`: before anything is merged all keys go that are not listed. */
+static int retain_keys(struct lkg_strategic *ctx, const struct lkg_value *patch, struct lkg_value *to)
 {
-        const struct lkg_value *list = lkg_map_get(to, field), *own = lkg_map_get(patch, field);
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *sorted = NULL;
-        size_t o = 0, u = 0, n;
+        const struct lkg_value *list = lkg_map_get(patch, LKG_DIRECTIVE_RETAIN);
         int r;
 
-        if (!is_list(order))
-                return refuse(ctx, order, "the value of $setElementOrder must be a list");
-        if (is_list(own)) {
-                r = check_order(ctx, order, own);
-                return r; /* the patch's list replaces the other one and has its own order */
-        }
-        if (!is_list(list))
+        if (!list)
                 return 0;
-        n = lkg_value_size(list);
-        sorted = lkg_value_new_list(lkg_value_source_mut(order), lkg_value_line(order),
-                                    lkg_value_column(order));
-        if (!sorted)
-                return -ENOMEM;
-        while (true) {
-                struct lkg_value *next;
+        if (!is_list(list))
+                return lkg_strategic_refuse(ctx, list, "the value of $retainKeys must be a list of keys");
+        r = check_retained(ctx, patch, list);
+        for (size_t i = lkg_value_size(to); r >= 0 && i-- > 0;) {
+                const char *key;
+                size_t size;
 
-                while (o < lkg_value_size(order) && index_in(list, lkg_list_get(order, o)) == SIZE_MAX)
-                        o++;
-                while (u < n && list_has(order, lkg_list_get(list, u)))
-                        u++;
-                if (o == lkg_value_size(order) && u == n)
-                        break;
-                if (u < n && (o == lkg_value_size(order) || u < index_in(list, lkg_list_get(order, o))))
-                        next = lkg_list_get(list, u++);
-                else
-                        next = lkg_list_get(list, index_in(list, lkg_list_get(order, o++)));
-                r = lkg_list_append(sorted, lkg_value_ref(next));
-                if (r < 0)
-                        return r;
+                (void)lkg_map_at(to, i, &key, &size);
+                if (!retains(list, key, size))
+                        r = lkg_map_remove(to, key, size);
         }
-        r = lkg_map_set(to, field, strlen(field), lkg_value_over(sorted, list));
         return r < 0 ? r : 0;
 }
 
 /* ---- merging ---- */
 
-static int merge_maps(struct context *ctx, const struct lkg_value *base, const struct lkg_value *patch,
-                      struct lkg_value **ret);
-
-static int put_over(struct lkg_value *to, const char *key, size_t size, const struct lkg_value *value,
-                    const struct lkg_value *earlier)
+/* The result of a job goes under its key into the job below, or to @ret. */
+static int finish(struct jobs *jobs, struct lkg_value **ret)
 {
-        struct lkg_value *over =
-                earlier ? lkg_value_over(value, earlier) : lkg_value_ref((struct lkg_value *)value);
-        int r = lkg_map_set(to, key, size, over);
+        struct job *job = &jobs->items[--jobs->n];
+        struct lkg_value *result =
+                job->to ? LKG_STEAL(job->to) : lkg_value_ref((struct lkg_value *)job->base);
+        struct job *below;
+        int r;
 
+        if (jobs->n == 0) {
+                *ret = result;
+                return 0;
+        }
+        if (result == job->base) {
+                lkg_value_unref(result);
+                return 0;
+        }
+        below = &jobs->items[jobs->n - 1];
+        r = lkg_map_set(below->to, job->key, job->key_size, result);
         return r < 0 ? r : 0;
 }
 
-static int merge_member(struct context *ctx, const char *key, size_t size, const struct lkg_value *value,
-                        struct lkg_value *to)
+/*
+ * Begins to merge @patch into the map @base: what its directives say first. Return: 0; 1 when they decided
+ * the result, or when there is nothing to do.
+ */
+static int begin(struct lkg_strategic *ctx, struct job *job)
 {
-        const struct lkg_value *earlier = lkg_map_get_n(to, key, size);
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *result = NULL;
+        int r = patch_directive(ctx, job->patch, &job->to);
+
+        if (r != 0)
+                return r;
+        if (lkg_value_size(job->patch) == 0)
+                return 1;
+        r = own(job);
+        if (r == 0)
+                r = retain_keys(ctx, job->patch, job->to);
+        for (size_t i = 0; r == 0 && !job->ordered && i < lkg_value_size(job->patch); i++) {
+                const char *key;
+
+                (void)lkg_map_at(job->patch, i, &key, NULL);
+                job->ordered = has_prefix(key, LKG_DIRECTIVE_ORDER);
+        }
+        if (r == 0 && job->ordered)
+                r = lkg_strategic_orders(ctx, job->patch, &job->type, job->to);
+        return r;
+}
+
+static int begin_below(struct lkg_strategic *ctx, struct jobs *jobs, const struct lkg_value *base,
+                       const struct lkg_value *patch, struct lkg_merge_type type, const char *key,
+                       size_t size)
+{
+        struct job *job = push(jobs, base, patch);
         int r;
 
+        if (!job)
+                return -ENOMEM;
+        job->type = type;
+        job->key = key;
+        job->key_size = size;
+        r = begin(ctx, job);
+        if (r > 0) {
+                job->i = lkg_value_size(patch);
+                r = 0;
+        }
+        return r;
+}
+
+/* Has begin() dealt with this member? */
+static bool is_handled(const struct job *job, const char *key, size_t size)
+{
+        return strcmp(key, LKG_DIRECTIVE_RETAIN) == 0 || has_prefix(key, LKG_DIRECTIVE_ORDER) ||
+               (job->ordered && lkg_strategic_is_ordered(job->patch, key, size));
+}
+
+/*
+ * @delete: the list of `$deleteFromPrimitiveList`; else the list is atomic and taken verbatim, with its
+ * nulls.
+ */
+static int merge_lists(struct lkg_strategic *ctx, struct job *job, const char *key, size_t size,
+                       const struct lkg_value *value, const struct lkg_value *earlier, bool delete)
+{
+        struct lkg_value *left = NULL;
+        int r = lkg_strategic_list_type(ctx, &job->type, key, size, value);
+
+        if (r == 0 && !delete)
+                left = lkg_value_ref((struct lkg_value *)value);
+        else if (r == 0)
+                r = lkg_strategic_delete(ctx, earlier, value, &left);
+        return r < 0 ? r : put(job->to, key, size, left, earlier);
+}
+
+static int replace(struct job *job, const char *key, size_t size, const struct lkg_value *value,
+                   const struct lkg_value *earlier)
+{
+        struct lkg_value *pruned = NULL;
+        int r = prune(value, &pruned);
+
+        if (r == 0 && pruned)
+                return put(job->to, key, size, pruned, earlier);
+        if (r == 0 && earlier)
+                r = lkg_map_remove(job->to, key, size);
+        return r < 0 ? r : 0;
+}
+
+/*
+ * The keys of a map are sorted, so `$deleteFromPrimitiveList/f` comes before f (upstream takes either
+ * first). The directive on what is no list does what a member would do if the types are the same, else
+ * nothing.
+ */
+static int merge_member(struct lkg_strategic *ctx, struct jobs *jobs)
+{
+        struct job *job = &jobs->items[jobs->n - 1];
+        const struct lkg_value *value, *earlier;
+        struct lkg_merge_type type;
+        const char *key;
+        size_t size;
+        bool delete;
+        int r;
+
+        value = lkg_map_at(job->patch, job->i++, &key, &size);
+        if (is_handled(job, key, size))
+                return 0;
+        delete = has_prefix(key, LKG_DIRECTIVE_DELETE);
+        if (delete) {
+                const char *field = lkg_strategic_field(key, LKG_DIRECTIVE_DELETE);
+
+                if (!field)
+                        return lkg_strategic_refuse(ctx, value, "write $deleteFromPrimitiveList/FIELD");
+                size -= (size_t)(field - key);
+                key = field;
+        }
+        earlier = lkg_map_get_n(job->to, key, size);
         if (is_null(value)) {
-                r = lkg_map_remove(to, key, size);
+                r = lkg_map_remove(job->to, key, size);
                 return r < 0 ? r : 0;
         }
+        if (delete &&(!earlier || !lkg_strategic_same_type(value, earlier)))
+                return 0;
         if (is_map(value) && is_map(earlier)) {
-                r = merge_maps(ctx, earlier, value, &result);
-                if (r < 0)
-                        return r;
-                if (result == earlier)
-                        return 0;
-                r = lkg_map_set(to, key, size, LKG_STEAL(result));
-                return r < 0 ? r : 0;
+                r = lkg_strategic_member(ctx, &job->type, key, size, value, &type);
+                return r < 0 ? r : begin_below(ctx, jobs, earlier, value, type, key, size);
         }
         if (is_list(value) && is_list(earlier))
-                return put_over(to, key, size, value, earlier); /* atomic: verbatim, nulls included */
-        r = prune(value, &result);
-        if (r < 0)
-                return r;
-        return result ? put_over(to, key, size, result, earlier) : 0;
+                return merge_lists(ctx, job, key, size, value, earlier, delete);
+        return replace(job, key, size, value, earlier);
 }
 
-/* The directives that change what is there before the ordinary members are merged. */
-static int apply_lists(struct context *ctx, const struct lkg_value *patch, struct lkg_value *to)
+int lkg_merge_strategic_typed(const struct lkg_value *base, const struct lkg_value *patch,
+                              const struct lkg_merge_type *type, struct lkg_report *report,
+                              struct lkg_value **ret)
 {
-        int r = 0;
+        static const struct lkg_merge_type any = { .class = LKG_MERGE_ANY };
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *empty = lkg_value_new_map(NULL, 0, 0);
+        struct lkg_strategic ctx = { .report = report };
+        struct jobs jobs = { 0 };
+        int r;
 
-        for (size_t i = 0; r == 0 && i < lkg_value_size(patch); i++) {
-                const char *key, *field;
-                const struct lkg_value *value = lkg_map_at(patch, i, &key, NULL);
-
-                field = directive_field(key, LKG_DIRECTIVE_DELETE);
-                if (field)
-                        r = delete_from(ctx, value, field, to);
-                else if (strncmp(key, LKG_DIRECTIVE_DELETE, strlen(LKG_DIRECTIVE_DELETE)) == 0)
-                        r = refuse(ctx, value, "write $deleteFromPrimitiveList/FIELD");
-        }
-        return r;
-}
-
-static int apply_orders(struct context *ctx, const struct lkg_value *patch, struct lkg_value *to)
-{
-        int r = 0;
-
-        for (size_t i = 0; r == 0 && i < lkg_value_size(patch); i++) {
-                const char *key, *field;
-                const struct lkg_value *value = lkg_map_at(patch, i, &key, NULL);
-
-                field = directive_field(key, LKG_DIRECTIVE_ORDER);
-                if (field)
-                        r = set_order(ctx, patch, value, field, to);
-                else if (strncmp(key, LKG_DIRECTIVE_ORDER, strlen(LKG_DIRECTIVE_ORDER)) == 0)
-                        r = refuse(ctx, value, "write $setElementOrder/FIELD");
-        }
-        return r;
-}
-
-static int merge_maps(struct context *ctx, const struct lkg_value *base, const struct lkg_value *patch,
-                      struct lkg_value **ret)
-{
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *to = NULL;
-        int r = patch_directive(ctx, patch, &to);
-
-        if (r > 0) {
-                *ret = LKG_STEAL(to);
-                return 0;
-        }
-        if (r < 0)
-                return r;
-        if (lkg_value_size(patch) == 0) {
-                *ret = lkg_value_ref((struct lkg_value *)base);
-                return 0;
-        }
-        to = lkg_value_clone_shallow(base);
-        if (!to)
+        if (!empty)
                 return -ENOMEM;
-        r = apply_lists(ctx, patch, to);
-        for (size_t i = 0; r == 0 && i < lkg_value_size(patch); i++) {
-                const char *key;
-                size_t size;
-                const struct lkg_value *value = lkg_map_at(patch, i, &key, &size);
+        if (!is_map(patch) && !is_null(patch))
+                return lkg_strategic_refuse(&ctx, patch, "a strategic merge patch must be a map");
+        if (!is_map(base) && !is_null(base))
+                return lkg_strategic_refuse(&ctx, base, "a strategic merge patch applies to a map only");
+        r = begin_below(&ctx, &jobs, is_map(base) ? base : empty, is_map(patch) ? patch : empty,
+                        type ? *type : any, NULL, 0);
+        while (r == 0 && jobs.n > 0) {
+                struct job *job = &jobs.items[jobs.n - 1];
 
-                if (!is_directive(key))
-                        r = merge_member(ctx, key, size, value, to);
+                r = job->i == lkg_value_size(job->patch) ? finish(&jobs, ret) : merge_member(&ctx, &jobs);
         }
-        if (r == 0)
-                r = apply_orders(ctx, patch, to);
-        if (r == 0)
-                r = retain_keys(ctx, patch, to);
-        if (r < 0)
-                return r;
-        *ret = LKG_STEAL(to);
-        return 0;
+        while (jobs.n > 0)
+                lkg_value_unref(jobs.items[--jobs.n].to);
+        free(jobs.items);
+        return r;
 }
 
 int lkg_merge_strategic(const struct lkg_value *base, const struct lkg_value *patch,
                         struct lkg_report *report, struct lkg_value **ret)
 {
-        struct context ctx = { .report = report };
-
-        if (!is_map(patch))
-                return refuse(&ctx, patch, "a strategic merge patch must be a map");
-        if (!is_map(base))
-                return refuse(&ctx, base, "a strategic merge patch applies to a map only");
-        return merge_maps(&ctx, base, patch, ret);
+        return lkg_merge_strategic_typed(base, patch, NULL, report, ret);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What libyaml complains about, with line, column and what would be right. Never a word of the document
+ * What the parser complains about, with line, column and what would be right. Never a word of the document
  * itself.
  */
 #include "yaml-state.h"
@@ -28,6 +28,7 @@ static const struct {
         { "found unknown escape character",
           "in double quotes write a backslash as \\\\, or use single quotes" },
         { "control characters are not allowed", "save the file as plain UTF-8 text" },
+        { "found incompatible YAML document", "remove the %YAML line, or write %YAML 1.1" },
         { "block sequence entries are not allowed in this context",
           "start the list on the line below its key" },
 };
@@ -58,27 +59,35 @@ static void place_of_offset(const struct lkg_yaml *p, size_t offset, unsigned *r
         *ret_column = column;
 }
 
-int lkg_yaml_syntax_error(struct lkg_yaml *p)
+static int unreadable(struct lkg_yaml *p)
 {
-        const char *problem = p->parser.problem ? p->parser.problem : "not readable as YAML";
-        const char *advice = advice_for(problem);
+        const struct lkg_yaml_text *text = &p->parse.scan.text;
         unsigned line, column;
 
-        if (p->parser.error == YAML_MEMORY_ERROR)
-                return -ENOMEM;
-        if (p->parser.error == YAML_READER_ERROR) {
-                place_of_offset(p, p->parser.problem_offset, &line, &column);
-                if (p->parser.problem_offset < p->size && p->data[p->parser.problem_offset] == '\0')
-                        return fail_at(p, LKG_C_BYTES, line, column,
-                                       "a NUL byte; this is no text file, save it as plain UTF-8 text");
-                return fail_at(p, LKG_C_BYTES, line, column, "%s; save the file as plain UTF-8 text",
-                               problem);
-        }
-        line = line_of(p->parser.problem_mark);
-        column = column_of(p->parser.problem_mark);
-        if (p->parser.context && p->parser.context_mark.line != p->parser.problem_mark.line)
+        place_of_offset(p, text->fault_offset, &line, &column);
+        if (text->fault_offset < p->size && p->data[text->fault_offset] == '\0')
+                return fail_at(p, LKG_C_BYTES, line, column,
+                               "a NUL byte; this is no text file, save it as plain UTF-8 text");
+        return fail_at(p, LKG_C_BYTES, line, column, "%s; save the file as plain UTF-8 text", text->fault);
+}
+
+int lkg_yaml_syntax_error(struct lkg_yaml *p, int r)
+{
+        const struct lkg_yaml_scan *scan = &p->parse.scan;
+        const char *problem = scan->problem, *advice;
+        unsigned line = line_of(scan->problem_at), column = column_of(scan->problem_at);
+
+        if (r == -ENOMEM)
+                return r;
+        if (scan->unreadable)
+                return unreadable(p);
+        if (strncmp(problem, "exceeded", strlen("exceeded")) == 0)
+                return fail_at(p, LKG_C_LIMIT, line, column, "nested deeper than %u levels",
+                               LKG_DOC_DEPTH_MAX);
+        advice = advice_for(problem);
+        if (scan->context && scan->context_at.line != scan->problem_at.line)
                 return fail_at(p, LKG_C_SYNTAX, line, column, "%s (%s that starts on line %u)%s%s", problem,
-                               p->parser.context, line_of(p->parser.context_mark), advice ? "; " : "",
+                               scan->context, line_of(scan->context_at), advice ? "; " : "",
                                advice ? advice : "");
         return fail_at(p, LKG_C_SYNTAX, line, column, "%s%s%s", problem, advice ? "; " : "",
                        advice ? advice : "");

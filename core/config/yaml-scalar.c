@@ -7,10 +7,12 @@
 
 #define TAG_PREFIX "tag:yaml.org,2002:"
 
-bool lkg_yaml_is_tag(const char *tag, const char *name)
+bool lkg_yaml_is_tag(struct lkg_yaml_span tag, const char *name)
 {
-        return tag && strncmp(tag, TAG_PREFIX, strlen(TAG_PREFIX)) == 0 &&
-               strcmp(tag + strlen(TAG_PREFIX), name) == 0;
+        size_t prefix = strlen(TAG_PREFIX), size = strlen(name);
+
+        return tag.size == prefix + size && memcmp(tag.text, TAG_PREFIX, prefix) == 0 &&
+               memcmp(tag.text + prefix, name, size) == 0;
 }
 
 static int base64_value(char c)
@@ -96,8 +98,7 @@ static int binary_value(struct lkg_yaml *p, const char *text, size_t size, unsig
 }
 
 /* An explicit tag must fit what the text is; !!float takes integers as well. */
-static int check_tag(struct lkg_yaml *p, const char *tag, const char *text, size_t size,
-                     struct lkg_scalar *scalar, unsigned line, unsigned column)
+static int check_tag(struct lkg_yaml *p, const struct lkg_yaml_event *event, struct lkg_scalar *scalar)
 {
         static const struct {
                 const char *tag;
@@ -109,16 +110,17 @@ static int check_tag(struct lkg_yaml *p, const char *tag, const char *text, size
                 { "float", LKG_S_FLOAT, "a number" },
                 { "null", LKG_S_NULL, "null or nothing" },
         };
+        unsigned line = line_of(event->at), column = column_of(event->at);
 
-        if (lkg_yaml_is_tag(tag, "timestamp")) {
-                if (!lkg_scalar_is_timestamp(text, size))
+        if (lkg_yaml_is_tag(event->tag, "timestamp")) {
+                if (!lkg_scalar_is_timestamp(event->value.text, event->value.size))
                         return fail_at(p, LKG_C_SCALAR, line, column,
                                        "the value does not fit its tag !!timestamp (want 2001-01-31)");
                 scalar->type = LKG_S_STRING;
                 return 0;
         }
         for (size_t i = 0; i < LKG_ARRAY_SIZE(tags); i++) {
-                if (!lkg_yaml_is_tag(tag, tags[i].tag))
+                if (!lkg_yaml_is_tag(event->tag, tags[i].tag))
                         continue;
                 if (tags[i].type == LKG_S_FLOAT && scalar->type == LKG_S_INT && !scalar->big) {
                         scalar->type = LKG_S_FLOAT;
@@ -134,19 +136,14 @@ static int check_tag(struct lkg_yaml *p, const char *tag, const char *text, size
         return 0;
 }
 
-int lkg_yaml_resolve(struct lkg_yaml *p, const yaml_event_t *event, struct lkg_scalar *scalar, unsigned line,
-                     unsigned column)
+int lkg_yaml_resolve(struct lkg_yaml *p, const struct lkg_yaml_event *event, struct lkg_scalar *scalar)
 {
-        const char *text = (const char *)event->data.scalar.value;
-        const char *tag = (const char *)event->data.scalar.tag;
-        size_t size = event->data.scalar.length;
-
-        if (!tag && !event->data.scalar.plain_implicit) {
+        if (event->tag.size == 0 && !event->plain) {
                 *scalar = (struct lkg_scalar){ .type = LKG_S_STRING, .finite = true };
                 return 0;
         }
-        lkg_scalar_resolve(text, size, scalar);
-        return tag ? check_tag(p, tag, text, size, scalar, line, column) : 0;
+        lkg_scalar_resolve(event->value.text, event->value.size, scalar);
+        return event->tag.size > 0 ? check_tag(p, event, scalar) : 0;
 }
 
 static int number_value(struct lkg_yaml *p, const struct lkg_scalar *scalar, unsigned line, unsigned column,
@@ -155,56 +152,24 @@ static int number_value(struct lkg_yaml *p, const struct lkg_scalar *scalar, uns
         char untyped[LKG_NUMBER_TEXT_MAX];
         const char *text = scalar->text;
 
-        if (!scalar->finite)
-                return fail_at(
-                        p, LKG_C_SCALAR, line, column,
-                        "infinity and not-a-number have no JSON form; write a number, or quote a word");
-        if ((p->flags & LKG_DECODE_UNTYPED) && lkg_number_untyped(text, untyped) == 0)
+        if (!scalar->finite) {
+                p->n_suspects++;
+                lkg_float_key(scalar->d, untyped);
                 text = untyped;
+        } else if ((p->flags & LKG_DECODE_UNTYPED) && lkg_number_untyped(text, untyped) == 0) {
+                text = untyped;
+        }
         *ret = lkg_value_new_number(text, p->source, line, column);
         return *ret ? 0 : -ENOMEM;
 }
 
-/*
- * libyaml takes the escape `\/`, go-yaml v2 does not. The event has lost the escapes, so the source text is
- * looked at; marks count characters, the text bytes.
- */
-bool lkg_yaml_has_slash_escape(struct lkg_yaml *p, const yaml_event_t *event)
+int lkg_yaml_scalar(struct lkg_yaml *p, const struct lkg_yaml_event *event, const struct lkg_scalar *scalar,
+                    struct lkg_value **ret)
 {
-        size_t start, end;
+        unsigned line = line_of(event->at), column = column_of(event->at);
 
-        if (event->data.scalar.style != YAML_DOUBLE_QUOTED_SCALAR_STYLE ||
-            p->parser.encoding != YAML_UTF8_ENCODING)
-                return false;
-        while (p->index_chars < event->start_mark.index && p->index_bytes < p->size) {
-                p->index_bytes++;
-                while (p->index_bytes < p->size && ((unsigned char)p->data[p->index_bytes] & 0xc0) == 0x80)
-                        p->index_bytes++;
-                p->index_chars++;
-        }
-        end = p->index_bytes + (event->end_mark.index - event->start_mark.index) * 4;
-        if (end > p->size)
-                end = p->size;
-        start = p->index_bytes;
-        while (start < end && p->data[start] != '"') /* an anchor or a tag stands before the quote */
-                start++;
-        for (size_t i = start + 1; i + 1 < end && p->data[i] != '"'; i++) {
-                if (p->data[i] != '\\')
-                        continue;
-                if (p->data[++i] == '/')
-                        return true;
-        }
-        return false;
-}
-
-int lkg_yaml_scalar(struct lkg_yaml *p, const yaml_event_t *event, const struct lkg_scalar *scalar,
-                    unsigned line, unsigned column, struct lkg_value **ret)
-{
-        const char *text = (const char *)event->data.scalar.value;
-        size_t size = event->data.scalar.length;
-
-        if (lkg_yaml_is_tag((const char *)event->data.scalar.tag, "binary"))
-                return binary_value(p, text, size, line, column, ret);
+        if (lkg_yaml_is_tag(event->tag, "binary"))
+                return binary_value(p, event->value.text, event->value.size, line, column, ret);
         switch (scalar->type) {
         case LKG_S_NULL:
                 *ret = lkg_value_new_null(p->source, line, column);
@@ -217,7 +182,7 @@ int lkg_yaml_scalar(struct lkg_yaml *p, const yaml_event_t *event, const struct 
                 return number_value(p, scalar, line, column, ret);
         case LKG_S_STRING:
         case LKG_S_MERGE:
-                *ret = lkg_value_new_string(text, size, p->source, line, column);
+                *ret = lkg_value_new_string(event->value.text, event->value.size, p->source, line, column);
                 break;
         }
         return *ret ? 0 : -ENOMEM;

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The state of one YAML document being read, shared by yaml.c (tree), yaml-scalar.c (scalars), yaml-error.c
- * (words).
+ * The state of one YAML document being read, shared by yaml.c (tree), yaml-key.c (keys that are no strings),
+ * yaml-scalar.c (scalars), yaml-error.c (words).
  */
 #pragma once
 
-#include <yaml.h>
-
-#include "internal.h"
+#include "yaml-scan.h"
 
 struct lkg_yaml_frame;
 struct lkg_yaml_anchor;
 
 struct lkg_yaml {
-        yaml_parser_t parser;
+        struct lkg_yaml_parse parse;
         const char *data;
         size_t size;
         unsigned flags;
@@ -23,15 +21,12 @@ struct lkg_yaml {
         size_t n_frames, n_frames_allocated;
         struct lkg_yaml_anchor *anchors;
         size_t n_anchors, n_anchors_allocated;
-        struct lkg_value
-                *anchor_index; /* map: name -> number of the anchor; linear search would be quadratic */
-        uint64_t n_scanned;    /* what libyaml's scanner had to look at, see count_scan() */
-        size_t flow_depth;
+        struct lkg_value *anchor_index; /* map: name -> number of the anchor; a search would be quadratic */
         struct lkg_value *root;
-        uint64_t n_decoded, n_aliased;   /* as upstream's guard counts them */
-        uint64_t n_values;               /* in the tree with aliases expanded */
-        size_t index_chars, index_bytes; /* a position in the text both ways; moves forward only */
-        bool failed;                     /* a finding that makes the document unusable was reported */
+        uint64_t n_decoded, n_aliased; /* as upstream's guard counts them */
+        uint64_t n_nan_keys;           /* not-a-number is a different key each time */
+        uint64_t n_suspects;           /* keys and values without a JSON form that were put into the tree */
+        bool failed;                   /* a finding that makes the document unusable was reported */
 };
 
 /* ---- findings ---- */
@@ -49,26 +44,64 @@ static inline struct lkg_where where_of(const struct lkg_yaml *p, unsigned line,
                 -EBADMSG;                                                           \
         })
 
-static inline unsigned line_of(yaml_mark_t mark)
+static inline unsigned line_of(struct lkg_yaml_mark mark)
 {
-        return (unsigned)mark.line + 1;
+        return mark.line + 1;
 }
 
-static inline unsigned column_of(yaml_mark_t mark)
+static inline unsigned column_of(struct lkg_yaml_mark mark)
 {
-        return (unsigned)mark.column + 1;
+        return mark.column + 1;
 }
 
-/** lkg_yaml_syntax_error() - report what libyaml complains about. Return: -EBADMSG or -ENOMEM. */
-int lkg_yaml_syntax_error(struct lkg_yaml *p);
+/** lkg_yaml_syntax_error() - report what the parser complains about. Return: -EBADMSG or -ENOMEM (@r). */
+int lkg_yaml_syntax_error(struct lkg_yaml *p, int r);
 
 /* ---- scalars ---- */
 
-bool lkg_yaml_is_tag(const char *tag, const char *name);
+bool lkg_yaml_is_tag(struct lkg_yaml_span tag, const char *name);
 /** lkg_yaml_resolve() - meaning of a scalar event, its tag considered. Return: 0 or -EBADMSG (reported). */
-int lkg_yaml_resolve(struct lkg_yaml *p, const yaml_event_t *event, struct lkg_scalar *scalar, unsigned line,
-                     unsigned column);
-/** lkg_yaml_scalar() - the value of a resolved scalar event. Return: 0, -EBADMSG (reported) or -ENOMEM. */
-int lkg_yaml_scalar(struct lkg_yaml *p, const yaml_event_t *event, const struct lkg_scalar *scalar,
-                    unsigned line, unsigned column, struct lkg_value **ret);
-bool lkg_yaml_has_slash_escape(struct lkg_yaml *p, const yaml_event_t *event);
+int lkg_yaml_resolve(struct lkg_yaml *p, const struct lkg_yaml_event *event, struct lkg_scalar *scalar);
+/**
+ * lkg_yaml_scalar() - the value of a resolved scalar event.
+ *
+ * Infinity and not-a-number become numbers whose text no JSON document can have; they are reported by
+ * lkg_yaml_check() if they are still there in the end.
+ *
+ * Return: 0, -EBADMSG (reported) or -ENOMEM.
+ */
+int lkg_yaml_scalar(struct lkg_yaml *p, const struct lkg_yaml_event *event, const struct lkg_scalar *scalar,
+                    struct lkg_value **ret);
+
+/* ---- keys ---- */
+
+/*
+ * While a map is being built a key that is not a string has a prefix that no text has, so that `1` and `"1"`
+ * are two keys, as they are to upstream until the tree is made JSON.
+ */
+static inline bool lkg_yaml_key_is_typed(const char *key, size_t size)
+{
+        return size > 0 && (unsigned char)key[0] == 0xff;
+}
+
+/**
+ * lkg_yaml_key() - what a scalar is called as a key.
+ * @value: of the scalar
+ * @ret:   lives as long as the parser; a typed key has its prefix
+ */
+int lkg_yaml_key(struct lkg_yaml *p, const struct lkg_value *value, const struct lkg_scalar *scalar,
+                 struct lkg_yaml_mark at, struct lkg_yaml_span *ret);
+/** lkg_yaml_plain_key() - the JSON key of a typed one, without its prefix, into @buf if needed. */
+struct lkg_yaml_span lkg_yaml_plain_key(const char *key, size_t size, char buf[static LKG_NUMBER_TEXT_MAX]);
+/**
+ * lkg_yaml_plain_map() - the map with JSON keys. A key without a JSON form stays as it is; lkg_yaml_check()
+ * finds it. Return: one reference, NULL = no memory.
+ */
+struct lkg_value *lkg_yaml_plain_map(struct lkg_yaml *p, const struct lkg_value *typed);
+/** lkg_yaml_plain_list() - the same for the maps in a list. */
+struct lkg_value *lkg_yaml_plain_list(struct lkg_yaml *p, const struct lkg_value *typed);
+/**
+ * lkg_yaml_check() - report every key and value without a JSON form that the finished tree holds. Upstream
+ * minds only what is left then: what a later duplicate has replaced does not count.
+ */
+int lkg_yaml_check(struct lkg_yaml *p, const struct lkg_value *root);

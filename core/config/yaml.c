@@ -4,26 +4,23 @@
  * and resolve.go): the first document only, YAML 1.1 scalars, stringified keys, last duplicate wins, merge
  * keys that override what stands before them, the alias bomb guard.
  *
- * libyaml's event parser does the syntax. Events build the tree through an explicit stack of open
- * collections. An alias shares the finished subtree of its anchor; what upstream would have decoded again is
- * only counted, so a bomb costs its text and not its expansion.
+ * yaml-parse.c does the syntax. Its events build the tree through an explicit stack of open collections. An
+ * alias shares the finished subtree of its anchor; what upstream would have decoded again is only counted,
+ * so a bomb costs its text and not its expansion.
  *
  * Messages never quote values (they may be secrets), only keys, anchors and tags.
  */
 #include "yaml-state.h"
 
-#define SCAN_MAX UINT64_C(200000000) /* open flow collections, added up over all events; about a second */
-
 /* One open collection. */
 struct lkg_yaml_frame {
         struct lkg_value *value;
-        struct lkg_value
-                *merged_types; /* map: key text -> type of keys that are not strings; NULL if none */
-        char *key;             /* map: the key that waits for its value; NULL = a key is next */
-        size_t key_size;
-        enum lkg_scalar_type key_type;
+        struct lkg_yaml_span key; /* map: waits for its value if @has_key */
         unsigned key_line, key_column;
+        bool has_key;
+        bool typed;        /* map: some keys are no strings, see lkg_yaml_key() */
         bool merge;        /* map: the value of `<<` comes next */
+        bool merging;      /* list: it is the value of `<<`, its maps keep the types of their keys */
         bool block;        /* block style: shown at the place of its key */
         size_t anchor;     /* number of its anchor, or SIZE_MAX */
         uint64_t n_before; /* decoded nodes when it was opened */
@@ -32,6 +29,7 @@ struct lkg_yaml_frame {
 /* An anchor is open (value NULL) from its node's first event on. */
 struct lkg_yaml_anchor {
         struct lkg_value *value;
+        struct lkg_value *typed;   /* a map whose keys are not all strings, as it was built; else NULL */
         enum lkg_scalar_type type; /* of a scalar, for its use as a key */
         uint64_t n_nodes;          /* what decoding it again costs */
 };
@@ -65,36 +63,17 @@ static int count_nodes(struct lkg_yaml *p, uint64_t n, bool aliased, unsigned li
         return 0;
 }
 
-/*
- * For each token libyaml's scanner looks at every open flow collection. Ten thousand of them around a
- * million values would keep it busy for an hour, so the product is limited as well.
- */
-static int count_scan(struct lkg_yaml *p, const yaml_event_t *event)
-{
-        bool start = (event->type == YAML_SEQUENCE_START_EVENT &&
-                      event->data.sequence_start.style == YAML_FLOW_SEQUENCE_STYLE) ||
-                     (event->type == YAML_MAPPING_START_EVENT &&
-                      event->data.mapping_start.style == YAML_FLOW_MAPPING_STYLE);
-
-        if (start)
-                p->flow_depth++;
-        p->n_scanned += p->flow_depth;
-        if (p->n_scanned > SCAN_MAX)
-                return fail_at(p, LKG_C_LIMIT, line_of(event->start_mark), column_of(event->start_mark),
-                               "too many values inside too many levels of [ ] and { }");
-        return 0;
-}
-
 /* ---- anchors ---- */
 
-static struct lkg_yaml_anchor *anchor_find(struct lkg_yaml *p, const char *name)
+static struct lkg_yaml_anchor *anchor_find(struct lkg_yaml *p, struct lkg_yaml_span name)
 {
-        const struct lkg_value *at = p->anchor_index ? lkg_map_get(p->anchor_index, name) : NULL;
+        const struct lkg_value *at =
+                p->anchor_index ? lkg_map_get_n(p->anchor_index, name.text, name.size) : NULL;
 
         return at ? &p->anchors[strtoul(lkg_value_text(at, NULL), NULL, 10)] : NULL;
 }
 
-static int anchor_remember(struct lkg_yaml *p, const char *name)
+static int anchor_remember(struct lkg_yaml *p, struct lkg_yaml_span name)
 {
         char number[24];
         int r;
@@ -104,12 +83,12 @@ static int anchor_remember(struct lkg_yaml *p, const char *name)
         if (!p->anchor_index)
                 return -ENOMEM;
         (void)snprintf(number, sizeof(number), "%zu", p->n_anchors);
-        r = lkg_map_set(p->anchor_index, name, strlen(name), lkg_value_new_number(number, NULL, 0, 0));
+        r = lkg_map_set(p->anchor_index, name.text, name.size, lkg_value_new_number(number, NULL, 0, 0));
         return r < 0 ? r : 0;
 }
 
 /* Opens an anchor; a name that is used again is another anchor from here on, even inside its own node. */
-static int anchor_open(struct lkg_yaml *p, const char *name, size_t *ret_number)
+static int anchor_open(struct lkg_yaml *p, struct lkg_yaml_span name, size_t *ret_number)
 {
         if (p->n_anchors == p->n_anchors_allocated) {
                 size_t n = p->n_anchors_allocated ? 2 * p->n_anchors_allocated : 8;
@@ -127,10 +106,11 @@ static int anchor_open(struct lkg_yaml *p, const char *name, size_t *ret_number)
         return 0;
 }
 
-static void anchor_close(struct lkg_yaml *p, size_t number, struct lkg_value *value,
+static void anchor_close(struct lkg_yaml *p, size_t number, struct lkg_value *value, struct lkg_value *typed,
                          enum lkg_scalar_type type, uint64_t n_nodes)
 {
-        p->anchors[number] = (struct lkg_yaml_anchor){ lkg_value_ref(value), type, n_nodes };
+        p->anchors[number] =
+                (struct lkg_yaml_anchor){ lkg_value_ref(value), lkg_value_ref(typed), type, n_nodes };
 }
 
 /* ---- the tree ---- */
@@ -140,7 +120,9 @@ static struct lkg_yaml_frame *top(struct lkg_yaml *p)
         return p->n_frames > 0 ? &p->frames[p->n_frames - 1] : NULL;
 }
 
-static int push(struct lkg_yaml *p, struct lkg_value *value, const char *anchor, bool block)
+/* Takes over @value, also on failure. */
+static int push(struct lkg_yaml *p, struct lkg_value *value, const struct lkg_yaml_event *event,
+                uint64_t n_before)
 {
         struct lkg_yaml_frame *f;
 
@@ -158,45 +140,9 @@ static int push(struct lkg_yaml *p, struct lkg_value *value, const char *anchor,
                 p->n_frames_allocated = n;
         }
         f = &p->frames[p->n_frames++];
-        *f = (struct lkg_yaml_frame){ .value = value, .block = block, .n_before = p->n_decoded };
+        *f = (struct lkg_yaml_frame){ .value = value, .block = event->block, .n_before = n_before };
         f->anchor = SIZE_MAX;
-        if (anchor)
-                return anchor_open(p, anchor, &f->anchor);
-        return 0;
-}
-
-static void frame_deinit(struct lkg_yaml_frame *f)
-{
-        lkg_value_unref(f->value);
-        lkg_value_unref(f->merged_types);
-        free(f->key);
-}
-
-/*
- * Collisions of different key types (`1:` and `"1":`) are not duplicates to upstream: last wins, silently.
- */
-static bool same_key_type(const struct lkg_yaml_frame *f)
-{
-        const struct lkg_value *type;
-        char c = (char)('0' + f->key_type);
-
-        type = f->merged_types ? lkg_map_get_n(f->merged_types, f->key, f->key_size) : NULL;
-        return type ? lkg_value_text(type, NULL)[0] == c : f->key_type == LKG_S_STRING;
-}
-
-static int note_key_type(struct lkg_yaml_frame *f)
-{
-        char c[2] = { (char)('0' + f->key_type), '\0' };
-
-        if (f->key_type == LKG_S_STRING && !f->merged_types)
-                return 0;
-        if (!f->merged_types)
-                f->merged_types = lkg_value_new_map(NULL, 0, 0);
-        if (!f->merged_types)
-                return -ENOMEM;
-        return lkg_map_set(f->merged_types, f->key, f->key_size, lkg_value_new_string(c, 1, NULL, 0, 0)) < 0
-                       ? -ENOMEM
-                       : 0;
+        return event->anchor.size > 0 ? anchor_open(p, event->anchor, &f->anchor) : 0;
 }
 
 static void report_duplicate(struct lkg_yaml *p, const struct lkg_yaml_frame *f,
@@ -204,13 +150,14 @@ static void report_duplicate(struct lkg_yaml *p, const struct lkg_yaml_frame *f,
 {
         struct lkg_where where = where_of(p, f->key_line, f->key_column);
         bool strict = p->flags & LKG_DECODE_STRICT;
-        char quoted[5 * 64 + 8];
+        char quoted[5 * 64 + 8], number[LKG_NUMBER_TEXT_MAX];
+        struct lkg_yaml_span key = lkg_yaml_plain_key(f->key.text, f->key.size, number);
 
         lkg_report_add(p->report, strict ? LKG_ERROR : LKG_WARNING,
                        strict ? LKG_C_DUPLICATE_HARD : LKG_C_DUPLICATE, &where,
                        strict ? "key %s is already set on line %u; keep one of the two"
                               : "key %s is already set on line %u; the last one counts",
-                       lkg_quote(f->key, f->key_size, quoted), lkg_value_line(earlier));
+                       lkg_quote(key.text, key.size, quoted), lkg_value_line(earlier));
         if (strict)
                 p->failed = true;
 }
@@ -218,19 +165,14 @@ static void report_duplicate(struct lkg_yaml *p, const struct lkg_yaml_frame *f,
 /* Puts @value (taken over) under the frame's waiting key. */
 static int map_put(struct lkg_yaml *p, struct lkg_yaml_frame *f, struct lkg_value *value)
 {
-        struct lkg_value *earlier = lkg_map_get_n(f->value, f->key, f->key_size);
+        const struct lkg_value *earlier = lkg_map_get_n(f->value, f->key.text, f->key.size);
         int r;
 
-        if (earlier && same_key_type(f))
+        if (earlier)
                 report_duplicate(p, f, earlier);
-        r = note_key_type(f);
-        if (r < 0) {
-                lkg_value_unref(value);
-                return r;
-        }
-        r = lkg_map_set(f->value, f->key, f->key_size, value);
-        free(f->key);
-        f->key = NULL;
+        f->typed = f->typed || lkg_yaml_key_is_typed(f->key.text, f->key.size);
+        r = lkg_map_set(f->value, f->key.text, f->key.size, value);
+        f->has_key = false;
         return r < 0 ? r : 0;
 }
 
@@ -240,207 +182,184 @@ static int map_put(struct lkg_yaml *p, struct lkg_yaml_frame *f, struct lkg_valu
  */
 static int merge_map(struct lkg_yaml *p, struct lkg_yaml_frame *f, const struct lkg_value *from)
 {
-        for (size_t i = 0; i < lkg_value_size(from); i++) {
-                const char *key;
-                struct lkg_value *value = lkg_map_at(from, i, &key, &f->key_size);
-                int r;
+        int r = 0;
 
-                f->key = malloc(f->key_size + 1);
-                if (!f->key)
-                        return -ENOMEM;
-                memcpy(f->key, key, f->key_size + 1);
-                f->key_type = LKG_S_STRING;
+        for (size_t i = 0; r == 0 && i < lkg_value_size(from); i++) {
+                struct lkg_value *value = lkg_map_at(from, i, &f->key.text, &f->key.size);
+
                 f->key_line = lkg_value_line(value);
                 f->key_column = lkg_value_column(value);
                 r = map_put(p, f, lkg_value_ref(value));
-                if (r < 0)
-                        return r;
         }
-        return 0;
-}
-
-static int merge_value(struct lkg_yaml *p, struct lkg_yaml_frame *f, struct lkg_value *value, unsigned line,
-                       unsigned column)
-{
-        static const char want[] = "the value of '<<' must be a map, an alias of a map, or a list of those";
-        int r = 0;
-
-        f->merge = false;
-        if (lkg_value_type(value) == LKG_MAP) {
-                r = merge_map(p, f, value);
-        } else if (lkg_value_type(value) == LKG_LIST) {
-                for (size_t i = lkg_value_size(value); i-- > 0 && r == 0;) { /* earlier items win */
-                        const struct lkg_value *item = lkg_list_get(value, i);
-
-                        r = lkg_value_type(item) == LKG_MAP ? merge_map(p, f, item)
-                                                            : fail_at(p, LKG_C_ANCHOR, lkg_value_line(item),
-                                                                      lkg_value_column(item), "%s", want);
-                }
-        } else {
-                r = fail_at(p, LKG_C_ANCHOR, line, column, "%s", want);
-        }
-        lkg_value_unref(value);
         return r;
 }
 
-/* A finished value (taken over) goes where it belongs. */
-static int attach(struct lkg_yaml *p, struct lkg_value *value, bool is_alias, unsigned line, unsigned column)
+static int merge_refused(struct lkg_yaml *p, unsigned line, unsigned column)
 {
+        return fail_at(p, LKG_C_ANCHOR, line, column,
+                       "the value of '<<' must be a map, an alias of a map, or a list of those");
+}
+
+/*
+ * @from: with typed keys, if it has any. An alias of a list is refused upstream, a list of aliases is not.
+ */
+static int merge_value(struct lkg_yaml *p, struct lkg_yaml_frame *f, const struct lkg_value *from,
+                       bool is_alias, struct lkg_yaml_mark at)
+{
+        int r = 0;
+
+        f->merge = false;
+        if (lkg_value_type(from) == LKG_MAP)
+                return merge_map(p, f, from);
+        if (lkg_value_type(from) != LKG_LIST || is_alias)
+                return merge_refused(p, line_of(at), column_of(at));
+        for (size_t i = lkg_value_size(from); i-- > 0 && r == 0;) { /* earlier items win */
+                const struct lkg_value *item = lkg_list_get(from, i);
+
+                r = lkg_value_type(item) == LKG_MAP
+                            ? merge_map(p, f, item)
+                            : merge_refused(p, lkg_value_line(item), lkg_value_column(item));
+        }
+        return r;
+}
+
+/* A finished value goes where it belongs. Both references are taken over; @typed may be NULL. */
+static int attach(struct lkg_yaml *p, struct lkg_value *value, struct lkg_value *typed, bool is_alias,
+                  struct lkg_yaml_mark at)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *plain = value;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *as_built = typed;
         struct lkg_yaml_frame *f = top(p);
 
         if (!f) {
-                p->root = value;
+                p->root = LKG_STEAL(plain);
                 return 0;
         }
         if (lkg_value_type(f->value) == LKG_LIST)
-                return lkg_list_append(f->value, value);
-        if (f->merge) {
-                /* An alias of a list is refused upstream, a list of aliases is not. */
-                if (is_alias && lkg_value_type(value) == LKG_LIST) {
-                        lkg_value_unref(value);
-                        return fail_at(
-                                p, LKG_C_ANCHOR, line, column,
-                                "the value of '<<' must be a map, an alias of a map, or a list of those");
-                }
-                return merge_value(p, f, value, line, column);
-        }
-        return map_put(p, f, value);
+                return lkg_list_append(f->value,
+                                       f->merging && as_built ? LKG_STEAL(as_built) : LKG_STEAL(plain));
+        if (f->merge)
+                return merge_value(p, f, as_built ? as_built : plain, is_alias, at);
+        return map_put(p, f, LKG_STEAL(plain));
 }
 
 /* ---- keys ---- */
 
-static int set_key(struct lkg_yaml *p, struct lkg_yaml_frame *f, const char *text, size_t size,
-                   enum lkg_scalar_type type, unsigned line, unsigned column)
+/* Does this frame wait for a key? */
+static bool wants_key(const struct lkg_yaml_frame *f)
 {
-        (void)p;
-        f->key = malloc(size + 1);
-        if (!f->key)
-                return -ENOMEM;
-        if (size)
-                memcpy(f->key, text, size);
-        f->key[size] = '\0';
-        f->key_size = size;
-        f->key_type = type;
-        f->key_line = line;
-        f->key_column = column;
-        return 0;
+        return f && lkg_value_type(f->value) == LKG_MAP && !f->has_key && !f->merge;
 }
 
-/* The JSON key of a scalar key (layering: "Keys"): numbers and words in their canonical text. */
-static int key_from_scalar(struct lkg_yaml *p, struct lkg_yaml_frame *f, const struct lkg_value *value,
-                           const struct lkg_scalar *scalar, unsigned line, unsigned column)
+static void set_key(struct lkg_yaml_frame *f, struct lkg_yaml_span key, struct lkg_yaml_mark at)
 {
-        char number[LKG_NUMBER_TEXT_MAX];
-        const char *text;
-        size_t size;
+        f->has_key = true;
+        f->key = key;
+        f->key_line = line_of(at);
+        f->key_column = column_of(at);
+}
 
-        switch (scalar->type) {
-        case LKG_S_NULL:
-                return fail_at(p, LKG_C_KEY, line, column, "null cannot be a key; quote it, or name a key");
-        case LKG_S_BOOL:
-                text = scalar->b ? "true" : "false";
-                break;
-        case LKG_S_INT:
-                if (scalar->big)
-                        return fail_at(p, LKG_C_KEY, line, column,
-                                       "a number above 9223372036854775807 cannot be a key; quote it");
-                text = scalar->text;
-                break;
-        case LKG_S_FLOAT:
-                lkg_float_key(scalar->d, number);
-                text = number;
-                break;
-        case LKG_S_STRING:
-        case LKG_S_MERGE:
-        default:
-                text = lkg_value_text(value, &size);
-                return set_key(p, f, text, size, LKG_S_STRING, line, column);
-        }
-        return set_key(p, f, text, strlen(text), scalar->type, line, column);
+static int key_from_value(struct lkg_yaml *p, struct lkg_yaml_frame *f, const struct lkg_value *value,
+                          const struct lkg_scalar *scalar, struct lkg_yaml_mark at)
+{
+        struct lkg_yaml_span key;
+        int r = lkg_yaml_key(p, value, scalar, at, &key);
+
+        if (r == 0)
+                set_key(f, key, at);
+        return r;
 }
 
 /* An alias used as a key: its type is that of the anchored scalar. */
 static int key_from_alias(struct lkg_yaml *p, struct lkg_yaml_frame *f, const struct lkg_yaml_anchor *a,
-                          unsigned line, unsigned column)
+                          struct lkg_yaml_mark at)
 {
         struct lkg_scalar scalar = { .type = a->type, .finite = true };
         enum lkg_type type = lkg_value_type(a->value);
 
         if (type == LKG_LIST || type == LKG_MAP)
-                return fail_at(p, LKG_C_KEY, line, column, "a %s cannot be a key", lkg_type_name(type));
+                return fail_at(p, LKG_C_KEY, line_of(at), column_of(at), "a %s cannot be a key",
+                               lkg_type_name(type));
         if (type == LKG_BOOL)
                 scalar.b = lkg_value_bool(a->value);
         if (type == LKG_NUMBER)
                 lkg_scalar_resolve(lkg_value_text(a->value, NULL), strlen(lkg_value_text(a->value, NULL)),
                                    &scalar);
         scalar.type = a->type;
-        return key_from_scalar(p, f, a->value, &scalar, line, column);
+        return key_from_value(p, f, a->value, &scalar, at);
 }
 
-/* Does this frame wait for a key? */
-static bool wants_key(const struct lkg_yaml_frame *f)
+static bool is_merge_key(const struct lkg_yaml_event *event)
 {
-        return f && lkg_value_type(f->value) == LKG_MAP && !f->key && !f->merge;
+        return event->value.size == 2 && memcmp(event->value.text, "<<", 2) == 0 &&
+               (event->plain || lkg_yaml_is_tag(event->tag, "merge"));
 }
 
 /* ---- events ---- */
 
-static int on_scalar(struct lkg_yaml *p, const yaml_event_t *event)
+/* The anchor of a scalar is complete at once. */
+static int anchor_scalar(struct lkg_yaml *p, const struct lkg_yaml_event *event, struct lkg_value *value,
+                         enum lkg_scalar_type type)
 {
-        unsigned line = line_of(event->start_mark), column = column_of(event->start_mark);
-        const char *anchor = (const char *)event->data.scalar.anchor;
-        const char *tag = (const char *)event->data.scalar.tag;
-        struct lkg_value *value = NULL;
-        struct lkg_yaml_frame *f = top(p);
-        struct lkg_scalar scalar;
         size_t number;
         int r;
 
-        if (lkg_yaml_has_slash_escape(p, event))
-                return fail_at(p, LKG_C_SYNTAX, line, column,
-                               "the escape \\/ is not known in YAML 1.1; write / alone");
-        r = lkg_yaml_resolve(p, event, &scalar, line, column);
-        if (r < 0)
-                return r;
-        if (wants_key(f) && event->data.scalar.length == 2 &&
-            memcmp(event->data.scalar.value, "<<", 2) == 0 &&
-            (event->data.scalar.plain_implicit || lkg_yaml_is_tag(tag, "merge"))) {
-                f->merge = true;
+        if (event->anchor.size == 0)
                 return 0;
-        }
-        r = count_nodes(p, 1, false, line, column);
-        if (r < 0)
-                return r;
-        if (wants_key(f) && !scalar.finite) {
-                char text[LKG_NUMBER_TEXT_MAX];
-
-                lkg_float_key(scalar.d, text);
-                return set_key(p, f, text, strlen(text), LKG_S_FLOAT, line, column);
-        }
-        r = lkg_yaml_scalar(p, event, &scalar, line, column, &value);
-        if (r < 0)
-                return r;
-        if (anchor) {
-                r = anchor_open(p, anchor, &number);
-                if (r < 0) {
-                        lkg_value_unref(value);
-                        return r;
-                }
-                anchor_close(p, number, value, lkg_yaml_is_tag(tag, "binary") ? LKG_S_STRING : scalar.type,
-                             1);
-        }
-        if (!wants_key(f))
-                return attach(p, value, false, line, column);
-        r = key_from_scalar(p, f, value, &scalar, line, column);
-        lkg_value_unref(value);
+        r = anchor_open(p, event->anchor, &number);
+        if (r == 0)
+                anchor_close(p, number, value, NULL, type, 1);
         return r;
 }
 
-static int on_alias(struct lkg_yaml *p, const yaml_event_t *event)
+/* A key that is a text needs no value of its own. */
+static bool is_text_key(const struct lkg_yaml_event *event, const struct lkg_scalar *scalar)
 {
-        unsigned line = line_of(event->start_mark), column = column_of(event->start_mark);
-        const char *name = (const char *)event->data.alias.anchor;
-        const struct lkg_yaml_anchor *a = anchor_find(p, name);
+        return scalar->type == LKG_S_STRING && event->anchor.size == 0 &&
+               !lkg_yaml_is_tag(event->tag, "binary");
+}
+
+static int on_merge_key(struct lkg_yaml *p, struct lkg_yaml_frame *f, const struct lkg_yaml_event *event)
+{
+        LKG_CLEANUP(lkg_value_unrefp)
+        struct lkg_value *value =
+                lkg_value_new_string("<<", 2, p->source, line_of(event->at), column_of(event->at));
+
+        f->merge = true;
+        return value ? anchor_scalar(p, event, value, LKG_S_STRING) : -ENOMEM;
+}
+
+static int on_scalar(struct lkg_yaml *p, const struct lkg_yaml_event *event)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *value = NULL;
+        struct lkg_yaml_frame *f = top(p);
+        struct lkg_scalar scalar;
+        int r;
+
+        if (wants_key(f) && is_merge_key(event))
+                return on_merge_key(p, f, event);
+        r = lkg_yaml_resolve(p, event, &scalar);
+        if (r == 0)
+                r = count_nodes(p, 1, false, line_of(event->at), column_of(event->at));
+        if (r < 0)
+                return r;
+        if (wants_key(f) && is_text_key(event, &scalar)) {
+                set_key(f, event->value, event->at);
+                return 0;
+        }
+        r = lkg_yaml_scalar(p, event, &scalar, &value);
+        if (r == 0)
+                r = anchor_scalar(p, event, value, scalar.type);
+        if (r < 0)
+                return r;
+        return wants_key(f) ? key_from_value(p, f, value, &scalar, event->at)
+                            : attach(p, LKG_STEAL(value), NULL, false, event->at);
+}
+
+static int on_alias(struct lkg_yaml *p, const struct lkg_yaml_event *event)
+{
+        unsigned line = line_of(event->at), column = column_of(event->at);
+        const struct lkg_yaml_anchor *a = anchor_find(p, event->anchor);
         struct lkg_yaml_frame *f = top(p);
         char quoted[5 * 64 + 8];
         int r;
@@ -453,26 +372,23 @@ static int on_alias(struct lkg_yaml *p, const yaml_event_t *event)
                                "that begins with '*' needs quotes");
         if (!a->value)
                 return fail_at(p, LKG_C_ANCHOR, line, column, "anchor %s contains itself",
-                               lkg_quote(name, strlen(name), quoted));
+                               lkg_quote(event->anchor.text, event->anchor.size, quoted));
         r = count_nodes(p, 1, false, line, column); /* the alias itself */
         if (r == 0)
                 r = count_nodes(p, a->n_nodes, true, line, column);
         if (r < 0)
                 return r;
         if (wants_key(f))
-                return key_from_alias(p, f, a, line, column);
-        return attach(p, lkg_value_ref(a->value), true, line, column);
+                return key_from_alias(p, f, a, event->at);
+        return attach(p, lkg_value_ref(a->value), lkg_value_ref(a->typed), true, event->at);
 }
 
-static int on_start(struct lkg_yaml *p, const yaml_event_t *event, bool map)
+static int on_start(struct lkg_yaml *p, const struct lkg_yaml_event *event, bool map)
 {
-        unsigned line = line_of(event->start_mark), column = column_of(event->start_mark);
-        const char *anchor =
-                (const char *)(map ? event->data.mapping_start.anchor : event->data.sequence_start.anchor);
-        bool block = map ? event->data.mapping_start.style == YAML_BLOCK_MAPPING_STYLE
-                         : event->data.sequence_start.style == YAML_BLOCK_SEQUENCE_STYLE;
-        uint64_t before = p->n_decoded;
+        unsigned line = line_of(event->at), column = column_of(event->at);
         struct lkg_yaml_frame *f = top(p);
+        bool merging = f && f->merge;
+        uint64_t before = p->n_decoded;
         int r;
 
         if (wants_key(f))
@@ -483,122 +399,106 @@ static int on_start(struct lkg_yaml *p, const yaml_event_t *event, bool map)
                 return fail_at(p, LKG_C_LIMIT, line, column, "nested deeper than %u levels",
                                LKG_DOC_DEPTH_MAX);
         /* The list of `<<: [..]` is not decoded as a value itself, only its items. */
-        if (map || !f || !f->merge) {
+        if (map || !merging) {
                 r = count_nodes(p, 1, false, line, column);
                 if (r < 0)
                         return r;
         }
-        if (block && f && f->key) {
+        if (event->block && f && f->has_key) {
                 line = f->key_line;
                 column = f->key_column;
         }
         r = push(p,
                  map ? lkg_value_new_map(p->source, line, column)
                      : lkg_value_new_list(p->source, line, column),
-                 anchor, block);
+                 event, before);
         if (r == 0)
-                top(p)->n_before = before;
+                top(p)->merging = merging && !map;
         return r;
 }
 
-static int on_end(struct lkg_yaml *p, const yaml_event_t *event)
+static int on_end(struct lkg_yaml *p, const struct lkg_yaml_event *event)
 {
         struct lkg_yaml_frame f = p->frames[--p->n_frames];
-        struct lkg_value *value = LKG_STEAL(f.value);
-        int r;
+        struct lkg_value *value = f.value, *typed = NULL;
 
-        if (!f.block)
-                p->flow_depth--;
+        if (f.typed || f.merging) {
+                typed = f.value;
+                value = f.typed ? lkg_yaml_plain_map(p, typed) : lkg_yaml_plain_list(p, typed);
+                if (!value) {
+                        lkg_value_unref(typed);
+                        return -ENOMEM;
+                }
+        }
         if (f.anchor != SIZE_MAX)
-                anchor_close(p, f.anchor, value, LKG_S_STRING, p->n_decoded - f.n_before);
-        r = attach(p, value, false, line_of(event->start_mark), column_of(event->start_mark));
-        frame_deinit(&f);
-        return r;
-}
-
-static int on_document_start(struct lkg_yaml *p, const yaml_event_t *event)
-{
-        const yaml_version_directive_t *version = event->data.document_start.version_directive;
-
-        if (version && (version->major != 1 || version->minor != 1))
-                return fail_at(p, LKG_C_SYNTAX, line_of(event->start_mark), column_of(event->start_mark),
-                               "found incompatible YAML document; %s",
-                               "remove the %YAML line, or write %YAML 1.1");
-        return count_nodes(p, 1, false, 1, 1);
+                anchor_close(p, f.anchor, value, typed, LKG_S_STRING, p->n_decoded - f.n_before);
+        return attach(p, value, typed, false, event->at);
 }
 
 /* One event. Return: 1 at the end of the first document, 0 to go on, negative on failure. */
-static int on_event(struct lkg_yaml *p, const yaml_event_t *event)
+static int on_event(struct lkg_yaml *p, const struct lkg_yaml_event *event)
 {
         switch (event->type) {
-        case YAML_DOCUMENT_START_EVENT:
-                return on_document_start(p, event);
-        case YAML_SCALAR_EVENT:
+        case LKG_YE_DOCUMENT_START:
+                return count_nodes(p, 1, false, 1, 1);
+        case LKG_YE_SCALAR:
                 return on_scalar(p, event);
-        case YAML_ALIAS_EVENT:
+        case LKG_YE_ALIAS:
                 return on_alias(p, event);
-        case YAML_MAPPING_START_EVENT:
+        case LKG_YE_MAP_START:
                 return on_start(p, event, true);
-        case YAML_SEQUENCE_START_EVENT:
+        case LKG_YE_LIST_START:
                 return on_start(p, event, false);
-        case YAML_MAPPING_END_EVENT:
-        case YAML_SEQUENCE_END_EVENT:
+        case LKG_YE_MAP_END:
+        case LKG_YE_LIST_END:
                 return on_end(p, event);
-        case YAML_DOCUMENT_END_EVENT:
-        case YAML_STREAM_END_EVENT:
-                return 1;
-        default:
-                return 0;
+        case LKG_YE_NOTHING:
+        case LKG_YE_DOCUMENT_END:
+                break;
         }
+        return 1;
 }
 
-static int next_event(struct lkg_yaml *p)
+static int read_events(struct lkg_yaml *p)
 {
-        yaml_event_t event;
-        int r;
+        struct lkg_yaml_event event;
+        int r = 0;
 
-        if (!yaml_parser_parse(&p->parser, &event))
-                return lkg_yaml_syntax_error(p);
-        r = count_scan(p, &event);
-        if (r == 0)
+        while (r == 0) {
+                r = lkg_yaml_next(&p->parse, &event);
+                if (r < 0)
+                        return lkg_yaml_syntax_error(p, r);
                 r = on_event(p, &event);
-        yaml_event_delete(&event);
-        return r;
+        }
+        return r < 0 ? r : 0;
 }
 
 /* Upstream never looks behind the first document; a user who wrote a second one should know. */
 static void look_behind(struct lkg_yaml *p)
 {
+        struct lkg_yaml_mark at;
         struct lkg_where where;
-        yaml_event_t event;
-        bool more;
 
-        if (!p->parser.stream_start_produced || p->parser.stream_end_produced)
-                return; /* the stream had no document at all */
-        if (!yaml_parser_parse(&p->parser, &event)) {
-                more = true;
-                where = where_of(p, line_of(p->parser.problem_mark), column_of(p->parser.problem_mark));
-        } else {
-                more = event.type != YAML_STREAM_END_EVENT;
-                where = where_of(p, line_of(event.start_mark), column_of(event.start_mark));
-                yaml_event_delete(&event);
-        }
-        if (more)
-                lkg_report_add(p->report, LKG_WARNING, LKG_C_MORE_DOCUMENTS, &where,
-                               "only the first document of a file counts; what follows here is ignored");
+        if (!lkg_yaml_has_more(&p->parse, &at))
+                return;
+        where = where_of(p, line_of(at), column_of(at));
+        lkg_report_add(p->report, LKG_WARNING, LKG_C_MORE_DOCUMENTS, &where,
+                       "only the first document of a file counts; what follows here is ignored");
 }
 
-static void parse_deinit(struct lkg_yaml *p)
+static void deinit(struct lkg_yaml *p)
 {
         while (p->n_frames > 0)
-                frame_deinit(&p->frames[--p->n_frames]);
+                lkg_value_unref(p->frames[--p->n_frames].value);
         free(p->frames);
-        for (size_t i = 0; i < p->n_anchors; i++)
+        for (size_t i = 0; i < p->n_anchors; i++) {
                 lkg_value_unref(p->anchors[i].value);
+                lkg_value_unref(p->anchors[i].typed);
+        }
         free(p->anchors);
         lkg_value_unref(p->anchor_index);
         lkg_value_unref(p->root);
-        yaml_parser_delete(&p->parser);
+        lkg_yaml_parse_deinit(&p->parse);
 }
 
 int lkg_decode_yaml(const char *data, size_t size, unsigned flags, struct lkg_source *source,
@@ -607,26 +507,26 @@ int lkg_decode_yaml(const char *data, size_t size, unsigned flags, struct lkg_so
         struct lkg_yaml p = {
                 .data = data, .size = size, .flags = flags, .source = source, .report = report
         };
-        int r = 0;
+        int r;
 
         if (size > LKG_DOC_BYTES_MAX)
                 return fail_at(&p, LKG_C_LIMIT, 0, 0, "the document has %zu bytes; the limit is %u", size,
                                LKG_DOC_BYTES_MAX);
-        if (!yaml_parser_initialize(&p.parser))
-                return -ENOMEM;
-        yaml_parser_set_input_string(&p.parser, (const unsigned char *)data, size);
-        if (size >= 3 && memcmp(data, "\xef\xbb\xbf", 3) == 0)
-                p.index_bytes = 3; /* marks do not count the byte order mark */
-        while (r == 0)
-                r = next_event(&p);
-        if (r > 0)
+        r = lkg_yaml_parse_init(&p.parse, data, size);
+        if (r == 0)
+                r = read_events(&p);
+        if (r == 0)
                 look_behind(&p);
-        if (r > 0 && p.failed)
-                r = -EBADMSG;
-        if (r > 0) {
-                *ret = p.root ? LKG_STEAL(p.root) : lkg_value_new_null(source, 1, 1);
-                r = *ret ? 0 : -ENOMEM;
+        if (r == 0 && !p.root) {
+                p.root = lkg_value_new_null(source, 1, 1);
+                r = p.root ? 0 : -ENOMEM;
         }
-        parse_deinit(&p);
+        if (r == 0)
+                r = lkg_yaml_check(&p, p.root);
+        if (r == 0 && p.failed)
+                r = -EBADMSG;
+        if (r == 0)
+                *ret = LKG_STEAL(p.root);
+        deinit(&p);
         return r;
 }

@@ -70,9 +70,77 @@ static int new_stack(struct lkg_component *c, const struct lkg_component_env *en
         if (r < 0)
                 return r;
         lkg_stack_set_unsettled(stack, env->unsettled, env->userdata);
+        lkg_stack_set_judge(stack, lkg_judge_candidate, c->judge);
         lkg_stack_free(c->stack);
         c->stack = stack;
         return 0;
+}
+
+/* ---- the judge, and what it goes by ---- */
+
+static struct lkg_judge_config judge_config(const struct lkg_component *c)
+{
+        struct lkg_judge_config config = {
+                .release = c->release,
+                .flags = (const char *const *)c->flags.items,
+                .n_flags = c->flags.n_items,
+                .lint = true,
+        };
+
+        lkg_host_detect(&config.host);
+        return config;
+}
+
+static unsigned wanted_release(const struct lkg_component *c)
+{
+        unsigned release = c->config->schema_release;
+
+        if (!release && c->facts)
+                release = c->facts->release;
+        if (release && release < LKG_RELEASE_MIN)
+                return LKG_RELEASE_MIN;
+        return release > LKG_RELEASE_MAX ? LKG_RELEASE_MAX : release;
+}
+
+unsigned lkg_component_release(const struct lkg_component *c)
+{
+        return c->release ? c->release : LKG_RELEASE_MAX;
+}
+
+static int new_judge(struct lkg_component *c, struct lkg_error *err)
+{
+        struct lkg_judge_config config;
+        int r;
+
+        c->release = wanted_release(c);
+        config = judge_config(c);
+        r = lkg_judge_new(&config, &c->judge);
+        return r < 0 ? lkg_error_set(err, r, NULL, "judge") : 0;
+}
+
+int lkg_component_learn(struct lkg_component *c)
+{
+        static const struct lkg_strings nothing = { 0 };
+        const struct lkg_line *line = c->facts ? lkg_facts_line(c->facts, NULL) : NULL;
+        const struct lkg_strings *words = line ? &line->words : &nothing;
+        struct lkg_strings flags, old = c->flags;
+        struct lkg_judge_config config;
+        int r;
+
+        c->facts_unchecked = true;
+        if (wanted_release(c) == c->release && lkg_words_equal(words, &c->flags))
+                return 0;
+        r = lkg_words_copy(words, &flags);
+        if (r < 0)
+                return r;
+        c->flags = flags;
+        c->release = wanted_release(c);
+        config = judge_config(c);
+        r = lkg_judge_configure(c->judge, &config);
+        lkg_words_deinit(&old);
+        lkg_stack_rejudge(c->stack);
+        c->dirty |= LKG_DIRTY_EFFECTIVE;
+        return r < 0 ? r : 1;
 }
 
 int lkg_component_init(struct lkg_component *c, const struct lkg_component_env *env, unsigned index,
@@ -94,7 +162,9 @@ int lkg_component_init(struct lkg_component *c, const struct lkg_component_env *
                 return lkg_error_set(err, -ENOMEM, NULL, "component %s", c->config->name);
         c->base_is_fallback = *c->config->base && *c->config->base != '/' &&
                               lkg_fallback_claim(env->source_fd, c->config->base, &c->fallback_findings);
-        r = new_stack(c, env, err);
+        r = new_judge(c, err);
+        if (r >= 0)
+                r = new_stack(c, env, err);
         if (r >= 0)
                 r = lkg_history_open(env->state->fd, c->config->name, &c->history, report, err);
         if (r >= 0)
@@ -113,12 +183,16 @@ int lkg_component_init(struct lkg_component *c, const struct lkg_component_env *
 void lkg_component_deinit(struct lkg_component *c)
 {
         lkg_stack_free(c->stack);
+        lkg_judge_free(c->judge);
+        lkg_words_deinit(&c->flags);
+        lkg_facts_free(c->facts);
         lkg_candidate_unref(c->candidate);
         lkg_generation_unref(c->active);
         lkg_generation_unref(c->previous);
         lkg_history_deinit(&c->history);
         lkg_report_deinit(&c->findings);
         lkg_report_deinit(&c->fallback_findings);
+        lkg_report_deinit(&c->facts_findings);
         free(c->rendered.data);
         free(c->fault);
         free(c->last_error);
@@ -241,6 +315,9 @@ static void take_candidate(struct lkg_component *c, struct lkg_candidate *candid
 {
         bool invalid = candidate->state == LKG_CANDIDATE_INVALID;
 
+        if (!c->candidate || c->candidate->schema != candidate->schema ||
+            c->candidate->has_dropin_dir != candidate->has_dropin_dir)
+                c->facts_unchecked = true;
         lkg_candidate_unref(c->candidate);
         c->candidate = candidate;
         c->same = false;
@@ -293,6 +370,34 @@ void lkg_component_set_active(struct lkg_component *c, struct lkg_generation *ge
         c->active = lkg_generation_ref(generation);
         c->same = false;
         c->dirty |= LKG_DIRTY_ACTIVE | LKG_DIRTY_CONDITION;
+}
+
+int lkg_component_effective(const struct lkg_component *c, struct lkg_value **ret)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
+        const struct lkg_text *text = c->active ? &c->active->document : NULL;
+        struct lkg_source *source;
+        char layer[40];
+        int r;
+
+        *ret = NULL;
+        if (!text || !c->judge)
+                return 0;
+        if (c->same && c->candidate && c->candidate->state == LKG_CANDIDATE_VALID) {
+                *ret = lkg_value_ref(c->candidate->effective);
+                return 0;
+        }
+        (void)snprintf(layer, sizeof(layer), "generation %llu", (unsigned long long)c->active->number);
+        source = lkg_source_new(layer, c->config->file);
+        if (!source)
+                return -ENOMEM;
+        r = lkg_decode(text->data, text->size, lkg_detect_format(text->data, text->size), 0, source,
+                       &ignored, &doc);
+        lkg_source_unref(source);
+        if (r < 0)
+                return r == -ENOMEM ? r : 0;
+        return lkg_judge_document(c->judge, doc, ret);
 }
 
 void lkg_component_update_condition(struct lkg_component *c, bool not_ready)

@@ -8,11 +8,13 @@
  */
 #pragma once
 
+#include <lkg/schema.h>
 #include <lkg/stack.h>
 
 #include "blob.h"
 #include "condition.h"
 #include "config.h"
+#include "facts.h"
 #include "generation.h"
 #include "history.h"
 #include "state.h"
@@ -26,8 +28,9 @@ enum lkg_dirty {
         LKG_DIRTY_LAYERS = 1 << 4,
         LKG_DIRTY_HISTORY = 1 << 5,
         LKG_DIRTY_FINDINGS = 1 << 6,
-        LKG_DIRTY_EVER = 1 << 7, /* rendered for every publication */
-        LKG_DIRTY_ALL = (1 << 8) - 1,
+        LKG_DIRTY_EVER = 1 << 7,      /* rendered for every publication */
+        LKG_DIRTY_EFFECTIVE = 1 << 8, /* the release or the command line */
+        LKG_DIRTY_ALL = (1 << 9) - 1,
 };
 
 /* One file as it was last rendered; mtime is the publication in which its content last changed. */
@@ -59,6 +62,11 @@ struct lkg_component {
         char *status_path; /* `status/kubelet`, below virtualDir */
         bool armed_noted;  /* findings say that a try is armed */
 
+        struct lkg_facts *facts;  /* NULL in tests and --check: nothing is known */
+        struct lkg_strings flags; /* the command line that the judge goes by (it borrows the words) */
+        unsigned release;         /* and the release, 0 = the latest */
+        bool facts_unchecked;     /* facts_findings are about older facts */
+        struct lkg_judge *judge;
         struct lkg_stack *stack;
         bool base_is_fallback;           /* the base file is our own fallback copy, so the stack has none */
         struct lkg_candidate *candidate; /* last looked at; NULL = none yet */
@@ -76,6 +84,7 @@ struct lkg_component {
         struct lkg_history history;
         struct lkg_report findings; /* of the engine about what is held */
         struct lkg_report fallback_findings;
+        struct lkg_report facts_findings; /* about release and command line */
         char *last_error;
         bool state_changed; /* the state file is older than state (not for hold and try: those are written first) */
         bool fallback_due;
@@ -119,6 +128,24 @@ void lkg_component_deinit(struct lkg_component *c);
  */
 int lkg_component_refresh(struct lkg_component *c, const struct lkg_component_env *env,
                           const struct lkg_touched *touched, struct lkg_error *err);
+
+/**
+ * lkg_component_learn() - judge by what c->facts say now; the next refresh asks the judge again.
+ * Return: 1 when that differs from before, else 0; -ENOMEM.
+ */
+int lkg_component_learn(struct lkg_component *c);
+
+/** lkg_component_release() - whose tables judge @c: 136 is 1.36. */
+unsigned lkg_component_release(const struct lkg_component *c);
+
+/**
+ * lkg_component_effective() - what the component runs with when it reads the active generation.
+ * @ret: one reference; NULL: nothing is active, or its kind has no table
+ *
+ * From the candidate when that is what is served; else its own text is judged again, and every value of it comes from
+ * `generation N`. Return: 0 or -ENOMEM.
+ */
+int lkg_component_effective(const struct lkg_component *c, struct lkg_value **ret);
 
 /** lkg_component_judge() - decide again: the hold or the active generation has changed. */
 int lkg_component_judge(struct lkg_component *c);

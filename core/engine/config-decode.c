@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include <lkg/buf.h>
+#include <lkg/nearest.h>
 
 #include "config-fields.h"
 
@@ -22,7 +23,7 @@ struct decoder {
 
 /* ---- one value -> one member ---- */
 
-static void *member(const struct decoder *d, const struct lkg_field *f)
+static void *member(const struct decoder *d, const struct lkg_config_field *f)
 {
         return (char *)d->target + f->offset;
 }
@@ -65,7 +66,7 @@ struct complaint {
         const char *want;
 };
 
-static void complain(struct decoder *d, const struct lkg_field *f, const struct lkg_value *value,
+static void complain(struct decoder *d, const struct lkg_config_field *f, const struct lkg_value *value,
                      const char *text, struct complaint complaint)
 {
         const struct lkg_where where = lkg_where_of(value);
@@ -107,7 +108,7 @@ static void set_path(struct decoder *d, char **to, const char *text)
                 set_text(d, to, path);
 }
 
-static const char *word_list(const struct lkg_field *f, char *buf, size_t size)
+static const char *word_list(const struct lkg_config_field *f, char *buf, size_t size)
 {
         size_t n = (size_t)snprintf(buf, size, "one of");
 
@@ -116,7 +117,7 @@ static const char *word_list(const struct lkg_field *f, char *buf, size_t size)
         return buf;
 }
 
-static int word_index(const struct lkg_field *f, const char *text)
+static int word_index(const struct lkg_config_field *f, const char *text)
 {
         for (int i = 0; f->words[i]; i++)
                 if (strcmp(f->words[i], text) == 0)
@@ -125,7 +126,7 @@ static int word_index(const struct lkg_field *f, const char *text)
 }
 
 /* A text of a scalar field, from the document (@value) or from the table (@value is NULL). */
-static void set_scalar(struct decoder *d, const struct lkg_field *f, const char *text,
+static void set_scalar(struct decoder *d, const struct lkg_config_field *f, const char *text,
                        const struct lkg_value *value)
 {
         struct complaint no = { 0 };
@@ -183,6 +184,15 @@ static void set_scalar(struct decoder *d, const struct lkg_field *f, const char 
                 else
                         *(int *)member(d, f) = word_index(f, text);
                 break;
+        case F_RELEASE:
+                if (lkg_config_parse_release(text, number) < 0 ||
+                    (*number != 0 && (*number < f->min || *number > f->max))) {
+                        (void)snprintf(words, sizeof(words), "auto or a release with tables, %u.%u to %u.%u",
+                                       (unsigned)f->min / 100, (unsigned)f->min % 100,
+                                       (unsigned)f->max / 100, (unsigned)f->max % 100);
+                        no = (struct complaint){ 3009, words };
+                }
+                break;
         case F_USER:
         case F_GROUP:
                 if (lkg_config_parse_owner(text, f->type == F_GROUP, member(d, f)) < 0)
@@ -197,7 +207,7 @@ static void set_scalar(struct decoder *d, const struct lkg_field *f, const char 
                 complain(d, f, value, text, no);
 }
 
-static void add_item(struct decoder *d, const struct lkg_field *f, const char *text, size_t size,
+static void add_item(struct decoder *d, const struct lkg_config_field *f, const char *text, size_t size,
                      const struct lkg_value *value)
 {
         char words[128];
@@ -213,16 +223,16 @@ static void add_item(struct decoder *d, const struct lkg_field *f, const char *t
                 add_text(d, member(d, f), text, size);
 }
 
-static bool is_list(const struct lkg_field *f)
+static bool is_list(const struct lkg_config_field *f)
 {
         return f->type == F_TEXTS || f->type == F_NAMES || f->type == F_PATHS || f->type == F_WORDS;
 }
 
 /* ---- defaults ---- */
 
-static void apply_defaults(struct decoder *d, const struct lkg_field *table)
+static void apply_defaults(struct decoder *d, const struct lkg_config_field *table)
 {
-        for (const struct lkg_field *f = table; f->name; f++) {
+        for (const struct lkg_config_field *f = table; f->name; f++) {
                 struct lkg_buf text = LKG_BUF_INIT;
 
                 if (f->type == F_OBJECT)
@@ -251,7 +261,7 @@ static void apply_defaults(struct decoder *d, const struct lkg_field *table)
 
 /* ---- the walk ---- */
 
-static void wrong_type(struct decoder *d, const struct lkg_field *f, const struct lkg_value *value,
+static void wrong_type(struct decoder *d, const struct lkg_config_field *f, const struct lkg_value *value,
                        const char *want)
 {
         const struct lkg_where where = lkg_where_of(value);
@@ -260,7 +270,7 @@ static void wrong_type(struct decoder *d, const struct lkg_field *f, const struc
                        lkg_type_name(lkg_value_type(value)), want);
 }
 
-static bool text_ok(struct decoder *d, const struct lkg_field *f, const struct lkg_value *value)
+static bool text_ok(struct decoder *d, const struct lkg_config_field *f, const struct lkg_value *value)
 {
         size_t size;
         const char *text = lkg_value_text(value, &size);
@@ -271,7 +281,7 @@ static bool text_ok(struct decoder *d, const struct lkg_field *f, const struct l
         return false;
 }
 
-static void decode_list(struct decoder *d, const struct lkg_field *f, const struct lkg_value *value)
+static void decode_list(struct decoder *d, const struct lkg_config_field *f, const struct lkg_value *value)
 {
         if (lkg_value_type(value) != LKG_LIST) {
                 wrong_type(d, f, value, "a list of strings");
@@ -294,7 +304,7 @@ static void decode_list(struct decoder *d, const struct lkg_field *f, const stru
 }
 
 /* What a scalar must look like in the document, and how to say so. */
-static const char *scalar_problem(const struct lkg_field *f, enum lkg_type type)
+static const char *scalar_problem(const struct lkg_config_field *f, enum lkg_type type)
 {
         switch (f->type) {
         case F_BOOL:
@@ -302,6 +312,7 @@ static const char *scalar_problem(const struct lkg_field *f, enum lkg_type type)
         case F_NUMBER:
                 return type == LKG_NUMBER ? NULL : "a number";
         case F_BYTES:
+        case F_RELEASE: /* 1.36 without quotes is a number */
         case F_USER:
         case F_GROUP:
                 return type == LKG_NUMBER || type == LKG_STRING ? NULL : "a string or a number";
@@ -314,9 +325,10 @@ static const char *scalar_problem(const struct lkg_field *f, enum lkg_type type)
         }
 }
 
-static void decode_table(struct decoder *d, const struct lkg_field *table, const struct lkg_value *map);
+static void decode_table(struct decoder *d, const struct lkg_config_field *table,
+                         const struct lkg_value *map);
 
-static void decode_object(struct decoder *d, const struct lkg_field *f, const struct lkg_value *value)
+static void decode_object(struct decoder *d, const struct lkg_config_field *f, const struct lkg_value *value)
 {
         size_t length = strlen(d->prefix);
 
@@ -329,7 +341,7 @@ static void decode_object(struct decoder *d, const struct lkg_field *f, const st
         d->prefix[length] = '\0';
 }
 
-static void decode_field(struct decoder *d, const struct lkg_field *f, const struct lkg_value *value)
+static void decode_field(struct decoder *d, const struct lkg_config_field *f, const struct lkg_value *value)
 {
         const char *problem;
 
@@ -354,17 +366,18 @@ static void decode_field(struct decoder *d, const struct lkg_field *f, const str
                 set_scalar(d, f, lkg_value_text(value, NULL), value);
 }
 
-/* Names that differ by letter case only are the usual slip (`dropinDir`). */
-static const char *nearest(const struct lkg_field *table, const char *key)
+static const char *nearest(const struct lkg_config_field *table, const char *key)
 {
-        for (const struct lkg_field *f = table; f->name; f++)
-                if (strcasecmp(f->name, key) == 0)
-                        return f->name;
-        return NULL;
+        struct lkg_nearest near;
+
+        lkg_nearest_init(&near, key);
+        for (const struct lkg_config_field *f = table; f->name; f++)
+                lkg_nearest_offer(&near, f->name);
+        return lkg_nearest_best(&near);
 }
 
-static void unknown_field(struct decoder *d, const struct lkg_field *table, const char *key, size_t size,
-                          const struct lkg_value *value)
+static void unknown_field(struct decoder *d, const struct lkg_config_field *table, const char *key,
+                          size_t size, const struct lkg_value *value)
 {
         const struct lkg_where where = lkg_where_of(value);
         const char *guess = nearest(table, key);
@@ -374,7 +387,7 @@ static void unknown_field(struct decoder *d, const struct lkg_field *table, cons
 
         if (n > 0) /* without its final dot */
                 (void)snprintf(place, sizeof(place), "%.*s: ", n - 1, d->prefix);
-        for (const struct lkg_field *f = table; f->name; f++)
+        for (const struct lkg_config_field *f = table; f->name; f++)
                 lkg_buf_printf(&known, "%s%s", f == table ? "" : ", ", f->name);
         if (guess)
                 lkg_report_add(d->report, LKG_ERROR, 3003, &where, "%sunknown field %s, did you mean %s?",
@@ -385,13 +398,14 @@ static void unknown_field(struct decoder *d, const struct lkg_field *table, cons
         lkg_buf_deinit(&known);
 }
 
-static void decode_table(struct decoder *d, const struct lkg_field *table, const struct lkg_value *map)
+static void decode_table(struct decoder *d, const struct lkg_config_field *table,
+                         const struct lkg_value *map)
 {
         for (size_t i = 0; i < lkg_value_size(map); i++) {
                 const char *key;
                 size_t size;
                 const struct lkg_value *value = lkg_map_at(map, i, &key, &size);
-                const struct lkg_field *f = table;
+                const struct lkg_config_field *f = table;
 
                 while (f->name && strcmp(f->name, key) != 0)
                         f++;
@@ -430,7 +444,7 @@ static void decode_component(struct decoder *d, struct lkg_config_component *com
 
 static void decode_components(struct decoder *d, struct lkg_config *config, const struct lkg_value *list)
 {
-        const struct lkg_field row = { "components", F_SKIP };
+        const struct lkg_config_field row = { "components", F_SKIP };
         size_t n = list && lkg_value_type(list) == LKG_LIST ? lkg_value_size(list) : 0;
 
         if (list && lkg_value_type(list) != LKG_LIST && lkg_value_type(list) != LKG_NULL)
@@ -517,9 +531,9 @@ int lkg_config_decode(const struct lkg_value *doc, const char *directory, struct
 
 /* ---- the end ---- */
 
-static void free_table(void *target, const struct lkg_field *table)
+static void free_table(void *target, const struct lkg_config_field *table)
 {
-        for (const struct lkg_field *f = table; f->name; f++) {
+        for (const struct lkg_config_field *f = table; f->name; f++) {
                 void *place = (char *)target + f->offset;
 
                 if (f->type == F_OBJECT)

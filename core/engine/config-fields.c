@@ -6,6 +6,8 @@
  * Defaults are text and go through the same conversion as the user's values: a default that would be refused cannot
  * exist. In a default of a component, `%` stands for the component's name.
  */
+#include <lkg/schema.h>
+
 #include "config-fields.h"
 
 #define CONFIG(m)    offsetof(struct lkg_config, m)
@@ -18,7 +20,7 @@ static const char *const profile_words[] = { "none", "hardened", NULL };
 static const char *const scope_words[] = { "remote", "all", NULL };
 static const char *const reference_words[] = { "nodeAnnotation", "nodeSpec", "static", "file", NULL };
 
-static const struct lkg_field static_fields[] = {
+static const struct lkg_config_field static_fields[] = {
         { "namespace", F_TEXT, CONFIG(remote.fixed.ns), "" },
         { "name", F_TEXT, CONFIG(remote.fixed.name), "" },
         { "key", F_TEXT, CONFIG(remote.fixed.key), "" },
@@ -26,7 +28,7 @@ static const struct lkg_field static_fields[] = {
         { NULL },
 };
 
-static const struct lkg_field remote_fields[] = {
+static const struct lkg_config_field remote_fields[] = {
         { "enabled", F_BOOL, CONFIG(remote.enabled), "false" },
         { "kubeconfig", F_PATH, CONFIG(remote.kubeconfig), "" },
         { "nodeName", F_TEXT, CONFIG(remote.node_name), "" },
@@ -44,7 +46,7 @@ static const struct lkg_field remote_fields[] = {
         { NULL },
 };
 
-static const struct lkg_field trial_fields[] = {
+static const struct lkg_config_field trial_fields[] = {
         { "scope", F_WORD, CONFIG(trial.scope), "remote", scope_words },
         { "duration", F_DURATION, CONFIG(trial.duration_ns), "10m" },
         { "crashLoopThreshold", F_NUMBER, CONFIG(trial.crash_loop_threshold), "10", .min = 0, .max = 10 },
@@ -53,7 +55,7 @@ static const struct lkg_field trial_fields[] = {
         { NULL },
 };
 
-const struct lkg_field lkg_config_fields[] = {
+const struct lkg_config_field lkg_config_fields[] = {
         { "apiVersion", F_SKIP },
         { "kind", F_SKIP },
         { "stateDir", F_PATH, CONFIG(state_dir), "/var/lib/lkgfs" },
@@ -70,13 +72,13 @@ const struct lkg_field lkg_config_fields[] = {
         { NULL },
 };
 
-static const struct lkg_field match_fields[] = {
+static const struct lkg_config_field match_fields[] = {
         { "unit", F_TEXT, COMPONENT(match.unit), "%.service" },
         { "exe", F_PATHS, COMPONENT(match.exe), "/usr/bin/%" },
         { NULL },
 };
 
-static const struct lkg_field restart_fields[] = {
+static const struct lkg_config_field restart_fields[] = {
         { "policy", F_WORD, COMPONENT(restart.policy), "never", policy_words },
         { "unit", F_TEXT, COMPONENT(restart.unit), "" },
         { "hook", F_TEXTS, COMPONENT(restart.hook), NULL },
@@ -85,14 +87,14 @@ static const struct lkg_field restart_fields[] = {
         { NULL },
 };
 
-static const struct lkg_field guard_fields[] = {
+static const struct lkg_config_field guard_fields[] = {
         { "profile", F_WORD, COMPONENT(guard.profile), "none", profile_words },
         { "deny", F_TEXTS, COMPONENT(guard.deny), NULL },
         { "pinned", F_TEXTS, COMPONENT(guard.pinned), NULL },
         { NULL },
 };
 
-const struct lkg_field lkg_component_fields[] = {
+const struct lkg_config_field lkg_component_fields[] = {
         { "name", F_NAME, COMPONENT(name), "kubelet" },
         { "file", F_NAME, COMPONENT(file), "%.conf" },
         { "aliases", F_NAMES, COMPONENT(aliases), NULL },
@@ -111,5 +113,7 @@ const struct lkg_field lkg_component_fields[] = {
         { "localPolicy", F_WORD, COMPONENT(local_policy), "lkg", local_words },
         { "guard", F_OBJECT, .sub = guard_fields },
         { "baseWrites", F_WORD, COMPONENT(base_writes), "deny", writes_words },
+        { "schemaRelease", F_RELEASE, COMPONENT(schema_release), "auto", .min = LKG_RELEASE_MIN,
+          .max = LKG_RELEASE_MAX },
         { NULL },
 };

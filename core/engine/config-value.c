@@ -6,17 +6,6 @@
 
 #include "config-fields.h"
 
-struct lkg_where lkg_where_of(const struct lkg_value *value)
-{
-        const struct lkg_source *source = value ? lkg_value_source(value) : NULL;
-
-        return (struct lkg_where){
-                .file = source ? source->file : NULL,
-                .line = value ? lkg_value_line(value) : 0,
-                .column = value ? lkg_value_column(value) : 0,
-        };
-}
-
 bool lkg_bare_name_ok(const char *name)
 {
         return *name && strlen(name) <= NAME_MAX && !strchr(name, '/') && strcmp(name, ".") != 0 &&
@@ -124,6 +113,19 @@ int lkg_config_parse_bytes(const char *text, uint64_t *ret)
                 if (strcmp(end, suffixes[i].suffix) == 0)
                         return __builtin_mul_overflow(*ret, suffixes[i].factor, ret) ? -EINVAL : 0;
         return -EINVAL;
+}
+
+int lkg_config_parse_release(const char *text, uint64_t *ret)
+{
+        uint64_t minor;
+
+        *ret = 0;
+        if (strcmp(text, "auto") == 0)
+                return 0;
+        if (strncmp(text, "1.", 2) != 0 || lkg_config_parse_number(text + 2, &minor) < 0 || minor > 99)
+                return -EINVAL;
+        *ret = 100 + minor;
+        return 0;
 }
 
 int lkg_config_parse_mode(const char *text, uint32_t *ret)

@@ -446,6 +446,27 @@ static int fill_lists(const struct lkg_config *config, struct lkg_settings *s)
         return r < 0 ? r : push(&s->reserved, &s->n_reserved, LKG_WAKE_NAME);
 }
 
+/* Whom the supervisor asks about the components. */
+static int fill_components(const struct lkg_config *config, struct lkg_settings *s)
+{
+        s->components = calloc(config->n_components ? config->n_components : 1, sizeof(*s->components));
+        if (!s->components)
+                return -ENOMEM;
+        for (size_t i = 0; i < config->n_components; i++) {
+                const struct lkg_config_component *from = &config->components[i];
+                struct lkg_settings_component *to = &s->components[s->n_components++];
+                int r = 0;
+
+                to->name = strdup(from->name);
+                to->unit = strdup(from->match.unit ? from->match.unit : "");
+                for (size_t k = 0; r >= 0 && k < from->match.exe.n_items; k++)
+                        r = push(&to->exes, &to->n_exes, from->match.exe.items[k]);
+                if (r < 0 || !to->name || !to->unit)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
 int lkg_config_to_settings(const struct lkg_config *config, struct lkg_settings **ret)
 {
         struct lkg_settings *s = calloc(1, sizeof(*s));
@@ -459,7 +480,7 @@ int lkg_config_to_settings(const struct lkg_config *config, struct lkg_settings 
         s->virtual_dir = strdup(config->virtual_dir);
         s->engine_timeout_ms = ms > UINT32_MAX ? UINT32_MAX : (uint32_t)ms;
         if (!s->state_dir || !s->runtime_dir || !s->source_dir || !s->virtual_dir ||
-            fill_lists(config, s) < 0) {
+            fill_lists(config, s) < 0 || fill_components(config, s) < 0) {
                 lkg_settings_free(s);
                 return -ENOMEM;
         }

@@ -55,7 +55,8 @@ struct lkg_config_component {
                 int profile; /* enum lkg_guard_profile */
                 struct lkg_strings deny, pinned;
         } guard;
-        int base_writes; /* enum lkg_base_writes */
+        int base_writes;         /* enum lkg_base_writes */
+        uint64_t schema_release; /* 136 is 1.36; 0 = auto */
 };
 
 struct lkg_config {
@@ -142,9 +143,6 @@ int lkg_parse_duration(const char *text, uint64_t *ret_ns);
 
 /** lkg_bare_name_ok() - one file name: not empty, no slash, not `.` or `..`, at most NAME_MAX bytes. */
 bool lkg_bare_name_ok(const char *name);
-
-/** lkg_where_of() - the place a value came from, for findings. */
-struct lkg_where lkg_where_of(const struct lkg_value *value);
 
 struct lkg_settings;
 /** lkg_config_to_settings() - the part the supervisor needs. Return: 0 or -ENOMEM. */

@@ -44,8 +44,10 @@ struct lkg_sighting {
 struct lkg_engine {
         struct lkg_engine_options options;
         char *config_path, *vendor_dir, *source_path;
+        char *mount_point; /* NULL = there is no view */
         sd_event *event;
         sd_event_source *inotify, *timer, *layers;
+        sd_event_source *facts[LKG_COMPONENTS_MAX]; /* inotify of facts/<component>, by index */
         struct lkg_config *config;
         struct lkg_component *components;
         size_t n_components;
@@ -116,5 +118,21 @@ int lkg_engine_new_components(struct lkg_engine *e, struct lkg_error *err);
 int lkg_engine_build_rules(struct lkg_engine *e, struct lkg_error *err);
 /** lkg_engine_recover_last_good() - what @c served last, from its history, if it can be read. */
 void lkg_engine_recover_last_good(struct lkg_component *c);
+
+/* engine-facts.c: release and command line of the components. */
+/** lkg_engine_open_facts() - the facts of every component that has none yet. Return: 0 or -errno. */
+int lkg_engine_open_facts(struct lkg_engine *e, struct lkg_error *err);
+/** lkg_engine_watch_facts() - hear of every change, from now on. Return: 0 or -errno. */
+int lkg_engine_watch_facts(struct lkg_engine *e);
+void lkg_engine_unwatch_facts(struct lkg_engine *e);
+/** lkg_engine_started() - a recognised process opened its file; it has its answer already. */
+void lkg_engine_started(struct lkg_engine *e, const struct lkg_message *m);
+
+/* engine-flags.c */
+/** lkg_engine_check_facts() - findings about release and command line of @c. */
+void lkg_engine_check_facts(struct lkg_engine *e, struct lkg_component *c);
+/** lkg_engine_flag_value() - what flag @name has on the command line, by @flags of its kind; NULL = not there. */
+const char *lkg_engine_flag_value(const struct lkg_flag *flags, size_t n_flags,
+                                  const struct lkg_strings *words, const char *name);
 
 extern const struct lkg_server_ops lkg_engine_server_ops;

@@ -157,6 +157,13 @@ static void on_loaded(struct lkg_engine *e, struct lkg_peer *peer, const struct 
                 lkg_publisher_loaded(&e->publisher, oldest);
 }
 
+/* The opener waits for the answer only, not for what its command line means. */
+static void on_started(struct lkg_engine *e, struct lkg_peer *peer, const struct lkg_message *m)
+{
+        lkg_server_done(peer, m->ticket, 0, e->publisher.number);
+        lkg_engine_started(e, m);
+}
+
 static void on_supervisor(struct lkg_engine *e, const struct lkg_message *m)
 {
         if (m->type == LKG_MSG_RELOAD) {
@@ -186,7 +193,7 @@ static void on_message(struct lkg_peer *peer, const struct lkg_message *m, void 
         else if (m->type == LKG_MSG_COMMAND)
                 on_command(e, peer, m);
         else if (m->type == LKG_MSG_STARTED)
-                lkg_server_done(peer, m->ticket, 0, e->publisher.number);
+                on_started(e, peer, m);
 }
 
 static void on_batch_done(struct lkg_peer *peer, void *userdata)

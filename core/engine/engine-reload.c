@@ -63,11 +63,12 @@ static struct lkg_component *find_component(struct lkg_component *components, si
 }
 
 /* What a component of the same name was doing goes on. */
-static void take_over(struct lkg_component *to, const struct lkg_component *from)
+static void take_over(struct lkg_component *to, struct lkg_component *from)
 {
         for (size_t i = 0; i < from->history.n_entries; i++)
                 if (from->history.entries[i].generation)
                         (void)lkg_history_add(&to->history, from->history.entries[i].generation);
+        to->facts = LKG_STEAL(from->facts);
         to->state = from->state;
         to->condition = from->condition;
         to->active = lkg_generation_ref(from->active);
@@ -94,6 +95,7 @@ static int apply_config(struct lkg_engine *e, struct lkg_config *next, struct lk
         struct lkg_component *old = e->components;
         struct lkg_config *old_config = e->config;
         size_t n_old = e->n_components;
+        struct lkg_error ignored = { 0 };
         int r;
 
         e->config = next;
@@ -111,7 +113,7 @@ static int apply_config(struct lkg_engine *e, struct lkg_config *next, struct lk
                 return r;
         }
         for (size_t i = 0; i < e->n_components; i++) {
-                const struct lkg_component *from = find_component(old, n_old, e->components[i].config->name);
+                struct lkg_component *from = find_component(old, n_old, e->components[i].config->name);
 
                 if (from)
                         take_over(&e->components[i], from);
@@ -120,6 +122,9 @@ static int apply_config(struct lkg_engine *e, struct lkg_config *next, struct lk
         }
         free_components(e, old, n_old);
         lkg_config_free(old_config);
+        lkg_engine_unwatch_facts(e); /* they go by index */
+        if (lkg_engine_open_facts(e, &ignored) < 0 || lkg_engine_watch_facts(e) < 0)
+                lkg_log_error("cannot watch what is known about the components: %s", ignored.message);
         return 0;
 }
 

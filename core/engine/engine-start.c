@@ -205,6 +205,8 @@ static int open_engine(struct lkg_engine *e, struct lkg_error *err)
         if (r >= 0)
                 r = lkg_engine_new_components(e, err);
         if (r >= 0)
+                r = lkg_engine_open_facts(e, err);
+        if (r >= 0)
                 r = lkg_engine_build_rules(e, err);
         if (r >= 0 && (r = recover(e, previous)) < 0)
                 (void)lkg_error_set(err, r, NULL, "what was served before");
@@ -216,7 +218,7 @@ static int open_engine(struct lkg_engine *e, struct lkg_error *err)
                 if (e->components[i].state.ticket)
                         lkg_server_remember(&e->server, e->components[i].state.ticket, 0,
                                             e->publisher.number);
-        if (r >= 0 && (r = lkg_engine_add_sources(e)) < 0)
+        if (r >= 0 && ((r = lkg_engine_add_sources(e)) < 0 || (r = lkg_engine_watch_facts(e)) < 0))
                 (void)lkg_error_set(err, r, NULL, "event loop");
         return r;
 }
@@ -236,6 +238,7 @@ int lkg_engine_new(const struct lkg_engine_options *options, sd_event *event, st
         e->retry_delay_ns = LKG_RETRY_MIN_NS;
         e->config_path = copy_or_null(options->config_path);
         e->vendor_dir = copy_or_null(options->vendor_dir);
+        e->mount_point = copy_or_null(options->mount_point);
         e->source_path = strdup(options->source_path);
         r = e->source_path ? lkg_engine_load_config(e, &e->config, &e->report) : -ENOMEM;
         if (r < 0)
@@ -258,6 +261,7 @@ struct lkg_engine *lkg_engine_free(struct lkg_engine *e)
         sd_event_source_disable_unref(e->inotify);
         sd_event_source_disable_unref(e->timer);
         sd_event_source_disable_unref(e->layers);
+        lkg_engine_unwatch_facts(e);
         lkg_server_deinit(&e->server);
         for (size_t i = 0; i < e->n_components; i++) {
                 lkg_publisher_forget(&e->components[i]); /* the files stay: a file server is serving them */
@@ -281,6 +285,7 @@ struct lkg_engine *lkg_engine_free(struct lkg_engine *e)
         free(e->config_path);
         free(e->vendor_dir);
         free(e->source_path);
+        free(e->mount_point);
         free(e);
         return NULL;
 }

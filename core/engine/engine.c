@@ -437,6 +437,8 @@ static int prepare(struct lkg_engine *e, struct lkg_component *c, struct undo *u
         }
         if (must_note(c))
                 lkg_component_note_difference(c);
+        if (c->facts_unchecked && c->candidate)
+                lkg_engine_check_facts(e, c);
         return r < 0 ? lkg_error_set(err, r, NULL, "component %s", c->config->name) : 0;
 }
 

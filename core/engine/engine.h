@@ -16,6 +16,7 @@ struct lkg_engine_options {
         const char *config_path;  /* NULL = the default */
         const char *vendor_dir;   /* configuration drop-ins of the vendor; NULL = the default */
         const char *source_path;  /* absolute path of the source directory, for messages and watching */
+        const char *mount_point;  /* of the view; NULL = none (tests) */
         int listen_fd;            /* listening socket of the file servers, or -EBADF */
         int supervisor_fd;        /* connected to the supervisor, or -EBADF */
         int source_fd;            /* O_PATH directory */

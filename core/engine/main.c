@@ -19,6 +19,7 @@
 #include <lkg-config.h>
 #include <lkg/log.h>
 #include <lkg/settings.h>
+#include <lkg/schema.h>
 #include <lkg/stack.h>
 
 #include "config.h"
@@ -196,13 +197,20 @@ static int print_settings(const struct arguments *a)
 static int check_component(const struct lkg_config_component *k, int source_fd, const char *source_path)
 {
         const struct lkg_stack_config config = lkg_component_stack_config(k, source_fd, source_path);
+        struct lkg_judge_config judge_config = { .release = (unsigned)k->schema_release, .lint = true };
+        LKG_CLEANUP(lkg_judge_freep) struct lkg_judge *judge = NULL;
         struct lkg_candidate *candidate = NULL;
         struct lkg_stack *stack = NULL;
         struct lkg_error err = { 0 };
         int r = lkg_stack_new(&config, &stack, &err);
 
+        lkg_host_detect(&judge_config.host);
         if (r >= 0)
+                r = lkg_judge_new(&judge_config, &judge);
+        if (r >= 0) {
+                lkg_stack_set_judge(stack, lkg_judge_candidate, judge);
                 r = lkg_stack_refresh(stack, &candidate, &err);
+        }
         if (r < 0) {
                 (void)fprintf(stderr, "%s: %s\n", k->name, err.message);
         } else {
@@ -297,6 +305,7 @@ static int run(const struct arguments *a)
         const struct lkg_engine_options o = {
                 .config_path = a->config,
                 .source_path = a->source_path ? a->source_path : a->mountpoint,
+                .mount_point = a->mountpoint,
                 .listen_fd = a->listen_fd,
                 .supervisor_fd = a->supervisor_fd,
                 .source_fd = a->source_fd,

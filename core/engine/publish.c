@@ -60,9 +60,14 @@ static int render_status(struct lkg_publisher *p, const struct lkg_publication_i
                 struct lkg_buf buf = LKG_BUF_INIT;
                 int r;
 
-                if (c->status[i].blob && !(lkg_status_files[i].depends & dirty))
+                if (!(lkg_status_files[i].depends & dirty) &&
+                    (c->status[i].blob || lkg_status_files[i].optional))
                         continue;
                 lkg_status_files[i].render(&x, &buf);
+                if (lkg_status_files[i].optional && buf.size == 0 && !lkg_buf_failed(&buf)) {
+                        lkg_slot_clear(p, &c->status[i]);
+                        continue;
+                }
                 r = lkg_slot_fill_buf(p, &c->status[i], &buf, in->now_ns, err);
                 if (r < 0)
                         return r;
@@ -205,10 +210,13 @@ static void add_status(struct builder *b, const struct lkg_component *c)
         for (size_t i = 0; i < lkg_n_status_files; i++) {
                 const struct lkg_status_file *f = &lkg_status_files[i];
                 const struct lkg_slot *slot = &c->status[i];
-                struct lkg_entry entry = f->document ? document_entry(c, slot, generation)
-                                                     : file_entry(c, slot, b->in->config->status_mode, 0, 0,
-                                                                  f->flags, generation);
+                struct lkg_entry entry;
 
+                if (!slot->blob)
+                        continue;
+                entry = f->document ? document_entry(c, slot, generation)
+                                    : file_entry(c, slot, b->in->config->status_mode, 0, 0, f->flags,
+                                                 generation);
                 entry.flags = f->flags;
                 add_entry(b, entry, slot->blob, "status/%s/%s", c->config->name, f->name);
         }

@@ -8,6 +8,7 @@
 #include <lkg-config.h>
 #include <lkg/publication.h>
 #include <lkg/render.h>
+#include <lkg/schema.h>
 
 #include "status.h"
 
@@ -136,6 +137,7 @@ static void render_findings(const struct lkg_status_context *x, struct lkg_buf *
                 put_report(&x->component->candidate->report, buf);
         put_report(&x->component->findings, buf);
         put_report(&x->component->fallback_findings, buf);
+        put_report(&x->component->facts_findings, buf);
         put_report(x->findings, buf);
         if (x->component->layers_cut)
                 lkg_buf_printf(
@@ -147,6 +149,45 @@ static void render_origin(const struct lkg_status_context *x, struct lkg_buf *bu
 {
         if (active(x))
                 lkg_buf_append(buf, active(x)->origin.data, active(x)->origin.size);
+}
+
+/* Where the marks `flag ...` come from; never the line itself. */
+static const char *flags_text(const struct lkg_component *c)
+{
+        const struct lkg_line *line;
+        bool running = false;
+
+        line = c->facts ? lkg_facts_line(c->facts, &running) : NULL;
+        if (!line)
+                return "its command line is not known";
+        if (running)
+                return "flags of the running process";
+        return line == &c->facts->unit ? "flags of its unit" : "flags of the process that ran last";
+}
+
+static void render_effective(const struct lkg_status_context *x, struct lkg_buf *buf)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *effective = NULL, *masked = NULL;
+        const struct lkg_component *c = x->component;
+        unsigned release = lkg_component_release(c);
+
+        if (lkg_component_effective(c, &effective) < 0) {
+                buf->failed = true;
+                return;
+        }
+        if (!effective)
+                return;
+        masked = lkg_mask_secrets(effective);
+        if (!masked) {
+                buf->failed = true;
+                return;
+        }
+        lkg_buf_printf(buf,
+                       "# What the component runs with: generation %" PRIu64
+                       ", defaults of release %u.%u, %s; "
+                       "behind each value where it comes from.\n",
+                       c->active->number, release / 100, release % 100, flags_text(c));
+        lkg_effective_render(masked, buf);
 }
 
 static void render_last_error(const struct lkg_status_context *x, struct lkg_buf *buf)
@@ -218,7 +259,7 @@ static void put_findings(struct lkg_buf *buf, const struct lkg_status_context *x
         put_metric(buf, "lkgfs_findings", "gauge", "Findings about the layers, by severity.");
         for (int s = 0; s < _LKG_SEVERITY_MAX; s++) {
                 size_t n = c->findings.n_severity[s] + c->fallback_findings.n_severity[s] +
-                           x->findings->n_severity[s] +
+                           c->facts_findings.n_severity[s] + x->findings->n_severity[s] +
                            (c->candidate ? c->candidate->report.n_severity[s] : 0);
 
                 lkg_buf_puts(buf, "lkgfs_findings{component=\"");
@@ -270,6 +311,9 @@ const struct lkg_status_file lkg_status_files[] = {
         { "config.json", false, 0, ACTIVE | CANDIDATE | CONDITION, render_config_json,
           "assigned, active, last known good and error in the shape of NodeConfigStatus" },
         { "diff", true, 0, ACTIVE, render_diff, "what the active generation changed, as a unified diff" },
+        { "effective.yaml", true, 0, ACTIVE | CANDIDATE | LKG_DIRTY_EFFECTIVE, render_effective,
+          "defaults, the served document and the component's flags, each value with where it comes from",
+          true },
         { "error", false, 0, CANDIDATE | CONDITION, render_error,
           "why the newest configuration is refused, or empty" },
         { "findings", true, 0, CANDIDATE | LKG_DIRTY_FINDINGS, render_findings,

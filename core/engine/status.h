@@ -21,6 +21,7 @@ struct lkg_status_file {
         unsigned depends; /* enum lkg_dirty: rendered again when one of these is set */
         void (*render)(const struct lkg_status_context *context, struct lkg_buf *buf);
         const char *manual;
+        bool optional; /* rendered as nothing = there is no such file */
 };
 
 extern const struct lkg_status_file lkg_status_files[];

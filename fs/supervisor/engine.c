@@ -12,6 +12,7 @@
 
 #include <lkg/log.h>
 
+#include "facts.h"
 #include "supervisor.h"
 
 #define TRIES_AT_START 3u
@@ -159,6 +160,8 @@ static void input(struct lkg_supervisor *s, struct lkg_child *child)
                         return;
                 if (message.type == LKG_MSG_FATAL) {
                         heard_fatal(s, child, &message);
+                } else if (message.type == LKG_MSG_STARTED) {
+                        lkg_facts_refresh(s);
                 } else if (message.type == LKG_MSG_PUBLISHED && !child->ready) {
                         child->ready = true;
                         child->restart.n_early = 0;

@@ -6,6 +6,7 @@
  */
 #include <lkg/log.h>
 
+#include "facts.h"
 #include "supervisor.h"
 
 #define SETTINGS_MAX (1u << 20)
@@ -51,6 +52,19 @@ static void compare(const struct lkg_supervisor *s, const struct lkg_settings *n
                                         settings[i].name);
 }
 
+/* Whom to ask about the components is ours alone, so it may change at any time. */
+static void take_components(struct lkg_supervisor *s, struct lkg_settings *new)
+{
+        struct lkg_settings_component *components = s->settings->components;
+        size_t n = s->settings->n_components;
+
+        s->settings->components = new->components;
+        s->settings->n_components = new->n_components;
+        new->components = components;
+        new->n_components = n;
+        lkg_facts_refresh(s);
+}
+
 static int on_settings(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
         struct lkg_supervisor *s = userdata;
@@ -71,6 +85,8 @@ static int on_settings(sd_event_source *source, int fd, uint32_t revents, void *
                 lkg_log_error("the configuration was not taken over: the new one cannot be used (%d)", r);
         else
                 compare(s, settings);
+        if (r == 0)
+                take_components(s, settings);
         /* Also when it is wrong: the engine keeps the one before, and shows in status/ what is wrong. */
         lkg_engine_send(s, LKG_MSG_RELOAD);
         if (r == 0)

@@ -18,6 +18,7 @@
 
 #include <lkg/log.h>
 
+#include "facts.h"
 #include "supervisor.h"
 
 #define ENGINE_LIMIT_NS  (30 * LKG_NSEC_PER_SEC)
@@ -67,6 +68,7 @@ static void end_children(struct lkg_supervisor *s)
         s->mounts_source = sd_event_source_disable_unref(s->mounts_source);
         lkg_heartbeat_disarm(s);
         lkg_task_cancel(s);
+        lkg_facts_cancel(s);
         if (s->connection.attached) /* a start that failed after it had taken a dead view's place */
                 (void)umount2(s->mount_point, MNT_DETACH | UMOUNT_NOFOLLOW);
         s->connection.attached = false;
@@ -167,6 +169,7 @@ static void announce(struct lkg_supervisor *s)
         if (!s->announced)
                 lkg_background_report(s, 0, "");
         s->announced = true;
+        lkg_facts_refresh(s);
 }
 
 static void natives_done(struct lkg_supervisor *s, int status)
@@ -355,6 +358,7 @@ void lkg_supervisor_stop(struct lkg_supervisor *s, const char *why)
                 return;
         }
         lkg_task_cancel(s);
+        lkg_facts_cancel(s); /* a program of it may lie in the view */
         s->connection.view_fd = lkg_close(s->connection.view_fd);
         s->connection.mount_fd = lkg_close(s->connection.mount_fd);
         lkg_child_end(&s->children[LKG_CHILD_NOTIFIER], SIGKILL, 0);
@@ -565,7 +569,7 @@ static void init(struct lkg_supervisor *s, const struct lkg_options *options, in
         s->ready_fd = ready_fd;
         s->log_fd = s->state_lock = s->runtime_lock = s->state_fd = s->runtime_fd = s->source_fd =
                 s->listen_fd = -EBADF;
-        s->task.pidfd = s->reload.pidfd = s->reload.output = -EBADF;
+        s->task.pidfd = s->facts.pidfd = s->reload.pidfd = s->reload.output = -EBADF;
         lkg_connection_init(&s->connection);
         lkg_kept_clear(s);
         for (size_t i = 0; i < _LKG_CHILD_KIND_MAX; i++)
@@ -578,6 +582,7 @@ static void deinit(struct lkg_supervisor *s)
 {
         lkg_reload_deinit(s);
         lkg_task_cancel(s);
+        lkg_facts_cancel(s);
         lkg_heartbeat_disarm(s);
         for (size_t i = 0; i < _LKG_CHILD_KIND_MAX; i++)
                 lkg_child_deinit(&s->children[i]);

@@ -74,6 +74,14 @@ struct lkg_task {
         sd_event_source *exit_source, *timer;
 };
 
+/* The process that asks about the components, see facts.h. */
+struct lkg_facts_task {
+        pid_t pid; /* 0 = none */
+        int pidfd;
+        bool again; /* something happened meanwhile: ask once more */
+        sd_event_source *exit_source, *timer;
+};
+
 /* One FUSE connection and what belongs to it; replaced as a whole when it is aborted. */
 struct lkg_connection {
         int device, shared_fd;
@@ -122,6 +130,7 @@ struct lkg_supervisor {
         struct lkg_child children[_LKG_CHILD_KIND_MAX];
         struct lkg_kept kept[LKG_KEPT];
         struct lkg_task task;
+        struct lkg_facts_task facts;
         struct lkg_heartbeat heartbeat;
         struct lkg_restart mount_restart;
 

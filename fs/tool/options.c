@@ -8,7 +8,7 @@
 
 #include <ctype.h>
 
-enum kind { STRING, FLAG, FORMAT, COLOUR, DURATION, LATER };
+enum kind { STRING, FLAG, FORMAT, COLOUR, DURATION, RELEASE, HOST };
 
 struct row {
         const char *name;
@@ -16,8 +16,8 @@ struct row {
         const char *value; /* NULL = takes none */
         unsigned bits;     /* verbs that take it; 0 = all */
         enum kind kind;
-        size_t offset;    /* in struct lkg_tool_options */
-        const char *help; /* LATER: why it is refused */
+        size_t offset; /* in struct lkg_tool_options */
+        const char *help;
 };
 
 #define AT(member) offsetof(struct lkg_tool_options, member)
@@ -30,11 +30,15 @@ static const struct row rows[] = {
           "instance document, applied last" },
         { "kind", 0, "K", LKG_OPT_STACK | LKG_OPT_PATCH, STRING, AT(kind),
           "kind that every document must have (default: that of the base)" },
-        { "release", 0, "1.NN", LKG_OPT_STACK, LATER, 0,
-          "it needs the field tables of a Kubernetes release" },
-        { "host", 0, "FACTS", LKG_OPT_STACK, LATER, 0, "it needs the validation rules of a release" },
-        { "effective", 0, NULL, LKG_OPT_STACK, LATER, 0, "it needs the defaults of a release" },
-        { "remote", 0, "FILE", LKG_OPT_STACK, LATER, 0, "it needs remote configuration" },
+        { "kind", 0, "K", LKG_OPT_EXPLAIN, STRING, AT(kind), "kind of the field (default: every kind)" },
+        { "release", 0, "1.NN", LKG_OPT_JUDGE | LKG_OPT_EXPLAIN, RELEASE, AT(release),
+          "a Kubernetes release, such as 1.36 (default: the latest known)" },
+        { "host", 0, "FACTS", LKG_OPT_JUDGE, HOST, AT(host_cgroup),
+          "cgroup=1 or cgroup=2: judge for such a node" },
+        { "effective", 0, NULL, LKG_OPT_JUDGE, FLAG, AT(effective),
+          "with defaults and component flags, as the component will see it" },
+        { "remote", 0, "FILE", LKG_OPT_JUDGE, STRING, AT(remote),
+          "ConfigMap whose document replaces the base" },
         { "type", 0, "TYPE", LKG_OPT_PATCH, STRING, AT(type), "`merge` (JSON merge patch) or `strategic`" },
         { "strict", 0, NULL, LKG_OPT_STRICT, FLAG, AT(strict), "a duplicate key is an error" },
         { "output", 0, "DIR", LKG_OPT_BAKE, STRING, AT(output_dir), "existing directory to write into" },
@@ -110,6 +114,8 @@ static int find_verb(int argc, char **argv)
 static const char *const format_names[] = { NULL, "text", "json", "yaml" };
 static const char *const colour_names[] = { "auto", "always", "never" };
 
+static const char *const host_names[] = { NULL, "cgroup=1", "cgroup=2" }; /* the index is the version */
+
 static int choose(const char *const *names, size_t n, const char *text)
 {
         for (size_t i = 0; i < n; i++)
@@ -158,6 +164,32 @@ int lkg_tool_duration(const char *text, uint64_t *ret_ns)
         return 0;
 }
 
+/* Only 1.NN has ever existed; two digits, so that 100 + NN orders all of them. */
+int lkg_tool_release(const char *text, unsigned *ret)
+{
+        const char *p = text + (*text == 'v');
+        unsigned minor = 0;
+        size_t digits;
+
+        if (strncmp(p, "1.", 2) != 0)
+                return -EINVAL;
+        p += 2;
+        digits = strspn(p, "0123456789");
+        if (digits < 1 || digits > 2)
+                return -EINVAL;
+        for (; digits > 0; digits--)
+                minor = minor * 10 + (unsigned)(*p++ - '0');
+        if (*p == '.') { /* a patch release has the tables of its minor one */
+                digits = strspn(++p, "0123456789");
+                if (digits < 1 || p[digits])
+                        return -EINVAL;
+        } else if (*p) {
+                return -EINVAL;
+        }
+        *ret = 100 + minor;
+        return 0;
+}
+
 static int store(struct lkg_tool_options *options, const struct row *row, const char *arg, const char *value,
                  char message[static 512])
 {
@@ -185,10 +217,14 @@ static int store(struct lkg_tool_options *options, const struct row *row, const 
                 r = lkg_tool_duration(value, (uint64_t *)member);
                 options->has_timeout = r >= 0;
                 break;
-        case LATER:
-                (void)snprintf(message, 512, "%.*s is not available in this version: %s", SHOWN(arg),
-                               row->help);
-                return -EINVAL;
+        case RELEASE:
+                r = lkg_tool_release(value, (unsigned *)member);
+                break;
+        case HOST:
+                r = choose(host_names, LKG_ARRAY_SIZE(host_names), value);
+                if (r >= 0)
+                        *(unsigned *)member = (unsigned)r;
+                break;
         }
         if (r >= 0)
                 return 0;
@@ -213,7 +249,7 @@ static int take_option(struct lkg_tool *tool, int argc, char **argv, int *i, cha
                 (void)snprintf(message, 512, "%.*s takes no value", SHOWN(arg));
                 return -EINVAL;
         }
-        if (row->kind == LATER || !row->value)
+        if (!row->value)
                 return store(&tool->options, row, arg, value, message);
         if (!value) {
                 if (*i + 1 >= argc) {
@@ -238,6 +274,13 @@ static int check_words(const struct lkg_tool *tool, char message[static 512])
                 return -EINVAL;
         }
         return 0;
+}
+
+/* `lkgfs explain --max-pods`: what the tool does not take itself may be a flag of a component. */
+static bool is_flag_to_explain(const struct lkg_tool *tool, const char *arg)
+{
+        return tool->verb && (tool->verb->options & LKG_OPT_EXPLAIN) && arg[1] == '-' &&
+               !find_row(arg, tool->verb->options);
 }
 
 int lkg_tool_parse(struct lkg_tool *tool, int argc, char **argv, char message[static 512])
@@ -266,19 +309,16 @@ int lkg_tool_parse(struct lkg_tool *tool, int argc, char **argv, char message[st
                 if (i == at)
                         continue;
                 if (strcmp(argv[i], "--") == 0) {
-                        if (tool->verb && (tool->verb->options & LKG_OPT_STACK)) {
-                                if (i + 1 == argc)
-                                        break;
-                                (void)snprintf(message, 512,
-                                               "component flags behind `--` are not available in this "
-                                               "version: they need the flag table of a release");
-                                return -EINVAL;
+                        if (tool->verb && (tool->verb->options & LKG_OPT_JUDGE)) {
+                                tool->flags = argv + i + 1;
+                                tool->n_flags = (size_t)(argc - i - 1);
+                                break;
                         }
                         while (++i < argc)
                                 tool->words[n++] = argv[i];
                         break;
                 }
-                if (!is_option(argv[i])) {
+                if (!is_option(argv[i]) || is_flag_to_explain(tool, argv[i])) {
                         tool->words[n++] = argv[i];
                         continue;
                 }
@@ -297,7 +337,7 @@ void lkg_tool_format_options(unsigned bits, struct lkg_buf *buf)
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 char left[40];
 
-                if (rows[i].kind == LATER || (rows[i].bits && !(rows[i].bits & bits)))
+                if (rows[i].bits && !(rows[i].bits & bits))
                         continue;
                 (void)snprintf(left, sizeof(left), "%s%c%s--%s%s%s", rows[i].letter ? "-" : "",
                                rows[i].letter ? rows[i].letter : ' ', rows[i].letter ? ", " : "   ",

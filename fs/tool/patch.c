@@ -7,61 +7,45 @@
 
 #include <lkg/merge.h>
 #include <lkg/render.h>
-
-/* As for a layer, see core/base/findings.c: the top level of a document is not what a merge needs. */
-#define CODE_NOT_A_MAP 2002
+#include <lkg/schema.h>
 
 struct type {
         const char *name;
-        int (*apply)(const struct lkg_value *target, const struct lkg_value *patch,
-                     struct lkg_report *report, struct lkg_value **ret);
+        unsigned decode_flags;
+        int (*apply)(const struct lkg_tool *tool, const struct lkg_value *target,
+                     const struct lkg_value *patch, struct lkg_report *report, struct lkg_value **ret);
 };
 
-static bool is_container(const struct lkg_value *value)
+static int apply_merge(const struct lkg_tool *tool, const struct lkg_value *target,
+                       const struct lkg_value *patch, struct lkg_report *report, struct lkg_value **ret)
 {
-        enum lkg_type type = lkg_value_type(value);
-
-        return type == LKG_MAP || type == LKG_LIST;
+        (void)tool;
+        return lkg_merge_json_patch(target, patch, report, ret);
 }
 
-static void refuse(struct lkg_report *report, const struct lkg_value *value, const char *what,
-                   const char *want)
+/* The kind is the one of --kind, else that of the target; one without a table has no types to go by. */
+static int apply_strategic(const struct lkg_tool *tool, const struct lkg_value *target,
+                           const struct lkg_value *patch, struct lkg_report *report, struct lkg_value **ret)
 {
-        const struct lkg_source *source = lkg_value_source(value);
-        struct lkg_where where = { source ? source->file : NULL, lkg_value_line(value),
-                                   lkg_value_column(value) };
+        const char *kind = tool->options.kind;
+        const struct lkg_schema *schema = NULL;
+        struct lkg_merge_type type;
+        int r;
 
-        lkg_report_add(report, LKG_ERROR, CODE_NOT_A_MAP, &where, "the %s is a %s, want %s", what,
-                       lkg_type_name(lkg_value_type(value)), want);
+        if (!kind && lkg_value_type(target) == LKG_MAP)
+                kind = lkg_map_get_string(target, "kind");
+        r = kind ? lkg_schema_get(kind, NULL, 0, &schema) : -ENOENT;
+        if (r == -ENOMEM)
+                return r;
+        if (schema)
+                type = lkg_schema_merge_type(schema);
+        return lkg_merge_strategic_typed(target, patch, schema ? &type : NULL, report, ret);
 }
 
-static int apply_merge(const struct lkg_value *target, const struct lkg_value *patch,
-                       struct lkg_report *report, struct lkg_value **ret)
-{
-        if (!is_container(patch)) {
-                refuse(report, patch, "patch", "a map or a list");
-                return -EBADMSG;
-        }
-        return lkg_merge_json(target, patch, ret);
-}
-
-static int apply_strategic(const struct lkg_value *target, const struct lkg_value *patch,
-                           struct lkg_report *report, struct lkg_value **ret)
-{
-        if (lkg_value_type(target) != LKG_MAP) {
-                refuse(report, target, "target", "a map");
-                return -EBADMSG;
-        }
-        if (lkg_value_type(patch) != LKG_MAP) {
-                refuse(report, patch, "patch", "a map");
-                return -EBADMSG;
-        }
-        return lkg_merge_strategic(target, patch, report, ret);
-}
-
+/* A merge patch keeps the text of numbers, a strategic one decodes them as Go does without a type. */
 static const struct type types[] = {
-        { "merge", apply_merge },
-        { "strategic", apply_strategic },
+        { "merge", 0, apply_merge },
+        { "strategic", LKG_DECODE_UNTYPED, apply_strategic },
 };
 
 static const struct type *find_type(const char *name)
@@ -79,15 +63,16 @@ static int apply(const struct lkg_tool *tool, const struct type *type, struct lk
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *patch = NULL;
         int r;
 
-        r = lkg_tool_read_doc(tool, tool->words[0], false, 0, report, ret_format, &target);
+        r = lkg_tool_read_doc(tool, tool->words[0], false, type->decode_flags, report, ret_format, &target);
         if (r != LKG_TOOL_FAILED) {
-                int s = lkg_tool_read_doc(tool, tool->words[1], false, 0, report, NULL, &patch);
+                int s = lkg_tool_read_doc(tool, tool->words[1], false, type->decode_flags, report, NULL,
+                                          &patch);
 
                 r = s > r ? s : r;
         }
         if (r != LKG_TOOL_OK)
                 return r;
-        r = type->apply(target, patch, report, ret);
+        r = type->apply(tool, target, patch, report, ret);
         if (r == -EBADMSG)
                 return LKG_TOOL_DIFFERENT;
         return r < 0 ? lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(-r)) : LKG_TOOL_OK;

@@ -11,6 +11,7 @@
 
 #include <lkg/file.h>
 #include <lkg/limits.h>
+#include <lkg/schema.h>
 
 bool lkg_tool_has_sources(const struct lkg_tool *tool)
 {
@@ -148,6 +149,30 @@ static int prepare(const struct lkg_tool *tool, struct lkg_stack_config *config,
         return 0;
 }
 
+/* The documents are judged as the component of the named release, with the named flags, would judge them. */
+static int set_judge(const struct lkg_tool *tool, struct lkg_tool_sources *sources, struct lkg_error *err)
+{
+        struct lkg_judge_config config = {
+                .release = tool->options.release,
+                .flags = (const char *const *)tool->flags,
+                .n_flags = tool->n_flags,
+                .lint = true,
+        };
+        int r;
+
+        lkg_host_detect(&config.host);
+        if (tool->options.host_cgroup) {
+                config.host.cgroup = tool->options.host_cgroup;
+                config.host.stated = true;
+                config.host.exists = NULL; /* another machine's files are not here */
+        }
+        r = lkg_judge_new(&config, &sources->judge);
+        if (r < 0)
+                return lkg_error_set(err, r, NULL, "judge");
+        lkg_stack_set_judge(sources->stack, lkg_judge_candidate, sources->judge);
+        return 0;
+}
+
 int lkg_tool_sources_load(const struct lkg_tool *tool, struct lkg_tool_sources *ret)
 {
         struct lkg_tool_sources sources = { .dirfd = AT_FDCWD };
@@ -162,6 +187,15 @@ int lkg_tool_sources_load(const struct lkg_tool *tool, struct lkg_tool_sources *
         if (is_stdin(tool->options.config) && is_stdin(tool->options.instance_config))
                 return lkg_tool_fail(tool, LKG_TOOL_USAGE,
                                      "only one of the documents can be standard input");
+        if (tool->options.remote)
+                return lkg_tool_fail(tool, LKG_TOOL_USAGE,
+                                     "--remote is not available in this version: it comes with remote "
+                                     "configuration");
+        if (tool->options.release &&
+            (tool->options.release < LKG_RELEASE_MIN || tool->options.release > LKG_RELEASE_MAX))
+                return lkg_tool_fail(tool, LKG_TOOL_USAGE,
+                                     "--release: there are tables for 1.%u to 1.%u only",
+                                     LKG_RELEASE_MIN % 100, LKG_RELEASE_MAX % 100);
         r = check_readable(tool, tool->options.config);
         if (r == LKG_TOOL_OK)
                 r = check_readable(tool, tool->options.instance_config);
@@ -170,6 +204,8 @@ int lkg_tool_sources_load(const struct lkg_tool *tool, struct lkg_tool_sources *
         r = prepare(tool, &config, &sources, &err);
         if (r == 0)
                 r = lkg_stack_new(&config, &sources.stack, &err);
+        if (r == 0)
+                r = set_judge(tool, &sources, &err);
         if (r == 0)
                 r = lkg_stack_refresh(sources.stack, &sources.candidate, &err);
         if (r < 0) {
@@ -184,6 +220,7 @@ void lkg_tool_sources_deinit(struct lkg_tool_sources *sources)
 {
         lkg_candidate_unref(sources->candidate);
         lkg_stack_free(sources->stack);
+        lkg_judge_free(sources->judge);
         if (sources->dirfd >= 0) {
                 (void)unlinkat(sources->dirfd, "-", 0);
                 (void)lkg_close(sources->dirfd);

@@ -35,13 +35,15 @@ enum lkg_tool_colour { LKG_COLOUR_AUTO, LKG_COLOUR_ALWAYS, LKG_COLOUR_NEVER };
 /* Which options a verb takes; one bit per group that always travels together. */
 enum lkg_tool_option_bits {
         LKG_OPT_FORMAT = 1 << 0,
-        LKG_OPT_STACK = 1 << 1,  /* --config, --config-dir, --instance-config, --kind and the later ones */
+        LKG_OPT_STACK = 1 << 1,  /* --config, --config-dir, --instance-config, --kind */
         LKG_OPT_VIEW = 1 << 2,   /* --component, --mountpoint, --virtual-dir */
         LKG_OPT_STRICT = 1 << 3, /* convert */
         LKG_OPT_PATCH = 1 << 4,  /* --type, --kind */
         LKG_OPT_BAKE = 1 << 5,   /* --output, --force */
         LKG_OPT_TIMEOUT = 1 << 6,
-        LKG_OPT_MOUNT = 1 << 7, /* mount: --config is our own configuration */
+        LKG_OPT_MOUNT = 1 << 7,   /* mount: --config is our own configuration */
+        LKG_OPT_JUDGE = 1 << 8,   /* --release, --host, --effective, --remote; component flags behind `--` */
+        LKG_OPT_EXPLAIN = 1 << 9, /* --kind, --release */
 };
 
 struct lkg_tool_options {
@@ -49,9 +51,12 @@ struct lkg_tool_options {
         const char *config, *config_dir, *instance_config, *kind;
         const char *type;       /* patch: "merge", "strategic" */
         const char *output_dir; /* bake */
+        const char *remote;     /* a file with a ConfigMap; NULL = none */
+        unsigned release;       /* 136 is 1.36; 0 = the latest known */
+        unsigned host_cgroup;   /* version of the cgroup hierarchy, 1 or 2; 0 = not said */
         enum lkg_tool_format format;
         enum lkg_tool_colour colour;
-        bool strict, force, help, version;
+        bool strict, force, effective, help, version;
         bool has_timeout;
         uint64_t timeout_ns;
 };
@@ -64,6 +69,8 @@ struct lkg_tool {
         struct lkg_tool_options options;
         char **words; /* what is neither the verb nor an option */
         size_t n_words;
+        char **flags; /* LKG_OPT_JUDGE: what stands behind `--`, the component's own command line */
+        size_t n_flags;
 };
 
 struct lkg_tool_verb {
@@ -94,6 +101,8 @@ const char *lkg_tool_nearest(const char *name);
 int lkg_tool_parse(struct lkg_tool *tool, int argc, char **argv, char message[static 512]);
 /** lkg_tool_duration() - "1h30m", "250ms", "0" as Go writes durations. Return: 0 or -EINVAL. */
 int lkg_tool_duration(const char *text, uint64_t *ret_ns);
+/** lkg_tool_release() - "1.36", "v1.36.3": 136 is 1.36. Return: 0 or -EINVAL. */
+int lkg_tool_release(const char *text, unsigned *ret);
 /** lkg_tool_format_options() - the options in @bits, one a line, for `VERB --help`. */
 void lkg_tool_format_options(unsigned bits, struct lkg_buf *buf);
 
@@ -139,6 +148,7 @@ struct lkg_value *lkg_tool_findings_value(const struct lkg_report *report);
 /* sources.c: what the offline verbs read */
 struct lkg_tool_sources {
         struct lkg_stack *stack;
+        struct lkg_judge *judge;
         struct lkg_candidate *candidate;
         int dirfd;                   /* holds standard input under the name "-", or AT_FDCWD */
         char *directory;             /* its path, removed again */

@@ -2,22 +2,25 @@
 /* The verbs, in the order in which `lkgfs --help` lists them: first those that need no daemon. */
 #include "tool.h"
 
+#include <lkg/nearest.h>
+
 #define VIEW_LIMIT_S \
         20 /* engineTimeout is 2 s by default; a mount that is silent for ten times that is sick */
 
 const struct lkg_tool_verb lkg_tool_verbs[] = {
         { "render", "", "merged document on stdout, findings on stderr",
-          "lkgfs render --config kubelet.conf --config-dir kubelet.conf.d", LKG_OPT_STACK | LKG_OPT_FORMAT,
-          0, 0, 0, lkg_verb_render },
+          "lkgfs render --config kubelet.conf --config-dir kubelet.conf.d",
+          LKG_OPT_STACK | LKG_OPT_JUDGE | LKG_OPT_FORMAT, 0, 0, 0, lkg_verb_render },
         { "check", "", "every finding of a set of layers; 1 if any",
           "lkgfs check --config kubelet.conf --config-dir kubelet.conf.d -o json",
-          LKG_OPT_STACK | LKG_OPT_FORMAT, 0, 0, 0, lkg_verb_check },
+          LKG_OPT_STACK | LKG_OPT_JUDGE | LKG_OPT_FORMAT, 0, 0, 0, lkg_verb_check },
         { "blame", "[FIELD]", "where each field comes from, and what it shadows",
           "lkgfs blame --config kubelet.conf --config-dir kubelet.conf.d evictionHard",
-          LKG_OPT_STACK | LKG_OPT_FORMAT | LKG_OPT_VIEW, 0, 1, VIEW_LIMIT_S, lkg_verb_blame },
+          LKG_OPT_STACK | LKG_OPT_JUDGE | LKG_OPT_FORMAT | LKG_OPT_VIEW, 0, 1, VIEW_LIMIT_S,
+          lkg_verb_blame },
         { "diff", "", "what each layer changes; 1 if anything",
-          "lkgfs diff --config kubelet.conf --config-dir kubelet.conf.d", LKG_OPT_STACK | LKG_OPT_FORMAT, 0,
-          0, 0, lkg_verb_diff },
+          "lkgfs diff --config kubelet.conf --config-dir kubelet.conf.d",
+          LKG_OPT_STACK | LKG_OPT_JUDGE | LKG_OPT_FORMAT, 0, 0, 0, lkg_verb_diff },
         { "convert", "FILE", "one document as the component would read it",
           "lkgfs convert --strict -o json kubelet.conf", LKG_OPT_STRICT | LKG_OPT_FORMAT, 1, 1, 0,
           lkg_verb_convert },
@@ -27,8 +30,9 @@ const struct lkg_tool_verb lkg_tool_verbs[] = {
         { "bake", "", "write the merge as plain files, for good",
           "lkgfs bake --config kubelet.conf --config-dir kubelet.conf.d --output /root/baked",
           LKG_OPT_STACK | LKG_OPT_BAKE | LKG_OPT_VIEW, 0, 0, VIEW_LIMIT_S, lkg_verb_bake },
-        { "explain", "[CODE]", "what a finding code means, and what would be right", "lkgfs explain LKG1001",
-          LKG_OPT_FORMAT, 0, 1, 0, lkg_verb_explain },
+        { "explain", "[WORD]", "what a field, flag, feature gate or finding code means",
+          "lkgfs explain authentication.webhook.cacheTTL", LKG_OPT_EXPLAIN | LKG_OPT_FORMAT, 0, 1, 0,
+          lkg_verb_explain },
         { "status", "", "one screen, worst news first", "lkgfs status --component kubelet",
           LKG_OPT_VIEW | LKG_OPT_FORMAT, 0, 0, VIEW_LIMIT_S, lkg_verb_status },
         { "history", "", "the generations that can be rolled back to", "lkgfs history",
@@ -60,54 +64,16 @@ const struct lkg_tool_verb *lkg_tool_find_verb(const char *name)
         return NULL;
 }
 
-#define NAME_MAX_BYTES 32
-
-/* Levenshtein with adjacent transposition ("stauts"), three rows; longer names than any verb's are never
- * near. */
-static unsigned distance(const char *a, const char *b)
-{
-        unsigned rows[3][NAME_MAX_BYTES + 1];
-        size_t n = strlen(a), m = strlen(b);
-
-        if (n > NAME_MAX_BYTES || m > NAME_MAX_BYTES)
-                return UINT32_MAX;
-        for (unsigned j = 0; j <= m; j++)
-                rows[0][j] = j;
-        for (unsigned i = 1; i <= n; i++) {
-                unsigned *row = rows[i % 3], *above = rows[(i + 2) % 3], *twice = rows[(i + 1) % 3];
-
-                row[0] = i;
-                for (unsigned j = 1; j <= m; j++) {
-                        unsigned best = above[j - 1] + (a[i - 1] != b[j - 1]);
-
-                        if (above[j] + 1 < best)
-                                best = above[j] + 1;
-                        if (row[j - 1] + 1 < best)
-                                best = row[j - 1] + 1;
-                        if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
-                            twice[j - 2] + 1 < best)
-                                best = twice[j - 2] + 1;
-                        row[j] = best;
-                }
-        }
-        return rows[n % 3][m];
-}
-
+/* What begins like a verb is meant before what is only spelled like one. */
 const char *lkg_tool_nearest(const char *name)
 {
-        const char *nearest = NULL;
-        unsigned best = 3;
+        struct lkg_nearest nearest;
 
-        for (size_t i = 0; i < lkg_n_tool_verbs; i++) {
-                const char *verb = lkg_tool_verbs[i].name;
-                unsigned d = distance(name, verb);
-
-                if (strlen(name) >= 2 && strncmp(verb, name, strlen(name)) == 0)
-                        d = 1;
-                if (d < best && d < strlen(verb)) {
-                        best = d;
-                        nearest = verb;
-                }
-        }
-        return nearest;
+        for (size_t i = 0; i < lkg_n_tool_verbs && strlen(name) >= 2; i++)
+                if (strncmp(lkg_tool_verbs[i].name, name, strlen(name)) == 0)
+                        return lkg_tool_verbs[i].name;
+        lkg_nearest_init(&nearest, name);
+        for (size_t i = 0; i < lkg_n_tool_verbs; i++)
+                lkg_nearest_offer(&nearest, lkg_tool_verbs[i].name);
+        return lkg_nearest_best(&nearest);
 }

@@ -21,6 +21,7 @@
  *
  *     PUBLISHED  as above; the first one means "ready"
  *     FATAL      result is a sysexits code, text the reason: do not restart me
+ *     STARTED    a process of the component (index) began or ended: its executable and its unit may have changed
  *
  * supervisor -> engine:  RELOAD (SIGHUP), STOP (write the durable state, exit 0).
  * supervisor -> file server: STOP.  All tickets are chosen by the sender of the request and unique per boot: a repeated ticket

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Text -> value tree. YAML the way sigs.k8s.io/yaml reads it (YAML 1.1 scalars by table, first document
- * only, stringified keys), on libyaml's event parser; JSON with positions, the way Go's encoding/json reads
+ * only, stringified keys), with a parser of our own; JSON with positions, the way Go's encoding/json reads
  * it.
  *
  * Bounded in memory and time whatever the input: LKG_DOC_BYTES_MAX, LKG_DOC_DEPTH_MAX, LKG_DOC_NODES_MAX and

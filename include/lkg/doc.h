@@ -12,7 +12,7 @@
  */
 #pragma once
 
-#include <lkg/base.h>
+#include <lkg/error.h>
 
 enum lkg_type {
         LKG_NULL,
@@ -74,6 +74,8 @@ const char *lkg_value_text(const struct lkg_value *value, size_t *ret_size);
 const struct lkg_source *lkg_value_source(const struct lkg_value *value);
 unsigned lkg_value_line(const struct lkg_value *value);
 unsigned lkg_value_column(const struct lkg_value *value);
+/** lkg_where_of() - the place a value came from, for findings; @value may be NULL. */
+struct lkg_where lkg_where_of(const struct lkg_value *value);
 /** lkg_value_shadowed() - the value this one replaced in a lower layer, or NULL. Borrowed. */
 const struct lkg_value *lkg_value_shadowed(const struct lkg_value *value);
 

@@ -45,7 +45,7 @@ int lkg_error_wrap(struct lkg_error *err, int code, const char *fmt, ...) LKG_PR
 enum lkg_severity { LKG_ERROR, LKG_WARNING, LKG_NOTE, _LKG_SEVERITY_MAX };
 
 /*
- * The code of a finding never changes its meaning; docs/man/lkgfs-view.7 and `lkgfs explain CODE` describe each.
+ * The code of a finding never changes its meaning; lkgfs-findings(7) and `lkgfs explain CODE` describe each.
  * One row per code in core/base/findings.c.
  */
 struct lkg_finding {
@@ -82,8 +82,9 @@ const char *lkg_severity_name(enum lkg_severity severity);
 struct lkg_finding_kind {
         unsigned code;
         enum lkg_severity severity;
-        const char *title;  /* a few words */
-        const char *advice; /* one sentence: what would be right */
+        const char *title;     /* a few words */
+        const char *advice;    /* one or two sentences: what to do */
+        const char *paragraph; /* what happened, why it matters, an example where one helps */
 };
 extern const struct lkg_finding_kind lkg_finding_kinds[];
 extern const size_t lkg_n_finding_kinds;

@@ -18,10 +18,53 @@
 int lkg_merge_json(const struct lkg_value *base, const struct lkg_value *patch, struct lkg_value **ret);
 
 /**
- * lkg_merge_strategic() - strategic merge patch on a kind whose lists are all atomic (layering.md 1.6,
+ * lkg_merge_json_patch() - the same for two whole documents of any shape, as json-patch's MergePatch takes
+ * them: a target that is no map is replaced, a list as a patch replaces any target.
+ *
+ * Return: 0; -EBADMSG when @report says which of the two is unfit; -ENOMEM.
+ */
+int lkg_merge_json_patch(const struct lkg_value *target, const struct lkg_value *patch,
+                         struct lkg_report *report, struct lkg_value **ret);
+
+/*
+ * What a strategic merge asks of the Go type that a place of the document has. Whoever knows the fields of
+ * a kind implements it; small enough to be passed by value.
+ */
+enum lkg_merge_class {
+        LKG_MERGE_ANY,    /* not known: everything may be merged */
+        LKG_MERGE_STRUCT, /* has fields */
+        LKG_MERGE_LIST,   /* of anything but lists */
+        LKG_MERGE_OTHER,  /* a map, a list of lists, a scalar: nothing below it has a field */
+};
+
+struct lkg_merge_type {
+        enum lkg_merge_class class;
+        bool pointer; /* the field is a pointer to it (`*bool`, `*Struct`) */
+        /*
+         * LKG_MERGE_STRUCT: the field with this JSON name, or else the first one that has it but for its
+         * case (lkg_merge_key_folds). Return: false if there is none.
+         */
+        bool (*member)(const struct lkg_merge_type *type, const char *key, size_t key_size,
+                       struct lkg_merge_type *ret);
+        const void *data; /* for @member; borrowed */
+};
+
+/** lkg_merge_key_folds() - is @key the name of a field but for its case, as Go's encoding/json compares? */
+bool lkg_merge_key_folds(const char *name, const char *key, size_t key_size);
+
+/**
+ * lkg_merge_strategic_typed() - strategic merge patch on a kind whose lists are all atomic (layering.md 1.6,
  * "SMP"): `$patch`, `$retainKeys`, `$deleteFromPrimitiveList/x`, `$setElementOrder/x` are honoured.
+ * @base, @patch: maps; null is taken for an empty one, as upstream does
+ * @type: of the kind; NULL = not known. With it a map or list is only merged into another where the kind
+ * has a
+ *        struct or list field (rows 19 to 22); scalars and what only one side has pass through.
  *
  * Return: 0; -EBADMSG when @report says what the patch does wrong; -ENOMEM.
  */
+int lkg_merge_strategic_typed(const struct lkg_value *base, const struct lkg_value *patch,
+                              const struct lkg_merge_type *type, struct lkg_report *report,
+                              struct lkg_value **ret);
+/** lkg_merge_strategic() - the same without a type. */
 int lkg_merge_strategic(const struct lkg_value *base, const struct lkg_value *patch,
                         struct lkg_report *report, struct lkg_value **ret);

@@ -4,6 +4,7 @@
  * that the process which must never fail parses no YAML. Values have bytes below 0x20, 0x7f and `%` as %XX.
  *
  *     state_dir= runtime_dir= source_dir= virtual_dir= native_dir= (repeated) engine_timeout_ms=
+ *     component=<name> component_unit=<unit> component_exe=<path> (repeated: of the component named last)
  *     view_file=<name>  (repeated: view names and aliases)   reserved=<name> (repeated: names the view shadows)
  *
  * A setting that is missing keeps its default; an unknown key is ignored (an older supervisor, a newer engine).
@@ -12,6 +13,12 @@
 
 #include <lkg/error.h>
 #include <lkg/limits.h>
+
+struct lkg_settings_component {
+        char *name, *unit; /* unit "" = none */
+        char **exes;       /* absolute */
+        size_t n_exes;
+};
 
 struct lkg_settings {
         char *state_dir, *runtime_dir;
@@ -23,6 +30,8 @@ struct lkg_settings {
         size_t n_view_files;
         char **reserved;
         size_t n_reserved;
+        struct lkg_settings_component *components;
+        size_t n_components;
         uint32_t engine_timeout_ms;
 };
 

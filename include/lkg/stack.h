@@ -20,6 +20,8 @@
 #include <lkg/error.h>
 #include <lkg/file.h>
 
+struct lkg_schema; /* schema.h */
+
 enum lkg_layer_role {
         LKG_LAYER_BASE,
         LKG_LAYER_REMOTE, /* in place of the base; filled by the dynamic configuration */
@@ -81,13 +83,32 @@ struct lkg_candidate {
         struct lkg_report report; /* all findings, in layer order */
         struct lkg_layer_info *layers;
         size_t n_layers;
-        bool has_base; /* `init` when local and true, else `default` */
+        bool has_base;       /* `init` when local and true, else `default` */
+        bool has_dropin_dir; /* there is a drop-in directory, even an empty one */
+
+        /* Filled by the judge (core/schema), when the kind has a table. */
+        struct lkg_value
+                *effective; /* what the component will run with: defaults, merge, flags; may be NULL */
+        const struct lkg_schema *schema;
 };
 
 struct lkg_stack;
 
 int lkg_stack_new(const struct lkg_stack_config *config, struct lkg_stack **ret, struct lkg_error *err);
 struct lkg_stack *lkg_stack_free(struct lkg_stack *stack);
+
+/**
+ * lkg_judge_fn - look at a candidate that differs from the last one, before anybody else sees it.
+ *
+ * May replace @candidate->doc by the document to be served, fill in @effective and add findings; an error
+ * among them makes the candidate invalid.
+ *
+ * Return: 0, also for an invalid candidate; -errno.
+ */
+typedef int lkg_judge_fn(struct lkg_candidate *candidate, void *userdata);
+void lkg_stack_set_judge(struct lkg_stack *stack, lkg_judge_fn *fn, void *userdata);
+/** lkg_stack_rejudge() - what the judge goes by has changed: the next refresh asks it again. */
+void lkg_stack_rejudge(struct lkg_stack *stack);
 
 /**
  * lkg_stack_refresh() - look at the sources again.

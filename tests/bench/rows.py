@@ -3,7 +3,9 @@
 explains each."""
 
 import contextlib
+import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -109,6 +111,44 @@ def rows_edit(bench):
               ('among 20', close[1] / 1000), value_limit=5, more=f'p99 {lots[2] / 1000:.2f}')
 
 
+def judge(bench, source, iterations):
+    """What bench-judge prints about a copy of a source directory (it rewrites a file in it)."""
+    copy = bench.ram / f'judge-{source.name}'
+    shutil.copytree(source, copy)
+    out = subprocess.run([bench.program('judge'), copy, str(iterations)], check=True, capture_output=True, text=True)
+    return {name: float(value) for name, value in (line.split() for line in out.stdout.splitlines())}, copy
+
+
+def ask_oracle(bench, source):
+    """Nanoseconds that the component's own code takes for the same layers, in one warm process."""
+    dropins = sorted((source / 'kubelet.conf.d').iterdir())
+    request = {'op': 'bench', 'n': 20 if bench.quick else 200, 'base': (source / 'kubelet.conf').read_text(),
+               'dropins': [{'path': path.name, 'text': path.read_text()} for path in dropins]}
+    out = subprocess.run([bench.oracle], input=json.dumps(request) + '\n', check=True, capture_output=True, text=True)
+    reply = json.loads(out.stdout)
+    if not reply.get('ok'):
+        raise Trouble(f"the oracle refuses the layers: {reply.get('error')}")
+    return reply['nsPerOp']
+
+
+def rows_judge(bench):
+    """CPU time from layers to a validated document; no mount."""
+    few, copy = judge(bench, bench.source, 200 if bench.quick else 2000)
+    contents = few['all'] - few['read']
+    peer = ('component code', ask_oracle(bench, copy) / 1000) if bench.oracle else None
+    yield row('layers to a validated document, 4 KiB + 20 drop-ins', contents / 1000, 'ms',
+              peer and (peer[0], peer[1] / 1000), ratio_limit=peer and 0.05, value_limit=None if peer else 0.35,
+              more=f"finding and reading the files {few['read']:.0f} us more, {few['resident'] / 1024:.1f} MiB resident")
+    if peer:
+        yield row('  the same', contents / 1000, 'ms', value_limit=0.35)
+    yield row('  one of the 20 changed', few['one'] / 1000, 'ms', ('all of them', contents / 1000))
+    many = bench.base / 'judge-1000'
+    bench.fill_source(many, 1000)
+    lots, _ = judge(bench, many, 20 if bench.quick else 200)
+    yield row('  one of 1,000 changed', lots['one'] / 1000, 'ms', ('one of 20', few['one'] / 1000), value_limit=5,
+              more=f"{lots['resident'] / 1024:.1f} MiB resident")
+
+
 def rows_quiet(bench):
     seconds = 3 if bench.quick else 10
     with bench.lkgfs('idle') as server, bench.bindfs() as peer:
@@ -178,4 +218,4 @@ def rows_kill(bench):
               int(failed) + int(torn), f'of {calls}', value_limit=0, more=more)
 
 
-GROUPS = {'open': rows_open, 'edit': rows_edit, 'quiet': rows_quiet, 'start': rows_start, 'kill': rows_kill}
+GROUPS = {'open': rows_open, 'judge': rows_judge, 'edit': rows_edit, 'quiet': rows_quiet, 'start': rows_start, 'kill': rows_kill}

@@ -344,9 +344,9 @@ def test_own_paths_never_lead_through_the_view(mounts):
     mount = mounts(start=False)
     mount.write_config(None, [{"name": "kubelet", "instance": os.path.join(mount.mountpoint, "kubelet-instance.conf")}])
     mount.start()
-    assert "nodeIP: 192.0.2.17\n" in mount.document()
-    mount.write("kubelet-instance.conf", lib.HEADER + "nodeIP: 192.0.2.18\n")
-    mount.wait_for(lambda: "nodeIP: 192.0.2.18\n" in mount.document(), timeout=5)
+    assert "providerID: example://192.0.2.17\n" in mount.document()
+    mount.write("kubelet-instance.conf", lib.HEADER + "providerID: example://192.0.2.18\n")
+    mount.wait_for(lambda: "providerID: example://192.0.2.18\n" in mount.document(), timeout=5)
 
 
 def test_zombies_and_descriptors(mount):

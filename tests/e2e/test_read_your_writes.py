@@ -237,7 +237,7 @@ def test_base_and_instance(mount):
     mount.write("kubelet-instance.conf", text(150), 0o600)
     assert "\nmaxPods: 150\n" in mount.document()
     os.unlink(mount.path("kubelet-instance.conf"))
-    assert "\nmaxPods: 64\n" in mount.document() and "nodeIP" not in mount.document()
+    assert "\nmaxPods: 64\n" in mount.document() and "providerID" not in mount.document()
     mount.write("kubelet.conf.base", lib.BASE.replace("cluster.local", "example.org"), 0o600)
     assert "clusterDomain: example.org\n" in mount.document()
     temporary = mount.path("tmp", "base")

@@ -34,7 +34,7 @@ def test_merged_document(shared):
     first, body = without_comment(shared.document())
     assert "kubelet.conf.d" in first
     assert "maxPods: 64\n" in body and "maxPods: 110" not in body
-    assert "podPidsLimit: 4096\n" in body and "nodeIP: 192.0.2.17\n" in body
+    assert "podPidsLimit: 4096\n" in body and "providerID: example://192.0.2.17\n" in body
     assert "  imagefs.available: 15%\n" in body and "  memory.available: 500Mi\n" in body
     assert body.index("authentication:") < body.index("clusterDNS:") < body.index("syncFrequency:")
 

@@ -60,7 +60,8 @@ evictionHard:
   memory.available: 100Mi
   nodefs.available: 10%
 featureGates:
-  NodeLogQuery: true
+  GracefulNodeShutdownBasedOnPodPriority: false
+failCgroupV1: false
 healthzBindAddress: 127.0.0.1
 healthzPort: 10248
 maxPods: 110
@@ -74,7 +75,7 @@ DROPINS = {
     "20-pods.conf": HEADER + "maxPods: 64\npodPidsLimit: 4096\n",
     "90-logging.conf": HEADER + "logging:\n  format: json\n  verbosity: 2\n",
 }
-INSTANCE = HEADER + "nodeIP: 192.0.2.17\nsystemReserved:\n  cpu: 500m\n"
+INSTANCE = HEADER + "providerID: example://192.0.2.17\nsystemReserved:\n  cpu: 500m\n"
 
 PROXY_BASE = """apiVersion: kubeproxy.config.k8s.io/v1alpha1
 kind: KubeProxyConfiguration

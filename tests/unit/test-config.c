@@ -272,11 +272,19 @@ static const struct {
         { HEADER "components: [{name: a, baseWrites: allow}]\n",
           "c.yaml:3:36: error: components[a].baseWrites: \"allow\" is not one of deny, through "
           "[LKG3009]\n" },
+        { HEADER "components: [{name: a, schemaRelease: 1.40}]\n",
+          "c.yaml:3:39: error: components[a].schemaRelease: \"1.4\" is not auto or a release with tables, "
+          "1.33 "
+          "to 1.36 [LKG3009]\n" },
+        { HEADER "components: [{name: a, schemaRelease: 'v1.36'}]\n",
+          "c.yaml:3:39: error: components[a].schemaRelease: \"v1.36\" is not auto or a release with tables, "
+          "1.33 "
+          "to 1.36 [LKG3009]\n" },
         { HEADER "components: [{name: a, colour: red}]\n",
           "c.yaml:3:32: error: components[a]: unknown field \"colour\" (known: name, file, aliases, kind, "
           "apiVersion, "
           "base, dropInDir, instance, patchesDir, mode, owner, group, match, restart, localPolicy, guard, "
-          "baseWrites) "
+          "baseWrites, schemaRelease) "
           "[LKG3003]\n" },
 };
 
@@ -576,7 +584,8 @@ static void test_settings_for_the_supervisor(void **state)
                             "native_dir=pki\nview_file=kubelet.conf\nview_file=k.yaml\nreserved=bad\n"
                             "reserved=control\nreserved=history\nreserved=layers\nreserved=lkg\n"
                             "reserved=status\nreserved=.lkgfs-fallback\nreserved=.lv\n"
-                            "engine_timeout_ms=2000\n");
+                            "component=kubelet\ncomponent_unit=kubelet.service\n"
+                            "component_exe=/usr/bin/kubelet\nengine_timeout_ms=2000\n");
         lkg_buf_deinit(&buf);
         lkg_settings_free(s);
         lkg_config_free(c);

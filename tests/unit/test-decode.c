@@ -58,10 +58,10 @@ static void test_plain_scalars(void **state)
                 { "1.7976931348623157e308", "1.7976931348623157e+308" },
         };
         static const char *const strings[] = {
-                "tRuE", "yEs",  "oN",         "nULL", "0x",    "0b2",   "0o",   "1e",        "1e+",   ".",
-                "..",   "1:30", "1e400",      "_1",   "=",     "1Gi",   "10%",  "100m",      "1.2.3", "0x1G",
-                "+",    "--1",  "0b",         "<<",   "+-1",   "1__x",  ".e1",  "Infinity",  "inf",   "nan",
-                "-",    "1_e",  "2001-01-01", "+.",   "0.0.0", "1e1.5", ".5_0", "190:20:30",
+                "tRuE", "yEs",  "oN",         "nULL", "0x",    "0b2",   "0o",  "1e",        "1e+",   ".",
+                "..",   "1:30", "1e400",      "_1",   "=",     "1Gi",   "10%", "100m",      "1.2.3", "0x1G",
+                "+",    "--1",  "0b",         "<<",   "+-1",   "1__x",  ".e1", "Infinity",  "inf",   "nan",
+                "-",    "1_e",  "2001-01-01", "+.",   "0.0.0", "1e1.5", "._5", "190:20:30",
         };
         char text[600];
 
@@ -128,9 +128,9 @@ static void test_yaml(void **state)
                 { "a: |\n  x\n  y\nb: >-\n  x\n  y\n", "{\"a\":\"x\\ny\\n\",\"b\":\"x y\"}" },
                 { "a: \"\\x41\\u00e9\\0\"\n", "{\"a\":\"A\xc3\xa9\\u0000\"}" },
                 { "a: \"\\/\"\n",
-                  "f:1:4: error: the escape \\/ is not known in YAML 1.1; write / alone [LKG1001]\n" },
+                  "f:1:5: error: the escape \\/ is not known in YAML 1.1; write / alone [LKG1001]\n" },
                 { "a: !!str \"x\\/\"\n",
-                  "f:1:4: error: the escape \\/ is not known in YAML 1.1; write / alone [LKG1001]\n" },
+                  "f:1:12: error: the escape \\/ is not known in YAML 1.1; write / alone [LKG1001]\n" },
                 { "a: \"x\\\\/y\"\nb: '\\/'\nc: \\/\n",
                   "{\"a\":\"x\\\\/y\",\"b\":\"\\\\/\",\"c\":\"\\\\/\"}" },
                 /* tags */
@@ -372,7 +372,8 @@ static void test_limits(void **state)
 
         (void)state;
         check_limit(deep, "1,", 100000, "", LKG_FORMAT_YAML,
-                    "f:1:44443: error: too many values inside too many levels of [ ] and { } [LKG1003]\n");
+                    "f:2:1: error: did not find expected node content; a value is missing between two "
+                    "commas [LKG1001]\n"); /* in a time that is proportional to the text */
         free(deep);
         check_limit("", "[", 10000, "", LKG_FORMAT_JSON,
                     "f:1:10001: error: found the end of the file where JSON wants a value [LKG1001]\n");

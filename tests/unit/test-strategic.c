@@ -24,7 +24,8 @@ static const struct {
         { "{\"a\":1}", "{\"$patch\":\"delete\"}", "{}" },
         { "{\"a\":1}", "{\"$patch\":\"replace\",\"b\":2}", "{\"b\":2}" },
         { "{\"a\":1}", "{\"b\":{\"$patch\":\"replace\",\"c\":3}}", "{\"a\":1}" },
-        { "{\"a\":1}", "{\"a\":{\"$patch\":\"replace\",\"c\":3}}", "{\"a\":1}" },
+        { "{\"a\":1}", "{\"a\":{\"$patch\":\"replace\",\"c\":3}}", "{}" }, /* not even the old value stays */
+        { "{}", "{\"a\":{\"$patch\":null,\"b\":1}}", "{\"a\":{\"b\":1}}" }, /* null goes first */
         { "{\"a\":{\"b\":1}}", "{\"a\":{\"$patch\":\"merge\"}}",
           "f:the value of $patch in a map must be replace or delete" },
         { "{\"a\":{\"b\":1}}", "{\"a\":{\"$patch\":null}}",
@@ -34,8 +35,7 @@ static const struct {
         { "{\"m\":{\"l\":[1,2]}}", "{\"m\":{\"$deleteFromPrimitiveList/l\":[2,3]}}", "{\"m\":{\"l\":[1]}}" },
         { "{\"a\":1}", "{\"$deleteFromPrimitiveList/l\":[1]}", "{\"a\":1}" },
         { "{\"l\":[1]}", "{\"$deleteFromPrimitiveList\":[1]}", "f:write $deleteFromPrimitiveList/FIELD" },
-        { "{\"l\":[1]}", "{\"$deleteFromPrimitiveList/l\":1}",
-          "f:the value of $deleteFromPrimitiveList must be a list" },
+        { "{\"l\":[1]}", "{\"$deleteFromPrimitiveList/l\":1}", "{\"l\":[1]}" },
         /* $setElementOrder */
         { "{\"l\":[1,2,3,4]}", "{\"$setElementOrder/l\":[3,1]}", "{\"l\":[2,3,1,4]}" },
         { "{\"l\":[1,2]}", "{\"$setElementOrder/l\":[2,9,1]}", "{\"l\":[2,1]}" },
@@ -52,6 +52,16 @@ static const struct {
           "f:the patch sets a key that its $retainKeys does not list" },
         { "{\"m\":{\"a\":1}}", "{\"m\":{\"$retainKeys\":\"a\"}}",
           "f:the value of $retainKeys must be a list of keys" },
+        /*
+         * on what is no list $deleteFromPrimitiveList is a member like any other, if the types are the same
+         */
+        { "{\"a\":1}", "{\"$deleteFromPrimitiveList/a\":2}", "{\"a\":2}" },
+        { "{\"a\":\"x\"}", "{\"$deleteFromPrimitiveList/a\":2}", "{\"a\":\"x\"}" },
+        { "{\"a\":1}", "{\"$deleteFromPrimitiveList/a\":null}", "{}" },
+        { "{\"l\":[]}", "{\"$setElementOrder/l\":[1]}",
+          "f:$setElementOrder names a list that has no items to order" },
+        { "null", "{\"a\":1}", "{\"a\":1}" },
+        { "{\"a\":1}", "null", "{\"a\":1}" },
         /* not maps */
         { "{\"a\":1}", "[1]", "f:a strategic merge patch must be a map" },
         { "[1]", "{\"a\":1}", "f:a strategic merge patch applies to a map only" },
@@ -99,11 +109,132 @@ static void test_shadows(void **state)
         lkg_value_unref(merged);
 }
 
+/* ---- with types: a small kind ---- */
+
+struct field {
+        const char *name;
+        enum lkg_merge_class class;
+        bool pointer;
+        const struct field *fields; /* of a struct, up to one without a name */
+};
+
+static const struct field webhook[] = { { "cacheTTL", LKG_MERGE_OTHER, false, NULL }, { 0 } };
+static const struct field authentication[] = { { "webhook", LKG_MERGE_STRUCT, false, webhook }, { 0 } };
+static const struct field kind[] = {
+        { "authentication", LKG_MERGE_STRUCT, false, authentication },
+        { "clusterDNS", LKG_MERGE_LIST, false, NULL },
+        { "evictionHard", LKG_MERGE_OTHER, false, NULL },
+        { "enableServer", LKG_MERGE_OTHER, true, NULL },
+        { 0 },
+};
+
+static bool find_field(const struct lkg_merge_type *type, const char *key, size_t size,
+                       struct lkg_merge_type *ret)
+{
+        const struct field *folded = NULL;
+
+        for (const struct field *f = type->data; f->name; f++) {
+                if (strlen(f->name) == size && memcmp(f->name, key, size) == 0) {
+                        folded = f;
+                        break;
+                }
+                if (!folded && lkg_merge_key_folds(f->name, key, size))
+                        folded = f;
+        }
+        if (folded)
+                *ret = (struct lkg_merge_type){ folded->class, folded->pointer, find_field, folded->fields };
+        return folded != NULL;
+}
+
+static const struct {
+        const char *base, *patch, *want; /* NULL = refused */
+} typed_rows[] = {
+        /* a field that the kind does not have: only what would have to be merged is refused */
+        { "{\"foo\":{\"a\":1}}", "{\"foo\":{\"b\":1}}", NULL },
+        { "{\"foo\":[1]}", "{\"foo\":[2]}", NULL },
+        { "{\"foo\":1}", "{\"foo\":2}", "{\"foo\":2}" },
+        { "{\"foo\":1}", "{\"foo\":{\"b\":1}}", "{\"foo\":{\"b\":1}}" },
+        { "{}", "{\"foo\":{\"b\":[1]}}", "{\"foo\":{\"b\":[1]}}" },
+        { "{\"authentication\":{\"webhook\":{\"foo\":{}}}}",
+          "{\"authentication\":{\"webhook\":{\"foo\":{}}}}", NULL },
+        /* the case of a name does not matter for finding its field, but the keys stay two */
+        { "{\"AUTHENTICATION\":{\"a\":1}}", "{\"AUTHENTICATION\":{\"b\":2}}",
+          "{\"AUTHENTICATION\":{\"a\":1,\"b\":2}}" },
+        { "{\"cluster\xc5\xbf\":[1],\"clusterDN\xc5\xbf\":[1]}", "{\"clusterDN\xc5\xbf\":[2]}",
+          "{\"clusterDN\xc5\xbf\":[2],\"cluster\xc5\xbf\":[1]}" },
+        /* a map of scalars merges; what is below it has no field */
+        { "{\"evictionHard\":{\"a\":\"1\"}}", "{\"evictionHard\":{\"b\":\"2\"}}",
+          "{\"evictionHard\":{\"a\":\"1\",\"b\":\"2\"}}" },
+        { "{\"evictionHard\":{\"a\":[1]}}", "{\"evictionHard\":{\"a\":[2]}}", NULL },
+        { "{\"evictionHard\":{\"a\":{}}}", "{\"evictionHard\":{\"a\":{}}}", NULL },
+        /* two lists under a field that is none */
+        { "{\"evictionHard\":[1]}", "{\"evictionHard\":[2]}", NULL },
+        { "{\"enableServer\":[1]}", "{\"enableServer\":[2]}", "{\"enableServer\":[2]}" }, /* a pointer */
+        { "{\"clusterDNS\":[\"a\"]}", "{\"$setElementOrder/clusterDNS\":[\"a\"]}",
+          "{\"clusterDNS\":[\"a\"]}" },
+        { "{}", "{\"$setElementOrder/foo\":[\"a\"]}", NULL },
+        { "{\"clusterDNS\":[[1]]}", "{\"$deleteFromPrimitiveList/clusterDNS\":[[1]]}", NULL },
+        { "{\"clusterDNS\":[1]}", "{\"$deleteFromPrimitiveList/clusterDNS\":[\"a\"]}", NULL },
+};
+
+static void test_types(void **state)
+{
+        static const struct lkg_merge_type root = { LKG_MERGE_STRUCT, false, find_field, kind };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(typed_rows); i++) {
+                struct lkg_value *base = doc(typed_rows[i].base), *patch = doc(typed_rows[i].patch);
+                struct lkg_value *merged = NULL;
+                struct lkg_report report = LKG_REPORT_INIT;
+                int r = lkg_merge_strategic_typed(base, patch, &root, &report, &merged);
+
+                assert_int_equal(r, typed_rows[i].want ? 0 : -EBADMSG);
+                if (typed_rows[i].want)
+                        assert_string_equal(json(merged), typed_rows[i].want);
+                lkg_report_deinit(&report);
+                lkg_value_unref(base);
+                lkg_value_unref(patch);
+                lkg_value_unref(merged);
+        }
+}
+
+static char *nested(size_t depth)
+{
+        struct lkg_buf buf = LKG_BUF_INIT;
+
+        for (size_t i = 0; i < depth; i++)
+                lkg_buf_puts(&buf, "{\"a\":");
+        lkg_buf_puts(&buf, "[{\"b\":null}]");
+        for (size_t i = 0; i < depth; i++)
+                lkg_buf_putc(&buf, '}');
+        return lkg_buf_steal(&buf, NULL);
+}
+
+/* Merging and pruning use no stack that grows with the document. */
+static void test_depth(void **state)
+{
+        LKG_CLEANUP(lkg_freep) char *text = nested(9000);
+        struct lkg_value *deep = doc(text), *none = doc("{\"a\":1}"), *merged = NULL;
+        struct lkg_report report = LKG_REPORT_INIT;
+
+        (void)state;
+        assert_int_equal(lkg_merge_strategic(deep, deep, &report, &merged), 0);
+        assert_true(lkg_value_equal(deep, merged));
+        lkg_value_unref(merged);
+        assert_int_equal(lkg_merge_strategic(none, deep, &report, &merged), 0);
+        assert_false(lkg_value_equal(deep, merged));
+        lkg_value_unref(merged);
+        lkg_value_unref(deep);
+        lkg_value_unref(none);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_table),
                 cmocka_unit_test(test_shadows),
+                cmocka_unit_test(test_types),
+                cmocka_unit_test(test_depth),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -98,12 +98,16 @@ static void test_usage_mistakes(void **state)
                 { { "status", "-o" }, "-o needs a value" },
                 { { "wait", "--timeout", "soon" }, "\"soon\" is not right" },
                 { { "convert", "--strict=1", "f" }, "--strict takes no value" },
-                { { "render", "--release", "1.36" }, "--release is not available in this version" },
-                { { "render", "--release=1.36" }, "--release is not available in this version" },
-                { { "render", "--host", "cgroup=1" }, "--host is not available" },
-                { { "check", "--effective" }, "--effective is not available" },
-                { { "diff", "--remote", "f" }, "--remote is not available" },
-                { { "render", "--config", "b", "--", "--max-pods=1" }, "component flags behind `--`" },
+                { { "render", "--release", "latest" },
+                  "\"latest\" is not right, want a Kubernetes release" },
+                { { "render", "--release=2.1" }, "\"2.1\" is not right" },
+                { { "render", "--release=1.361" }, "\"1.361\" is not right" },
+                { { "render", "--release=1.36." }, "\"1.36.\" is not right" },
+                { { "render", "--host", "cgroup=3" },
+                  "\"cgroup=3\" is not right, want cgroup=1 or cgroup=2" },
+                { { "check", "--effective=1" }, "--effective takes no value" },
+                { { "status", "--release", "1.36" }, "`status` does not take --release" },
+                { { "bake", "--effective" }, "`bake` does not take --effective" },
         };
 
         (void)state;
@@ -117,6 +121,37 @@ static void test_usage_mistakes(void **state)
                         fail_msg("\"%s\" does not contain \"%s\"", message, rows[i].want);
                 assert_null(strchr(message, '\n'));
         }
+}
+
+static void test_what_to_judge_by(void **state)
+{
+        (void)state;
+        assert_int_equal(PARSE(W("check"), W("--release"), W("1.34"), W("--host=cgroup=1")), 0);
+        assert_int_equal(tool.options.release, 134);
+        assert_int_equal(tool.options.host_cgroup, 1);
+        assert_false(tool.options.effective);
+        assert_int_equal(PARSE(W("explain"), W("--release=v1.36.3"), W("maxPods")), 0);
+        assert_int_equal(tool.options.release, 136);
+        assert_int_equal(PARSE(W("render"), W("--effective"), W("--remote"), W("cm.yaml")), 0);
+        assert_true(tool.options.effective);
+        assert_string_equal(tool.options.remote, "cm.yaml");
+        assert_int_equal(tool.options.release, 0);
+        assert_int_equal(tool.n_flags, 0);
+}
+
+static void test_component_flags_are_kept_as_they_are(void **state)
+{
+        (void)state;
+        assert_int_equal(
+                PARSE(W("render"), W("--config"), W("b"), W("--"), W("--max-pods=1"), W("-o"), W("x")), 0);
+        assert_string_equal(tool.options.config, "b");
+        assert_int_equal(tool.n_words, 0);
+        assert_int_equal(tool.n_flags, 3);
+        assert_string_equal(tool.flags[0], "--max-pods=1");
+        assert_string_equal(tool.flags[2], "x");
+        assert_int_equal(tool.options.format, LKG_TOOL_NATIVE);
+        assert_int_equal(PARSE(W("check"), W("--")), 0);
+        assert_int_equal(tool.n_flags, 0);
 }
 
 static void test_help_wins_over_missing_words(void **state)
@@ -297,6 +332,8 @@ int main(void)
                 cmocka_unit_test(test_double_dash_ends_options),
                 cmocka_unit_test(test_the_same_name_means_what_the_verb_means),
                 cmocka_unit_test(test_usage_mistakes),
+                cmocka_unit_test(test_what_to_judge_by),
+                cmocka_unit_test(test_component_flags_are_kept_as_they_are),
                 cmocka_unit_test(test_help_wins_over_missing_words),
                 cmocka_unit_test(test_duration),
                 cmocka_unit_test(test_nearest),

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Bytes -> characters: UTF-8, or UTF-16 in either order when a byte order mark says so; the characters that
+ * YAML 1.1 allows and no others (reference: readerc.go of go.yaml.in/yaml/v2).
+ */
+#include "yaml-scan.h"
+
+struct reader {
+        const unsigned char *data;
+        size_t size;
+        size_t at;      /* next byte */
+        bool wide, big; /* UTF-16; its byte order */
+        unsigned char *to;
+        size_t n;
+        const char *fault;
+        size_t fault_offset;
+        bool cut; /* the fault is a character that the end of the input cuts off */
+};
+
+/* The first byte alone says how long a character is to be; what follows is judged afterwards. */
+static size_t utf8_size(unsigned char c)
+{
+        if (c < 0x80)
+                return 1;
+        if ((c & 0xe0) == 0xc0)
+                return 2;
+        if ((c & 0xf0) == 0xe0)
+                return 3;
+        return (c & 0xf8) == 0xf0 ? 4 : 0;
+}
+
+static int fault(struct reader *r, size_t offset, const char *text)
+{
+        r->fault = text;
+        r->fault_offset = offset;
+        return -1;
+}
+
+/* A character that does not end before @end: the next chunk has the rest of it, or nobody has. */
+static int cut(struct reader *r, size_t end, const char *text)
+{
+        if (end < r->size)
+                return 0;
+        r->cut = true;
+        return fault(r, r->at, text);
+}
+
+static bool is_allowed(uint32_t c)
+{
+        if (c < 0x20)
+                return c == '\t' || c == '\n' || c == '\r';
+        if (c < 0xa0)
+                return c < 0x7f || c == 0x85;
+        return (c < 0xd800) || (c >= 0xe000 && c <= 0xfffd) || (c >= 0x10000 && c <= 0x10ffff);
+}
+
+/* Bytes of the character at @at: 0 when it does not end before @end, negative when it is wrong. */
+static int narrow(struct reader *r, size_t end, uint32_t *ret)
+{
+        static const uint32_t first[] = { 0, 0, 0x80, 0x800, 0x10000 };
+        const unsigned char *p = r->data + r->at;
+        size_t size = utf8_size(*p);
+        uint32_t c;
+
+        if (size == 0)
+                return fault(r, r->at, "invalid leading UTF-8 octet");
+        if (size > end - r->at)
+                return cut(r, end, "incomplete UTF-8 octet sequence");
+        c = size == 1 ? *p : *p & (0xffu >> (size + 1));
+        for (size_t i = 1; i < size; i++) {
+                if ((p[i] & 0xc0) != 0x80)
+                        return fault(r, r->at + i, "invalid trailing UTF-8 octet");
+                c = c << 6 | (p[i] & 0x3f);
+        }
+        if (c < first[size])
+                return fault(r, r->at, "invalid length of a UTF-8 sequence");
+        if ((c >= 0xd800 && c <= 0xdfff) || c > 0x10ffff)
+                return fault(r, r->at, "invalid Unicode character");
+        *ret = c;
+        return (int)size;
+}
+
+static uint32_t unit(const struct reader *r, size_t at)
+{
+        const unsigned char *p = r->data + at;
+
+        return r->big ? (uint32_t)p[0] << 8 | p[1] : (uint32_t)p[1] << 8 | p[0];
+}
+
+static int wide(struct reader *r, size_t end, uint32_t *ret)
+{
+        uint32_t c, low;
+
+        if (end - r->at < 2)
+                return cut(r, end, "incomplete UTF-16 character");
+        c = unit(r, r->at);
+        if ((c & 0xfc00) == 0xdc00)
+                return fault(r, r->at, "unexpected low surrogate area");
+        if ((c & 0xfc00) != 0xd800) {
+                *ret = c;
+                return 2;
+        }
+        if (end - r->at < 4)
+                return cut(r, end, "incomplete UTF-16 surrogate pair");
+        low = unit(r, r->at + 2);
+        if ((low & 0xfc00) != 0xdc00)
+                return fault(r, r->at + 2, "expected low surrogate area");
+        *ret = 0x10000 + ((c & 0x3ff) << 10) + (low & 0x3ff);
+        return 4;
+}
+
+static void put(struct reader *r, uint32_t c)
+{
+        unsigned char *to = r->to + r->n;
+
+        if (c < 0x80) {
+                to[0] = (unsigned char)c;
+                r->n += 1;
+        } else if (c < 0x800) {
+                to[0] = (unsigned char)(0xc0 | c >> 6);
+                to[1] = (unsigned char)(0x80 | (c & 0x3f));
+                r->n += 2;
+        } else if (c < 0x10000) {
+                to[0] = (unsigned char)(0xe0 | c >> 12);
+                to[1] = (unsigned char)(0x80 | (c >> 6 & 0x3f));
+                to[2] = (unsigned char)(0x80 | (c & 0x3f));
+                r->n += 3;
+        } else {
+                to[0] = (unsigned char)(0xf0 | c >> 18);
+                to[1] = (unsigned char)(0x80 | (c >> 12 & 0x3f));
+                to[2] = (unsigned char)(0x80 | (c >> 6 & 0x3f));
+                to[3] = (unsigned char)(0x80 | (c & 0x3f));
+                r->n += 4;
+        }
+}
+
+/* The usual case at once: a run of printable ASCII, tabs and line feeds. */
+static void copy_plain(struct reader *r, size_t end)
+{
+        size_t i = r->at;
+
+        while (i < end && ((r->data[i] >= 0x20 && r->data[i] < 0x7f) || r->data[i] == '\n'))
+                i++;
+        memcpy(r->to + r->n, r->data + r->at, i - r->at);
+        r->n += i - r->at;
+        r->at = i;
+}
+
+/* Everything up to @end that is complete. Return: 0, or negative when something is wrong. */
+static int read_chunk(struct reader *r, size_t end)
+{
+        while (r->at < end) {
+                uint32_t c;
+                int size;
+
+                if (!r->wide)
+                        copy_plain(r, end);
+                if (r->at == end)
+                        break;
+                size = r->wide ? wide(r, end, &c) : narrow(r, end, &c);
+                if (size <= 0)
+                        return size;
+                if (!is_allowed(c))
+                        return fault(r, r->at, "control characters are not allowed");
+                put(r, c);
+                r->at += (size_t)size;
+        }
+        return 0;
+}
+
+/* Over the byte order mark. Return: whether there was one. */
+static size_t detect(struct reader *r)
+{
+        if (r->size >= 2 &&
+            ((r->data[0] == 0xff && r->data[1] == 0xfe) || (r->data[0] == 0xfe && r->data[1] == 0xff))) {
+                r->wide = true;
+                r->big = r->data[0] == 0xfe;
+                return 2;
+        }
+        return r->size >= 3 && memcmp(r->data, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+}
+
+int lkg_yaml_read(const char *data, size_t size, struct lkg_yaml_text *ret)
+{
+        struct reader r = { .data = (const unsigned char *)data, .size = size };
+        size_t start = 0, allocated;
+        bool first = true;
+
+        r.at = detect(&r);
+        allocated = (r.wide ? size / 2 * 3 : size) + LKG_YAML_PAD;
+        r.to = malloc(allocated);
+        if (!r.to)
+                return -ENOMEM;
+        while (start < size && !r.fault) {
+                size_t n_before = r.n, end = size - start > LKG_YAML_CHUNK ? start + LKG_YAML_CHUNK : size;
+
+                if (read_chunk(&r, end) < 0 && !r.cut)
+                        r.n = n_before;
+                if (first)
+                        ret->first_chunk = r.n;
+                first = false;
+                start = r.at;
+        }
+        memset(r.to + r.n, 0, allocated - r.n);
+        ret->data = (char *)r.to;
+        ret->size = r.n;
+        ret->fault = r.fault;
+        ret->fault_offset = r.fault_offset;
+        return 0;
+}

@@ -1,0 +1,761 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Characters -> tokens: which token begins here, where block collections begin and end (from indentation),
+ * and what turns out to be a key because ':' follows it (reference: scannerc.go of go.yaml.in/yaml/v2).
+ *
+ * The parser may not see a token before it is known whether a KEY goes in front of it. That is decided
+ * within 1024 characters and one line, so the queue stays short.
+ */
+#include "yaml-scan.h"
+
+#define KEY_SIZE_MAX 1024u /* characters from the start of a simple key to its ':' */
+
+/* Memory that keeps its address; one block after the other. */
+struct lkg_yaml_kept {
+        struct lkg_yaml_kept *next;
+        size_t size, allocated;
+        char data[];
+};
+
+#define B LKG_YC_BLANK
+#define N LKG_YC_BREAK
+#define W (LKG_YC_WORD | LKG_YC_URI)
+#define D (W | LKG_YC_DIGIT | LKG_YC_HEX)
+#define H (W | LKG_YC_HEX)
+#define U LKG_YC_URI
+#define I LKG_YC_INDICATOR
+#define F (LKG_YC_INDICATOR | LKG_YC_FLOW)
+#define M LKG_YC_WIDE
+
+const uint16_t lkg_yaml_classes[256] = {
+        ['\0'] = LKG_YC_END, [' '] = B,         ['\t'] = B,          ['\n'] = N,        ['\r'] = N,
+        [0x80 ... 0xc1] = M, [0xc2] = N | M,    [0xc3 ... 0xe1] = M, [0xe2] = N | M,    [0xe3 ... 0xff] = M,
+        ['0' ... '9'] = D,   ['a' ... 'f'] = H, ['A' ... 'F'] = H,   ['g' ... 'z'] = W, ['G' ... 'Z'] = W,
+        ['_'] = W,           ['-'] = W | I,     ['?'] = F | U,       [','] = F | U,     ['['] = F | U,
+        [']'] = F | U,       ['{'] = F,         ['}'] = F,           [':'] = I | U,     ['#'] = I,
+        ['&'] = I | U,       ['*'] = I | U,     ['!'] = I | U,       ['|'] = I,         ['>'] = I,
+        ['\''] = I | U,      ['"'] = I,         ['%'] = I | U,       ['@'] = I | U,     ['`'] = I,
+        [';'] = U,           ['/'] = U,         ['='] = U,           ['+'] = U,         ['$'] = U,
+        ['.'] = U,           ['~'] = U,         ['('] = U,           [')'] = U,
+};
+
+#undef B
+#undef N
+#undef W
+#undef D
+#undef H
+#undef U
+#undef I
+#undef F
+#undef M
+
+int lkg_yaml_fail(struct lkg_yaml_scan *s, const char *context, struct lkg_yaml_mark context_at,
+                  const char *problem)
+{
+        s->problem = problem;
+        s->problem_at = s->at;
+        s->context = context;
+        s->context_at = context_at;
+        return -EBADMSG;
+}
+
+static int fail_reader(struct lkg_yaml_scan *s)
+{
+        s->unreadable = true;
+        return lkg_yaml_fail(s, NULL, s->at, s->text.fault);
+}
+
+int lkg_yaml_keep(struct lkg_yaml_scan *s, struct lkg_yaml_span *ret)
+{
+        struct lkg_yaml_kept *kept = s->kept;
+        size_t size = s->built.size;
+
+        if (lkg_buf_failed(&s->built))
+                return -ENOMEM;
+        if (!kept || kept->allocated - kept->size <= size) {
+                size_t allocated = size >= 4000 ? size + 1 : 4000;
+
+                kept = malloc(sizeof(*kept) + allocated);
+                if (!kept)
+                        return -ENOMEM;
+                kept->next = s->kept;
+                kept->size = 0;
+                kept->allocated = allocated;
+                s->kept = kept;
+        }
+        if (size)
+                memcpy(kept->data + kept->size, s->built.data, size);
+        kept->data[kept->size + size] = '\0';
+        *ret = (struct lkg_yaml_span){ kept->data + kept->size, size };
+        kept->size += size + 1;
+        return 0;
+}
+
+/* ---- moving on ---- */
+
+void lkg_yaml_skip_comment(struct lkg_yaml_scan *s)
+{
+        if (*s->p != '#')
+                return;
+        while (lkg_yaml_skip_until(s, 0), !lkg_yaml_is_breakz(s->p))
+                lkg_yaml_skip(s);
+}
+
+bool lkg_yaml_skip_break(struct lkg_yaml_scan *s, struct lkg_yaml_span *ret)
+{
+        size_t size = lkg_yaml_break_size(s->p);
+        bool crlf = size == 2 && *s->p == '\r';
+
+        if (size == 0)
+                return false;
+        if (ret) /* LS and PS stay what they are, everything else becomes a line feed */
+                *ret = size == 3 ? (struct lkg_yaml_span){ s->p, 3 } : (struct lkg_yaml_span){ "\n", 1 };
+        s->p += size;
+        s->at.index += crlf ? 2 : 1;
+        s->at.column = 0;
+        s->at.line++;
+        return true;
+}
+
+/*
+ * Upstream skips a byte order mark at the start of any line, but looks for it at the start of its buffer. The
+ * buffer is filled, from the current place on, when fewer characters are left in it than are to be looked at,
+ * at the end of the text each time. If it then begins with a byte order mark (a second one at the very
+ * beginning, or one that a document just happens to hold there), the first character of each line is dropped
+ * until the buffer is filled again. So where a text has such marks, its buffer is followed.
+ */
+struct lkg_yaml_window {
+        const char *start;
+        const char *end; /* of the characters in it */
+        size_t n_nuls;   /* that stand behind them */
+};
+
+static const char byte_order_mark[] = "\xef\xbb\xbf";
+
+static void fill_window(struct lkg_yaml_scan *s, struct lkg_yaml_window *w)
+{
+        const char *end = s->text.data + s->text.size;
+
+        if ((size_t)(end - w->end) <= LKG_YAML_CHUNK)
+                w->end = end;
+        else
+                w->end += w->end == s->text.data ? s->text.first_chunk : LKG_YAML_CHUNK;
+        while (w->end < end && ((unsigned char)*w->end & 0xc0) == 0x80)
+                w->end--; /* half a character waits for the next chunk */
+}
+
+/* Upstream looks at @n_chars characters at @at. */
+static void look_at(struct lkg_yaml_scan *s, const char *at, size_t n_chars)
+{
+        struct lkg_yaml_window *w = s->window;
+        const char *p = at;
+        size_t n = 0;
+
+        for (; p < w->end && n < n_chars; n++)
+                p += lkg_yaml_char_size(*p);
+        if (n + w->n_nuls >= n_chars)
+                return;
+        w->start = at;
+        while (w->end < s->text.data + s->text.size && n < n_chars) {
+                fill_window(s, w);
+                for (; p < w->end && n < n_chars; n++)
+                        p += lkg_yaml_char_size(*p);
+        }
+        if (n + w->n_nuls < n_chars)
+                w->n_nuls++;
+}
+
+static void look_ahead(struct lkg_yaml_scan *s, size_t n_chars)
+{
+        if (s->window)
+                look_at(s, s->p, n_chars);
+}
+
+/*
+ * A token from @from on has been read. In a block scalar one character is looked at, else four where a word
+ * begins and two inside of it; two at a line break.
+ */
+static void look_back(struct lkg_yaml_scan *s, const char *from, bool block)
+{
+        bool begins = true;
+
+        if (!s->window)
+                return;
+        for (const char *p = from; p < s->p; p += lkg_yaml_char_size(*p)) {
+                bool is_break = lkg_yaml_break_size(p) > 0, blank = lkg_yaml_is(p, LKG_YC_BLANK);
+                size_t n_chars = begins ? 4 : 2;
+
+                if (blank || (block && !is_break))
+                        n_chars = 1;
+                else if (is_break)
+                        n_chars = 2;
+                look_at(s, p, n_chars);
+                begins = blank || is_break;
+        }
+        /* where another word might have begun, in a scalar that white space has ended */
+        if (begins && !block && (lkg_yaml_flow_level(s) > 0 || (int)s->at.column > s->indent))
+                look_at(s, s->p, 4);
+}
+
+static int open_window(struct lkg_yaml_scan *s)
+{
+        if (!memmem(s->text.data, s->text.size, byte_order_mark, 3))
+                return 0;
+        s->window = calloc(1, sizeof(*s->window));
+        if (!s->window)
+                return -ENOMEM;
+        s->window->start = s->window->end = s->text.data;
+        return 0;
+}
+
+/* Over white space, comments and line breaks. A tab may not stand where it could be indentation. */
+static void skip_to_token(struct lkg_yaml_scan *s)
+{
+        do {
+                look_ahead(s, 1);
+                if (s->window && s->at.column == 0 && *s->p &&
+                    memcmp(s->window->start, byte_order_mark, 3) == 0)
+                        lkg_yaml_skip(s);
+                while (*s->p == ' ' || (*s->p == '\t' && (lkg_yaml_flow_level(s) > 0 || !s->key_allowed)))
+                        lkg_yaml_skip_ascii(s, 1);
+                lkg_yaml_skip_comment(s);
+                if (lkg_yaml_break_size(s->p) == 0)
+                        return;
+                look_ahead(s, 2);
+                if (lkg_yaml_flow_level(s) == 0)
+                        s->key_allowed = true;
+        } while (lkg_yaml_skip_break(s, NULL));
+}
+
+/* ---- the queue ---- */
+
+/*
+ * A free slot before the token with this number; at the end for SIZE_MAX, and if that token is gone already
+ * (see forget_key()). NULL = no memory.
+ */
+static struct lkg_yaml_token *queue_slot(struct lkg_yaml_scan *s, size_t number)
+{
+        size_t i;
+
+        if (s->head == s->n_tokens)
+                s->head = s->n_tokens = 0;
+        if (s->n_tokens == s->n_tokens_allocated && s->head > s->n_tokens / 2) {
+                memmove(s->tokens, s->tokens + s->head, (s->n_tokens - s->head) * sizeof(*s->tokens));
+                s->n_tokens -= s->head;
+                s->head = 0;
+        }
+        if (s->n_tokens == s->n_tokens_allocated) {
+                size_t n = s->n_tokens_allocated ? 2 * s->n_tokens_allocated : 16;
+                struct lkg_yaml_token *tokens = reallocarray(s->tokens, n, sizeof(*tokens));
+
+                if (!tokens)
+                        return NULL;
+                s->tokens = tokens;
+                s->n_tokens_allocated = n;
+        }
+        i = number == SIZE_MAX || number < s->n_taken ? s->n_tokens : s->head + (number - s->n_taken);
+        memmove(s->tokens + i + 1, s->tokens + i, (s->n_tokens - i) * sizeof(*s->tokens));
+        s->n_tokens++;
+        return &s->tokens[i];
+}
+
+static int insert_token(struct lkg_yaml_scan *s, size_t number, enum lkg_yaml_token_type type,
+                        struct lkg_yaml_mark at)
+{
+        struct lkg_yaml_token *token = queue_slot(s, number);
+
+        if (!token)
+                return -ENOMEM;
+        *token = (struct lkg_yaml_token){ .type = type, .at = at, .key_level = SIZE_MAX };
+        return 0;
+}
+
+/* A token of @size one-byte characters that carries nothing. */
+static int add_mark(struct lkg_yaml_scan *s, enum lkg_yaml_token_type type, size_t size)
+{
+        struct lkg_yaml_mark at = s->at;
+
+        lkg_yaml_skip_ascii(s, size);
+        return insert_token(s, SIZE_MAX, type, at);
+}
+
+static size_t next_number(const struct lkg_yaml_scan *s)
+{
+        return s->n_taken + (s->n_tokens - s->head);
+}
+
+/* ---- simple keys ---- */
+
+static struct lkg_yaml_key *top_key(struct lkg_yaml_scan *s)
+{
+        return &s->keys[s->n_keys - 1];
+}
+
+/* Is it still possible that ':' makes a key of it? Return: 1, 0, or -EBADMSG when there has to be a key. */
+static int key_is_possible(struct lkg_yaml_scan *s, struct lkg_yaml_key *key)
+{
+        if (!key->possible)
+                return 0;
+        if (key->at.line == s->at.line && key->at.index + KEY_SIZE_MAX >= s->at.index)
+                return 1;
+        if (key->required)
+                return lkg_yaml_fail(s, "while scanning a simple key", key->at,
+                                     "could not find expected ':'");
+        key->possible = false;
+        return 0;
+}
+
+static int drop_key(struct lkg_yaml_scan *s)
+{
+        struct lkg_yaml_key *key = top_key(s);
+
+        if (key->possible && key->required)
+                return lkg_yaml_fail(s, "while scanning a simple key", key->at,
+                                     "could not find expected ':'");
+        key->possible = false;
+        return 0;
+}
+
+/* The token that is appended next may be the start of a key. */
+static int save_key(struct lkg_yaml_scan *s, size_t *ret_level)
+{
+        int r;
+
+        *ret_level = SIZE_MAX;
+        if (!s->key_allowed)
+                return 0;
+        r = drop_key(s);
+        if (r < 0)
+                return r;
+        *top_key(s) = (struct lkg_yaml_key){
+                .possible = true,
+                .required = lkg_yaml_flow_level(s) == 0 && s->indent == (int)s->at.column,
+                .token = next_number(s),
+                .at = s->at,
+        };
+        *ret_level = s->n_keys - 1;
+        return 0;
+}
+
+/*
+ * The innermost flow level ends, and with it upstream forgets which token its last key began with. A level
+ * without any key still has the number of its own bracket, so the bracket is forgotten: behind `{}` and
+ * `[]` at the start of a key the parser does not wait for the ':', and KEY comes too late.
+ */
+static void forget_key(struct lkg_yaml_scan *s)
+{
+        size_t number = top_key(s)->token;
+
+        if (number >= s->n_taken && number - s->n_taken < s->n_tokens - s->head)
+                s->tokens[s->head + (number - s->n_taken)].key_level = SIZE_MAX;
+}
+
+static int push_key_level(struct lkg_yaml_scan *s)
+{
+        if (s->n_keys == s->n_keys_allocated) {
+                size_t n = s->n_keys_allocated ? 2 * s->n_keys_allocated : 8;
+                struct lkg_yaml_key *keys = reallocarray(s->keys, n, sizeof(*keys));
+
+                if (!keys)
+                        return -ENOMEM;
+                s->keys = keys;
+                s->n_keys_allocated = n;
+        }
+        s->keys[s->n_keys++] = (struct lkg_yaml_key){ .token = next_number(s), .at = s->at };
+        if (lkg_yaml_flow_level(s) > LKG_DOC_DEPTH_MAX)
+                return lkg_yaml_fail(s, "while increasing flow level", s->at, "exceeded max depth of 10000");
+        return 0;
+}
+
+/* ---- indentation ---- */
+
+/* A block collection begins at @column, unless it is the one we are in. */
+static int indent_to(struct lkg_yaml_scan *s, unsigned column, size_t number, enum lkg_yaml_token_type type,
+                     struct lkg_yaml_mark at)
+{
+        if (lkg_yaml_flow_level(s) > 0 || s->indent >= (int)column)
+                return 0;
+        if (s->n_indents == s->n_indents_allocated) {
+                size_t n = s->n_indents_allocated ? 2 * s->n_indents_allocated : 16;
+                int *indents = reallocarray(s->indents, n, sizeof(*indents));
+
+                if (!indents)
+                        return -ENOMEM;
+                s->indents = indents;
+                s->n_indents_allocated = n;
+        }
+        s->indents[s->n_indents++] = s->indent;
+        s->indent = (int)column;
+        if (s->n_indents > LKG_DOC_DEPTH_MAX)
+                return lkg_yaml_fail(s, "while increasing indent level", at, "exceeded max depth of 10000");
+        return insert_token(s, number, type, at);
+}
+
+/* Every block collection that began to the right of @column ends here. */
+static int unindent_to(struct lkg_yaml_scan *s, int column)
+{
+        if (lkg_yaml_flow_level(s) > 0)
+                return 0;
+        while (s->indent > column) {
+                if (insert_token(s, SIZE_MAX, LKG_YT_BLOCK_END, s->at) < 0)
+                        return -ENOMEM;
+                s->indent = s->indents[--s->n_indents];
+        }
+        return 0;
+}
+
+/* ---- one function per kind of token ---- */
+
+/* What ends everything that is open: the end, a directive, a document mark. */
+static int end_blocks(struct lkg_yaml_scan *s)
+{
+        int r = unindent_to(s, -1);
+
+        if (r == 0)
+                r = drop_key(s);
+        s->key_allowed = false;
+        return r;
+}
+
+static int fetch_end(struct lkg_yaml_scan *s)
+{
+        int r;
+
+        if (s->at.column != 0) {
+                s->at.column = 0;
+                s->at.line++;
+        }
+        r = end_blocks(s);
+        return r < 0 ? r : insert_token(s, SIZE_MAX, LKG_YT_STREAM_END, s->at);
+}
+
+static int fetch_document_mark(struct lkg_yaml_scan *s, enum lkg_yaml_token_type type)
+{
+        int r = end_blocks(s);
+
+        return r < 0 ? r : add_mark(s, type, 3);
+}
+
+static int fetch_flow_start(struct lkg_yaml_scan *s, enum lkg_yaml_token_type type)
+{
+        size_t level;
+        int r = save_key(s, &level);
+
+        if (r == 0)
+                r = push_key_level(s);
+        if (r < 0)
+                return r;
+        s->key_allowed = true;
+        r = add_mark(s, type, 1);
+        if (r == 0)
+                s->tokens[s->n_tokens - 1].key_level = level;
+        return r;
+}
+
+static int fetch_flow_end(struct lkg_yaml_scan *s, enum lkg_yaml_token_type type)
+{
+        int r = drop_key(s);
+
+        if (r < 0)
+                return r;
+        if (lkg_yaml_flow_level(s) > 0) {
+                forget_key(s);
+                s->n_keys--;
+        }
+        s->key_allowed = false;
+        return add_mark(s, type, 1);
+}
+
+static int fetch_flow_entry(struct lkg_yaml_scan *s)
+{
+        int r = drop_key(s);
+
+        s->key_allowed = true;
+        return r < 0 ? r : add_mark(s, LKG_YT_FLOW_ENTRY, 1);
+}
+
+/* In flow context '-' alone is no token, but the parser can say better where it stands. */
+static int fetch_block_entry(struct lkg_yaml_scan *s)
+{
+        int r = 0;
+
+        if (lkg_yaml_flow_level(s) == 0) {
+                if (!s->key_allowed)
+                        return lkg_yaml_fail(s, NULL, s->at,
+                                             "block sequence entries are not allowed in this context");
+                r = indent_to(s, s->at.column, SIZE_MAX, LKG_YT_BLOCK_LIST_START, s->at);
+        }
+        if (r == 0)
+                r = drop_key(s);
+        s->key_allowed = true;
+        return r < 0 ? r : add_mark(s, LKG_YT_BLOCK_ENTRY, 1);
+}
+
+static int fetch_key(struct lkg_yaml_scan *s)
+{
+        bool block = lkg_yaml_flow_level(s) == 0;
+        int r = 0;
+
+        if (block) {
+                if (!s->key_allowed)
+                        return lkg_yaml_fail(s, NULL, s->at, "mapping keys are not allowed in this context");
+                r = indent_to(s, s->at.column, SIZE_MAX, LKG_YT_BLOCK_MAP_START, s->at);
+        }
+        if (r == 0)
+                r = drop_key(s);
+        s->key_allowed = block;
+        return r < 0 ? r : add_mark(s, LKG_YT_KEY, 1);
+}
+
+/*
+ * ':' behind what can be a simple key: KEY goes in front of that, and the start of a map if it is the first.
+ */
+static int fetch_simple_value(struct lkg_yaml_scan *s)
+{
+        struct lkg_yaml_key *key = top_key(s);
+        int r = insert_token(s, key->token, LKG_YT_KEY, key->at);
+
+        if (r == 0)
+                r = indent_to(s, key->at.column, key->token, LKG_YT_BLOCK_MAP_START, key->at);
+        key->possible = false;
+        s->key_allowed = false;
+        return r < 0 ? r : add_mark(s, LKG_YT_VALUE, 1);
+}
+
+static int fetch_value(struct lkg_yaml_scan *s)
+{
+        bool block = lkg_yaml_flow_level(s) == 0;
+        int r = key_is_possible(s, top_key(s));
+
+        if (r != 0)
+                return r < 0 ? r : fetch_simple_value(s);
+        if (block) {
+                if (!s->key_allowed)
+                        return lkg_yaml_fail(s, NULL, s->at,
+                                             "mapping values are not allowed in this context");
+                r = indent_to(s, s->at.column, SIZE_MAX, LKG_YT_BLOCK_MAP_START, s->at);
+        }
+        s->key_allowed = block;
+        return r < 0 ? r : add_mark(s, LKG_YT_VALUE, 1);
+}
+
+static int append(struct lkg_yaml_scan *s, const struct lkg_yaml_token *token)
+{
+        struct lkg_yaml_token *slot = queue_slot(s, SIZE_MAX);
+
+        if (!slot)
+                return -ENOMEM;
+        *slot = *token;
+        return 0;
+}
+
+static int fetch_directive(struct lkg_yaml_scan *s)
+{
+        struct lkg_yaml_token token = { .key_level = SIZE_MAX };
+        int r = end_blocks(s);
+
+        if (r == 0)
+                r = lkg_yaml_scan_directive(s, &token);
+        return r < 0 ? r : append(s, &token);
+}
+
+static int fetch_block_scalar(struct lkg_yaml_scan *s)
+{
+        const char *start = s->p;
+        struct lkg_yaml_token token = { .type = LKG_YT_SCALAR, .at = s->at, .key_level = SIZE_MAX };
+        int r = drop_key(s);
+
+        s->key_allowed = true;
+        if (r == 0)
+                r = lkg_yaml_scan_block_scalar(s, *s->p == '|', &token);
+        look_back(s, start, true);
+        return r < 0 ? r : append(s, &token);
+}
+
+/* Scalars on one line, anchors, aliases, tags: what a simple key can begin with. */
+static int fetch_word(struct lkg_yaml_scan *s)
+{
+        const char *start = s->p;
+        struct lkg_yaml_token token = { .type = LKG_YT_SCALAR, .at = s->at };
+        int r = save_key(s, &token.key_level);
+
+        if (r < 0)
+                return r;
+        s->key_allowed = false;
+        switch (*s->p) {
+        case '*':
+        case '&':
+                r = lkg_yaml_scan_anchor(s, &token);
+                break;
+        case '!':
+                r = lkg_yaml_scan_tag(s, &token);
+                break;
+        case '\'':
+        case '"':
+                r = lkg_yaml_scan_quoted(s, *s->p == '\'', &token);
+                break;
+        default:
+                r = lkg_yaml_scan_plain(s, &token);
+        }
+        look_back(s, start, false);
+        return r < 0 ? r : append(s, &token);
+}
+
+/* ---- which token? ---- */
+
+static bool at_document_mark(const struct lkg_yaml_scan *s, const char *mark)
+{
+        return s->at.column == 0 && s->p[0] == mark[0] && s->p[1] == mark[0] && s->p[2] == mark[0] &&
+               lkg_yaml_is_blankz(s->p + 3);
+}
+
+/* What none of the indicators is: a plain scalar begins with it, or nothing does. */
+static int fetch_other(struct lkg_yaml_scan *s)
+{
+        bool block = lkg_yaml_flow_level(s) == 0;
+        bool starts = !lkg_yaml_is_blankz(s->p) && !lkg_yaml_is(s->p, LKG_YC_INDICATOR);
+
+        if (*s->p == '-')
+                starts = !lkg_yaml_is(s->p + 1, LKG_YC_BLANK);
+        if (block && (*s->p == '?' || *s->p == ':'))
+                starts = !lkg_yaml_is_blankz(s->p + 1);
+        return starts ? fetch_word(s)
+                      : lkg_yaml_fail(s, "while scanning for the next token", s->at,
+                                      "found character that cannot start any token");
+}
+
+static int fetch_at_indicator(struct lkg_yaml_scan *s)
+{
+        bool block = lkg_yaml_flow_level(s) == 0;
+
+        switch (*s->p) {
+        case '[':
+                return fetch_flow_start(s, LKG_YT_FLOW_LIST_START);
+        case '{':
+                return fetch_flow_start(s, LKG_YT_FLOW_MAP_START);
+        case ']':
+                return fetch_flow_end(s, LKG_YT_FLOW_LIST_END);
+        case '}':
+                return fetch_flow_end(s, LKG_YT_FLOW_MAP_END);
+        case ',':
+                return fetch_flow_entry(s);
+        case '-':
+                return lkg_yaml_is_blankz(s->p + 1) ? fetch_block_entry(s) : fetch_other(s);
+        case '?':
+                return !block || lkg_yaml_is_blankz(s->p + 1) ? fetch_key(s) : fetch_other(s);
+        case ':':
+                return !block || lkg_yaml_is_blankz(s->p + 1) ? fetch_value(s) : fetch_other(s);
+        case '*':
+        case '&':
+        case '!':
+        case '\'':
+        case '"':
+                return fetch_word(s);
+        case '|':
+        case '>':
+                return block ? fetch_block_scalar(s) : fetch_other(s);
+        default:
+                return fetch_other(s);
+        }
+}
+
+static int fetch(struct lkg_yaml_scan *s)
+{
+        int r;
+
+        if (!s->started) {
+                s->started = true;
+                r = push_key_level(s);
+                if (r < 0)
+                        return r;
+                s->key_allowed = true;
+        }
+        if (s->text.fault && s->text.size == 0)
+                return fail_reader(s);
+        skip_to_token(s);
+        look_ahead(s, 4);
+        r = unindent_to(s, (int)s->at.column);
+        if (r < 0)
+                return r;
+        /* As far as upstream looks ahead here; with less it would have read on, into the fault. */
+        if (s->text.fault && s->text.data + s->text.size - s->p < 4)
+                return fail_reader(s);
+        if (*s->p == '\0')
+                return fetch_end(s);
+        if (s->at.column == 0 && *s->p == '%')
+                return fetch_directive(s);
+        if (at_document_mark(s, "-"))
+                return fetch_document_mark(s, LKG_YT_DOCUMENT_START);
+        if (at_document_mark(s, "."))
+                return fetch_document_mark(s, LKG_YT_DOCUMENT_END);
+        return fetch_at_indicator(s);
+}
+
+/* Has the token at the head nothing to wait for? Return: 1 or 0, or -EBADMSG. */
+static int head_is_final(struct lkg_yaml_scan *s)
+{
+        const struct lkg_yaml_token *head = &s->tokens[s->head];
+        struct lkg_yaml_key *key;
+        int r;
+
+        if (s->head == s->n_tokens)
+                return 0;
+        if (head->key_level >= s->n_keys)
+                return 1;
+        key = &s->keys[head->key_level];
+        if (key->token != s->n_taken)
+                return 1;
+        r = key_is_possible(s, key);
+        return r < 0 ? r : !r;
+}
+
+int lkg_yaml_peek(struct lkg_yaml_scan *s, struct lkg_yaml_token **ret)
+{
+        while (!s->head_ready) {
+                int r = head_is_final(s);
+
+                if (r < 0)
+                        return r;
+                if (r > 0) {
+                        s->head_ready = true;
+                        break;
+                }
+                r = fetch(s);
+                if (r < 0)
+                        return r;
+        }
+        *ret = &s->tokens[s->head];
+        return 0;
+}
+
+void lkg_yaml_take(struct lkg_yaml_scan *s)
+{
+        s->head_ready = false;
+        s->n_taken++;
+        s->head++;
+}
+
+int lkg_yaml_scan_init(struct lkg_yaml_scan *s, const char *data, size_t size)
+{
+        *s = (struct lkg_yaml_scan){ .indent = -1 };
+        if (lkg_yaml_read(data, size, &s->text) < 0)
+                return -ENOMEM;
+        s->p = s->text.data;
+        return open_window(s);
+}
+
+void lkg_yaml_scan_deinit(struct lkg_yaml_scan *s)
+{
+        while (s->kept) {
+                struct lkg_yaml_kept *next = s->kept->next;
+
+                free(s->kept);
+                s->kept = next;
+        }
+        free(s->window);
+        free(s->tokens);
+        free(s->indents);
+        free(s->keys);
+        free(s->text.data);
+        lkg_buf_deinit(&s->built);
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Learning about the components while they run: a process begins or ends, or the supervisor has written a fact. Then the
+ * layers are judged again by what is known now; a candidate that becomes invalid by that is refused like any other, and
+ * what is served stays.
+ *
+ * The supervisor is told when a process begins or ends, because then the executable or the unit may be another one.
+ */
+#include <sys/epoll.h>
+#include <sys/inotify.h>
+
+#include <lkg/log.h>
+
+#include "engine-internal.h"
+
+static void learn(struct lkg_engine *e, struct lkg_component *c)
+{
+        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        int r = lkg_component_learn(c);
+
+        c->dirty |= LKG_DIRTY_EFFECTIVE; /* it says whether the process runs, too */
+        if (r < 0)
+                lkg_log(LOG_ERR, &fields, "cannot judge by the component's command line: %s", strerror(-r));
+        if (r > 0)
+                lkg_watch_touch(&e->watch, NULL);
+        if (e->started)
+                lkg_engine_cycle(e, /* look= */ r > 0);
+}
+
+static void tell_supervisor(struct lkg_engine *e, const struct lkg_component *c)
+{
+        struct lkg_message m;
+
+        if (!e->server.supervisor)
+                return;
+        lkg_message_init(&m, LKG_MSG_STARTED);
+        m.component = c->index;
+        lkg_peer_send(e->server.supervisor, &m);
+}
+
+/* ---- processes ---- */
+
+static struct lkg_component *owner_of(struct lkg_engine *e, const sd_event_source *gone)
+{
+        for (size_t i = 0; i < e->n_components; i++) {
+                const struct lkg_facts *facts = e->components[i].facts;
+
+                for (size_t k = 0; facts && k < facts->n_processes; k++)
+                        if (facts->processes[k].gone == gone)
+                                return &e->components[i];
+        }
+        return NULL;
+}
+
+static int on_process_gone(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+        struct lkg_engine *e = userdata;
+        struct lkg_component *c = owner_of(e, source);
+
+        (void)fd;
+        (void)revents;
+        if (!c)
+                return sd_event_source_set_enabled(source, SD_EVENT_OFF);
+        lkg_facts_gone(c->facts);
+        tell_supervisor(e, c);
+        learn(e, c);
+        return 0;
+}
+
+static int watch_process(struct lkg_engine *e, struct lkg_tracked *t)
+{
+        if (t->pidfd < 0 || t->gone)
+                return 0;
+        return sd_event_add_io(e->event, &t->gone, t->pidfd, EPOLLIN, on_process_gone, e);
+}
+
+void lkg_engine_started(struct lkg_engine *e, const struct lkg_message *m)
+{
+        struct lkg_component *c = m->component < e->n_components ? &e->components[m->component] : NULL;
+        struct lkg_tracked *process = NULL;
+        int r;
+
+        if (!c || !c->facts)
+                return;
+        r = lkg_facts_started(c->facts, m->pid, m->start_time, &process);
+        if (r > 0)
+                r = watch_process(e, process) < 0 ? -ENOMEM : 1;
+        if (r < 0) {
+                const struct lkg_log_fields fields = lkg_engine_fields(c);
+
+                lkg_log(LOG_WARNING, &fields, "cannot read the command line of process %d: %s", m->pid,
+                        strerror(-r));
+        }
+        if (r == 0)
+                return;
+        tell_supervisor(e, c);
+        learn(e, c);
+}
+
+/* ---- the supervisor's files ---- */
+
+static int on_facts(sd_event_source *source, const struct inotify_event *event, void *userdata)
+{
+        struct lkg_engine *e = userdata;
+        const struct lkg_log_fields *none = NULL;
+
+        if (event->len > 0 && strcmp(event->name, "version") != 0 && strcmp(event->name, "exec-start") != 0)
+                return 0; /* our own */
+        for (size_t i = 0; i < e->n_components; i++) {
+                struct lkg_component *c = &e->components[i];
+
+                if (e->facts[i] != source || !c->facts)
+                        continue;
+                if (lkg_facts_load(c->facts) < 0)
+                        lkg_log(LOG_ERR, none, "cannot read what is known about %s: out of memory",
+                                c->config->name);
+                learn(e, c);
+        }
+        return 0;
+}
+
+int lkg_engine_open_facts(struct lkg_engine *e, struct lkg_error *err)
+{
+        for (size_t i = 0; i < e->n_components; i++) {
+                struct lkg_component *c = &e->components[i];
+                int r = 0;
+
+                if (!c->facts)
+                        r = lkg_facts_open(e->options.runtime_fd, c->config->name, &c->facts, err);
+                if (r == 0 && (r = lkg_component_learn(c)) < 0)
+                        (void)lkg_error_set(err, r, NULL, "component %s", c->config->name);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+int lkg_engine_watch_facts(struct lkg_engine *e)
+{
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < e->n_components; i++) {
+                struct lkg_facts *facts = e->components[i].facts;
+
+                if (!facts || e->facts[i])
+                        continue;
+                r = sd_event_add_inotify_fd(e->event, &e->facts[i], facts->dirfd, IN_MOVED_TO | IN_DELETE,
+                                            on_facts, e);
+                for (size_t k = 0; r >= 0 && k < facts->n_processes; k++)
+                        r = watch_process(e, &facts->processes[k]);
+        }
+        return r < 0 ? r : 0;
+}
+
+void lkg_engine_unwatch_facts(struct lkg_engine *e)
+{
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(e->facts); i++)
+                e->facts[i] = sd_event_source_disable_unref(e->facts[i]);
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a component's command line says about us: does it read the file that we serve, and does it apply the drop-ins that
+ * we have applied already? Looks at names and paths only; no value of another flag goes into a finding.
+ *
+ * The view does not exist for the engine (it has a mount namespace of its own), so a path that leads into the view is
+ * followed to its root and from there in the source directory. A path inside a container cannot be followed at all.
+ */
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
+
+#include "engine-internal.h"
+
+#define LINKS_MAX 40u /* as the kernel counts */
+
+/* ---- one flag of the line ---- */
+
+/* pflag names with the component's normalisation: `_` is `-`. */
+static bool same_name(const char *word, size_t size, const char *name)
+{
+        if (strlen(name) != size)
+                return false;
+        for (size_t i = 0; i < size; i++)
+                if ((word[i] == '_' ? '-' : word[i]) != name[i])
+                        return false;
+        return true;
+}
+
+static const struct lkg_flag *find_flag(const struct lkg_flag *flags, size_t n, const char *name,
+                                        size_t size)
+{
+        for (size_t i = 0; i < n; i++)
+                if (same_name(name, size, flags[i].name))
+                        return &flags[i];
+        return NULL;
+}
+
+/* `-v 2`: does a shorthand that stands alone take the next word? */
+static bool short_takes_next(const struct lkg_flag *flags, size_t n, const char *word)
+{
+        for (size_t i = 0; i < n; i++)
+                if (flags[i].shorthand == word[1])
+                        return !flags[i].no_value && word[2] == '\0';
+        return false;
+}
+
+const char *lkg_engine_flag_value(const struct lkg_flag *flags, size_t n_flags,
+                                  const struct lkg_strings *words, const char *name)
+{
+        const char *value = NULL;
+
+        for (size_t i = 0; i < words->n_items; i++) {
+                const char *word = words->items[i], *equals, *given;
+                const struct lkg_flag *flag;
+                size_t size;
+
+                if (strcmp(word, "--") == 0)
+                        break;
+                if (word[0] != '-' || word[1] == '\0')
+                        continue;
+                if (word[1] != '-') {
+                        i += short_takes_next(flags, n_flags, word);
+                        continue;
+                }
+                word += 2;
+                equals = strchr(word, '=');
+                size = equals ? (size_t)(equals - word) : strlen(word);
+                flag = find_flag(flags, n_flags, word, size);
+                given = equals ? equals + 1 : NULL;
+                if (!equals && flag && !flag->no_value && i + 1 < words->n_items)
+                        given = words->items[++i];
+                if (given && same_name(word, size, name))
+                        value = given;
+        }
+        return value;
+}
+
+/* ---- where a path leads ---- */
+
+struct walk {
+        const struct lkg_engine *engine;
+        const struct lkg_config_component *component;
+        char done[PATH_MAX]; /* without links, no final slash; "" = the root */
+        char rest[2 * PATH_MAX];
+};
+
+/* Below the root of the view: the path there ("" = the root itself); else NULL. */
+static const char *inside_view(const struct lkg_engine *e, const char *path)
+{
+        size_t n = strlen(e->mount_point);
+
+        if (strncmp(path, e->mount_point, n) != 0 || (path[n] != '/' && path[n] != '\0'))
+                return NULL;
+        return path[n] ? path + n + 1 : path + n;
+}
+
+static bool is_view_file(const struct lkg_config_component *k, const char *name)
+{
+        if (strcmp(name, k->file) == 0)
+                return true;
+        for (size_t i = 0; i < k->aliases.n_items; i++)
+                if (strcmp(name, k->aliases.items[i]) == 0)
+                        return true;
+        return false;
+}
+
+/* The link at w->done, if it is one. A file that the view shows is none, whatever stands behind it. */
+static ssize_t read_link(const struct walk *w, char *buf, size_t size)
+{
+        const char *inside = inside_view(w->engine, w->done);
+
+        if (!inside)
+                return readlink(w->done, buf, size);
+        if (!*inside || is_view_file(w->component, inside))
+                return -1;
+        return readlinkat(w->engine->options.source_fd, inside, buf, size);
+}
+
+static void go_up(struct walk *w)
+{
+        char *slash = strrchr(w->done, '/');
+
+        if (slash)
+                *slash = '\0';
+}
+
+/* One name of w->rest goes to w->done; a link is replaced by what it says. Return: 0 or -ELOOP, -ENAMETOOLONG. */
+static int step(struct walk *w, unsigned *n_links)
+{
+        size_t skip = strspn(w->rest, "/"), n = strcspn(w->rest + skip, "/"), length = strlen(w->done);
+        char target[PATH_MAX], next[2 * PATH_MAX];
+        const char *name = w->rest + skip;
+        ssize_t got;
+
+        if (n == 2 && memcmp(name, "..", 2) == 0) {
+                go_up(w);
+        } else if (n > 0 && !(n == 1 && *name == '.')) {
+                if (length + 1 + n >= sizeof(w->done))
+                        return -ENAMETOOLONG;
+                w->done[length] = '/';
+                memcpy(w->done + length + 1, name, n);
+                w->done[length + 1 + n] = '\0';
+        }
+        memmove(w->rest, name + n, strlen(name + n) + 1);
+        if (n == 0 || (got = read_link(w, target, sizeof(target) - 1)) < 0)
+                return 0;
+        target[got] = '\0';
+        if (++*n_links > LINKS_MAX)
+                return -ELOOP;
+        if (snprintf(next, sizeof(next), "%s/%s", target, w->rest) >= (int)sizeof(next))
+                return -ENAMETOOLONG;
+        memcpy(w->rest, next, strlen(next) + 1);
+        if (target[0] == '/')
+                w->done[0] = '\0';
+        else
+                go_up(w);
+        return 0;
+}
+
+/* A relative path counts from /, where services begin. */
+static int follow(struct walk *w, const char *path)
+{
+        unsigned n_links = 0;
+        int r = 0;
+
+        w->done[0] = '\0';
+        if (snprintf(w->rest, sizeof(w->rest), "%s", path) >= PATH_MAX)
+                return -ENAMETOOLONG;
+        while (r == 0 && w->rest[0])
+                r = step(w, &n_links);
+        return r;
+}
+
+/* ---- findings ---- */
+
+static bool look_up(const struct walk *w, struct stat *ret)
+{
+        const char *inside = inside_view(w->engine, w->done);
+        int r;
+
+        if (inside)
+                r = fstatat(w->engine->options.source_fd, *inside ? inside : ".", ret, 0);
+        else
+                r = stat(*w->done ? w->done : "/", ret);
+        return r == 0;
+}
+
+static void check_config_dir(const struct lkg_engine *e, struct lkg_component *c, const char *value)
+{
+        struct walk *w = calloc(1, sizeof(*w));
+        const char *ours = c->config->dropin_dir;
+        struct stat a, b;
+
+        if (w && value && *value && *ours) {
+                w->engine = e;
+                w->component = c->config;
+                if (follow(w, value) == 0 && look_up(w, &a) &&
+                    fstatat(e->options.source_fd, ours, &b, 0) == 0 && a.st_dev == b.st_dev &&
+                    a.st_ino == b.st_ino)
+                        lkg_report_add(&c->facts_findings, LKG_ERROR, 5019, NULL,
+                                       "the command line of %s has --config-dir for %s, whose drop-ins are "
+                                       "in %s already: they are applied twice; take --config-dir out",
+                                       c->config->name, ours, c->config->file);
+        }
+        free(w);
+}
+
+/*
+ * A process was recognised because it opened our file. So a --config of it that we cannot find leads to the view by a
+ * way that we do not see (a container); one that we can find is another file, which it reads as well or instead.
+ */
+static void check_config(const struct lkg_engine *e, struct lkg_component *c, const char *value,
+                         bool running)
+{
+        struct walk *w = calloc(1, sizeof(*w));
+        const char *inside = NULL;
+        struct stat st;
+        bool found;
+
+        if (!w)
+                return;
+        w->engine = e;
+        w->component = c->config;
+        found = value && *value && follow(w, value) == 0;
+        if (found)
+                inside = inside_view(e, w->done);
+        if (!value || !*value)
+                lkg_report_add(&c->facts_findings, LKG_WARNING, 4016, NULL,
+                               "the command line of %s has no --config, so it does not read %s/%s",
+                               c->config->name, e->mount_point, c->config->file);
+        else if (!(inside && is_view_file(c->config, inside)) && (!running || (found && look_up(w, &st))))
+                lkg_report_add(&c->facts_findings, LKG_WARNING, 4016, NULL,
+                               "--config on the command line of %s does not name %s/%s, so what is served "
+                               "there is not what it reads",
+                               c->config->name, e->mount_point, c->config->file);
+        free(w);
+}
+
+static void check_release(struct lkg_component *c)
+{
+        unsigned release = c->facts->release;
+
+        if (c->config->schema_release || !release ||
+            (release >= LKG_RELEASE_MIN && release <= LKG_RELEASE_MAX))
+                return;
+        lkg_report_add(&c->facts_findings, LKG_WARNING, 4017, NULL,
+                       "%s is of release %u.%u, for which there are no tables (known: %u.%u to %u.%u); it "
+                       "is judged "
+                       "as %u.%u",
+                       c->config->name, release / 100, release % 100, LKG_RELEASE_MIN / 100,
+                       LKG_RELEASE_MIN % 100, LKG_RELEASE_MAX / 100, LKG_RELEASE_MAX % 100,
+                       lkg_component_release(c) / 100, lkg_component_release(c) % 100);
+}
+
+void lkg_engine_check_facts(struct lkg_engine *e, struct lkg_component *c)
+{
+        bool proxy = c->candidate && c->candidate->schema &&
+                     strcmp(lkg_schema_kind(c->candidate->schema), "KubeProxyConfiguration") == 0;
+        const struct lkg_flag *flags = proxy ? lkg_kubeproxy_flags : lkg_kubelet_flags;
+        size_t n = proxy ? lkg_n_kubeproxy_flags : lkg_n_kubelet_flags;
+        const struct lkg_line *line;
+        bool running;
+
+        lkg_report_deinit(&c->facts_findings);
+        c->dirty |= LKG_DIRTY_FINDINGS;
+        c->facts_unchecked = false;
+        if (!c->facts || !c->candidate ||
+            !c->candidate->schema) /* flags of other programs mean other things */
+                return;
+        check_release(c);
+        line = lkg_facts_line(c->facts, &running);
+        if (!line || !e->mount_point)
+                return;
+        check_config_dir(e, c, lkg_engine_flag_value(flags, n, &line->words, "config-dir"));
+        check_config(e, c, lkg_engine_flag_value(flags, n, &line->words, "config"), running);
+}

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See facts.h. */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
+#include <sys/pidfd.h>
+#include <sys/stat.h>
+
+#include <lkg/buf.h>
+#include <lkg/file.h>
+#include <lkg/shared.h>
+
+#include "facts.h"
+
+/* ---- words ---- */
+
+void lkg_words_deinit(struct lkg_strings *words)
+{
+        for (size_t i = 0; i < words->n_items; i++)
+                free(words->items[i]);
+        free(words->items);
+        *words = (struct lkg_strings){ 0 };
+}
+
+static int add_word(struct lkg_strings *words, const char *text, size_t size)
+{
+        char **items = reallocarray(words->items, words->n_items + 1, sizeof(*items));
+        char *copy = strndup(text, size);
+
+        if (items)
+                words->items = items;
+        if (!items || !copy) {
+                free(copy);
+                return -ENOMEM;
+        }
+        items[words->n_items++] = copy;
+        return 0;
+}
+
+int lkg_words_parse(const char *data, size_t size, struct lkg_strings *ret)
+{
+        struct lkg_strings words = { 0 };
+        int r = 0;
+
+        while (r == 0 && size > 0) {
+                size_t n = strnlen(data, size), used = n < size ? n + 1 : n;
+
+                r = add_word(&words, data, n);
+                data += used;
+                size -= used;
+        }
+        if (r < 0) {
+                lkg_words_deinit(&words);
+                return r;
+        }
+        *ret = words;
+        return 0;
+}
+
+int lkg_words_copy(const struct lkg_strings *words, struct lkg_strings *ret)
+{
+        struct lkg_strings copy = { 0 };
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < words->n_items; i++)
+                r = add_word(&copy, words->items[i], strlen(words->items[i]));
+        if (r < 0) {
+                lkg_words_deinit(&copy);
+                return r;
+        }
+        *ret = copy;
+        return 0;
+}
+
+bool lkg_words_equal(const struct lkg_strings *a, const struct lkg_strings *b)
+{
+        if (a->n_items != b->n_items)
+                return false;
+        for (size_t i = 0; i < a->n_items; i++)
+                if (strcmp(a->items[i], b->items[i]) != 0)
+                        return false;
+        return true;
+}
+
+/* ---- the release ---- */
+
+/* At most three digits. Return: behind them, or NULL. */
+static const char *small_number(const char *p, unsigned *ret)
+{
+        unsigned n = 0, digits = 0;
+
+        for (; *p >= '0' && *p <= '9'; p++, digits++)
+                n = digits < 3 ? n * 10 + (unsigned)(*p - '0') : n;
+        *ret = n;
+        return digits > 0 && digits <= 3 ? p : NULL;
+}
+
+/* Distributions append to the number: v1.33.4-eks-5a3b, v1.36.0+k3s1. */
+unsigned lkg_facts_release(const char *text)
+{
+        static const char name[] = "Kubernetes v";
+        const char *p = strstr(text, name);
+        unsigned major, minor, patch;
+
+        p = p ? small_number(p + strlen(name), &major) : NULL;
+        p = p && *p == '.' ? small_number(p + 1, &minor) : NULL;
+        p = p && *p == '.' ? small_number(p + 1, &patch) : NULL;
+        if (!p || major == 0)
+                return 0;
+        return major * 100 + (minor > 99 ? 99 : minor);
+}
+
+/* ---- files ---- */
+
+/* Return: 0; -ENOENT and others when there is nothing to read. */
+static int read_fact(int dirfd, const char *name, char **ret, size_t *ret_size, uint64_t *ret_time_ns)
+{
+        LKG_CLEANUP(lkg_closep) int fd = openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        struct stat st;
+
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return -errno;
+        if (!S_ISREG(st.st_mode))
+                return -EINVAL;
+        *ret_time_ns = (uint64_t)st.st_mtim.tv_sec * LKG_NSEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec;
+        return lkg_read_file(fd, LKG_FACTS_BYTES_MAX, ret, ret_size, NULL);
+}
+
+static void line_deinit(struct lkg_line *line)
+{
+        lkg_words_deinit(&line->words);
+        *line = (struct lkg_line){ 0 };
+}
+
+static int load_version(struct lkg_facts *facts)
+{
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        uint64_t time_ns;
+        size_t size, n;
+        int r = read_fact(facts->dirfd, "version", &text, &size, &time_ns);
+
+        facts->version[0] = '\0';
+        facts->release = 0;
+        if (r < 0)
+                return r == -ENOMEM ? r : 0;
+        n = strcspn(text, "\n");
+        if (n >= sizeof(facts->version))
+                return 0;
+        memcpy(facts->version, text, n);
+        facts->version[n] = '\0';
+        facts->release = lkg_facts_release(facts->version);
+        return 0;
+}
+
+static int load_unit(struct lkg_facts *facts)
+{
+        LKG_CLEANUP(lkg_freep) char *data = NULL;
+        struct lkg_line line = { .known = true };
+        size_t size;
+        int r = read_fact(facts->dirfd, "exec-start", &data, &size, &line.time_ns);
+
+        if (r == 0)
+                r = lkg_words_parse(data, size, &line.words);
+        if (r == -ENOMEM)
+                return r;
+        line_deinit(&facts->unit);
+        if (r == 0)
+                facts->unit = line;
+        return 0;
+}
+
+int lkg_facts_load(struct lkg_facts *facts)
+{
+        int r = load_version(facts);
+
+        return r < 0 ? r : load_unit(facts);
+}
+
+/* ---- processes ---- */
+
+static void tracked_deinit(struct lkg_tracked *t)
+{
+        sd_event_source_disable_unref(t->gone);
+        lkg_close(t->pidfd);
+        line_deinit(&t->line);
+        *t = (struct lkg_tracked){ .pidfd = -EBADF };
+}
+
+static void drop_process(struct lkg_facts *facts, size_t i)
+{
+        tracked_deinit(&facts->processes[i]);
+        facts->n_processes--;
+        memmove(facts->processes + i, facts->processes + i + 1,
+                (facts->n_processes - i) * sizeof(*facts->processes));
+}
+
+static bool ended(const struct lkg_tracked *t)
+{
+        struct pollfd p = { .fd = t->pidfd, .events = POLLIN };
+
+        return t->pidfd < 0 || poll(&p, 1, 0) != 0;
+}
+
+void lkg_facts_gone(struct lkg_facts *facts)
+{
+        for (size_t i = facts->n_processes; i-- > 0;) {
+                struct lkg_tracked *t = &facts->processes[i];
+
+                if (!ended(t))
+                        continue;
+                if (facts->n_processes > 1) {
+                        drop_process(facts, i);
+                        continue;
+                }
+                t->gone = sd_event_source_disable_unref(t->gone);
+                t->pidfd = lkg_close(t->pidfd);
+        }
+}
+
+/*
+ * The descriptor first, then the start time: if that is the wanted one, it is our process that the descriptor holds.
+ */
+static int open_process(int pid, uint64_t start_time)
+{
+        int fd = pidfd_open(pid, 0);
+
+        if (fd < 0)
+                return errno == ESRCH || errno == EINVAL ? -ESRCH : -errno;
+        if (start_time == 0 || lkg_process_start_time(pid) != start_time)
+                return lkg_close(fd), -ESRCH;
+        return fd;
+}
+
+static int read_command_line(int pid, struct lkg_line *ret)
+{
+        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+        LKG_CLEANUP(lkg_freep) char *data = NULL;
+        char path[64];
+        size_t size, first;
+        int r;
+
+        (void)snprintf(path, sizeof(path), "/proc/%d/cmdline", pid);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+                return errno == ENOENT ? -ESRCH : -errno;
+        r = lkg_read_file(fd, LKG_FACTS_BYTES_MAX, &data, &size, NULL);
+        if (r < 0)
+                return r;
+        if (size == 0)
+                return -ESRCH; /* it has just ended */
+        first = strnlen(data, size);
+        first += first < size;
+        r = lkg_words_parse(data + first, size - first, &ret->words);
+        ret->known = r == 0;
+        ret->time_ns = lkg_realtime_ns();
+        return r;
+}
+
+/* For an engine after us; without it that one knows only the unit's line. */
+static void save_process(const struct lkg_facts *facts, const struct lkg_tracked *t)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+
+        lkg_buf_printf(&buf, "%d %" PRIu64, t->pid, t->start_time);
+        lkg_buf_putc(&buf, '\0');
+        for (size_t i = 0; i < t->line.words.n_items; i++)
+                lkg_buf_append(&buf, t->line.words.items[i], strlen(t->line.words.items[i]) + 1);
+        if (!lkg_buf_failed(&buf))
+                (void)lkg_write_file_atomic(facts->dirfd, "process", buf.data, buf.size, 0600,
+                                            /* durable= */ false, NULL);
+}
+
+static int load_process(struct lkg_facts *facts)
+{
+        struct lkg_tracked t = { .pidfd = -EBADF, .line = { .known = true } };
+        LKG_CLEANUP(lkg_freep) char *data = NULL;
+        size_t size, first;
+        int r = read_fact(facts->dirfd, "process", &data, &size, &t.line.time_ns);
+
+        if (r < 0)
+                return r == -ENOMEM ? r : 0;
+        first = strnlen(data, size);
+        if (first == size || sscanf(data, "%d %" SCNu64, &t.pid, &t.start_time) != 2 || t.pid <= 0)
+                return 0;
+        r = lkg_words_parse(data + first + 1, size - first - 1, &t.line.words);
+        if (r < 0)
+                return r;
+        t.pidfd = open_process(t.pid, t.start_time);
+        facts->processes[facts->n_processes++] = t;
+        return 0;
+}
+
+static bool knows(const struct lkg_facts *facts, int pid, uint64_t start_time)
+{
+        for (size_t i = 0; i < facts->n_processes; i++)
+                if (facts->processes[i].pid == pid && facts->processes[i].start_time == start_time)
+                        return true;
+        return false;
+}
+
+int lkg_facts_started(struct lkg_facts *facts, int pid, uint64_t start_time, struct lkg_tracked **ret)
+{
+        struct lkg_tracked t = { .pid = pid, .start_time = start_time, .pidfd = -EBADF };
+        int r;
+
+        if (knows(facts, pid, start_time))
+                return 0;
+        t.pidfd = open_process(pid, start_time);
+        if (t.pidfd < 0)
+                return t.pidfd == -ESRCH ? 0 : t.pidfd;
+        r = read_command_line(pid, &t.line);
+        if (r == 0 && ended(&t))
+                r = -ESRCH; /* what was read may belong to nobody any more */
+        if (r < 0) {
+                tracked_deinit(&t);
+                return r == -ESRCH ? 0 : r;
+        }
+        lkg_facts_gone(facts);
+        if (facts->n_processes > 0 && facts->processes[0].pidfd < 0)
+                drop_process(facts, 0);
+        if (facts->n_processes == LKG_FACTS_PROCESSES_MAX)
+                drop_process(facts, 0);
+        facts->processes[facts->n_processes] = t;
+        *ret = &facts->processes[facts->n_processes++];
+        save_process(facts, *ret);
+        return 1;
+}
+
+const struct lkg_line *lkg_facts_line(const struct lkg_facts *facts, bool *ret_running)
+{
+        const struct lkg_tracked *last =
+                facts->n_processes ? &facts->processes[facts->n_processes - 1] : NULL;
+        bool running = last && last->pidfd >= 0;
+
+        if (ret_running)
+                *ret_running = running;
+        if (running)
+                return &last->line;
+        if (facts->unit.known && (!last || facts->unit.time_ns > last->line.time_ns))
+                return &facts->unit;
+        return last ? &last->line : NULL;
+}
+
+/* ---- begin and end ---- */
+
+int lkg_facts_open(int runtime_fd, const char *component, struct lkg_facts **ret, struct lkg_error *err)
+{
+        struct lkg_facts *facts = calloc(1, sizeof(*facts));
+        char path[sizeof(LKG_FACTS_DIR) + NAME_MAX + 1];
+        int r;
+
+        if (!facts)
+                return lkg_error_set(err, -ENOMEM, NULL, "facts");
+        (void)snprintf(path, sizeof(path), LKG_FACTS_DIR "/%s", component);
+        r = lkg_mkdir_p(runtime_fd, path, 0700, err);
+        facts->dirfd = r < 0 ? -EBADF : openat(runtime_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (r == 0 && facts->dirfd < 0)
+                r = lkg_error_set(err, -errno, NULL, "open '%s'", path);
+        if (r == 0 && ((r = lkg_facts_load(facts)) < 0 || (r = load_process(facts)) < 0))
+                (void)lkg_error_set(err, r, NULL, "facts");
+        if (r < 0) {
+                lkg_facts_free(facts);
+                return r;
+        }
+        *ret = facts;
+        return 0;
+}
+
+struct lkg_facts *lkg_facts_free(struct lkg_facts *facts)
+{
+        if (!facts)
+                return NULL;
+        for (size_t i = 0; i < facts->n_processes; i++)
+                tracked_deinit(&facts->processes[i]);
+        line_deinit(&facts->unit);
+        lkg_close(facts->dirfd);
+        free(facts);
+        return NULL;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The component's command line over its document, as pflag parses it (layering.md section 9). Values set by a
+ * flag have a source whose layer is `flag --name`.
+ */
+#pragma once
+
+#include "typed.h"
+
+struct lkg_command_line {
+        const char *const *words; /* without argv[0] */
+        size_t n_words;
+};
+
+/**
+ * lkg_flags_apply() - set what the flags set in @object, in the order they are given.
+ * @object: typed, complete; changed
+ * @report: unknown flags, bad values (never a secret one)
+ *
+ * Feature gates are per key: those the line does not name are kept. Every other map or list that a flag names is
+ * replaced, but for --vmodule, which the kubelet appends.
+ *
+ * Return: 0; -EBADMSG; -ENOMEM.
+ */
+int lkg_flags_apply(const struct lkg_schema *schema, const struct lkg_command_line *line,
+                    struct lkg_value *object, struct lkg_report *report);

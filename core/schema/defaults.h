@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the component's defaulter puts where a document says nothing. Most defaults are a column of the field
+ * tables; those that depend on other fields or on feature gates stand in defaults.c.
+ */
+#pragma once
+
+#include "gates.h"
+#include "typed.h"
+
+/**
+ * lkg_defaults_kubelet() - SetDefaults_KubeletConfiguration (pkg/kubelet/apis/config/v1beta1/defaults.go).
+ * @object: typed, one reference; replaced by the completed one
+ * @gates:  what was set before the document (flags)
+ * @report: the document's gates that make upstream panic here; defaulting goes on without them
+ *
+ * Return: 0; -ENOMEM.
+ */
+int lkg_defaults_kubelet(const struct lkg_schema *schema, struct lkg_value **object,
+                         const struct lkg_gates *gates, struct lkg_report *report);
+
+/** lkg_defaults_flag_base() - the four defaults that differ when there is no --config (applyLegacyDefaults). */
+int lkg_defaults_flag_base(struct lkg_value *object);
+
+/**
+ * lkg_defaults_eviction() - what loading the --config file does to evictionHard (cmd/kubelet/app, loadConfigFile):
+ * the operating system's defaults when it is not there, missing ones added when mergeDefaultEvictionSettings
+ */
+int lkg_defaults_eviction(struct lkg_value *object);
+
+/** lkg_defaults_kubeproxy() - SetDefaults_KubeProxyConfiguration, then what the platform adds on Linux. */
+int lkg_defaults_kubeproxy(const struct lkg_schema *schema, struct lkg_value **object);

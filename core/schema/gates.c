@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rule: component-base/featuregate, unsafeSetFromMap and featureEnabled (v0.36). */
+#include "gates.h"
+
+#include "../config/internal.h"
+#include "findings-codes.h"
+
+#include <lkg/nearest.h>
+
+static const char all_alpha[] = "AllAlpha", all_beta[] = "AllBeta";
+
+/* ---- the table ---- */
+
+/* First row of @name, or lkg_n_gates. */
+static size_t first_row(const char *name)
+{
+        size_t low = 0, high = lkg_n_gates;
+
+        while (low < high) {
+                size_t middle = (low + high) / 2;
+
+                if (strcmp(lkg_gates[middle].name, name) < 0)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return low < lkg_n_gates && strcmp(lkg_gates[low].name, name) == 0 ? low : lkg_n_gates;
+}
+
+static size_t next_name(size_t row)
+{
+        size_t next = row + 1;
+
+        while (next < lkg_n_gates && strcmp(lkg_gates[next].name, lkg_gates[row].name) == 0)
+                next++;
+        return next;
+}
+
+/* The last row of a name that had begun at @release. */
+static const struct lkg_gate *row_at(size_t first, unsigned release)
+{
+        const struct lkg_gate *found = NULL;
+
+        for (size_t i = first; i < next_name(first) && lkg_gates[i].since <= release; i++)
+                found = &lkg_gates[i];
+        return found;
+}
+
+const struct lkg_gate *lkg_gate_at(const char *name, unsigned release)
+{
+        size_t first = first_row(name);
+
+        return first < lkg_n_gates ? row_at(first, release) : NULL;
+}
+
+/* ---- the state ---- */
+
+int lkg_gates_init(struct lkg_gates *gates, unsigned release)
+{
+        gates->release = release;
+        gates->set = calloc(lkg_n_gates + 1, sizeof(*gates->set));
+        return gates->set ? 0 : -ENOMEM;
+}
+
+void lkg_gates_deinit(struct lkg_gates *gates)
+{
+        free(gates->set);
+        gates->set = NULL;
+}
+
+int lkg_gates_copy(const struct lkg_gates *from, struct lkg_gates *ret)
+{
+        int r = lkg_gates_init(ret, from->release);
+
+        if (r == 0)
+                memcpy(ret->set, from->set, lkg_n_gates * sizeof(*ret->set));
+        return r;
+}
+
+static bool enabled_row(const struct lkg_gates *gates, size_t first)
+{
+        const struct lkg_gate *row = row_at(first, gates->release);
+
+        if (gates->set[first])
+                return gates->set[first] > 0;
+        return row && row->def;
+}
+
+bool lkg_gates_enabled(const struct lkg_gates *gates, const char *name)
+{
+        size_t first = first_row(name);
+
+        return first < lkg_n_gates && enabled_row(gates, first);
+}
+
+/* AllAlpha, AllBeta: every gate of that stage that was not set before. */
+static void set_all(struct lkg_gates *gates, enum lkg_gate_stage stage, bool on)
+{
+        for (size_t i = 0; i < lkg_n_gates; i = next_name(i)) {
+                const struct lkg_gate *row = row_at(i, gates->release);
+
+                if (row && row->stage == stage && gates->set[i] == 0)
+                        gates->set[i] = on ? 1 : -1;
+        }
+}
+
+/* ---- findings ---- */
+
+static const char *release_text(unsigned release, char buf[static 8])
+{
+        (void)snprintf(buf, 8, "%u.%u", release / 100 % 10, release % 100);
+        return buf;
+}
+
+static const char *nearest_gate(const char *name, unsigned release)
+{
+        struct lkg_nearest nearest;
+
+        lkg_nearest_init(&nearest, name);
+        for (size_t i = 0; i < lkg_n_gates; i = next_name(i)) {
+                const struct lkg_gate *row = row_at(i, release);
+
+                if (row && row->stage != LKG_GATE_REMOVED)
+                        lkg_nearest_offer(&nearest, lkg_gates[i].name);
+        }
+        return lkg_nearest_best(&nearest);
+}
+
+/* A name that the release does not know: which kind of not knowing? */
+static void report_unknown(const struct lkg_gates *gates, const char *name, const struct lkg_value *value,
+                           struct lkg_report *report)
+{
+        struct lkg_where where = lkg_where_of(value);
+        size_t first = first_row(name);
+        const struct lkg_gate *row = first < lkg_n_gates ? row_at(first, gates->release) : NULL;
+        char quoted[5 * 64 + 8], now[8], then[8];
+        const char *nearest;
+
+        (void)release_text(gates->release, now);
+        if (row) {
+                lkg_report_add(report, LKG_ERROR, LKG_F_GATE_REMOVED, &where,
+                               "featureGates: %s was dropped in %s, and the component does not start with a "
+                               "gate that it does not know; remove the line",
+                               name, release_text(row->since, then));
+                return;
+        }
+        if (first < lkg_n_gates) {
+                lkg_report_add(
+                        report, LKG_ERROR, LKG_F_GATE_TOO_NEW, &where,
+                        "featureGates: %s comes with %s and this is %s, which does not start with it; "
+                        "remove the line until the upgrade",
+                        name, release_text(lkg_gates[first].since, then), now);
+                return;
+        }
+        nearest = nearest_gate(name, gates->release);
+        lkg_report_add(
+                report, LKG_ERROR, LKG_F_GATE_UNKNOWN, &where,
+                "featureGates: no feature gate %s in %s, and the component does not start with it; %s%s%s",
+                lkg_quote(name, strlen(name), quoted), now, nearest ? "did you mean " : "remove the line",
+                nearest ? nearest : "", nearest ? "?" : "");
+}
+
+static int set_one(struct lkg_gates *gates, const char *name, const struct lkg_value *value,
+                   struct lkg_report *report)
+{
+        bool on = lkg_value_type(value) == LKG_BOOL && lkg_value_bool(value);
+        size_t first = first_row(name);
+        const struct lkg_gate *row = first < lkg_n_gates ? row_at(first, gates->release) : NULL;
+        struct lkg_where where = lkg_where_of(value);
+
+        if (strcmp(name, all_alpha) == 0 || strcmp(name, all_beta) == 0) {
+                set_all(gates,
+                        name == all_beta || strcmp(name, all_beta) == 0 ? LKG_GATE_BETA : LKG_GATE_ALPHA,
+                        on);
+                return 0;
+        }
+        if (!row || row->stage == LKG_GATE_REMOVED) {
+                report_unknown(gates, name, value, report);
+                return -EBADMSG;
+        }
+        if (row->locked && row->def != on) {
+                lkg_report_add(report, LKG_ERROR, LKG_F_GATE_LOCKED, &where,
+                               "featureGates: %s is locked to %s; remove the line", name,
+                               row->def ? "true" : "false");
+                return -EBADMSG;
+        }
+        gates->set[first] = on ? 1 : -1;
+        return 0;
+}
+
+/* Where the map sets @name, if it does; else where the map stands. */
+static const struct lkg_value *place_of(const struct lkg_value *map, const char *name)
+{
+        const struct lkg_value *value = lkg_map_get(map, name);
+
+        return value ? value : map;
+}
+
+static int check_needs(const struct lkg_gates *gates, const struct lkg_value *map, struct lkg_report *report)
+{
+        int r = 0;
+
+        for (size_t i = 0; i < lkg_n_gate_needs; i++) {
+                const struct lkg_gate_needs *row = &lkg_gate_needs[i];
+                struct lkg_where where;
+
+                if (row->since > gates->release || !lkg_gates_enabled(gates, row->name) ||
+                    lkg_gates_enabled(gates, row->needs))
+                        continue;
+                where = lkg_where_of(lkg_map_get(map, row->needs) ? lkg_map_get(map, row->needs)
+                                                                  : place_of(map, row->name));
+                lkg_report_add(report, LKG_ERROR, LKG_F_GATE_NEEDS, &where,
+                               "featureGates: %s is on and needs %s, which is off; turn both on or both off",
+                               row->name, row->needs);
+                r = -EBADMSG;
+        }
+        return r;
+}
+
+int lkg_gates_apply(struct lkg_gates *gates, const struct lkg_value *map, struct lkg_report *report)
+{
+        int result = 0;
+
+        if (!map || lkg_value_type(map) != LKG_MAP)
+                return 0;
+        for (size_t i = 0; i < lkg_value_size(map); i++) {
+                const char *name;
+                size_t size;
+                const struct lkg_value *value = lkg_map_at(map, i, &name, &size);
+                int r = set_one(gates, name, value, report);
+
+                if (r < 0)
+                        result = r;
+        }
+        return result < 0 ? result : check_needs(gates, map, report);
+}
+
+static void advise_one(const char *name, const struct lkg_value *value, unsigned release,
+                       struct lkg_report *report)
+{
+        const struct lkg_gate *row = lkg_gate_at(name, release);
+        struct lkg_where where = lkg_where_of(value);
+        bool on = lkg_value_type(value) == LKG_BOOL && lkg_value_bool(value);
+
+        if (!row || (row->locked && row->def != on))
+                return;
+        if (row->stage == LKG_GATE_GA || row->stage == LKG_GATE_DEPRECATED)
+                lkg_report_add(
+                        report, LKG_WARNING, LKG_F_GATE_GOING, &where,
+                        "featureGates: %s is %s and will be dropped; after that upgrade the component "
+                        "does not start with it; remove the line%s",
+                        name, row->stage == LKG_GATE_GA ? "generally available" : "deprecated",
+                        row->def == on ? ", it changes nothing" : " when you can do without it");
+        else if (row->stage != LKG_GATE_REMOVED && row->def == on)
+                lkg_report_add(report, LKG_NOTE, LKG_F_EQUALS_DEFAULT, &where,
+                               "featureGates: %s is %s by default; the line could be left out", name,
+                               on ? "true" : "false");
+}
+
+void lkg_gate_advise(const struct lkg_value *map, unsigned release, struct lkg_report *report)
+{
+        if (!map || lkg_value_type(map) != LKG_MAP)
+                return;
+        for (size_t i = 0; i < lkg_value_size(map); i++) {
+                const char *name;
+                size_t size;
+                const struct lkg_value *value = lkg_map_at(map, i, &name, &size);
+
+                advise_one(name, value, release, report);
+        }
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Feature gates as component-base/featuregate keeps them: what was set so far, over the defaults of a
+ * release. Setting is cumulative: AllAlpha and AllBeta touch only what was not set before.
+ */
+#pragma once
+
+#include <lkg/schema.h>
+
+struct lkg_gates {
+        unsigned release;
+        signed char *set; /* by row of lkg_gates[] (the first of each name): 0 = not set, 1 = on, -1 = off */
+};
+
+int lkg_gates_init(struct lkg_gates *gates, unsigned release);
+void lkg_gates_deinit(struct lkg_gates *gates);
+int lkg_gates_copy(const struct lkg_gates *from, struct lkg_gates *ret);
+
+/**
+ * lkg_gates_apply() - set what the map of a document or flag says.
+ * @map:    string -> bool; NULL = nothing
+ * @report: unknown, dropped, too new and locked gates, dependencies that are off: each at its place
+ *
+ * Return: 0; -EBADMSG: the component would not start with it; -ENOMEM.
+ */
+int lkg_gates_apply(struct lkg_gates *gates, const struct lkg_value *map, struct lkg_report *report);
+
+/** lkg_gates_enabled() - is it on? A gate that was dropped as GA is on for ever, an unknown one is off. */
+bool lkg_gates_enabled(const struct lkg_gates *gates, const char *name);
+
+/** lkg_gate_at() - the row that @release goes by (it may say REMOVED), or NULL. */
+const struct lkg_gate *lkg_gate_at(const char *name, unsigned release);
+/** lkg_gate_advise() - warn of gates in @map that will be dropped, and of those set to their default. */
+void lkg_gate_advise(const struct lkg_value *map, unsigned release, struct lkg_report *report);

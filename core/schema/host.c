@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Facts of the machine, asked for once by a program and handed to whoever judges. */
+#include <linux/magic.h>
+#include <sys/vfs.h>
+
+#include <lkg/schema.h>
+
+static bool file_exists(const char *path, void *userdata)
+{
+        (void)userdata;
+        return access(path, F_OK) == 0;
+}
+
+/*
+ * The component calls it cgroup v2 when a cgroup2 file system is mounted at this place, and v1 whenever that
+ * cannot be seen (github.com/opencontainers/cgroups, IsCgroup2UnifiedMode).
+ */
+static unsigned cgroup_version(const char *path)
+{
+        struct statfs st;
+
+        return statfs(path, &st) == 0 && (unsigned long)st.f_type == CGROUP2_SUPER_MAGIC ? 2 : 1;
+}
+
+void lkg_host_detect(struct lkg_host *ret)
+{
+        *ret = (struct lkg_host){ .cgroup = cgroup_version("/sys/fs/cgroup"), .exists = file_exists };
+}

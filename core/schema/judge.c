@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "judge.h"
+
+#include <limits.h>
+
+#include "../config/internal.h"
+#include "command-line.h"
+
+/* ---- life ---- */
+
+static void layer_deinit(struct lkg_judged_layer *layer)
+{
+        lkg_value_unref((struct lkg_value *)layer->doc);
+        lkg_value_unref(layer->running);
+        lkg_report_deinit(&layer->lint);
+        lkg_report_deinit(&layer->report);
+}
+
+static void forget_layers(struct lkg_judge *judge)
+{
+        for (size_t i = 0; i < judge->n_layers; i++)
+                layer_deinit(&judge->layers[i]);
+        free(judge->layers);
+        judge->layers = NULL;
+        judge->n_layers = 0;
+}
+
+static void forget_base(struct lkg_judge *judge)
+{
+        lkg_value_unref((struct lkg_value *)judge->base);
+        judge->base = NULL;
+        judge->loaded = lkg_value_unref(judge->loaded);
+        judge->encoded = lkg_value_unref(judge->encoded);
+        lkg_report_deinit(&judge->base_report);
+        free(judge->base_dir);
+        judge->base_dir = NULL;
+        judge->base_known = false;
+}
+
+static void forget(struct lkg_judge *judge)
+{
+        forget_layers(judge);
+        forget_base(judge);
+        lkg_gates_deinit(&judge->flag_gates);
+        judge->schema = NULL;
+}
+
+struct lkg_judge *lkg_judge_free(struct lkg_judge *judge)
+{
+        if (judge)
+                forget(judge);
+        free(judge);
+        return NULL;
+}
+
+int lkg_judge_new(const struct lkg_judge_config *config, struct lkg_judge **ret)
+{
+        struct lkg_judge *judge = calloc(1, sizeof(*judge));
+
+        if (!judge)
+                return -ENOMEM;
+        judge->config = *config;
+        *ret = judge;
+        return 0;
+}
+
+int lkg_judge_configure(struct lkg_judge *judge, const struct lkg_judge_config *config)
+{
+        forget(judge);
+        judge->config = *config;
+        return 0;
+}
+
+/* ---- which kind ---- */
+
+static bool is_base_role(enum lkg_layer_role role)
+{
+        return role == LKG_LAYER_BASE || role == LKG_LAYER_REMOTE || role == LKG_LAYER_PATCH;
+}
+
+/* A kind that has a table, in a version that nobody has heard of: the component cannot decode it. */
+static int refuse_version(const struct lkg_judge *judge, const struct lkg_value *doc,
+                          struct lkg_report *report)
+{
+        const struct lkg_value *value = lkg_map_get(doc, "apiVersion");
+        struct lkg_where where = lkg_where_of(value);
+        const struct lkg_schema *schema = NULL;
+        char quoted[5 * 64 + 8];
+        const char *text;
+        size_t size;
+        int r = lkg_schema_get(lkg_map_get_string(doc, "kind"), NULL, judge->config.release, &schema);
+
+        if (r < 0)
+                return r;
+        text = lkg_value_text(value, &size);
+        lkg_report_add(report, LKG_ERROR, LKG_F_NOT_ONE_OF, &where,
+                       "apiVersion: %s is unknown for kind %s; want %s", lkg_quote(text, size, quoted),
+                       lkg_schema_kind(schema), lkg_schema_api_version(schema));
+        return -EBADMSG;
+}
+
+/*
+ * The first layer that says both names what all of them are. Return: 0; -ENOENT: a kind without a table;
+ * -EBADMSG (@report); -ENOMEM.
+ */
+static int find_schema(const struct lkg_judge *judge, const struct lkg_candidate *candidate,
+                       struct lkg_report *report, const struct lkg_schema **ret)
+{
+        for (size_t i = 0; i < candidate->n_layers; i++) {
+                const struct lkg_value *doc = candidate->layers[i].doc;
+                const char *kind, *api_version;
+                int r;
+
+                if (!doc || lkg_value_type(doc) != LKG_MAP)
+                        continue;
+                kind = lkg_map_get_string(doc, "kind");
+                api_version = lkg_map_get_string(doc, "apiVersion");
+                if (!kind || !api_version)
+                        continue;
+                r = lkg_schema_get(kind, api_version, judge->config.release, ret);
+                return r == -ENOENT ? refuse_version(judge, doc, report) : r;
+        }
+        return -ENOENT;
+}
+
+static struct lkg_command_line command_line(const struct lkg_judge *judge)
+{
+        return (struct lkg_command_line){ judge->config.flags, judge->config.n_flags };
+}
+
+/* Gates of the command line are set before any file is read. */
+static int learn_flag_gates(struct lkg_judge *judge, struct lkg_report *report)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *flags = lkg_value_new_map(NULL, 0, 0);
+        struct lkg_command_line line = command_line(judge);
+        int r = flags ? lkg_gates_init(&judge->flag_gates, lkg_schema_release(judge->schema)) : -ENOMEM;
+
+        if (r == 0 && line.n_words > 0)
+                r = lkg_flags_apply(judge->schema, &line, flags, report);
+        if (r == 0)
+                r = lkg_gates_apply(&judge->flag_gates, lkg_object_get(flags, "featureGates"), report);
+        return r;
+}
+
+/* ---- the base ---- */
+
+/* filepath.Dir(filepath.Abs(file)) */
+static int directory_of(const char *file, char **ret)
+{
+        char cwd[PATH_MAX] = "";
+        char *path, *slash;
+
+        if (*file != '/' && !getcwd(cwd, sizeof(cwd)))
+                return -errno;
+        path = lkg_path_resolve(cwd, file);
+        if (!path)
+                return -ENOMEM;
+        slash = strrchr(path, '/');
+        slash[slash == path ? 1 : 0] = '\0';
+        *ret = path;
+        return 0;
+}
+
+/* The document that stands for --config: the base with kubeadm's patches. NULL = there is none. */
+static const struct lkg_value *base_of(const struct lkg_candidate *candidate, const char **ret_file,
+                                       bool *ret_broken)
+{
+        const struct lkg_value *base = NULL;
+
+        *ret_broken = false;
+        for (size_t i = 0; i < candidate->n_layers; i++) {
+                const struct lkg_layer_info *layer = &candidate->layers[i];
+
+                if (!is_base_role(layer->role))
+                        break;
+                if (layer->role != LKG_LAYER_PATCH)
+                        *ret_file = layer->file;
+                base = layer->merged;
+                *ret_broken = !base;
+        }
+        return base;
+}
+
+static int load_base(struct lkg_judge *judge, const struct lkg_value *base, const char *file)
+{
+        struct lkg_command_line line = command_line(judge);
+        int r = base && file ? directory_of(file, &judge->base_dir) : 0;
+
+        if (r == 0)
+                r = lkg_kubelet_load(judge->schema, base, judge->base_dir, &judge->flag_gates,
+                                     &judge->base_report, &judge->loaded);
+        /* Without a base the flags are parsed into the defaults, before the drop-ins. */
+        if (r == 0 && !base && line.n_words > 0)
+                r = lkg_flags_apply(judge->schema, &line, judge->loaded, &judge->base_report);
+        if (r < 0 && r != -EBADMSG)
+                return r;
+        return lkg_typed_encode(lkg_schema_root(judge->schema), judge->loaded, &judge->encoded);
+}
+
+/* Loads the base again when it is another one than last time. */
+static int update_base(struct lkg_judge *judge, const struct lkg_candidate *candidate)
+{
+        const char *file = NULL;
+        bool broken;
+        const struct lkg_value *base = base_of(candidate, &file, &broken);
+        int r;
+
+        if (judge->base_known && base == judge->base)
+                return 0;
+        forget_base(judge);
+        forget_layers(judge);
+        if (!broken) {
+                r = load_base(judge, base, file);
+                if (r < 0)
+                        return r;
+        }
+        judge->base = lkg_value_ref((struct lkg_value *)base);
+        judge->base_known = true;
+        return 0;
+}
+
+/* ---- the layers over it ---- */
+
+/* kind and apiVersion say nothing new: the result keeps those of the base. */
+static int without_header(const struct lkg_value *doc, struct lkg_value **ret)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *patch = lkg_value_clone_shallow(doc);
+        int r = patch ? lkg_map_remove(patch, "apiVersion", strlen("apiVersion")) : -ENOMEM;
+
+        if (r >= 0)
+                r = lkg_map_remove(patch, "kind", strlen("kind"));
+        if (r < 0)
+                return r;
+        *ret = LKG_STEAL(patch);
+        return 0;
+}
+
+static int merge_layer(const struct lkg_judge *judge, struct lkg_judged_layer *layer,
+                       const struct lkg_value *running)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *patch = NULL;
+        struct lkg_merge_type type = lkg_schema_merge_type(judge->schema);
+        int r;
+
+        if (!running || !layer->doc || lkg_value_type(layer->doc) != LKG_MAP)
+                return 0;
+        r = without_header(layer->doc, &patch);
+        if (r == 0 && layer->role == LKG_LAYER_INSTANCE)
+                r = lkg_merge_strategic_typed(running, patch, &type, &layer->report, &layer->running);
+        else if (r == 0)
+                r = lkg_merge_json(running, patch, &layer->running);
+        return r == -EBADMSG ? 0 : r;
+}
+
+static int judge_layer(struct lkg_judge *judge, const struct lkg_layer_info *info,
+                       const struct lkg_value *below, const struct lkg_value *running,
+                       struct lkg_judged_layer *ret)
+{
+        struct lkg_judged_layer layer = { .doc = lkg_value_ref((struct lkg_value *)info->doc),
+                                          .role = info->role };
+        int r = 0;
+
+        if (judge->config.lint && layer.doc && lkg_value_type(layer.doc) == LKG_MAP)
+                r = lkg_lint_layer(judge->schema, layer.doc, below, layer.role, &layer.lint);
+        if (r == 0 && is_base_role(layer.role))
+                layer.running = lkg_value_ref(judge->encoded);
+        else if (r == 0)
+                r = merge_layer(judge, &layer, running);
+        if (r < 0) {
+                layer_deinit(&layer);
+                return r;
+        }
+        *ret = layer;
+        return 0;
+}
+
+/* Layers up to the first one that differs are kept as they were. */
+static int update_layers(struct lkg_judge *judge, const struct lkg_candidate *candidate)
+{
+        struct lkg_judged_layer *layers;
+        const struct lkg_value *running = judge->encoded;
+        size_t n = 0;
+
+        while (n < judge->n_layers && n < candidate->n_layers && candidate->layers[n].doc &&
+               judge->layers[n].doc == candidate->layers[n].doc &&
+               judge->layers[n].role == candidate->layers[n].role)
+                n++;
+        for (size_t i = n; i < judge->n_layers; i++)
+                layer_deinit(&judge->layers[i]);
+        judge->n_layers = n;
+        layers = reallocarray(judge->layers, candidate->n_layers + 1, sizeof(*layers));
+        if (!layers)
+                return -ENOMEM;
+        judge->layers = layers;
+        if (n > 0)
+                running = layers[n - 1].running;
+        for (; judge->n_layers < candidate->n_layers; judge->n_layers++) {
+                const struct lkg_layer_info *info = &candidate->layers[judge->n_layers];
+                const struct lkg_value *below = judge->n_layers ? info[-1].merged : NULL;
+                int r = judge_layer(judge, info, below, running, &layers[judge->n_layers]);
+
+                if (r < 0)
+                        return r;
+                running = layers[judge->n_layers].running;
+        }
+        return 0;
+}
+
+/* ---- the whole ---- */
+
+/* The typed document before flags: what the component came to from its files. NULL = it did not. */
+static int resolve_kubelet(const struct lkg_judge *judge, const struct lkg_candidate *candidate,
+                           struct lkg_report *report, struct lkg_value **ret)
+{
+        const struct lkg_judged_layer *last = judge->n_layers ? &judge->layers[judge->n_layers - 1] : NULL;
+        bool merged = candidate->has_dropin_dir || (last && !is_base_role(last->role));
+
+        if (!judge->loaded || !last || !last->running)
+                return 0;
+        if (!merged) {
+                *ret = lkg_value_ref(judge->loaded);
+                return 0;
+        }
+        return lkg_kubelet_reload(judge->schema, last->running, &judge->flag_gates, report, ret);
+}
+
+/* kind and apiVersion as the first layer that has them wrote them. */
+static int set_header(const struct lkg_candidate *candidate, struct lkg_value *object)
+{
+        static const char *const names[] = { "apiVersion", "kind" };
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < LKG_ARRAY_SIZE(names); i++) {
+                struct lkg_value *value = candidate->doc ? lkg_map_get(candidate->doc, names[i]) : NULL;
+
+                if (value)
+                        r = lkg_map_set(object, names[i], strlen(names[i]), lkg_value_ref(value));
+        }
+        return r < 0 ? r : 0;
+}
+
+/*
+ * The kubelet registers its flags once more over what it has loaded, and registering --log-text-split-stream sets
+ * the field to that flag's default (component-base/logs/api/v1, addFlags).
+ */
+static int lose_split_stream(const struct lkg_judge *judge, struct lkg_value *object,
+                             struct lkg_report *report)
+{
+        static const char path[] = "logging.options.text.splitStream";
+        struct lkg_where where = lkg_where_of(lkg_object_get(object, path));
+
+        if (!lkg_object_bool(object, path))
+                return 0;
+        if (judge->config.lint)
+                lkg_report_add(
+                        report, LKG_WARNING, LKG_F_LOST, &where,
+                        "%s: the kubelet forgets it when it parses its flags; use --log-text-split-stream",
+                        path);
+        return lkg_object_set(object, path, NULL);
+}
+
+/* Flags, gates, rules on what the files came to. */
+static int judge_whole(const struct lkg_judge *judge, struct lkg_candidate *candidate,
+                       const struct lkg_value *files, struct lkg_report *report)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *object = lkg_value_clone_shallow(files);
+        LKG_CLEANUP(lkg_gates_deinit) struct lkg_gates gates = { 0 };
+        bool kubelet = strcmp(lkg_schema_kind(judge->schema), "KubeletConfiguration") == 0;
+        struct lkg_rules rules = { judge->schema, object, &gates, &judge->config.host, report };
+        struct lkg_command_line line = command_line(judge);
+        int r = object ? lkg_gates_copy(&judge->flag_gates, &gates) : -ENOMEM;
+
+        if (r == 0 && kubelet)
+                r = lose_split_stream(judge, object, report);
+        if (r == 0 && line.n_words > 0)
+                r = lkg_flags_apply(judge->schema, &line, object, report);
+        if (r == 0 || r == -EBADMSG)
+                r = lkg_gates_apply(&gates, lkg_object_get(object, "featureGates"), report);
+        if (r == 0 || r == -EBADMSG)
+                r = kubelet ? lkg_rules_kubelet(&rules) : lkg_rules_kubeproxy(&rules);
+        if (r == 0 && judge->config.lint) {
+                r = lkg_rules_later(&rules);
+                if (r == 0)
+                        r = lkg_lint_whole(judge, candidate, object, report);
+        }
+        if (r == 0 && !kubelet)
+                r = lkg_kubeproxy_normalise(object);
+        if (r == 0)
+                r = set_header(candidate, object);
+        if (r == 0)
+                r = lkg_typed_encode(lkg_schema_root(judge->schema), object, &candidate->effective);
+        return r == -EBADMSG ? 0 : r;
+}
+
+static int serve(const struct lkg_judge *judge, struct lkg_candidate *candidate,
+                 const struct lkg_value *files, struct lkg_report *report)
+{
+        struct lkg_value *served = NULL;
+        int r = lkg_serve(judge, candidate->doc, files, report, &served);
+
+        if (r < 0)
+                return r == -EBADMSG ? 0 : r;
+        lkg_value_unref(candidate->doc);
+        candidate->doc = served;
+        return 0;
+}
+
+static int judge_kubelet(struct lkg_judge *judge, struct lkg_candidate *candidate, struct lkg_report *report)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *files = NULL;
+        int r = update_base(judge, candidate);
+
+        if (r == 0)
+                r = update_layers(judge, candidate);
+        if (r == 0)
+                lkg_report_append(report, &judge->base_report);
+        if (r == 0 && candidate->doc)
+                r = resolve_kubelet(judge, candidate, report, &files);
+        if (r < 0 || !files)
+                return r;
+        r = judge_whole(judge, candidate, files, report);
+        if (r < 0 || report->n_severity[LKG_ERROR] > 0) /* nothing of it will be served */
+                return r;
+        return serve(judge, candidate, files, report);
+}
+
+static int judge_kubeproxy(struct lkg_judge *judge, struct lkg_candidate *candidate,
+                           struct lkg_report *report)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *files = NULL;
+        int r = update_layers(judge, candidate);
+
+        if (r < 0 || !candidate->doc)
+                return r;
+        r = lkg_kubeproxy_load(judge->schema, candidate->doc, report, &files);
+        if (r < 0)
+                return r;
+        return judge_whole(judge, candidate, files, report);
+}
+
+/* What several stages found is said once. */
+static bool is_known(const struct lkg_report *report, const struct lkg_finding *finding)
+{
+        for (size_t i = 0; i < report->n_findings; i++) {
+                const struct lkg_finding *f = &report->findings[i];
+
+                if (f->code == finding->code && f->line == finding->line && f->column == finding->column &&
+                    strcmp(f->text, finding->text) == 0 &&
+                    strcmp(f->file ? f->file : "", finding->file ? finding->file : "") == 0)
+                        return true;
+        }
+        return false;
+}
+
+static void append_once(struct lkg_report *to, const struct lkg_report *from)
+{
+        for (size_t i = 0; i < from->n_findings; i++) {
+                const struct lkg_finding *f = &from->findings[i];
+                struct lkg_where where = { f->file, f->line, f->column };
+
+                if (!is_known(to, f))
+                        lkg_report_add(to, f->severity, f->code, &where, "%s", f->text);
+        }
+}
+
+int lkg_judge_candidate(struct lkg_candidate *candidate, void *userdata)
+{
+        struct lkg_judge *judge = userdata;
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
+        const struct lkg_schema *schema = NULL;
+        int r = find_schema(judge, candidate, &candidate->report, &schema);
+
+        if (r == -ENOENT || r == -EBADMSG)
+                return 0;
+        if (r < 0)
+                return r;
+        if (schema != judge->schema) {
+                forget(judge);
+                judge->schema = schema;
+                r = learn_flag_gates(judge, &report);
+                if (r < 0 && r != -EBADMSG)
+                        return r;
+        }
+        candidate->schema = schema;
+        if (strcmp(lkg_schema_kind(schema), "KubeletConfiguration") == 0)
+                r = judge_kubelet(judge, candidate, &report);
+        else
+                r = judge_kubeproxy(judge, candidate, &report);
+        append_once(&candidate->report, &report);
+        for (size_t i = 0; i < judge->n_layers; i++) {
+                lkg_report_append(&candidate->report, &judge->layers[i].report);
+                lkg_report_append(&candidate->report, &judge->layers[i].lint);
+        }
+        return r;
+}

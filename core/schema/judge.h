@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files behind lkg_judge share. */
+#pragma once
+
+#include "pipeline.h"
+
+/* One layer of the last candidate, and what was found out about it alone. */
+struct lkg_judged_layer {
+        const struct lkg_value *doc; /* one reference; tells whether it is still the same */
+        enum lkg_layer_role role;
+        struct lkg_report lint;
+        struct lkg_value *running; /* the typed document with all layers up to this one; NULL = failed */
+        struct lkg_report report;  /* of that merge */
+};
+
+struct lkg_judge {
+        struct lkg_judge_config config;
+        const struct lkg_schema *schema; /* of the last candidate */
+        struct lkg_gates flag_gates;
+
+        /* the base as it was last loaded */
+        const struct lkg_value *base; /* one reference */
+        bool base_known;
+        char *base_dir;
+        struct lkg_value *loaded;  /* typed, complete; NULL = it could not be loaded */
+        struct lkg_value *encoded; /* as JSON: what drop-ins are merged into */
+        struct lkg_report base_report;
+
+        struct lkg_judged_layer *layers;
+        size_t n_layers;
+};
+
+/**
+ * lkg_lint_layer() - what can be said about one layer alone (advice beyond the component's own checks).
+ * @doc:   as parsed, a map
+ * @below: the merge of the layers under it, or NULL
+ * @role:  drop-ins are decoded in another way than the base
+ */
+int lkg_lint_layer(const struct lkg_schema *schema, const struct lkg_value *doc,
+                   const struct lkg_value *below, enum lkg_layer_role role, struct lkg_report *report);
+
+/** lkg_lint_whole() - what needs the whole: @object is complete, @merged the document as merged. */
+int lkg_lint_whole(const struct lkg_judge *judge, const struct lkg_candidate *candidate,
+                   const struct lkg_value *object, struct lkg_report *report);
+
+/**
+ * lkg_serve() - the document to be served for a kubelet: @merged, and what a component that reads only this one
+ * file needs to come to @object.
+ * @object: typed, complete, before flags: what the component would have come to with base and drop-ins
+ * @ret:    one reference; @merged itself when nothing is needed
+ *
+ * Return: 0; -EBADMSG (@report); -ENOMEM.
+ */
+int lkg_serve(const struct lkg_judge *judge, const struct lkg_value *merged, const struct lkg_value *object,
+              struct lkg_report *report, struct lkg_value **ret);

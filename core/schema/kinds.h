@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The kinds that have tables, each with all of its rows: for whatever goes through the tables themselves
+ * (`lkgfs explain`, the generated documentation, tests). What follows a document asks lkg_schema_get().
+ */
+#pragma once
+
+#include <lkg/schema.h>
+
+struct lkg_kind {
+        const char *kind, *api_version;
+        const char *component; /* "kubelet": the program that reads it */
+        const struct lkg_field *fields;
+        const size_t *n_fields;
+        const struct lkg_flag *flags;
+        const size_t *n_flags;
+};
+
+extern const struct lkg_kind lkg_kinds[];
+extern const size_t lkg_n_kinds;
+
+/** lkg_field_in() - does @field exist in @release? */
+bool lkg_field_in(const struct lkg_field *field, unsigned release);
+/** lkg_gate_stage_name() - "alpha", "beta", "GA", "deprecated", "dropped". */
+const char *lkg_gate_stage_name(enum lkg_gate_stage stage);

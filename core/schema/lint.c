@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Advice: where the component is silent about what is probably a mistake. Never an error. */
+#include "judge.h"
+
+#include <lkg/buf.h>
+#include <lkg/nearest.h>
+#include <lkg/render.h>
+
+#include "../config/internal.h"
+
+struct lint {
+        const struct lkg_schema *schema;
+        const struct lkg_node *latest; /* all fields that we know of, of any release */
+        enum lkg_layer_role role;
+        struct lkg_report *report;
+};
+
+static const char *release_text(unsigned release, char buf[static 8])
+{
+        (void)snprintf(buf, 8, "%u.%u", release / 100 % 10, release % 100);
+        return buf;
+}
+
+static bool over_base(enum lkg_layer_role role)
+{
+        return role == LKG_LAYER_DROPIN || role == LKG_LAYER_INSTANCE;
+}
+
+/* ---- names ---- */
+
+static void report_case(const struct lint *lint, const struct lkg_node *right, const char *name,
+                        const struct lkg_value *value)
+{
+        struct lkg_where where = lkg_where_of(value);
+        char quoted[5 * 64 + 8];
+
+        (void)lkg_quote(name, strlen(name), quoted);
+        if (over_base(lint->role))
+                lkg_report_add(lint->report, LKG_WARNING, LKG_F_WRONG_CASE, &where,
+                               "%s is taken for %s here, but not in a base, and which of two spellings wins "
+                               "depends "
+                               "on the alphabet; write %s",
+                               quoted, right->field->path, right->name);
+        else
+                lkg_report_add(lint->report, LKG_WARNING, LKG_F_WRONG_CASE, &where,
+                               "%s is ignored by the component; write %s", quoted, right->name);
+}
+
+static void report_unknown(const struct lint *lint, const struct lkg_node *node,
+                           const struct lkg_node *other, const char *name, const struct lkg_value *value)
+{
+        struct lkg_where where = lkg_where_of(value);
+        unsigned release = lkg_schema_release(lint->schema);
+        const struct lkg_node *later = other ? lkg_node_member(other, name, strlen(name)) : NULL;
+        char quoted[5 * 64 + 8], now[8], then[8];
+        struct lkg_nearest nearest;
+        const char *best;
+
+        (void)lkg_quote(name, strlen(name), quoted);
+        (void)release_text(release, now);
+        if (later && later->field->since > release) {
+                lkg_report_add(lint->report, LKG_WARNING, LKG_F_NOT_IN_RELEASE, &where,
+                               "%s comes with %s and is ignored by %s", later->field->path,
+                               release_text(later->field->since, then), now);
+                return;
+        }
+        lkg_nearest_init(&nearest, name);
+        for (size_t i = 0; i < node->n_members; i++)
+                lkg_nearest_offer(&nearest, node->members[i]->name);
+        best = lkg_nearest_best(&nearest);
+        lkg_report_add(lint->report, LKG_WARNING, LKG_F_UNKNOWN_FIELD, &where,
+                       "%s%s%s is no field of %s in %s and is ignored by the component%s%s%s",
+                       node->field->path, *node->field->path ? ": " : "", quoted,
+                       lkg_schema_kind(lint->schema), now, best ? "; did you mean " : "", best ? best : "",
+                       best ? "?" : "");
+}
+
+/* ---- values of one layer ---- */
+
+static void check_path(const struct lint *lint, const struct lkg_node *node, const struct lkg_value *value)
+{
+        struct lkg_where where = lkg_where_of(value);
+        char quoted[5 * 64 + 8];
+        const char *text;
+        size_t size;
+
+        if (!over_base(lint->role) || !(node->field->flags & LKG_FIELD_RESOLVED) ||
+            lkg_value_type(value) != LKG_STRING)
+                return;
+        text = lkg_value_text(value, &size);
+        if (size == 0 || *text == '/')
+                return;
+        lkg_report_add(
+                lint->report, LKG_WARNING, LKG_F_RELATIVE_PATH_DROPIN, &where,
+                "%s: %s is relative to the working directory of the component here (only the base's paths "
+                "are relative to its file); write the absolute path",
+                node->field->path, lkg_quote(text, size, quoted));
+}
+
+static void check_field(const struct lint *lint, const struct lkg_node *node, const struct lkg_value *value,
+                        const struct lkg_value *below)
+{
+        struct lkg_where where = lkg_where_of(value);
+
+        if (node->field->deprecated)
+                lkg_report_add(lint->report, LKG_WARNING, LKG_F_DEPRECATED_FIELD, &where,
+                               "%s is deprecated: %s", node->field->path, node->field->deprecated);
+        if (over_base(lint->role) && lkg_value_type(value) == LKG_BOOL && lkg_value_bool(value) &&
+            strcmp(node->field->path, "mergeDefaultEvictionSettings") == 0)
+                lkg_report_add(lint->report, LKG_WARNING, LKG_F_EVICTION_MERGE_DROPIN, &where,
+                               "mergeDefaultEvictionSettings has no effect in a drop-in of the component, "
+                               "but works "
+                               "in the merged file; write it into the base");
+        if (lkg_value_type(value) == LKG_NULL && below && lkg_value_type(below) != LKG_NULL)
+                lkg_report_add(lint->report, LKG_NOTE, LKG_F_RESETS_EARLIER, &where,
+                               "%s: null takes away what an earlier layer set (%s:%u); the default counts",
+                               node->field->path, lkg_where_of(below).file ? lkg_where_of(below).file : "",
+                               lkg_where_of(below).line);
+        check_path(lint, node, value);
+}
+
+static void lint_map(const struct lint *lint, const struct lkg_node *node, const struct lkg_node *latest,
+                     const struct lkg_value *map, const struct lkg_value *below);
+
+static void lint_items(const struct lint *lint, const struct lkg_node *node, const struct lkg_node *latest,
+                       const struct lkg_value *list)
+{
+        for (size_t i = 0; i < lkg_value_size(list); i++) {
+                const struct lkg_value *item = lkg_list_get(list, i);
+
+                if (lkg_value_type(item) == LKG_MAP)
+                        lint_map(lint, node, latest, item, NULL);
+        }
+}
+
+static void lint_member(const struct lint *lint, const struct lkg_node *member,
+                        const struct lkg_node *latest, const struct lkg_value *value,
+                        const struct lkg_value *below)
+{
+        enum lkg_type type = lkg_value_type(value);
+
+        check_field(lint, member, value, below);
+        if (member->class == LKG_CLASS_STRUCT && type == LKG_MAP)
+                lint_map(lint, member, latest, value, below);
+        else if (member->class == LKG_CLASS_LIST && member->item->class == LKG_CLASS_STRUCT &&
+                 type == LKG_LIST)
+                lint_items(lint, member->item, latest ? latest->item : NULL, value);
+}
+
+static void lint_map(const struct lint *lint, const struct lkg_node *node, const struct lkg_node *latest,
+                     const struct lkg_value *map, const struct lkg_value *below)
+{
+        bool has_below = below && lkg_value_type(below) == LKG_MAP;
+
+        for (size_t i = 0; i < lkg_value_size(map); i++) {
+                const char *name;
+                size_t size;
+                const struct lkg_value *value = lkg_map_at(map, i, &name, &size);
+                const struct lkg_node *member = lkg_node_member(node, name, size);
+                const struct lkg_node *folded = member ? member : lkg_node_member_folded(node, name, size);
+
+                if (*name == '$') /* a directive; the merge judges it */
+                        continue;
+                if (member)
+                        lint_member(lint, member, latest ? lkg_node_member(latest, name, size) : NULL, value,
+                                    has_below ? lkg_map_get_n(below, name, size) : NULL);
+                else if (folded)
+                        report_case(lint, folded, name, value);
+                else
+                        report_unknown(lint, node, latest, name, value);
+        }
+}
+
+int lkg_lint_layer(const struct lkg_schema *schema, const struct lkg_value *doc,
+                   const struct lkg_value *below, enum lkg_layer_role role, struct lkg_report *report)
+{
+        const struct lkg_schema *latest;
+        struct lint lint = { .schema = schema, .role = role, .report = report };
+        int r = lkg_schema_get(lkg_schema_kind(schema), NULL, LKG_RELEASE_MAX, &latest);
+
+        if (r < 0)
+                return r;
+        lint.latest = lkg_schema_root(latest);
+        lint_map(&lint, lkg_schema_root(schema), lint.latest, doc, below);
+        lkg_gate_advise(lkg_map_get(doc, "featureGates"), lkg_schema_release(schema), report);
+        return 0;
+}
+
+/* ---- the merged document ---- */
+
+/* A value that equals the default: needless, or what undoes an earlier layer. */
+static int check_default(const struct lint *lint, const struct lkg_node *node, const struct lkg_value *value)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report scratch = LKG_REPORT_INIT;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *canonical = NULL;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
+        const struct lkg_value *earlier = lkg_value_shadowed(value);
+        struct lkg_where where = lkg_where_of(value), before = lkg_where_of(earlier);
+        int r;
+
+        if (!node->def || !where.file)
+                return 0;
+        r = lkg_typed_scalar(node, value, node->field->path, &scratch, &canonical);
+        if (r == -EBADMSG || !canonical || !lkg_value_equal(canonical, node->def))
+                return r == -EBADMSG ? 0 : r;
+        lkg_render_json_compact(node->def, &text);
+        if (lkg_buf_failed(&text))
+                return -ENOMEM;
+        if (!earlier || lkg_value_equal(earlier, value))
+                lkg_report_add(lint->report, LKG_NOTE, LKG_F_EQUALS_DEFAULT, &where,
+                               "%s: %s is the default; the line could be left out", node->field->path,
+                               text.data);
+        else
+                lkg_report_add(lint->report, LKG_NOTE, LKG_F_RESETS_EARLIER, &where,
+                               "%s: %s, the default, takes back what an earlier layer set (%s:%u)",
+                               node->field->path, text.data, before.file ? before.file : "", before.line);
+        return 0;
+}
+
+static int lint_merged(const struct lint *lint, const struct lkg_node *node, const struct lkg_value *map)
+{
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < lkg_value_size(map); i++) {
+                const char *name;
+                size_t size;
+                const struct lkg_value *value = lkg_map_at(map, i, &name, &size);
+                const struct lkg_node *member = lkg_node_member(node, name, size);
+
+                if (!member)
+                        continue;
+                if (member->class == LKG_CLASS_STRUCT && lkg_value_type(value) == LKG_MAP)
+                        r = lint_merged(lint, member, value);
+                else
+                        r = check_default(lint, member, value);
+        }
+        return r;
+}
+
+/* ---- ports and files ---- */
+
+struct port {
+        const struct lkg_node *node;
+        const struct lkg_value *value;
+        long number;
+};
+
+/* The port of a port field or of a host:port field; 0 = none. */
+static long port_of(const struct lkg_node *node, const struct lkg_value *value)
+{
+        const char *text, *colon;
+        size_t size;
+
+        if (lkg_value_type(value) == LKG_NUMBER)
+                return (long)lkg_value_int(value);
+        if (lkg_value_type(value) != LKG_STRING || !(node->field->flags & LKG_FIELD_LISTEN))
+                return 0;
+        text = lkg_value_text(value, &size);
+        colon = strrchr(text, ':');
+        return colon ? strtol(colon + 1, NULL, 10) : 0;
+}
+
+#define PORTS_MAX 16
+
+static void collect_ports(const struct lkg_node *node, const struct lkg_value *object,
+                          struct port ports[static PORTS_MAX], size_t *n)
+{
+        for (size_t i = 0; i < node->n_members; i++) {
+                const struct lkg_node *member = node->members[i];
+                const struct lkg_value *value = lkg_map_get(object, member->name);
+
+                if (!value || !(member->field->flags & (LKG_FIELD_PORT | LKG_FIELD_LISTEN)) ||
+                    *n == PORTS_MAX)
+                        continue;
+                if (port_of(member, value) > 0)
+                        ports[(*n)++] = (struct port){ member, value, port_of(member, value) };
+        }
+}
+
+static void check_ports(const struct lint *lint, const struct lkg_value *object)
+{
+        struct port ports[PORTS_MAX];
+        size_t n = 0;
+
+        collect_ports(lkg_schema_root(lint->schema), object, ports, &n);
+        for (size_t i = 0; i < n; i++) {
+                for (size_t k = 0; k < i; k++) {
+                        const struct lkg_value *at = ports[i].value;
+                        struct lkg_where where;
+
+                        if (ports[i].number != ports[k].number)
+                                continue;
+                        if (!lkg_where_of(at).file)
+                                at = ports[k].value;
+                        where = lkg_where_of(at);
+                        lkg_report_add(lint->report, LKG_WARNING, LKG_F_PORT_TWICE, &where,
+                                       "%s and %s both want port %ld; give them different ones",
+                                       ports[k].node->field->path, ports[i].node->field->path,
+                                       ports[i].number);
+                }
+        }
+}
+
+static void check_files(const struct lint *lint, const struct lkg_host *host, const struct lkg_node *node,
+                        const struct lkg_value *object)
+{
+        for (size_t i = 0; i < node->n_members; i++) {
+                const struct lkg_node *member = node->members[i];
+                const struct lkg_value *value = lkg_map_get(object, member->name);
+                char quoted[5 * 64 + 8];
+                struct lkg_where where;
+                const char *text;
+                size_t size;
+
+                if (value && member->class == LKG_CLASS_STRUCT && lkg_value_type(value) == LKG_MAP)
+                        check_files(lint, host, member, value);
+                if (!value || !(member->field->flags & LKG_FIELD_PATH) ||
+                    lkg_value_type(value) != LKG_STRING)
+                        continue;
+                where = lkg_where_of(value);
+                text = lkg_value_text(value, &size);
+                if (!where.file || *text != '/' || host->exists(text, host->userdata))
+                        continue;
+                lkg_report_add(lint->report, LKG_NOTE, LKG_F_NO_SUCH_FILE, &where,
+                               "%s: %s does not exist on this node (yet?)", member->field->path,
+                               lkg_quote(text, size, quoted));
+        }
+}
+
+int lkg_lint_whole(const struct lkg_judge *judge, const struct lkg_candidate *candidate,
+                   const struct lkg_value *object, struct lkg_report *report)
+{
+        struct lint lint = { .schema = judge->schema, .report = report };
+        int r = candidate->doc ? lint_merged(&lint, lkg_schema_root(judge->schema), candidate->doc) : 0;
+
+        if (r < 0)
+                return r;
+        check_ports(&lint, object);
+        if (judge->config.host.exists)
+                check_files(&lint, &judge->config.host, lkg_schema_root(judge->schema), object);
+        if (!candidate->has_base && strcmp(lkg_schema_kind(judge->schema), "KubeletConfiguration") == 0)
+                lkg_report_add(
+                        report, LKG_WARNING, LKG_F_NO_BASE_DEFAULTS, NULL,
+                        "without a base the kubelet starts from the defaults of its flags: anonymous "
+                        "requests "
+                        "allowed, authorization AlwaysAllow, read-only port 10255; add a base, if only with "
+                        "apiVersion and kind");
+        return 0;
+}

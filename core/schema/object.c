@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading and changing a typed document by dotted path. */
+#include "typed.h"
+
+#include <inttypes.h>
+
+#include "../config/internal.h"
+#include "values/duration.h"
+
+const struct lkg_value *lkg_object_get(const struct lkg_value *object, const char *path)
+{
+        const char *dot;
+
+        while (object && lkg_value_type(object) == LKG_MAP && (dot = strchr(path, '.'))) {
+                object = lkg_map_get_n(object, path, (size_t)(dot - path));
+                path = dot + 1;
+        }
+        return object && lkg_value_type(object) == LKG_MAP ? lkg_map_get(object, path) : NULL;
+}
+
+bool lkg_object_has(const struct lkg_value *object, const char *path)
+{
+        return lkg_object_get(object, path) != NULL;
+}
+
+bool lkg_object_bool(const struct lkg_value *object, const char *path)
+{
+        const struct lkg_value *value = lkg_object_get(object, path);
+
+        return value && lkg_value_type(value) == LKG_BOOL && lkg_value_bool(value);
+}
+
+int64_t lkg_value_int(const struct lkg_value *value)
+{
+        size_t size;
+
+        if (!value || lkg_value_type(value) != LKG_NUMBER)
+                return 0;
+        return strtoimax(lkg_value_text(value, &size), NULL, 10);
+}
+
+int64_t lkg_object_int(const struct lkg_value *object, const char *path)
+{
+        return lkg_value_int(lkg_object_get(object, path));
+}
+
+double lkg_object_float(const struct lkg_value *object, const char *path)
+{
+        const struct lkg_value *value = lkg_object_get(object, path);
+        size_t size;
+
+        return value && lkg_value_type(value) == LKG_NUMBER ? strtod(lkg_value_text(value, &size), NULL) : 0;
+}
+
+const char *lkg_object_string(const struct lkg_value *object, const char *path)
+{
+        const struct lkg_value *value = lkg_object_get(object, path);
+        size_t size;
+
+        return value && lkg_value_type(value) == LKG_STRING ? lkg_value_text(value, &size) : "";
+}
+
+int64_t lkg_value_duration(const struct lkg_value *value)
+{
+        const char *text;
+        int64_t ns = 0;
+        size_t size;
+
+        if (!value || lkg_value_type(value) != LKG_STRING)
+                return lkg_value_int(value);
+        text = lkg_value_text(value, &size);
+        (void)lkg_duration_parse(text, size, &ns, NULL);
+        return ns;
+}
+
+int64_t lkg_object_duration(const struct lkg_value *object, const char *path)
+{
+        return lkg_value_duration(lkg_object_get(object, path));
+}
+
+/*
+ * The map under @key, to be changed: made when it is not there, else a copy. A member that is referenced once may
+ * still be seen through another map: shallow copies share what holds their members until one of them changes.
+ */
+static struct lkg_value *own_member(struct lkg_value *map, const char *key, size_t size)
+{
+        struct lkg_value *was = lkg_map_get_n(map, key, size), *mine;
+
+        mine = was && lkg_value_type(was) == LKG_MAP ? lkg_value_clone_shallow(was)
+                                                     : lkg_value_new_map(lkg_value_source_mut(map), 0, 0);
+        if (!mine || lkg_map_set(map, key, size, mine) < 0)
+                return NULL;
+        return mine;
+}
+
+int lkg_object_set(struct lkg_value *object, const char *path, struct lkg_value *item)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *owned = item;
+        struct lkg_value *map = object;
+        const char *dot;
+        int r;
+
+        while ((dot = strchr(path, '.'))) {
+                size_t size = (size_t)(dot - path);
+
+                if (!item && !lkg_map_get_n(map, path, size))
+                        return 0;
+                map = own_member(map, path, size);
+                if (!map)
+                        return -ENOMEM;
+                path = dot + 1;
+        }
+        r = owned ? lkg_map_set(map, path, strlen(path), LKG_STEAL(owned))
+                  : lkg_map_remove(map, path, strlen(path));
+        return r < 0 ? r : 0;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A component's start, step by step, up to its validation: layering.md 1.2 to 1.4 and the sources named there.
+ */
+#pragma once
+
+#include "defaults.h"
+#include "rules.h"
+
+/**
+ * lkg_kubelet_load() - loadConfigFile: decode, default, resolve paths, eviction defaults.
+ * @base:  the document; NULL = there is no --config: the defaults of the flags
+ * @dir:   absolute directory of the base file; NULL = leave relative paths alone
+ * @gates: what the command line set
+ * @report: what the component would refuse; the rest is loaded all the same, so that all mistakes are found at once
+ * @ret:   typed, complete
+ *
+ * Return: 0; -ENOMEM.
+ */
+int lkg_kubelet_load(const struct lkg_schema *schema, const struct lkg_value *base, const char *dir,
+                     const struct lkg_gates *gates, struct lkg_report *report, struct lkg_value **ret);
+
+/** lkg_kubelet_reload() - what happens after the last drop-in: decode (names in any case), default. */
+int lkg_kubelet_reload(const struct lkg_schema *schema, const struct lkg_value *merged,
+                       const struct lkg_gates *gates, struct lkg_report *report, struct lkg_value **ret);
+
+/** lkg_kubeproxy_load() - decode, default. */
+int lkg_kubeproxy_load(const struct lkg_schema *schema, const struct lkg_value *doc,
+                       struct lkg_report *report, struct lkg_value **ret);
+
+/**
+ * lkg_kubeproxy_normalise() - what is left of a document that went through the internal type: the sections of
+ * modes that are not active lose what that type has only once (pkg/proxy/apis/config/v1alpha1/conversion.go).
+ */
+int lkg_kubeproxy_normalise(struct lkg_value *object);
+
+/** lkg_path_resolve() - filepath.Join(dir, path) when it is relative; NULL = no memory. Heap. */
+char *lkg_path_resolve(const char *dir, const char *path);
+/** lkg_path_clean() - Go's filepath.Clean of an absolute path, in place. */
+void lkg_path_clean(char *path);

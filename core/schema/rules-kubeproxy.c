@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * kube-proxy's validation: pkg/proxy/apis/config/validation (the same from 1.33 to 1.36), on Linux.
+ *
+ * The component validates its internal type. What differs there from the document is read here as the
+ * conversion does it: one syncPeriod and minSyncPeriod, those of the active mode, and clusterCIDR split at
+ * commas.
+ */
+#include "rules-table.h"
+#include "values/address.h"
+
+#define NO_MAX INT64_MAX
+
+static const char not_negative[] = "it must not be negative";
+static const char bit[] = "want a bit, 0 to 31";
+
+static int parse_ip(const char *text, size_t size, char *reason)
+{
+        struct lkg_ip ip;
+
+        return lkg_ip_parse(text, size, &ip, reason);
+}
+
+static int parse_cidr(const char *text, size_t size, char *reason)
+{
+        struct lkg_cidr cidr;
+
+        return lkg_cidr_parse(text, size, &cidr, reason);
+}
+
+static const struct lkg_rule table[] = {
+        { "iptables.masqueradeBit", LKG_RULE_NUMBER, bit, .max = 31 },
+        { "ipvs.tcpTimeout", LKG_RULE_DURATION, not_negative, .max = NO_MAX, .when = "mode", .is = "ipvs" },
+        { "ipvs.tcpFinTimeout", LKG_RULE_DURATION, not_negative, .max = NO_MAX, .when = "mode",
+          .is = "ipvs" },
+        { "ipvs.udpTimeout", LKG_RULE_DURATION, not_negative, .max = NO_MAX, .when = "mode", .is = "ipvs" },
+        { "ipvs.excludeCIDRs", LKG_RULE_PARSE, .parse = parse_cidr, .when = "mode", .is = "ipvs",
+          .flags = LKG_RULE_EMPTY_OK },
+        { "nftables.masqueradeBit", LKG_RULE_NUMBER, bit, .max = 31, .when = "mode", .is = "nftables" },
+        { "conntrack.maxPerCore", LKG_RULE_NUMBER, not_negative, .max = NO_MAX },
+        { "conntrack.min", LKG_RULE_NUMBER, not_negative, .max = NO_MAX },
+        { "conntrack.tcpEstablishedTimeout", LKG_RULE_DURATION, not_negative, .max = NO_MAX },
+        { "conntrack.tcpCloseWaitTimeout", LKG_RULE_DURATION, not_negative, .max = NO_MAX },
+        { "conntrack.udpTimeout", LKG_RULE_DURATION, not_negative, .max = NO_MAX },
+        { "conntrack.udpStreamTimeout", LKG_RULE_DURATION, not_negative, .max = NO_MAX },
+        { "oomScoreAdj", LKG_RULE_NUMBER, "want -1000 to 1000", .min = -1000, .max = 1000 },
+        { "mode", LKG_RULE_WORD, .words = "iptables, ipvs, nftables", .flags = LKG_RULE_EMPTY_OK },
+        { "clientConnection.burst", LKG_RULE_NUMBER, not_negative, .max = NO_MAX },
+        { "configSyncPeriod", LKG_RULE_DURATION, "it must be greater than 0", .min = 1, .max = NO_MAX },
+        { "bindAddress", LKG_RULE_PARSE, .parse = parse_ip },
+        { "healthzBindAddress", LKG_RULE_PARSE, .parse = lkg_host_port_check, .flags = LKG_RULE_EMPTY_OK },
+        { "metricsBindAddress", LKG_RULE_PARSE, .parse = lkg_host_port_check },
+        { "detectLocalMode", LKG_RULE_WORD,
+          .words = "ClusterCIDR, NodeCIDR, BridgeInterface, InterfaceNamePrefix",
+          .flags = LKG_RULE_EMPTY_OK },
+        { "detectLocal.bridgeInterface", LKG_RULE_SET, "detectLocalMode BridgeInterface needs its name",
+          .when = "detectLocalMode", .is = "BridgeInterface" },
+        { "detectLocal.interfaceNamePrefix", LKG_RULE_SET, "detectLocalMode InterfaceNamePrefix needs it",
+          .when = "detectLocalMode", .is = "InterfaceNamePrefix" },
+};
+
+/* The mode's section; every mode that is not known reads that of iptables. */
+static void check_periods(const struct lkg_rules *rules)
+{
+        static const char *const paths[][2] = { { "iptables.syncPeriod", "iptables.minSyncPeriod" },
+                                                { "ipvs.syncPeriod", "ipvs.minSyncPeriod" },
+                                                { "nftables.syncPeriod", "nftables.minSyncPeriod" } };
+        const char *mode = lkg_object_string(rules->object, "mode");
+        const char *const *section = paths[strcmp(mode, "ipvs") == 0       ? 1
+                                           : strcmp(mode, "nftables") == 0 ? 2
+                                                                           : 0];
+        struct lkg_operand period = { section[0], lkg_object_get(rules->object, section[0]),
+                                      "must not be less than" };
+        struct lkg_operand minimum = { section[1], lkg_object_get(rules->object, section[1]),
+                                       "must not be more than" };
+        int64_t period_ns = lkg_value_duration(period.value), minimum_ns = lkg_value_duration(minimum.value);
+
+        if (period_ns <= 0)
+                lkg_breach(rules, LKG_F_OUT_OF_RANGE, period.path, period.value,
+                           "is out of range; it must be greater than 0");
+        if (minimum_ns < 0)
+                lkg_breach(rules, LKG_F_OUT_OF_RANGE, minimum.path, minimum.value, "is out of range; %s",
+                           not_negative);
+        if (minimum_ns > period_ns)
+                lkg_breach_between(rules, LKG_F_OUT_OF_RANGE, &minimum, &period, NULL);
+}
+
+static int check_node_ports(const struct lkg_rules *rules)
+{
+        static const char list_path[] = "nodePortAddresses", primary[] = "primary";
+        const struct lkg_value *list = lkg_object_get(rules->object, list_path);
+        size_t n = list ? lkg_value_size(list) : 0;
+        char path[64];
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < n; i++) {
+                const struct lkg_value *item = lkg_list_get(list, i);
+                size_t size = 0;
+                const char *text = lkg_value_type(item) == LKG_STRING ? lkg_value_text(item, &size) : "";
+
+                (void)snprintf(path, sizeof(path), "%s[%zu]", list_path, i);
+                if (size == strlen(primary) && memcmp(text, primary, size) == 0) {
+                        /* what comes after it is not looked at any more, and refused with it */
+                        if (n != 1)
+                                lkg_breach(rules, LKG_F_CONTRADICTION, path, item,
+                                           "must be the only entry; remove it or the CIDRs");
+                        return 0;
+                }
+                r = lkg_rule_parse(rules, LKG_F_BAD_FORMAT, path, item, parse_cidr);
+        }
+        return r;
+}
+
+/* One of the CIDRs in clusterCIDR. Return: whether it is one. */
+static bool check_cluster_cidr(const struct lkg_rules *rules, const struct lkg_value *value,
+                               struct lkg_span part, struct lkg_cidr *ret)
+{
+        char reason[LKG_REASON_MAX], piece[LKG_PIECE_MAX];
+
+        if (lkg_cidr_parse(part.data, part.size, ret, reason) == 0)
+                return true;
+        lkg_breach(rules, LKG_F_BAD_FORMAT, "clusterCIDR", value, "is not right: %s: %s",
+                   lkg_piece(part, piece), reason);
+        return false;
+}
+
+static void check_cluster_cidrs(const struct lkg_rules *rules)
+{
+        const struct lkg_value *value = lkg_object_get(rules->object, "clusterCIDR");
+        struct lkg_cidr cidrs[2];
+        struct lkg_span rest, part;
+        size_t n = 0, size;
+        bool sound = true;
+        const char *text;
+
+        if (strcmp(lkg_object_string(rules->object, "detectLocalMode"), "ClusterCIDR") != 0 || !value ||
+            lkg_value_type(value) != LKG_STRING)
+                return;
+        text = lkg_value_text(value, &size);
+        if (size == 0)
+                return;
+        rest = lkg_span(text, size);
+        if (lkg_span_count(rest, ',') > 1) {
+                lkg_breach(rules, LKG_F_BAD_FORMAT, "clusterCIDR", value,
+                           "has more than two; want one CIDR, or one of each IP family");
+                return;
+        }
+        while (lkg_span_next(&rest, ',', &part)) {
+                sound &= check_cluster_cidr(rules, value, part, &cidrs[n]);
+                n++;
+        }
+        if (sound && n == 2 && !lkg_cidr_dual_stack(&cidrs[0], &cidrs[1]))
+                lkg_breach(rules, LKG_F_CONTRADICTION, "clusterCIDR", value,
+                           "has two of one IP family; want one CIDR, or one of each family");
+}
+
+int lkg_rules_kubeproxy(const struct lkg_rules *rules)
+{
+        int r = lkg_rules_apply(rules, table, LKG_ARRAY_SIZE(table));
+
+        if (r == 0)
+                r = check_node_ports(rules);
+        if (r == 0)
+                r = lkg_rules_logging(rules);
+        if (r < 0)
+                return r;
+        check_periods(rules);
+        check_cluster_cidrs(rules);
+        lkg_rule_hidden_metrics(rules);
+        return 0;
+}

@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the kubelet's validation lets pass and its start refuses: cmd/kubelet/app, pkg/kubelet (eviction, cm,
+ * sysctl, kubelet.go) of 1.33 to 1.36. The kubelet ends a moment after it has accepted the configuration, so
+ * these are warnings.
+ *
+ * What depends on the hardware (CPUs and NUMA nodes there are) is not judged.
+ */
+#include "rules-table.h"
+#include "values/address.h"
+#include "values/number.h"
+#include "values/quantity.h"
+#include "values/startup.h"
+#include "values/url.h"
+
+static struct lkg_span text_of(const struct lkg_value *value)
+{
+        size_t size;
+        const char *text;
+
+        if (!value || lkg_value_type(value) != LKG_STRING)
+                return lkg_span("", 0);
+        text = lkg_value_text(value, &size);
+        return lkg_span(text, size);
+}
+
+static int parse_ip(const char *text, size_t size, char *reason)
+{
+        struct lkg_ip ip;
+
+        return lkg_ip_parse(text, size, &ip, reason);
+}
+
+/* ---- sysctls ---- */
+
+static bool is_segment_byte(char c)
+{
+        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+
+/* A part of a name; the @last one may end in, or be, a star. */
+static bool is_segment(const char *part, size_t size, bool last)
+{
+        if (size == 0 || (last && size == 1 && *part == '*'))
+                return size > 0;
+        if (!is_segment_byte(part[0]))
+                return false;
+        for (size_t i = 1; i + 1 < size; i++)
+                if (!is_segment_byte(part[i]) && part[i] != '-' && part[i] != '_')
+                        return false;
+        return is_segment_byte(part[size - 1]) || (last && part[size - 1] == '*');
+}
+
+/* Separators as dots: the first one of a name decides whether `.` or `/` separates. */
+static void normalise_sysctl(char *name)
+{
+        const char *first = strpbrk(name, "./");
+
+        if (!first || *first == '.')
+                return;
+        for (char *c = name; *c; c++)
+                *c = *c == '.' ? '/' : *c == '/' ? '.' : *c;
+}
+
+/* apis/policy validation and component-helpers, node/util/sysctl. */
+static int parse_sysctl(const char *text, size_t size, char *reason)
+{
+        static const char known[] = "kernel.sem, kernel.shmall, kernel.shmmax, kernel.shmmni, "
+                                    "kernel.shm_rmid_forced, kernel.shm, kernel.msgmax, kernel.msgmnb, "
+                                    "kernel.msgmni, kernel.msg";
+        static const char net[] = "net.", mqueue[] = "fs.mqueue.";
+        char name[254];
+
+        if (size == 0 || size >= sizeof(name) || memchr(text, '\0', size))
+                return lkg_refuse(reason, "not the name of a sysctl; want 1 to 253 bytes");
+        memcpy(name, text, size);
+        name[size] = '\0';
+        for (const char *part = name; part;) {
+                size_t n = strcspn(part, "./");
+
+                if (!is_segment(part, n, part[n] == '\0'))
+                        return lkg_refuse(reason,
+                                          "not the name of a sysctl; want one such as net.core.somaxconn or "
+                                          "net.ipv4.*");
+                part = part[n] ? part + n + 1 : NULL;
+        }
+        normalise_sysctl(name);
+        name[strcspn(name, "*")] = '\0';
+        if (lkg_rule_word(known, name, strlen(name)) || strncmp(name, net, strlen(net)) == 0 ||
+            strncmp(name, mqueue, strlen(mqueue)) == 0)
+                return 0;
+        return lkg_refuse(reason,
+                          "not a sysctl of a namespace; want kernel.shm*, kernel.msg*, kernel.sem, net.* or "
+                          "fs.mqueue.*");
+}
+
+static const struct lkg_rule table[] = {
+        { "address", LKG_RULE_PARSE, .parse = parse_ip, .flags = LKG_RULE_LATER },
+        { "allowedUnsafeSysctls", LKG_RULE_PARSE, .parse = parse_sysctl,
+          .flags = LKG_RULE_LATER | LKG_RULE_EMPTY_OK },
+        { "configMapAndSecretChangeDetectionStrategy", LKG_RULE_WORD, .words = "Get, Cache, Watch",
+          .flags = LKG_RULE_LATER },
+        { "topologyManagerPolicyOptions", LKG_RULE_UNSET, "turn the gate on, or remove the options",
+          .gate = "TopologyManagerPolicyOptions", .flags = LKG_RULE_LATER | LKG_RULE_GATE_OFF },
+};
+
+/* ---- single values ---- */
+
+static int check_value(const struct lkg_rules *rules, const char *field, const char *path,
+                       struct lkg_span key, const struct lkg_value *value)
+{
+        char reason[LKG_REASON_MAX] = "";
+        int r = lkg_startup_check(field, key, text_of(value), reason);
+
+        if (r != -EINVAL)
+                return r;
+        lkg_breach(rules, LKG_F_REFUSED_LATER, path, value, "is refused when the component starts: %s",
+                   reason);
+        return 0;
+}
+
+/* A scalar, the items of a list or the members of a map. */
+static int check_field(const struct lkg_rules *rules, const char *field)
+{
+        const struct lkg_value *value = lkg_object_get(rules->object, field);
+        enum lkg_type type = value ? lkg_value_type(value) : LKG_NULL;
+        char path[LKG_RULE_PATH_MAX];
+        int r = 0;
+
+        if (type != LKG_LIST && type != LKG_MAP)
+                return value ? check_value(rules, field, field, lkg_span("", 0), value) : 0;
+        for (size_t i = 0; r == 0 && i < lkg_value_size(value); i++) {
+                struct lkg_span key = lkg_span("", 0);
+                const struct lkg_value *item;
+
+                if (type == LKG_MAP) {
+                        item = lkg_map_at(value, i, &key.data, &key.size);
+                        (void)lkg_rule_key_path(field, key.data, key.size, path);
+                } else {
+                        item = lkg_list_get(value, i);
+                        (void)snprintf(path, sizeof(path), "%s[%zu]", field, i);
+                }
+                r = check_value(rules, field, path, key, item);
+        }
+        return r;
+}
+
+static int check_fields(const struct lkg_rules *rules)
+{
+        static const char *const fields[] = { "evictionHard",
+                                              "evictionSoft",
+                                              "evictionSoftGracePeriod",
+                                              "evictionMinimumReclaim",
+                                              "systemReserved",
+                                              "kubeReserved",
+                                              "qosReserved",
+                                              "tlsCipherSuites",
+                                              "tlsMinVersion",
+                                              "containerLogMaxSize",
+                                              "authorization.mode",
+                                              "cpuManagerPolicy",
+                                              "memoryManagerPolicy" };
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < LKG_ARRAY_SIZE(fields); i++)
+                r = check_field(rules, fields[i]);
+        return r;
+}
+
+static void check_curves(const struct lkg_rules *rules)
+{
+        static const char field[] = "tlsCurvePreferences";
+        const struct lkg_value *list = lkg_object_get(rules->object, field);
+        char path[64];
+
+        for (size_t i = 0; list && i < lkg_value_size(list); i++) {
+                const struct lkg_value *item = lkg_list_get(list, i);
+
+                (void)snprintf(path, sizeof(path), "%s[%zu]", field, i);
+                if (!lkg_startup_tls_curve(lkg_value_int(item)))
+                        lkg_breach(
+                                rules, LKG_F_REFUSED_LATER, path, item,
+                                "is no key exchange that the component knows; want one such as 29 (X25519)");
+        }
+}
+
+/* ---- more than one value ---- */
+
+static void check_soft_eviction(const struct lkg_rules *rules)
+{
+        const struct lkg_value *soft = lkg_object_get(rules->object, "evictionSoft"),
+                               *periods = lkg_object_get(rules->object, "evictionSoftGracePeriod");
+        char path[LKG_RULE_PATH_MAX];
+
+        for (size_t i = 0; soft && i < lkg_value_size(soft); i++) {
+                const char *signal;
+                size_t size;
+                const struct lkg_value *value = lkg_map_at(soft, i, &signal, &size);
+
+                if (lkg_startup_threshold_off(text_of(value)) || (periods && lkg_map_get(periods, signal)))
+                        continue;
+                lkg_breach(rules, LKG_F_REFUSED_LATER, lkg_rule_key_path("evictionSoft", signal, size, path),
+                           value, "has no grace period; add the signal to evictionSoftGracePeriod");
+        }
+}
+
+/* Whether the map @path reserves some of @resource. Return: 1, 0 or -ENOMEM. */
+static int reserves(const struct lkg_rules *rules, const char *path, const char *resource)
+{
+        LKG_CLEANUP(lkg_quantity_deinit) struct lkg_quantity quantity = LKG_QUANTITY_INIT;
+        const struct lkg_value *map = lkg_object_get(rules->object, path);
+        struct lkg_span text = text_of(map ? lkg_map_get(map, resource) : NULL);
+        int r = text.size ? lkg_quantity_parse(text.data, text.size, &quantity, NULL) : -EINVAL;
+
+        if (r == -EINVAL)
+                return 0;
+        return r < 0 ? r : !lkg_quantity_is_zero(&quantity);
+}
+
+static int check_static_policies(const struct lkg_rules *rules)
+{
+        const struct lkg_value *o = rules->object, *reserved = lkg_object_get(o, "reservedMemory"),
+                               *eviction = lkg_object_get(o, "evictionHard");
+        bool memory = eviction && lkg_map_get(eviction, "memory.available");
+        int r;
+
+        if (strcmp(lkg_object_string(o, "cpuManagerPolicy"), "static") == 0 &&
+            !*lkg_object_string(o, "reservedSystemCPUs")) {
+                r = reserves(rules, "systemReserved", "cpu");
+                if (r == 0)
+                        r = reserves(rules, "kubeReserved", "cpu");
+                if (r < 0)
+                        return r;
+                if (r == 0)
+                        lkg_breach(rules, LKG_F_REFUSED_LATER, "cpuManagerPolicy",
+                                   lkg_object_get(o, "cpuManagerPolicy"),
+                                   "needs CPUs that no container gets; set reservedSystemCPUs, or cpu in "
+                                   "systemReserved or kubeReserved");
+        }
+        if (strcmp(lkg_object_string(o, "memoryManagerPolicy"), "Static") == 0 &&
+            (!reserved || lkg_value_size(reserved) == 0) && memory)
+                lkg_breach(rules, LKG_F_REFUSED_LATER, "memoryManagerPolicy",
+                           lkg_object_get(o, "memoryManagerPolicy"),
+                           "needs reservedMemory, in sum as much memory as kubeReserved, systemReserved and "
+                           "evictionHard name");
+        return 0;
+}
+
+static void check_swap(const struct lkg_rules *rules)
+{
+        static const char path[] = "memorySwap.swapBehavior";
+
+        if (rules->host->cgroup == 1 && lkg_gates_enabled(rules->gates, "NodeSwap") &&
+            strcmp(lkg_object_string(rules->object, path), "LimitedSwap") == 0)
+                lkg_breach(rules, LKG_F_REFUSED_LATER, path, lkg_object_get(rules->object, path),
+                           "needs cgroup v2, and this host has cgroup v1; want NoSwap");
+}
+
+/* ---- options of the CPU and topology managers ---- */
+
+struct option {
+        const char *name;
+        unsigned alpha_until, beta_until; /* the last release as such; 0 = never */
+        bool number;                      /* of NUMA nodes, at least 8; else true or false */
+};
+
+struct manager {
+        const char *policy, *off; /* the field, and its word with which there is no manager */
+        const char *options;
+        const char *alpha_gate, *beta_gate;
+        const struct option *rows;
+        size_t n_rows;
+};
+
+#define EVER LKG_RELEASE_MAX
+
+static const char across_cores[] = "distribute-cpus-across-cores",
+                  across_numa[] = "distribute-cpus-across-numa", full_cpus[] = "full-pcpus-only",
+                  uncore[] = "prefer-align-cpus-by-uncorecache";
+
+static const struct option cpu_options[] = {
+        { full_cpus, 0, 0, false },
+        { across_numa, 0, EVER, false },
+        { "align-by-socket", EVER, EVER, false },
+        { across_cores, EVER, EVER, false },
+        { "strict-cpu-reservation", 0, 134, false },
+        { uncore, 133, 135, false },
+};
+
+static const struct option topology_options[] = {
+        { "prefer-closest-numa-nodes", 0, 0, false },
+        { "max-allowable-numa-nodes", 0, 134, true },
+};
+
+static const struct manager managers[] = {
+        { "cpuManagerPolicy", "none", "cpuManagerPolicyOptions", "CPUManagerPolicyAlphaOptions",
+          "CPUManagerPolicyBetaOptions", cpu_options, LKG_ARRAY_SIZE(cpu_options) },
+        { "topologyManagerPolicy", "none", "topologyManagerPolicyOptions",
+          "TopologyManagerPolicyAlphaOptions", "TopologyManagerPolicyBetaOptions", topology_options,
+          LKG_ARRAY_SIZE(topology_options) },
+};
+
+static const struct option *find_option(const struct manager *manager, const char *name)
+{
+        for (size_t i = 0; i < manager->n_rows; i++)
+                if (strcmp(manager->rows[i].name, name) == 0)
+                        return &manager->rows[i];
+        return NULL;
+}
+
+static void check_option(const struct lkg_rules *rules, const struct manager *manager, const char *name,
+                         size_t size, const struct lkg_value *value)
+{
+        const struct option *option = find_option(manager, name);
+        unsigned release = lkg_schema_release(rules->schema);
+        struct lkg_span text = text_of(value);
+        const char *gate = NULL;
+        char path[LKG_RULE_PATH_MAX];
+        int64_t n = 0;
+        bool on;
+
+        (void)lkg_rule_key_path(manager->options, name, size, path);
+        if (!option) {
+                lkg_breach(rules, LKG_F_REFUSED_LATER, path, value,
+                           "belongs to no option of this release; remove it");
+                return;
+        }
+        if (release <= option->beta_until)
+                gate = release <= option->alpha_until ? manager->alpha_gate : manager->beta_gate;
+        if (gate && !lkg_gates_enabled(rules->gates, gate))
+                lkg_breach(rules, LKG_F_REFUSED_LATER, path, value,
+                           "needs the feature gate %s, which is off; turn it on, or remove the option",
+                           gate);
+        if (option->number && (lkg_int_parse(text.data, text.size, 10, 64, &n, NULL) < 0 || n < 8))
+                lkg_breach(rules, LKG_F_REFUSED_LATER, path, value,
+                           "is not right; want a number, 8 or more");
+        if (!option->number && lkg_bool_parse(text.data, text.size, &on, NULL) < 0)
+                lkg_breach(rules, LKG_F_REFUSED_LATER, path, value,
+                           "is not right; want \"true\" or \"false\"");
+}
+
+static void check_options(const struct lkg_rules *rules, const struct manager *manager)
+{
+        const struct lkg_value *options = lkg_object_get(rules->object, manager->options);
+        const char *policy = lkg_object_string(rules->object, manager->policy);
+        size_t n = options ? lkg_value_size(options) : 0;
+
+        if (strcmp(policy, manager->off) == 0) {
+                /* the topology manager does not look at them then */
+                if (n > 0 && manager == &managers[0])
+                        lkg_breach(rules, LKG_F_REFUSED_LATER, manager->options, options,
+                                   "cannot go with the policy none; remove them, or want the policy static");
+                return;
+        }
+        for (size_t i = 0; i < n; i++) {
+                const char *name;
+                size_t size;
+                const struct lkg_value *value = lkg_map_at(options, i, &name, &size);
+
+                check_option(rules, manager, name, size, value);
+        }
+}
+
+static const struct lkg_value *option_that_is_on(const struct lkg_value *options, const char *name)
+{
+        const struct lkg_value *value = lkg_map_get(options, name);
+        struct lkg_span text = text_of(value);
+        bool on = false;
+
+        return value && lkg_bool_parse(text.data, text.size, &on, NULL) == 0 && on ? value : NULL;
+}
+
+static void check_exclusive_options(const struct lkg_rules *rules)
+{
+        static const char *const pairs[][2] = { { full_cpus, across_cores },
+                                                { across_numa, across_cores },
+                                                { uncore, across_cores },
+                                                { uncore, across_numa } };
+        const struct manager *manager = &managers[0];
+        const struct lkg_value *options = lkg_object_get(rules->object, manager->options);
+
+        if (!options || strcmp(lkg_object_string(rules->object, manager->policy), manager->off) == 0)
+                return;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(pairs); i++) {
+                const struct lkg_value *a = option_that_is_on(options, pairs[i][0]),
+                                       *b = option_that_is_on(options, pairs[i][1]);
+                char path_a[LKG_RULE_PATH_MAX], path_b[LKG_RULE_PATH_MAX];
+                struct lkg_operand left, right;
+
+                if (!a || !b)
+                        continue;
+                (void)lkg_rule_key_path(manager->options, pairs[i][0], strlen(pairs[i][0]), path_a);
+                (void)lkg_rule_key_path(manager->options, pairs[i][1], strlen(pairs[i][1]), path_b);
+                left = (struct lkg_operand){ path_a, a, "cannot go with" };
+                right = (struct lkg_operand){ path_b, b, "cannot go with" };
+                lkg_breach_between(rules, LKG_F_REFUSED_LATER, &left, &right, "keep one of them");
+        }
+}
+
+/* ---- what the component goes on without ---- */
+
+static void advise(const struct lkg_rules *rules, const char *path, const struct lkg_value *value,
+                   const char *consequence, const char *reason)
+{
+        struct lkg_span text = text_of(value);
+        struct lkg_where where = lkg_where_of(value);
+        char quoted[5 * 64 + 8];
+
+        lkg_report_add(rules->report, LKG_WARNING, LKG_F_BAD_FORMAT, &where,
+                       "%s: %s is not right, and %s: %s", path, lkg_quote(text.data, text.size, quoted),
+                       consequence, reason);
+}
+
+static void check_ignored(const struct lkg_rules *rules)
+{
+        const struct lkg_value *servers = lkg_object_get(rules->object, "clusterDNS"),
+                               *url = lkg_object_get(rules->object, "staticPodURL");
+        char reason[LKG_REASON_MAX], path[64];
+        struct lkg_span text = text_of(url);
+        struct lkg_ip ip;
+
+        for (size_t i = 0; servers && i < lkg_value_size(servers); i++) {
+                const struct lkg_value *item = lkg_list_get(servers, i);
+                struct lkg_span server = text_of(item);
+
+                (void)snprintf(path, sizeof(path), "clusterDNS[%zu]", i);
+                if (lkg_ip_parse(server.data, server.size, &ip, reason) < 0)
+                        advise(rules, path, item, "the component leaves it out", reason);
+        }
+        if (text.size > 0 && lkg_url_parse(text.data, text.size, NULL, reason) < 0)
+                advise(rules, "staticPodURL", url, "the component cannot fetch it", reason);
+}
+
+int lkg_rules_later(const struct lkg_rules *rules)
+{
+        int r;
+
+        if (strcmp(lkg_schema_kind(rules->schema), "KubeletConfiguration") != 0)
+                return 0;
+        r = lkg_rules_apply(rules, table, LKG_ARRAY_SIZE(table));
+        if (r == 0)
+                r = check_fields(rules);
+        if (r == 0)
+                r = check_static_policies(rules);
+        if (r < 0)
+                return r;
+        check_curves(rules);
+        check_soft_eviction(rules);
+        check_swap(rules);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(managers); i++)
+                check_options(rules, &managers[i]);
+        check_exclusive_options(rules);
+        check_ignored(rules);
+        return 0;
+}

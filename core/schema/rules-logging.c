@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The `logging` section, the same in both kinds: component-base, logs/api/v1, Validate.
+ */
+#include "rules-table.h"
+#include "values/quantity.h"
+
+static const char alpha_gate[] = "LoggingAlphaOptions", beta_gate[] = "LoggingBetaOptions";
+
+static const struct lkg_rule table[] = {
+        { "logging.flushFrequency", LKG_RULE_DURATION, "it must be greater than 0", .min = 1,
+          .max = INT64_MAX, .since = 135 },
+        { "logging.verbosity", LKG_RULE_NUMBER, "want 0 to 2147483647", .max = INT32_MAX },
+        { "logging.options.text.splitStream", LKG_RULE_UNSET, "turn the gate on, or remove the line",
+          .gate = alpha_gate, .flags = LKG_RULE_GATE_OFF },
+        { "logging.options.json.splitStream", LKG_RULE_UNSET, "turn the gate on, or remove the line",
+          .gate = alpha_gate, .flags = LKG_RULE_GATE_OFF },
+};
+
+/*
+ * Formats that a component knows: `text` is built in, the others are registered by its main program with the
+ * feature gate they need (cmd/kubelet/kubelet.go and cmd/kube-proxy/proxy.go register json).
+ */
+static const struct {
+        const char *name, *gate;
+} formats[] = { { "text", NULL }, { "json", beta_gate } };
+
+static void check_format(const struct lkg_rules *rules)
+{
+        static const char path[] = "logging.format";
+        const struct lkg_value *value = lkg_object_get(rules->object, path);
+        const char *format = lkg_object_string(rules->object, path);
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(formats); i++) {
+                if (strcmp(formats[i].name, format) != 0)
+                        continue;
+                if (formats[i].gate && !lkg_gates_enabled(rules->gates, formats[i].gate))
+                        lkg_breach(rules, LKG_F_NEEDS_GATE, path, value,
+                                   "needs the feature gate %s, which is off; turn it on, or use text",
+                                   formats[i].gate);
+                return;
+        }
+        lkg_breach(rules, LKG_F_NOT_ONE_OF, path, value, "is not known; want one of text, json");
+}
+
+static void check_vmodule(const struct lkg_rules *rules)
+{
+        static const char list_path[] = "logging.vmodule", format_path[] = "logging.format";
+        const struct lkg_value *list = lkg_object_get(rules->object, list_path);
+        const char *format = lkg_object_string(rules->object, format_path);
+        size_t n = list ? lkg_value_size(list) : 0;
+
+        if (n > 0 && *format && strcmp(format, "text") != 0) {
+                struct lkg_operand a = { list_path, list, "cannot go with" };
+                struct lkg_operand b = { format_path, lkg_object_get(rules->object, format_path),
+                                         "cannot go with" };
+
+                lkg_breach_between(rules, LKG_F_CONTRADICTION, &a, &b, "the list needs the format text");
+        }
+        for (size_t i = 0; i < n; i++) {
+                const struct lkg_value *item = lkg_list_get(list, i),
+                                       *pattern = lkg_object_get(item, "filePattern");
+                const char *text = lkg_object_string(item, "filePattern");
+                char path[64];
+
+                (void)snprintf(path, sizeof(path), "%s[%zu].filePattern", list_path, i);
+                if (!*text)
+                        lkg_breach(
+                                rules, LKG_F_REQUIRED, path, pattern ? pattern : item,
+                                "is no file pattern; want the name of a source file without .go, * allowed");
+                else if (strpbrk(text, "=,"))
+                        lkg_breach(rules, LKG_F_BAD_FORMAT, path, pattern, "must not have = or ,");
+                (void)snprintf(path, sizeof(path), "%s[%zu].verbosity", list_path, i);
+                if (lkg_object_int(item, "verbosity") > INT32_MAX)
+                        lkg_breach(rules, LKG_F_OUT_OF_RANGE, path, lkg_object_get(item, "verbosity"),
+                                   "is out of range; want 0 to 2147483647");
+        }
+}
+
+/* Digits times ten to the scale, modulo 2^64: what is left of a big integer that is cut to 64 bits. */
+static uint64_t low_bits(const struct lkg_quantity *quantity)
+{
+        uint64_t n = quantity->value;
+
+        if (quantity->digits) {
+                n = 0;
+                for (size_t i = 0; i < quantity->n_digits; i++)
+                        n = n * 10 + (uint64_t)(quantity->digits[i] - '0');
+        }
+        for (int32_t i = 0; n != 0 && i < quantity->scale; i++)
+                n *= 10;
+        return n;
+}
+
+/*
+ * Whether Quantity.Value is 0, which is what the component asks. It is so for zero, but also for some values
+ * that do not fit into 64 bits: `1e400` passes as if it were 0.
+ */
+static bool is_zero_value(const struct lkg_quantity *quantity)
+{
+        int64_t n;
+
+        if (lkg_quantity_is_zero(quantity))
+                return true;
+        if (quantity->scale < 0)
+                return false; /* fractions are rounded away from zero */
+        return quantity->wide ? low_bits(quantity) == 0 : !lkg_quantity_int64(quantity, &n);
+}
+
+static int check_buffer(const struct lkg_rules *rules, const char *path)
+{
+        LKG_CLEANUP(lkg_quantity_deinit) struct lkg_quantity quantity = LKG_QUANTITY_INIT;
+        const struct lkg_value *value = lkg_object_get(rules->object, path);
+        const char *text;
+        size_t size;
+        int r;
+
+        if (!value || lkg_value_type(value) != LKG_STRING || lkg_gates_enabled(rules->gates, alpha_gate))
+                return 0;
+        text = lkg_value_text(value, &size);
+        r = lkg_quantity_parse(text, size, &quantity, NULL);
+        if (r == 0 && !is_zero_value(&quantity))
+                lkg_breach(rules, LKG_F_NEEDS_GATE, path, value,
+                           "needs the feature gate %s, which is off; turn the gate on, or remove the line",
+                           alpha_gate);
+        return r == -ENOMEM ? r : 0;
+}
+
+int lkg_rules_logging(const struct lkg_rules *rules)
+{
+        int r = lkg_rules_apply(rules, table, LKG_ARRAY_SIZE(table));
+
+        if (r == 0)
+                r = check_buffer(rules, "logging.options.text.infoBufferSize");
+        if (r == 0)
+                r = check_buffer(rules, "logging.options.json.infoBufferSize");
+        if (r < 0)
+                return r;
+        check_format(rules);
+        check_vmodule(rules);
+        return 0;
+}

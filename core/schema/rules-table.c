@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rules-table.h"
+
+#include <stdarg.h>
+
+#include <lkg/limits.h>
+
+#include "values/release.h"
+
+#define SHOWN_MAX (5 * 64 + 32) /* a quoted value and ` (default)` */
+#define TEXT_MAX  2048
+
+static const char flag_layer[] = "flag ";
+
+/* ---- words ---- */
+
+static const char *layer_of(const struct lkg_value *value)
+{
+        const struct lkg_source *source = value ? lkg_value_source(value) : NULL;
+
+        return source ? source->layer : "default";
+}
+
+static bool is_default(const struct lkg_value *value)
+{
+        return value && strcmp(layer_of(value), "default") == 0;
+}
+
+/* Fields below a secret one are not shown either. */
+static bool is_secret(const struct lkg_rules *rules, const char *path)
+{
+        const struct lkg_node *node = NULL;
+        char name[LKG_RULE_PATH_MAX];
+
+        for (size_t i = 0; path[i] && i + 1 < sizeof(name); i++) {
+                name[i] = path[i];
+                name[i + 1] = '\0';
+                if (path[i + 1] != '\0' && path[i + 1] != '.' && path[i + 1] != '[')
+                        continue;
+                node = lkg_node_find(lkg_schema_root(rules->schema), name);
+                if (!node)
+                        return false;
+                if (node->field && (node->field->flags & LKG_FIELD_SECRET))
+                        return true;
+        }
+        return false;
+}
+
+/* A value as a message shows it. */
+static const char *show(const struct lkg_rules *rules, const char *path, const struct lkg_value *value,
+                        char buf[static SHOWN_MAX])
+{
+        char quoted[5 * 64 + 8];
+        const char *text, *note = is_default(value) ? " (default)" : "";
+        size_t size;
+
+        if (!value)
+                return "(unset)";
+        if (is_secret(rules, path))
+                return "a value that is not shown";
+        switch (lkg_value_type(value)) {
+        case LKG_STRING:
+                text = lkg_value_text(value, &size);
+                (void)snprintf(buf, SHOWN_MAX, "%s%s", lkg_quote(text, size, quoted), note);
+                return buf;
+        case LKG_NUMBER:
+                text = lkg_value_text(value, &size);
+                (void)snprintf(buf, SHOWN_MAX, "%.*s%s", (int)LKG_QUOTE_MAX, text, note);
+                return buf;
+        case LKG_BOOL:
+                (void)snprintf(buf, SHOWN_MAX, "%s%s", lkg_value_bool(value) ? "true" : "false", note);
+                return buf;
+        case LKG_LIST:
+        case LKG_MAP:
+                (void)snprintf(buf, SHOWN_MAX, "(%zu %s)%s", lkg_value_size(value),
+                               lkg_value_type(value) == LKG_LIST ? "items" : "members", note);
+                return buf;
+        case LKG_NULL:
+        case _LKG_TYPE_MAX:
+                break;
+        }
+        return "null";
+}
+
+/* ` (--flag)` for what the command line set. */
+static const char *flag_note(const struct lkg_value *value, char buf[static 96])
+{
+        const char *layer = layer_of(value);
+
+        if (!value || strncmp(layer, flag_layer, strlen(flag_layer)) != 0)
+                return "";
+        (void)snprintf(buf, 96, " (%s)", layer + strlen(flag_layer));
+        return buf;
+}
+
+static void say(const struct lkg_rules *rules, unsigned code, const struct lkg_value *value,
+                const char *text)
+{
+        bool warning = code == LKG_F_REFUSED_LATER || (code == LKG_F_HOST && !rules->host->stated);
+        struct lkg_where where = lkg_where_of(value);
+
+        lkg_report_add(rules->report, warning ? LKG_WARNING : LKG_ERROR, code, &where, "%s", text);
+}
+
+void lkg_breach(const struct lkg_rules *rules, unsigned code, const char *path,
+                const struct lkg_value *value, const char *fmt, ...)
+{
+        char text[TEXT_MAX], rest[TEXT_MAX / 2], shown[SHOWN_MAX], flag[96];
+        va_list ap;
+
+        va_start(ap, fmt);
+        (void)vsnprintf(rest, sizeof(rest), fmt, ap);
+        va_end(ap);
+        (void)snprintf(text, sizeof(text), "%s%s: %s %s", path, flag_note(value, flag),
+                       show(rules, path, value, shown), rest);
+        say(rules, code, value, text);
+}
+
+/* How late a layer comes. Two drop-ins: see later_file(). */
+static int rank(const struct lkg_value *value)
+{
+        static const char *const roles[] = { "default", "base",     "remote", "patch",
+                                             "drop-in", "instance", "flag" };
+        const char *layer = layer_of(value);
+
+        if (!value)
+                return -1;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(roles); i++)
+                if (strncmp(layer, roles[i], strlen(roles[i])) == 0)
+                        return (int)i;
+        return 0;
+}
+
+/* Files of one directory tree in walk order: a name ends before any byte that could follow. */
+static int compare_files(const char *a, const char *b)
+{
+        while (*a && *a == *b) {
+                a++;
+                b++;
+        }
+        if (*a == *b)
+                return 0;
+        if (!*a || !*b)
+                return *a ? 1 : -1;
+        if (*a == '/' || *b == '/')
+                return *a == '/' ? -1 : 1;
+        return (unsigned char)*a < (unsigned char)*b ? -1 : 1;
+}
+
+static bool is_later(const struct lkg_value *a, const struct lkg_value *b)
+{
+        struct lkg_where at_a = lkg_where_of(a), at_b = lkg_where_of(b);
+        int files;
+
+        if (rank(a) != rank(b))
+                return rank(a) > rank(b);
+        files = compare_files(at_a.file ? at_a.file : "", at_b.file ? at_b.file : "");
+        if (files != 0)
+                return files > 0;
+        return at_a.line != at_b.line ? at_a.line > at_b.line : at_a.column >= at_b.column;
+}
+
+void lkg_breach_between(const struct lkg_rules *rules, unsigned code, const struct lkg_operand *a,
+                        const struct lkg_operand *b, const char *want)
+{
+        const struct lkg_operand *main = is_later(a->value, b->value) ? a : b, *other = main == a ? b : a;
+        char text[TEXT_MAX], place[512], shown_main[SHOWN_MAX], shown_other[SHOWN_MAX], flag[96],
+                flag_other[96];
+        struct lkg_where where = lkg_where_of(other->value);
+        size_t size = lkg_where_text(&where, place, sizeof(place));
+
+        /* "file:1:2: " in front of a message, "(file:1:2)" inside of one */
+        if (size >= 2)
+                place[size - 2] = '\0';
+        (void)snprintf(text, sizeof(text), "%s%s: %s %s %s%s %s%s%s%s%s%s", main->path,
+                       flag_note(main->value, flag), show(rules, main->path, main->value, shown_main),
+                       main->says, other->path, flag_note(other->value, flag_other),
+                       show(rules, other->path, other->value, shown_other), size ? " (" : "", place,
+                       size ? ")" : "", want ? "; " : "", want ? want : "");
+        say(rules, code, main->value, text);
+}
+
+const char *lkg_rule_key_path(const char *path, const char *key, size_t size,
+                              char buf[static LKG_RULE_PATH_MAX])
+{
+        static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./";
+        char quoted[5 * 64 + 8];
+        bool simple = size > 0 && size <= LKG_QUOTE_MAX && strspn(key, plain) == size;
+
+        (void)snprintf(buf, LKG_RULE_PATH_MAX, "%s.%s", path, simple ? key : lkg_quote(key, size, quoted));
+        return buf;
+}
+
+/* ---- rows ---- */
+
+bool lkg_rule_word(const char *words, const char *text, size_t size)
+{
+        for (const char *word = words; *word;) {
+                size_t n = strcspn(word, ",");
+
+                if (n == size && memcmp(word, text, size) == 0)
+                        return true;
+                word += n;
+                word += strspn(word, ", ");
+        }
+        return false;
+}
+
+static bool is_empty(const struct lkg_value *value)
+{
+        size_t size;
+
+        if (!value)
+                return true;
+        switch (lkg_value_type(value)) {
+        case LKG_STRING:
+                (void)lkg_value_text(value, &size);
+                return size == 0;
+        case LKG_NUMBER:
+                return lkg_value_int(value) == 0;
+        case LKG_BOOL:
+                return !lkg_value_bool(value);
+        case LKG_LIST:
+        case LKG_MAP:
+                return lkg_value_size(value) == 0;
+        case LKG_NULL:
+        case _LKG_TYPE_MAX:
+                break;
+        }
+        return true;
+}
+
+static bool is_unset(const struct lkg_rule *row, const struct lkg_value *value)
+{
+        return row->flags & LKG_RULE_NIL ? !value : is_empty(value);
+}
+
+int lkg_rule_parse(const struct lkg_rules *rules, unsigned code, const char *path,
+                   const struct lkg_value *value, int (*parse)(const char *text, size_t size, char *reason))
+{
+        char reason[LKG_REASON_MAX] = "";
+        const char *text = "";
+        size_t size = 0;
+        int r;
+
+        if (value && lkg_value_type(value) == LKG_STRING)
+                text = lkg_value_text(value, &size);
+        r = parse(text, size, reason);
+        if (r != -EINVAL)
+                return r;
+        lkg_breach(rules, code, path, value, "is not right: %s", lkg_reason(lkg_span(text, size), reason));
+        return 0;
+}
+
+static bool concerns(const struct lkg_rules *rules, const struct lkg_rule *row)
+{
+        unsigned release = lkg_schema_release(rules->schema);
+
+        if (row->since > release || (row->until && row->until < release))
+                return false;
+        if (row->gate && lkg_gates_enabled(rules->gates, row->gate) == !!(row->flags & LKG_RULE_GATE_OFF))
+                return false;
+        return !row->when || strcmp(lkg_object_string(rules->object, row->when), row->is) == 0;
+}
+
+/* Code and words of a row that is broken. */
+static void report_row(const struct lkg_rules *rules, const struct lkg_rule *row,
+                       const struct lkg_value *value)
+{
+        static const unsigned codes[] = {
+                [LKG_RULE_NUMBER] = LKG_F_OUT_OF_RANGE, [LKG_RULE_DURATION] = LKG_F_OUT_OF_RANGE,
+                [LKG_RULE_WORD] = LKG_F_NOT_ONE_OF,     [LKG_RULE_SET] = LKG_F_REQUIRED,
+                [LKG_RULE_UNSET] = LKG_F_CONTRADICTION, [LKG_RULE_PARSE] = LKG_F_BAD_FORMAT,
+        };
+        unsigned code = row->flags & LKG_RULE_LATER ? LKG_F_REFUSED_LATER : codes[row->kind];
+
+        if (row->gate && (row->flags & LKG_RULE_GATE_OFF)) {
+                lkg_breach(rules, row->flags & LKG_RULE_LATER ? code : LKG_F_NEEDS_GATE, row->path, value,
+                           "needs the feature gate %s, which is off; %s", row->gate, row->want);
+                return;
+        }
+        switch (row->kind) {
+        case LKG_RULE_NUMBER:
+        case LKG_RULE_DURATION:
+                lkg_breach(rules, code, row->path, value, "is out of range; %s", row->want);
+                break;
+        case LKG_RULE_WORD:
+                lkg_breach(rules, code, row->path, value, "is not known; want one of %s%s", row->words,
+                           row->flags & LKG_RULE_EMPTY_OK ? ", or nothing" : "");
+                break;
+        case LKG_RULE_SET:
+                lkg_breach(rules, code, row->path, value, "is empty and must not be; %s", row->want);
+                break;
+        case LKG_RULE_UNSET:
+        case LKG_RULE_PARSE:
+                lkg_breach(rules, code, row->path, value, "is not allowed; %s", row->want);
+                break;
+        }
+}
+
+static int parse_row(const struct lkg_rules *rules, const struct lkg_rule *row,
+                     const struct lkg_value *value)
+{
+        unsigned code = row->flags & LKG_RULE_LATER ? LKG_F_REFUSED_LATER : LKG_F_BAD_FORMAT;
+        char path[LKG_RULE_PATH_MAX];
+        int r = 0;
+
+        if (!value || lkg_value_type(value) != LKG_LIST)
+                return (row->flags & LKG_RULE_EMPTY_OK) && is_empty(value)
+                               ? 0
+                               : lkg_rule_parse(rules, code, row->path, value, row->parse);
+        for (size_t i = 0; r == 0 && i < lkg_value_size(value); i++) {
+                (void)snprintf(path, sizeof(path), "%s[%zu]", row->path, i);
+                r = lkg_rule_parse(rules, code, path, lkg_list_get(value, i), row->parse);
+        }
+        return r;
+}
+
+static bool is_within(const struct lkg_rule *row, int64_t n)
+{
+        return (n >= row->min && n <= row->max) || (n == 0 && (row->flags & LKG_RULE_ZERO_OK));
+}
+
+static bool is_word(const struct lkg_rule *row, const struct lkg_value *value)
+{
+        const char *text = "";
+        size_t size = 0;
+
+        if (value && lkg_value_type(value) == LKG_STRING)
+                text = lkg_value_text(value, &size);
+        return size == 0 ? !!(row->flags & LKG_RULE_EMPTY_OK) : lkg_rule_word(row->words, text, size);
+}
+
+/* A field that is not there counts as zero, unless the release does not have it or it can be nil. */
+static bool concerns_absent(const struct lkg_rules *rules, const struct lkg_rule *row)
+{
+        const struct lkg_node *node = lkg_node_find(lkg_schema_root(rules->schema), row->path);
+
+        return node && (!node->pointer || row->kind == LKG_RULE_SET);
+}
+
+static int apply_row(const struct lkg_rules *rules, const struct lkg_rule *row)
+{
+        const struct lkg_value *value = lkg_object_get(rules->object, row->path);
+        bool holds = true;
+
+        if (!value && !concerns_absent(rules, row))
+                return 0;
+        switch (row->kind) {
+        case LKG_RULE_NUMBER:
+                holds = is_within(row, lkg_value_int(value));
+                break;
+        case LKG_RULE_DURATION:
+                holds = is_within(row, lkg_value_duration(value));
+                break;
+        case LKG_RULE_WORD:
+                holds = is_word(row, value);
+                break;
+        case LKG_RULE_SET:
+                holds = !is_unset(row, value);
+                break;
+        case LKG_RULE_UNSET:
+                holds = is_unset(row, value);
+                break;
+        case LKG_RULE_PARSE:
+                return parse_row(rules, row, value);
+        }
+        if (!holds)
+                report_row(rules, row, value);
+        return 0;
+}
+
+int lkg_rules_apply(const struct lkg_rules *rules, const struct lkg_rule *rows, size_t n_rows)
+{
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < n_rows; i++)
+                if (concerns(rules, &rows[i]))
+                        r = apply_row(rules, &rows[i]);
+        return r;
+}
+
+/* ---- of both kinds ---- */
+
+void lkg_rule_hidden_metrics(const struct lkg_rules *rules)
+{
+        static const char path[] = "showHiddenMetricsForVersion";
+        const struct lkg_value *value = lkg_object_get(rules->object, path);
+        char reason[LKG_REASON_MAX];
+        const char *text;
+        size_t size;
+
+        if (!value || lkg_value_type(value) != LKG_STRING)
+                return;
+        text = lkg_value_text(value, &size);
+        if (lkg_release_hidden_metrics(text, size, lkg_schema_release(rules->schema), reason) < 0)
+                lkg_breach(rules, LKG_F_NOT_ONE_OF, path, value, "is not right: %s",
+                           lkg_reason(lkg_span(text, size), reason));
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rules as rows, and the words of a breach. What a row can say about one field stands in a table; everything
+ * between fields is a function, and both report in the same form:
+ *
+ *     maxPods (--max-pods): -5 is out of range; it must not be negative
+ *
+ * The flag is named only when the value came from the command line. Nothing here allocates, so nothing but a
+ * parser of a value can fail, and only for want of memory.
+ */
+#pragma once
+
+#include "rules.h"
+
+#define LKG_RULE_PATH_MAX 512 /* bytes of a path with list indexes and quoted keys, with its final NUL */
+
+enum lkg_rule_kind {
+        LKG_RULE_NUMBER,   /* an integer from min to max */
+        LKG_RULE_DURATION, /* nanoseconds from min to max */
+        LKG_RULE_WORD,     /* one of words */
+        LKG_RULE_SET,      /* not empty */
+        LKG_RULE_UNSET,    /* zero, false or empty; no duration */
+        LKG_RULE_PARSE,    /* what parse accepts; of a list, each item */
+};
+
+enum lkg_rule_flags {
+        LKG_RULE_ZERO_OK = 1 << 0,  /* 0 passes although it is below min */
+        LKG_RULE_EMPTY_OK = 1 << 1, /* the empty text passes */
+        LKG_RULE_GATE_OFF = 1 << 2, /* judged while the gate is off; else while it is on */
+        LKG_RULE_NIL = 1 << 3,      /* unset means not there at all: the component tells it from zero */
+        LKG_RULE_LATER = 1 << 4,    /* the component's start, not its validation: a warning */
+};
+
+struct lkg_rule {
+        const char *path; /* dotted, without lists */
+        enum lkg_rule_kind kind;
+        const char *want; /* a clause: what would be right */
+        int64_t min, max;
+        const char *words; /* separated by ", ", as people read them */
+        /* lkg/schema values: 0; -EINVAL and a reason (LKG_REASON_MAX bytes); -ENOMEM */
+        int (*parse)(const char *text, size_t size, char *reason);
+        const char *gate;
+        const char *when, *is; /* judged only while the field @when has the word @is */
+        unsigned flags;        /* enum lkg_rule_flags */
+        unsigned since, until; /* releases; 0 = from the first / to the last */
+};
+
+/** lkg_rules_apply() - judge all rows. Return: 0; -ENOMEM. */
+int lkg_rules_apply(const struct lkg_rules *rules, const struct lkg_rule *rows, size_t n_rows);
+
+/**
+ * lkg_breach() - report a rule that one value breaks.
+ * @code:  enum lkg_schema_code; LKG_F_REFUSED_LATER is a warning, and LKG_F_HOST while nobody stated the
+ *         host's facts; all others are errors
+ * @path:  as shown, with list indexes
+ * @value: the value at fault; NULL = unset
+ * @fmt:   what follows the value
+ */
+void lkg_breach(const struct lkg_rules *rules, unsigned code, const char *path,
+                const struct lkg_value *value, const char *fmt, ...) LKG_PRINTF(5, 6);
+
+/* One of two fields that do not go together; @says stands between its value and the other field. */
+struct lkg_operand {
+        const char *path;
+        const struct lkg_value *value; /* NULL = unset */
+        const char *says;
+};
+
+/**
+ * lkg_breach_between() - report a rule between two fields: at the one that the later layer set, naming the
+ * other, its value and its place.
+ * @want: what would be right, or NULL when @says says it
+ */
+void lkg_breach_between(const struct lkg_rules *rules, unsigned code, const struct lkg_operand *a,
+                        const struct lkg_operand *b, const char *want);
+
+/** lkg_rule_parse() - one value judged by a parser. Return: 0, also when it was reported; -ENOMEM. */
+int lkg_rule_parse(const struct lkg_rules *rules, unsigned code, const char *path,
+                   const struct lkg_value *value, int (*parse)(const char *text, size_t size, char *reason));
+
+/** lkg_rule_word() - whether @text is one of @words, which are separated by ", ". */
+bool lkg_rule_word(const char *words, const char *text, size_t size);
+
+/** lkg_rule_key_path() - `map.key` for messages, the key quoted when it has odd bytes. Return: @buf. */
+const char *lkg_rule_key_path(const char *path, const char *key, size_t size,
+                              char buf[static LKG_RULE_PATH_MAX]);
+
+/** lkg_rule_hidden_metrics() - showHiddenMetricsForVersion of both kinds. */
+void lkg_rule_hidden_metrics(const struct lkg_rules *rules);

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The component's own validation: every rule is judged and every breach reported, not only the first.
+ *
+ * The document is typed (lkg/schema.h), complete with defaults and flags. A finding stands at the value that
+ * breaks the rule; one between two fields names both places; a value that nobody wrote (a default) has no
+ * place and the finding names the one that can be changed.
+ */
+#pragma once
+
+#include "findings-codes.h"
+#include "gates.h"
+#include "typed.h"
+
+struct lkg_rules {
+        const struct lkg_schema *schema;
+        const struct lkg_value *object;
+        const struct lkg_gates *gates; /* as they are when the component validates: flags and document */
+        const struct lkg_host *host;
+        struct lkg_report *report;
+};
+
+/* Each adds errors and warnings to rules->report. -ENOMEM is the only failure. */
+int lkg_rules_kubelet(const struct lkg_rules *rules);
+int lkg_rules_kubeproxy(const struct lkg_rules *rules);
+/** lkg_rules_logging() - component-base/logs/api/v1 Validate; both kinds have the same `logging`. */
+int lkg_rules_logging(const struct lkg_rules *rules);
+/** lkg_rules_later() - what passes validation and ends the component a moment later: warnings. */
+int lkg_rules_later(const struct lkg_rules *rules);

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A kubelet with --config and --config-dir decodes and defaults the base first and merges drop-ins into the
+ * result (layering.md 1.4). A kubelet that reads one merged file does it in the other order, and comes to
+ * something else where a default depends on another field, where the base is written without what is empty,
+ * where a drop-in's name has another case. So the difference is computed, not guessed: load the merged document
+ * as that kubelet would, compare with what it has to be, and say explicitly what differs.
+ */
+#include "judge.h"
+
+#include <lkg/buf.h>
+#include <lkg/render.h>
+
+#include "../config/internal.h"
+
+#define ROUNDS_MAX 3
+
+struct compare {
+        const struct lkg_judge *judge;
+        struct lkg_report *report; /* NULL = say nothing */
+        struct lkg_value *served;  /* being changed; NULL = only count */
+        const struct lkg_value *wanted;
+        size_t n_differences;
+};
+
+/* The one difference that is allowed (spec section 3): a drop-in's mergeDefaultEvictionSettings works here. */
+static bool is_allowed(const struct compare *c, const struct lkg_node *node, const struct lkg_value *wanted,
+                       const struct lkg_value *got)
+{
+        if (strcmp(node->field->path, "evictionHard") != 0 || !wanted || !got ||
+            !lkg_object_bool(c->wanted, "mergeDefaultEvictionSettings"))
+                return false;
+        for (size_t i = 0; i < lkg_value_size(wanted); i++) {
+                const char *key;
+                size_t size;
+                const struct lkg_value *value = lkg_map_at(wanted, i, &key, &size);
+                const struct lkg_value *other = lkg_map_get_n(got, key, size);
+
+                if (!other || !lkg_value_equal(value, other))
+                        return false;
+        }
+        return true;
+}
+
+static void say(const struct compare *c, const struct lkg_node *node, const struct lkg_value *wanted,
+                const struct lkg_value *got)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf a = LKG_BUF_INIT, b = LKG_BUF_INIT;
+        struct lkg_where where = lkg_where_of(wanted);
+
+        /* A path that was made absolute is what everybody expects. */
+        if (!c->report || node->field->flags & (LKG_FIELD_RESOLVED | LKG_FIELD_SECRET))
+                return;
+        if (wanted)
+                lkg_render_json_compact(wanted, &a);
+        if (got)
+                lkg_render_json_compact(got, &b);
+        lkg_report_add(
+                c->report, LKG_NOTE, LKG_F_VALUE_ADDED, &where,
+                "%s: %.200s is served explicitly: the component comes to it because it completes the base "
+                "before it merges drop-ins, and with this file alone it would come to %.200s",
+                node->field->path, a.data ? a.data : "nothing", b.data ? b.data : "nothing");
+}
+
+/* Nothing, for a component that would default it: an empty list or map is not defaulted. */
+static int nothing(const struct lkg_node *node, struct lkg_value **ret)
+{
+        if (node->class == LKG_CLASS_LIST)
+                *ret = lkg_value_new_list(NULL, 0, 0);
+        else if (node->class == LKG_CLASS_MAP)
+                *ret = lkg_value_new_map(NULL, 0, 0);
+        else
+                return 0;
+        return *ret ? 0 : -ENOMEM;
+}
+
+static int differs(struct compare *c, const struct lkg_node *node, const struct lkg_value *wanted,
+                   const struct lkg_value *got)
+{
+        struct lkg_value *value = NULL;
+        int r = 0;
+
+        if (is_allowed(c, node, wanted, got))
+                return 0;
+        c->n_differences++;
+        if (!c->served)
+                return 0;
+        say(c, node, wanted, got);
+        if (wanted)
+                value = lkg_value_ref((struct lkg_value *)wanted);
+        else
+                r = nothing(node, &value);
+        return r < 0 ? r : lkg_object_set(c->served, node->field->path, value);
+}
+
+/* An empty list or map is printed like none, unless the field is always printed. */
+static const struct lkg_value *printed(const struct lkg_node *node, const struct lkg_value *value)
+{
+        bool collection = node->class == LKG_CLASS_LIST || node->class == LKG_CLASS_MAP;
+
+        if (value && collection && lkg_value_size(value) == 0 && !(node->field->flags & LKG_FIELD_ALWAYS))
+                return NULL;
+        return value;
+}
+
+static bool same(const struct lkg_value *a, const struct lkg_value *b)
+{
+        return a == b || (a && b && lkg_value_equal(a, b));
+}
+
+static bool is_header(const struct lkg_node *node)
+{
+        return strcmp(node->field->path, "kind") == 0 || strcmp(node->field->path, "apiVersion") == 0;
+}
+
+/* Typed documents have no fields but those of the table, in the order of their names. NULL = an empty struct. */
+static int compare_members(struct compare *c, const struct lkg_node *node, const struct lkg_value *wanted,
+                           const struct lkg_value *got)
+{
+        size_t i = 0, k = 0;
+        int r = 0;
+
+        for (size_t m = 0; r == 0 && m < node->n_members && wanted != got; m++) {
+                const struct lkg_node *member = node->members[m];
+                const struct lkg_value *a = wanted ? lkg_node_value(member, wanted, &i) : NULL;
+                const struct lkg_value *b = got ? lkg_node_value(member, got, &k) : NULL;
+
+                if (member->class == LKG_CLASS_STRUCT && (!member->pointer || (a && b)))
+                        r = compare_members(c, member, a, b);
+                else if (!same(printed(member, a), printed(member, b)) && !is_header(member))
+                        r = differs(c, member, printed(member, a), printed(member, b));
+        }
+        return r;
+}
+
+/* One comparison; changes *served when @change. Return: 0 and the number of differences. */
+static int compare_once(const struct lkg_judge *judge, const struct lkg_value *wanted, bool change,
+                        struct lkg_report *report, struct lkg_value **served, size_t *ret_n)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report scratch = LKG_REPORT_INIT;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *got = NULL, *changed = NULL;
+        struct compare c = { .judge = judge, .report = report, .wanted = wanted };
+        int r = lkg_kubelet_load(judge->schema, *served, NULL, &judge->flag_gates, &scratch, &got);
+
+        if (r == -EBADMSG && report)
+                lkg_report_append(report, &scratch);
+        if (r == 0 && change) {
+                changed = lkg_value_clone_shallow(*served);
+                if (!changed)
+                        return -ENOMEM;
+                c.served = changed;
+        }
+        if (r == 0)
+                r = compare_members(&c, lkg_schema_root(judge->schema), wanted, got);
+        if (r < 0)
+                return r;
+        *ret_n = c.n_differences;
+        if (change && c.n_differences > 0) {
+                lkg_value_unref(*served);
+                *served = LKG_STEAL(changed);
+        }
+        return 0;
+}
+
+int lkg_serve(const struct lkg_judge *judge, const struct lkg_value *merged, const struct lkg_value *object,
+              struct lkg_report *report, struct lkg_value **ret)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *served = lkg_value_ref((struct lkg_value *)merged);
+        size_t n = 0;
+        unsigned round = 0;
+        int r;
+
+        do { /* a value that was added may change the default of another field */
+                r = compare_once(judge, object, round < ROUNDS_MAX, report, &served, &n);
+        } while (r == 0 && n > 0 && round++ < ROUNDS_MAX);
+        if (r < 0)
+                return r;
+        if (n > 0) {
+                lkg_report_add(
+                        report, LKG_ERROR, LKG_F_NOT_IN_ONE_FILE, NULL,
+                        "%zu fields of the merged result cannot be said in one file; write the values of "
+                        "the drop-ins into the base",
+                        n);
+                return -EBADMSG;
+        }
+        *ret = LKG_STEAL(served);
+        return 0;
+}

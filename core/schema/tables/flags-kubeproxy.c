@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Command-line flags of kube-proxy, sorted by name. With --config the document replaces what flags have set,
+ * so only those that are copied over it afterwards have a field here: the log and the name of the node. The
+ * others are read (a bad value is an error) and have no effect on the result; which field one of them would
+ * set without --config says the `flag` column of kubeproxy.c.
+ *
+ * `ipPort`: an address, with or without a port.
+ */
+#include <lkg/schema.h>
+
+const struct lkg_flag lkg_kubeproxy_flags[] = {
+        { "bind-address", "ip" },
+        { "bind-address-hard-fail", "bool", .no_value = true },
+        { "boot-id-file", "string" },
+        { "cleanup", "bool", .no_value = true },
+        { "cluster-cidr", "string" },
+        { "config", "string" },
+        { "config-sync-period", "duration" },
+        { "conntrack-max-per-core", "int32" },
+        { "conntrack-min", "int32" },
+        { "conntrack-tcp-be-liberal", "bool", .no_value = true },
+        { "conntrack-tcp-timeout-close-wait", "duration" },
+        { "conntrack-tcp-timeout-established", "duration" },
+        { "conntrack-udp-timeout", "duration" },
+        { "conntrack-udp-timeout-stream", "duration" },
+        { "detect-local-mode", "string" },
+        { "feature-gates", "mapStringBool" },
+        { "healthz-bind-address", "ipPort" },
+        { "healthz-port", "int32" },
+        { "help", "bool", .no_value = true, .shorthand = 'h' },
+        { "hostname-override", "string", .field = "hostnameOverride" },
+        { "init-only", "bool", .no_value = true },
+        { "iptables-localhost-nodeports", "bool", .no_value = true },
+        { "iptables-masquerade-bit", "int32" },
+        { "iptables-min-sync-period", "duration" },
+        { "iptables-sync-period", "duration" },
+        { "ipvs-exclude-cidrs", "stringSlice" },
+        { "ipvs-min-sync-period", "duration" },
+        { "ipvs-scheduler", "string" },
+        { "ipvs-strict-arp", "bool", .no_value = true },
+        { "ipvs-sync-period", "duration" },
+        { "ipvs-tcp-timeout", "duration" },
+        { "ipvs-tcpfin-timeout", "duration" },
+        { "ipvs-udp-timeout", "duration" },
+        { "kube-api-burst", "int32" },
+        { "kube-api-content-type", "string" },
+        { "kube-api-qps", "float32" },
+        { "kubeconfig", "string" },
+        { "log-flush-frequency", "duration", .field = "logging.flushFrequency" },
+        { "log-json-info-buffer-size", "quantity", .field = "logging.options.json.infoBufferSize" },
+        { "log-json-split-stream", "bool", .field = "logging.options.json.splitStream", .no_value = true },
+        { "log-text-info-buffer-size", "quantity", .field = "logging.options.text.infoBufferSize" },
+        { "log-text-split-stream", "bool", .field = "logging.options.text.splitStream", .no_value = true },
+        { "logging-format", "string", .field = "logging.format" },
+        { "machine-id-file", "string" },
+        { "masquerade-all", "bool", .no_value = true },
+        { "master", "string" },
+        { "metrics-bind-address", "ipPort" },
+        { "metrics-port", "int32" },
+        { "nodeport-addresses", "stringSlice" },
+        { "oom-score-adj", "int32" },
+        { "pod-bridge-interface", "string" },
+        { "pod-interface-name-prefix", "string" },
+        { "profiling", "bool", .no_value = true },
+        { "proxy-mode", "string" },
+        { "show-hidden-metrics-for-version", "string" },
+        { "v", "uint32", .field = "logging.verbosity", .shorthand = 'v' },
+        { "version", "string", .no_value = true },
+        { "vmodule", "vmodule", .field = "logging.vmodule" },
+        { "write-config-to", "string" },
+};
+const size_t lkg_n_kubeproxy_flags = LKG_ARRAY_SIZE(lkg_kubeproxy_flags);

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "../kinds.h"
+
+const struct lkg_kind lkg_kinds[] = {
+        { "KubeletConfiguration", "kubelet.config.k8s.io/v1beta1", "kubelet", lkg_kubelet_fields,
+          &lkg_n_kubelet_fields, lkg_kubelet_flags, &lkg_n_kubelet_flags },
+        { "KubeProxyConfiguration", "kubeproxy.config.k8s.io/v1alpha1", "kube-proxy", lkg_kubeproxy_fields,
+          &lkg_n_kubeproxy_fields, lkg_kubeproxy_flags, &lkg_n_kubeproxy_flags },
+};
+const size_t lkg_n_kinds = LKG_ARRAY_SIZE(lkg_kinds);
+
+bool lkg_field_in(const struct lkg_field *field, unsigned release)
+{
+        return field->since <= release && (field->until == 0 || release <= field->until);
+}
+
+const char *lkg_gate_stage_name(enum lkg_gate_stage stage)
+{
+        switch (stage) {
+        case LKG_GATE_ALPHA:
+                return "alpha";
+        case LKG_GATE_BETA:
+                return "beta";
+        case LKG_GATE_GA:
+                return "GA";
+        case LKG_GATE_DEPRECATED:
+                return "deprecated";
+        case LKG_GATE_REMOVED:
+                break;
+        }
+        return "dropped";
+}

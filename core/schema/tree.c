@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows -> trees. The Go type of a row is read here and nowhere else. */
+#include "tree.h"
+
+#include <limits.h>
+
+#include <lkg/decode.h>
+
+#include "../config/internal.h"
+
+struct lkg_schema {
+        const char *kind, *api_version;
+        unsigned release;
+        struct lkg_node *root;
+        struct lkg_schema *next;
+};
+
+/* A default that code computes: made once, by the address of its text. */
+struct constant {
+        const char *json;
+        struct lkg_value *value;
+};
+
+static struct constant *constants;
+static size_t n_constants;
+
+struct kind {
+        const char *kind, *api_version;
+        const struct lkg_field *fields;
+        const size_t *n_fields;
+};
+
+static const struct kind kinds[] = {
+        { "KubeletConfiguration", "kubelet.config.k8s.io/v1beta1", lkg_kubelet_fields,
+          &lkg_n_kubelet_fields },
+        { "KubeProxyConfiguration", "kubeproxy.config.k8s.io/v1alpha1", lkg_kubeproxy_fields,
+          &lkg_n_kubeproxy_fields },
+};
+
+static struct lkg_schema *schemas;
+
+/* ---- Go types ---- */
+
+struct scalar {
+        const char *name;
+        enum lkg_class class;
+        int64_t min, max;
+};
+
+static const struct scalar scalars[] = {
+        { "bool", LKG_CLASS_BOOL, 0, 0 },
+        { "string", LKG_CLASS_STRING, 0, 0 },
+        { "int32", LKG_CLASS_INT, INT32_MIN, INT32_MAX },
+        { "int64", LKG_CLASS_INT, INT64_MIN, INT64_MAX },
+        { "uint32", LKG_CLASS_INT, 0, UINT32_MAX },
+        { "float32", LKG_CLASS_FLOAT, 0, 0 },
+        { "float64", LKG_CLASS_FLOAT, 0, 0 },
+        { "duration", LKG_CLASS_DURATION, 0, 0 },
+        { "flush", LKG_CLASS_FLUSH, 0, 0 },
+        { "quantity", LKG_CLASS_QUANTITY, 0, 0 },
+        { "time", LKG_CLASS_TIME, 0, 0 },
+        { "struct", LKG_CLASS_STRUCT, 0, 0 },
+};
+
+static struct lkg_node *node_free(struct lkg_node *node)
+{
+        if (!node)
+                return NULL;
+        for (size_t i = 0; i < node->n_members; i++)
+                node_free(node->members[i]);
+        free(node->members);
+        node_free(node->item);
+        lkg_value_unref(node->def);
+        lkg_value_unref(node->names);
+        free(node);
+        return NULL;
+}
+
+static void node_freep(struct lkg_node **node)
+{
+        *node = node_free(*node);
+}
+
+static bool starts(const char **text, const char *with)
+{
+        size_t n = strlen(with);
+
+        if (strncmp(*text, with, n) != 0)
+                return false;
+        *text += n;
+        return true;
+}
+
+/* Return: NULL = no memory. A type that no row may have is a mistake of ours; test-tables finds it. */
+static struct lkg_node *node_new(const struct lkg_field *field, const char *name, const char *type)
+{
+        LKG_CLEANUP(node_freep) struct lkg_node *node = calloc(1, sizeof(*node));
+
+        if (!node)
+                return NULL;
+        node->field = field;
+        node->name = name;
+        node->pointer = starts(&type, "*");
+        node->go = type;
+        if (starts(&type, "[]") || starts(&type, "map[string]")) {
+                node->class = node->go[0] == '[' ? LKG_CLASS_LIST : LKG_CLASS_MAP;
+                node->item = node_new(field, "", type);
+                return node->item ? LKG_STEAL(node) : NULL;
+        }
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(scalars); i++) {
+                if (strcmp(type, scalars[i].name) != 0)
+                        continue;
+                node->class = scalars[i].class;
+                node->min = scalars[i].min;
+                node->max = scalars[i].max;
+                node->single = strcmp(type, "float32") == 0;
+        }
+        return LKG_STEAL(node);
+}
+
+/* ---- building ---- */
+
+static struct lkg_node *member_n(const struct lkg_node *node, const char *name, size_t size)
+{
+        size_t low = 0, high = node->n_members;
+
+        while (low < high) {
+                size_t middle = (low + high) / 2;
+                const char *other = node->members[middle]->name;
+                int c = strncmp(name, other, size);
+
+                if (c == 0 && other[size] == '\0')
+                        return node->members[middle];
+                if (c > 0)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return NULL;
+}
+
+static int add_member(struct lkg_node *node, struct lkg_node *member)
+{
+        struct lkg_node **members = reallocarray(node->members, node->n_members + 1, sizeof(*members));
+        size_t i = node->n_members;
+
+        if (!members)
+                return -ENOMEM;
+        node->members = members;
+        for (; i > 0 && strcmp(members[i - 1]->name, member->name) > 0; i--)
+                members[i] = members[i - 1];
+        members[i] = member;
+        node->n_members++;
+        return 0;
+}
+
+/* The struct that a path's last part belongs to: down through members, items and map values. */
+static struct lkg_node *holder(struct lkg_node *root, const char *path, const char **ret_name)
+{
+        struct lkg_node *node = root;
+        const char *dot;
+
+        for (; node && (dot = strchr(path, '.')); path = dot + 1) {
+                size_t size = strcspn(path, ".[{");
+
+                node = member_n(node, path, size);
+                for (const char *p = path + size; node && p < dot; p += 2)
+                        node = node->item;
+        }
+        *ret_name = path;
+        return node;
+}
+
+static int parse_default(const char *json, struct lkg_value **ret)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
+        struct lkg_source *source = lkg_source_new("default", "");
+        int r;
+
+        if (!source)
+                return -ENOMEM;
+        r = lkg_decode_json(json, strlen(json), LKG_DECODE_UNTYPED, source, &report, ret);
+        lkg_source_unref(source);
+        if (r == 0)
+                lkg_value_place(*ret, 0, 0);
+        return r;
+}
+
+int lkg_schema_default(const char *json, struct lkg_value **ret)
+{
+        struct constant *grown;
+        struct lkg_value *value = NULL;
+        int r;
+
+        for (size_t i = 0; i < n_constants; i++) {
+                if (constants[i].json == json) {
+                        *ret = lkg_value_ref(constants[i].value);
+                        return 0;
+                }
+        }
+        grown = reallocarray(constants, n_constants + 1, sizeof(*grown));
+        if (!grown)
+                return -ENOMEM;
+        constants = grown;
+        r = parse_default(json, &value);
+        if (r < 0)
+                return r;
+        constants[n_constants++] = (struct constant){ json, value };
+        *ret = lkg_value_ref(value);
+        return 0;
+}
+
+static int add_row(struct lkg_node *root, const struct lkg_field *field)
+{
+        LKG_CLEANUP(node_freep) struct lkg_node *node = NULL;
+        const char *name;
+        struct lkg_node *parent = holder(root, field->path, &name);
+        int r;
+
+        if (!parent)
+                return -EINVAL;
+        node = node_new(field, name, field->type);
+        if (!node)
+                return -ENOMEM;
+        if (field->def) {
+                r = parse_default(field->def, &node->def);
+                if (r < 0)
+                        return r;
+        }
+        r = add_member(parent, node);
+        if (r == 0)
+                LKG_STEAL(node);
+        return r;
+}
+
+/* The keys of all structs below @node. */
+static int make_names(struct lkg_node *node)
+{
+        int r = node->item ? make_names(node->item) : 0;
+
+        if (r < 0 || node->class != LKG_CLASS_STRUCT)
+                return r;
+        node->names = lkg_value_new_map(NULL, 0, 0);
+        if (!node->names)
+                return -ENOMEM;
+        for (size_t i = 0; i < node->n_members; i++) {
+                const char *name = node->members[i]->name;
+
+                r = lkg_map_set(node->names, name, strlen(name), lkg_value_new_null(NULL, 0, 0));
+                if (r >= 0)
+                        r = make_names(node->members[i]);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static bool applies(const struct lkg_field *field, unsigned release)
+{
+        return field->since <= release && (field->until == 0 || release <= field->until);
+}
+
+static struct lkg_schema *schema_free(struct lkg_schema *schema)
+{
+        if (schema)
+                node_free(schema->root);
+        free(schema);
+        return NULL;
+}
+
+static void schema_freep(struct lkg_schema **schema)
+{
+        *schema = schema_free(*schema);
+}
+
+static int build(const struct kind *kind, unsigned release, struct lkg_schema **ret)
+{
+        static const struct lkg_field top = { .path = "", .type = "struct" };
+        LKG_CLEANUP(schema_freep) struct lkg_schema *schema = calloc(1, sizeof(*schema));
+
+        if (!schema)
+                return -ENOMEM;
+        schema->kind = kind->kind;
+        schema->api_version = kind->api_version;
+        schema->release = release;
+        schema->root = node_new(&top, "", top.type);
+        if (!schema->root)
+                return -ENOMEM;
+        for (size_t i = 0; i < *kind->n_fields; i++) {
+                int r = applies(&kind->fields[i], release) ? add_row(schema->root, &kind->fields[i]) : 0;
+
+                if (r < 0)
+                        return r;
+        }
+        if (make_names(schema->root) < 0)
+                return -ENOMEM;
+        *ret = LKG_STEAL(schema);
+        return 0;
+}
+
+/* What is kept for ever goes at exit, so that a leak checker sees only leaks. */
+__attribute__((destructor)) static void forget(void)
+{
+        while (schemas) {
+                struct lkg_schema *next = schemas->next;
+
+                schema_free(schemas);
+                schemas = next;
+        }
+        while (n_constants > 0)
+                lkg_value_unref(constants[--n_constants].value);
+        free(constants);
+        constants = NULL;
+}
+
+int lkg_schema_get(const char *kind, const char *api_version, unsigned release,
+                   const struct lkg_schema **ret)
+{
+        const struct kind *row = NULL;
+        struct lkg_schema *schema;
+        int r;
+
+        if (release == 0 || release > LKG_RELEASE_MAX)
+                release = LKG_RELEASE_MAX;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(kinds); i++)
+                if (strcmp(kinds[i].kind, kind) == 0 &&
+                    (!api_version || strcmp(kinds[i].api_version, api_version) == 0))
+                        row = &kinds[i];
+        if (!row)
+                return -ENOENT;
+        for (schema = schemas; schema; schema = schema->next) {
+                if (schema->kind == row->kind && schema->release == release) {
+                        *ret = schema;
+                        return 0;
+                }
+        }
+        r = build(row, release, &schema);
+        if (r < 0)
+                return r;
+        schema->next = schemas;
+        schemas = schema;
+        *ret = schema;
+        return 0;
+}
+
+const char *lkg_schema_kind(const struct lkg_schema *schema)
+{
+        return schema->kind;
+}
+
+const char *lkg_schema_api_version(const struct lkg_schema *schema)
+{
+        return schema->api_version;
+}
+
+unsigned lkg_schema_release(const struct lkg_schema *schema)
+{
+        return schema->release;
+}
+
+const struct lkg_node *lkg_schema_root(const struct lkg_schema *schema)
+{
+        return schema->root;
+}
+
+/* ---- looking up ---- */
+
+const struct lkg_node *lkg_node_member(const struct lkg_node *node, const char *name, size_t size)
+{
+        return memchr(name, '\0', size) ? NULL : member_n(node, name, size);
+}
+
+const struct lkg_node *lkg_node_member_folded(const struct lkg_node *node, const char *name, size_t size)
+{
+        const struct lkg_node *member = lkg_node_member(node, name, size);
+
+        for (size_t i = 0; !member && i < node->n_members; i++)
+                if (lkg_merge_key_folds(node->members[i]->name, name, size))
+                        member = node->members[i];
+        return member;
+}
+
+/* Byte order of a key and a NUL-terminated name. */
+static int compare(const char *key, size_t size, const char *name)
+{
+        size_t n = strlen(name);
+        int r = memcmp(key, name, size < n ? size : n);
+
+        return r ? r : (size > n) - (size < n);
+}
+
+const struct lkg_node *lkg_node_next(const struct lkg_node *node, const char *name, size_t size, size_t *at)
+{
+        for (; *at < node->n_members; (*at)++) {
+                int r = compare(name, size, node->members[*at]->name);
+
+                if (r == 0)
+                        return node->members[*at];
+                if (r < 0)
+                        break;
+        }
+        return NULL;
+}
+
+const struct lkg_value *lkg_node_value(const struct lkg_node *member, const struct lkg_value *map,
+                                       size_t *at)
+{
+        for (; *at < lkg_value_size(map); (*at)++) {
+                const char *key;
+                size_t size;
+                const struct lkg_value *value = lkg_map_at(map, *at, &key, &size);
+                int r = compare(key, size, member->name);
+
+                if (r == 0)
+                        return value;
+                if (r > 0)
+                        break;
+        }
+        return NULL;
+}
+
+const struct lkg_node *lkg_node_find(const struct lkg_node *node, const char *path)
+{
+        while (node && *path) {
+                size_t size = strcspn(path, ".[{");
+
+                if (size > 0)
+                        node = member_n(node, path, size);
+                else
+                        node = node->item;
+                path += size > 0 ? size : 2;
+                if (*path == '.')
+                        path++;
+        }
+        return node;
+}
+
+/* ---- for strategic merges ---- */
+
+static bool merge_member(const struct lkg_merge_type *type, const char *key, size_t size,
+                         struct lkg_merge_type *ret);
+
+static struct lkg_merge_type merge_type(const struct lkg_node *node)
+{
+        bool plain_list = node->class == LKG_CLASS_LIST && node->item->class != LKG_CLASS_LIST;
+
+        return (struct lkg_merge_type){
+                .class = node->class == LKG_CLASS_STRUCT ? LKG_MERGE_STRUCT
+                         : plain_list                    ? LKG_MERGE_LIST
+                                                         : LKG_MERGE_OTHER,
+                .pointer = node->pointer,
+                .member = merge_member,
+                .data = node,
+        };
+}
+
+static bool merge_member(const struct lkg_merge_type *type, const char *key, size_t size,
+                         struct lkg_merge_type *ret)
+{
+        const struct lkg_node *member = lkg_node_member_folded(type->data, key, size);
+
+        if (member)
+                *ret = merge_type(member);
+        return member;
+}
+
+struct lkg_merge_type lkg_schema_merge_type(const struct lkg_schema *schema)
+{
+        return merge_type(schema->root);
+}

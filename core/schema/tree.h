@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The rows of a kind as a tree of types, for one release. Built once, on first use, and kept: a tree is as
+ * constant as the rows it comes from.
+ */
+#pragma once
+
+#include <lkg/merge.h>
+#include <lkg/schema.h>
+
+enum lkg_class {
+        LKG_CLASS_BOOL,
+        LKG_CLASS_STRING,
+        LKG_CLASS_INT,   /* int32, int64, uint32: see min and max */
+        LKG_CLASS_FLOAT, /* float32, float64 */
+        LKG_CLASS_DURATION,
+        LKG_CLASS_FLUSH, /* a duration, or an integer of nanoseconds (component-base TimeOrMetaDuration) */
+        LKG_CLASS_QUANTITY,
+        LKG_CLASS_TIME,
+        LKG_CLASS_STRUCT,
+        LKG_CLASS_LIST,
+        LKG_CLASS_MAP,
+};
+
+struct lkg_node {
+        const struct lkg_field
+                *field;   /* its row; of the container for items and map values of scalar type */
+        const char *name; /* last part of the path; "" for items, map values and the root */
+        enum lkg_class class;
+        bool pointer;          /* unset and zero are different things */
+        const char *go;        /* Go's name of a scalar type, "int32" */
+        int64_t min, max;      /* of LKG_CLASS_INT */
+        bool single;           /* float32 */
+        struct lkg_value *def; /* the row's default; NULL = none */
+
+        struct lkg_node **members; /* of a struct, in byte order of their names */
+        size_t n_members;
+        struct lkg_value *names; /* a map with a key for each of them: documents share the keys */
+        struct lkg_node *item;   /* of a list or map */
+};
+
+/** lkg_schema_root() - the tree of @schema; never NULL. */
+const struct lkg_node *lkg_schema_root(const struct lkg_schema *schema);
+/**
+ * lkg_schema_default() - a value that no document says: the JSON text @json, layer "default".
+ * @json: a constant string; the value is made once for each
+ * @ret:  one reference, shared
+ */
+int lkg_schema_default(const char *json, struct lkg_value **ret);
+/** lkg_node_member() - field @name of a struct, exactly as written. NULL = there is none. */
+const struct lkg_node *lkg_node_member(const struct lkg_node *node, const char *name, size_t size);
+/**
+ * lkg_node_member_folded() - the same as Go's encoding/json looks a name up: exactly, else without regard to
+ * case (its fold: ASCII letters, U+017F as s, U+212A as k).
+ */
+const struct lkg_node *lkg_node_member_folded(const struct lkg_node *node, const char *name, size_t size);
+/**
+ * lkg_node_next() - the field @name, when names come in byte order.
+ * @at: where to look from, 0 at first; on a hit the index of the field in node->members
+ */
+const struct lkg_node *lkg_node_next(const struct lkg_node *node, const char *name, size_t size, size_t *at);
+/** lkg_node_value() - the other way round: the value of field @member in @map; @at: begins as 0. */
+const struct lkg_value *lkg_node_value(const struct lkg_node *member, const struct lkg_value *map,
+                                       size_t *at);
+/** lkg_node_find() - the node of a dotted path below @node, or NULL. */
+const struct lkg_node *lkg_node_find(const struct lkg_node *node, const char *path);

@@ -1,0 +1,740 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Decoding follows Go's encoding/json: null is "no value", a name that occurs twice (in two cases) is decoded
+ * into the same field twice. Every misfit is reported, not only the first.
+ *
+ * Recursion is bounded by the depth of the type tree, not by the input.
+ */
+#include "typed.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <time.h>
+
+#include <lkg/buf.h>
+
+#include "../config/internal.h"
+#include "findings-codes.h"
+#include "values/duration.h"
+#include "values/quantity.h"
+
+/* Where we are, for messages: `registerWithTaints[0].key`. */
+struct step {
+        const struct step *up;
+        const char *name; /* NULL = an index */
+        size_t size, index;
+};
+
+struct decode {
+        unsigned flags;
+        struct lkg_report *report;
+        size_t n_misfits;
+};
+
+static void format_path(const struct step *step, struct lkg_buf *buf)
+{
+        if (!step)
+                return;
+        format_path(step->up, buf);
+        if (!step->name)
+                lkg_buf_printf(buf, "[%zu]", step->index);
+        else if (buf->size > 0)
+                lkg_buf_printf(buf, ".%.*s", (int)step->size, step->name);
+        else
+                lkg_buf_append(buf, step->name, step->size);
+}
+
+static const char *shown(const struct lkg_node *node, const struct lkg_value *value,
+                         char buf[static 5 * 64 + 8])
+{
+        const char *text;
+        size_t size;
+
+        if (node->field->flags & LKG_FIELD_SECRET)
+                return "<masked>";
+        switch (lkg_value_type(value)) {
+        case LKG_NULL:
+                return "null";
+        case LKG_BOOL:
+                return lkg_value_bool(value) ? "true" : "false";
+        case LKG_NUMBER:
+        case LKG_STRING:
+                text = lkg_value_text(value, &size);
+                if (lkg_value_type(value) == LKG_STRING)
+                        return lkg_quote(text, size, buf);
+                (void)snprintf(buf, 5 * 64, "%.*s", (int)(size < 64 ? size : 64), text);
+                return buf;
+        case LKG_LIST:
+                return "a list";
+        case LKG_MAP:
+                return "a map";
+        case _LKG_TYPE_MAX:
+                break;
+        }
+        return "";
+}
+
+static int misfit(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
+                  const struct step *step, unsigned code, const char *fmt, ...) LKG_PRINTF(6, 7);
+
+static int misfit(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
+                  const struct step *step, unsigned code, const char *fmt, ...)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf path = LKG_BUF_INIT;
+        struct lkg_where where = lkg_where_of(value);
+        char quoted[5 * 64 + 8], why[256];
+        va_list ap;
+
+        va_start(ap, fmt);
+        (void)vsnprintf(why, sizeof(why), fmt, ap);
+        va_end(ap);
+        format_path(step, &path);
+        if (lkg_buf_failed(&path))
+                return -ENOMEM;
+        lkg_report_add(d->report, LKG_ERROR, code, &where, "%s: %s %s",
+                       path.data ? path.data : "the document", shown(node, value, quoted), why);
+        d->n_misfits++;
+        return 0;
+}
+
+static const char *wanted(const struct lkg_node *node)
+{
+        switch (node->class) {
+        case LKG_CLASS_BOOL:
+                return "true or false";
+        case LKG_CLASS_STRING:
+                return "a string";
+        case LKG_CLASS_INT:
+                return "an integer";
+        case LKG_CLASS_FLOAT:
+                return "a number";
+        case LKG_CLASS_DURATION:
+                return "a duration such as \"1m30s\"";
+        case LKG_CLASS_FLUSH:
+                return "a duration such as \"5s\" (or an integer of nanoseconds)";
+        case LKG_CLASS_QUANTITY:
+                return "a quantity such as \"512Mi\"";
+        case LKG_CLASS_TIME:
+                return "a time such as \"2026-01-31T12:00:00Z\"";
+        case LKG_CLASS_STRUCT:
+                return "a map of fields";
+        case LKG_CLASS_LIST:
+                return "a list";
+        case LKG_CLASS_MAP:
+                return "a map";
+        }
+        return "something else";
+}
+
+/* A hint for the mistakes that are made every day. */
+static const char *hint(const struct lkg_node *node, const struct lkg_value *value)
+{
+        enum lkg_type type = lkg_value_type(value);
+
+        if (node->class == LKG_CLASS_STRING && (type == LKG_BOOL || type == LKG_NUMBER))
+                return "; put it in quotes";
+        if (node->class == LKG_CLASS_DURATION && type == LKG_NUMBER)
+                return "; write the unit and quotes, e.g. \"30s\"";
+        if ((node->class == LKG_CLASS_INT || node->class == LKG_CLASS_BOOL) && type == LKG_STRING)
+                return "; write it without quotes";
+        if (node->class == LKG_CLASS_LIST && (type == LKG_STRING || type == LKG_NUMBER))
+                return "; write it as a list, e.g. [a, b]";
+        return "";
+}
+
+static int wrong_type(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
+                      const struct step *step)
+{
+        return misfit(d, node, value, step, LKG_F_WRONG_TYPE, "is a %s where %s is wanted%s",
+                      lkg_type_name(lkg_value_type(value)), wanted(node), hint(node, value));
+}
+
+static int wrong_value(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
+                       const struct step *step, const char *why)
+{
+        enum lkg_type type = lkg_value_type(value);
+        struct lkg_span text = { "", 0 };
+
+        if (type == LKG_STRING || type == LKG_NUMBER)
+                text.data = lkg_value_text(value, &text.size);
+        return misfit(d, node, value, step, LKG_F_NOT_FITTING, "is not %s: %s", wanted(node),
+                      lkg_reason(text, why));
+}
+
+/* The same place and history, another text. */
+static int rewritten(const struct lkg_value *value, enum lkg_type type, const char *text, size_t size,
+                     struct lkg_value **ret)
+{
+        const struct lkg_value *shadowed = lkg_value_shadowed(value);
+        struct lkg_source *source = lkg_value_source_mut(value);
+        LKG_CLEANUP(lkg_value_unrefp)
+        struct lkg_value *made =
+                type == LKG_STRING
+                        ? lkg_value_new_string(text, size, source, lkg_value_line(value),
+                                               lkg_value_column(value))
+                        : lkg_value_new_number(text, source, lkg_value_line(value), lkg_value_column(value));
+
+        if (!made)
+                return -ENOMEM;
+        *ret = shadowed ? lkg_value_over(made, shadowed) : LKG_STEAL(made);
+        return *ret ? 0 : -ENOMEM;
+}
+
+/* @value itself when its text is the canonical one already. */
+static int canonical(const struct lkg_value *value, enum lkg_type type, const char *text,
+                     struct lkg_value **ret)
+{
+        size_t size, n = strlen(text);
+        const char *was;
+
+        if (lkg_value_type(value) == type) {
+                was = lkg_value_text(value, &size);
+                if (size == n && memcmp(was, text, n) == 0) {
+                        *ret = lkg_value_ref((struct lkg_value *)value);
+                        return 0;
+                }
+        }
+        return rewritten(value, type, text, n, ret);
+}
+
+/* ---- scalars ---- */
+
+static bool keeps_zero(const struct lkg_node *node, bool item)
+{
+        return node->pointer || item;
+}
+
+static int decode_bool(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
+                       const struct step *step, bool item, struct lkg_value **ret)
+{
+        if (lkg_value_type(value) != LKG_BOOL)
+                return wrong_type(d, node, value, step);
+        if (lkg_value_bool(value) || keeps_zero(node, item))
+                *ret = lkg_value_ref((struct lkg_value *)value);
+        return 0;
+}
+
+static int decode_string(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
+                         const struct step *step, bool item, struct lkg_value **ret)
+{
+        size_t size;
+
+        if (lkg_value_type(value) != LKG_STRING)
+                return wrong_type(d, node, value, step);
+        (void)lkg_value_text(value, &size);
+        if (size > 0 || keeps_zero(node, item))
+                *ret = lkg_value_ref((struct lkg_value *)value);
+        return 0;
+}
+
+/* strconv.ParseInt on the number's text: 50.0 and 5e1 are no integers here. */
+static int decode_int(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
+                      const struct step *step, bool item, struct lkg_value **ret)
+{
+        char text[24];
+        const char *number;
+        char *end;
+        size_t size;
+        intmax_t n;
+
+        if (lkg_value_type(value) != LKG_NUMBER)
+                return wrong_type(d, node, value, step);
+        number = lkg_value_text(value, &size);
+        errno = 0;
+        n = strtoimax(number, &end, 10);
+        if (*end != '\0')
+                return misfit(d, node, value, step, LKG_F_NOT_FITTING,
+                              "is no integer; write it without fraction and "
+                              "exponent");
+        if (errno == ERANGE || n < node->min || n > node->max || (node->min == 0 && *number == '-'))
+                return misfit(d, node, value, step, LKG_F_NOT_FITTING,
+                              "does not fit %s; it must be from %" PRId64 " to %" PRId64, node->go,
+                              node->min, node->max);
+        if (n == 0 && !keeps_zero(node, item))
+                return 0;
+        (void)snprintf(text, sizeof(text), "%jd", n);
+        return canonical(value, LKG_NUMBER, text, ret);
+}
+
+static int decode_float(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
+                        const struct step *step, bool item, struct lkg_value **ret)
+{
+        char text[LKG_NUMBER_TEXT_MAX];
+        const char *number;
+        size_t size;
+        double n;
+
+        if (lkg_value_type(value) != LKG_NUMBER)
+                return wrong_type(d, node, value, step);
+        number = lkg_value_text(value, &size);
+        errno = 0;
+        n = node->single ? (double)strtof(number, NULL) : strtod(number, NULL);
+        if (n > __DBL_MAX__ || n < -__DBL_MAX__ || (node->single && (n > __FLT_MAX__ || n < -__FLT_MAX__)))
+                return misfit(d, node, value, step, LKG_F_NOT_FITTING, "does not fit %s", node->go);
+        if (n == 0 && !keeps_zero(node, item))
+                return 0;
+        if (node->single) { /* the shortest digits that give this float32 back */
+                char digits[64];
+
+                for (int precision = 1; precision < 10; precision++) {
+                        (void)snprintf(digits, sizeof(digits), "%.*e", precision - 1, n);
+                        if ((double)strtof(digits, NULL) == n)
+                                break;
+                }
+                n = strtod(digits, NULL);
+        }
+        lkg_float_json(n, text);
+        return canonical(value, LKG_NUMBER, text, ret);
+}
+
+static int decode_duration(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
+                           const struct step *step, bool item, struct lkg_value **ret)
+{
+        char text[LKG_DURATION_MAX], why[LKG_REASON_MAX];
+        const char *given;
+        size_t size;
+        int64_t ns;
+
+        if (lkg_value_type(value) != LKG_STRING)
+                return wrong_type(d, node, value, step);
+        given = lkg_value_text(value, &size);
+        if (lkg_duration_parse(given, size, &ns, why) < 0)
+                return wrong_value(d, node, value, step, why);
+        if (ns == 0 && !keeps_zero(node, item))
+                return 0;
+        (void)lkg_duration_format(ns, text);
+        return canonical(value, LKG_STRING, text, ret);
+}
+
+static int decode_flush(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
+                        const struct step *step, struct lkg_value **ret)
+{
+        char text[24];
+        const char *number;
+        char *end;
+        size_t size;
+        intmax_t n;
+
+        if (lkg_value_type(value) != LKG_NUMBER)
+                return decode_duration(d, node, value, step, false, ret);
+        number = lkg_value_text(value, &size);
+        errno = 0;
+        n = strtoimax(number, &end, 10);
+        if (*end != '\0' || errno == ERANGE)
+                return wrong_value(d, node, value, step, "an integer of nanoseconds must fit 64 bits");
+        if (n == 0)
+                return 0;
+        (void)snprintf(text, sizeof(text), "%jd", n);
+        return canonical(value, LKG_NUMBER, text, ret);
+}
+
+static int decode_quantity(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
+                           const struct step *step, bool item, struct lkg_value **ret)
+{
+        LKG_CLEANUP(lkg_quantity_deinit) struct lkg_quantity quantity = { 0 };
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
+        char why[LKG_REASON_MAX];
+        struct lkg_span given;
+        int r;
+
+        if (lkg_value_type(value) != LKG_STRING && lkg_value_type(value) != LKG_NUMBER)
+                return wrong_type(d, node, value, step);
+        given.data = lkg_value_text(value, &given.size);
+        given = lkg_quantity_trim(given.data, given.size);
+        r = lkg_quantity_parse(given.data, given.size, &quantity, why);
+        if (r == -ENOMEM)
+                return r;
+        if (r < 0)
+                return wrong_value(d, node, value, step, why);
+        /* A v1.ResourceList is rounded to milli when it becomes internal (pkg/apis/core/v1, conversion.go). */
+        if (item && lkg_quantity_round(&quantity, -3) < 0)
+                return -ENOMEM;
+        lkg_quantity_text(&quantity, given, &text);
+        if (lkg_buf_failed(&text))
+                return -ENOMEM;
+        return canonical(value, LKG_STRING, text.data, ret);
+}
+
+/* metav1.Time: RFC 3339; the kubelet refuses any taint that has one, so its form is all that matters. */
+static int decode_time(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
+                       const struct step *step, struct lkg_value **ret)
+{
+        struct tm tm = { 0 };
+        const char *text, *rest;
+        size_t size;
+
+        if (lkg_value_type(value) != LKG_STRING)
+                return wrong_type(d, node, value, step);
+        text = lkg_value_text(value, &size);
+        rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
+        if (!rest || (*rest != 'Z' && *rest != '+' && *rest != '-' && *rest != '.'))
+                return wrong_value(d, node, value, step, "RFC 3339 wants date, T, time and zone");
+        *ret = lkg_value_ref((struct lkg_value *)value);
+        return 0;
+}
+
+/* ---- collections ---- */
+
+static int decode_value(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
+                        const struct lkg_value *before, bool item, const struct step *step,
+                        struct lkg_value **ret);
+
+/* The zero value as an item of a list or map: it is there, so it must be printed. */
+static int zero_item(const struct lkg_node *node, const struct lkg_value *at, struct lkg_value **ret)
+{
+        struct lkg_source *source = lkg_value_source_mut(at);
+        unsigned line = lkg_value_line(at), column = lkg_value_column(at);
+
+        switch (node->class) {
+        case LKG_CLASS_BOOL:
+                *ret = lkg_value_new_bool(false, source, line, column);
+                break;
+        case LKG_CLASS_STRING:
+                *ret = lkg_value_new_string("", 0, source, line, column);
+                break;
+        case LKG_CLASS_INT:
+        case LKG_CLASS_FLOAT:
+        case LKG_CLASS_FLUSH:
+                *ret = lkg_value_new_number("0", source, line, column);
+                break;
+        case LKG_CLASS_DURATION:
+                *ret = lkg_value_new_string("0s", 2, source, line, column);
+                break;
+        case LKG_CLASS_QUANTITY:
+                *ret = lkg_value_new_string("0", 1, source, line, column);
+                break;
+        case LKG_CLASS_STRUCT:
+                *ret = lkg_value_new_map(source, line, column);
+                break;
+        case LKG_CLASS_TIME:
+        case LKG_CLASS_LIST:
+        case LKG_CLASS_MAP:
+                *ret = lkg_value_new_null(source, line, column);
+                break;
+        }
+        return *ret ? 0 : -ENOMEM;
+}
+
+/* What stands at @i in a list that an earlier spelling of the field set: Go decodes into it. */
+static struct lkg_value *earlier_item(const struct lkg_value *before, size_t i)
+{
+        if (!before || lkg_value_type(before) != LKG_LIST || i >= lkg_value_size(before))
+                return NULL;
+        return lkg_list_get(before, i);
+}
+
+static int decode_item(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
+                       struct lkg_value *before, const struct step *step, struct lkg_value **ret)
+{
+        bool nilable = node->class == LKG_CLASS_LIST || node->class == LKG_CLASS_MAP;
+        int r = decode_value(d, node, value, before, true, step, ret);
+
+        if (r < 0 || *ret)
+                return r;
+        if (before && !nilable) { /* null leaves it as it is */
+                *ret = lkg_value_ref(before);
+                return 0;
+        }
+        return zero_item(node, value, ret);
+}
+
+static int decode_list(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
+                       const struct lkg_value *before, const struct step *step, struct lkg_value **ret)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *list = NULL;
+
+        if (lkg_value_type(value) != LKG_LIST)
+                return wrong_type(d, node, value, step);
+        list = lkg_value_clone_shallow(value);
+        if (!list)
+                return -ENOMEM;
+        for (size_t i = 0; i < lkg_value_size(value); i++) {
+                struct step at = { .up = step, .index = i };
+                struct lkg_value *item = NULL;
+                int r = decode_item(d, node->item, lkg_list_get(value, i), earlier_item(before, i), &at,
+                                    &item);
+
+                if (r < 0)
+                        return r;
+                lkg_list_set(list, i, item);
+        }
+        *ret = LKG_STEAL(list);
+        return 0;
+}
+
+static struct lkg_value *start_map(const struct lkg_value *before, const struct lkg_value *value)
+{
+        if (before && lkg_value_type(before) == LKG_MAP)
+                return lkg_value_clone_shallow(before);
+        return lkg_value_new_map(lkg_value_source_mut(value), lkg_value_line(value),
+                                 lkg_value_column(value));
+}
+
+static int decode_map(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
+                      const struct lkg_value *before, const struct step *step, struct lkg_value **ret)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = NULL;
+
+        if (lkg_value_type(value) != LKG_MAP)
+                return wrong_type(d, node, value, step);
+        map = start_map(before, value);
+        if (!map)
+                return -ENOMEM;
+        for (size_t i = 0; i < lkg_value_size(value); i++) {
+                struct step at = { .up = step };
+                struct lkg_value *item = NULL;
+                const struct lkg_value *member = lkg_map_at(value, i, &at.name, &at.size);
+                int r = decode_item(d, node->item, member, NULL, &at, &item);
+
+                if (r == 0)
+                        r = lkg_map_set(map, at.name, at.size, item);
+                if (r < 0)
+                        return r;
+        }
+        *ret = LKG_STEAL(map);
+        return 0;
+}
+
+/* A field that is there. *ret stays NULL for its zero value; @before is what an earlier spelling set. */
+static int decode_member(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
+                         const struct lkg_value *before, const struct step *step, struct lkg_value **ret)
+{
+        bool nilable = node->pointer || node->class == LKG_CLASS_LIST || node->class == LKG_CLASS_MAP;
+
+        if (lkg_value_type(value) != LKG_NULL)
+                return decode_value(d, node, value, before, false, step, ret);
+        /* null makes nil of what can be nil; Duration's own decoder refuses it; elsewhere it is nothing */
+        if (node->class == LKG_CLASS_DURATION && !nilable)
+                return decode_value(d, node, value, before, false, step, ret);
+        if (before && !nilable)
+                *ret = lkg_value_ref((struct lkg_value *)before);
+        return 0;
+}
+
+/* One field under a name of another case, or after one: what is there already may be added to or replaced. */
+static int decode_again(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
+                        const struct step *step, struct lkg_value *map)
+{
+        const struct lkg_value *before = lkg_map_get(map, node->name);
+        struct lkg_value *item = NULL;
+        int r = decode_member(d, node, value, before, step, &item);
+
+        if (r < 0)
+                return r;
+        if (item)
+                r = lkg_map_set(map, node->name, strlen(node->name), item);
+        else if (before)
+                r = lkg_map_remove(map, node->name, strlen(node->name));
+        return r < 0 ? r : 0;
+}
+
+/*
+ * Keys and fields are both in byte order, so they are walked side by side; that ends with the first name that
+ * is right only but for its case.
+ */
+static int decode_struct(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
+                         const struct lkg_value *before, bool item, const struct step *step,
+                         struct lkg_value **ret)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = NULL;
+        bool in_order = !before;
+        size_t m = 0;
+
+        if (lkg_value_type(value) != LKG_MAP)
+                return wrong_type(d, node, value, step);
+        map = start_map(before, value);
+        if (!map)
+                return -ENOMEM;
+        for (size_t i = 0; i < lkg_value_size(value); i++) {
+                struct step at = { .up = step };
+                const struct lkg_value *member = lkg_map_at(value, i, &at.name, &at.size);
+                const struct lkg_node *field = lkg_node_next(node, at.name, at.size, &m);
+                struct lkg_value *made = NULL;
+                int r = 0;
+
+                if (!field && d->flags & LKG_TYPED_FOLD) {
+                        field = lkg_node_member_folded(node, at.name, at.size);
+                        in_order &= !field;
+                }
+                if (field && !in_order) {
+                        r = decode_again(d, field, member, &at, map);
+                } else if (field) {
+                        r = decode_member(d, field, member, NULL, &at, &made);
+                        if (r == 0 && made)
+                                r = lkg_map_append_like(map, node->names, m, made);
+                }
+                if (r < 0)
+                        return r;
+        }
+        if (lkg_value_size(map) > 0 || keeps_zero(node, item))
+                *ret = LKG_STEAL(map);
+        return 0;
+}
+
+static int decode_value(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
+                        const struct lkg_value *before, bool item, const struct step *step,
+                        struct lkg_value **ret)
+{
+        if (lkg_value_type(value) == LKG_NULL && item && node->class != LKG_CLASS_DURATION)
+                return 0;
+        switch (node->class) {
+        case LKG_CLASS_BOOL:
+                return decode_bool(d, node, value, step, item, ret);
+        case LKG_CLASS_STRING:
+                return decode_string(d, node, value, step, item, ret);
+        case LKG_CLASS_INT:
+                return decode_int(d, node, value, step, item, ret);
+        case LKG_CLASS_FLOAT:
+                return decode_float(d, node, value, step, item, ret);
+        case LKG_CLASS_DURATION:
+                return decode_duration(d, node, value, step, item, ret);
+        case LKG_CLASS_FLUSH:
+                return decode_flush(d, node, value, step, ret);
+        case LKG_CLASS_QUANTITY:
+                return decode_quantity(d, node, value, step, item, ret);
+        case LKG_CLASS_TIME:
+                return decode_time(d, node, value, step, ret);
+        case LKG_CLASS_LIST:
+                return decode_list(d, node, value, before, step, ret);
+        case LKG_CLASS_MAP:
+                return decode_map(d, node, value, before, step, ret);
+        case LKG_CLASS_STRUCT:
+                return decode_struct(d, node, value, before, item, step, ret);
+        }
+        return -EINVAL;
+}
+
+int lkg_typed_decode(const struct lkg_node *root, const struct lkg_value *value, unsigned flags,
+                     struct lkg_report *report, struct lkg_value **ret)
+{
+        struct decode d = { .flags = flags, .report = report };
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *object = NULL;
+        int r = decode_value(&d, root, value, NULL, true, NULL, &object);
+
+        if (r < 0)
+                return r;
+        if (!object) /* the document is null */
+                object = lkg_value_new_map(lkg_value_source_mut(value), 0, 0);
+        if (!object)
+                return -ENOMEM;
+        *ret = LKG_STEAL(object);
+        return d.n_misfits > 0 ? -EBADMSG : 0;
+}
+
+int lkg_typed_scalar(const struct lkg_node *node, const struct lkg_value *value, const char *path,
+                     struct lkg_report *report, struct lkg_value **ret)
+{
+        struct decode d = { .report = report };
+        struct step step = { .name = path, .size = strlen(path) };
+        int r = decode_value(&d, node, value, NULL, false, &step, ret);
+
+        return r < 0 ? r : d.n_misfits > 0 ? -EBADMSG : 0;
+}
+
+/* ---- encoding ---- */
+
+static int encode_value(const struct lkg_node *node, const struct lkg_value *value, struct lkg_value **ret);
+
+/* What Go prints for a field that holds its zero value. *ret stays NULL when it prints nothing. */
+static int encode_zero(const struct lkg_node *node, const struct lkg_value *parent, struct lkg_value **ret)
+{
+        bool always = node->field->flags & LKG_FIELD_ALWAYS;
+
+        if (node->pointer) {
+                if (always)
+                        *ret = lkg_value_new_null(NULL, 0, 0);
+                return !always || *ret ? 0 : -ENOMEM;
+        }
+        if (node->class == LKG_CLASS_STRUCT)
+                return encode_value(node, NULL, ret);
+        /* omitempty never leaves out a Go struct, and these are structs */
+        if (!always && node->class != LKG_CLASS_DURATION && node->class != LKG_CLASS_QUANTITY &&
+            node->class != LKG_CLASS_FLUSH)
+                return 0;
+        return zero_item(node, parent, ret);
+}
+
+static struct lkg_value *empty_like(const struct lkg_value *value)
+{
+        if (!value)
+                return lkg_value_new_map(NULL, 0, 0);
+        return lkg_value_new_map(lkg_value_source_mut(value), lkg_value_line(value),
+                                 lkg_value_column(value));
+}
+
+static int encode_struct(const struct lkg_node *node, const struct lkg_value *value, struct lkg_value **ret)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = empty_like(value);
+        size_t i = 0;
+
+        if (!map)
+                return -ENOMEM;
+        for (size_t m = 0; m < node->n_members; m++) {
+                const struct lkg_node *member = node->members[m];
+                const struct lkg_value *was = value ? lkg_node_value(member, value, &i) : NULL;
+                struct lkg_value *item = NULL;
+                int r = was ? encode_value(member, was, &item) : encode_zero(member, map, &item);
+
+                if (r == 0 && item)
+                        r = lkg_map_append_like(map, node->names, m, item);
+                if (r < 0)
+                        return r;
+        }
+        *ret = LKG_STEAL(map);
+        return 0;
+}
+
+static int encode_list(const struct lkg_node *node, const struct lkg_value *value, struct lkg_value **ret)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *list = NULL;
+
+        if (node->item->class != LKG_CLASS_STRUCT) {
+                *ret = lkg_value_ref((struct lkg_value *)value);
+                return 0;
+        }
+        list = lkg_value_clone_shallow(value);
+        if (!list)
+                return -ENOMEM;
+        for (size_t i = 0; i < lkg_value_size(value); i++) {
+                struct lkg_value *item = NULL;
+                int r = encode_struct(node->item, lkg_list_get(value, i), &item);
+
+                if (r < 0)
+                        return r;
+                lkg_list_set(list, i, item);
+        }
+        *ret = LKG_STEAL(list);
+        return 0;
+}
+
+static int encode_value(const struct lkg_node *node, const struct lkg_value *value, struct lkg_value **ret)
+{
+        switch (node->class) {
+        case LKG_CLASS_STRUCT:
+                return encode_struct(node, value, ret);
+        case LKG_CLASS_LIST:
+                if (lkg_value_size(value) == 0 && !(node->field->flags & LKG_FIELD_ALWAYS))
+                        return 0;
+                return encode_list(node, value, ret);
+        case LKG_CLASS_MAP:
+                if (lkg_value_size(value) == 0 && !(node->field->flags & LKG_FIELD_ALWAYS))
+                        return 0;
+                break;
+        case LKG_CLASS_BOOL:
+        case LKG_CLASS_STRING:
+        case LKG_CLASS_INT:
+        case LKG_CLASS_FLOAT:
+        case LKG_CLASS_DURATION:
+        case LKG_CLASS_FLUSH:
+        case LKG_CLASS_QUANTITY:
+        case LKG_CLASS_TIME:
+                break;
+        }
+        *ret = lkg_value_ref((struct lkg_value *)value);
+        return 0;
+}
+
+int lkg_typed_encode(const struct lkg_node *root, const struct lkg_value *object, struct lkg_value **ret)
+{
+        return encode_struct(root, object, ret);
+}

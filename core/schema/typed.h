@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Documents <-> typed documents in normal form (see lkg/schema.h), as Go's JSON decoders and encoder do it.
+ */
+#pragma once
+
+#include "tree.h"
+
+enum lkg_typed_flags {
+        LKG_TYPED_FOLD = 1 << 0, /* names without regard to case: encoding/json; else sigs.k8s.io/json */
+};
+
+/**
+ * lkg_typed_decode() - @value as Go would decode it into a fresh object of @root's type.
+ * @report: every value that does not fit, at its place. Unknown fields are dropped without a word (lint.c).
+ * @ret:    one reference, a map that nobody else has
+ *
+ * Return: 0; -EBADMSG (@report says why; *ret is there, without what does not fit); -ENOMEM.
+ */
+int lkg_typed_decode(const struct lkg_node *root, const struct lkg_value *value, unsigned flags,
+                     struct lkg_report *report, struct lkg_value **ret);
+
+/**
+ * lkg_typed_encode() - @object as Go's encoder prints it: omitempty, zero values of what is always printed.
+ * @ret: one reference, a map that nobody else has
+ */
+int lkg_typed_encode(const struct lkg_node *root, const struct lkg_value *object, struct lkg_value **ret);
+
+/**
+ * lkg_typed_check() - is @value, alone, of @node's type? For values that do not come from a document.
+ * @ret: its canonical form, one reference; NULL = the zero value
+ */
+int lkg_typed_scalar(const struct lkg_node *node, const struct lkg_value *value, const char *path,
+                     struct lkg_report *report, struct lkg_value **ret);
+
+/* ---- object.c: reading and changing a typed document ---- */
+
+/* Zero values are returned for what is not there. @path is dotted, without lists. */
+const struct lkg_value *lkg_object_get(const struct lkg_value *object, const char *path);
+bool lkg_object_has(const struct lkg_value *object, const char *path);
+bool lkg_object_bool(const struct lkg_value *object, const char *path);
+int64_t lkg_object_int(const struct lkg_value *object, const char *path);
+double lkg_object_float(const struct lkg_value *object, const char *path);
+const char *lkg_object_string(const struct lkg_value *object, const char *path);
+int64_t lkg_object_duration(const struct lkg_value *object, const char *path); /* ns; of a flush value too */
+int64_t lkg_value_int(const struct lkg_value *value);                          /* NULL = 0 */
+int64_t lkg_value_duration(const struct lkg_value *value);
+
+/**
+ * lkg_object_set() - put @item at @path, making maps on the way; takes over @item, also on failure.
+ * @object: only one reference to the top; what is shared below is copied
+ * @item:   NULL = remove
+ */
+int lkg_object_set(struct lkg_value *object, const char *path, struct lkg_value *item);

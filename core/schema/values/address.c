@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "address.h"
+#include "number.h"
+
+#define WANT_IP "; want an IP address, such as 10.0.0.1 or fd00::1"
+
+/* Where a parser stands. */
+struct cursor {
+        const char *p, *end;
+        bool strict; /* no leading zeros in IPv4, at most four digits in a group of IPv6 */
+};
+
+static bool at(const struct cursor *c, char want)
+{
+        return c->p < c->end && *c->p == want;
+}
+
+static bool take(struct cursor *c, char want)
+{
+        if (!at(c, want))
+                return false;
+        c->p++;
+        return true;
+}
+
+static int hex_value(char c)
+{
+        if (c >= '0' && c <= '9')
+                return c - '0';
+        if (c >= 'a' && c <= 'f')
+                return c - 'a' + 10;
+        return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* Digits of @base up to @max, at least one. */
+static bool take_number(struct cursor *c, unsigned base, unsigned max, unsigned *ret)
+{
+        const char *start = c->p;
+        unsigned n = 0;
+
+        for (; c->p < c->end; c->p++) {
+                int digit = hex_value(*c->p);
+
+                if (digit < 0 || (unsigned)digit >= base)
+                        break;
+                n = n * base + (unsigned)digit;
+                if (n > max)
+                        return false;
+        }
+        *ret = n;
+        return c->p > start;
+}
+
+/* Four decimal numbers up to the end of the text. */
+static bool take_v4(struct cursor *c, uint8_t ret[static 4])
+{
+        for (size_t i = 0; i < 4; i++) {
+                const char *start;
+                unsigned n;
+
+                if (i > 0 && !take(c, '.'))
+                        return false;
+                start = c->p;
+                if (!take_number(c, 10, 255, &n))
+                        return false;
+                if (c->strict && *start == '0' && c->p - start > 1)
+                        return false;
+                ret[i] = (uint8_t)n;
+        }
+        return c->p == c->end;
+}
+
+/* One group, or the IPv4 address that may stand in place of the last two. */
+static bool take_group(struct cursor *c, bool gap, uint8_t *bytes, size_t *n_bytes)
+{
+        const char *start = c->p;
+        unsigned n;
+
+        if (!take_number(c, 16, 0xffff, &n) || (c->strict && c->p - start > 4))
+                return false;
+        if (at(c, '.')) {
+                if ((!gap && *n_bytes != 12) || *n_bytes > 12)
+                        return false;
+                c->p = start;
+                if (!take_v4(c, bytes + *n_bytes))
+                        return false;
+                *n_bytes += 4;
+                return true;
+        }
+        bytes[(*n_bytes)++] = (uint8_t)(n >> 8);
+        bytes[(*n_bytes)++] = (uint8_t)n;
+        return true;
+}
+
+/* Groups between colons, one gap `::` for a run of zeros. */
+static bool take_v6(struct cursor *c, struct lkg_ip *ret)
+{
+        struct lkg_ip ip = { 0 };
+        size_t n = 0, gap = SIZE_MAX;
+
+        if (c->end - c->p >= 2 && c->p[0] == ':' && c->p[1] == ':') {
+                gap = 0;
+                c->p += 2;
+        }
+        while (n < 16 && !(gap == 0 && n == 0 && c->p == c->end)) {
+                if (!take_group(c, gap != SIZE_MAX, ip.bytes, &n))
+                        return false;
+                if (c->p == c->end)
+                        break;
+                if (!take(c, ':') || c->p == c->end)
+                        return false;
+                if (!at(c, ':'))
+                        continue;
+                if (gap != SIZE_MAX)
+                        return false;
+                gap = n;
+                c->p++;
+                if (c->p == c->end)
+                        break;
+        }
+        /* A gap stands for one group at least; without one, all must be there. */
+        if (c->p != c->end || (n == 16) != (gap == SIZE_MAX))
+                return false;
+        if (n < 16) {
+                memmove(ip.bytes + 16 - (n - gap), ip.bytes + gap, n - gap);
+                memset(ip.bytes + gap, 0, 16 - n);
+        }
+        *ret = ip;
+        return true;
+}
+
+static bool parse_v4(struct lkg_span text, struct lkg_ip *ret)
+{
+        struct cursor c = { text.data, text.data + text.size, false };
+        struct lkg_ip ip = { { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff } };
+
+        if (!take_v4(&c, ip.bytes + 12))
+                return false;
+        *ret = ip;
+        return true;
+}
+
+static bool parse_v6(struct lkg_span text, struct lkg_ip *ret)
+{
+        struct cursor c = { text.data, text.data + text.size, false };
+
+        return take_v6(&c, ret);
+}
+
+int lkg_ip_parse(const char *text, size_t size, struct lkg_ip *ret, char *reason)
+{
+        struct lkg_span span = { text, size };
+        char piece[LKG_PIECE_MAX];
+
+        /* What comes first, a point or a colon, says the family. */
+        for (size_t i = 0; i < size; i++) {
+                if (text[i] != '.' && text[i] != ':')
+                        continue;
+                if (text[i] == '.' ? parse_v4(span, ret) : parse_v6(span, ret))
+                        return 0;
+                break;
+        }
+        return lkg_refuse(reason, "%s is not an IP address" WANT_IP, lkg_piece(span, piece));
+}
+
+static bool is_mapped(const struct lkg_ip *ip)
+{
+        static const uint8_t prefix[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
+
+        return memcmp(ip->bytes, prefix, sizeof(prefix)) == 0;
+}
+
+bool lkg_ip_is_v4(const struct lkg_ip *ip)
+{
+        return is_mapped(ip);
+}
+
+bool lkg_ip_is_v6_strict(const char *text, size_t size)
+{
+        struct cursor c = { text, text + size, true };
+        struct lkg_ip ip;
+
+        return take_v6(&c, &ip);
+}
+
+/* ---- networks ---- */
+
+int lkg_cidr_parse(const char *text, size_t size, struct lkg_cidr *ret, char *reason)
+{
+        struct lkg_span all = { text, size }, address, prefix;
+        char piece[LKG_PIECE_MAX];
+        struct lkg_cidr cidr;
+
+        if (lkg_span_cut(all, '/', &address, &prefix)) {
+                struct cursor c = { prefix.data, prefix.data + prefix.size, false };
+
+                cidr.v4 = parse_v4(address, &cidr.ip);
+                if ((cidr.v4 || parse_v6(address, &cidr.ip)) &&
+                    take_number(&c, 10, cidr.v4 ? 32 : 128, &cidr.prefix) && c.p == c.end) {
+                        *ret = cidr;
+                        return 0;
+                }
+        }
+        return lkg_refuse(reason, "%s is not a network; want one such as 10.0.0.0/16 or fd00::/48",
+                          lkg_piece(all, piece));
+}
+
+bool lkg_cidr_is_v4(const struct lkg_cidr *cidr)
+{
+        struct lkg_ip masked = cidr->ip;
+
+        if (cidr->v4)
+                return true;
+        for (unsigned bit = cidr->prefix; bit < 128; bit++)
+                masked.bytes[bit / 8] &= (uint8_t) ~(0x80u >> bit % 8);
+        return is_mapped(&masked);
+}
+
+bool lkg_cidr_dual_stack(const struct lkg_cidr *a, const struct lkg_cidr *b)
+{
+        return lkg_cidr_is_v4(a) != lkg_cidr_is_v4(b);
+}
+
+/* ---- host and port ---- */
+
+/* The host in brackets; @ret_rest is what follows them. Return: NULL, or what is wrong. */
+static const char *split_brackets(struct lkg_span all, struct lkg_span *ret_host, struct lkg_span *ret_rest)
+{
+        struct lkg_span rest;
+
+        if (!lkg_span_cut(lkg_span(all.data + 1, all.size - 1), ']', ret_host, &rest))
+                return "a [ without ]";
+        if (rest.size == 0 || *rest.data != ':')
+                return "no port behind ]";
+        *ret_rest = lkg_span(rest.data + 1, rest.size - 1);
+        if (memchr(ret_rest->data, ':', ret_rest->size))
+                return "too many colons";
+        return NULL;
+}
+
+static const char *split_host_port(struct lkg_span all, struct lkg_span *ret_host, struct lkg_span *ret_port)
+{
+        const char *wrong;
+
+        if (lkg_span_count(all, ':') == 0)
+                return "no port";
+        if (*all.data == '[') {
+                wrong = split_brackets(all, ret_host, ret_port);
+                if (wrong)
+                        return wrong;
+        } else {
+                if (lkg_span_count(all, ':') > 1)
+                        return "too many colons: an IPv6 address goes in brackets";
+                (void)lkg_span_cut(all, ':', ret_host, ret_port);
+                if (memchr(ret_host->data, ']', ret_host->size))
+                        return "misplaced ]";
+        }
+        if (memchr(ret_host->data, '[', ret_host->size) || memchr(ret_port->data, '[', ret_port->size))
+                return "misplaced [";
+        return memchr(ret_port->data, ']', ret_port->size) ? "misplaced ]" : NULL;
+}
+
+int lkg_host_port_split(const char *text, size_t size, struct lkg_span *ret_host, struct lkg_span *ret_port,
+                        char *reason)
+{
+        struct lkg_span host = { "", 0 }, port = { "", 0 };
+        const char *wrong = size > 0 ? split_host_port(lkg_span(text, size), &host, &port) : "empty";
+
+        if (wrong)
+                return lkg_refuse(reason, "%s; want IP:port, such as 10.0.0.1:10256 or [::]:10256", wrong);
+        *ret_host = host;
+        *ret_port = port;
+        return 0;
+}
+
+int lkg_host_port_check(const char *text, size_t size, char *reason)
+{
+        struct lkg_span host, port;
+        char piece[LKG_PIECE_MAX];
+        struct lkg_ip ip;
+        int64_t n;
+        int r;
+
+        r = lkg_host_port_split(text, size, &host, &port, reason);
+        if (r == 0)
+                r = lkg_ip_parse(host.data, host.size, &ip, reason);
+        if (r < 0)
+                return r;
+        if (lkg_int_parse(port.data, port.size, 10, 64, &n, NULL) < 0 || n < 1 || n > 65535)
+                return lkg_refuse(reason, "%s is not a port; want 1 to 65535", lkg_piece(port, piece));
+        return 0;
+}
+
+int lkg_host_port_complete(const char *text, size_t size)
+{
+        struct lkg_span host, port;
+        struct lkg_ip ip;
+
+        if (lkg_host_port_split(text, size, &host, &port, NULL) == 0 ||
+            lkg_ip_parse(text, size, &ip, NULL) < 0)
+                return 0;
+        return memchr(text, ':', size) ? 2 : 1;
+}
+
+int lkg_port_parse(const char *text, size_t size, bool zero, uint16_t *ret, char *reason)
+{
+        char piece[LKG_PIECE_MAX];
+        uint64_t n;
+
+        if (lkg_uint_parse(text, size, 10, 16, &n, NULL) < 0 || (n == 0 && !zero))
+                return lkg_refuse(reason, "%s is not a port; want %d to 65535",
+                                  lkg_piece(lkg_span(text, size), piece), !zero);
+        *ret = (uint16_t)n;
+        return 0;
+}
+
+int lkg_port_range_parse(const char *text, size_t size, int64_t *ret_low, int64_t *ret_n, char *reason)
+{
+        struct lkg_span all = lkg_span_trim(lkg_span(text, size)), first, second;
+        bool minus = lkg_span_count(all, '-') > 0, plus = lkg_span_count(all, '+') > 0;
+        int64_t low, high;
+
+        if (all.size == 0) {
+                *ret_low = *ret_n = 0;
+                return 0;
+        }
+        if (!lkg_span_cut(all, plus ? '+' : '-', &first, &second))
+                second = first;
+        if ((minus && plus) || lkg_int_parse(first.data, first.size, 10, 64, &low, NULL) < 0 ||
+            lkg_int_parse(second.data, second.size, 10, 64, &high, NULL) < 0)
+                return lkg_refuse(reason, "not a range of ports; want N, N-M or N+M, such as 30000-32767");
+        if (plus && __builtin_add_overflow(low, high, &high))
+                high = INT64_MAX;
+        if (low > 65535 || high > 65535)
+                return lkg_refuse(reason, "ports end at 65535");
+        if (high < low)
+                return lkg_refuse(reason, "the range ends before it begins");
+        *ret_low = low;
+        *ret_n = high - low + 1;
+        return 0;
+}
+
+/* ---- flags ---- */
+
+int lkg_ip_flag(const char *text, size_t size, char *reason)
+{
+        struct lkg_ip ip;
+        int r;
+
+        if (size == 0)
+                return 0;
+        r = lkg_ip_parse(text, size, &ip, reason);
+        return r < 0 ? r : 1;
+}
+
+int lkg_ip_port_flag(const char *text, size_t size, char *reason)
+{
+        struct lkg_span host, port;
+        struct lkg_ip ip;
+        uint16_t n;
+        int r;
+
+        if (size == 0)
+                return 0;
+        if (lkg_ip_parse(text, size, &ip, NULL) == 0)
+                return 1;
+        r = lkg_host_port_split(text, size, &host, &port, reason);
+        if (r == 0)
+                r = lkg_ip_parse(host.data, host.size, &ip, reason);
+        if (r == 0)
+                r = lkg_port_parse(port.data, port.size, true, &n, reason);
+        return r < 0 ? r : 1;
+}

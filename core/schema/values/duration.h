@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Durations as Go writes them: `1h30m`, `-1.5s`, `100ms`. Rule: the standard library's time.ParseDuration
+ * and Duration.String (Go 1.26), which metav1.Duration and pflag's duration flags both use.
+ */
+#pragma once
+
+#include "span.h"
+
+#define LKG_DURATION_MAX 32 /* bytes of a canonical duration with its final NUL; the longest has 26 */
+
+/**
+ * lkg_duration_parse() - a duration in nanoseconds
+ * @ret_ns: any int64, also negative
+ * @reason: LKG_REASON_MAX bytes or NULL
+ *
+ * An optional sign, then numbers with a unit each (`ns us µs μs ms s m h`), fractions allowed, in any order
+ * and as often as wanted; `0` needs no unit. What is finer than 1 ns is dropped. JSON null and the empty
+ * string are no durations.
+ *
+ * Return: 0; -EINVAL.
+ */
+int lkg_duration_parse(const char *text, size_t size, int64_t *ret_ns, char *reason);
+
+/** lkg_duration_format() - the canonical form: `1m0s`, `1.5s`, `100ms`, `0s`. Return: its length. */
+size_t lkg_duration_format(int64_t ns, char buf[static LKG_DURATION_MAX]);

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Patterns of preloadedImagesVerificationAllowlist. Rule: pkg/kubelet/images/pullmanager,
+ * ValidateAllowlistImagesPatterns; the names are those of github.com/distribution/reference v0.6.
+ */
+#pragma once
+
+#include "span.h"
+
+/**
+ * lkg_image_name() - a name with or without registry, without tag and digest: `quay.io:443/team/app`
+ *
+ * Components are lower case letters and digits with `.`, `_`, `__` or hyphens between them; the path behind
+ * the registry has at most 255 bytes.
+ *
+ * Return: 0; -EINVAL.
+ */
+int lkg_image_name(const char *text, size_t size, char *reason);
+
+/**
+ * lkg_image_pattern() - such a name, or a prefix that ends in the wildcard `/` and `*`
+ *
+ * Of a prefix only this is asked: not empty, no other `*`, no white space at its ends.
+ *
+ * Return: 0; -EINVAL.
+ */
+int lkg_image_pattern(const char *text, size_t size, char *reason);

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A piece of somebody else's text, and the sentence that says what is wrong with it.
+ *
+ * Everything in this folder judges one value as the component's own code does: a duration, a quantity, an
+ * address, a flag. Text comes as pointer and size, may hold NUL bytes and need not be UTF-8; nothing is kept
+ * after the call. What is refused is answered with -EINVAL and a reason: a clause in plain words that says
+ * what is wrong and what would be right, to be printed behind the field and its value. Reasons may quote
+ * parts of the value, so whoever judges a secret throws the reason away.
+ *
+ * No state: any thread may call everything here.
+ */
+#pragma once
+
+#include <lkg/base.h>
+
+#define LKG_REASON_MAX 160 /* bytes of a reason with its final NUL */
+#define LKG_PIECE_MAX  104 /* bytes of a quoted piece with its final NUL */
+
+struct lkg_span {
+        const char *data; /* borrowed; not NUL-terminated */
+        size_t size;
+};
+
+static inline struct lkg_span lkg_span(const char *data, size_t size)
+{
+        return (struct lkg_span){ data, size };
+}
+
+/** lkg_span_is() - whether the bytes are exactly those of the string @text. */
+bool lkg_span_is(struct lkg_span span, const char *text);
+bool lkg_span_equal(struct lkg_span a, struct lkg_span b);
+/** lkg_span_trim() - without white space at both ends: Unicode's White_Space, as Go's strings.TrimSpace. */
+struct lkg_span lkg_span_trim(struct lkg_span span);
+/** lkg_span_space() - bytes of the white space character that @span begins with; 0: none. */
+size_t lkg_span_space(struct lkg_span span);
+/**
+ * lkg_span_cut() - split at the first @separator.
+ *
+ * Return: whether there is one; else @ret_before is all of @span and @ret_after is empty.
+ */
+bool lkg_span_cut(struct lkg_span span, char separator, struct lkg_span *ret_before,
+                  struct lkg_span *ret_after);
+/**
+ * lkg_span_next() - iterate over what stands between separators: n separators make n + 1 parts, as
+ * strings.Split.
+ * @rest: begins as the whole text; data is NULL after the last part
+ *
+ * Return: false when there is no part left.
+ */
+bool lkg_span_next(struct lkg_span *rest, char separator, struct lkg_span *ret_part);
+/** lkg_span_count() - how often @c occurs. */
+size_t lkg_span_count(struct lkg_span span, char c);
+/** lkg_span_dup() - a NUL-terminated copy; heap, caller frees; NULL = no memory. */
+char *lkg_span_dup(struct lkg_span span);
+
+/**
+ * lkg_refuse() - write a reason.
+ * @reason: LKG_REASON_MAX bytes, or NULL: nobody wants to know. What does not fit is cut off
+ *
+ * Return: -EINVAL, so that `return lkg_refuse(...)` reads well.
+ */
+int lkg_refuse(char *reason, const char *fmt, ...) LKG_PRINTF(2, 3);
+/** lkg_piece() - the first bytes of @span in quotes, for a reason; long ones end in `...`. Return: @buf. */
+const char *lkg_piece(struct lkg_span span, char buf[static LKG_PIECE_MAX]);
+/**
+ * lkg_reason() - @reason as it may be shown: it quotes parts of @value, and none of them when a URL with userinfo
+ * stands in it. Return: @reason or a constant.
+ */
+const char *lkg_reason(struct lkg_span value, const char *reason);

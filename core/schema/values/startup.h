@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Values that the kubelet's validation lets pass and its start refuses: the configuration is accepted, and
+ * the kubelet ends a moment later. Rule: Kubernetes 1.36, cmd/kubelet/app (server.go, auth.go),
+ * pkg/kubelet/eviction (ParseThresholdConfig), pkg/kubelet/cm (ParseQOSReserved, policies),
+ * pkg/kubelet/logs, component-base cli/flag.
+ *
+ * What comes of it is a warning. Conditions that need more than one value are the caller's: a soft eviction
+ * threshold without a grace period for the same signal is refused, unless lkg_startup_threshold_off().
+ */
+#pragma once
+
+#include "span.h"
+
+/**
+ * lkg_startup_check() - whether the kubelet would refuse to start with this value
+ * @field:  dotted path: `evictionHard`, `evictionSoft`, `evictionSoftGracePeriod`, `evictionMinimumReclaim`,
+ *          `systemReserved`, `kubeReserved`, `qosReserved` (maps), `tlsCipherSuites` (each item),
+ *          `tlsMinVersion`, `containerLogMaxSize`, `authorization.mode`, `cpuManagerPolicy`,
+ *          `memoryManagerPolicy`
+ * @key:    of a map; else ignored
+ * @reason: LKG_REASON_MAX bytes or NULL
+ *
+ * Any other field is accepted. The empty text is judged as any other: unset fields have their defaults by
+ * then.
+ *
+ * Return: 0; -EINVAL; -ENOMEM.
+ */
+int lkg_startup_check(const char *field, struct lkg_span key, struct lkg_span value, char *reason);
+
+/**
+ * lkg_startup_threshold_off() - whether an eviction threshold is switched off: `0%` or `100%`, in these
+ * letters.
+ */
+bool lkg_startup_threshold_off(struct lkg_span value);
+
+/**
+ * lkg_startup_tls_curve() - whether an item of tlsCurvePreferences is a key exchange that the component
+ * knows.
+ */
+bool lkg_startup_tls_curve(int64_t id);

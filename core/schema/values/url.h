@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * URLs, as far as a configuration is refused for one. Rule: Go 1.26, net/url Parse; component-base,
+ * tracing/api/v1, ValidateTracingConfiguration. The kubelet does not validate staticPodURL; lkg_url_parse()
+ * tells whether it will be able to fetch it.
+ */
+#pragma once
+
+#include "span.h"
+
+/**
+ * lkg_url_parse() - whether net/url.Parse accepts a URL
+ * @ret_scheme: as written, not in lower case; empty for a relative URL. May be NULL
+ * @reason:     LKG_REASON_MAX bytes or NULL; never quotes userinfo
+ *
+ * Return: 0; -EINVAL.
+ */
+int lkg_url_parse(const char *text, size_t size, struct lkg_span *ret_scheme, char *reason);
+
+/**
+ * lkg_url_trace_endpoint() - tracing.endpoint: a gRPC target, `host:4317`, `unix:///run/otel.sock`
+ *
+ * Without `//` it is taken for `dns://` and the text. The scheme must be dns, unix or unix-abstract. The
+ * empty text is accepted.
+ *
+ * Return: 0; -EINVAL; -ENOMEM.
+ */
+int lkg_url_trace_endpoint(const char *text, size_t size, char *reason);

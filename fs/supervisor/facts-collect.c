@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The forked process that asks. Everything here may wait, and everything has a limit of its own; the supervisor ends the
+ * whole when it takes too long all the same. Says nothing: a fact that cannot be found out is simply not known.
+ */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <lkg/file.h>
+
+#include "facts.h"
+
+#define VERSION_LIMIT_NS  (5 * LKG_NSEC_PER_SEC)
+#define VERSION_BYTES_MAX 4096u
+#define BUS_LIMIT_USEC    (5 * UINT64_C(1000000))
+#define FACT_BYTES_MAX    (256u << 10)
+
+/* ---- files ---- */
+
+/* Nobody is woken for what is already there. */
+static void write_fact(int dirfd, const char *name, const struct lkg_buf *buf)
+{
+        LKG_CLEANUP(lkg_closep) int fd = openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        LKG_CLEANUP(lkg_freep) char *old = NULL;
+        size_t size;
+
+        if (lkg_buf_failed(buf) || buf->size > FACT_BYTES_MAX)
+                return;
+        if (fd >= 0 && lkg_read_file(fd, FACT_BYTES_MAX, &old, &size, NULL) >= 0 && size == buf->size &&
+            memcmp(old, buf->data, size) == 0)
+                return;
+        (void)lkg_write_file_atomic(dirfd, name, buf->data, buf->size, 0600, /* durable= */ false, NULL);
+}
+
+/* ---- the version ---- */
+
+/* In the process that becomes the component's program: nothing of us, and little of what root may do to a system. */
+static void run_program(const char *exe, int output)
+{
+        const struct rlimit none = { 0, 0 }, small = { 1 << 20, 1 << 20 };
+        char *const argv[] = { (char *)(uintptr_t)exe, (char *)(uintptr_t) "--version", NULL };
+        char *const env[] = { (char *)(uintptr_t) "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL };
+        int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+        if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(output, STDOUT_FILENO) < 0 ||
+            dup2(null, STDERR_FILENO) < 0 || chdir("/") < 0)
+                _exit(127);
+        closefrom(3);
+        (void)setrlimit(RLIMIT_CORE, &none);
+        (void)setrlimit(RLIMIT_FSIZE, &small);
+        (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+        (void)execve(exe, argv, env);
+        _exit(127);
+}
+
+/* What comes through @fd until its end, the limit of time or that of size. */
+static size_t read_limited(int fd, char *buf, size_t size)
+{
+        uint64_t deadline_ns = lkg_boottime_ns() + VERSION_LIMIT_NS, now_ns;
+        size_t got = 0;
+
+        while (got < size && (now_ns = lkg_boottime_ns()) < deadline_ns) {
+                struct pollfd p = { .fd = fd, .events = POLLIN };
+                int r = poll(&p, 1, (int)((deadline_ns - now_ns) / LKG_NSEC_PER_MSEC) + 1);
+                ssize_t n;
+
+                if (r < 0 && errno != EINTR)
+                        return 0;
+                if (r <= 0)
+                        continue;
+                n = read(fd, buf + got, size - got);
+                if (n < 0 && errno != EINTR)
+                        return 0;
+                if (n == 0)
+                        return got;
+                got += n > 0 ? (size_t)n : 0;
+        }
+        return 0; /* too slow, or too talkative */
+}
+
+/* The first line of what @exe prints, "" when it is of no use. */
+static void ask_version(const char *exe, struct lkg_buf *ret)
+{
+        char text[VERSION_BYTES_MAX];
+        int ends[2], status = -1;
+        size_t n;
+        pid_t pid;
+
+        if (pipe2(ends, O_CLOEXEC) < 0)
+                return;
+        pid = fork();
+        if (pid == 0)
+                run_program(exe, ends[1]);
+        lkg_close(ends[1]);
+        n = pid < 0 ? 0 : read_limited(ends[0], text, sizeof(text));
+        lkg_close(ends[0]);
+        if (pid < 0)
+                return;
+        if (n == 0)
+                (void)kill(pid, SIGKILL);
+        while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+                ;
+        if (n == 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
+                return;
+        for (size_t i = 0; i < n && text[i] != '\n'; i++)
+                lkg_buf_putc(ret, (unsigned char)text[i] < 0x20 || text[i] == 0x7f ? '?' : text[i]);
+}
+
+/* Only what nobody but root could have put there is run as root. */
+static bool may_run(const struct stat *st)
+{
+        return S_ISREG(st->st_mode) && (st->st_mode & 0111) && st->st_uid == geteuid() &&
+               !(st->st_mode & (S_IWGRP | S_IWOTH));
+}
+
+static bool recorded(int dirfd, const char *identity)
+{
+        LKG_CLEANUP(lkg_closep) int fd = openat(dirfd, "version", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        size_t size;
+        const char *second;
+
+        if (fd < 0 || lkg_read_file(fd, FACT_BYTES_MAX, &text, &size, NULL) < 0)
+                return false;
+        second = strchr(text, '\n');
+        return second && strcmp(second + 1, identity) == 0;
+}
+
+void lkg_facts_version(int dirfd, char *const *exes, size_t n_exes)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        struct stat st;
+        char identity[128];
+        size_t i = 0;
+
+        while (i < n_exes && stat(exes[i], &st) < 0)
+                i++;
+        if (i == n_exes)
+                return; /* it may be in the middle of an upgrade: what was known stays */
+        (void)snprintf(identity, sizeof(identity), "%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
+                       (uint64_t)st.st_dev, (uint64_t)st.st_ino, (uint64_t)st.st_size,
+                       (uint64_t)st.st_mtim.tv_sec * LKG_NSEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec);
+        if (recorded(dirfd, identity))
+                return;
+        if (may_run(&st))
+                ask_version(exes[i], &buf);
+        lkg_buf_putc(&buf, '\n');
+        lkg_buf_puts(&buf, identity);
+        write_fact(dirfd, "version", &buf);
+}
+
+/* ---- all ---- */
+
+static void ask_unit(int dirfd, sd_bus *bus, const char *name)
+{
+        LKG_CLEANUP(lkg_unit_deinit) struct lkg_unit unit = { 0 };
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        int r = lkg_unit_query(bus, name, &unit);
+
+        if (r == 0)
+                r = lkg_unit_words(&unit, &buf);
+        if (r == 0)
+                write_fact(dirfd, "exec-start", &buf);
+        else if (r == -ENOENT)
+                (void)unlinkat(dirfd, "exec-start", 0); /* the service manager knows better: there is none */
+}
+
+static sd_bus *open_bus(void)
+{
+        sd_bus *bus = NULL;
+
+        if (sd_bus_open_system(&bus) < 0)
+                return NULL;
+        (void)sd_bus_set_method_call_timeout(bus, BUS_LIMIT_USEC);
+        return bus;
+}
+
+void lkg_facts_collect(int runtime_fd, const struct lkg_settings_component *components, size_t n)
+{
+        sd_bus *bus = NULL;
+        bool tried = false;
+
+        for (size_t i = 0; i < n; i++) {
+                char path[NAME_MAX + 16];
+                LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+
+                (void)snprintf(path, sizeof(path), "facts/%s", components[i].name);
+                if (lkg_mkdir_p(runtime_fd, path, 0700, NULL) < 0)
+                        continue;
+                fd = openat(runtime_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+                if (fd < 0)
+                        continue;
+                if (*components[i].unit && !tried) {
+                        bus = open_bus();
+                        tried = true;
+                }
+                if (bus && *components[i].unit)
+                        ask_unit(fd, bus, components[i].unit);
+                lkg_facts_version(fd, components[i].exes, components[i].n_exes);
+        }
+        sd_bus_flush_close_unref(bus);
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which field, flag or feature gate somebody means by a word. */
+#include "explain.h"
+
+#include <ctype.h>
+
+#include <lkg/nearest.h>
+
+static bool kind_wanted(const struct lkg_kind *kind, const char *name)
+{
+        return !name || strcasecmp(kind->kind, name) == 0 || strcasecmp(kind->component, name) == 0;
+}
+
+bool lkg_explain_kind_known(const char *name)
+{
+        for (size_t i = 0; i < lkg_n_kinds; i++)
+                if (kind_wanted(&lkg_kinds[i], name))
+                        return true;
+        return false;
+}
+
+/* `[]`, `[0]`, `{}`: not part of a name. */
+static const char *skip_brackets(const char *p)
+{
+        while (*p == '[' || *p == '{') {
+                p += strcspn(p, "]}");
+                if (*p)
+                        p++;
+        }
+        return p;
+}
+
+static bool same_char(char a, char b, bool fold)
+{
+        if (a == '/')
+                a = '.';
+        if (a == b)
+                return true;
+        return fold && tolower((unsigned char)a) == tolower((unsigned char)b);
+}
+
+/* @word as somebody writes a path: dots or slashes, with or without indices. */
+static bool same_path(const char *word, const char *path, bool fold)
+{
+        if (*word == '.' || *word == '/')
+                word++;
+        for (;; word++, path++) {
+                word = skip_brackets(word);
+                path = skip_brackets(path);
+                if (!*word || !*path)
+                        return !*word && !*path;
+                if (!same_char(*word, *path, fold))
+                        return false;
+        }
+}
+
+/* Is @word the end of @path, from a dot on? */
+static bool same_end(const char *word, const char *path)
+{
+        for (const char *dot = strchr(path, '.'); dot; dot = strchr(dot + 1, '.'))
+                if (same_path(word, dot + 1, true))
+                        return true;
+        return false;
+}
+
+/* Underscores count as hyphens, as the components have it; a value may follow. */
+static bool same_flag(const char *word, const char *name, bool fold)
+{
+        word += strspn(word, "-");
+        for (; *name; word++, name++)
+                if (!same_char(*word == '_' ? '-' : *word, *name, fold))
+                        return false;
+        return *word == '\0' || *word == '=';
+}
+
+static void add(struct lkg_explained_list *list, struct lkg_explained item)
+{
+        if (list->n_items < LKG_EXPLAINED_MAX)
+                list->items[list->n_items] = item;
+        list->n_items++;
+}
+
+enum how { EXACT, FOLDED, END };
+
+/* Rows of one path stand together: only the first of them is offered. */
+static bool first_row(const struct lkg_field *fields, size_t i)
+{
+        return i == 0 || strcmp(fields[i - 1].path, fields[i].path) != 0;
+}
+
+static void find_fields(const struct lkg_kind *kind, const char *word, enum how how,
+                        struct lkg_explained_list *list)
+{
+        size_t before = list->n_items;
+
+        for (size_t i = 0; i < *kind->n_fields; i++) {
+                const char *path = kind->fields[i].path;
+
+                if (first_row(kind->fields, i) &&
+                    (how == END ? same_end(word, path) : same_path(word, path, how == FOLDED)))
+                        add(list, (struct lkg_explained){ .what = LKG_EXPLAINED_FIELD,
+                                                          .kind = kind,
+                                                          .field = &kind->fields[i] });
+        }
+        if (how == END && list->n_items > before + 1)
+                list->ambiguous = true;
+}
+
+static void find_flags(const struct lkg_kind *kind, const char *word, enum how how,
+                       struct lkg_explained_list *list)
+{
+        for (size_t i = 0; how != END && i < *kind->n_flags; i++)
+                if (same_flag(word, kind->flags[i].name, how == FOLDED))
+                        add(list, (struct lkg_explained){ .what = LKG_EXPLAINED_FLAG,
+                                                          .kind = kind,
+                                                          .flag = &kind->flags[i] });
+}
+
+static void find_gates(const char *word, enum how how, struct lkg_explained_list *list)
+{
+        for (size_t i = 0; how != END && i < lkg_n_gates; i++) {
+                if (i > 0 && strcmp(lkg_gates[i - 1].name, lkg_gates[i].name) == 0)
+                        continue;
+                if (how == EXACT ? strcmp(word, lkg_gates[i].name) == 0
+                                 : strcasecmp(word, lkg_gates[i].name) == 0)
+                        add(list,
+                            (struct lkg_explained){ .what = LKG_EXPLAINED_GATE, .gate = &lkg_gates[i] });
+        }
+}
+
+void lkg_explain_find(const char *word, const char *kind, struct lkg_explained_list *ret)
+{
+        bool flags_only = *word == '-';
+
+        *ret = (struct lkg_explained_list){ 0 };
+        for (enum how how = EXACT; how <= END && ret->n_items == 0; how++) {
+                for (size_t i = 0; i < lkg_n_kinds; i++) {
+                        if (!kind_wanted(&lkg_kinds[i], kind))
+                                continue;
+                        if (!flags_only)
+                                find_fields(&lkg_kinds[i], word, how, ret);
+                        find_flags(&lkg_kinds[i], word, how, ret);
+                }
+                if (!flags_only)
+                        find_gates(word, how, ret);
+        }
+}
+
+const char *lkg_explain_nearest(const char *word, const char *kind)
+{
+        struct lkg_nearest nearest;
+
+        if (strlen(word) < 3)
+                return NULL; /* everything short is near */
+        lkg_nearest_init(&nearest, word + strspn(word, "-"));
+        for (size_t i = 0; i < lkg_n_kinds; i++) {
+                if (!kind_wanted(&lkg_kinds[i], kind))
+                        continue;
+                for (size_t j = 0; *word != '-' && j < *lkg_kinds[i].n_fields; j++) {
+                        const char *path = lkg_kinds[i].fields[j].path, *dot = strrchr(path, '.');
+
+                        lkg_nearest_offer(&nearest, path);
+                        if (dot)
+                                lkg_nearest_offer(&nearest, dot + 1);
+                }
+                for (size_t j = 0; j < *lkg_kinds[i].n_flags; j++)
+                        lkg_nearest_offer(&nearest, lkg_kinds[i].flags[j].name);
+        }
+        for (size_t i = 0; *word != '-' && i < lkg_n_gates; i++)
+                lkg_nearest_offer(&nearest, lkg_gates[i].name);
+        return lkg_nearest_best(&nearest);
+}

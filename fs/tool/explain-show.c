@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is known about a field, a flag or a feature gate, for people and for programs. The facts are said
+ * once: a sink takes each of them as a line of text or as an entry of a map.
+ */
+#include "explain.h"
+
+struct sink {
+        struct lkg_buf *buf;      /* text; else */
+        struct lkg_tool_map *map; /* structured */
+};
+
+static void fact(struct sink *sink, const char *key, const char *text)
+{
+        if (!text)
+                return;
+        if (sink->map)
+                lkg_tool_map_string(sink->map, key, text);
+        else
+                lkg_buf_printf(sink->buf, "  %-11s %s\n", key, text);
+}
+
+/* A truth that is only worth a word when it is true; @text is what people read. */
+static void fact_if(struct sink *sink, const char *key, bool is, const char *text)
+{
+        if (sink->map)
+                lkg_tool_map_bool(sink->map, key, is);
+        else if (is)
+                fact(sink, key, text);
+}
+
+static void fact_release(struct sink *sink, const char *key, unsigned release)
+{
+        char text[16];
+
+        if (!release)
+                return;
+        (void)snprintf(text, sizeof(text), "1.%u", release - 100);
+        fact(sink, key, text);
+}
+
+/* A growing list of words: one line, or a list of strings. */
+struct words {
+        struct lkg_buf text;
+        struct lkg_value *list;
+        bool failed;
+};
+
+static void words_init(struct words *words)
+{
+        *words = (struct words){ .text = LKG_BUF_INIT, .list = lkg_value_new_list(NULL, 0, 0) };
+        words->failed = !words->list;
+}
+
+static void words_add(struct words *words, const char *word, size_t size)
+{
+        struct lkg_tool_map item = { .value = lkg_value_new_string(word, size, NULL, 0, 0) };
+
+        lkg_buf_printf(&words->text, "%s%.*s", words->text.size ? ", " : "", (int)size, word);
+        lkg_tool_list_take(words->list, &item, &words->failed);
+}
+
+/* Hands the list over; an empty one is not worth a line. */
+static void fact_words(struct sink *sink, const char *key, struct words *words)
+{
+        struct lkg_value *list = LKG_STEAL(words->list);
+
+        if (sink->map)
+                sink->map->failed |= words->failed;
+        if (sink->map && words->text.size)
+                lkg_tool_map_value(sink->map, key, LKG_STEAL(list));
+        else if (!sink->map && words->text.size)
+                fact(sink, key, words->text.data);
+        lkg_value_unref(list);
+        lkg_buf_deinit(&words->text);
+}
+
+/* ---- fields ---- */
+
+/* JSON text as people read it: a string without its quotes. */
+static void default_text(const char *json, struct lkg_buf *buf)
+{
+        size_t size = strlen(json);
+
+        if (size >= 2 && json[0] == '"')
+                lkg_buf_append(buf, json + 1, size - 2);
+        else
+                lkg_buf_append(buf, json, size);
+}
+
+static void fact_default(struct sink *sink, const struct lkg_field *field)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
+        struct lkg_value *value = NULL;
+
+        if (!field->def)
+                return;
+        if (!sink->map) {
+                default_text(field->def, &buf);
+                if (!lkg_buf_failed(&buf))
+                        fact(sink, "default", buf.data);
+                return;
+        }
+        (void)lkg_decode_json(field->def, strlen(field->def), 0, NULL, &report, &value);
+        lkg_tool_map_value(sink->map, "default", value);
+}
+
+/* `1.33 to 1.34: default false`, for the rows of @rows that are not @shown. */
+static void fact_changes(struct sink *sink, const struct lkg_field *rows, const struct lkg_field *end,
+                         const struct lkg_field *shown)
+{
+        struct words words;
+
+        words_init(&words);
+        for (const struct lkg_field *row = rows; row < end && strcmp(row->path, rows->path) == 0; row++) {
+                LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+                unsigned since = row->since ? row->since : LKG_RELEASE_MIN;
+                unsigned until = row->until ? row->until : LKG_RELEASE_MAX;
+
+                if (row == shown)
+                        continue;
+                lkg_buf_printf(&buf, "1.%u", since - 100);
+                if (until > since)
+                        lkg_buf_printf(&buf, " to 1.%u", until - 100);
+                lkg_buf_printf(&buf, ": %s, default ", row->type + (*row->type == '*'));
+                default_text(row->def ? row->def : "none", &buf);
+                if (!lkg_buf_failed(&buf))
+                        words_add(&words, buf.data, buf.size);
+        }
+        fact_words(sink, "otherwise", &words);
+}
+
+/* Direct parts of a struct, or of the structs in a list. */
+static void fact_parts(struct sink *sink, const struct lkg_kind *kind, const char *path, unsigned release)
+{
+        size_t size = strlen(path);
+        struct words words;
+
+        words_init(&words);
+        for (size_t i = 0; i < *kind->n_fields; i++) {
+                const char *rest = kind->fields[i].path;
+
+                if (strncmp(rest, path, size) != 0 || !lkg_field_in(&kind->fields[i], release))
+                        continue;
+                rest += size;
+                if (strncmp(rest, "[]", 2) == 0)
+                        rest += 2;
+                if (*rest == '.' && !strchr(rest + 1, '.'))
+                        words_add(&words, rest + 1, strlen(rest + 1));
+        }
+        fact_words(sink, "parts", &words);
+}
+
+static const struct lkg_field *last_row(const struct lkg_kind *kind, const struct lkg_field *first)
+{
+        const struct lkg_field *end = kind->fields + *kind->n_fields, *row = first;
+
+        while (row + 1 < end && strcmp(row[1].path, first->path) == 0)
+                row++;
+        return row;
+}
+
+/* The row of @release, NULL when it does not have the field. */
+static const struct lkg_field *row_for(const struct lkg_kind *kind, const struct lkg_field *first,
+                                       unsigned release)
+{
+        const struct lkg_field *last = last_row(kind, first);
+
+        for (const struct lkg_field *row = first; row <= last; row++)
+                if (lkg_field_in(row, release))
+                        return row;
+        return NULL;
+}
+
+/* Go's way of writing a type is for programs; people want to know what the star means. */
+static void fact_type(struct sink *sink, const char *type)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+
+        if (sink->map) {
+                fact(sink, "type", type);
+                return;
+        }
+        lkg_buf_printf(&buf, "%s%s", type + (*type == '*'), *type == '*' ? " (may be unset)" : "");
+        if (!lkg_buf_failed(&buf))
+                fact(sink, "type", buf.data);
+}
+
+/* Of a type without a star the empty value cannot be told from none: it becomes the default. */
+static void fact_empty(struct sink *sink, const struct lkg_field *field)
+{
+        const char *empty = NULL;
+
+        if (strcmp(field->type, "string") == 0)
+                empty = "\"\"";
+        else if (strcmp(field->type, "duration") == 0 || strcmp(field->type, "flush") == 0)
+                empty = "0s";
+        else if (strncmp(field->type, "int", 3) == 0 || strncmp(field->type, "uint", 4) == 0 ||
+                 strncmp(field->type, "float", 5) == 0)
+                empty = "0";
+        if (field->def && empty)
+                fact(sink, "sameAsUnset", empty);
+}
+
+static void fact_span(struct sink *sink, const struct lkg_kind *kind, const struct lkg_field *first)
+{
+        char text[32];
+
+        (void)snprintf(text, sizeof(text), "1.%d or earlier", LKG_RELEASE_MIN - 100);
+        if (first->since)
+                fact_release(sink, "since", first->since);
+        else
+                fact(sink, "since", text);
+        fact_release(sink, "until", last_row(kind, first)->until);
+}
+
+static void show_field(struct sink *sink, const struct lkg_explained *item, unsigned release)
+{
+        const struct lkg_field *row = row_for(item->kind, item->field, release);
+        bool known = row != NULL;
+        char text[64];
+
+        if (!known)
+                row = item->field;
+        fact_type(sink, row->type);
+        fact_default(sink, row);
+        fact_empty(sink, row);
+        fact(sink, "rule", row->rule);
+        fact(sink, "unit", row->unit);
+        if (row->flag) {
+                (void)snprintf(text, sizeof(text), "--%s", row->flag);
+                fact(sink, "flag", text);
+        }
+        fact(sink, "gate", row->gate);
+        fact_span(sink, item->kind, item->field);
+        fact_if(sink, "inRelease", known, NULL);
+        if (!known && sink->buf)
+                lkg_buf_printf(sink->buf, "  %-11s 1.%u does not have it\n", "release", release - 100);
+        fact_changes(sink, item->field, item->kind->fields + *item->kind->n_fields, row);
+        fact(sink, "deprecated", row->deprecated);
+        fact_if(sink, "path", row->flags & LKG_FIELD_PATH,
+                row->flags & LKG_FIELD_RESOLVED
+                        ? "names a file or directory; in the base, relative to its directory"
+                        : "names a file or directory");
+        fact_if(sink, "secret", row->flags & LKG_FIELD_SECRET, "its values are never shown");
+        fact_parts(sink, item->kind, row->path, release);
+}
+
+/* ---- flags ---- */
+
+/* The field whose row names @flag, although the flag does not reach it under a document. */
+static const struct lkg_field *field_of_flag(const struct lkg_kind *kind, const struct lkg_flag *flag)
+{
+        for (size_t i = 0; i < *kind->n_fields; i++) {
+                const struct lkg_field *field = &kind->fields[i];
+
+                if (flag->field ? strcmp(field->path, flag->field) == 0
+                                : field->flag && strcmp(field->flag, flag->name) == 0)
+                        return field;
+        }
+        return NULL;
+}
+
+static void show_flag(struct sink *sink, const struct lkg_explained *item)
+{
+        const struct lkg_flag *flag = item->flag;
+        const struct lkg_field *field = field_of_flag(item->kind, flag);
+        char letter[3] = { '-', flag->shorthand, '\0' };
+
+        fact(sink, "type", flag->type);
+        fact(sink, "short", flag->shorthand ? letter : NULL);
+        fact(sink, "field", field ? field->path : NULL);
+        fact(sink, "effect",
+             flag->field ? "wins over the document"
+             : field     ? "none of its own on the document"
+                         : "no field of the document");
+        fact(sink, "doc", field ? field->doc : NULL);
+        fact(sink, "rule", field ? field->rule : NULL);
+        fact_release(sink, "since", flag->since);
+        fact_release(sink, "until", flag->until);
+        fact_if(sink, "secret", flag->secret, "its value is never shown");
+}
+
+/* ---- gates ---- */
+
+static void gate_text(const struct lkg_gate *gate, struct lkg_buf *buf)
+{
+        lkg_buf_printf(buf, "1.%u %s", gate->since - 100, lkg_gate_stage_name(gate->stage));
+        if (gate->stage != LKG_GATE_REMOVED)
+                lkg_buf_printf(buf, " %s%s", gate->def ? "on" : "off", gate->locked ? " locked" : "");
+}
+
+static void show_gate(struct sink *sink, const struct lkg_explained *item, unsigned release)
+{
+        const struct lkg_gate *gate = item->gate, *end = lkg_gates + lkg_n_gates, *now = NULL;
+        struct words history, needs, fields;
+
+        words_init(&history);
+        words_init(&needs);
+        words_init(&fields);
+        for (; gate < end && strcmp(gate->name, item->gate->name) == 0; gate++) {
+                LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+
+                if (gate->since <= release)
+                        now = gate;
+                gate_text(gate, &buf);
+                if (!lkg_buf_failed(&buf))
+                        words_add(&history, buf.data, buf.size);
+        }
+        for (size_t i = 0; i < lkg_n_gate_needs; i++)
+                if (lkg_gate_needs[i].since <= release &&
+                    strcmp(lkg_gate_needs[i].name, item->gate->name) == 0)
+                        words_add(&needs, lkg_gate_needs[i].needs, strlen(lkg_gate_needs[i].needs));
+        for (size_t k = 0; k < lkg_n_kinds; k++)
+                for (size_t i = 0; i < *lkg_kinds[k].n_fields; i++) {
+                        const struct lkg_field *field = &lkg_kinds[k].fields[i];
+
+                        if (field->gate && strcmp(field->gate, item->gate->name) == 0)
+                                words_add(&fields, field->path, strlen(field->path));
+                }
+        fact(sink, "stage", now ? lkg_gate_stage_name(now->stage) : "not known yet");
+        if (now && now->stage != LKG_GATE_REMOVED) {
+                fact(sink, "default", now->def ? "on" : "off");
+                fact_if(sink, "locked", now->locked, "only the default may be set");
+        }
+        fact_words(sink, "releases", &history);
+        fact_words(sink, "needs", &needs);
+        fact_words(sink, "fields", &fields);
+}
+
+static void show(struct sink *sink, const struct lkg_explained *item, unsigned release)
+{
+        switch (item->what) {
+        case LKG_EXPLAINED_FIELD:
+                show_field(sink, item, release);
+                break;
+        case LKG_EXPLAINED_FLAG:
+                show_flag(sink, item);
+                break;
+        case LKG_EXPLAINED_GATE:
+                show_gate(sink, item, release);
+                break;
+        }
+}
+
+void lkg_explain_text(const struct lkg_explained *item, unsigned release, struct lkg_buf *buf)
+{
+        struct sink sink = { .buf = buf };
+
+        switch (item->what) {
+        case LKG_EXPLAINED_FIELD:
+                lkg_buf_printf(buf, "%s (%s): %s\n", item->field->path, item->kind->kind, item->field->doc);
+                break;
+        case LKG_EXPLAINED_FLAG:
+                lkg_buf_printf(buf, "--%s (flag of %s)\n", item->flag->name, item->kind->component);
+                break;
+        case LKG_EXPLAINED_GATE:
+                lkg_buf_printf(buf, "%s (feature gate, in 1.%u)\n", item->gate->name, release - 100);
+                break;
+        }
+        show(&sink, item, release);
+}
+
+void lkg_explain_value(const struct lkg_explained *item, unsigned release, struct lkg_tool_map *ret)
+{
+        struct sink sink = { .map = ret };
+
+        lkg_tool_map_init(ret, false);
+        switch (item->what) {
+        case LKG_EXPLAINED_FIELD:
+                fact(&sink, "kind", item->kind->kind);
+                fact(&sink, "field", item->field->path);
+                fact(&sink, "doc", item->field->doc);
+                break;
+        case LKG_EXPLAINED_FLAG:
+                fact(&sink, "component", item->kind->component);
+                fact(&sink, "flag", item->flag->name);
+                break;
+        case LKG_EXPLAINED_GATE:
+                fact(&sink, "gate", item->gate->name);
+                fact_release(&sink, "release", release);
+                break;
+        }
+        show(&sink, item, release);
+}

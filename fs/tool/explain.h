@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `lkgfs explain` finds under a word: fields, flags, feature gates. */
+#pragma once
+
+#include <core/schema/kinds.h>
+
+#include "tool.h"
+
+enum lkg_explained_what { LKG_EXPLAINED_FIELD, LKG_EXPLAINED_FLAG, LKG_EXPLAINED_GATE };
+
+struct lkg_explained {
+        enum lkg_explained_what what;
+        const struct lkg_kind *kind;   /* NULL for a gate */
+        const struct lkg_field *field; /* the first row of its path */
+        const struct lkg_flag *flag;
+        const struct lkg_gate *gate; /* the first row of its name */
+};
+
+#define LKG_EXPLAINED_MAX 32
+
+struct lkg_explained_list {
+        struct lkg_explained items[LKG_EXPLAINED_MAX];
+        size_t n_items; /* found; more than LKG_EXPLAINED_MAX are only counted */
+        bool ambiguous; /* the word is the end of several paths of one kind */
+};
+
+/**
+ * lkg_explain_find() - what @word is the name of.
+ * @kind: a kind or a component, NULL = all
+ *
+ * A whole path, flag or gate as it is written is preferred to the same in other letter case, and that to the
+ * end of a path (`cacheTTL`). List indices and brackets do not count, nor do the hyphens before a flag.
+ */
+void lkg_explain_find(const char *word, const char *kind, struct lkg_explained_list *ret);
+/** lkg_explain_nearest() - the name that was probably meant, or NULL. */
+const char *lkg_explain_nearest(const char *word, const char *kind);
+/** lkg_explain_kind_known() - is @name a kind or component with tables? */
+bool lkg_explain_kind_known(const char *name);
+
+/**
+ * lkg_explain_text() - one item for people, several lines.
+ * @release: 136 is 1.36
+ */
+void lkg_explain_text(const struct lkg_explained *item, unsigned release, struct lkg_buf *buf);
+/** lkg_explain_value() - the same facts as a map. */
+void lkg_explain_value(const struct lkg_explained *item, unsigned release, struct lkg_tool_map *ret);

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a kind's fields mean: types, defaults, rules, feature gates, command-line flags, by release.
+ *
+ * The tables (core/schema/tables/) are rows of data, one file per kind and one for the gates; a release is
+ * supported by adding rows. Everything else here is the rule that a component follows with them, step by
+ * step as its own start does it (layering.md 1.2 to 1.4):
+ *
+ *     base -> typed decode -> defaults -> paths -> eviction defaults -> [JSON -> drop-ins, instance -> typed
+ *     decode -> defaults] -> flags -> gates -> rules
+ *
+ * A typed document is a value tree again, in a normal form: only known fields under their right names,
+ * values in canonical form (`90s` is `1m30s`), absent = the zero value of its Go type (nil for pointers,
+ * lists and maps). Values keep the origin of what they were decoded from.
+ *
+ * One thread, like the value tree.
+ */
+#pragma once
+
+#include <lkg/buf.h>
+#include <lkg/doc.h>
+#include <lkg/error.h>
+#include <lkg/merge.h>
+#include <lkg/stack.h>
+
+/* ---- tables ---- */
+
+/* A release as 1.NN: 136 is 1.36. 0 = from the first / to the last one known. */
+#define LKG_RELEASE_MIN 133
+#define LKG_RELEASE_MAX 136
+
+enum lkg_field_flags {
+        LKG_FIELD_PATH = 1 << 0, /* names a file or directory of the node */
+        LKG_FIELD_RESOLVED =
+                1 << 1,            /* relative = to the base's directory (kubelet, layering.md section 8) */
+        LKG_FIELD_SECRET = 1 << 2, /* its values are never shown */
+        LKG_FIELD_ALWAYS = 1 << 3, /* no omitempty: printed even when it is the zero value */
+        LKG_FIELD_PORT = 1 << 4,   /* a TCP port that the component listens on; 0 = not at all */
+        LKG_FIELD_LISTEN = 1 << 5, /* host:port that the component listens on */
+};
+
+/*
+ * One row: a field of a kind in the releases [since, until]. Several rows with one path and disjoint releases
+ * say how a field changed.
+ */
+struct lkg_field {
+        const char *path; /* dotted; `[]` = each item of a list, `{}` = each value of a map */
+        /*
+         * Go type: bool, string, int32, int64, uint32, float32, float64, duration, flush (a duration, or an
+         * integer of nanoseconds), quantity, time, struct; `*` before it = a pointer: the zero value is not the
+         * same as unset; `[]` = a list of, `map[string]` = a map of
+         */
+        const char *type;
+        const char *def;        /* default as JSON text; NULL = none, or a rule of its own (defaults-*.c) */
+        const char *rule;       /* what is allowed, for people; NULL = anything of the type */
+        const char *unit;       /* "percent", "bytes", "seconds" ...; NULL = none */
+        const char *flag;       /* command-line flag without dashes, NULL = none */
+        const char *gate;       /* feature gate that the field needs or depends on */
+        const char *deprecated; /* what to use instead; NULL = not deprecated */
+        const char *doc;        /* one line: what it is for */
+        unsigned flags;         /* enum lkg_field_flags */
+        unsigned since, until;  /* releases; 0 = before the first / no end */
+};
+
+/* A command-line flag of a component. */
+struct lkg_flag {
+        const char *name; /* without dashes */
+        /*
+         * bool, string, int, int32, int64, uint32, float32, float64, duration, ip, stringSlice, mapStringBool,
+         * mapStringString, langleMap (k<v), colonMultimap (k:v), nodeLabels, taints, reservedMemory, vmodule, quantity
+         */
+        const char *type;
+        const char *field;     /* dotted path of the field it sets; NULL = none */
+        unsigned since, until; /* releases */
+        bool no_value;         /* bool flags: may stand without =value */
+        bool secret;           /* its value may hold a credential: never shown */
+        char shorthand;        /* -v; 0 = none */
+};
+
+enum lkg_gate_stage { LKG_GATE_ALPHA, LKG_GATE_BETA, LKG_GATE_GA, LKG_GATE_DEPRECATED, LKG_GATE_REMOVED };
+
+/* One row: how a feature gate is from a release on, until the next row of the same name. */
+struct lkg_gate {
+        const char *name;
+        unsigned since; /* release; LKG_RELEASE_MIN = that one or earlier. May be older for removed gates */
+        enum lkg_gate_stage stage; /* REMOVED: setting it is an error from here on */
+        bool def;
+        bool locked; /* only the default may be set */
+};
+
+/* A gate that is on needs the others on (component-base/featuregate, dependencies). */
+struct lkg_gate_needs {
+        const char *name, *needs; /* one pair a row */
+        unsigned since;
+};
+
+extern const struct lkg_field lkg_kubelet_fields[], lkg_kubeproxy_fields[];
+extern const size_t lkg_n_kubelet_fields, lkg_n_kubeproxy_fields;
+extern const struct lkg_flag lkg_kubelet_flags[], lkg_kubeproxy_flags[];
+extern const size_t lkg_n_kubelet_flags, lkg_n_kubeproxy_flags;
+extern const struct lkg_gate lkg_gates[]; /* sorted by name, then by release */
+extern const size_t lkg_n_gates;
+extern const struct lkg_gate_needs lkg_gate_needs[];
+extern const size_t lkg_n_gate_needs;
+
+/* ---- a kind at a release ---- */
+
+struct lkg_schema;
+
+/**
+ * lkg_schema_get() - the fields of @kind as @release knows them.
+ * @api_version: NULL = any
+ * @release:     0 or a later one than we know = the latest; an earlier one is taken as it is
+ * @ret:         never freed
+ *
+ * Return: 0; -ENOENT: a kind without a table; -ENOMEM.
+ */
+int lkg_schema_get(const char *kind, const char *api_version, unsigned release,
+                   const struct lkg_schema **ret);
+const char *lkg_schema_kind(const struct lkg_schema *schema);
+const char *lkg_schema_api_version(const struct lkg_schema *schema);
+unsigned lkg_schema_release(const struct lkg_schema *schema);
+/** lkg_schema_merge_type() - what a strategic merge wants to know of the kind. */
+struct lkg_merge_type lkg_schema_merge_type(const struct lkg_schema *schema);
+
+/* What rules may ask of the machine; tests and `--host` set it. */
+struct lkg_host {
+        unsigned cgroup; /* 1 or 2 */
+        /*
+         * Somebody named it (`--host`): what does not fit is an error. What was found where we happen to run only
+         * warns, because a document is no less good on the wrong machine and refusing it would help nobody.
+         */
+        bool stated;
+        /* Does a file exist? NULL = do not look. */
+        bool (*exists)(const char *path, void *userdata);
+        void *userdata;
+};
+
+/** lkg_host_detect() - the machine that this process runs on. */
+void lkg_host_detect(struct lkg_host *ret);
+
+/* ---- the judge: lkg_judge_fn of a stack ---- */
+
+struct lkg_judge_config {
+        unsigned release; /* 0 = latest */
+        struct lkg_host host;
+        /* The component's command line without argv[0]; NULL = not known. Borrowed. */
+        const char *const *flags;
+        size_t n_flags;
+        bool lint; /* also say what upstream is silent about */
+};
+
+struct lkg_judge;
+
+/** lkg_judge_new() - @config is copied. Return: 0 or -ENOMEM. */
+int lkg_judge_new(const struct lkg_judge_config *config, struct lkg_judge **ret);
+struct lkg_judge *lkg_judge_free(struct lkg_judge *judge);
+static inline void lkg_judge_freep(struct lkg_judge **judge)
+{
+        *judge = lkg_judge_free(*judge);
+}
+/** lkg_judge_configure() - another release, host or command line; the stack is to be asked to judge again. */
+int lkg_judge_configure(struct lkg_judge *judge, const struct lkg_judge_config *config);
+
+/**
+ * lkg_judge_candidate() - decode, default and validate a merged candidate as its component would.
+ *
+ * A kind without a table is left as it is. What was found out about layers that have not changed is kept, so the
+ * cost is that of the change and of one document.
+ */
+int lkg_judge_candidate(struct lkg_candidate *candidate, void *judge);
+
+/* ---- the effective document ---- */
+
+/**
+ * lkg_judge_document() - the effective document of one that was served before, without its layers.
+ * @doc: as decoded from the bytes served; every value keeps its source
+ * @ret: defaults, @doc, flags; one reference. NULL: a kind without a table, or the component would not load @doc
+ *
+ * What @judge knows about the layers of its candidate is kept. Return: 0, also for NULL; -ENOMEM.
+ */
+int lkg_judge_document(const struct lkg_judge *judge, struct lkg_value *doc, struct lkg_value **ret);
+
+/**
+ * lkg_effective_render() - append @effective as lkg_render() would in YAML, with the layer of every leaf in a
+ * comment behind it: `maxPods: 50 # drop-in 10-x.conf`, `port: 10250 # default`.
+ *
+ * A list or an empty map is one leaf; its comment stands on the line of its key. The text reads back as the same
+ * document. Secrets are the caller's affair (lkg_mask_secrets()). Failure is sticky in @buf.
+ */
+void lkg_effective_render(const struct lkg_value *effective, struct lkg_buf *buf);

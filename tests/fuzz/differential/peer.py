@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A program that answers JSON requests, one a line, with JSON replies, one a line."""
+
+import decimal
+import json
+import queue
+import subprocess
+import threading
+
+TIMEOUT = 30
+
+
+def number(text):
+    """Numbers are compared by value, whatever their size: 1, 1.0 and 1e0 are alike, 2**64 and 1.8e19 not."""
+    try:
+        return decimal.Decimal(text)
+    except decimal.InvalidOperation:  # an exponent that Decimal has no room for
+        return ("number", text)
+
+
+def parse(line):
+    return json.loads(line, parse_int=number, parse_float=number)
+
+
+def alike(a, b):
+    """Equal as JSON values."""
+    if isinstance(a, bool) or isinstance(b, bool) or a is None or b is None:
+        return a is b
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(alike(a[key], b[key]) for key in a)
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(alike(x, y) for x, y in zip(a, b))
+    return type(a) is type(b) and a == b
+
+
+class Peer:
+    def __init__(self, program):
+        self.program = program
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(
+            [self.program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+        self.lines = queue.SimpleQueue()
+        threading.Thread(target=self.pump, args=(self.process, self.lines), daemon=True).start()
+
+    @staticmethod
+    def pump(process, lines):
+        for line in process.stdout:
+            lines.put(line)
+        lines.put(None)
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+
+    def replies(self, requests):
+        """The replies that come; fewer than requests if the program ends or does not answer in time."""
+        try:
+            for request in requests:
+                self.process.stdin.write(json.dumps(request).encode() + b"\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            pass
+        for _ in requests:
+            try:
+                line = self.lines.get(timeout=TIMEOUT)
+            except queue.Empty:
+                return
+            if line is None:
+                return
+            yield parse(line)
+
+    def ask(self, requests):
+        """One reply for each request; None for one on which the program ended or that it did not answer."""
+        answers = []
+        while len(answers) < len(requests):
+            answers += self.replies(requests[len(answers) :])
+            if len(answers) < len(requests):
+                answers.append(None)
+                self.stop()
+                self.start()
+        return answers

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Any documents as base and drop-ins of a component (the first one is the base; when it is empty there is none),
+ * through the whole judge. Judged twice they come to the same; what is refused has an error that says why; what is
+ * served comes, read alone, to the same effective document.
+ */
+#include "fuzz-document.h"
+#include "fuzz-layers.h"
+#include "tests/lib/candidate.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define LAYERS_MAX 4
+
+/* A stack refuses layers of another kind or version, and those that do not say, before it asks the judge. */
+static bool belongs(const struct lkg_value *doc, const struct made_layer *first)
+{
+        static const char *const names[] = { "apiVersion", "kind" };
+
+        if (lkg_value_type(doc) != LKG_MAP)
+                return false;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(names); i++) {
+                const char *text = lkg_map_get_string(doc, names[i]);
+                const char *other = first->doc ? lkg_map_get_string(first->doc, names[i]) : text;
+
+                if (!text || strcmp(text, other) != 0)
+                        return false;
+        }
+        return true;
+}
+
+static size_t decode_layers(const char *data, size_t size, struct made_layer layers[static LAYERS_MAX])
+{
+        const char *text;
+        size_t text_size, n = 0, i = 0;
+
+        for (; i < LAYERS_MAX && fuzz_next_document(&data, &size, &text, &text_size); i++) {
+                struct lkg_report report = LKG_REPORT_INIT;
+                char name[24];
+
+                if (i == 0 && text_size == 0)
+                        continue;
+                (void)snprintf(name, sizeof(name), "%zu.conf", i);
+                if (layer_decode(i == 0 ? LKG_LAYER_BASE : LKG_LAYER_DROPIN, name, text, text_size, &report,
+                                 &layers[n]) == 0 &&
+                    belongs(layers[n].doc, n ? &layers[0] : &layers[n]))
+                        n++;
+                else
+                        layer_free(&layers[n]);
+                lkg_report_deinit(&report);
+        }
+        return n;
+}
+
+static void check_report(const struct lkg_report *report)
+{
+        char *text = lkg_report_format(report, NULL);
+
+        FUZZ_CHECK(text);
+        for (size_t i = 0; i < report->n_findings; i++)
+                FUZZ_CHECK(report->findings[i].code > 0 && *report->findings[i].text);
+        free(text);
+}
+
+/* With a fresh judge. */
+static void judge_once(const struct made_layer *layers, size_t n, bool lint, struct lkg_candidate *ret)
+{
+        struct lkg_judge_config config = { .host = { .cgroup = 2, .stated = true }, .lint = lint };
+        struct lkg_judge *judge = NULL;
+
+        FUZZ_CHECK(lkg_judge_new(&config, &judge) == 0);
+        FUZZ_CHECK(candidate_build(layers, n, ret) == 0);
+        FUZZ_CHECK(lkg_judge_candidate(ret, judge) == 0);
+        check_report(&ret->report);
+        if (ret->schema && ret->report.n_severity[LKG_ERROR] == 0)
+                FUZZ_CHECK(ret->effective);
+        lkg_judge_free(judge);
+}
+
+/* The one difference that is allowed: a drop-in's mergeDefaultEvictionSettings works in one file. */
+static bool eviction_merged(const struct lkg_value *effective)
+{
+        const struct lkg_value *merge = lkg_map_get(effective, "mergeDefaultEvictionSettings");
+
+        return merge && lkg_value_type(merge) == LKG_BOOL && lkg_value_bool(merge);
+}
+
+static void check_served(const struct lkg_candidate *candidate)
+{
+        struct made_layer layer = { .role = LKG_LAYER_BASE, .name = "served", .file = "/e/served" };
+        struct lkg_candidate alone;
+
+        if (candidate->report.n_severity[LKG_ERROR] > 0 || !candidate->effective)
+                return;
+        layer.doc = candidate->doc;
+        judge_once(&layer, 1, false, &alone);
+        FUZZ_CHECK(alone.report.n_severity[LKG_ERROR] == 0);
+        FUZZ_CHECK(eviction_merged(candidate->effective) ||
+                   lkg_value_equal(candidate->effective, alone.effective));
+        candidate_free(&alone);
+}
+
+/* A relative path in a drop-in is relative to something else in one file. */
+static bool has_relative_path(const struct lkg_candidate *candidate)
+{
+        for (size_t i = 0; i < candidate->report.n_findings; i++)
+                if (candidate->report.findings[i].code == 5010)
+                        return true;
+        return false;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+        struct made_layer layers[LAYERS_MAX] = { 0 };
+        size_t n = decode_layers((const char *)data, size, layers);
+        struct lkg_candidate first, second;
+
+        judge_once(layers, n, true, &first);
+        judge_once(layers, n, true, &second);
+        FUZZ_CHECK(first.report.n_findings == second.report.n_findings);
+        FUZZ_CHECK((first.effective != NULL) == (second.effective != NULL));
+        FUZZ_CHECK(!first.effective || lkg_value_equal(first.effective, second.effective));
+        if (!has_relative_path(&first))
+                check_served(&first);
+        candidate_free(&first);
+        candidate_free(&second);
+        for (size_t i = 0; i < n; i++)
+                layer_free(&layers[i]);
+        return 0;
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A component's command line over its document: pflag's grammar, every type of flag, what is never shown. */
+#include "schema-helpers.h"
+
+#include "core/schema/command-line.h"
+
+#define WORDS(...) ((const char *const[]){ __VA_ARGS__ })
+
+/* What @words make of @text, a typed document: JSON, or the findings. */
+static const char *parsed(const char *kind, const char *text, const char *const *words, size_t n)
+{
+        static char *kept;
+        struct lkg_command_line line = { words, n };
+        struct lkg_report report = LKG_REPORT_INIT;
+        const struct lkg_schema *schema = NULL;
+        struct lkg_value *object = flow(text, 0);
+        const char *ret;
+        int r;
+
+        assert_int_equal(lkg_schema_get(kind, NULL, 0, &schema), 0);
+        r = lkg_flags_apply(schema, &line, object, &report);
+        assert_int_equal(r, report.n_severity[LKG_ERROR] > 0 ? -EBADMSG : 0);
+        free(kept);
+        kept = lkg_report_format(&report, NULL);
+        ret = r == 0 ? json(object) : kept;
+        lkg_value_unref(object);
+        lkg_report_deinit(&report);
+        return ret;
+}
+
+#define KUBELET(text, ...) \
+        parsed("KubeletConfiguration", text, WORDS(__VA_ARGS__), sizeof(WORDS(__VA_ARGS__)) / sizeof(char *))
+#define PROXY(text, ...)                                           \
+        parsed("KubeProxyConfiguration", text, WORDS(__VA_ARGS__), \
+               sizeof(WORDS(__VA_ARGS__)) / sizeof(char *))
+
+static void test_ways_to_write_a_flag(void **state)
+{
+        (void)state;
+        assert_string_equal(KUBELET("{}", "--max-pods=5"), "{\"maxPods\":5}");
+        assert_string_equal(KUBELET("{}", "--max-pods", "5"), "{\"maxPods\":5}");
+        assert_string_equal(KUBELET("{}", "--max_pods=5"), "{\"maxPods\":5}");
+        assert_string_equal(KUBELET("{}", "--max-pods=5", "--max-pods=6"), "{\"maxPods\":6}");
+        assert_string_equal(KUBELET("{}", "-v2"), "{\"logging\":{\"verbosity\":2}}");
+        assert_string_equal(KUBELET("{}", "-v=2"), "{\"logging\":{\"verbosity\":2}}");
+        assert_string_equal(KUBELET("{}", "-v", "2"), "{\"logging\":{\"verbosity\":2}}");
+        assert_string_equal(KUBELET("{}", "--v=2"), "{\"logging\":{\"verbosity\":2}}");
+        assert_string_equal(KUBELET("{}", "--max-pods=5", "--", "--max-pods=6"), "{\"maxPods\":5}");
+}
+
+static void test_grammar_errors(void **state)
+{
+        (void)state;
+        assert_string_equal(
+                KUBELET("{}", "--max-pod=5"),
+                "error: no flag \"max-pod\" in 1.36, and the component does not start with it; did you mean "
+                "--max-pods? [LKG5020]\n");
+        assert_string_equal(KUBELET("{}", "--max-pods"), "error: --max-pods needs a value [LKG5020]\n");
+        assert_string_equal(
+                KUBELET("{}", "five"),
+                "error: \"five\" is no flag, and the component takes no other words [LKG5020]\n");
+        assert_non_null(strstr(KUBELET("{}", "---max-pods=5"), "is no flag"));
+        assert_non_null(strstr(KUBELET("{}", "--=5"), "is no flag"));
+        assert_non_null(strstr(KUBELET("{}", "-x"), "no flag \"x\""));
+        assert_non_null(strstr(KUBELET("{}", "-max-pods=5"), "no flag \"m\""));
+        assert_non_null(strstr(KUBELET("{}", "-v"), "--v needs a value"));
+}
+
+static void test_bool(void **state)
+{
+        (void)state;
+        assert_string_equal(KUBELET("{}", "--fail-swap-on"), "{\"failSwapOn\":true}");
+        assert_string_equal(KUBELET("{}", "--fail-swap-on=F"), "{\"failSwapOn\":false}");
+        assert_string_equal(KUBELET("{protectKernelDefaults: true}", "--protect-kernel-defaults=0"), "{}");
+        assert_non_null(strstr(KUBELET("{}", "--fail-swap-on=yes"), "--fail-swap-on: \"yes\""));
+        /* the next word is not its value */
+        assert_non_null(strstr(KUBELET("{}", "--fail-swap-on", "false"), "\"false\" is no flag"));
+}
+
+static void test_integers(void **state)
+{
+        (void)state;
+        assert_string_equal(KUBELET("{}", "--max-pods=0x10"), "{\"maxPods\":16}");
+        assert_string_equal(KUBELET("{}", "--max-pods=010"), "{\"maxPods\":8}");
+        assert_string_equal(KUBELET("{maxPods: 5}", "--max-pods=0"), "{}");
+        assert_non_null(strstr(KUBELET("{}", "--max-pods=2147483648"), "--max-pods: \"2147483648\""));
+        assert_string_equal(KUBELET("{}", "--max-open-files=2147483648"), "{\"maxOpenFiles\":2147483648}");
+        assert_non_null(strstr(KUBELET("{}", "--v=-1"), "--v: \"-1\""));
+        assert_non_null(strstr(KUBELET("{}", "--v=0x1"), "--v: \"0x1\""));
+}
+
+static void test_durations_and_quantities(void **state)
+{
+        (void)state;
+        assert_string_equal(KUBELET("{}", "--sync-frequency=90s"), "{\"syncFrequency\":\"1m30s\"}");
+        assert_string_equal(KUBELET("{syncFrequency: 1s}", "--sync-frequency=0"), "{}");
+        assert_non_null(strstr(KUBELET("{}", "--sync-frequency=90"), "--sync-frequency: \"90\""));
+        assert_string_equal(KUBELET("{}", "--log-text-info-buffer-size=1.5Gi"),
+                            "{\"logging\":{\"options\":{\"text\":{\"infoBufferSize\":\"1536Mi\"}}}}");
+        assert_non_null(strstr(KUBELET("{}", "--log-text-info-buffer-size=x"),
+                               "--log-text-info-buffer-size: \"x\""));
+}
+
+static void test_addresses(void **state)
+{
+        (void)state;
+        assert_string_equal(KUBELET("{address: '::'}", "--address=10.0.0.1"), "{\"address\":\"10.0.0.1\"}");
+        assert_string_equal(KUBELET("{address: '::'}", "--address="), "{\"address\":\"::\"}");
+        assert_non_null(strstr(KUBELET("{}", "--address=x"), "--address: \"x\""));
+}
+
+/* Upstream's setters let go of the field when they are given nothing, and cannot set it any more. */
+static void test_value_after_an_empty_one_is_refused(void **state)
+{
+        (void)state;
+        assert_non_null(strstr(KUBELET("{}", "--address=", "--address=10.0.0.1"), "after an empty one"));
+        assert_string_equal(KUBELET("{}", "--address=10.0.0.1", "--address=", "--address="),
+                            "{\"address\":\"10.0.0.1\"}");
+        assert_non_null(
+                strstr(KUBELET("{}", "--reserved-memory=", "--reserved-memory="), "after an empty one"));
+        assert_non_null(strstr(KUBELET("{}", "--reserved-memory=", "--reserved-memory=0:memory=1Gi"),
+                               "after an empty one"));
+}
+
+static void test_lists_and_maps_replace_the_documents(void **state)
+{
+        (void)state;
+        assert_string_equal(KUBELET("{clusterDNS: [a]}", "--cluster-dns=b,c", "--cluster-dns=d"),
+                            "{\"clusterDNS\":[\"b\",\"c\",\"d\"]}");
+        assert_string_equal(KUBELET("{systemReserved: {cpu: 1}}", "--system-reserved=memory=1Gi",
+                                    "--system-reserved=pid=5"),
+                            "{\"systemReserved\":{\"memory\":\"1Gi\",\"pid\":\"5\"}}");
+        assert_string_equal(KUBELET("{evictionHard: {a: b}}", "--eviction-hard=memory.available<1Gi"),
+                            "{\"evictionHard\":{\"memory.available\":\"1Gi\"}}");
+        assert_non_null(strstr(KUBELET("{}", "--eviction-hard=memory.available=1Gi"), "--eviction-hard"));
+        assert_non_null(strstr(KUBELET("{}", "--system-reserved=cpu"), "--system-reserved: \"cpu\""));
+}
+
+static void test_feature_gates_are_per_key(void **state)
+{
+        (void)state;
+        assert_string_equal(KUBELET("{featureGates: {A: true, B: true}}", "--feature-gates=B=false,C=true"),
+                            "{\"featureGates\":{\"A\":true,\"B\":false,\"C\":true}}");
+        assert_non_null(strstr(KUBELET("{}", "--feature-gates=A=maybe"), "--feature-gates"));
+}
+
+static void test_taints_and_reservations(void **state)
+{
+        (void)state;
+        assert_string_equal(
+                KUBELET("{}", "--register-with-taints=a=b:NoSchedule,c:NoExecute"),
+                "{\"registerWithTaints\":[{\"effect\":\"NoSchedule\",\"key\":\"a\",\"value\":\"b\"},"
+                "{\"effect\":\"NoExecute\",\"key\":\"c\"}]}");
+        assert_non_null(strstr(KUBELET("{}", "--register-with-taints=a=b:x"), "--register-with-taints"));
+        assert_string_equal(
+                KUBELET("{}", "--reserved-memory=0:memory=1Gi,hugepages-2Mi=4Mi;1:memory=2Gi"),
+                "{\"reservedMemory\":[{\"limits\":{\"hugepages-2Mi\":\"4Mi\",\"memory\":\"1Gi\"}},"
+                "{\"limits\":{\"memory\":\"2Gi\"},\"numaNode\":1}]}");
+        assert_non_null(strstr(KUBELET("{}", "--reserved-memory=0:cpu=1"), "--reserved-memory"));
+}
+
+/* The kubelet appends these to what its document has. */
+static void test_vmodule_adds_up(void **state)
+{
+        (void)state;
+        assert_string_equal(
+                KUBELET("{logging: {vmodule: [{filePattern: a, verbosity: 1}]}}", "--vmodule=b=2"),
+                "{\"logging\":{\"vmodule\":[{\"filePattern\":\"a\",\"verbosity\":1},{\"filePattern\":\"b\","
+                "\"verbosity\":2}]}}");
+        assert_non_null(strstr(KUBELET("{}", "--vmodule=b"), "--vmodule"));
+}
+
+static void test_node_labels(void **state)
+{
+        (void)state;
+        assert_string_equal(
+                KUBELET("{}", "--node-labels=a=b, c = d,e,node.kubernetes.io/x=y,kubernetes.io/os=linux,,"),
+                "{}");
+        assert_non_null(strstr(KUBELET("{}", "--node-labels=kubernetes.io/x=y"), "may not set"));
+        assert_non_null(strstr(KUBELET("{}", "--node-labels=x.k8s.io/y=z"), "may not set"));
+        assert_string_equal(KUBELET("{}", "--node-labels=x-k8s.io/y=z"), "{}");
+        assert_non_null(strstr(KUBELET("{}", "--node-labels=A b=c"), "label \"A b\""));
+        assert_non_null(strstr(KUBELET("{}", "--node-labels=a=-x"), "label \"a\""));
+}
+
+static void test_headers_and_their_values_are_not_shown(void **state)
+{
+        (void)state;
+        assert_string_equal(KUBELET("{}", "--manifest-url-header=A:b,A:c"),
+                            "{\"staticPodURLHeader\":{\"A\":[\"b\",\"c\"]}}");
+        assert_string_equal(KUBELET("{}", "--manifest-url-header=s3cret"),
+                            "error: --manifest-url-header: the value (not shown) is wrong [LKG5020]\n");
+        assert_null(strstr(KUBELET("{}", "--address=http://u:s3cret@h/"), "s3cret"));
+}
+
+static void test_every_wrong_word_is_named(void **state)
+{
+        const char *text = KUBELET("{}", "--nope", "--max-pods=x", "--port=y");
+
+        (void)state;
+        assert_non_null(strstr(text, "\"nope\""));
+        assert_non_null(strstr(text, "--max-pods"));
+        assert_non_null(strstr(text, "--port"));
+}
+
+static void test_values_say_which_flag(void **state)
+{
+        static const char *const words[] = { "--max-pods=5" };
+        struct lkg_command_line line = { words, 1 };
+        struct lkg_report report = LKG_REPORT_INIT;
+        const struct lkg_schema *schema = NULL;
+        struct lkg_value *object = flow("{maxPods: 7}", 0);
+        const struct lkg_value *value;
+
+        (void)state;
+        assert_int_equal(lkg_schema_get("KubeletConfiguration", NULL, 0, &schema), 0);
+        assert_int_equal(lkg_flags_apply(schema, &line, object, &report), 0);
+        value = lkg_map_get(object, "maxPods");
+        assert_string_equal(lkg_value_source(value)->layer, "flag --max-pods");
+        assert_string_equal(json(lkg_value_shadowed(value)), "7");
+        lkg_value_unref(object);
+        lkg_report_deinit(&report);
+}
+
+static void test_kube_proxy_has_flags_of_its_own(void **state)
+{
+        (void)state;
+        assert_string_equal(PROXY("{}", "--hostname-override=a"), "{\"hostnameOverride\":\"a\"}");
+        assert_string_equal(PROXY("{mode: iptables}", "--proxy-mode=ipvs"),
+                            "{\"mode\":\"iptables\"}"); /* as upstream */
+        assert_non_null(strstr(PROXY("{}", "--conntrack-min=x"), "--conntrack-min"));
+        assert_non_null(strstr(PROXY("{}", "--max-pods=5"), "no flag \"max-pods\""));
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_ways_to_write_a_flag),
+                cmocka_unit_test(test_grammar_errors),
+                cmocka_unit_test(test_bool),
+                cmocka_unit_test(test_integers),
+                cmocka_unit_test(test_durations_and_quantities),
+                cmocka_unit_test(test_addresses),
+                cmocka_unit_test(test_value_after_an_empty_one_is_refused),
+                cmocka_unit_test(test_lists_and_maps_replace_the_documents),
+                cmocka_unit_test(test_feature_gates_are_per_key),
+                cmocka_unit_test(test_taints_and_reservations),
+                cmocka_unit_test(test_vmodule_adds_up),
+                cmocka_unit_test(test_node_labels),
+                cmocka_unit_test(test_headers_and_their_values_are_not_shown),
+                cmocka_unit_test(test_every_wrong_word_is_named),
+                cmocka_unit_test(test_values_say_which_flag),
+                cmocka_unit_test(test_kube_proxy_has_flags_of_its_own),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Release and command line of a component: reading them, which one counts, and what an engine does with them. The
+ * component is this program once more, with the flags of the test.
+ */
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "engine-node.h"
+
+uint64_t lkg_process_start_time(int pid); /* lkg/shared.h, which the engine has no other use for */
+
+#define EFFECTIVE "status/kubelet/effective.yaml"
+
+/* ---- the component ---- */
+
+static pid_t child;
+
+/* Returns once it runs under its flags. */
+static pid_t run(const char *flag)
+{
+        int ends[2];
+        char c;
+
+        assert_int_equal(pipe(ends), 0);
+        child = fork();
+        if (child == 0) {
+                if (dup2(ends[1], STDOUT_FILENO) < 0)
+                        _exit(1);
+                closefrom(3);
+                execl("/proc/self/exe", "kubelet", "--config=/in/a/container", flag, (char *)NULL);
+                _exit(1);
+        }
+        assert_true(child > 0);
+        assert_int_equal(close(ends[1]), 0);
+        assert_int_equal(read(ends[0], &c, 1), 1);
+        assert_int_equal(close(ends[0]), 0);
+        return child;
+}
+
+static void end(void)
+{
+        if (child <= 0)
+                return;
+        (void)kill(child, SIGKILL);
+        (void)waitpid(child, NULL, 0);
+        child = 0;
+}
+
+static int end_all(void **state)
+{
+        end();
+        return teardown(state);
+}
+
+static int started(struct node *n, pid_t pid)
+{
+        struct lkg_message m;
+
+        lkg_message_init(&m, LKG_MSG_STARTED);
+        m.pid = pid;
+        m.component = 0;
+        m.start_time = lkg_process_start_time(pid);
+        return ask(n, &m, ++n->ticket);
+}
+
+/* As the supervisor writes it. */
+static void put_fact(struct node *n, const char *name, const char *data, size_t size)
+{
+        LKG_CLEANUP(lkg_closep) int fd = open_dir(n, "runtime/facts/kubelet", O_RDONLY);
+
+        assert_int_equal(lkg_write_file_atomic(fd, name, data, size, 0600, false, NULL), 0);
+}
+
+/* A file system's clock is coarse: later must be later. */
+static void put_unit(struct node *n, const char *words, size_t size, int seconds)
+{
+        const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
+                                           { .tv_sec = (time_t)(lkg_realtime_ns() / LKG_NSEC_PER_SEC) +
+                                                       seconds } };
+
+        put_fact(n, "exec-start", words, size);
+        assert_int_equal(utimensat(AT_FDCWD, at(n, "runtime/facts/kubelet/exec-start"), times, 0), 0);
+}
+#define PUT_UNIT(n, words, seconds) put_unit(n, words, sizeof(words) - 1, seconds)
+
+/* ---- reading ---- */
+
+static void test_releases(void **state)
+{
+        static const struct {
+                const char *text;
+                unsigned release;
+        } cases[] = {
+                { "Kubernetes v1.36.3", 136 },
+                { "Kubernetes v1.33.4-eks-5a3b", 133 },
+                { "Kubernetes v1.36.0+k3s1", 136 },
+                { "Kubernetes v1.7.0", 107 },
+                { "Kubernetes v2.0.1", 200 },
+                { "Kubernetes v1.200.0", 199 },
+                { "Kubernetes v1.36", 0 },
+                { "Kubernetes 1.36.3", 0 },
+                { "kubelet v1.36.3", 0 },
+                { "", 0 },
+                { "Kubernetes v0.0.0-master", 0 },
+                { "Kubernetes v1.99999999999999999.0", 0 },
+                { "Python 3.11.2", 0 },
+                { "Kubernetes v1.-3.0", 0 },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++)
+                if (lkg_facts_release(cases[i].text) != cases[i].release)
+                        fail_msg("%s gives %u", cases[i].text, lkg_facts_release(cases[i].text));
+}
+
+static void test_words(void **state)
+{
+        static const char data[] = "--a\0\0--b=c d\0last";
+        struct lkg_strings words, copy;
+
+        (void)state;
+        assert_int_equal(lkg_words_parse(data, sizeof(data) - 1, &words), 0);
+        assert_int_equal(words.n_items, 4);
+        assert_string_equal(words.items[1], "");
+        assert_string_equal(words.items[2], "--b=c d");
+        assert_string_equal(words.items[3], "last");
+        assert_int_equal(lkg_words_copy(&words, &copy), 0);
+        assert_true(lkg_words_equal(&words, &copy));
+        lkg_words_deinit(&copy);
+        assert_false(lkg_words_equal(&words, &copy));
+        lkg_words_deinit(&words);
+        assert_int_equal(lkg_words_parse("", 0, &words), 0);
+        assert_int_equal(words.n_items, 0);
+}
+
+static void test_value_of_one_flag(void **state)
+{
+        static const struct {
+                const char *words[6], *want;
+        } cases[] = {
+                { { "--config=/a" }, "/a" },
+                { { "--config", "/a" }, "/a" },
+                { { "--config=/a", "--config=/b" }, "/b" },
+                { { "--config-dir=/d" }, NULL },
+                { { "--config=" }, "" },
+                { { "--config" }, NULL },
+                { { "--hostname-override", "--config=/a" }, NULL }, /* the value of another flag */
+                { { "--fail-swap-on", "--config=/a" }, "/a" },      /* a bool takes no word */
+                { { "-v", "2", "--config=/a" }, "/a" },
+                { { "-v2", "--config=/a" }, "/a" },
+                { { "--", "--config=/a" }, NULL },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
+                struct lkg_strings words = { (char **)(uintptr_t)cases[i].words, 0 };
+                const char *got;
+
+                while (words.n_items < 6 && words.items[words.n_items])
+                        words.n_items++;
+                got = lkg_engine_flag_value(lkg_kubelet_flags, lkg_n_kubelet_flags, &words, "config");
+                if (!got != !cases[i].want || (got && strcmp(got, cases[i].want) != 0))
+                        fail_msg("case %zu gives %s", i, got ? got : "nothing");
+        }
+}
+
+/* ---- an engine ---- */
+
+static void begin(struct node *n)
+{
+        put(n, "source/kubelet.conf", HEADER "failCgroupV1: false\nmaxPods: 100\n");
+        start(n);
+}
+
+static void test_unknown_component(void **state)
+{
+        struct node *n = *state;
+
+        begin(n);
+        assert_has(n, EFFECTIVE, "defaults of release 1.36, its command line is not known;");
+        assert_has(n, EFFECTIVE, "maxPods: 100 # base kubelet.conf\n");
+        assert_has(n, EFFECTIVE, "port: 10250 # default\n");
+}
+
+static void test_the_supervisor_learns_something(void **state)
+{
+        static const char version[] = "Kubernetes v1.34.1\n1 2 3 4\n";
+        struct node *n = *state;
+
+        begin(n);
+        put_fact(n, "version", version, sizeof(version) - 1);
+        turn_until(n, EFFECTIVE, "release 1.34,");
+        PUT_UNIT(n, "--max-pods=70\0", 0);
+        turn_until(n, EFFECTIVE, "maxPods: 70 # flag --max-pods\n");
+        assert_has(n, EFFECTIVE, "flags of its unit;");
+        assert_int_equal(generation(n), 1);
+        assert_int_equal(unlink(at(n, "runtime/facts/kubelet/exec-start")), 0);
+        turn_until(n, EFFECTIVE, "maxPods: 100 # base kubelet.conf\n");
+}
+
+static void test_a_process_comes_and_goes(void **state)
+{
+        struct node *n = *state;
+        struct lkg_message m = { 0 };
+
+        begin(n);
+        PUT_UNIT(n, "--max-pods=60\0", -100);
+        turn_until(n, EFFECTIVE, "maxPods: 60 # flag --max-pods\n");
+        assert_int_equal(started(n, run("--max-pods=70")), 0);
+        turn_until(n, EFFECTIVE, "maxPods: 70 # flag --max-pods\n");
+        assert_has(n, EFFECTIVE, "flags of the running process;");
+        while (m.type != LKG_MSG_STARTED) /* the supervisor may ask for its version now */
+                assert_int_equal(lkg_message_recv(n->supervisor[0], &m), 1);
+        end();
+        turn_until(n, EFFECTIVE, "flags of the process that ran last;");
+        assert_has(n, EFFECTIVE, "maxPods: 70 # flag --max-pods\n");
+        PUT_UNIT(n, "--max-pods=80\0", 100); /* the unit was changed meanwhile */
+        turn_until(n, EFFECTIVE, "maxPods: 80 # flag --max-pods\n");
+        assert_int_equal(started(n, run("--v=2")), 0);
+        turn_until(n, EFFECTIVE, "maxPods: 100 # base kubelet.conf\n");
+}
+
+static void test_a_process_that_is_gone_already(void **state)
+{
+        struct node *n = *state;
+        pid_t pid;
+
+        begin(n);
+        pid = run("--max-pods=70");
+        end();
+        assert_int_equal(started(n, pid), 0);
+        assert_has(n, EFFECTIVE, "its command line is not known;");
+}
+
+static void test_the_older_process_counts_when_the_newer_ends(void **state)
+{
+        struct node *n = *state;
+        pid_t older, newer;
+
+        begin(n);
+        older = run("--max-pods=70");
+        assert_int_equal(started(n, older), 0);
+        turn_until(n, EFFECTIVE, "maxPods: 70 # flag");
+        newer = run("--max-pods=80"); /* by hand, for a look */
+        assert_int_equal(started(n, newer), 0);
+        turn_until(n, EFFECTIVE, "maxPods: 80 # flag");
+        end();
+        turn_until(n, EFFECTIVE, "maxPods: 70 # flag");
+        assert_has(n, EFFECTIVE, "flags of the running process;");
+        child = older;
+}
+
+static void test_a_successor_knows_it_too(void **state)
+{
+        struct node *n = *state;
+
+        begin(n);
+        assert_int_equal(started(n, run("--max-pods=70")), 0);
+        turn_until(n, EFFECTIVE, "maxPods: 70 # flag --max-pods\n");
+        stop(n, false);
+        start(n);
+        assert_has(n, EFFECTIVE, "maxPods: 70 # flag --max-pods\n");
+        assert_has(n, EFFECTIVE, "flags of the running process;");
+        end();
+        turn_until(n, EFFECTIVE, "flags of the process that ran last;");
+        stop(n, false);
+        start(n);
+        assert_has(n, EFFECTIVE, "flags of the process that ran last;");
+}
+
+static void test_a_command_line_makes_a_candidate_invalid(void **state)
+{
+        struct node *n = *state;
+
+        begin(n);
+        PUT_UNIT(n, "--kube-api-burst=-1\0", 0);
+        turn_until(n, "status/kubelet/condition", "False ");
+        assert_has(n, "status/kubelet/findings", "--kube-api-burst");
+        assert_has(n, "kubelet.conf", "maxPods: 100\n");
+        assert_int_equal(generation(n), 1);
+        assert_has(n, EFFECTIVE, "maxPods: 100 # generation 1\n");
+        PUT_UNIT(n, "--kube-api-burst=5\0", 1);
+        turn_until(n, "status/kubelet/condition", "True ");
+        assert_int_equal(generation(n), 1);
+        assert_has(n, EFFECTIVE, "kubeAPIBurst: 5 # flag --kube-api-burst\n");
+}
+
+static void test_credentials_of_the_command_line_are_not_shown(void **state)
+{
+        struct node *n = *state;
+
+        begin(n);
+        PUT_UNIT(n,
+                 "--manifest-url-header=Authorization:hunter2\0--manifest-url=http://u:hunter2@h/\0"
+                 "--max-pods=70\0",
+                 0);
+        turn_until(n, EFFECTIVE, "maxPods: 70 # flag --max-pods\n");
+        assert_has(n, EFFECTIVE, "staticPodURLHeader:");
+        assert_false(has(n, EFFECTIVE, "hunter2"));
+        assert_false(has(n, "status/kubelet/findings", "hunter2"));
+        PUT_UNIT(n, "--manifest-url-header=hunter2\0", 1); /* and not when it is wrong */
+        turn_until(n, "status/kubelet/findings", "--manifest-url-header");
+        assert_false(has(n, "status/kubelet/findings", "hunter2"));
+}
+
+static void test_schema_release(void **state)
+{
+        static const char version[] = "Kubernetes v1.22.1\n1 2 3 4\n";
+        struct node *n = *state;
+
+        begin(n);
+        put_fact(n, "version", version, sizeof(version) - 1);
+        turn_until(n, "status/kubelet/findings",
+                   "kubelet is of release 1.22, for which there are no tables");
+        assert_has(n, EFFECTIVE, "release 1.33,");
+        put(n, "etc/config.yaml",
+            "apiVersion: config.lkgfs.io/v1alpha1\nkind: LkgfsConfiguration\n"
+            "components: [{name: kubelet, schemaRelease: 1.35}]\n");
+        lkg_engine_reload(n->engine);
+        assert_has(n, EFFECTIVE, "release 1.35,");
+        assert_false(has(n, "status/kubelet/findings", "LKG4017"));
+}
+
+#undef CASE
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, end_all)
+
+int main(int argc, char **argv)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_releases),
+                cmocka_unit_test(test_words),
+                cmocka_unit_test(test_value_of_one_flag),
+                CASE(test_unknown_component),
+                CASE(test_the_supervisor_learns_something),
+                CASE(test_a_process_comes_and_goes),
+                CASE(test_a_process_that_is_gone_already),
+                CASE(test_the_older_process_counts_when_the_newer_ends),
+                CASE(test_a_successor_knows_it_too),
+                CASE(test_a_command_line_makes_a_candidate_invalid),
+                CASE(test_credentials_of_the_command_line_are_not_shown),
+                CASE(test_schema_release),
+        };
+
+        if (argc > 1 && strcmp(argv[0], "kubelet") == 0) { /* the component */
+                (void)!write(STDOUT_FILENO, "x", 1);
+                return pause();
+        }
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

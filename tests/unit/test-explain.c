@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lkgfs explain: which field, flag or gate a word means, and what is said about it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <fs/tool/explain.h>
+
+static struct lkg_explained_list list;
+
+static const struct lkg_explained *only(const char *word, const char *kind)
+{
+        lkg_explain_find(word, kind, &list);
+        if (list.n_items != 1)
+                fail_msg("\"%s\" is %zu things", word, list.n_items);
+        assert_false(list.ambiguous);
+        return &list.items[0];
+}
+
+static void assert_field(const char *word, const char *path)
+{
+        const struct lkg_explained *item = only(word, "kubelet");
+
+        assert_int_equal(item->what, LKG_EXPLAINED_FIELD);
+        assert_string_equal(item->field->path, path);
+}
+
+static void test_a_field_by_its_path(void **state)
+{
+        (void)state;
+        assert_field("authentication.webhook.cacheTTL", "authentication.webhook.cacheTTL");
+        assert_field("AUTHENTICATION.webhook.cachettl", "authentication.webhook.cacheTTL");
+        assert_field("/authentication/webhook/cacheTTL", "authentication.webhook.cacheTTL");
+        assert_field(".maxPods", "maxPods");
+        assert_field("cacheTTL", "authentication.webhook.cacheTTL");
+        assert_field("webhook.cachettl", "authentication.webhook.cacheTTL");
+        assert_field("registerWithTaints[3].effect", "registerWithTaints[].effect");
+        assert_field("registerWithTaints.effect", "registerWithTaints[].effect");
+        assert_field("tracing", "tracing");
+}
+
+static void test_the_end_of_several_paths_is_ambiguous(void **state)
+{
+        (void)state;
+        lkg_explain_find("enabled", "KubeletConfiguration", &list);
+        assert_true(list.ambiguous);
+        assert_int_equal(list.n_items, 2);
+}
+
+static void test_a_field_of_two_kinds_is_both(void **state)
+{
+        (void)state;
+        lkg_explain_find("logging.format", NULL, &list);
+        assert_int_equal(list.n_items, 2);
+        assert_false(list.ambiguous);
+        assert_string_equal(only("logging.format", "kubeproxyconfiguration")->kind->component, "kube-proxy");
+        assert_true(lkg_explain_kind_known("kube-proxy"));
+        assert_false(lkg_explain_kind_known("KubeSchedulerConfiguration"));
+}
+
+static void test_a_flag(void **state)
+{
+        static const char *const words[] = { "--max-pods", "max-pods", "max_pods", "--max-pods=5",
+                                             "--Max-Pods" };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(words); i++) {
+                const struct lkg_explained *item = only(words[i], NULL);
+
+                assert_int_equal(item->what, LKG_EXPLAINED_FLAG);
+                assert_string_equal(item->flag->field, "maxPods");
+        }
+        /* A field and a flag of one name: the hyphens say which. */
+        assert_int_equal(only("--port", "kubelet")->what, LKG_EXPLAINED_FLAG);
+        lkg_explain_find("port", "kubelet", &list);
+        assert_int_equal(list.n_items, 2);
+}
+
+/* Upstream has a gate ImageMaximumGCAge and a field imageMaximumGCAge. */
+static void test_the_case_as_written_decides(void **state)
+{
+        (void)state;
+        assert_int_equal(only("ImageMaximumGCAge", NULL)->what, LKG_EXPLAINED_GATE);
+        assert_int_equal(only("imageMaximumGCAge", NULL)->what, LKG_EXPLAINED_FIELD);
+        lkg_explain_find("imagemaximumgcage", NULL, &list);
+        assert_int_equal(list.n_items, 2);
+}
+
+static void test_an_unknown_word_has_a_neighbour(void **state)
+{
+        (void)state;
+        lkg_explain_find("maxPosd", NULL, &list);
+        assert_int_equal(list.n_items, 0);
+        assert_string_equal(lkg_explain_nearest("maxPosd", NULL), "maxPods");
+        assert_string_equal(lkg_explain_nearest("GracefulNodeShutdwn", NULL), "GracefulNodeShutdown");
+        assert_string_equal(lkg_explain_nearest("--max-pod", NULL), "max-pods");
+        assert_null(lkg_explain_nearest("nothinglikethis", NULL));
+        assert_null(lkg_explain_nearest("", NULL));
+        lkg_explain_find("", NULL, &list);
+        assert_int_equal(list.n_items, 0);
+        lkg_explain_find("--", NULL, &list);
+        assert_int_equal(list.n_items, 0);
+}
+
+static void assert_says(const char *word, unsigned release, const char *want)
+{
+        struct lkg_buf buf = LKG_BUF_INIT;
+
+        lkg_explain_text(only(word, "kubelet"), release, &buf);
+        assert_false(lkg_buf_failed(&buf));
+        if (!strstr(buf.data, want))
+                fail_msg("\"%s\" is not in:\n%s", want, buf.data);
+        lkg_buf_deinit(&buf);
+}
+
+static void test_what_people_read(void **state)
+{
+        (void)state;
+        assert_says("maxPods", 136, "  type        int32\n  default     110\n");
+        assert_says("maxPods", 136, "  flag        --max-pods\n");
+        assert_says("syncFrequency", 136, "  default     1m0s\n  sameAsUnset 0s\n");
+        assert_says("healthzPort", 136, "  type        int32 (may be unset)\n");
+        assert_says("failCgroupV1", 134, "  default     false\n");
+        assert_says("failCgroupV1", 136, "  otherwise   1.33 to 1.34: bool, default false\n");
+        assert_says("memoryReservationPolicy", 135, "  release     1.35 does not have it\n");
+        assert_says("staticPodURLHeader", 136, "  secret      its values are never shown\n");
+        assert_says("tlsCertFile", 136, "relative to its directory");
+        assert_says("authentication", 136, "  parts       x509, webhook, anonymous\n");
+        assert_says("registerWithTaints", 136, "  parts       key, value, effect, timeAdded\n");
+        assert_says("--max-pods", 136, "  effect      wins over the document\n");
+        assert_says("NodeSwap", 136, "  releases    1.33 beta on, 1.34 GA on locked\n");
+        assert_says("NodeSwap", 133, "  stage       beta\n");
+        assert_says("SeccompDefault", 136, "  releases    1.29 dropped\n");
+        assert_says("GracefulNodeShutdownBasedOnPodPriority", 136, "  needs       GracefulNodeShutdown\n");
+}
+
+/* Nothing in the tables breaks either form. */
+static void test_every_name_can_be_explained(void **state)
+{
+        (void)state;
+        for (size_t k = 0; k < lkg_n_kinds; k++)
+                for (size_t i = 0; i < *lkg_kinds[k].n_fields; i++) {
+                        struct lkg_buf buf = LKG_BUF_INIT;
+                        struct lkg_tool_map map;
+
+                        lkg_explain_find(lkg_kinds[k].fields[i].path, lkg_kinds[k].kind, &list);
+                        assert_true(list.n_items >= 1 && !list.ambiguous);
+                        lkg_explain_text(&list.items[0], LKG_RELEASE_MAX, &buf);
+                        assert_false(lkg_buf_failed(&buf));
+                        lkg_explain_value(&list.items[0], LKG_RELEASE_MIN, &map);
+                        assert_false(map.failed);
+                        lkg_tool_map_deinit(&map);
+                        lkg_buf_deinit(&buf);
+                }
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_a_field_by_its_path),
+                cmocka_unit_test(test_the_end_of_several_paths_is_ambiguous),
+                cmocka_unit_test(test_a_field_of_two_kinds_is_both),
+                cmocka_unit_test(test_a_flag),
+                cmocka_unit_test(test_the_case_as_written_decides),
+                cmocka_unit_test(test_an_unknown_word_has_a_neighbour),
+                cmocka_unit_test(test_what_people_read),
+                cmocka_unit_test(test_every_name_can_be_explained),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

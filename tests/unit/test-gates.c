@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Feature gates: setting them adds up, and every way in which a component refuses one is named. */
+#include "schema-helpers.h"
+
+#include "core/schema/gates.h"
+
+/* What setting @maps one after the other says, and how @gate is then. */
+struct outcome {
+        bool on;
+        int r; /* of the last map */
+};
+
+static char *said;
+
+static struct outcome apply(unsigned release, const char *gate, const char *const *maps, size_t n_maps)
+{
+        struct lkg_report report = LKG_REPORT_INIT;
+        struct lkg_gates gates = { 0 };
+        struct outcome outcome = { 0 };
+
+        assert_int_equal(lkg_gates_init(&gates, release), 0);
+        for (size_t i = 0; i < n_maps; i++) {
+                struct lkg_value *map = flow(maps[i], 0);
+
+                outcome.r = lkg_gates_apply(&gates, map, &report);
+                lkg_value_unref(map);
+        }
+        outcome.on = gate && lkg_gates_enabled(&gates, gate);
+        free(said);
+        said = lkg_report_format(&report, NULL);
+        lkg_report_deinit(&report);
+        lkg_gates_deinit(&gates);
+        return outcome;
+}
+
+#define APPLY(release, gate, ...)                                      \
+        apply((release), (gate), (const char *const[]){ __VA_ARGS__ }, \
+              sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(const char *))
+
+static int free_said(void **state)
+{
+        (void)state;
+        free(said);
+        said = NULL;
+        return 0;
+}
+
+static void test_defaults_of_the_release(void **state)
+{
+        (void)state;
+        assert_true(APPLY(136, "APIServerIdentity", "{}").on);
+        assert_false(APPLY(136, "CBORServingAndStorage", "{}").on);
+        assert_false(APPLY(133, "AtomicFIFO", "{}").on); /* comes with 1.36 */
+        assert_false(APPLY(136, "NoSuchGate", "{}").on);
+}
+
+static void test_later_maps_add_up(void **state)
+{
+        (void)state;
+        assert_true(APPLY(136, "CBORServingAndStorage", "{CBORServingAndStorage: true}",
+                          "{APIServerIdentity: true}")
+                            .on);
+        assert_false(APPLY(136, "CBORServingAndStorage", "{CBORServingAndStorage: true}",
+                           "{CBORServingAndStorage: false}")
+                             .on);
+}
+
+/* AllAlpha and AllBeta touch only what nobody has set, whatever comes first. */
+static void test_all_alpha_leaves_alone_what_was_set(void **state)
+{
+        (void)state;
+        assert_true(APPLY(133, "CBORServingAndStorage", "{AllAlpha: true}").on);
+        assert_false(
+                APPLY(133, "CBORServingAndStorage", "{CBORServingAndStorage: false}", "{AllAlpha: true}")
+                        .on);
+        assert_false(
+                APPLY(133, "CBORServingAndStorage", "{AllAlpha: true}", "{CBORServingAndStorage: false}")
+                        .on);
+        assert_false(APPLY(133, "APIServerIdentity", "{AllBeta: false}").on);
+        assert_false(APPLY(133, "CBORServingAndStorage", "{AllBeta: true}").on);
+}
+
+/* Once AllAlpha has set a gate it is set: a second AllAlpha does not take it back. */
+static void test_all_alpha_is_cumulative(void **state)
+{
+        (void)state;
+        assert_true(APPLY(133, "CBORServingAndStorage", "{AllAlpha: true}", "{AllAlpha: false}").on);
+}
+
+static void test_locked_gates_keep_their_default(void **state)
+{
+        (void)state;
+        assert_int_equal(APPLY(136, NULL, "{AnyVolumeDataSource: true}").r, 0);
+        assert_int_equal(APPLY(136, NULL, "{AnyVolumeDataSource: false}").r, -EBADMSG);
+        assert_string_equal(
+                said,
+                "file:1:23: error: featureGates: AnyVolumeDataSource is locked to true; remove the line "
+                "[LKG5016]\n");
+        /* the lock came with a later release */
+        assert_int_equal(APPLY(133, NULL, "{APIServerTracing: false}").r, 0);
+        assert_int_equal(APPLY(134, NULL, "{APIServerTracing: false}").r, -EBADMSG);
+}
+
+static void test_dropped_gate_names_the_release(void **state)
+{
+        (void)state;
+        assert_int_equal(APPLY(134, NULL, "{AllowServiceLBStatusOnNonLB: false}").r, 0);
+        assert_int_equal(APPLY(135, NULL, "{AllowServiceLBStatusOnNonLB: false}").r, -EBADMSG);
+        assert_non_null(strstr(said, "AllowServiceLBStatusOnNonLB was dropped in 1.35"));
+        assert_non_null(strstr(said, "[LKG5014]"));
+}
+
+static void test_gate_of_a_later_release(void **state)
+{
+        (void)state;
+        assert_int_equal(APPLY(135, NULL, "{AtomicFIFO: true}").r, -EBADMSG);
+        assert_non_null(strstr(said, "AtomicFIFO comes with 1.36 and this is 1.35"));
+        assert_non_null(strstr(said, "[LKG5015]"));
+}
+
+static void test_unknown_gate_names_the_nearest(void **state)
+{
+        (void)state;
+        assert_int_equal(APPLY(136, NULL, "{AtomicFIF0: true}").r, -EBADMSG);
+        assert_string_equal(
+                said,
+                "file:1:14: error: featureGates: no feature gate \"AtomicFIF0\" in 1.36, and the component "
+                "does not start with it; did you mean AtomicFIFO? [LKG5013]\n");
+        assert_int_equal(APPLY(136, NULL, "{Zzzz: true}").r, -EBADMSG);
+        assert_non_null(strstr(said, "remove the line"));
+}
+
+static void test_every_wrong_gate_is_named(void **state)
+{
+        (void)state;
+        assert_int_equal(APPLY(136, NULL, "{Aaaa: true, AnyVolumeDataSource: false, AppArmor: true}").r,
+                         -EBADMSG);
+        assert_non_null(strstr(said, "Aaaa"));
+        assert_non_null(strstr(said, "AnyVolumeDataSource"));
+        assert_non_null(strstr(said, "AppArmor"));
+}
+
+static void test_gate_that_needs_another(void **state)
+{
+        (void)state;
+        assert_int_equal(APPLY(136, NULL,
+                               "{WindowsGracefulNodeShutdown: true, GracefulNodeShutdown: false, "
+                               "GracefulNodeShutdownBasedOnPodPriority: false}")
+                                 .r,
+                         -EBADMSG);
+        assert_non_null(strstr(
+                said, "WindowsGracefulNodeShutdown is on and needs GracefulNodeShutdown, which is off"));
+        assert_non_null(strstr(said, "[LKG5017]"));
+        /* releases before 1.36 did not ask */
+        assert_int_equal(APPLY(135, NULL,
+                               "{WindowsGracefulNodeShutdown: true, GracefulNodeShutdown: false, "
+                               "GracefulNodeShutdownBasedOnPodPriority: false}")
+                                 .r,
+                         0);
+}
+
+static void test_advice_before_a_gate_goes(void **state)
+{
+        struct lkg_report report = LKG_REPORT_INIT;
+        struct lkg_value *map = flow(
+                "{AllowServiceExternalIPs: true, APIServerIdentity: true, CBORServingAndStorage: true}", 0);
+        char *text;
+
+        (void)state;
+        lkg_gate_advise(map, 136, &report);
+        text = lkg_report_format(&report, NULL);
+        assert_non_null(
+                strstr(text, "warning: featureGates: AllowServiceExternalIPs is generally available"));
+        assert_non_null(strstr(text, "note: featureGates: APIServerIdentity is true by default"));
+        assert_null(strstr(text, "CBORServingAndStorage"));
+        free(text);
+        lkg_value_unref(map);
+        lkg_report_deinit(&report);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_defaults_of_the_release),
+                cmocka_unit_test(test_later_maps_add_up),
+                cmocka_unit_test(test_all_alpha_leaves_alone_what_was_set),
+                cmocka_unit_test(test_all_alpha_is_cumulative),
+                cmocka_unit_test(test_locked_gates_keep_their_default),
+                cmocka_unit_test(test_dropped_gate_names_the_release),
+                cmocka_unit_test(test_gate_of_a_later_release),
+                cmocka_unit_test(test_unknown_gate_names_the_nearest),
+                cmocka_unit_test(test_every_wrong_gate_is_named),
+                cmocka_unit_test(test_gate_that_needs_another),
+                cmocka_unit_test(test_advice_before_a_gate_goes),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, free_said);
+}

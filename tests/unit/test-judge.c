@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The judge as a stack calls it: which findings a candidate gets and where, what is kept from one candidate to the
+ * next, what is served. No disk: candidates are made in memory.
+ */
+#include "config-helpers.h"
+
+#include "core/schema/judge.h"
+#include "tests/lib/candidate.h"
+
+#define HEADER     "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+#define PROXY      "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n"
+
+#define LAYERS_MAX 4
+
+struct stack {
+        struct made_layer layers[LAYERS_MAX];
+        size_t n;
+        struct lkg_judge *judge;
+        struct lkg_candidate candidate;
+        char *said;
+};
+
+static struct lkg_judge_config plain = { .host = { .cgroup = 2, .stated = true } };
+
+static void put_layer(struct stack *s, size_t i, enum lkg_layer_role role, const char *name,
+                      const char *text)
+{
+        struct lkg_report report = LKG_REPORT_INIT;
+
+        layer_free(&s->layers[i]);
+        assert_int_equal(layer_decode(role, name, text, strlen(text), &report, &s->layers[i]), 0);
+        lkg_report_deinit(&report);
+        if (i >= s->n)
+                s->n = i + 1;
+}
+
+/* Base (NULL = none) and drop-ins 1.conf, 2.conf ... */
+static void set_up(struct stack *s, const struct lkg_judge_config *config, const char *base,
+                   const char *dropin)
+{
+        *s = (struct stack){ 0 };
+        assert_int_equal(lkg_judge_new(config, &s->judge), 0);
+        if (base)
+                put_layer(s, 0, LKG_LAYER_BASE, "base.yaml", base);
+        if (dropin)
+                put_layer(s, s->n, LKG_LAYER_DROPIN, "1.conf", dropin);
+}
+
+static const char *judge(struct stack *s)
+{
+        candidate_free(&s->candidate);
+        assert_int_equal(candidate_build(s->layers, s->n, &s->candidate), 0);
+        assert_int_equal(lkg_judge_candidate(&s->candidate, s->judge), 0);
+        free(s->said);
+        s->said = lkg_report_format(&s->candidate.report, NULL);
+        assert_non_null(s->said);
+        return s->said;
+}
+
+static void tear_down(struct stack *s)
+{
+        candidate_free(&s->candidate);
+        lkg_judge_free(s->judge);
+        for (size_t i = 0; i < s->n; i++)
+                layer_free(&s->layers[i]);
+        free(s->said);
+}
+
+/* One field of the effective document, as JSON. */
+static const char *effective(const struct stack *s, const char *path)
+{
+        const struct lkg_value *value;
+
+        assert_non_null(s->candidate.effective);
+        value = lkg_value_get_pointer(s->candidate.effective, path);
+        return value ? json(value) : "nothing";
+}
+
+static const char *served(const struct stack *s, const char *path)
+{
+        const struct lkg_value *value = lkg_value_get_pointer(s->candidate.doc, path);
+
+        return value ? json(value) : "nothing";
+}
+
+static void test_defaults_layers_and_flags(void **state)
+{
+        static const char *const words[] = { "--max-pods=7" };
+        struct lkg_judge_config config = plain;
+        struct stack s;
+
+        (void)state;
+        config.flags = words;
+        config.n_flags = 1;
+        set_up(&s, &config, HEADER "maxPods: 5\nport: 1\n", HEADER "maxPods: 6\n");
+        assert_string_equal(judge(&s), "");
+        assert_string_equal(effective(&s, "maxPods"), "7");
+        assert_string_equal(effective(&s, "port"), "1");
+        assert_string_equal(effective(&s, "syncFrequency"), "\"1m0s\"");
+        assert_string_equal(served(&s, "maxPods"), "6");
+        assert_string_equal(served(&s, "syncFrequency"), "nothing");
+        tear_down(&s);
+}
+
+static void test_findings_stand_in_their_layer(void **state)
+{
+        struct stack s;
+
+        (void)state;
+        set_up(&s, &plain, HEADER "maxPods: many\n", NULL);
+        assert_string_equal(
+                judge(&s),
+                "/e/base.yaml:3:10: error: maxPods: \"many\" is a string where an integer is wanted; "
+                "write it without quotes [LKG5001]\n");
+        tear_down(&s);
+        set_up(&s, &plain, HEADER "maxPods: 5\n", HEADER "clusterDomain: x\nmaxPods: -5\n");
+        assert_string_equal(judge(&s),
+                            "/e/d/1.conf:4:10: error: maxPods: -5 is out of range; it must not be negative "
+                            "[LKG5030]\n");
+        tear_down(&s);
+}
+
+/* A rule between fields of two layers names both places. */
+static void test_both_places_are_named(void **state)
+{
+        struct stack s;
+
+        (void)state;
+        set_up(&s, &plain, HEADER "imageGCLowThresholdPercent: 60\n",
+               HEADER "imageGCHighThresholdPercent: 50\n");
+        assert_string_equal(judge(&s),
+                            "/e/d/1.conf:3:30: error: imageGCHighThresholdPercent: 50 must be greater than "
+                            "imageGCLowThresholdPercent 60 (/e/base.yaml:3:29) [LKG5032]\n");
+        tear_down(&s);
+}
+
+static void test_version_that_nobody_knows_is_refused(void **state)
+{
+        struct stack s;
+
+        (void)state;
+        set_up(&s, &plain, "apiVersion: kubelet.config.k8s.io/v9\nkind: KubeletConfiguration\n", NULL);
+        assert_string_equal(
+                judge(&s),
+                "/e/base.yaml:1:13: error: apiVersion: \"kubelet.config.k8s.io/v9\" is unknown for kind "
+                "KubeletConfiguration; want kubelet.config.k8s.io/v1beta1 [LKG5031]\n");
+        assert_null(s.candidate.schema);
+        tear_down(&s);
+        set_up(&s, &plain, "apiVersion: v1\nkind: Other\n", NULL);
+        assert_string_equal(judge(&s), "");
+        assert_null(s.candidate.effective);
+        tear_down(&s);
+}
+
+/* Upstream completes the base before it merges: what one file alone would not come to is served. */
+static void test_value_is_served_that_one_file_would_lack(void **state)
+{
+        struct stack s;
+
+        (void)state;
+        set_up(&s, &plain, HEADER "nodeStatusUpdateFrequency: 20s\n",
+               HEADER "nodeStatusUpdateFrequency: 10s\n");
+        assert_non_null(strstr(judge(&s), "note: nodeStatusReportFrequency: "));
+        assert_non_null(strstr(s.said, "[LKG5024]"));
+        assert_string_equal(effective(&s, "nodeStatusReportFrequency"), "\"20s\"");
+        assert_string_equal(served(&s, "nodeStatusReportFrequency"), "\"20s\"");
+        tear_down(&s);
+}
+
+/* An empty list in the base is lost as soon as there are drop-ins. */
+static void test_empty_list_is_lost_with_drop_ins(void **state)
+{
+        struct stack s;
+
+        (void)state;
+        set_up(&s, &plain, HEADER "enforceNodeAllocatable: []\n", NULL);
+        (void)judge(&s);
+        assert_string_equal(served(&s, "enforceNodeAllocatable"), "[]");
+        tear_down(&s);
+        set_up(&s, &plain, HEADER "enforceNodeAllocatable: []\n", HEADER);
+        (void)judge(&s);
+        assert_string_equal(effective(&s, "enforceNodeAllocatable"), "[\"pods\"]");
+        assert_string_equal(served(&s, "enforceNodeAllocatable"), "[\"pods\"]");
+        tear_down(&s);
+}
+
+static void test_without_a_base_the_flags_defaults_count(void **state)
+{
+        struct stack s;
+
+        (void)state;
+        set_up(&s, &plain, NULL, HEADER "maxPods: 5\n");
+        (void)judge(&s);
+        assert_string_equal(effective(&s, "readOnlyPort"), "10255");
+        assert_string_equal(effective(&s, "authorization.mode"), "\"AlwaysAllow\"");
+        assert_string_equal(effective(&s, "evictionHard"), "nothing");
+        assert_string_equal(served(&s, "authorization.mode"), "\"AlwaysAllow\"");
+        tear_down(&s);
+}
+
+static void test_relative_path_of_the_base_is_made_absolute(void **state)
+{
+        struct stack s;
+
+        (void)state;
+        set_up(&s, &plain, HEADER "staticPodPath: m\nvolumePluginDir: ../v\n", NULL);
+        (void)judge(&s);
+        assert_string_equal(effective(&s, "staticPodPath"), "\"/e/m\"");
+        assert_string_equal(served(&s, "staticPodPath"), "\"/e/m\"");
+        assert_string_equal(effective(&s, "volumePluginDir"), "\"/v\"");
+        tear_down(&s);
+}
+
+/* A flag that takes a value away does not reach into the document below. */
+static void test_flags_do_not_change_what_is_served(void **state)
+{
+        static const char *const words[] = { "--authentication-token-webhook-cache-ttl=0" };
+        struct lkg_judge_config config = plain;
+        struct stack s;
+
+        (void)state;
+        config.flags = words;
+        config.n_flags = 1;
+        set_up(&s, &config, HEADER "authentication: {webhook: {cacheTTL: 5m}}\n", NULL);
+        assert_string_equal(judge(&s), "");
+        assert_string_equal(effective(&s, "authentication.webhook.cacheTTL"), "\"0s\"");
+        assert_string_equal(served(&s, "authentication.webhook.cacheTTL"), "\"5m\"");
+        tear_down(&s);
+}
+
+/* The same document judged twice: nothing of the first time is left in it. */
+static void test_judging_does_not_change_the_layers(void **state)
+{
+        struct lkg_judge_config config = plain;
+        struct stack s;
+        char *first;
+
+        (void)state;
+        config.lint = true;
+        set_up(&s, &config,
+               HEADER "featureGates: {LoggingAlphaOptions: true}\nlogging: {options: {text: {splitStream: "
+                      "true}}}\n",
+               NULL);
+        first = strdup(judge(&s));
+        assert_non_null(strstr(first, "[LKG5025]"));
+        assert_int_equal(lkg_judge_configure(s.judge, &config), 0);
+        assert_string_equal(judge(&s), first);
+        free(first);
+        tear_down(&s);
+}
+
+/* ---- what is kept ---- */
+
+static void test_unchanged_layers_are_not_linted_again(void **state)
+{
+        struct lkg_judge_config config = plain;
+        const struct lkg_finding *kept;
+        struct stack s;
+
+        (void)state;
+        config.lint = true;
+        set_up(&s, &config, HEADER, HEADER "maxPodz: 5\n");
+        put_layer(&s, 2, LKG_LAYER_DROPIN, "2.conf", HEADER "portt: 5\n");
+        assert_non_null(strstr(judge(&s), "maxPodz"));
+        kept = s.judge->layers[1].lint.findings;
+        put_layer(&s, 2, LKG_LAYER_DROPIN, "2.conf", HEADER "portx: 5\n");
+        assert_non_null(strstr(judge(&s), "portx"));
+        assert_null(strstr(s.said, "portt"));
+        assert_non_null(strstr(s.said, "maxPodz"));
+        assert_ptr_equal(s.judge->layers[1].lint.findings, kept);
+        tear_down(&s);
+}
+
+static void test_layer_that_goes_takes_its_findings_along(void **state)
+{
+        struct lkg_judge_config config = plain;
+        struct stack s;
+
+        (void)state;
+        config.lint = true;
+        set_up(&s, &config, HEADER, HEADER "maxPodz: 5\n");
+        assert_non_null(strstr(judge(&s), "maxPodz"));
+        layer_free(&s.layers[1]);
+        s.n = 1;
+        assert_null(strstr(judge(&s), "maxPodz"));
+        assert_int_equal(s.judge->n_layers, 1);
+        tear_down(&s);
+}
+
+static void test_another_base_is_loaded(void **state)
+{
+        struct stack s;
+
+        (void)state;
+        set_up(&s, &plain, HEADER "maxPods: 5\n", HEADER "port: 1\n");
+        (void)judge(&s);
+        assert_string_equal(effective(&s, "maxPods"), "5");
+        put_layer(&s, 0, LKG_LAYER_BASE, "base.yaml", HEADER "maxPods: 6\n");
+        (void)judge(&s);
+        assert_string_equal(effective(&s, "maxPods"), "6");
+        assert_string_equal(effective(&s, "port"), "1");
+        put_layer(&s, 0, LKG_LAYER_BASE, "base.yaml", HEADER "maxPods: x\n");
+        assert_non_null(strstr(judge(&s), "maxPods: \"x\""));
+        put_layer(&s, 0, LKG_LAYER_BASE, "base.yaml", HEADER "maxPods: 8\n");
+        assert_string_equal(judge(&s), "");
+        assert_string_equal(effective(&s, "maxPods"), "8");
+        tear_down(&s);
+}
+
+static void test_another_kind_is_learned(void **state)
+{
+        struct stack s;
+
+        (void)state;
+        set_up(&s, &plain, HEADER, NULL);
+        (void)judge(&s);
+        put_layer(&s, 0, LKG_LAYER_BASE, "base.yaml", PROXY);
+        assert_string_equal(judge(&s), "");
+        assert_string_equal(effective(&s, "configSyncPeriod"), "\"15m0s\"");
+        tear_down(&s);
+}
+
+static void test_another_release_is_judged_by(void **state)
+{
+        struct lkg_judge_config config = plain;
+        struct stack s;
+
+        (void)state;
+        set_up(&s, &config, HEADER "featureGates: {AllowServiceLBStatusOnNonLB: false}\n", NULL);
+        assert_non_null(strstr(judge(&s), "[LKG5014]"));
+        config.release = 134;
+        assert_int_equal(lkg_judge_configure(s.judge, &config), 0);
+        assert_string_equal(judge(&s), "");
+        tear_down(&s);
+}
+
+/* What a generation holds that was served before, without its layers. */
+static void test_effective_document_of_a_served_one(void **state)
+{
+        struct lkg_value *value = NULL, *broken;
+        struct stack s;
+
+        (void)state;
+        set_up(&s, &plain, HEADER "maxPods: 5\n", NULL);
+        (void)judge(&s);
+        assert_int_equal(lkg_judge_document(s.judge, s.candidate.doc, &value), 0);
+        assert_string_equal(json(value), json(s.candidate.effective));
+        lkg_value_unref(value);
+        broken = doc("apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nmaxPods: x\n");
+        value = NULL;
+        assert_int_equal(lkg_judge_document(s.judge, broken, &value), 0);
+        assert_null(value);
+        lkg_value_unref(broken);
+        tear_down(&s);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_defaults_layers_and_flags),
+                cmocka_unit_test(test_findings_stand_in_their_layer),
+                cmocka_unit_test(test_both_places_are_named),
+                cmocka_unit_test(test_version_that_nobody_knows_is_refused),
+                cmocka_unit_test(test_value_is_served_that_one_file_would_lack),
+                cmocka_unit_test(test_empty_list_is_lost_with_drop_ins),
+                cmocka_unit_test(test_without_a_base_the_flags_defaults_count),
+                cmocka_unit_test(test_relative_path_of_the_base_is_made_absolute),
+                cmocka_unit_test(test_flags_do_not_change_what_is_served),
+                cmocka_unit_test(test_judging_does_not_change_the_layers),
+                cmocka_unit_test(test_unchanged_layers_are_not_linted_again),
+                cmocka_unit_test(test_layer_that_goes_takes_its_findings_along),
+                cmocka_unit_test(test_another_base_is_loaded),
+                cmocka_unit_test(test_another_kind_is_learned),
+                cmocka_unit_test(test_another_release_is_judged_by),
+                cmocka_unit_test(test_effective_document_of_a_served_one),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Advice: what the component is silent about. Every row is a base, perhaps a drop-in over it, and what is said. */
+#include "config-helpers.h"
+
+#include "core/schema/judge.h"
+#include "tests/lib/candidate.h"
+
+#define HEADER "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+#define PROXY  "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n"
+
+static bool no_file(const char *path, void *userdata)
+{
+        (void)userdata;
+        return strcmp(path, "/there") == 0;
+}
+
+/* All findings of @base and @dropin (NULL = none) at @release. */
+static const char *said(unsigned release, const char *base, const char *dropin)
+{
+        static char *kept;
+        struct lkg_judge_config config = { .release = release,
+                                           .host = { .cgroup = 2, .stated = true, .exists = no_file },
+                                           .lint = true };
+        struct lkg_report report = LKG_REPORT_INIT;
+        struct made_layer layers[2] = { 0 };
+        struct lkg_candidate candidate;
+        struct lkg_judge *judge = NULL;
+        size_t n = 0;
+
+        if (base)
+                assert_int_equal(
+                        layer_decode(LKG_LAYER_BASE, "b", base, strlen(base), &report, &layers[n++]), 0);
+        if (dropin)
+                assert_int_equal(layer_decode(LKG_LAYER_DROPIN, "1.conf", dropin, strlen(dropin), &report,
+                                              &layers[n++]),
+                                 0);
+        assert_int_equal(lkg_judge_new(&config, &judge), 0);
+        assert_int_equal(candidate_build(layers, n, &candidate), 0);
+        assert_int_equal(lkg_judge_candidate(&candidate, judge), 0);
+        free(kept);
+        kept = lkg_report_format(&candidate.report, NULL);
+        assert_non_null(kept);
+        candidate_free(&candidate);
+        lkg_judge_free(judge);
+        for (size_t i = 0; i < n; i++)
+                layer_free(&layers[i]);
+        lkg_report_deinit(&report);
+        return kept;
+}
+
+#define assert_said(text, part)                                         \
+        do {                                                            \
+                const char *all = (text);                               \
+                if (!strstr(all, (part)))                               \
+                        fail_msg("\"%s\" is not in:\n%s", (part), all); \
+        } while (0)
+
+static void test_nothing_is_said_of_a_good_document(void **state)
+{
+        (void)state;
+        assert_string_equal(said(0, HEADER "maxPods: 50\nclusterDNS: [10.0.0.10]\n", HEADER "maxPods: 60\n"),
+                            "");
+}
+
+static void test_unknown_field_and_the_nearest(void **state)
+{
+        (void)state;
+        assert_string_equal(said(0, HEADER "maxPodz: 5\n", NULL),
+                            "/e/b:3:10: warning: \"maxPodz\" is no field of KubeletConfiguration in 1.36 "
+                            "and is ignored by the "
+                            "component; did you mean maxPods? [LKG5003]\n");
+        assert_said(said(0, HEADER "authentication: {webhok: {}}\n", NULL),
+                    "authentication: \"webhok\" is no field of KubeletConfiguration in 1.36 and is ignored "
+                    "by the component; "
+                    "did you mean webhook?");
+        assert_said(said(0, HEADER "registerWithTaints: [{key: a, effect: NoSchedule, valu: x}]\n", NULL),
+                    "\"valu\"");
+        assert_said(said(0, HEADER, HEADER "qqqqqqq: 5\n"), "/e/d/1.conf:3:10: warning: \"qqqqqqq\"");
+}
+
+/* The same mistake has no effect in a base and takes effect in a drop-in. */
+static void test_wrong_case(void **state)
+{
+        (void)state;
+        assert_said(said(0, HEADER "maxpods: 5\n", NULL),
+                    "\"maxpods\" is ignored by the component; write maxPods [LKG5004]");
+        assert_said(said(0, HEADER, HEADER "maxpods: 5\n"),
+                    "\"maxpods\" is taken for maxPods here, but not in a base");
+}
+
+static void test_field_of_a_later_release(void **state)
+{
+        (void)state;
+        assert_said(
+                said(133, HEADER "userNamespaces: {idsPerPod: 65536}\ntlsCurvePreferences: [29]\n", NULL),
+                "[LKG5005]");
+        assert_said(said(133, HEADER "tlsCurvePreferences: [29]\n", NULL),
+                    "tlsCurvePreferences comes with 1.");
+}
+
+static void test_deprecated_field(void **state)
+{
+        size_t n = 0;
+
+        (void)state;
+        for (size_t i = 0; i < lkg_n_kubelet_fields; i++) {
+                const struct lkg_field *field = &lkg_kubelet_fields[i];
+                char text[256];
+
+                if (!field->deprecated || strchr(field->path, '.') || field->until)
+                        continue;
+                (void)snprintf(text, sizeof(text), HEADER "%s: null\n", field->path);
+                assert_said(said(0, text, NULL), "[LKG5006]");
+                n++;
+        }
+        assert_true(n > 0);
+}
+
+static void test_value_equal_to_the_default(void **state)
+{
+        (void)state;
+        assert_string_equal(
+                said(0, HEADER "maxPods: 110\n", NULL),
+                "/e/b:3:10: note: maxPods: 110 is the default; the line could be left out [LKG5007]\n");
+        assert_said(said(0, HEADER "syncFrequency: 60s\n", NULL), "syncFrequency: \"1m0s\" is the default");
+}
+
+static void test_layer_that_takes_an_earlier_value_back(void **state)
+{
+        (void)state;
+        assert_string_equal(said(0, HEADER "maxPods: 50\n", HEADER "maxPods: 110\n"),
+                            "/e/d/1.conf:3:10: note: maxPods: 110, the default, takes back what an earlier "
+                            "layer set (/e/b:3) "
+                            "[LKG5008]\n");
+        assert_said(said(0, HEADER "maxPods: 50\n", HEADER "maxPods: null\n"),
+                    "/e/d/1.conf:3:10: note: maxPods: null takes away what an earlier layer set (/e/b:3); "
+                    "the default counts");
+}
+
+static void test_eviction_defaults_in_a_drop_in(void **state)
+{
+        (void)state;
+        assert_said(said(0, HEADER "evictionHard: {memory.available: 1Gi}\n",
+                         HEADER "mergeDefaultEvictionSettings: true\n"),
+                    "[LKG5009]");
+        assert_null(strstr(said(0, HEADER "mergeDefaultEvictionSettings: true\n", NULL), "[LKG5009]"));
+        assert_null(strstr(said(0, HEADER, HEADER "mergeDefaultEvictionSettings: false\n"), "[LKG5009]"));
+}
+
+static void test_relative_path_in_a_drop_in(void **state)
+{
+        (void)state;
+        assert_said(said(0, HEADER, HEADER "staticPodPath: m\n"),
+                    "/e/d/1.conf:3:16: warning: staticPodPath: \"m\" is relative");
+        assert_null(strstr(said(0, HEADER "staticPodPath: m\n", NULL), "[LKG5010]"));
+        assert_null(strstr(said(0, HEADER, HEADER "staticPodPath: /m\n"), "[LKG5010]"));
+}
+
+static void test_two_fields_want_one_port(void **state)
+{
+        (void)state;
+        assert_said(said(0, HEADER "readOnlyPort: 10250\n", NULL), "both want port 10250");
+        assert_said(said(0, HEADER "healthzPort: 10255\nreadOnlyPort: 10255\n", NULL),
+                    "both want port 10255");
+        assert_said(said(0, PROXY "healthzBindAddress: 0.0.0.0:10249\n", NULL), "both want port 10249");
+        assert_null(strstr(said(0, HEADER "healthzPort: 0\nreadOnlyPort: 0\n", NULL), "[LKG5011]"));
+}
+
+static void test_file_that_is_not_there(void **state)
+{
+        (void)state;
+        assert_string_equal(
+                said(0, HEADER "staticPodPath: /gone\n", NULL),
+                "/e/b:3:16: note: staticPodPath: \"/gone\" does not exist on this node (yet?) [LKG5012]\n");
+        assert_string_equal(said(0, HEADER "staticPodPath: /there\n", NULL), "");
+}
+
+static void test_gates_on_their_way_out(void **state)
+{
+        (void)state;
+        assert_said(said(0, HEADER "featureGates: {AllowServiceExternalIPs: true}\n", NULL), "[LKG5018]");
+        assert_said(said(0, HEADER, HEADER "featureGates: {APIServerIdentity: true}\n"),
+                    "is true by default");
+}
+
+static void test_no_base(void **state)
+{
+        (void)state;
+        assert_said(said(0, NULL, HEADER),
+                    "without a base the kubelet starts from the defaults of its flags");
+        assert_null(strstr(said(0, HEADER, HEADER), "[LKG5023]"));
+        assert_null(strstr(said(0, NULL, PROXY), "[LKG5023]"));
+}
+
+/* Advice never refuses. */
+static void test_advice_is_no_error(void **state)
+{
+        const char *text =
+                said(0, HEADER "maxPodz: 5\nmaxpods: 6\nreadOnlyPort: 10250\nstaticPodPath: /gone\n",
+                     HEADER "volumePluginDir: x\nmergeDefaultEvictionSettings: true\nMAXPODS: 110\n");
+
+        (void)state;
+        assert_said(text, "warning: ");
+        assert_null(strstr(text, "error: "));
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_nothing_is_said_of_a_good_document),
+                cmocka_unit_test(test_unknown_field_and_the_nearest),
+                cmocka_unit_test(test_wrong_case),
+                cmocka_unit_test(test_field_of_a_later_release),
+                cmocka_unit_test(test_deprecated_field),
+                cmocka_unit_test(test_value_equal_to_the_default),
+                cmocka_unit_test(test_layer_that_takes_an_earlier_value_back),
+                cmocka_unit_test(test_eviction_defaults_in_a_drop_in),
+                cmocka_unit_test(test_relative_path_in_a_drop_in),
+                cmocka_unit_test(test_two_fields_want_one_port),
+                cmocka_unit_test(test_file_that_is_not_there),
+                cmocka_unit_test(test_gates_on_their_way_out),
+                cmocka_unit_test(test_no_base),
+                cmocka_unit_test(test_advice_is_no_error),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the kubelet accepts and does not start with. */
+#include "rules-helpers.h"
+
+static const struct expectation values[] = {
+        { "", NULL },
+        { "evictionHard: {memory.available: 5%, nodefs.available: 1Gi, imagefs.available: 0%}", NULL },
+        { "evictionHard: {memory.free: 5%}", "evictionHard.memory.free", LKG_F_REFUSED_LATER },
+        { "evictionHard: {memory.available: 101%}", "evictionHard.memory.available", LKG_F_REFUSED_LATER },
+        { "evictionHard: {memory.available: \"0\"}", "evictionHard.memory.available", LKG_F_REFUSED_LATER },
+        { "evictionMinimumReclaim: {memory.available: \"-1\"}", "evictionMinimumReclaim.memory.available",
+          LKG_F_REFUSED_LATER },
+        { "evictionSoft: {memory.available: 5%}\nevictionSoftGracePeriod: {memory.available: 1m}", NULL },
+        { "evictionSoft: {memory.available: 5%}", "evictionSoft.memory.available", LKG_F_REFUSED_LATER },
+        { "evictionSoft: {memory.available: 0%}", NULL },
+        { "evictionSoftGracePeriod: {memory.available: soon}", "evictionSoftGracePeriod.memory.available",
+          LKG_F_REFUSED_LATER },
+        { "systemReserved: {cpu: 100m, memory: 1Gi, ephemeral-storage: 1Gi, pid: \"100\"}", NULL },
+        { "systemReserved: {gpu: \"1\"}", "systemReserved.gpu", LKG_F_REFUSED_LATER },
+        { "kubeReserved: {cpu: -1m}", "kubeReserved.cpu", LKG_F_REFUSED_LATER },
+        { "kubeReserved: {\"a b\": \"1\"}", "kubeReserved.\"a b\"", LKG_F_REFUSED_LATER },
+        { "qosReserved: {memory: 50%}", NULL },
+        { "qosReserved: {memory: 101%}", "qosReserved.memory", LKG_F_REFUSED_LATER },
+        { "tlsCipherSuites: [TLS_AES_128_GCM_SHA256, X]", "tlsCipherSuites[1]", LKG_F_REFUSED_LATER },
+        { "tlsMinVersion: TLS12", "tlsMinVersion", LKG_F_REFUSED_LATER },
+        { "tlsCurvePreferences: [29, 1]", "tlsCurvePreferences[1]", LKG_F_REFUSED_LATER },
+        { "containerLogMaxSize: 10MB", "containerLogMaxSize", LKG_F_REFUSED_LATER },
+        { "authorization: {mode: AlwaysDeny}", "authorization.mode", LKG_F_REFUSED_LATER },
+        { "cpuManagerPolicy: dynamic", "cpuManagerPolicy", LKG_F_REFUSED_LATER },
+        { "memoryManagerPolicy: static", "memoryManagerPolicy", LKG_F_REFUSED_LATER },
+        { "configMapAndSecretChangeDetectionStrategy: Cache", NULL },
+        { "configMapAndSecretChangeDetectionStrategy: cache", "configMapAndSecretChangeDetectionStrategy",
+          LKG_F_REFUSED_LATER },
+        { "address: \"::\"", NULL },
+        { "address: localhost", "address", LKG_F_REFUSED_LATER },
+        { "memorySwap: {swapBehavior: LimitedSwap}", NULL },
+        { "memorySwap: {swapBehavior: LimitedSwap}", "memorySwap.swapBehavior", LKG_F_REFUSED_LATER,
+          .cgroup = 1 },
+        { "allowedUnsafeSysctls: [net.ipv4.*, kernel.msg*, kernel/shmmax, fs.mqueue.a, net/core/a.b]",
+          NULL },
+        { "allowedUnsafeSysctls: [vm.swappiness]", "allowedUnsafeSysctls[0]", LKG_F_REFUSED_LATER },
+        { "allowedUnsafeSysctls: [\"net.*.x\"]", "allowedUnsafeSysctls[0]", LKG_F_REFUSED_LATER },
+        { "allowedUnsafeSysctls: [net..x]", "allowedUnsafeSysctls[0]", LKG_F_REFUSED_LATER },
+        { "allowedUnsafeSysctls: [\"*\"]", "allowedUnsafeSysctls[0]", LKG_F_REFUSED_LATER },
+};
+
+#define STATIC   "cpuManagerPolicy: static\nreservedSystemCPUs: \"0\"\ncpuManagerPolicyOptions: "
+#define TOPOLOGY "topologyManagerPolicy: restricted\ntopologyManagerPolicyOptions: "
+
+static const struct expectation managers[] = {
+        { "cpuManagerPolicy: static\nreservedSystemCPUs: \"0\"", NULL },
+        { "cpuManagerPolicy: static\nkubeReserved: {cpu: 1m}", NULL },
+        { "cpuManagerPolicy: static\nkubeReserved: {cpu: \"0\"}", "cpuManagerPolicy", LKG_F_REFUSED_LATER },
+        { "memoryManagerPolicy: Static\nreservedMemory: [{numaNode: 0, limits: {memory: 100Mi}}]", NULL },
+        { "cpuManagerPolicyOptions: {full-pcpus-only: \"true\"}", "cpuManagerPolicyOptions",
+          LKG_F_REFUSED_LATER },
+        { STATIC "{full-pcpus-only: \"true\"}", NULL },
+        { STATIC "{full-pcpus-only: \"yes\"}", "cpuManagerPolicyOptions.full-pcpus-only",
+          LKG_F_REFUSED_LATER },
+        { STATIC "{full-pcpus: \"true\"}", "cpuManagerPolicyOptions.full-pcpus", LKG_F_REFUSED_LATER },
+        { STATIC "{align-by-socket: \"true\"}", "cpuManagerPolicyOptions.align-by-socket",
+          LKG_F_REFUSED_LATER },
+        { "featureGates: {CPUManagerPolicyAlphaOptions: true}\n" STATIC "{align-by-socket: \"true\"}",
+          NULL },
+        { STATIC "{prefer-align-cpus-by-uncorecache: \"true\"}", NULL },
+        { STATIC "{prefer-align-cpus-by-uncorecache: \"true\"}",
+          "cpuManagerPolicyOptions.prefer-align-cpus-by-uncorecache", LKG_F_REFUSED_LATER, .release = 133 },
+        { STATIC "{prefer-align-cpus-by-uncorecache: \"true\", distribute-cpus-across-numa: \"true\"}",
+          "cpuManagerPolicyOptions.distribute-cpus-across-numa", LKG_F_REFUSED_LATER },
+        { TOPOLOGY "{max-allowable-numa-nodes: \"8\", prefer-closest-numa-nodes: \"true\"}", NULL },
+        { TOPOLOGY "{max-allowable-numa-nodes: \"7\"}",
+          "topologyManagerPolicyOptions.max-allowable-numa-nodes", LKG_F_REFUSED_LATER },
+        { "topologyManagerPolicyOptions: {x: z}", NULL }, /* not looked at with the policy none */
+};
+
+static const struct expectation ignored[] = {
+        { "clusterDNS: [10.96.0.10, \"fd00::a\"]", NULL },
+        { "clusterDNS: [10.96.0.10, dns.local]", "clusterDNS[1]", LKG_F_BAD_FORMAT },
+        { "staticPodURL: https://h/pods", NULL },
+        { "staticPodURL: \"https://h:x/pods\"", "staticPodURL", LKG_F_BAD_FORMAT },
+};
+
+static void test_values(void **state)
+{
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(values); i++)
+                check_row(&values[i], KUBELET, true);
+}
+
+static void test_managers(void **state)
+{
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(managers); i++)
+                check_row(&managers[i], KUBELET, true);
+}
+
+static void test_ignored(void **state)
+{
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(ignored); i++)
+                check_row(&ignored[i], KUBELET, true);
+}
+
+/* The default of evictionHard reserves memory, which the static policy wants to know per NUMA node. */
+static void test_static_memory_needs_reservations(void **state)
+{
+        static const struct expectation bare = { "memoryManagerPolicy: Static", "memoryManagerPolicy",
+                                                 LKG_F_REFUSED_LATER };
+        static const struct expectation none = { "memoryManagerPolicy: Static\nevictionHard: {}", NULL };
+
+        (void)state;
+        check_row(&bare, KUBELET, true);
+        check_row(&none, KUBELET, true);
+}
+
+static void test_nothing_about_kube_proxy(void **state)
+{
+        struct trial t = { .base = PROXY "bindAddress: x\n", .later = true };
+
+        (void)state;
+        assert_int_equal(judged(&t)->n_findings, 0);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_values),
+                cmocka_unit_test(test_managers),
+                cmocka_unit_test(test_ignored),
+                cmocka_unit_test(test_static_memory_needs_reservations),
+                cmocka_unit_test(test_nothing_about_kube_proxy),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

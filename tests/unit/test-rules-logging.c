@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The logging section, which both kinds have. */
+#include "rules-helpers.h"
+
+#define ALPHA  "featureGates: {LoggingAlphaOptions: true}\n"
+#define BUFFER "logging.options.json.infoBufferSize"
+
+static const struct expectation rows[] = {
+        { "logging: {flushFrequency: 1ns}", NULL },
+        { "logging: {flushFrequency: 5000000000}", NULL },
+        { "logging: {flushFrequency: -1}", "logging.flushFrequency", LKG_F_OUT_OF_RANGE },
+        { "logging: {flushFrequency: -1s}", "logging.flushFrequency", LKG_F_OUT_OF_RANGE },
+        { "logging: {format: text}", NULL },
+        { "logging: {format: json}", NULL },
+        { "logging: {format: Text}", "logging.format", LKG_F_NOT_ONE_OF },
+        { "featureGates: {LoggingBetaOptions: false}\nlogging: {format: json}", "logging.format",
+          LKG_F_NEEDS_GATE },
+        { "featureGates: {LoggingBetaOptions: false}\nlogging: {format: text}", NULL },
+        { "logging: {verbosity: 2147483647}", NULL },
+        { "logging: {verbosity: 2147483648}", "logging.verbosity", LKG_F_OUT_OF_RANGE },
+        { "logging: {vmodule: [{filePattern: \"a*\", verbosity: 2147483647}]}", NULL },
+        { "logging: {vmodule: [{filePattern: a}, {verbosity: 1}]}", "logging.vmodule[1].filePattern",
+          LKG_F_REQUIRED },
+        { "logging: {vmodule: [{filePattern: \"a=b\"}]}", "logging.vmodule[0].filePattern",
+          LKG_F_BAD_FORMAT },
+        { "logging: {vmodule: [{filePattern: \"a,b\"}]}", "logging.vmodule[0].filePattern",
+          LKG_F_BAD_FORMAT },
+        { "logging: {vmodule: [{filePattern: a, verbosity: 2147483648}]}", "logging.vmodule[0].verbosity",
+          LKG_F_OUT_OF_RANGE },
+        { "logging: {format: json, vmodule: [{filePattern: a}]}", "logging.vmodule", LKG_F_CONTRADICTION },
+        { "logging: {format: json, vmodule: []}", NULL },
+        { "logging: {options: {json: {splitStream: true}}}", "logging.options.json.splitStream",
+          LKG_F_NEEDS_GATE },
+        { ALPHA "logging: {options: {json: {splitStream: true}}}", NULL },
+        { "logging: {options: {text: {splitStream: true}}}", "logging.options.text.splitStream",
+          LKG_F_NEEDS_GATE },
+        { "logging: {options: {text: {infoBufferSize: 1Ki}}}", "logging.options.text.infoBufferSize",
+          LKG_F_NEEDS_GATE },
+        { ALPHA "logging: {options: {text: {infoBufferSize: 1Ki}}}", NULL },
+        /* what the component reads as 0 */
+        { "logging: {options: {json: {infoBufferSize: 0Gi}}}", NULL },
+        { "logging: {options: {json: {infoBufferSize: 1m}}}", BUFFER, LKG_F_NEEDS_GATE },
+        { "logging: {options: {json: {infoBufferSize: \"-1Ki\"}}}", BUFFER, LKG_F_NEEDS_GATE },
+        { "logging: {options: {json: {infoBufferSize: 1E}}}", BUFFER, LKG_F_NEEDS_GATE },
+        { "logging: {options: {json: {infoBufferSize: 100E}}}", NULL },
+        { "logging: {options: {json: {infoBufferSize: \"1e400\"}}}", NULL },
+        { "logging: {options: {json: {infoBufferSize: \"18446744073709551616\"}}}", NULL },
+        { "logging: {options: {json: {infoBufferSize: \"18446744073709551617\"}}}", BUFFER,
+          LKG_F_NEEDS_GATE },
+};
+
+static void test_rows(void **state)
+{
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                check_row(&rows[i], KUBELET, false);
+                check_row(&rows[i], PROXY, false);
+        }
+}
+
+static void test_flush_frequency_was_not_judged_before_1_35(void **state)
+{
+        static const struct expectation before = { "logging: {flushFrequency: -1}", NULL, .release = 134 };
+        static const struct expectation since = { "logging: {flushFrequency: -1}", "logging.flushFrequency",
+                                                  LKG_F_OUT_OF_RANGE, .release = 135 };
+
+        (void)state;
+        check_row(&before, KUBELET, false);
+        check_row(&since, KUBELET, false);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_rows),
+                cmocka_unit_test(test_flush_frequency_was_not_judged_before_1_35),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

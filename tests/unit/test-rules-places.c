@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where a finding stands, and how it names values, flags and defaults. */
+#include "rules-helpers.h"
+
+static void test_value_of_the_later_layer(void **state)
+{
+        struct trial t = { .base = KUBELET "imageGCLowThresholdPercent: 60\n",
+                           .dropin = KUBELET "imageGCHighThresholdPercent: 50\n" };
+
+        (void)state;
+        assert_string_equal(said(&t),
+                            "d/10-x.conf:3:30: error: imageGCHighThresholdPercent: 50 must be greater than "
+                            "imageGCLowThresholdPercent 60 (base.yaml:3:29) [LKG5032]\n");
+        t = (struct trial){ .base = KUBELET "imageGCHighThresholdPercent: 50\n",
+                            .dropin = KUBELET "imageGCLowThresholdPercent: 60\n" };
+        assert_string_equal(said(&t),
+                            "d/10-x.conf:3:29: error: imageGCLowThresholdPercent: 60 must be less than "
+                            "imageGCHighThresholdPercent 50 (base.yaml:3:30) [LKG5032]\n");
+}
+
+static void test_value_of_the_later_line(void **state)
+{
+        struct trial t = { .base = KUBELET
+                           "imageGCLowThresholdPercent: 60\nimageGCHighThresholdPercent: 50\n" };
+
+        (void)state;
+        assert_string_equal(said(&t),
+                            "base.yaml:4:30: error: imageGCHighThresholdPercent: 50 must be greater than "
+                            "imageGCLowThresholdPercent 60 (base.yaml:3:29) [LKG5032]\n");
+}
+
+static void test_default_is_named_and_never_the_place(void **state)
+{
+        struct trial t = { .base = KUBELET "imageGCHighThresholdPercent: 50\n" };
+
+        (void)state;
+        assert_string_equal(said(&t),
+                            "base.yaml:3:30: error: imageGCHighThresholdPercent: 50 must be greater than "
+                            "imageGCLowThresholdPercent 80 (default) [LKG5032]\n");
+        t = (struct trial){ .base = KUBELET "cgroupsPerQOS: false\n" };
+        assert_string_equal(said(&t),
+                            "base.yaml:3:16: error: cgroupsPerQOS: false must be true for "
+                            "enforceNodeAllocatable[0] \"pods\" (default); set cgroupsPerQOS to true, or "
+                            "enforceNodeAllocatable to [none] [LKG5032]\n");
+        t = (struct trial){ .base = KUBELET, .cgroup = 1 };
+        assert_string_equal(
+                said(&t), "error: failCgroupV1: true (default) does not fit this host, which has cgroup v1; "
+                          "move it to cgroup v2, or set false [LKG5037]\n");
+}
+
+/* The machine that judges need not be the node: what only its facts break is no reason to refuse. */
+static void test_facts_that_nobody_stated_only_warn(void **state)
+{
+        struct trial t = { .base = KUBELET "failCgroupV1: true\n", .cgroup = 1 };
+
+        (void)state;
+        assert_int_equal(judged(&t)->n_severity[LKG_ERROR], 1);
+        t.guessed_host = true;
+        assert_int_equal(judged(&t)->n_severity[LKG_ERROR], 0);
+        assert_int_equal(judged(&t)->n_severity[LKG_WARNING], 1);
+}
+
+static void test_unset_field_is_named(void **state)
+{
+        struct trial t = { .base = KUBELET "systemCgroups: /s\n" };
+
+        (void)state;
+        assert_string_equal(said(&t),
+                            "base.yaml:3:16: error: systemCgroups: \"/s\" needs cgroupRoot (unset); set "
+                            "cgroupRoot, / for example [LKG5032]\n");
+}
+
+static void test_flag_is_named(void **state)
+{
+        struct trial t = {
+                .base = KUBELET, .flag = "flag --max-pods", .flag_path = "maxPods", .flag_value = -5
+        };
+
+        (void)state;
+        assert_string_equal(said(&t),
+                            "error: maxPods (--max-pods): -5 is out of range; it must not be negative "
+                            "[LKG5030]\n");
+        t = (struct trial){ .base = KUBELET "imageGCHighThresholdPercent: 90\n",
+                            .flag = "flag --image-gc-low-threshold",
+                            .flag_path = "imageGCLowThresholdPercent",
+                            .flag_value = 95 };
+        assert_string_equal(
+                said(&t),
+                "error: imageGCLowThresholdPercent (--image-gc-low-threshold): 95 must be less than "
+                "imageGCHighThresholdPercent 90 (base.yaml:3:30) [LKG5032]\n");
+}
+
+static void test_drop_in_value_has_the_drop_ins_place(void **state)
+{
+        struct trial t = { .base = KUBELET "maxPods: 5\n", .dropin = KUBELET "maxPods: -5\n" };
+
+        (void)state;
+        assert_string_equal(said(&t), "d/10-x.conf:3:10: error: maxPods: -5 is out of range; it must not be "
+                                      "negative [LKG5030]\n");
+}
+
+static void test_item_of_a_list(void **state)
+{
+        struct trial t = { .base = KUBELET "enforceNodeAllocatable:\n- pods\n- all\n" };
+
+        (void)state;
+        assert_string_equal(
+                said(&t),
+                "base.yaml:5:3: error: enforceNodeAllocatable[1]: \"all\" is not known; want pods, "
+                "system-reserved, system-reserved-compressible, kube-reserved, "
+                "kube-reserved-compressible or none [LKG5031]\n");
+}
+
+static void test_long_and_odd_values_are_cut_and_escaped(void **state)
+{
+        char text[8192] = KUBELET "hairpinMode: \"\\u0007";
+        struct trial t = { .base = text };
+        size_t n = strlen(text);
+
+        (void)state;
+        memset(text + n, 'x', 6000);
+        strcpy(text + n + 6000, "\"\n");
+        assert_true(strlen(said(&t)) < 500);
+        assert_null(strchr(said(&t), '\a'));
+}
+
+static void test_userinfo_of_a_url_is_masked(void **state)
+{
+        struct trial t = { .base = KUBELET "tracing: {endpoint: \"http://user:s3cret@host/\"}\n" };
+
+        (void)state;
+        assert_int_equal(judged(&t)->n_findings, 1);
+        assert_null(strstr(said(&t), "s3cret"));
+        t = (struct trial){ .base = KUBELET "staticPodURL: \"http://user:s3cret@h:x/\"\n", .later = true };
+        assert_int_equal(judged(&t)->n_findings, 1);
+        assert_null(strstr(said(&t), "s3cret"));
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_value_of_the_later_layer),
+                cmocka_unit_test(test_value_of_the_later_line),
+                cmocka_unit_test(test_default_is_named_and_never_the_place),
+                cmocka_unit_test(test_facts_that_nobody_stated_only_warn),
+                cmocka_unit_test(test_unset_field_is_named),
+                cmocka_unit_test(test_flag_is_named),
+                cmocka_unit_test(test_drop_in_value_has_the_drop_ins_place),
+                cmocka_unit_test(test_item_of_a_list),
+                cmocka_unit_test(test_long_and_odd_values_are_cut_and_escaped),
+                cmocka_unit_test(test_userinfo_of_a_url_is_masked),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

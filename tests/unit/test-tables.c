@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tables against what the components say about themselves, and against each other. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <core/schema/findings-codes.h>
+#include <core/schema/kinds.h>
+#include <lkg/decode.h>
+
+#include "known-tables.h"
+
+/* Go's type as the tables write it. */
+static void table_type(const char *go, char ret[static 64])
+{
+        static const struct {
+                const char *go, *type;
+        } names[] = {
+                { "v1.Duration", "duration" },
+                { "v1.TimeOrMetaDuration", "flush" },
+                { "v1.VerbosityLevel", "uint32" },
+                { "v1.VModuleConfiguration", "[]struct" },
+                { "resource.QuantityValue", "quantity" },
+                { "v1.ResourceList", "map[string]quantity" },
+                { "v1.Time", "time" },
+                { "v1beta1.KubeletAuthorizationMode", "string" },
+                { "v1beta1.ImagePullCredentialsVerificationPolicy", "string" },
+                { "v1beta1.ResourceChangeDetectionStrategy", "string" },
+                { "v1beta1.MemoryReservationPolicy", "string" },
+                { "v1.TaintEffect", "string" },
+                { "v1alpha1.ProxyMode", "string" },
+                { "v1alpha1.LocalMode", "string" },
+        };
+        const char *prefix = "", *type = go;
+
+        if (*type == '*') {
+                prefix = "*";
+                type++;
+        } else if (strncmp(type, "[]", 2) == 0) {
+                prefix = "[]";
+                type += 2;
+        }
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(names); i++)
+                if (strcmp(type, names[i].go) == 0) {
+                        (void)snprintf(ret, 64, "%s%s", prefix, names[i].type);
+                        return;
+                }
+        (void)snprintf(ret, 64, "%s%s", prefix, strncmp(type, "v1", 2) == 0 ? "struct" : type);
+}
+
+static void check_fields(const struct lkg_kind *kind, const struct known_field *known, size_t n_known)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < *kind->n_fields; i++) {
+                const struct lkg_field *field = &kind->fields[i];
+                char type[64];
+
+                if (!lkg_field_in(field, LKG_RELEASE_MAX))
+                        continue;
+                assert_true(n < n_known);
+                assert_string_equal(field->path, known[n].path);
+                table_type(known[n].go, type);
+                assert_string_equal(field->type, type);
+                if (!(field->flags & LKG_FIELD_ALWAYS) != known[n].omitempty)
+                        fail_msg("%s: omitempty", field->path);
+                n++;
+        }
+        assert_int_equal(n, n_known);
+}
+
+static void test_fields_are_those_of_the_components(void **state)
+{
+        (void)state;
+        assert_int_equal(lkg_n_kinds, 2);
+        check_fields(&lkg_kinds[0], known_kubelet_fields, LKG_ARRAY_SIZE(known_kubelet_fields));
+        check_fields(&lkg_kinds[1], known_kubeproxy_fields, LKG_ARRAY_SIZE(known_kubeproxy_fields));
+}
+
+static const struct lkg_flag *find_flag(const struct lkg_kind *kind, const char *name)
+{
+        for (size_t i = 0; i < *kind->n_flags; i++)
+                if (strcmp(kind->flags[i].name, name) == 0)
+                        return &kind->flags[i];
+        return NULL;
+}
+
+static bool gate_known(const char *name)
+{
+        for (size_t i = 0; i < lkg_n_gates; i++)
+                if (strcmp(lkg_gates[i].name, name) == 0)
+                        return true;
+        return false;
+}
+
+static void check_default(const struct lkg_field *field)
+{
+        struct lkg_report report = LKG_REPORT_INIT;
+        struct lkg_value *value = NULL;
+
+        if (lkg_decode_json(field->def, strlen(field->def), LKG_DECODE_STRICT, NULL, &report, &value) < 0)
+                fail_msg("%s: default %s is no JSON", field->path, field->def);
+        lkg_value_unref(value);
+        lkg_report_deinit(&report);
+}
+
+static void test_every_row_is_whole(void **state)
+{
+        (void)state;
+        for (size_t k = 0; k < lkg_n_kinds; k++)
+                for (size_t i = 0; i < *lkg_kinds[k].n_fields; i++) {
+                        const struct lkg_field *field = &lkg_kinds[k].fields[i];
+
+                        assert_non_null(field->doc);
+                        assert_in_range(strlen(field->doc), 5, 100);
+                        assert_null(strchr(field->doc, '\n'));
+                        if (field->gate && !gate_known(field->gate))
+                                fail_msg("%s: no feature gate %s", field->path, field->gate);
+                        if (field->flag && !find_flag(&lkg_kinds[k], field->flag))
+                                fail_msg("%s: no flag --%s", field->path, field->flag);
+                        if (field->def)
+                                check_default(field);
+                        assert_true(!field->until || field->since <= field->until);
+                        if ((field->flags & LKG_FIELD_RESOLVED) && !(field->flags & LKG_FIELD_PATH))
+                                fail_msg("%s: resolved, but no path", field->path);
+                }
+}
+
+/* Spans of releases of one path neither overlap nor leave a hole, and its rows stand together. */
+static void test_rows_of_one_field_share_the_releases(void **state)
+{
+        (void)state;
+        for (size_t k = 0; k < lkg_n_kinds; k++)
+                for (unsigned release = LKG_RELEASE_MIN; release <= LKG_RELEASE_MAX; release++)
+                        for (size_t i = 0; i < *lkg_kinds[k].n_fields; i++) {
+                                const struct lkg_field *a = &lkg_kinds[k].fields[i];
+
+                                for (size_t j = i + 1; j < *lkg_kinds[k].n_fields; j++) {
+                                        const struct lkg_field *b = &lkg_kinds[k].fields[j];
+
+                                        if (strcmp(a->path, b->path) != 0)
+                                                continue;
+                                        assert_int_equal(j, i + 1);
+                                        assert_false(lkg_field_in(a, release) && lkg_field_in(b, release));
+                                        assert_int_equal(a->until + 1, b->since);
+                                }
+                        }
+}
+
+static void test_what_changed_between_releases(void **state)
+{
+        const struct lkg_kind *kubelet = &lkg_kinds[0];
+        bool old_default = false, new_default = false;
+
+        (void)state;
+        for (size_t i = 0; i < *kubelet->n_fields; i++) {
+                const struct lkg_field *field = &kubelet->fields[i];
+
+                if (strcmp(field->path, "tlsCurvePreferences") == 0 ||
+                    strcmp(field->path, "memoryReservationPolicy") == 0) {
+                        assert_true(lkg_field_in(field, 136));
+                        assert_false(lkg_field_in(field, 135));
+                }
+                if (strcmp(field->path, "failCgroupV1") != 0)
+                        continue;
+                old_default |= lkg_field_in(field, 134) && strcmp(field->def, "false") == 0;
+                new_default |= lkg_field_in(field, 135) && strcmp(field->def, "true") == 0;
+        }
+        assert_true(old_default);
+        assert_true(new_default);
+}
+
+/* The kubelet resolves these seven against the directory of its base, and no others. */
+static void test_paths_that_follow_the_base(void **state)
+{
+        static const char *const paths[] = { "staticPodPath",
+                                             "podLogsDir",
+                                             "tlsCertFile",
+                                             "tlsPrivateKeyFile",
+                                             "authentication.x509.clientCAFile",
+                                             "resolvConf",
+                                             "volumePluginDir" };
+        size_t n = 0;
+
+        (void)state;
+        for (size_t k = 0; k < lkg_n_kinds; k++)
+                for (size_t i = 0; i < *lkg_kinds[k].n_fields; i++) {
+                        const struct lkg_field *field = &lkg_kinds[k].fields[i];
+                        bool listed = false;
+
+                        if (!(field->flags & LKG_FIELD_RESOLVED))
+                                continue;
+                        for (size_t j = 0; j < LKG_ARRAY_SIZE(paths); j++)
+                                listed |= strcmp(paths[j], field->path) == 0;
+                        if (!listed || k != 0)
+                                fail_msg("%s is not resolved", field->path);
+                        n++;
+                }
+        assert_int_equal(n, LKG_ARRAY_SIZE(paths));
+}
+
+/* ---- flags ---- */
+
+static const char *flag_type(const struct known_flag *flag)
+{
+        static const struct {
+                const char *pflag, *type;
+        } names[] = {
+                { "Level", "uint32" },
+                { "pattern=N,...", "vmodule" },
+                { "colonSeparatedMultimapStringString", "colonMultimap" },
+                { "[]v1.Taint", "taints" },
+                { "reserved-memory", "reservedMemory" },
+        };
+
+        if (strcmp(flag->name, "eviction-hard") == 0 || strcmp(flag->name, "eviction-soft") == 0)
+                return "langleMap";
+        if (strcmp(flag->name, "cpu-manager-policy-options") == 0)
+                return "mapStringStringNoSplit";
+        if (strcmp(flag->name, "node-labels") == 0)
+                return "nodeLabels";
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(names); i++)
+                if (strcmp(flag->type, names[i].pflag) == 0)
+                        return names[i].type;
+        return flag->type;
+}
+
+static void test_flags_are_those_of_the_kubelet(void **state)
+{
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(known_kubelet_flags); i++) {
+                const struct known_flag *known = &known_kubelet_flags[i];
+                const struct lkg_flag *flag = find_flag(&lkg_kinds[0], known->name);
+
+                if (!flag)
+                        fail_msg("--%s is missing", known->name);
+                assert_string_equal(flag->type, flag_type(known));
+                if ((flag->field != NULL) != known->config)
+                        fail_msg("--%s: field", known->name);
+                assert_int_equal(flag->no_value, strcmp(known->type, "bool") == 0);
+        }
+}
+
+static void test_flags_and_fields_agree(void **state)
+{
+        (void)state;
+        for (size_t k = 0; k < lkg_n_kinds; k++)
+                for (size_t i = 0; i < *lkg_kinds[k].n_flags; i++) {
+                        const struct lkg_flag *flag = &lkg_kinds[k].flags[i];
+                        bool found = !flag->field;
+
+                        if (i > 0)
+                                assert_true(strcmp(lkg_kinds[k].flags[i - 1].name, flag->name) < 0);
+                        for (size_t j = 0; !found && j < *lkg_kinds[k].n_fields; j++) {
+                                const struct lkg_field *field = &lkg_kinds[k].fields[j];
+
+                                found = strcmp(field->path, flag->field) == 0 && field->flag &&
+                                        strcmp(field->flag, flag->name) == 0;
+                        }
+                        if (!found)
+                                fail_msg("--%s sets %s, which does not know it", flag->name, flag->field);
+                }
+}
+
+/* ---- gates ---- */
+
+static void test_gates_are_sorted(void **state)
+{
+        (void)state;
+        for (size_t i = 1; i < lkg_n_gates; i++) {
+                int order = strcmp(lkg_gates[i - 1].name, lkg_gates[i].name);
+
+                if (order > 0 || (order == 0 && lkg_gates[i - 1].since >= lkg_gates[i].since))
+                        fail_msg("%s is out of order", lkg_gates[i].name);
+        }
+        for (size_t i = 0; i < lkg_n_gate_needs; i++) {
+                assert_true(gate_known(lkg_gate_needs[i].name));
+                assert_true(gate_known(lkg_gate_needs[i].needs));
+                assert_true(i == 0 || strcmp(lkg_gate_needs[i - 1].name, lkg_gate_needs[i].name) <= 0);
+        }
+}
+
+static void describe_gate(const char *name, unsigned release, char ret[static 8])
+{
+        static const char letters[] = { [LKG_GATE_ALPHA] = 'A',
+                                        [LKG_GATE_BETA] = 'B',
+                                        [LKG_GATE_GA] = 'G',
+                                        [LKG_GATE_DEPRECATED] = 'D' };
+        const struct lkg_gate *row = NULL;
+
+        for (size_t i = 0; i < lkg_n_gates; i++)
+                if (strcmp(lkg_gates[i].name, name) == 0 && lkg_gates[i].since <= release)
+                        row = &lkg_gates[i];
+        if (!row || row->stage == LKG_GATE_REMOVED)
+                (void)snprintf(ret, 8, "-");
+        else
+                (void)snprintf(ret, 8, "%c%d%s", letters[row->stage], row->def, row->locked ? "L" : "");
+}
+
+static void test_gates_are_those_of_each_release(void **state)
+{
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(known_gates); i++)
+                for (unsigned r = 0; r < 4; r++) {
+                        char text[8];
+
+                        describe_gate(known_gates[i].name, LKG_RELEASE_MIN + r, text);
+                        if (strcmp(text, known_gates[i].releases[r]) != 0)
+                                fail_msg("%s in 1.%u: %s, want %s", known_gates[i].name, 33 + r, text,
+                                         known_gates[i].releases[r]);
+                }
+}
+
+/* What no recorded release knows was dropped before, and is said to have been. */
+static void test_other_gates_were_dropped_before(void **state)
+{
+        (void)state;
+        for (size_t i = 0; i < lkg_n_gates; i++) {
+                bool known = false;
+
+                for (size_t j = 0; !known && j < LKG_ARRAY_SIZE(known_gates); j++)
+                        known = strcmp(known_gates[j].name, lkg_gates[i].name) == 0;
+                if (known)
+                        continue;
+                assert_int_equal(lkg_gates[i].stage, LKG_GATE_REMOVED);
+                assert_in_range(lkg_gates[i].since, 110, LKG_RELEASE_MIN);
+        }
+}
+
+/* ---- findings ---- */
+
+static void test_every_finding_is_explained(void **state)
+{
+        (void)state;
+        for (size_t i = 0; i < lkg_n_finding_kinds; i++) {
+                const struct lkg_finding_kind *kind = &lkg_finding_kinds[i];
+
+                assert_true(i == 0 || lkg_finding_kinds[i - 1].code < kind->code);
+                if (!kind->title || !kind->advice || !kind->paragraph)
+                        fail_msg("LKG%04u is not explained", kind->code);
+                assert_in_range(strlen(kind->title), 5, 50);
+                assert_in_range(strlen(kind->advice), 10, 200);
+                assert_in_range(strlen(kind->paragraph), 40, 600);
+        }
+}
+
+static void test_codes_of_the_schema_have_a_row(void **state)
+{
+        static const enum lkg_schema_code last[] = { LKG_F_VALUE_ADDED, LKG_F_HOST };
+        static const enum lkg_schema_code first[] = { LKG_F_WRONG_TYPE, LKG_F_OUT_OF_RANGE };
+
+        (void)state;
+        for (size_t range = 0; range < LKG_ARRAY_SIZE(first); range++)
+                for (unsigned code = first[range]; code <= last[range]; code++) {
+                        bool found = false;
+
+                        for (size_t i = 0; i < lkg_n_finding_kinds; i++)
+                                found |= lkg_finding_kinds[i].code == code;
+                        if (!found)
+                                fail_msg("LKG%04u has no row", code);
+                }
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_fields_are_those_of_the_components),
+                cmocka_unit_test(test_every_row_is_whole),
+                cmocka_unit_test(test_rows_of_one_field_share_the_releases),
+                cmocka_unit_test(test_what_changed_between_releases),
+                cmocka_unit_test(test_paths_that_follow_the_base),
+                cmocka_unit_test(test_flags_are_those_of_the_kubelet),
+                cmocka_unit_test(test_flags_and_fields_agree),
+                cmocka_unit_test(test_gates_are_sorted),
+                cmocka_unit_test(test_gates_are_those_of_each_release),
+                cmocka_unit_test(test_other_gates_were_dropped_before),
+                cmocka_unit_test(test_every_finding_is_explained),
+                cmocka_unit_test(test_codes_of_the_schema_have_a_row),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Documents decoded into the types of a kind and printed again, as Go's JSON decoders and encoder do it. */
+#include "schema-helpers.h"
+
+#include "core/schema/typed.h"
+
+static const struct lkg_node *root_of(const char *kind)
+{
+        const struct lkg_schema *schema = NULL;
+
+        assert_int_equal(lkg_schema_get(kind, NULL, 0, &schema), 0);
+        return lkg_schema_root(schema);
+}
+
+/* The typed document as JSON, or the findings. */
+static const char *typed_as(const char *kind, const char *text, unsigned flags)
+{
+        static char *kept;
+        struct lkg_report report = LKG_REPORT_INIT;
+        struct lkg_value *value = flow(text, flags & LKG_TYPED_FOLD ? LKG_DECODE_UNTYPED : 0),
+                         *object = NULL;
+        int r = lkg_typed_decode(root_of(kind), value, flags, &report, &object);
+        const char *ret;
+
+        free(kept);
+        kept = lkg_report_format(&report, NULL);
+        assert_non_null(kept);
+        assert_int_equal(r, report.n_severity[LKG_ERROR] > 0 ? -EBADMSG : 0);
+        ret = r == 0 ? json(object) : kept;
+        lkg_value_unref(object);
+        lkg_value_unref(value);
+        lkg_report_deinit(&report);
+        return ret;
+}
+
+static const char *typed(const char *text)
+{
+        return typed_as("KubeletConfiguration", text, 0);
+}
+
+/* As the merge of drop-ins is decoded. */
+static const char *folded(const char *text)
+{
+        return typed_as("KubeletConfiguration", text, LKG_TYPED_FOLD);
+}
+
+static void test_only_known_fields_in_canonical_form(void **state)
+{
+        (void)state;
+        assert_string_equal(typed("{syncFrequency: 90s, maxPods: 5, x: 1, authentication: {y: 2}}"),
+                            "{\"maxPods\":5,\"syncFrequency\":\"1m30s\"}");
+        assert_string_equal(typed("~"), "{}");
+}
+
+static void test_case_counts_in_a_base_only(void **state)
+{
+        (void)state;
+        assert_string_equal(typed("{maxpods: 5, AUTHENTICATION: {anonymous: {enabled: true}}}"), "{}");
+        assert_string_equal(folded("{maxpods: 5, AUTHENTICATION: {ANONYMOUS: {Enabled: true}}}"),
+                            "{\"authentication\":{\"anonymous\":{\"enabled\":true}},\"maxPods\":5}");
+        /* Go folds these two letters to s and k as well */
+        assert_string_equal(
+                folded("{\"maxPod\xc5\xbf\": 6, \"\xe2\x84\xaaubeAPIBurst\": 7, \"max\xc3\x9fPods\": 5}"),
+                "{\"kubeAPIBurst\":7,\"maxPods\":6}");
+}
+
+static void test_last_spelling_in_byte_order_counts(void **state)
+{
+        (void)state;
+        assert_string_equal(folded("{maxpods: 5, maxPods: 6, MAXPODS: 7}"), "{\"maxPods\":5}");
+        assert_string_equal(folded("{maxPods: 6, MAXPODS: 7}"), "{\"maxPods\":6}");
+        assert_string_equal(folded("{maxPods: 6, maxpods: null}"), "{\"maxPods\":6}");
+        assert_string_equal(folded("{podPidsLimit: 6, podpidslimit: null}"), "{}"); /* a pointer */
+}
+
+static void test_spellings_of_a_map_add_up(void **state)
+{
+        (void)state;
+        assert_string_equal(folded("{evictionHard: {a: b}, EVICTIONHARD: {a: c, d: e}}"),
+                            "{\"evictionHard\":{\"a\":\"b\",\"d\":\"e\"}}");
+        assert_string_equal(folded("{evictionHard: {a: b}, evictionhard: null}"), "{}");
+        assert_string_equal(folded("{memorySwap: {swapBehavior: x}, memoryswap: {}}"),
+                            "{\"memorySwap\":{\"swapBehavior\":\"x\"}}");
+}
+
+/* Go decodes into the items that are there already. */
+static void test_spellings_of_a_list_share_items(void **state)
+{
+        (void)state;
+        assert_string_equal(folded("{REGISTERWITHTAINTS: [{key: a, value: v}, {key: b}], "
+                                   "registerWithTaints: [{key: c}]}"),
+                            "{\"registerWithTaints\":[{\"key\":\"c\",\"value\":\"v\"}]}");
+        assert_string_equal(folded("{CLUSTERDNS: [a, b], clusterDNS: [null, c, null]}"),
+                            "{\"clusterDNS\":[\"a\",\"c\",\"\"]}");
+}
+
+static void test_null_is_no_value(void **state)
+{
+        (void)state;
+        assert_string_equal(
+                typed("{maxPods: ~, clusterDNS: ~, evictionHard: ~, authentication: ~, podPidsLimit: ~}"),
+                "{}");
+        assert_string_equal(
+                typed("{clusterDNS: [~], evictionHard: {a: ~}, featureGates: {b: ~}}"),
+                "{\"clusterDNS\":[\"\"],\"evictionHard\":{\"a\":\"\"},\"featureGates\":{\"b\":false}}");
+        assert_string_equal(typed("{cpuCFSQuotaPeriod: ~}"), "{}");
+        assert_non_null(
+                strstr(typed("{syncFrequency: ~}"), "syncFrequency: null is a null where a duration"));
+}
+
+static void test_zero_is_kept_where_it_differs_from_nothing(void **state)
+{
+        (void)state;
+        assert_string_equal(typed("{maxPods: 0, syncFrequency: 0s, clusterDomain: '', runOnce: false}"),
+                            "{}");
+        assert_string_equal(
+                typed("{podPidsLimit: 0, enableServer: false, resolvConf: '', cpuCFSQuotaPeriod: 0s}"),
+                "{\"cpuCFSQuotaPeriod\":\"0s\",\"enableServer\":false,\"podPidsLimit\":0,\"resolvConf\":"
+                "\"\"}");
+}
+
+static void test_integers_overflow(void **state)
+{
+        (void)state;
+        assert_string_equal(typed("{maxPods: 2147483647}"), "{\"maxPods\":2147483647}");
+        assert_string_equal(
+                typed("{maxPods: 2147483648}"),
+                "file:1:11: error: maxPods: 2147483648 does not fit int32; it must be from -2147483648 to "
+                "2147483647 [LKG5002]\n");
+        assert_string_equal(typed("{maxOpenFiles: 9223372036854775807}"),
+                            "{\"maxOpenFiles\":9223372036854775807}");
+        assert_non_null(strstr(typed("{maxOpenFiles: 9223372036854775808}"), "does not fit int64"));
+        assert_non_null(
+                strstr(typed("{logging: {verbosity: -1}}"), "logging.verbosity: -1 does not fit uint32"));
+}
+
+/* A JSON base keeps its numbers as written; a drop-in's went through an untyped document. */
+static void test_fractions_are_no_integers_in_a_json_base(void **state)
+{
+        (void)state;
+        assert_non_null(strstr(typed("{\"maxPods\": 50.0}"), "maxPods: 50.0 is no integer"));
+        assert_non_null(strstr(typed("{\"maxPods\": 5e1}"), "maxPods: 5e1 is no integer"));
+        assert_string_equal(folded("{\"maxPods\": 5e1}"), "{\"maxPods\":50}");
+        assert_string_equal(typed("{maxPods: 50.0}"), "{\"maxPods\":50}");
+}
+
+static void test_float32_is_rounded(void **state)
+{
+        static const char proxy[] = "KubeProxyConfiguration";
+
+        (void)state;
+        assert_string_equal(typed_as(proxy, "{clientConnection: {qps: 16777217}}", 0),
+                            "{\"clientConnection\":{\"qps\":16777216}}");
+        assert_string_equal(typed_as(proxy, "{clientConnection: {qps: 0.1}}", 0),
+                            "{\"clientConnection\":{\"qps\":0.1}}");
+        assert_string_equal(typed_as(proxy, "{clientConnection: {qps: 1e-60}}", 0), "{}");
+        assert_non_null(
+                strstr(typed_as(proxy, "{clientConnection: {qps: 1e39}}", 0), "does not fit float32"));
+}
+
+static void test_every_misfit_is_reported(void **state)
+{
+        (void)state;
+        assert_string_equal(typed("maxPods: many\nclusterDNS: 1.1.1.1\nsyncFrequency: "
+                                  "5\nregisterWithTaints: [{key: 1}]\n"),
+                            "file:2:13: error: clusterDNS: \"1.1.1.1\" is a string where a list is wanted; "
+                            "write it as a "
+                            "list, e.g. [a, b] [LKG5001]\n"
+                            "file:1:10: error: maxPods: \"many\" is a string where an integer is wanted; "
+                            "write it without "
+                            "quotes [LKG5001]\n"
+                            "file:4:28: error: registerWithTaints[0].key: 1 is a number where a string is "
+                            "wanted; put it in "
+                            "quotes [LKG5001]\n"
+                            "file:3:16: error: syncFrequency: 5 is a number where a duration such as "
+                            "\"1m30s\" is wanted; "
+                            "write the unit and quotes, e.g. \"30s\" [LKG5001]\n");
+}
+
+static void test_secrets_are_not_quoted(void **state)
+{
+        (void)state;
+        assert_null(strstr(typed("{staticPodURLHeader: {A: s3cret}}"), "s3cret"));
+        assert_null(strstr(typed("{staticPodURLHeader: {A: [{s3cret: 1}]}}"), "s3cret"));
+        assert_null(strstr(typed("{staticPodURLHeader: s3cret}"), "s3cret"));
+        assert_null(strstr(typed("{syncFrequency: 'http://u:s3cret@h/'}"), "s3cret"));
+}
+
+/* Printed: what is never left out, and nothing that is empty. Decoded again it is the same. */
+static void test_encoded_as_go_prints_it(void **state)
+{
+        const struct lkg_node *root = root_of("KubeletConfiguration");
+        struct lkg_report report = LKG_REPORT_INIT;
+        struct lkg_value *value =
+                flow("{clusterDNS: [], evictionHard: {}, enforceNodeAllocatable: [], maxPods: 5}", 0);
+        struct lkg_value *object = NULL, *printed = NULL, *back = NULL;
+
+        (void)state;
+        assert_int_equal(lkg_typed_decode(root, value, 0, &report, &object), 0);
+        assert_int_equal(lkg_typed_encode(root, object, &printed), 0);
+        assert_null(lkg_map_get(printed, "clusterDNS"));
+        assert_null(lkg_map_get(printed, "evictionHard"));
+        assert_non_null(lkg_map_get(printed, "containerRuntimeEndpoint"));
+        assert_string_equal(lkg_map_get_string(printed, "syncFrequency"), "0s");
+        assert_string_equal(json(lkg_map_get(printed, "memorySwap")), "{}");
+        assert_int_equal(lkg_typed_decode(root, printed, 0, &report, &back), 0);
+        assert_string_equal(json(back),
+                            "{\"logging\":{\"options\":{\"json\":{\"infoBufferSize\":\"0\"},\"text\":"
+                            "{\"infoBufferSize\":\"0\"}}},\"maxPods\":5}");
+        lkg_value_unref(back);
+        lkg_value_unref(printed);
+        lkg_value_unref(object);
+        lkg_value_unref(value);
+        lkg_report_deinit(&report);
+}
+
+/* A change of one document is not seen in another that shares its parts. */
+static void test_setting_a_field_leaves_copies_alone(void **state)
+{
+        struct lkg_value *was = flow("{authentication: {webhook: {cacheTTL: 1m0s, enabled: true}}}", 0);
+        struct lkg_value *copy = lkg_value_clone_shallow(was);
+
+        (void)state;
+        assert_non_null(copy);
+        assert_int_equal(lkg_object_set(copy, "authentication.webhook.cacheTTL", NULL), 0);
+        assert_int_equal(lkg_object_set(copy, "authentication.x509.clientCAFile",
+                                        lkg_value_new_string("/c", 2, NULL, 0, 0)),
+                         0);
+        assert_string_equal(json(was),
+                            "{\"authentication\":{\"webhook\":{\"cacheTTL\":\"1m0s\",\"enabled\":true}}}");
+        assert_string_equal(json(copy),
+                            "{\"authentication\":{\"webhook\":{\"enabled\":true},\"x509\":{\"clientCAFile\":"
+                            "\"/c\"}}}");
+        lkg_value_unref(copy);
+        lkg_value_unref(was);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_only_known_fields_in_canonical_form),
+                cmocka_unit_test(test_case_counts_in_a_base_only),
+                cmocka_unit_test(test_last_spelling_in_byte_order_counts),
+                cmocka_unit_test(test_spellings_of_a_map_add_up),
+                cmocka_unit_test(test_spellings_of_a_list_share_items),
+                cmocka_unit_test(test_null_is_no_value),
+                cmocka_unit_test(test_zero_is_kept_where_it_differs_from_nothing),
+                cmocka_unit_test(test_integers_overflow),
+                cmocka_unit_test(test_fractions_are_no_integers_in_a_json_base),
+                cmocka_unit_test(test_float32_is_rounded),
+                cmocka_unit_test(test_every_misfit_is_reported),
+                cmocka_unit_test(test_secrets_are_not_quoted),
+                cmocka_unit_test(test_encoded_as_go_prints_it),
+                cmocka_unit_test(test_setting_a_field_leaves_copies_alone),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names, taints, image patterns. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <lkg/buf.h>
+
+#include "core/schema/values/image.h"
+#include "core/schema/values/names.h"
+
+static char reason[LKG_REASON_MAX];
+
+/* Text that is @n times the letter @c. */
+static const char *many(char c, size_t n, char buf[static 300])
+{
+        memset(buf, c, n);
+        buf[n] = '\0';
+        return buf;
+}
+
+static void test_subdomain(void **state)
+{
+        static const char *const right[] = { "a", "example.com", "a-b.0c", "1.2.3.4" };
+        static const char *const wrong[] = { "",     "Example.com", "a..b", ".a",  "a.", "-a",
+                                             "a-.b", "a_b",         "a/b",  "a\n", " a" };
+        char buf[300];
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(right); i++)
+                assert_int_equal(lkg_name_dns_subdomain(right[i], strlen(right[i]), reason), 0);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(wrong); i++)
+                assert_int_equal(lkg_name_dns_subdomain(wrong[i], strlen(wrong[i]), reason), -EINVAL);
+        assert_int_equal(lkg_name_dns_subdomain(many('a', 253, buf), 253, reason), 0);
+        assert_int_equal(lkg_name_dns_subdomain(many('a', 254, buf), 254, reason), -EINVAL);
+        assert_int_equal(lkg_name_dns_subdomain("a\0b", 3, reason), -EINVAL);
+}
+
+static void test_qualified_name(void **state)
+{
+        static const struct {
+                const char *text;
+                const char *says; /* NULL: accepted */
+        } cases[] = {
+                { "a", NULL },
+                { "A_b-C.d9", NULL },
+                { "node-role.kubernetes.io/control-plane", NULL },
+                { "", "empty" },
+                { "/a", "before / is empty" },
+                { "a/", "behind /" },
+                { "a/b/c", "more than one /" },
+                { "Example.com/a", "before / is not a domain" },
+                { "-a", "letter or digit" },
+                { "a.", "letter or digit" },
+                { "a b", "letters, digits" },
+                { "\303\251", "letters, digits" },
+        };
+        char buf[300];
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
+                assert_int_equal(lkg_name_qualified(cases[i].text, strlen(cases[i].text), reason),
+                                 cases[i].says ? -EINVAL : 0);
+                if (cases[i].says)
+                        assert_non_null(strstr(reason, cases[i].says));
+        }
+        assert_int_equal(lkg_name_qualified(many('a', 63, buf), 63, reason), 0);
+        assert_int_equal(lkg_name_qualified(many('a', 64, buf), 64, reason), -EINVAL);
+        assert_non_null(strstr(reason, "longer than 63"));
+        assert_int_equal(lkg_name_qualified("a\0b", 3, reason), -EINVAL);
+        assert_int_equal(lkg_name_label_value("", 0, reason), 0);
+        assert_int_equal(lkg_name_label_value("a.b", 3, reason), 0);
+        assert_int_equal(lkg_name_label_value("a/b", 3, reason), -EINVAL);
+}
+
+static int check_taint(const char *key, const char *value, const char *effect)
+{
+        const struct lkg_taint taint = { lkg_span(key, strlen(key)), lkg_span(value, strlen(value)),
+                                         lkg_span(effect, strlen(effect)) };
+
+        return lkg_taint_check(&taint, reason);
+}
+
+static void test_taint(void **state)
+{
+        (void)state;
+        assert_int_equal(check_taint("example.com/a", "b", "NoSchedule"), 0);
+        assert_int_equal(check_taint("a", "", ""), 0);
+        assert_int_equal(check_taint("a", "", "PreferNoSchedule"), 0);
+        assert_int_equal(check_taint("a", "", "NoExecute"), 0);
+        assert_int_equal(check_taint("", "", "NoExecute"), -EINVAL);
+        assert_non_null(strstr(reason, "wrong key: empty"));
+        assert_int_equal(check_taint("a", "b c", "NoExecute"), -EINVAL);
+        assert_non_null(strstr(reason, "wrong value"));
+        assert_int_equal(check_taint("a", "b", "noExecute"), -EINVAL);
+        assert_non_null(strstr(reason, "unknown effect \"noExecute\""));
+}
+
+static int collect(void *userdata, const struct lkg_taint *taint)
+{
+        lkg_buf_printf(userdata, "%.*s|%.*s|%.*s;", (int)taint->key.size, taint->key.data,
+                       (int)taint->value.size, taint->value.data, (int)taint->effect.size,
+                       taint->effect.data);
+        return 0;
+}
+
+static int stop(void *userdata, const struct lkg_taint *taint)
+{
+        (void)userdata;
+        (void)taint;
+        return -ENOSPC;
+}
+
+static void test_taints_flag(void **state)
+{
+        static const struct {
+                const char *text;
+                const char *want; /* NULL: refused */
+        } cases[] = {
+                { "", "" },
+                { "a=b:NoSchedule", "a|b|NoSchedule;" },
+                { "a=:NoSchedule", "a||NoSchedule;" },
+                { "a:NoExecute,b=c:NoSchedule", "a||NoExecute;b|c|NoSchedule;" },
+                { "a=b:NoSchedule,a=b:NoExecute", "a|b|NoSchedule;a|b|NoExecute;" },
+                { "ab:NoSchedule,a:NoSchedule", "ab||NoSchedule;a||NoSchedule;" },
+                { "a:NoSchedule-,b-,c:NoSchedule", "c||NoSchedule;" }, /* those that end in - are left out */
+                { "a:NoSchedule-,a:NoSchedule", "a||NoSchedule;" },
+                { "a=b:NoSchedule,a=c:NoSchedule", NULL },
+                { "a:NoSchedule,a=c:NoSchedule", NULL },
+                { "a", NULL },
+                { "a=b", NULL },
+                { "a:", NULL },
+                { "a:Bad", NULL },
+                { "a:b:NoSchedule", NULL },
+                { "a=b=c:NoSchedule", NULL },
+                { "a:NoSchedule,", NULL },
+                { "-", NULL },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
+                LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+                int r = lkg_taints_parse(cases[i].text, strlen(cases[i].text), collect, &buf, reason);
+
+                lkg_buf_puts(&buf, "");
+                assert_int_equal(r, cases[i].want ? 0 : -EINVAL);
+                if (cases[i].want)
+                        assert_string_equal(buf.data ? buf.data : "", cases[i].want);
+        }
+        assert_int_equal(lkg_taints_parse("a:NoSchedule", 12, stop, NULL, reason), -ENOSPC);
+}
+
+static void test_image_pattern(void **state)
+{
+        static const char *const right[] = {
+                "foo",
+                "foo/bar",
+                "quay.io/foo",
+                "quay.io:443/foo/bar",
+                "localhost:5000/a",
+                "[::1]:5000/a",
+                "[cafe]/a",
+                "UP:80/c",
+                "a__b",
+                "a--b",
+                "a.b",
+                "A/b",
+                "foo/*",
+                "foo bar/*",
+                "Foo:x@y/*",
+        };
+        static const struct {
+                const char *text, *says;
+        } wrong[] = {
+                { "", "empty" },
+                { " foo", "white space" },
+                { "foo/* ", "white space" },
+                { "\302\240foo/*", "white space" },
+                { "*", "a * in the middle" },
+                { "foo*/*", "a * in the middle" },
+                { "/*", "no registry" },
+                { "foo:tag", "without tag" },
+                { "quay.io/foo@sha256:0123456789abcdef0123456789abcdef", "without tag" },
+                { "a___b", "not an image name" },
+                { "_a/b", "not an image name" },
+                { "a_", "not an image name" },
+                { "a..b", "not an image name" },
+                { "Foo", "not an image name" },
+                { "foo/Bar", "not an image name" },
+                { "a//b", "not an image name" },
+                { "/a", "not an image name" },
+                { "a/", "not an image name" },
+                { "a:/b", "not an image name" },
+                { "[::1/a", "not an image name" },
+                { "[]/a", "not an image name" },
+        };
+        char buf[300];
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(right); i++)
+                assert_int_equal(lkg_image_pattern(right[i], strlen(right[i]), reason), 0);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(wrong); i++) {
+                assert_int_equal(lkg_image_pattern(wrong[i].text, strlen(wrong[i].text), reason), -EINVAL);
+                assert_non_null(strstr(reason, wrong[i].says));
+        }
+        /* The registry does not count into the length of the path. */
+        memcpy((char *)many('b', 257, buf), "a/", 2);
+        assert_int_equal(lkg_image_name(buf, 257, reason), 0);
+        memcpy((char *)many('b', 257, buf), "a_", 2);
+        assert_int_equal(lkg_image_name(buf, 257, reason), -EINVAL);
+        assert_non_null(strstr(reason, "longer than 255"));
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_subdomain),     cmocka_unit_test(test_qualified_name),
+                cmocka_unit_test(test_taint),         cmocka_unit_test(test_taints_flag),
+                cmocka_unit_test(test_image_pattern),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

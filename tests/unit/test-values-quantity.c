@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Resource quantities: which text is one, what it prints as, how it compares. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/schema/values/quantity.h"
+
+static struct lkg_quantity parse(const char *text)
+{
+        struct lkg_quantity quantity = LKG_QUANTITY_INIT;
+        char reason[LKG_REASON_MAX];
+
+        assert_int_equal(lkg_quantity_parse(text, strlen(text), &quantity, reason), 0);
+        return quantity;
+}
+
+/* @text: as the component prints it; @canonical: NULL = the same */
+static void expect(const char *source, const char *text, const char *canonical)
+{
+        LKG_CLEANUP(lkg_quantity_deinit) struct lkg_quantity quantity = parse(source);
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+
+        lkg_quantity_text(&quantity, lkg_span(source, strlen(source)), &buf);
+        assert_string_equal(buf.data, text);
+        lkg_buf_reset(&buf);
+        lkg_quantity_canonical(&quantity, &buf);
+        assert_string_equal(buf.data, canonical ? canonical : text);
+}
+
+static void test_printed_form(void **state)
+{
+        (void)state;
+        expect("1", "1", NULL);
+        expect("01", "01", "1"); /* printed as written, it looks canonical */
+        expect("+1Gi", "+1Gi", "1Gi");
+        expect("1.5", "1500m", NULL);
+        expect("1.5Gi", "1536Mi", NULL);
+        expect("0.1", "100m", NULL);
+        expect("1.0", "1", NULL);
+        expect("1.", "1.", "1");
+        expect(".5", "500m", NULL);
+        expect("1000m", "1", NULL);
+        expect("1500000", "1500k", NULL);
+        expect("1024Mi", "1Gi", NULL);
+        expect("1023", "1023", NULL);
+        expect("512e6", "512e6", NULL);
+        expect("1E3", "1E3", "1e3");
+        expect("1E", "1E", NULL);
+        expect("10e3", "10e3", NULL);
+        expect("100e2", "10e3", NULL);
+        expect("-1Ki", "-1Ki", NULL);
+        expect("1Ei", "1Ei", NULL);
+        expect("0.1Gi", "107374182400m", NULL);
+        expect("1e400", "10e399", NULL);
+        expect("0.0000000000000000000000001", "1n", NULL);
+}
+
+static void test_zero(void **state)
+{
+        static const char *const zeros[] = { "0",  "-0", "+",  "-",   ".",   "0.0",    "0Gi",
+                                             "Ki", "0E", "00", "-.m", "0Ei", "0e99999" };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(zeros); i++) {
+                LKG_CLEANUP(lkg_quantity_deinit) struct lkg_quantity quantity = parse(zeros[i]);
+
+                expect(zeros[i], "0", NULL);
+                assert_true(lkg_quantity_is_zero(&quantity));
+                assert_int_equal(lkg_quantity_sign(&quantity), 0);
+        }
+}
+
+static void test_exact_with_many_digits(void **state)
+{
+        (void)state;
+        expect("1.2345678901Gi", "1325607178167805543n", NULL);
+        expect("123456789012345678901234567890", "123456789012345678901234567890", NULL);
+        expect("123456789012345678901234567890e-3", "123456789012345678901234567890e-3", NULL);
+        expect("0.12345678901234567890", "123456790n", NULL); /* up, away from zero */
+        expect("-0.12345678901234567890", "-123456790n", NULL);
+        expect("0.99999999999999999999", "1", NULL);
+        expect("999999999999999999.99999999995", "1E", NULL);
+}
+
+static void test_cap_of_binary_values(void **state)
+{
+        (void)state;
+        expect("8Ei", "9223372036854775807", NULL);
+        expect("-8Ei", "-9223372036854775807", NULL);
+        expect("9223372036854775807Ki", "9223372036854775807", NULL);
+        expect("9007199254740991.5Ki", "9223372036854775296", NULL);
+        expect("9007199254740991.9999Ki", "9223372036854775807", NULL); /* only the fraction is above */
+        /* decimal ones have none */
+        expect("9223372036854775808", "9223372036854775808", NULL);
+}
+
+static void test_no_suffix_above_exa(void **state)
+{
+        (void)state;
+        expect("1000E", "1", NULL); /* upstream loses the power of ten */
+        expect("1000000000000000000000", "1", NULL);
+}
+
+static void test_exponent_keeps_32_bits(void **state)
+{
+        (void)state;
+        expect("1e4294967296", "1e4294967296", "1");
+        expect("15e4294967297", "150", NULL);
+}
+
+static void test_refusals(void **state)
+{
+        static const struct {
+                const char *text;
+                const char *says;
+        } cases[] = {
+                { "", "empty" },
+                { "1K", "suffix \"K\"" },
+                { "1mi", "suffix \"mi\"" },
+                { "1kk", "suffix \"kk\"" },
+                { "1Ei5", "suffix \"Ei5\"" },
+                { "1e", "suffix \"e\"" },
+                { "1e-", "suffix \"e-\"" },
+                { "1-5", "suffix \"-5\"" },
+                { "1e9223372036854775808", "suffix" },
+                { "1Zi", "not a quantity" },
+                { "1KiB", "not a quantity" },
+                { "0x10", "not a quantity" },
+                { " 1", "not a quantity" },
+                { "1 ", "not a quantity" },
+                { "1_000", "not a quantity" },
+                { "1.2.3", "not a quantity" },
+                { "--1", "suffix \"-1\"" },
+                { "\377", "not a quantity" },
+                { "Ei", "no digits" },
+                { "e-20", "no digits" },
+                { "1234567890123456789e2000000", "exponent" },
+                { "1e-2000000000", "exponent" },
+        };
+        char reason[LKG_REASON_MAX];
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
+                struct lkg_quantity quantity;
+
+                *reason = '\0';
+                assert_int_equal(lkg_quantity_parse(cases[i].text, strlen(cases[i].text), &quantity, reason),
+                                 -EINVAL);
+                assert_non_null(strstr(reason, cases[i].says));
+        }
+}
+
+static void test_compare(void **state)
+{
+        /* ascending */
+        static const char *const order[] = { "-1e30",
+                                             "-8Ei",
+                                             "-1",
+                                             "-1n",
+                                             "0",
+                                             "1n",
+                                             "999m",
+                                             "1",
+                                             "1Ki",
+                                             "1Mi",
+                                             "8Ei",
+                                             "1e19",
+                                             "123456789012345678901234",
+                                             "1e30" };
+        static const char *const equal[][2] = {
+                { "1", "1000m" },
+                { "1Ki", "1024" },
+                { "1e30", "1000000000000000000000000000000" },
+                { "0", "-0" },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(order); i++) {
+                for (size_t j = 0; j < LKG_ARRAY_SIZE(order); j++) {
+                        LKG_CLEANUP(lkg_quantity_deinit) struct lkg_quantity a = parse(order[i]);
+                        LKG_CLEANUP(lkg_quantity_deinit) struct lkg_quantity b = parse(order[j]);
+
+                        assert_int_equal(lkg_quantity_compare(&a, &b), i < j ? -1 : i > j);
+                }
+        }
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(equal); i++) {
+                LKG_CLEANUP(lkg_quantity_deinit) struct lkg_quantity a = parse(equal[i][0]);
+                LKG_CLEANUP(lkg_quantity_deinit) struct lkg_quantity b = parse(equal[i][1]);
+
+                assert_int_equal(lkg_quantity_compare(&a, &b), 0);
+        }
+}
+
+static void test_int64(void **state)
+{
+        static const struct {
+                const char *text;
+                bool fits;
+                int64_t n;
+        } cases[] = {
+                { "10Mi", true, 10485760 }, { "-5", true, -5 },
+                { "1k", true, 1000 },       { "9E", true, 9000000000000000000 },
+                { "10E", false, 0 },        { "1500m", false, 0 },
+                { "1.5Gi", false, 0 }, /* whole, and held as a decimal all the same */
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
+                LKG_CLEANUP(lkg_quantity_deinit) struct lkg_quantity quantity = parse(cases[i].text);
+                int64_t n = 0;
+
+                assert_int_equal(lkg_quantity_int64(&quantity, &n), cases[i].fits);
+                assert_int_equal(n, cases[i].n);
+        }
+}
+
+static void test_json_strings_are_trimmed(void **state)
+{
+        struct lkg_span span;
+
+        (void)state;
+        span = lkg_quantity_trim("  1Gi\302\240 ", 8);
+        assert_true(lkg_span_is(span, "1Gi"));
+        span = lkg_quantity_trim("\t1", 2); /* written as an escape in JSON, where the component trims */
+        assert_int_equal(span.size, 2);
+        span = lkg_quantity_trim("1\342\200\250", 4);
+        assert_int_equal(span.size, 4);
+        assert_int_equal(lkg_quantity_trim("   ", 3).size, 0);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_printed_form),
+                cmocka_unit_test(test_zero),
+                cmocka_unit_test(test_exact_with_many_digits),
+                cmocka_unit_test(test_cap_of_binary_values),
+                cmocka_unit_test(test_no_suffix_above_exa),
+                cmocka_unit_test(test_exponent_keeps_32_bits),
+                cmocka_unit_test(test_refusals),
+                cmocka_unit_test(test_compare),
+                cmocka_unit_test(test_int64),
+                cmocka_unit_test(test_json_strings_are_trimmed),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

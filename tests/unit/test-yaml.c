@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * YAML as go.yaml.in/yaml/v2 reads it where libyaml, or the YAML specification, would do something else
+ * (docs/decisions/008), and what no line of vectors/ can hold: other encodings, bytes that are no text,
+ * places.
+ */
+#include "config-helpers.h"
+
+static const char *yaml_of(const char *text, size_t size, unsigned flags)
+{
+        return answer(text, size, LKG_FORMAT_YAML, flags);
+}
+
+static const char refused[] = "f:";
+
+/* A want that is @refused: there is a finding. */
+static void check(const char *text, size_t size, const char *want)
+{
+        const char *got = yaml_of(text, size, 0);
+
+        if (want == refused)
+                assert_int_equal(strncmp(got, refused, 2), 0);
+        else
+                assert_string_equal(got, want);
+}
+
+static void test_syntax(void **state)
+{
+        static const struct {
+                const char *text, *want;
+        } rows[] = {
+                { "{a:,b:}", "{\"a:\":null,\"b:\":null}" },
+                { "[a:]", "[\"a:\"]" },
+                { "[x?y]", refused },
+                { "[b\n#c\n]", "[\"b\"]" },
+                { "[b#c]", "[\"b#c\"]" },
+                { "a: \"\\/\"", refused },
+                { "[? ]", refused },
+                { "{}: b", "{}" }, /* the rest is no part of the document any more */
+                { "a:\t1", "{\"a\":1}" },
+                { "a: 1\n\t\nb: 2", refused },
+                { "a: >2\n   x", "{\"a\":\" x\"}" },
+                { "a: |+\n x\n\n\nb: 1", "{\"a\":\"x\\n\\n\\n\",\"b\":1}" },
+                { "a: \"x\\\n\n  y\"", "{\"a\":\"x\\ny\"}" },
+                { "a: 1\n--- [", "{\"a\":1}" },
+                { "a: 1\n... junk", "{\"a\":1}" },
+                { "...\n", refused },
+                { "%YAML 1.2\n---\na", refused },
+                { "%TAG ! tag:x,2000:\n---\n!a b", "\"b\"" },
+                { "a: &x\nb: *x", "{\"a\":null,\"b\":null}" },
+                { "&a a: *a", "{\"a\":\"a\"}" },
+                { "! <<: {a: 1}", "{\"a\":1}" },
+                { "a: ! 12", "{\"a\":\"12\"}" },
+                { "a: b\n- c", refused },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++)
+                check(rows[i].text, strlen(rows[i].text), rows[i].want);
+}
+
+static void test_encodings(void **state)
+{
+        static const struct {
+                const char *text;
+                size_t size;
+                const char *want;
+        } rows[] = {
+                { "\xff\xfe"
+                  "a\0:\0 \0\xe9\0",
+                  10, "{\"a\":\"\xc3\xa9\"}" },
+                { "\xfe\xff"
+                  "\0a\0:\0 \xd8\x3d\xde\0",
+                  12, "{\"a\":\"\xf0\x9f\x98\x80\"}" },
+                { "\xff\xfe"
+                  "a\0:",
+                  5, refused }, /* half a character */
+                { "\xff\xfe"
+                  "\x3d\xd8"
+                  "a\0",
+                  6, refused }, /* half a pair */
+                { "\xff\xfe"
+                  "\0\xde",
+                  4, refused },
+                { "\xef\xbb\xbf"
+                  "a: 1",
+                  7, "{\"a\":1}" },
+                { "a: \xef\xbb\xbf"
+                  "1",
+                  7,
+                  "{\"a\":\"\xef\xbb\xbf"
+                  "1\"}" },
+                { "a: \xc3", 4, refused },
+                { "a: \xc0\x80", 5, refused },
+                { "a: \xed\xa0\x80", 6, refused },
+                { "a: \xf4\x90\x80\x80", 7, refused },
+                { "a: \xff", 4, refused },
+                { "a: \x7f", 4, refused },
+                { "a: \0", 4, refused },
+                { "a: \xc2\x85 b", 7, "{\"a\":\"b\"}" },
+                { "", 0, "null" },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++)
+                check(rows[i].text, rows[i].size, rows[i].want);
+}
+
+/* Upstream reads 512 bytes at a time and never sees what is wrong behind the document. */
+static void test_bytes_behind_the_document_are_not_read(void **state)
+{
+        char text[2048];
+        size_t n = (size_t)snprintf(text, sizeof(text), "a: 1\n...\n");
+
+        (void)state;
+        memset(text + n, '#', sizeof(text) - n);
+        text[600] = '\x01';
+        check(text, sizeof(text), "{\"a\":1}");
+        text[500] = '\x01';
+        check(text, sizeof(text), refused);
+}
+
+/* What has no JSON form is an error only if it is still there in the end. */
+static void test_replaced_values_are_not_judged(void **state)
+{
+        static const struct {
+                const char *text, *want;
+        } rows[] = {
+                { "a: .inf\na: 1", "{\"a\":1}" },
+                { "a: {~: 1}\na: 2", "{\"a\":2}" },
+                { "a: {18446744073709551615: 1}\na: 2", "{\"a\":2}" },
+                { "a: .inf", "f:1:4: error: infinity and not-a-number have no JSON form; write a number, or "
+                             "quote a word [LKG1008]\n" },
+                { "b: 1\n~: 1", "f:2:1: error: null cannot be a key; quote it, or name a key [LKG1007]\n" },
+                { "x: 18446744073709551616: y", refused },
+                { "1: {~: 1}\n\"1\": 2", refused },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++)
+                check(rows[i].text, strlen(rows[i].text), rows[i].want);
+}
+
+static void test_keys_keep_their_type_until_the_end(void **state)
+{
+        static const struct {
+                const char *text;
+                bool strict_ok;
+        } rows[] = {
+                { "1: a\n0x1: b", false },
+                { "1: a\n\"1\": b", true },
+                { "1: a\n1.0: b", true },
+                { "yes: a\ntrue: b", false },
+                { "1.5: a\n1.50: b", false },
+                { ".nan: a\n.nan: b", true },
+                { "<<: {1: a}\n1: b", false },
+                { "<<: {1: a}\n\"1\": b", true },
+                { "x: &x {1: a}\n<<: [*x]\n1: b", false },
+                { "<<: &l [{1: a}]\n1: b", false },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                const char *got = yaml_of(rows[i].text, strlen(rows[i].text), LKG_DECODE_STRICT);
+
+                assert_int_equal(got[0] == '{', rows[i].strict_ok);
+        }
+}
+
+static void test_simple_keys_are_short(void **state)
+{
+        char text[1100];
+
+        (void)state;
+        memset(text, 'k', sizeof(text));
+        memcpy(text + 1024, ": v", 4);
+        assert_int_equal(yaml_of(text, 1027, 0)[0], '{');
+        memset(text, 'k', sizeof(text));
+        memcpy(text + 1025, ": v", 4);
+        check(text, 1028, refused);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_syntax),
+                cmocka_unit_test(test_encodings),
+                cmocka_unit_test(test_bytes_behind_the_document_are_not_read),
+                cmocka_unit_test(test_replaced_values_are_not_judged),
+                cmocka_unit_test(test_keys_keep_their_type_until_the_end),
+                cmocka_unit_test(test_simple_keys_are_short),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
