@@ -513,11 +513,6 @@ void lkg_value_place(struct lkg_value *value, unsigned line, unsigned column)
         value->column = column;
 }
 
-bool lkg_value_is_sole(const struct lkg_value *value)
-{
-        return value->refs == 1;
-}
-
 /* ---- lists ---- */
 
 int lkg_list_insert(struct lkg_value *value, size_t i, struct lkg_value *item)

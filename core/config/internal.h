@@ -71,7 +71,6 @@ int lkg_list_insert(struct lkg_value *list, size_t i, struct lkg_value *item);
 void lkg_list_remove(struct lkg_value *list, size_t i);
 /** lkg_value_place() - move a value that nobody else has seen yet to another line and column. */
 void lkg_value_place(struct lkg_value *value, unsigned line, unsigned column);
-bool lkg_value_is_sole(const struct lkg_value *value);                  /* exactly one reference */
 struct lkg_source *lkg_value_source_mut(const struct lkg_value *value); /* borrowed; to make siblings */
 
 /* scalar.c */

@@ -9,6 +9,8 @@
  */
 #include "internal.h"
 
+#include <lkg/merge.h>
+
 struct frame {
         struct lkg_value *value;
         char *key; /* map: the key that waits for its value */
@@ -277,6 +279,16 @@ static int put_member(struct parse *p, struct frame *f, struct lkg_value *value)
                                lkg_quote(f->key, f->key_size, quoted), lkg_value_line(earlier));
                 if (strict)
                         p->failed = true;
+        }
+        if (earlier && p->flags & LKG_DECODE_TWICE && lkg_value_type(earlier) == LKG_MAP &&
+            lkg_value_type(value) == LKG_MAP) {
+                struct lkg_value *both = NULL;
+
+                r = lkg_merge_json(earlier, value, &both);
+                lkg_value_unref(value);
+                if (r < 0)
+                        return r;
+                value = both;
         }
         r = lkg_map_set(f->value, f->key, f->key_size, value);
         free(f->key);

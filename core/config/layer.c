@@ -7,6 +7,7 @@
 #include <sys/xattr.h>
 
 #include <lkg/file.h>
+#include <lkg/merge.h>
 
 #include "layers.h"
 
@@ -276,11 +277,44 @@ static unsigned decode_flags(const struct lkg_layer *layer)
                 return LKG_DECODE_UNTYPED;
         case LKG_LAYER_BASE:
         case LKG_LAYER_REMOTE:
+                return LKG_DECODE_TWICE;
         case LKG_LAYER_INSTANCE:
         case _LKG_LAYER_ROLE_MAX:
                 break;
         }
         return 0;
+}
+
+/*
+ * Whoever asks a base for its kind reads the names in any case (apimachinery, SimpleMetaFactory); drop-ins are
+ * asked in another way and are not.
+ */
+static int fold_header(struct lkg_value *doc, const char *name)
+{
+        if (lkg_value_type(doc) != LKG_MAP || lkg_map_get(doc, name))
+                return 0;
+        for (size_t i = 0; i < lkg_value_size(doc); i++) {
+                const char *key;
+                size_t size;
+                struct lkg_value *value = lkg_map_at(doc, i, &key, &size);
+                int r;
+
+                if (!lkg_merge_key_folds(name, key, size))
+                        continue;
+                r = lkg_map_set(doc, name, strlen(name), lkg_value_ref(value));
+                return r < 0 ? r : 0;
+        }
+        return 0;
+}
+
+static int fold_headers(const struct lkg_layer *layer, struct lkg_value *doc)
+{
+        int r;
+
+        if (layer->role != LKG_LAYER_BASE && layer->role != LKG_LAYER_REMOTE)
+                return 0;
+        r = fold_header(doc, "kind");
+        return r < 0 ? r : fold_header(doc, "apiVersion");
 }
 
 static int decode_one(struct lkg_layer *layer, const char *data, size_t size, struct lkg_source *source)
@@ -292,8 +326,12 @@ static int decode_one(struct lkg_layer *layer, const char *data, size_t size, st
         r = lkg_decode(data, size, layer->format, decode_flags(layer), source, &layer->report, &doc);
         if (r == -EBADMSG)
                 return 0; /* the report says why */
-        if (r < 0)
+        if (r == 0)
+                r = fold_headers(layer, doc);
+        if (r < 0) {
+                lkg_value_unref(doc);
                 return r;
+        }
         r = add_doc(layer, doc);
         return r < 0 ? r : judge_doc(layer, doc);
 }

@@ -322,7 +322,7 @@ static int set_pairs(struct use *use)
         return set_map(use, '=');
 }
 
-/* One label of --node-labels; a name alone has an empty value. Judged when the whole is there: the last one counts. */
+/* One label of --node-labels; a name alone has an empty value. Judged when all are there: the last one counts. */
 static int add_label(struct use *use, struct lkg_span label)
 {
         struct lkg_span key, value;
@@ -679,6 +679,57 @@ static int take_word(struct apply *apply, const struct lkg_command_line *line, s
         return take_short(apply, word + 1, line, i);
 }
 
+static int take_words(struct apply *apply, const struct lkg_command_line *line)
+{
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < line->n_words; i++) {
+                if (strcmp(line->words[i], "--") == 0)
+                        break;
+                r = take_word(apply, line, &i);
+        }
+        return r;
+}
+
+static const char vmodule[] = "logging.vmodule";
+
+/* Puts @items, which may be NULL, behind those that the flags gave. */
+static int append_vmodule(struct lkg_value *object, const struct lkg_value *items)
+{
+        const struct lkg_value *given = lkg_object_get(object, vmodule);
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *list = NULL;
+
+        if (!items)
+                return 0;
+        if (!given)
+                return lkg_object_set(object, vmodule, lkg_value_ref((struct lkg_value *)items));
+        list = lkg_value_clone_shallow(given);
+        if (!list)
+                return -ENOMEM;
+        for (size_t i = 0; i < lkg_value_size(items); i++) {
+                int r = lkg_list_append(list, lkg_value_ref(lkg_list_get(items, i)));
+
+                if (r < 0)
+                        return r;
+        }
+        return lkg_object_set(object, vmodule, LKG_STEAL(list));
+}
+
+/* The kubelet parses its flags over the document; kube-proxy has parsed them when it reads the document. */
+static int apply_in_order(struct apply *apply, const struct lkg_command_line *line, bool kubelet)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *later = NULL;
+        int r;
+
+        if (kubelet)
+                return take_words(apply, line);
+        later = lkg_value_ref((struct lkg_value *)lkg_object_get(apply->object, vmodule));
+        r = lkg_object_set(apply->object, vmodule, NULL);
+        if (r == 0)
+                r = take_words(apply, line);
+        return r < 0 ? r : append_vmodule(apply->object, later);
+}
+
 int lkg_flags_apply(const struct lkg_schema *schema, const struct lkg_command_line *line,
                     struct lkg_value *object, struct lkg_report *report)
 {
@@ -688,16 +739,12 @@ int lkg_flags_apply(const struct lkg_schema *schema, const struct lkg_command_li
                                .n_flags = kubelet ? lkg_n_kubelet_flags : lkg_n_kubeproxy_flags,
                                .object = object,
                                .report = report };
-        int r = 0;
+        int r;
 
         apply.used = calloc(apply.n_flags + 1, sizeof(*apply.used));
         if (!apply.used)
                 return -ENOMEM;
-        for (size_t i = 0; r == 0 && i < line->n_words; i++) {
-                if (strcmp(line->words[i], "--") == 0)
-                        break;
-                r = take_word(&apply, line, &i);
-        }
+        r = apply_in_order(&apply, line, kubelet);
         free(apply.used);
         return r < 0 ? r : apply.refused ? -EBADMSG : 0;
 }

@@ -147,6 +147,18 @@ static void lint_member(const struct lint *lint, const struct lkg_node *member,
                 lint_items(lint, member->item, latest ? latest->item : NULL, value);
 }
 
+/* A name that is right but for its case; over the base its value counts, and what is wrong with it too. */
+static void lint_folded(const struct lint *lint, const struct lkg_node *member,
+                        const struct lkg_node *latest, const char *name, const struct lkg_value *value)
+{
+        const struct lkg_node *other =
+                latest ? lkg_node_member(latest, member->name, strlen(member->name)) : NULL;
+
+        report_case(lint, member, name, value);
+        if (over_base(lint->role))
+                lint_member(lint, member, other, value, NULL);
+}
+
 static void lint_map(const struct lint *lint, const struct lkg_node *node, const struct lkg_node *latest,
                      const struct lkg_value *map, const struct lkg_value *below)
 {
@@ -165,7 +177,7 @@ static void lint_map(const struct lint *lint, const struct lkg_node *node, const
                         lint_member(lint, member, latest ? lkg_node_member(latest, name, size) : NULL, value,
                                     has_below ? lkg_map_get_n(below, name, size) : NULL);
                 else if (folded)
-                        report_case(lint, folded, name, value);
+                        lint_folded(lint, folded, latest, name, value);
                 else
                         report_unknown(lint, node, latest, name, value);
         }

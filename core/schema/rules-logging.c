@@ -94,13 +94,14 @@ static uint64_t low_bits(const struct lkg_quantity *quantity)
 
 /*
  * Whether Quantity.Value is 0, which is what the component asks. It is so for zero, but also for some values
- * that do not fit into 64 bits: `1e400` passes as if it were 0.
+ * that do not fit into 64 bits (`1e400` passes as if it were 0) and for the one integer that has no positive twin.
  */
 static bool is_zero_value(const struct lkg_quantity *quantity)
 {
+        bool smallest = quantity->negative && !quantity->digits && quantity->value == UINT64_C(1) << 63;
         int64_t n;
 
-        if (lkg_quantity_is_zero(quantity))
+        if (lkg_quantity_is_zero(quantity) || (smallest && quantity->scale == 0))
                 return true;
         if (quantity->scale < 0)
                 return false; /* fractions are rounded away from zero */

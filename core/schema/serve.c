@@ -27,10 +27,12 @@ struct compare {
 static bool is_allowed(const struct compare *c, const struct lkg_node *node, const struct lkg_value *wanted,
                        const struct lkg_value *got)
 {
-        if (strcmp(node->field->path, "evictionHard") != 0 || !wanted || !got ||
+        size_t n = wanted ? lkg_value_size(wanted) : 0;
+
+        if (strcmp(node->field->path, "evictionHard") != 0 || !got ||
             !lkg_object_bool(c->wanted, "mergeDefaultEvictionSettings"))
                 return false;
-        for (size_t i = 0; i < lkg_value_size(wanted); i++) {
+        for (size_t i = 0; i < n; i++) {
                 const char *key;
                 size_t size;
                 const struct lkg_value *value = lkg_map_at(wanted, i, &key, &size);

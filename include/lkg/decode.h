@@ -22,6 +22,11 @@ enum lkg_decode_flags {
          * still tell 50 from 50.0.
          */
         LKG_DECODE_UNTYPED = 1 << 1,
+        /*
+         * Of two members of one name that are maps the later is merged into the earlier, as a typed decoder of Go fills
+         * one field twice (a JSON base; YAML has become JSON with one of them by then).
+         */
+        LKG_DECODE_TWICE = 1 << 2,
 };
 
 /** lkg_detect_format() - JSON if '{' comes first after white space, else YAML, as apimachinery has it. */

@@ -17,8 +17,10 @@ static void check_canonical(const struct lkg_quantity *quantity)
 
         lkg_quantity_canonical(quantity, &first);
         FUZZ_CHECK(!lkg_buf_failed(&first) && first.size > 0);
-        if (first.size < 4096) { /* 1000E and more prints all its digits */
-                FUZZ_CHECK(lkg_quantity_parse(first.data, first.size, &back, NULL) == 0);
+        if (lkg_quantity_parse(first.data, first.size, &back, NULL) <
+            0) { /* many digits and an absurd exponent */
+                FUZZ_CHECK(first.size > 4096 || memchr(first.data, 'e', first.size));
+        } else {
                 FUZZ_CHECK(lkg_quantity_sign(&back) == lkg_quantity_sign(quantity));
                 lkg_quantity_canonical(&back, &second);
                 FUZZ_CHECK(first.size == second.size && memcmp(first.data, second.data, first.size) == 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Candidates made in memory, as a stack would make them of files: for whoever judges without a disk. A candidate
- * is freed with candidate_free(), not with lkg_candidate_unref(): no stack stands behind it.
+ * Candidates made in memory, as a stack would make them of files: for whoever judges without a disk. One is
+ * freed with candidate_free(), not with lkg_candidate_unref(): no stack stands behind it.
  *
  * Of two builds with the same layer (made once, by layer_decode()) the judge sees the same document.
  */

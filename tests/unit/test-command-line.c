@@ -160,6 +160,19 @@ static void test_taints_and_reservations(void **state)
 }
 
 /* The kubelet appends these to what its document has. */
+/* kube-proxy reads its document after its flags, so what the document says comes behind. */
+static void test_vmodule_of_kube_proxy_comes_first(void **state)
+{
+        (void)state;
+        assert_string_equal(
+                PROXY("{logging: {vmodule: [{filePattern: a, verbosity: 1}]}}", "--vmodule=b=2",
+                      "--vmodule=c=3"),
+                "{\"logging\":{\"vmodule\":[{\"filePattern\":\"b\",\"verbosity\":2},{\"filePattern\":\"c\","
+                "\"verbosity\":3},{\"filePattern\":\"a\",\"verbosity\":1}]}}");
+        assert_string_equal(PROXY("{logging: {vmodule: [{filePattern: a, verbosity: 1}]}}", "--v=0"),
+                            "{\"logging\":{\"vmodule\":[{\"filePattern\":\"a\",\"verbosity\":1}]}}");
+}
+
 static void test_vmodule_adds_up(void **state)
 {
         (void)state;
@@ -246,6 +259,7 @@ int main(void)
                 cmocka_unit_test(test_feature_gates_are_per_key),
                 cmocka_unit_test(test_taints_and_reservations),
                 cmocka_unit_test(test_vmodule_adds_up),
+                cmocka_unit_test(test_vmodule_of_kube_proxy_comes_first),
                 cmocka_unit_test(test_node_labels),
                 cmocka_unit_test(test_headers_and_their_values_are_not_shown),
                 cmocka_unit_test(test_every_wrong_word_is_named),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The judge as a stack calls it: which findings a candidate gets and where, what is kept from one candidate to the
- * next, what is served. No disk: candidates are made in memory.
+ * The judge as a stack calls it: which findings a candidate gets and where, what is kept from one candidate to
+ * the next, what is served. No disk: candidates are made in memory.
  */
 #include "config-helpers.h"
 
@@ -199,6 +199,25 @@ static void test_without_a_base_the_flags_defaults_count(void **state)
         tear_down(&s);
 }
 
+/* The one difference that is allowed: in one file the setting works, wherever it was written. */
+static void test_eviction_defaults_of_a_drop_in_are_served_as_written(void **state)
+{
+        struct stack s;
+
+        (void)state;
+        set_up(&s, &plain, HEADER "evictionHard: {memory.available: 1Gi}\n",
+               HEADER "mergeDefaultEvictionSettings: true\n");
+        assert_string_equal(judge(&s), "");
+        assert_string_equal(effective(&s, "evictionHard"), "{\"memory.available\":\"1Gi\"}");
+        assert_string_equal(served(&s, "mergeDefaultEvictionSettings"), "true");
+        tear_down(&s);
+        set_up(&s, &plain, NULL, HEADER "mergeDefaultEvictionSettings: true\n");
+        (void)judge(&s);
+        assert_int_equal(s.candidate.report.n_severity[LKG_ERROR], 0);
+        assert_string_equal(effective(&s, "evictionHard"), "nothing");
+        tear_down(&s);
+}
+
 static void test_relative_path_of_the_base_is_made_absolute(void **state)
 {
         struct stack s;
@@ -365,6 +384,7 @@ int main(void)
                 cmocka_unit_test(test_value_is_served_that_one_file_would_lack),
                 cmocka_unit_test(test_empty_list_is_lost_with_drop_ins),
                 cmocka_unit_test(test_without_a_base_the_flags_defaults_count),
+                cmocka_unit_test(test_eviction_defaults_of_a_drop_in_are_served_as_written),
                 cmocka_unit_test(test_relative_path_of_the_base_is_made_absolute),
                 cmocka_unit_test(test_flags_do_not_change_what_is_served),
                 cmocka_unit_test(test_judging_does_not_change_the_layers),

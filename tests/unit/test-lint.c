@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Advice: what the component is silent about. Every row is a base, perhaps a drop-in over it, and what is said. */
+/* Advice: what the component is silent about. A case is a base, perhaps a drop-in over it, and what is said. */
 #include "config-helpers.h"
 
 #include "core/schema/judge.h"
@@ -152,6 +152,7 @@ static void test_relative_path_in_a_drop_in(void **state)
         (void)state;
         assert_said(said(0, HEADER, HEADER "staticPodPath: m\n"),
                     "/e/d/1.conf:3:16: warning: staticPodPath: \"m\" is relative");
+        assert_said(said(0, HEADER, HEADER "staticPodPatH: m\n"), "[LKG5010]");
         assert_null(strstr(said(0, HEADER "staticPodPath: m\n", NULL), "[LKG5010]"));
         assert_null(strstr(said(0, HEADER, HEADER "staticPodPath: /m\n"), "[LKG5010]"));
 }

@@ -20,8 +20,10 @@ HEADERS = {
     "KubeProxyConfiguration": "kubeproxy.config.k8s.io/v1alpha1",
 }
 NAMES = [
-    "00-x.conf", "10-a.conf", "9.conf", "100.conf", "a.yaml", "A.CONF", ".hidden.conf", "sub/a.conf", "sub.conf/b.conf", "10-a/x.conf", "\u00e9.conf",
-    "x.conf~", ".conf", "a.conf.bak", "sub/deep/er/z.conf", "Z.conf", "a b.conf", "noext", "10-a.conf.d/1.conf", "10-a-b.conf", "50-x.conf", "90.conf",
+    "00-x.conf", "10-a.conf", "9.conf", "100.conf", "a.yaml", "A.CONF", ".hidden.conf", "sub/a.conf", "sub.conf/b.conf",
+        "10-a/x.conf", "\u00e9.conf",
+    "x.conf~", ".conf", "a.conf.bak", "sub/deep/er/z.conf", "Z.conf", "a b.conf", "noext", "10-a.conf.d/1.conf",
+        "10-a-b.conf", "50-x.conf", "90.conf",
 ]
 
 
@@ -84,7 +86,8 @@ class Component(Op):
             return Members([("kind", self.kind), ("apiVersion", HEADERS[self.kind])])
         return Members(rng.choice([
             [("kind", self.kind)], [("apiVersion", HEADERS[self.kind])], [], [("kind", "Pod"), ("apiVersion", "v1")],
-            [("Kind", self.kind), ("apiversion", HEADERS[self.kind])], [("kind", self.kind), ("apiVersion", "kubelet.config.k8s.io/v1")],
+            [("Kind", self.kind), ("apiversion", HEADERS[self.kind])], [("kind", self.kind), ("apiVersion",
+                "kubelet.config.k8s.io/v1")],
             [("kind", None), ("apiVersion", HEADERS[self.kind])], [("kind", 1), ("apiVersion", HEADERS[self.kind])],
         ]))
 
@@ -346,13 +349,15 @@ class Scalar(Op):
 class Duration(Scalar):
     name = "duration"
     words = fieldvalues.DURATIONS
-    pieces = list("0123456789.+-") + ["ns", "us", "µs", "μs", "ms", "s", "m", "h", "e", " ", "9223372036854775807", "\x00", "99999999999999999999", "0000", "é"]
+    pieces = list("0123456789.+-") + ["ns", "us", "µs", "μs", "ms", "s", "m", "h", "e", " ", "9223372036854775807", "\x00",
+        "99999999999999999999", "0000", "é"]
 
 
 class Quantity(Scalar):
     name = "quantity"
     words = fieldvalues.QUANTITIES
-    pieces = list("0123456789.+-eE") + ["n", "u", "m", "k", "K", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "e3", "E-6", "e18", "e-9", " ", "0000", "9223372036854775807", "é", "999999999999999999"]
+    pieces = list("0123456789.+-eE") + ["n", "u", "m", "k", "K", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei",
+        "e3", "E-6", "e18", "e-9", " ", "0000", "9223372036854775807", "é", "999999999999999999"]
 
     def generate(self, rng):
         while True:
