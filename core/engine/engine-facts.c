@@ -146,6 +146,13 @@ int lkg_engine_watch_facts(struct lkg_engine *e)
                         continue;
                 r = sd_event_add_inotify_fd(e->event, &e->facts[i], facts->dirfd, IN_MOVED_TO | IN_DELETE,
                                             on_facts, e);
+                /* What was written since the files were read has no event. The callers look at the layers next. */
+                if (r >= 0)
+                        r = lkg_facts_load(facts);
+                if (r >= 0)
+                        r = lkg_component_learn(&e->components[i]);
+                if (r > 0)
+                        e->components[i].dirty |= LKG_DIRTY_EFFECTIVE;
                 for (size_t k = 0; r >= 0 && k < facts->n_processes; k++)
                         r = watch_process(e, &facts->processes[k]);
         }

@@ -85,8 +85,11 @@ static size_t read_limited(int fd, char *buf, size_t size)
         return 0; /* too slow, or too talkative */
 }
 
-/* The first line of what @exe prints, "" when it is of no use. */
-static void ask_version(const char *exe, struct lkg_buf *ret)
+/*
+ * The first line of what @exe prints, "" when it is of no use.
+ * Return: false when the program could not be started at all: whoever asks next tries again.
+ */
+static bool ask_version(const char *exe, struct lkg_buf *ret)
 {
         char text[VERSION_BYTES_MAX];
         int ends[2], status = -1;
@@ -94,7 +97,7 @@ static void ask_version(const char *exe, struct lkg_buf *ret)
         pid_t pid;
 
         if (pipe2(ends, O_CLOEXEC) < 0)
-                return;
+                return false;
         pid = fork();
         if (pid == 0)
                 run_program(exe, ends[1]);
@@ -102,15 +105,18 @@ static void ask_version(const char *exe, struct lkg_buf *ret)
         n = pid < 0 ? 0 : read_limited(ends[0], text, sizeof(text));
         lkg_close(ends[0]);
         if (pid < 0)
-                return;
+                return false;
         if (n == 0)
                 (void)kill(pid, SIGKILL);
         while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
                 ;
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
+                return false;
         if (n == 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
-                return;
+                return true;
         for (size_t i = 0; i < n && text[i] != '\n'; i++)
                 lkg_buf_putc(ret, (unsigned char)text[i] < 0x20 || text[i] == 0x7f ? '?' : text[i]);
+        return true;
 }
 
 /* Only what nobody but root could have put there is run as root. */
@@ -149,8 +155,8 @@ void lkg_facts_version(int dirfd, char *const *exes, size_t n_exes)
                        (uint64_t)st.st_mtim.tv_sec * LKG_NSEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec);
         if (recorded(dirfd, identity))
                 return;
-        if (may_run(&st))
-                ask_version(exes[i], &buf);
+        if (may_run(&st) && !ask_version(exes[i], &buf))
+                return;
         lkg_buf_putc(&buf, '\n');
         lkg_buf_puts(&buf, identity);
         write_fact(dirfd, "version", &buf);
