@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What dynamic configuration must remember across restarts, reboots and power cuts, in the private state directory (0700).
+ * A person can read all of it with cat:
+ *
+ *     format                                       "lkgfs-state 1"
+ *     lock                                         flock(2): one daemon at a time
+ *     checkpoints/<uid>/<version>/configmap.json   the whole object, immutable (0600)
+ *     dynamic/<component>/pointers.json            assigned, active, last known good, what abandoned what
+ *     dynamic/<component>/trial.json               of the active source; saved often
+ *     dynamic/<component>/documents/<sha256>       full document of the last known good (0600)
+ *     dynamic/<component>/release                  name of the directory that counts now, without a line break
+ *     dynamic/<component>/releases/<name>/bad/<source id or uid>   one file per configuration known to be bad
+ *     dynamic/<component>/releases/<name>/startups.json            the last LKG_STARTUPS_MAX starts
+ *
+ * Every change is one atomic step: a file is written under another name, flushed, renamed, and its directory flushed. Where
+ * two files depend on each other the one that is pointed at is durable first (checkpoint before pointers, document before
+ * pointers, bad mark before pointers), so a crash at any system call leaves the old or the new state. What cannot be read or
+ * understood (torn, empty, foreign, of a newer format) is reported with its file, put aside as `<name>.damaged` where it
+ * would be overwritten, and treated as absent: the rest still serves.
+ *
+ * The names of the directories of a component are checked by the configuration; sources are checked by
+ * lkg_source_check() before they come here.
+ */
+#pragma once
+
+#include <lkg/buf.h>
+#include <lkg/error.h>
+
+#include "configmap.h"
+#include "source.h"
+#include "trial.h"
+
+#define LKG_STARTUPS_MAX 11u  /* the highest threshold and one more: dynamic-configuration proposal */
+#define LKG_BAD_MAX      256u /* entries kept; the oldest goes first */
+#define LKG_REASON_MAX   512u
+
+/* ---- the whole directory ---- */
+
+struct lkg_store {
+        int fd;      /* state directory; borrowed */
+        int lock_fd; /* held */
+};
+
+/**
+ * lkg_store_open() - lock the directory, check its format, make what is missing, sweep what a crash left under temporary names.
+ * Return: 0; -EBUSY: another daemon has it (its pid is in @err when it can be known); -EPROTO: a newer format, nothing was
+ * touched; -EROFS, -ENOSPC, ...: cannot be written (the caller may go on without a store); -errno.
+ */
+int lkg_store_open(int state_fd, struct lkg_store *ret, struct lkg_report *report, struct lkg_error *err);
+void lkg_store_close(struct lkg_store *store);
+
+/* ---- checkpoints: shared by all components ---- */
+
+/** lkg_store_has_checkpoint() - is there one, whole and of this very object? */
+bool lkg_store_has_checkpoint(const struct lkg_store *store, const struct lkg_source *source);
+/** lkg_store_save_checkpoint() - durable when it returns; an equal one that exists is left alone, a damaged one replaced. */
+int lkg_store_save_checkpoint(const struct lkg_store *store, const struct lkg_configmap *configmap,
+                              struct lkg_error *err);
+/**
+ * lkg_store_load_checkpoint() - the object of @source.
+ * Return: 0; -ENOENT; -EBADMSG: it is damaged or another object; -errno. Caller: lkg_configmap_deinit().
+ */
+int lkg_store_load_checkpoint(const struct lkg_store *store, const struct lkg_source *source,
+                              struct lkg_configmap *ret, struct lkg_error *err);
+/** lkg_store_collect() - remove every checkpoint but those of @keep. Return: number removed, or -errno. */
+int lkg_store_collect(const struct lkg_store *store, const struct lkg_source *keep, size_t n_keep,
+                      struct lkg_error *err);
+
+/* ---- one component ---- */
+
+/* Its directories, and the release whose bad list and startups count. */
+struct lkg_store_component {
+        const struct lkg_store *store; /* borrowed */
+        int fd;                        /* dynamic/<component> */
+        char release[64];              /* "v1.36.3"; "" = not known yet */
+};
+
+/**
+ * lkg_store_component_open() - make and open the directories; release is the one used last.
+ * The caller goes on without remote configuration when this fails.
+ */
+int lkg_store_component_open(const struct lkg_store *store, const char *component,
+                             struct lkg_store_component *ret, struct lkg_report *report,
+                             struct lkg_error *err);
+void lkg_store_component_close(struct lkg_store_component *c);
+
+/**
+ * lkg_store_set_release() - bad list and startups of another release count from now on; durable. Others are kept: the five used
+ * last. @release: any text; made fit for a file name.
+ * Return: 1 when it is another one than before, 0, -errno.
+ */
+int lkg_store_set_release(struct lkg_store_component *c, const char *release, struct lkg_error *err);
+
+/* The last known good. source local: any local configuration was. */
+struct lkg_good {
+        struct lkg_source source;
+        uint64_t generation;         /* 0 = none yet */
+        uint64_t time_ns;            /* wall time at which it became it */
+        char sha256[LKG_SHA256_HEX]; /* of the stored document; "" = there is none */
+};
+
+struct lkg_pointers {
+        struct lkg_source assigned; /* local = nothing is assigned */
+        uint64_t assigned_ns;       /* wall time of its last change */
+        struct lkg_source active; /* what the view follows; differs from assigned when that is bad or held */
+        struct lkg_good good;
+        /* Why active is not assigned; reason "" = no rollback. */
+        struct {
+                struct lkg_source from;
+                char reason[LKG_REASON_MAX];
+                uint64_t time_ns;
+                unsigned starts_since; /* counted starts on the last known good since: exoneration */
+                uint64_t abandoned_generation;
+        } rollback;
+};
+
+/** lkg_store_load_pointers() - Return: 0, all empty when there are none; what is damaged goes to @report. -ENOMEM. */
+int lkg_store_load_pointers(const struct lkg_store_component *c, struct lkg_pointers *ret,
+                            struct lkg_report *report);
+/** lkg_store_save_pointers() - durable when it returns. The checkpoints and the document they name must be there. */
+int lkg_store_save_pointers(const struct lkg_store_component *c, const struct lkg_pointers *pointers,
+                            struct lkg_error *err);
+
+/** lkg_store_save_document() - durable; named by its content. Others than @keep (may be NULL) and this one are removed after. */
+int lkg_store_save_document(const struct lkg_store_component *c, const void *data, size_t size,
+                            const char *keep, char ret_sha256[static LKG_SHA256_HEX], struct lkg_error *err);
+/** lkg_store_load_document() - Return: 0; -ENOENT; -EBADMSG when the content is not that of its name. Caller frees. */
+int lkg_store_load_document(const struct lkg_store_component *c, const char *sha256, char **ret,
+                            size_t *ret_size, struct lkg_error *err);
+
+/**
+ * lkg_store_load_trial() - of @source; another source's or none = IDLE. Times are for this boot: running_since_ns is 0.
+ */
+int lkg_store_load_trial(const struct lkg_store_component *c, const struct lkg_source *source,
+                         struct lkg_trial *ret, struct lkg_report *report);
+int lkg_store_save_trial(const struct lkg_store_component *c, const struct lkg_source *source,
+                         const struct lkg_trial *trial, uint64_t now_ns, bool durable,
+                         struct lkg_error *err);
+
+/* ---- bad list ---- */
+
+struct lkg_bad {
+        char id[LKG_SOURCE_ID_MAX + 1]; /* file name: a source id, or a uid = all its versions */
+        uint64_t time_ns;
+        char reason[LKG_REASON_MAX];
+        struct lkg_source source; /* as far as known */
+};
+
+struct lkg_bad_list {
+        struct lkg_bad *items; /* sorted by id */
+        size_t n_items;
+};
+
+/** lkg_store_load_bad() - of the current release. Damaged entries still condemn: their reason says so. */
+int lkg_store_load_bad(const struct lkg_store_component *c, struct lkg_bad_list *ret,
+                       struct lkg_report *report);
+void lkg_bad_list_deinit(struct lkg_bad_list *list);
+/** lkg_bad_find() - the entry that condemns @source: its id, or its uid. NULL = it is not bad. */
+const struct lkg_bad *lkg_bad_find(const struct lkg_bad_list *list, const struct lkg_source *source);
+/** lkg_bad_same_content() - an entry about the same bytes of the same object under another version. */
+const struct lkg_bad *lkg_bad_same_content(const struct lkg_bad_list *list, const struct lkg_source *source);
+/** lkg_store_mark_bad() - durable, then in @list. An existing entry is replaced. */
+int lkg_store_mark_bad(const struct lkg_store_component *c, struct lkg_bad_list *list,
+                       const struct lkg_bad *bad, struct lkg_error *err);
+/** lkg_store_forgive() - durable, then out of @list. @id: NULL = all. Return: number forgiven (a uid: with all its versions); -errno. */
+int lkg_store_forgive(const struct lkg_store_component *c, struct lkg_bad_list *list, const char *id,
+                      struct lkg_error *err);
+/** lkg_bad_format() - the JSON of spec section 2, one line, as stored and as shown. */
+void lkg_bad_format(const struct lkg_bad *bad, struct lkg_buf *buf);
+
+/* ---- starts ---- */
+
+struct lkg_startup {
+        uint64_t time_ns;    /* wall time */
+        int pid;             /* 0 = reported by hand */
+        uint64_t start_time; /* field 22 of /proc/PID/stat: with pid and boot, which process it was */
+        bool counted;
+        bool local; /* on the local configuration or the last known good */
+};
+
+struct lkg_startups {
+        struct lkg_startup items[LKG_STARTUPS_MAX]; /* oldest first */
+        size_t n_items;
+        char boot[40]; /* boot id of the last one; "" = none yet */
+};
+
+int lkg_store_load_startups(const struct lkg_store_component *c, struct lkg_startups *ret,
+                            struct lkg_report *report);
+int lkg_store_save_startups(const struct lkg_store_component *c, const struct lkg_startups *startups,
+                            bool durable, struct lkg_error *err);
+/** lkg_startups_add() - the oldest goes when there are too many. */
+void lkg_startups_add(struct lkg_startups *startups, const struct lkg_startup *startup);
+/** lkg_startups_knows() - was this very process on @boot recorded before? */
+bool lkg_startups_knows(const struct lkg_startups *startups, const char *boot, int pid, uint64_t start_time);
