@@ -43,7 +43,7 @@ void lkg_configmap_deinit(struct lkg_configmap *configmap);
  * UID ... does not match UID of downloaded ConfigMap ...") or the id is too long.
  */
 int lkg_configmap_resolve(const struct lkg_configmap *configmap, const struct lkg_reference *reference,
-                          struct lkg_source *ret, struct lkg_error *err);
+                          struct lkg_config_source *ret, struct lkg_error *err);
 
 /**
  * lkg_configmap_payload() - the bytes under @key of `data`; valid as long as the object.

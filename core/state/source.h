@@ -5,6 +5,8 @@
  * The source id is `<uid>@<resourceVersion>`, with `:key` behind it when the key is not `kubelet` (spec section 1). Every
  * part becomes a path or a file name, so each is checked first (decisions S9), and so is the whole id, which is the name
  * of a file in bad/.
+ *
+ * Not to be confused with struct lkg_source of doc.h, which says in which file a value was read.
  */
 #pragma once
 
@@ -16,13 +18,13 @@
 #define LKG_KEY_DEFAULT    "kubelet"
 
 /* All empty = the local configuration. */
-struct lkg_source {
+struct lkg_config_source {
         char ns[LKG_IDENTIFIER_MAX + 1], name[LKG_IDENTIFIER_MAX + 1]; /* of the ConfigMap */
         char uid[LKG_IDENTIFIER_MAX + 1], version[LKG_IDENTIFIER_MAX + 1], key[LKG_IDENTIFIER_MAX + 1];
         char sha256[LKG_SHA256_HEX]; /* of the bytes under the key; "" = there are none */
 };
 
-static inline bool lkg_source_is_local(const struct lkg_source *source)
+static inline bool lkg_config_source_is_local(const struct lkg_config_source *source)
 {
         return source->uid[0] == '\0';
 }
@@ -30,24 +32,24 @@ static inline bool lkg_source_is_local(const struct lkg_source *source)
 /** lkg_identifier_ok() - `[A-Za-z0-9._-]{1,253}`, not `.` or `..`. */
 bool lkg_identifier_ok(const char *text);
 
-/** lkg_source_equal() - the same object, version and key; two local ones are equal. */
-bool lkg_source_equal(const struct lkg_source *a, const struct lkg_source *b);
+/** lkg_config_source_equal() - the same object, version and key; two local ones are equal. */
+bool lkg_config_source_equal(const struct lkg_config_source *a, const struct lkg_config_source *b);
 
-/** lkg_source_same_content() - the same bytes of the same key of the same object, whatever its version. */
-bool lkg_source_same_content(const struct lkg_source *a, const struct lkg_source *b);
+/** lkg_config_source_same_content() - the same bytes of the same key of the same object, whatever its version. */
+bool lkg_config_source_same_content(const struct lkg_config_source *a, const struct lkg_config_source *b);
 
-/** lkg_source_id() - `<uid>@<version>[:key]`, "" for the local one. */
-void lkg_source_id(const struct lkg_source *source, char ret[static LKG_SOURCE_ID_MAX + 1]);
+/** lkg_config_source_id() - `<uid>@<version>[:key]`, "" for the local one. */
+void lkg_config_source_id(const struct lkg_config_source *source, char ret[static LKG_SOURCE_ID_MAX + 1]);
 
 /**
- * lkg_source_check() - may every part become a path, and the id a file name?
+ * lkg_config_source_check() - may every part become a path, and the id a file name?
  * Return: 0; -EINVAL and which part is wrong in @err.
  */
-int lkg_source_check(const struct lkg_source *source, struct lkg_error *err);
+int lkg_config_source_check(const struct lkg_config_source *source, struct lkg_error *err);
 
 /**
- * lkg_source_parse_id() - take an id or a uid apart; ns, name and sha256 stay empty, version too for a uid alone.
+ * lkg_config_source_parse_id() - take an id or a uid apart; ns, name and sha256 stay empty, version too for a uid alone.
  * `local@<12 hex>` is an id whose uid is `local`.
  * Return: 0 or -EINVAL.
  */
-int lkg_source_parse_id(const char *text, struct lkg_source *ret);
+int lkg_config_source_parse_id(const char *text, struct lkg_config_source *ret);

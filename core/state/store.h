@@ -20,7 +20,7 @@
  * would be overwritten, and treated as absent: the rest still serves.
  *
  * The names of the directories of a component are checked by the configuration; sources are checked by
- * lkg_source_check() before they come here.
+ * lkg_config_source_check() before they come here.
  */
 #pragma once
 
@@ -53,7 +53,7 @@ void lkg_store_close(struct lkg_store *store);
 /* ---- checkpoints: shared by all components ---- */
 
 /** lkg_store_has_checkpoint() - is there one, whole and of this very object? */
-bool lkg_store_has_checkpoint(const struct lkg_store *store, const struct lkg_source *source);
+bool lkg_store_has_checkpoint(const struct lkg_store *store, const struct lkg_config_source *source);
 /** lkg_store_save_checkpoint() - durable when it returns; an equal one that exists is left alone, a damaged one replaced. */
 int lkg_store_save_checkpoint(const struct lkg_store *store, const struct lkg_configmap *configmap,
                               struct lkg_error *err);
@@ -61,10 +61,10 @@ int lkg_store_save_checkpoint(const struct lkg_store *store, const struct lkg_co
  * lkg_store_load_checkpoint() - the object of @source.
  * Return: 0; -ENOENT; -EBADMSG: it is damaged or another object; -errno. Caller: lkg_configmap_deinit().
  */
-int lkg_store_load_checkpoint(const struct lkg_store *store, const struct lkg_source *source,
+int lkg_store_load_checkpoint(const struct lkg_store *store, const struct lkg_config_source *source,
                               struct lkg_configmap *ret, struct lkg_error *err);
 /** lkg_store_collect() - remove every checkpoint but those of @keep. Return: number removed, or -errno. */
-int lkg_store_collect(const struct lkg_store *store, const struct lkg_source *keep, size_t n_keep,
+int lkg_store_collect(const struct lkg_store *store, const struct lkg_config_source *keep, size_t n_keep,
                       struct lkg_error *err);
 
 /* ---- one component ---- */
@@ -94,20 +94,21 @@ int lkg_store_set_release(struct lkg_store_component *c, const char *release, st
 
 /* The last known good. source local: any local configuration was. */
 struct lkg_good {
-        struct lkg_source source;
+        struct lkg_config_source source;
         uint64_t generation;         /* 0 = none yet */
         uint64_t time_ns;            /* wall time at which it became it */
         char sha256[LKG_SHA256_HEX]; /* of the stored document; "" = there is none */
 };
 
 struct lkg_pointers {
-        struct lkg_source assigned; /* local = nothing is assigned */
-        uint64_t assigned_ns;       /* wall time of its last change */
-        struct lkg_source active; /* what the view follows; differs from assigned when that is bad or held */
+        struct lkg_config_source assigned; /* local = nothing is assigned */
+        uint64_t assigned_ns;              /* wall time of its last change */
+        struct lkg_config_source
+                active; /* what the view follows; differs from assigned when that is bad or held */
         struct lkg_good good;
         /* Why active is not assigned; reason "" = no rollback. */
         struct {
-                struct lkg_source from;
+                struct lkg_config_source from;
                 char reason[LKG_REASON_MAX];
                 uint64_t time_ns;
                 unsigned starts_since; /* counted starts on the last known good since: exoneration */
@@ -132,9 +133,9 @@ int lkg_store_load_document(const struct lkg_store_component *c, const char *sha
 /**
  * lkg_store_load_trial() - of @source; another source's or none = IDLE. Times are for this boot: running_since_ns is 0.
  */
-int lkg_store_load_trial(const struct lkg_store_component *c, const struct lkg_source *source,
+int lkg_store_load_trial(const struct lkg_store_component *c, const struct lkg_config_source *source,
                          struct lkg_trial *ret, struct lkg_report *report);
-int lkg_store_save_trial(const struct lkg_store_component *c, const struct lkg_source *source,
+int lkg_store_save_trial(const struct lkg_store_component *c, const struct lkg_config_source *source,
                          const struct lkg_trial *trial, uint64_t now_ns, bool durable,
                          struct lkg_error *err);
 
@@ -144,7 +145,7 @@ struct lkg_bad {
         char id[LKG_SOURCE_ID_MAX + 1]; /* file name: a source id, or a uid = all its versions */
         uint64_t time_ns;
         char reason[LKG_REASON_MAX];
-        struct lkg_source source; /* as far as known */
+        struct lkg_config_source source; /* as far as known */
 };
 
 struct lkg_bad_list {
@@ -157,9 +158,10 @@ int lkg_store_load_bad(const struct lkg_store_component *c, struct lkg_bad_list 
                        struct lkg_report *report);
 void lkg_bad_list_deinit(struct lkg_bad_list *list);
 /** lkg_bad_find() - the entry that condemns @source: its id, or its uid. NULL = it is not bad. */
-const struct lkg_bad *lkg_bad_find(const struct lkg_bad_list *list, const struct lkg_source *source);
+const struct lkg_bad *lkg_bad_find(const struct lkg_bad_list *list, const struct lkg_config_source *source);
 /** lkg_bad_same_content() - an entry about the same bytes of the same object under another version. */
-const struct lkg_bad *lkg_bad_same_content(const struct lkg_bad_list *list, const struct lkg_source *source);
+const struct lkg_bad *lkg_bad_same_content(const struct lkg_bad_list *list,
+                                           const struct lkg_config_source *source);
 /** lkg_store_mark_bad() - durable, then in @list. An existing entry is replaced. */
 int lkg_store_mark_bad(const struct lkg_store_component *c, struct lkg_bad_list *list,
                        const struct lkg_bad *bad, struct lkg_error *err);
