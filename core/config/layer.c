@@ -29,6 +29,7 @@ struct lkg_layer *lkg_layer_unref(struct lkg_layer *layer)
         free(layer->path);
         free(layer->name);
         free(layer->file);
+        free(layer->beside);
         for (size_t i = 0; i < layer->n_docs; i++)
                 lkg_value_unref(layer->docs[i]);
         free(layer->docs);
@@ -490,6 +491,53 @@ int lkg_layer_load(const struct lkg_place *place, struct lkg_layer *cached, stru
                 return 0;
         }
         return read_layer(place, fd, &st, cached, stats, ret);
+}
+
+/* ---- documents in memory ---- */
+
+static int take_out(struct lkg_value *doc, const char *const *names)
+{
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && names && names[i] && lkg_value_type(doc) == LKG_MAP; i++)
+                if (lkg_map_get(doc, names[i]))
+                        r = lkg_map_remove(doc, names[i], strlen(names[i]));
+        return r < 0 ? r : 0;
+}
+
+int lkg_layer_from_memory(const struct lkg_stack_remote *remote, const char *key, const char *beside,
+                          struct lkg_layer *cached, struct lkg_stack_stats *stats, struct lkg_layer **ret)
+{
+        const struct lkg_place place = {
+                .role = LKG_LAYER_REMOTE, .type = LKG_PATCH_BASE, .path = key, .name = remote->name
+        };
+        LKG_CLEANUP(lkg_layer_unrefp) struct lkg_layer *layer = NULL;
+        char sha256[LKG_SHA256_HEX];
+        int r = lkg_sha256_hex(remote->text, remote->size, sha256);
+
+        if (r < 0)
+                return r;
+        if (cached && strcmp(cached->sha256, sha256) == 0 && strcmp(cached->file, remote->file) == 0) {
+                *ret = lkg_layer_ref(cached);
+                return 0;
+        }
+        layer = layer_new(&place);
+        if (!layer)
+                return -ENOMEM;
+        memcpy(layer->sha256, sha256, sizeof(sha256));
+        free(layer->file);
+        layer->file = lkg_display(remote->file);
+        layer->beside = beside ? strdup(beside) : NULL;
+        if (!layer->file || (beside && !layer->beside))
+                return -ENOMEM;
+        stats->n_parses++;
+        r = decode(layer, remote->text, remote->size);
+        if (r == 0 && layer->n_docs > 0)
+                r = take_out(layer->docs[0], remote->hidden);
+        if (r < 0)
+                return r;
+        *ret = LKG_STEAL(layer);
+        return 0;
 }
 
 bool lkg_is_kubeconfig(const struct lkg_value *doc)

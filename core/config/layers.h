@@ -27,9 +27,10 @@ struct lkg_layer {
         unsigned refs;
         enum lkg_layer_role role;
         enum lkg_patch_type type;
-        char *path;        /* watch form, raw bytes: the key of the cache */
-        char *name;        /* relative to its directory, for people: hostile bytes escaped */
-        char *file;        /* as a user would open it, escaped */
+        char *path; /* watch form, raw bytes: the key of the cache */
+        char *name; /* relative to its directory, for people: hostile bytes escaped */
+        char *file; /* as a user would open it, escaped */
+        char *beside; /* of a document in memory: the file in whose directory relative paths start; else NULL */
         bool has_identity; /* false: could not be opened */
         struct lkg_file_id identity;
         bool racy; /* its identity proves nothing: written just before we read it, or being written since */
@@ -72,6 +73,14 @@ struct lkg_place {
  */
 int lkg_layer_load(const struct lkg_place *place, struct lkg_layer *cached, struct lkg_stack_stats *stats,
                    struct lkg_layer **ret);
+/**
+ * lkg_layer_from_memory() - the document that takes the base's place.
+ * @key:    under which the cache knows it; no path
+ * @beside: see struct lkg_layer; NULL = none
+ * Otherwise as lkg_layer_load(); always 0 or -ENOMEM.
+ */
+int lkg_layer_from_memory(const struct lkg_stack_remote *remote, const char *key, const char *beside,
+                          struct lkg_layer *cached, struct lkg_stack_stats *stats, struct lkg_layer **ret);
 /** lkg_display() - @text with bytes that are not printable UTF-8 as \xNN. Heap. */
 char *lkg_display(const char *text);
 
@@ -141,18 +150,12 @@ int lkg_fold_update(struct lkg_fold *fold, const struct lkg_stack_config *config
 
 /* ---- watch.c ---- */
 
-struct lkg_watches {
-        struct lkg_stack_watch *items;
-        size_t n, n_allocated;
-};
-
-void lkg_watches_reset(struct lkg_watches *watches);
 /** lkg_watches_add() - remember directory @path and the @name in it that matters; NULL = a member of a tree. */
-int lkg_watches_add(struct lkg_watches *watches, const char *path, const char *name);
+int lkg_watches_add(struct lkg_way *watches, const char *path, const char *name);
 /** lkg_watches_add_way() - every directory and name that decide what @path (a file or directory) resolves to. */
-int lkg_watches_add_way(struct lkg_watches *watches, const char *path);
+int lkg_watches_add_way(struct lkg_way *watches, const char *path);
 /** lkg_watches_finish() - sort, unite duplicates, look at the file systems. */
-void lkg_watches_finish(struct lkg_watches *watches);
+void lkg_watches_finish(struct lkg_way *watches);
 
 /* ---- stack.c, touch.c ---- */
 
@@ -168,7 +171,7 @@ struct lkg_stack {
         struct lkg_fold fold;
         struct lkg_candidate *merged;    /* as merged, before the judge saw it */
         struct lkg_candidate *candidate; /* what refreshes return */
-        struct lkg_watches watches;
+        struct lkg_way watches;
         struct lkg_report reports[_LKG_LAYER_ROLE_MAX]; /* what the last walk had to say, by role */
         bool has_base;                                  /* as the last walk found it */
         bool complete; /* the last look saw everything: nothing vanished, no new file was left aside */

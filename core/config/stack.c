@@ -22,7 +22,7 @@ struct candidate {
 struct collect {
         struct lkg_stack *stack;
         struct lkg_layers layers;
-        struct lkg_watches watches;
+        struct lkg_way watches;
         struct lkg_report
                 reports[_LKG_LAYER_ROLE_MAX]; /* what the look at the directories had to say, by role */
         enum lkg_layer_role role;             /* of the walk at work */
@@ -61,7 +61,7 @@ static int layers_add(struct lkg_layers *layers, struct lkg_layer *layer)
 static void collect_deinit(struct collect *c)
 {
         layers_deinit(&c->layers);
-        lkg_watches_reset(&c->watches);
+        lkg_way_deinit(&c->watches);
         for (unsigned role = 0; role < _LKG_LAYER_ROLE_MAX; role++)
                 lkg_report_deinit(&c->reports[role]);
 }
@@ -97,7 +97,7 @@ struct lkg_stack *lkg_stack_free(struct lkg_stack *stack)
         lkg_fold_deinit(&stack->fold);
         free(stack->sorted);
         layers_deinit(&stack->layers);
-        lkg_watches_reset(&stack->watches);
+        lkg_way_deinit(&stack->watches);
         for (unsigned role = 0; role < _LKG_LAYER_ROLE_MAX; role++)
                 lkg_report_deinit(&stack->reports[role]);
         free(stack);
@@ -115,6 +115,12 @@ void lkg_stack_set_judge(struct lkg_stack *stack, lkg_judge_fn *fn, void *userda
         stack->judge = fn;
         stack->judge_userdata = userdata;
         stack->rejudge = true;
+}
+
+void lkg_stack_set_remote(struct lkg_stack *stack, const struct lkg_stack_remote *remote)
+{
+        stack->config.remote = remote ? *remote : (struct lkg_stack_remote){ 0 };
+        stack->complete = false; /* only a walk finds the other base */
 }
 
 void lkg_stack_rejudge(struct lkg_stack *stack)
@@ -287,6 +293,29 @@ static int take_file(struct collect *c, enum lkg_layer_role role, enum lkg_patch
         return r < 0 ? r : 0;
 }
 
+#define REMOTE_KEY "remote:" /* no path of a file: those are absolute, or relative to the source directory */
+
+/* The document that stands for the base file; the base file stays where it is. */
+static int take_remote(struct collect *c)
+{
+        const struct lkg_stack_config *config = &c->stack->config;
+        LKG_CLEANUP(lkg_freep) char *beside = NULL;
+        struct lkg_layer *layer = NULL;
+        int r;
+
+        if (*config->base) {
+                beside = lkg_stack_form(c->stack, config->base);
+                if (!beside)
+                        return -ENOMEM;
+        }
+        r = lkg_layer_from_memory(&config->remote, REMOTE_KEY, beside,
+                                  cached(c->stack, REMOTE_KEY, LKG_LAYER_REMOTE), &c->stack->stats, &layer);
+        if (r < 0)
+                return r;
+        c->has_base = true;
+        return layers_add(&c->layers, layer);
+}
+
 static int on_found(int dirfd, const char *entry, const char *path, const char *name, const struct stat *st,
                     void *userdata)
 {
@@ -402,7 +431,11 @@ static int collect_once(struct collect *c)
         bool found = false;
         int r = 0;
 
-        if (*config->base) {
+        if (config->remote.text) {
+                r = take_remote(c);
+                if (r < 0)
+                        return r;
+        } else if (*config->base) {
                 r = take_file(c, LKG_LAYER_BASE, LKG_PATCH_BASE, config->base, &c->has_base);
                 if (r < 0)
                         return r;
@@ -500,6 +533,8 @@ static int fill_layers(struct candidate *c, const struct lkg_stack *stack)
                         .role = step->layer->role,
                         .name = step->layer->name,
                         .file = step->layer->file,
+                        .beside = step->layer->role == LKG_LAYER_REMOTE ? step->layer->beside
+                                                                        : step->layer->file,
                         .doc = lkg_value_ref(doc),
                         .merged = lkg_value_ref(step->merged),
                         .cookie = step->cookie,
@@ -599,9 +634,9 @@ static int keep(struct lkg_stack *stack, struct collect *c)
         layers_deinit(&stack->layers);
         stack->layers = c->layers;
         c->layers = (struct lkg_layers){ 0 };
-        lkg_watches_reset(&stack->watches);
+        lkg_way_deinit(&stack->watches);
         stack->watches = c->watches;
-        c->watches = (struct lkg_watches){ 0 };
+        c->watches = (struct lkg_way){ 0 };
         for (unsigned role = 0; role < _LKG_LAYER_ROLE_MAX; role++) {
                 lkg_report_deinit(&stack->reports[role]);
                 stack->reports[role] = c->reports[role];

@@ -16,12 +16,12 @@ static void item_deinit(struct lkg_stack_watch *w)
         *w = (struct lkg_stack_watch){ 0 };
 }
 
-void lkg_watches_reset(struct lkg_watches *watches)
+void lkg_way_deinit(struct lkg_way *watches)
 {
         for (size_t i = 0; i < watches->n; i++)
                 item_deinit(&watches->items[i]);
         free(watches->items);
-        *watches = (struct lkg_watches){ 0 };
+        *watches = (struct lkg_way){ 0 };
 }
 
 /* Takes over nothing; a name twice is one name. */
@@ -44,7 +44,7 @@ static int add_name(struct lkg_stack_watch *w, const char *name)
         return 0;
 }
 
-int lkg_watches_add(struct lkg_watches *watches, const char *path, const char *name)
+int lkg_watches_add(struct lkg_way *watches, const char *path, const char *name)
 {
         struct lkg_stack_watch *w;
 
@@ -82,7 +82,7 @@ static void cut_last(char *path)
  * The directory that holds the entry @path, or the nearest one on the way up to it that exists; with the name that
  * matters in it.
  */
-static int add_holder(struct lkg_watches *watches, const char *path)
+static int add_holder(struct lkg_way *watches, const char *path)
 {
         char dir[PATH_MAX], name[NAME_MAX + 1];
         struct stat st;
@@ -145,7 +145,7 @@ static int way_step(char *cur, char *rest, char *link)
         return 1;
 }
 
-int lkg_watches_add_way(struct lkg_watches *watches, const char *path)
+int lkg_watches_add_way(struct lkg_way *watches, const char *path)
 {
         char cur[PATH_MAX], rest[PATH_MAX], link[PATH_MAX];
         unsigned n_links = 0;
@@ -207,7 +207,7 @@ static void unite(struct lkg_stack_watch *to, struct lkg_stack_watch *from)
         item_deinit(from);
 }
 
-void lkg_watches_finish(struct lkg_watches *watches)
+void lkg_watches_finish(struct lkg_way *watches)
 {
         size_t n = 0;
 
@@ -222,4 +222,18 @@ void lkg_watches_finish(struct lkg_watches *watches)
         watches->n = n;
         for (size_t i = 0; i < n; i++)
                 watches->items[i].poll_only = needs_polling(watches->items[i].path);
+}
+
+int lkg_way_find(const char *path, struct lkg_way *ret)
+{
+        struct lkg_way way = { 0 };
+        int r = lkg_watches_add_way(&way, path);
+
+        if (r < 0) {
+                lkg_way_deinit(&way);
+                return r;
+        }
+        lkg_watches_finish(&way);
+        *ret = way;
+        return 0;
 }

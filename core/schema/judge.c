@@ -174,7 +174,7 @@ static const struct lkg_value *base_of(const struct lkg_candidate *candidate, co
                 if (!is_base_role(layer->role))
                         break;
                 if (layer->role != LKG_LAYER_PATCH)
-                        *ret_file = layer->file;
+                        *ret_file = layer->beside;
                 base = layer->merged;
                 *ret_broken = !base;
         }

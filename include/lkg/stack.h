@@ -33,6 +33,15 @@ enum lkg_layer_role {
 const char *lkg_layer_role_name(
         enum lkg_layer_role role); /* "base", "remote", "drop-in", "patch", "instance" */
 
+/* A document in memory that takes the base's place. */
+struct lkg_stack_remote {
+        const char *name,
+                *file; /* as lkg_layer_info has them: "kubelet-config", "kube-system/kubelet-config:kubelet" */
+        const char *text; /* NULL = none: the base file is the base */
+        size_t size;
+        const char *const *hidden; /* top-level fields that are not part of the document; NULL at the end */
+};
+
 /*
  * Strings are borrowed and must outlive the stack. Paths are relative to source_fd or absolute; "" = not
  * used.
@@ -42,8 +51,10 @@ struct lkg_stack_config {
         int source_fd;           /* O_PATH descriptor of the source directory, or AT_FDCWD; borrowed */
         const char *source_path; /* its path, for messages and `file` of findings; "" = paths as given */
         const char *base;        /* "kubelet.conf" */
-        bool base_is_view_name;  /* base and view file have the same name: a kubeconfig there = name clash */
-        const char *dropin_dir;  /* "kubelet.conf.d" */
+        struct lkg_stack_remote
+                remote;         /* then base is not read; relative paths still start in its directory */
+        bool base_is_view_name; /* base and view file have the same name: a kubeconfig there = name clash */
+        const char *dropin_dir; /* "kubelet.conf.d" */
         bool dropin_dir_required;   /* configured explicitly: missing = error; else no drop-ins */
         const char *instance;       /* "kubelet-instance.conf" */
         bool instance_required;     /* configured explicitly */
@@ -60,6 +71,7 @@ struct lkg_layer_info {
         enum lkg_layer_role role;
         const char *name;            /* relative to its directory: "10-node.conf", "sub/a.conf" */
         const char *file;            /* as a user would open it */
+        const char *beside;          /* relative paths of a base start in the directory of this file */
         const struct lkg_value *doc; /* as parsed; NULL when it could not be (the report says why) */
         const struct lkg_value
                 *merged; /* running result after it; NULL when it or an earlier layer failed */
@@ -154,8 +166,24 @@ struct lkg_stack_watch {
         bool poll_only;        /* a network or user-space file system: inotify does not see all changes */
 };
 
+/**
+ * lkg_stack_set_remote() - another document takes the base's place from the next refresh on; NULL = the base file again.
+ * What is borrowed must outlive the stack or the next call.
+ */
+void lkg_stack_set_remote(struct lkg_stack *stack, const struct lkg_stack_remote *remote);
+
 /** lkg_stack_watches() - directories to watch as of the last refresh, sorted, each once. Return: number. */
 size_t lkg_stack_watches(const struct lkg_stack *stack, const struct lkg_stack_watch **ret);
+
+/* What decides where one path leads, when it is not part of a stack. */
+struct lkg_way {
+        struct lkg_stack_watch *items;
+        size_t n, n_allocated;
+};
+
+/** lkg_way_find() - directories and names on the way to @path, as lkg_stack_watches() has them. Return: 0 or -ENOMEM. */
+int lkg_way_find(const char *path, struct lkg_way *ret);
+void lkg_way_deinit(struct lkg_way *way);
 
 /**
  * lkg_unsettled_fn - is somebody in the middle of writing this file?
