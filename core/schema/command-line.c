@@ -8,12 +8,12 @@
 #include <stdarg.h>
 
 #include <lkg/buf.h>
+#include <lkg/duration.h>
 #include <lkg/nearest.h>
 
 #include "../config/internal.h"
 #include "findings-codes.h"
 #include "values/address.h"
-#include "values/duration.h"
 #include "values/flags.h"
 #include "values/names.h"
 #include "values/number.h"
@@ -120,7 +120,7 @@ static int set_field(const struct use *use, struct lkg_value *value)
 
 static int set_bool(const struct use *use)
 {
-        char why[LKG_REASON_MAX];
+        char why[LKG_REFUSAL_MAX];
         bool b;
 
         if (lkg_bool_parse(use->text, use->size, &b, why) < 0)
@@ -135,7 +135,7 @@ static int set_string(const struct use *use)
 
 static int set_int(const struct use *use, unsigned bits)
 {
-        char why[LKG_REASON_MAX];
+        char why[LKG_REFUSAL_MAX];
         int64_t n;
 
         if (lkg_int_parse(use->text, use->size, 0, bits, &n, why) < 0)
@@ -156,7 +156,7 @@ static int set_int64(const struct use *use)
 /* -v: component-base's VerbosityLevel is decimal and never negative. */
 static int set_verbosity(const struct use *use)
 {
-        char why[LKG_REASON_MAX];
+        char why[LKG_REFUSAL_MAX];
         uint64_t n;
 
         if (lkg_uint_parse(use->text, use->size, 10, 31, &n, why) < 0)
@@ -166,7 +166,7 @@ static int set_verbosity(const struct use *use)
 
 static int set_float(const struct use *use)
 {
-        char why[LKG_REASON_MAX], text[LKG_NUMBER_TEXT_MAX];
+        char why[LKG_REFUSAL_MAX], text[LKG_NUMBER_TEXT_MAX];
         double d;
         int r = lkg_float_parse(use->text, use->size, 32, &d, why);
 
@@ -180,7 +180,7 @@ static int set_float(const struct use *use)
 
 static int set_duration(const struct use *use)
 {
-        char why[LKG_REASON_MAX];
+        char why[LKG_REFUSAL_MAX];
         int64_t ns;
 
         if (lkg_duration_parse(use->text, use->size, &ns, why) < 0)
@@ -192,7 +192,7 @@ static int set_duration(const struct use *use)
 static int set_address(const struct use *use, int (*parse)(const char *text, size_t size, char *reason))
 {
         unsigned char *used = &use->apply->used[use->flag - use->apply->flags];
-        char why[LKG_REASON_MAX];
+        char why[LKG_REFUSAL_MAX];
         int r = parse(use->text, use->size, why);
 
         if (r < 0)
@@ -219,7 +219,7 @@ static int set_ip_port(const struct use *use)
 static int set_quantity(const struct use *use)
 {
         LKG_CLEANUP(lkg_quantity_deinit) struct lkg_quantity quantity = { 0 };
-        char why[LKG_REASON_MAX];
+        char why[LKG_REFUSAL_MAX];
         int r = lkg_quantity_parse(use->text, use->size, &quantity, why);
 
         if (r == -ENOMEM)
@@ -274,7 +274,7 @@ static int each_item(void *userdata, struct lkg_span item)
 
 static int set_slice(struct use *use)
 {
-        char why[LKG_REASON_MAX];
+        char why[LKG_REFUSAL_MAX];
 
         use->collection = begin(use, is_again(use), LKG_LIST);
         if (!use->collection)
@@ -292,7 +292,7 @@ static int each_bool(void *userdata, struct lkg_span key, bool b)
 /* --feature-gates, the one map that keeps what the document has. */
 static int set_bools(struct use *use)
 {
-        char why[LKG_REASON_MAX];
+        char why[LKG_REFUSAL_MAX];
 
         use->collection = begin(use, true, LKG_MAP);
         if (!use->collection)
@@ -309,7 +309,7 @@ static int each_pair(void *userdata, struct lkg_span key, struct lkg_span value)
 
 static int set_map(struct use *use, char separator)
 {
-        char why[LKG_REASON_MAX];
+        char why[LKG_REFUSAL_MAX];
 
         use->collection = begin(use, is_again(use), LKG_MAP);
         if (!use->collection)
@@ -350,7 +350,7 @@ static int check_labels(const struct use *use, char *why)
 static int set_labels(struct use *use)
 {
         struct lkg_span rest = { use->text, use->size }, label;
-        char why[LKG_REASON_MAX];
+        char why[LKG_REFUSAL_MAX];
         int r = 0;
 
         use->collection = begin(use, false, LKG_MAP);
@@ -369,7 +369,7 @@ static int set_thresholds(struct use *use)
 
 static int set_one_pair(struct use *use)
 {
-        char why[LKG_REASON_MAX];
+        char why[LKG_REFUSAL_MAX];
 
         use->collection = begin(use, is_again(use), LKG_MAP);
         if (!use->collection)
@@ -394,7 +394,7 @@ static int each_header(void *userdata, struct lkg_span key, struct lkg_span valu
 
 static int set_headers(struct use *use)
 {
-        char why[LKG_REASON_MAX];
+        char why[LKG_REFUSAL_MAX];
 
         use->collection = begin(use, is_again(use), LKG_MAP);
         if (!use->collection)
@@ -425,7 +425,7 @@ static int each_taint(void *userdata, const struct lkg_taint *taint)
 
 static int set_taints(struct use *use)
 {
-        char why[LKG_REASON_MAX];
+        char why[LKG_REFUSAL_MAX];
 
         use->collection = begin(use, false, LKG_LIST);
         if (!use->collection)
@@ -475,7 +475,7 @@ static int each_limit(void *userdata, int32_t node, bool first, struct lkg_span 
 static int set_reserved_memory(struct use *use)
 {
         unsigned char *used = &use->apply->used[use->flag - use->apply->flags];
-        char why[LKG_REASON_MAX];
+        char why[LKG_REFUSAL_MAX];
 
         if (*used & USE_GONE)
                 return refuse_value(use, "the component takes none after an empty one; leave that out");
@@ -504,7 +504,7 @@ static int each_pattern(void *userdata, struct lkg_span pattern, uint32_t verbos
 
 static int set_vmodule(struct use *use)
 {
-        char why[LKG_REASON_MAX];
+        char why[LKG_REFUSAL_MAX];
 
         use->collection = begin(use, true, LKG_LIST);
         if (!use->collection)

@@ -4,8 +4,9 @@
 
 #include <inttypes.h>
 
+#include <lkg/duration.h>
+
 #include "../config/internal.h"
-#include "values/duration.h"
 
 const struct lkg_value *lkg_object_get(const struct lkg_value *object, const char *path)
 {

@@ -115,7 +115,7 @@ static int check_node_ports(const struct lkg_rules *rules)
 static bool check_cluster_cidr(const struct lkg_rules *rules, const struct lkg_value *value,
                                struct lkg_span part, struct lkg_cidr *ret)
 {
-        char reason[LKG_REASON_MAX], piece[LKG_PIECE_MAX];
+        char reason[LKG_REFUSAL_MAX], piece[LKG_PIECE_MAX];
 
         if (lkg_cidr_parse(part.data, part.size, ret, reason) == 0)
                 return true;

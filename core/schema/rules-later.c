@@ -109,7 +109,7 @@ static const struct lkg_rule table[] = {
 static int check_value(const struct lkg_rules *rules, const char *field, const char *path,
                        struct lkg_span key, const struct lkg_value *value)
 {
-        char reason[LKG_REASON_MAX] = "";
+        char reason[LKG_REFUSAL_MAX] = "";
         int r = lkg_startup_check(field, key, text_of(value), reason);
 
         if (r != -EINVAL)
@@ -415,7 +415,7 @@ static void check_ignored(const struct lkg_rules *rules)
 {
         const struct lkg_value *servers = lkg_object_get(rules->object, "clusterDNS"),
                                *url = lkg_object_get(rules->object, "staticPodURL");
-        char reason[LKG_REASON_MAX], path[64];
+        char reason[LKG_REFUSAL_MAX], path[64];
         struct lkg_span text = text_of(url);
         struct lkg_ip ip;
 

@@ -238,7 +238,7 @@ static bool is_unset(const struct lkg_rule *row, const struct lkg_value *value)
 int lkg_rule_parse(const struct lkg_rules *rules, unsigned code, const char *path,
                    const struct lkg_value *value, int (*parse)(const char *text, size_t size, char *reason))
 {
-        char reason[LKG_REASON_MAX] = "";
+        char reason[LKG_REFUSAL_MAX] = "";
         const char *text = "";
         size_t size = 0;
         int r;
@@ -386,7 +386,7 @@ void lkg_rule_hidden_metrics(const struct lkg_rules *rules)
 {
         static const char path[] = "showHiddenMetricsForVersion";
         const struct lkg_value *value = lkg_object_get(rules->object, path);
-        char reason[LKG_REASON_MAX];
+        char reason[LKG_REFUSAL_MAX];
         const char *text;
         size_t size;
 

@@ -37,7 +37,7 @@ struct lkg_rule {
         const char *want; /* a clause: what would be right */
         int64_t min, max;
         const char *words; /* separated by ", ", as people read them */
-        /* lkg/schema values: 0; -EINVAL and a reason (LKG_REASON_MAX bytes); -ENOMEM */
+        /* lkg/schema values: 0; -EINVAL and a reason (LKG_REFUSAL_MAX bytes); -ENOMEM */
         int (*parse)(const char *text, size_t size, char *reason);
         const char *gate;
         const char *when, *is; /* judged only while the field @when has the word @is */

@@ -12,10 +12,10 @@
 #include <time.h>
 
 #include <lkg/buf.h>
+#include <lkg/duration.h>
 
 #include "../config/internal.h"
 #include "findings-codes.h"
-#include "values/duration.h"
 #include "values/quantity.h"
 
 /* Where we are, for messages: `registerWithTaints[0].key`. */
@@ -290,7 +290,7 @@ static int decode_float(struct decode *d, const struct lkg_node *node, const str
 static int decode_duration(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
                            const struct step *step, bool item, struct lkg_value **ret)
 {
-        char text[LKG_DURATION_MAX], why[LKG_REASON_MAX];
+        char text[LKG_DURATION_MAX], why[LKG_REFUSAL_MAX];
         const char *given;
         size_t size;
         int64_t ns;
@@ -333,7 +333,7 @@ static int decode_quantity(struct decode *d, const struct lkg_node *node, const 
 {
         LKG_CLEANUP(lkg_quantity_deinit) struct lkg_quantity quantity = { 0 };
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
-        char why[LKG_REASON_MAX];
+        char why[LKG_REFUSAL_MAX];
         struct lkg_span given;
         int r;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as a duration: what is accepted prints in a canonical form that means the same. */
-#include <core/schema/values/duration.h>
+#include <lkg/duration.h>
 
 #include "fuzz-document.h"
 
@@ -8,7 +8,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-        char canonical[LKG_DURATION_MAX], again[LKG_DURATION_MAX], reason[LKG_REASON_MAX] = "";
+        char canonical[LKG_DURATION_MAX], again[LKG_DURATION_MAX], reason[LKG_REFUSAL_MAX] = "";
         int64_t ns = 0, back = 0;
         size_t n;
 

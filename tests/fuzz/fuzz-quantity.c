@@ -51,7 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
         struct lkg_quantity quantity = LKG_QUANTITY_INIT;
         struct lkg_buf text = LKG_BUF_INIT;
-        char reason[LKG_REASON_MAX] = "";
+        char reason[LKG_REFUSAL_MAX] = "";
         struct lkg_span span = lkg_quantity_trim((const char *)data, size);
 
         FUZZ_CHECK(span.size <= size);

@@ -11,7 +11,7 @@
 #include "core/schema/values/address.h"
 #include "core/schema/values/url.h"
 
-static char reason[LKG_REASON_MAX];
+static char reason[LKG_REFUSAL_MAX];
 
 static void test_ip(void **state)
 {

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/schema/values/duration.h"
+#include <lkg/duration.h>
 
 static void test_values(void **state)
 {
@@ -39,7 +39,7 @@ static void test_values(void **state)
                 { "9223372036854775807ns", INT64_MAX, "2562047h47m16.854775807s" },
                 { "-9223372036854775808ns", INT64_MIN, "-2562047h47m16.854775808s" },
         };
-        char buf[LKG_DURATION_MAX], reason[LKG_REASON_MAX];
+        char buf[LKG_DURATION_MAX], reason[LKG_REFUSAL_MAX];
 
         (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
@@ -78,7 +78,7 @@ static void test_refusals(void **state)
                 { "99999999999999999999s", "too long" },
                 { "-9223372036854775809ns", "too long" },
         };
-        char reason[LKG_REASON_MAX];
+        char reason[LKG_REFUSAL_MAX];
 
         (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
@@ -96,7 +96,7 @@ static void test_refusals(void **state)
 
 static void test_nul_byte_belongs_to_the_unit(void **state)
 {
-        char reason[LKG_REASON_MAX];
+        char reason[LKG_REFUSAL_MAX];
         int64_t ns;
 
         (void)state;

@@ -9,7 +9,7 @@
 
 #include "core/schema/values/flags.h"
 
-static char reason[LKG_REASON_MAX];
+static char reason[LKG_REFUSAL_MAX];
 
 struct flag_case {
         const char *text;
@@ -248,15 +248,15 @@ static void test_spans(void **state)
 
 static void test_reasons_are_cut(void **state)
 {
-        char small[LKG_REASON_MAX + 1], text[400];
+        char small[LKG_REFUSAL_MAX + 1], text[400];
 
         (void)state;
         memset(text, 'x', sizeof(text) - 1);
         text[sizeof(text) - 1] = '\0';
-        small[LKG_REASON_MAX] = 'z';
+        small[LKG_REFUSAL_MAX] = 'z';
         assert_int_equal(lkg_refuse(small, "%s", text), -EINVAL);
-        assert_int_equal(strlen(small), LKG_REASON_MAX - 1);
-        assert_int_equal(small[LKG_REASON_MAX], 'z');
+        assert_int_equal(strlen(small), LKG_REFUSAL_MAX - 1);
+        assert_int_equal(small[LKG_REFUSAL_MAX], 'z');
         assert_int_equal(lkg_refuse(NULL, "%s", text), -EINVAL);
 }
 

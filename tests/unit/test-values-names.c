@@ -12,7 +12,7 @@
 #include "core/schema/values/image.h"
 #include "core/schema/values/names.h"
 
-static char reason[LKG_REASON_MAX];
+static char reason[LKG_REFUSAL_MAX];
 
 /* Text that is @n times the letter @c. */
 static const char *many(char c, size_t n, char buf[static 300])

@@ -16,7 +16,7 @@ static void test_bool(void **state)
         static const char *const yes[] = { "1", "t", "T", "TRUE", "true", "True" };
         static const char *const no[] = { "0", "f", "F", "FALSE", "false", "False" };
         static const char *const wrong[] = { "", "yes", "tRUE", " true", "01", "true\n" };
-        char reason[LKG_REASON_MAX];
+        char reason[LKG_REFUSAL_MAX];
         bool b;
 
         (void)state;
@@ -69,7 +69,7 @@ static void test_int(void **state)
                 { " 1", 0, 32, -EINVAL, 0 },
                 { "1.0", 0, 32, -EINVAL, 0 },
         };
-        char reason[LKG_REASON_MAX];
+        char reason[LKG_REFUSAL_MAX];
 
         (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
@@ -84,7 +84,7 @@ static void test_int(void **state)
 
 static void test_uint_has_no_sign(void **state)
 {
-        char reason[LKG_REASON_MAX];
+        char reason[LKG_REFUSAL_MAX];
         uint64_t n = 0;
 
         (void)state;
@@ -114,7 +114,7 @@ static void test_float(void **state)
         };
         static const char *const wrong[] = { "",     ".",     "1e",      "0x1", "1._5",
                                              "+nan", "1e400", "infinit", " 1",  "1f" };
-        char reason[LKG_REASON_MAX];
+        char reason[LKG_REFUSAL_MAX];
         double n;
 
         (void)state;
@@ -156,7 +156,7 @@ static void test_cpuset(void **state)
                 { "0-9223372036854775807", -2, "memory" },
                 { "0-67108863,5", -2, "memory" },
         };
-        char reason[LKG_REASON_MAX];
+        char reason[LKG_REFUSAL_MAX];
 
         (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {

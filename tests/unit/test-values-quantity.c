@@ -12,7 +12,7 @@
 static struct lkg_quantity parse(const char *text)
 {
         struct lkg_quantity quantity = LKG_QUANTITY_INIT;
-        char reason[LKG_REASON_MAX];
+        char reason[LKG_REFUSAL_MAX];
 
         assert_int_equal(lkg_quantity_parse(text, strlen(text), &quantity, reason), 0);
         return quantity;
@@ -141,7 +141,7 @@ static void test_refusals(void **state)
                 { "1234567890123456789e2000000", "exponent" },
                 { "1e-2000000000", "exponent" },
         };
-        char reason[LKG_REASON_MAX];
+        char reason[LKG_REFUSAL_MAX];
 
         (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {

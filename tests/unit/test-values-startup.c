@@ -10,7 +10,7 @@
 #include "core/schema/values/release.h"
 #include "core/schema/values/startup.h"
 
-static char reason[LKG_REASON_MAX];
+static char reason[LKG_REFUSAL_MAX];
 
 static int check(const char *field, const char *key, const char *value)
 {

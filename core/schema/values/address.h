@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "span.h"
+#include <lkg/span.h>
 
 /* An address in 16 bytes; IPv4 in the last four, behind ::ffff. */
 struct lkg_ip {

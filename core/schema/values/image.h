@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "span.h"
+#include <lkg/span.h>
 
 /**
  * lkg_image_name() - a name with or without registry, without tag and digest: `quay.io:443/team/app`

@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "names.h"
 
-#define SUBDOMAIN_MAX 253
 #define NAME_MAX_SIZE 63
-
-static bool is_lower(char c)
-{
-        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-}
 
 static bool is_alphanumeric(char c)
 {
-        return is_lower(c) || (c >= 'A' && c <= 'Z');
+        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z');
 }
 
 /* Letters, digits, '-', '_', '.', letters or digits at both ends. */
@@ -24,33 +18,6 @@ static bool name_shape(struct lkg_span s)
                         return false;
         }
         return true;
-}
-
-static bool dns_label(struct lkg_span s)
-{
-        if (s.size == 0 || s.data[0] == '-' || s.data[s.size - 1] == '-')
-                return false;
-        for (size_t i = 0; i < s.size; i++) {
-                if (!is_lower(s.data[i]) && s.data[i] != '-')
-                        return false;
-        }
-        return true;
-}
-
-int lkg_name_dns_subdomain(const char *text, size_t size, char *reason)
-{
-        struct lkg_span rest = { text, size }, label;
-
-        if (size == 0)
-                return lkg_refuse(reason, "empty; want a domain, such as example.com");
-        if (size > SUBDOMAIN_MAX)
-                return lkg_refuse(reason, "longer than %d bytes", SUBDOMAIN_MAX);
-        while (lkg_span_next(&rest, '.', &label)) {
-                if (!dns_label(label))
-                        return lkg_refuse(reason,
-                                          "not a domain of a-z, 0-9, - and points, such as example.com");
-        }
-        return 0;
 }
 
 static int check_name(struct lkg_span name, const char *what, char *reason)
@@ -68,7 +35,7 @@ static int check_name(struct lkg_span name, const char *what, char *reason)
 int lkg_name_qualified(const char *text, size_t size, char *reason)
 {
         struct lkg_span all = { text, size }, prefix, name;
-        char why[LKG_REASON_MAX];
+        char why[LKG_REFUSAL_MAX];
 
         if (size == 0)
                 return lkg_refuse(reason, "empty; want a name, such as my.name or example.com/my.name");
@@ -126,7 +93,7 @@ static bool may_set(struct lkg_span key)
 
 int lkg_node_label_check(struct lkg_span key, struct lkg_span value, char *reason)
 {
-        char piece[LKG_PIECE_MAX], why[LKG_REASON_MAX];
+        char piece[LKG_PIECE_MAX], why[LKG_REFUSAL_MAX];
 
         if (!may_set(key))
                 return lkg_refuse(reason,
@@ -154,7 +121,7 @@ static int check_effect(struct lkg_span effect, char *reason)
 
 int lkg_taint_check(const struct lkg_taint *taint, char *reason)
 {
-        char why[LKG_REASON_MAX];
+        char why[LKG_REFUSAL_MAX];
 
         if (lkg_name_qualified(taint->key.data, taint->key.size, why) < 0)
                 return lkg_refuse(reason, "wrong key: %.140s", why);

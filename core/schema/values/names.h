@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of Kubernetes objects and taints made of them. Rule: apimachinery, pkg/api/validate/content, and
- * pkg/util/taints (CheckTaintValidation, ParseTaints).
+ * Names of labels and taints. Rule: apimachinery, pkg/api/validate/content, and pkg/util/taints (CheckTaintValidation,
+ * ParseTaints).
  */
 #pragma once
 
-#include "span.h"
+#include <lkg/name.h>
 
-/** lkg_name_dns_subdomain() - `example.com`: lower case labels, at most 253 bytes. Return: 0; -EINVAL. */
-int lkg_name_dns_subdomain(const char *text, size_t size, char *reason);
 /**
  * lkg_name_qualified() - a label key: `name` or `dns.subdomain/name`, the name at most 63 bytes. Return: 0;
  * -EINVAL.

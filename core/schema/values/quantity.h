@@ -14,7 +14,7 @@
 
 #include <lkg/buf.h>
 
-#include "span.h"
+#include <lkg/span.h>
 
 enum lkg_quantity_format {
         LKG_QUANTITY_DECIMAL,  /* n u m - k M G T P E */
@@ -47,7 +47,7 @@ void lkg_quantity_deinit(struct lkg_quantity *quantity);
 /**
  * lkg_quantity_parse() - a quantity as a flag, a map of reservations or an eviction threshold holds it
  * @ret:    written on success; deinit() it
- * @reason: LKG_REASON_MAX bytes or NULL
+ * @reason: LKG_REFUSAL_MAX bytes or NULL
  *
  * White space is not trimmed. An exponent above a million together with more than 18 digits is refused: the
  * component would compute for hours.

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "span.h"
+#include <lkg/span.h>
 
 /**
  * lkg_release_hidden_metrics() - showHiddenMetricsForVersion

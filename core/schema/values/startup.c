@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <lkg/duration.h>
+
 #include "startup.h"
-#include "duration.h"
 #include "number.h"
 #include "quantity.h"
 

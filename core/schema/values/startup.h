@@ -10,7 +10,7 @@
  */
 #pragma once
 
-#include "span.h"
+#include <lkg/span.h>
 
 /**
  * lkg_startup_check() - whether the kubelet would refuse to start with this value
@@ -19,7 +19,7 @@
  *          `tlsMinVersion`, `containerLogMaxSize`, `authorization.mode`, `cpuManagerPolicy`,
  *          `memoryManagerPolicy`
  * @key:    of a map; else ignored
- * @reason: LKG_REASON_MAX bytes or NULL
+ * @reason: LKG_REFUSAL_MAX bytes or NULL
  *
  * Any other field is accepted. The empty text is judged as any other: unset fields have their defaults by
  * then.

@@ -6,12 +6,12 @@
  */
 #pragma once
 
-#include "span.h"
+#include <lkg/span.h>
 
 /**
  * lkg_url_parse() - whether net/url.Parse accepts a URL
  * @ret_scheme: as written, not in lower case; empty for a relative URL. May be NULL
- * @reason:     LKG_REASON_MAX bytes or NULL; never quotes userinfo
+ * @reason:     LKG_REFUSAL_MAX bytes or NULL; never quotes userinfo
  *
  * Return: 0; -EINVAL.
  */

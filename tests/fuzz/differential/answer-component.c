@@ -11,10 +11,10 @@
 #include <ftw.h>
 #include <sys/stat.h>
 
+#include <lkg/duration.h>
 #include <lkg/schema.h>
 #include <lkg/stack.h>
 
-#include "core/schema/values/duration.h"
 #include "core/schema/values/quantity.h"
 
 #define MARK "@DIR@"

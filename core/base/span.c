@@ -3,7 +3,7 @@
 
 #include <lkg/buf.h>
 
-#include "span.h"
+#include <lkg/span.h>
 
 #define PIECE_BYTES 20u /* of a value in a reason: the finding shows the whole value anyway */
 
@@ -109,7 +109,7 @@ int lkg_refuse(char *reason, const char *fmt, ...)
         if (!reason)
                 return -EINVAL;
         va_start(ap, fmt);
-        n = vsnprintf(reason, LKG_REASON_MAX, fmt, ap);
+        n = vsnprintf(reason, LKG_REFUSAL_MAX, fmt, ap);
         va_end(ap);
         if (n < 0)
                 *reason = '\0';

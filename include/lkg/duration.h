@@ -5,14 +5,14 @@
  */
 #pragma once
 
-#include "span.h"
+#include <lkg/span.h>
 
 #define LKG_DURATION_MAX 32 /* bytes of a canonical duration with its final NUL; the longest has 26 */
 
 /**
  * lkg_duration_parse() - a duration in nanoseconds
  * @ret_ns: any int64, also negative
- * @reason: LKG_REASON_MAX bytes or NULL
+ * @reason: LKG_REFUSAL_MAX bytes or NULL
  *
  * An optional sign, then numbers with a unit each (`ns us µs μs ms s m h`), fractions allowed, in any order
  * and as often as wanted; `0` needs no unit. What is finer than 1 ns is dropped. JSON null and the empty

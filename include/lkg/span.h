@@ -2,8 +2,8 @@
 /*
  * A piece of somebody else's text, and the sentence that says what is wrong with it.
  *
- * Everything in this folder judges one value as the component's own code does: a duration, a quantity, an
- * address, a flag. Text comes as pointer and size, may hold NUL bytes and need not be UTF-8; nothing is kept
+ * Everything that judges one value as the component's own code does (a duration, a name, a quantity, an address, a
+ * flag) is written with these. Text comes as pointer and size, may hold NUL bytes and need not be UTF-8; nothing is kept
  * after the call. What is refused is answered with -EINVAL and a reason: a clause in plain words that says
  * what is wrong and what would be right, to be printed behind the field and its value. Reasons may quote
  * parts of the value, so whoever judges a secret throws the reason away.
@@ -14,8 +14,8 @@
 
 #include <lkg/base.h>
 
-#define LKG_REASON_MAX 160 /* bytes of a reason with its final NUL */
-#define LKG_PIECE_MAX  104 /* bytes of a quoted piece with its final NUL */
+#define LKG_REFUSAL_MAX 160 /* bytes of a reason with its final NUL */
+#define LKG_PIECE_MAX   104 /* bytes of a quoted piece with its final NUL */
 
 struct lkg_span {
         const char *data; /* borrowed; not NUL-terminated */
@@ -56,7 +56,7 @@ char *lkg_span_dup(struct lkg_span span);
 
 /**
  * lkg_refuse() - write a reason.
- * @reason: LKG_REASON_MAX bytes, or NULL: nobody wants to know. What does not fit is cut off
+ * @reason: LKG_REFUSAL_MAX bytes, or NULL: nobody wants to know. What does not fit is cut off
  *
  * Return: -EINVAL, so that `return lkg_refuse(...)` reads well.
  */
