@@ -2,6 +2,10 @@
 /*
  * A ConfigMap object: from bytes to checked identity, payload and the text a checkpoint holds. Pure; never quotes a value
  * of `data`.
+ *
+ * What is refused here is refused as a whole, before anything of it becomes a path: an object that the API server would not
+ * have taken either (another kind, names and keys that no ConfigMap has, `data` that is not text). That is an invalid
+ * reference and never a bad mark; a payload that is missing, empty or wrong is one (spec section 8).
  */
 #pragma once
 
@@ -10,24 +14,33 @@
 
 #include "reference.h"
 
-/* Immutable; strings live inside the object. */
+#define LKG_CONFIGMAP_DEPTH_MAX 64u /* nested collections; real ones have 10, in managedFields */
+
+/* Immutable; may be moved. */
 struct lkg_configmap {
-        struct lkg_value *object; /* the whole object as decoded; one reference */
-        const char *ns, *name, *uid, *version;
-        char made_uid[13], made_version[13]; /* behind uid and version when the object has none (files) */
+        struct lkg_value
+                *object; /* the whole object, one reference; with uid and version, also made-up ones */
+        const char *ns, *name, *uid, *version; /* inside the object */
 };
 
 struct lkg_configmap_options {
-        size_t max_bytes; /* remote.maxBytes */
-        /* A file, not an API server's reply: YAML is allowed, and uid and resourceVersion are made up when missing: the
-         * first 12 hex digits of SHA-256 of "namespace/name", and of the object's canonical JSON. */
+        size_t max_bytes; /* remote.maxBytes; LKG_DOC_BYTES_MAX for checkpoints */
+        /*
+         * A file, not an API server's reply: YAML is allowed; uid and resourceVersion are made up when missing: the first 12
+         * hex digits of SHA-256 of `namespace/name`, and of the bytes of the file (`sha256sum FILE`); and a file that is
+         * empty or the word `local` means the local configuration.
+         */
         bool from_file;
+        const char *file; /* for messages: path of the file or of the API; NULL = "ConfigMap" */
 };
 
 /**
  * lkg_configmap_parse() - decode and check.
- * Return: 0; -EFBIG over max_bytes; -EINVAL (another kind, no namespace or name, an identifier that must not become a path);
- * -EBADMSG (cannot be decoded: line and column in @err); -ENOMEM.
+ * @ret: lkg_configmap_deinit(); written only on success
+ *
+ * Return: 0; -ENODATA: a file that means the local configuration; -EFBIG over max_bytes, or too big once it is written as a
+ * checkpoint; -EINVAL (another kind, no namespace or name, an identifier that must not become a path); -EBADMSG (cannot be
+ * decoded: line and column in @err); -ENOMEM.
  */
 int lkg_configmap_parse(const char *text, size_t size, const struct lkg_configmap_options *options,
                         struct lkg_configmap *ret, struct lkg_error *err);
@@ -40,7 +53,7 @@ void lkg_configmap_deinit(struct lkg_configmap *configmap);
  * says why, because such an object is assigned and bad, not an invalid reference.
  *
  * Return: 0; -EINVAL when the object is another one than @reference names (namespace, name, uid: "invalid ObjectReference,
- * UID ... does not match UID of downloaded ConfigMap ...") or the id is too long.
+ * UID ... does not match UID of downloaded ConfigMap ...") or the id is too long; -ENOMEM.
  */
 int lkg_configmap_resolve(const struct lkg_configmap *configmap, const struct lkg_reference *reference,
                           struct lkg_config_source *ret, struct lkg_error *err);
@@ -56,5 +69,8 @@ int lkg_configmap_payload(const struct lkg_configmap *configmap, const char *key
 /** lkg_configmap_annotation() - of the object, NULL = none. */
 const char *lkg_configmap_annotation(const struct lkg_configmap *configmap, const char *name);
 
-/** lkg_configmap_format() - the whole object as JSON, as a checkpoint keeps it (with the made-up uid and version). */
+/**
+ * lkg_configmap_format() - the whole object as JSON, as a checkpoint keeps it: at most LKG_DOC_BYTES_MAX, and
+ * lkg_configmap_parse() reads the same object from it.
+ */
 void lkg_configmap_format(const struct lkg_configmap *configmap, struct lkg_buf *buf);

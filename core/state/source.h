@@ -16,6 +16,8 @@
 #define LKG_IDENTIFIER_MAX 253u
 #define LKG_SOURCE_ID_MAX  255u /* NAME_MAX */
 #define LKG_KEY_DEFAULT    "kubelet"
+#define LKG_UID_LOCAL      "local" /* in ids of local configurations; no object may have it */
+#define LKG_SHORT_HASH     12u     /* hex digits of a SHA-256 that stand for it in ids */
 
 /* All empty = the local configuration. */
 struct lkg_config_source {
@@ -38,18 +40,24 @@ bool lkg_config_source_equal(const struct lkg_config_source *a, const struct lkg
 /** lkg_config_source_same_content() - the same bytes of the same key of the same object, whatever its version. */
 bool lkg_config_source_same_content(const struct lkg_config_source *a, const struct lkg_config_source *b);
 
-/** lkg_config_source_id() - `<uid>@<version>[:key]`, "" for the local one. */
+/**
+ * lkg_config_source_id() - `<uid>@<version>[:key]`; the uid alone when there is no version, "" for the local one.
+ * @source: has passed lkg_config_source_check(); an id that is too long is cut
+ */
 void lkg_config_source_id(const struct lkg_config_source *source, char ret[static LKG_SOURCE_ID_MAX + 1]);
 
 /**
  * lkg_config_source_check() - may every part become a path, and the id a file name?
+ *
+ * Namespace and name may be missing: an id alone does not say them. The local one is fine.
  * Return: 0; -EINVAL and which part is wrong in @err.
  */
 int lkg_config_source_check(const struct lkg_config_source *source, struct lkg_error *err);
 
 /**
- * lkg_config_source_parse_id() - take an id or a uid apart; ns, name and sha256 stay empty, version too for a uid alone.
- * `local@<12 hex>` is an id whose uid is `local`.
+ * lkg_config_source_parse_id() - take an id or a uid apart; ns, name and sha256 stay empty, version and key too for a uid
+ * alone. The key is LKG_KEY_DEFAULT when it is not there (or there: `uid@7:kubelet` is `uid@7`). `local@<12 hex>` is an id
+ * whose uid is `local`; `local` alone is none.
  * Return: 0 or -EINVAL.
  */
 int lkg_config_source_parse_id(const char *text, struct lkg_config_source *ret);

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of core/state share among themselves. Nothing here is for other folders. */
+#pragma once
+
+#include <lkg/error.h>
+#include <lkg/span.h>
+
+/**
+ * lkg_refuse_because() - lkg_error_set() without the system's words behind the message.
+ *
+ * What is refused here was refused by a rule and not by the system, and some messages are reasons of the dynamic-configuration
+ * proposal, which monitors compare to the letter. Return: @code.
+ */
+int lkg_refuse_because(struct lkg_error *err, int code, const struct lkg_where *where, const char *fmt, ...)
+        LKG_PRINTF(4, 5);
+
+/** lkg_identifier_in() - lkg_identifier_ok() of a piece of text. */
+bool lkg_identifier_in(struct lkg_span text);
+
+/** lkg_configmap_key_ok() - may a ConfigMap have this key? `[-._a-zA-Z0-9]+`, at most 253, not `.`, `..`, nor `..` first. */
+bool lkg_configmap_key_ok(struct lkg_span text);
+
+/** lkg_copy_span() - @text into @ret[LKG_IDENTIFIER_MAX + 1], which it fits into: it was checked. */
+void lkg_copy_span(struct lkg_span text, char *ret);
