@@ -12,6 +12,7 @@
 
 enum lkg_reference_type { LKG_REFERENCE_LOCAL, LKG_REFERENCE_CONFIGMAP };
 
+/* What is behind a text is zero, so memcmp() compares two of them. */
 struct lkg_reference {
         enum lkg_reference_type type;
         char ns[LKG_IDENTIFIER_MAX + 1], name[LKG_IDENTIFIER_MAX + 1];
@@ -23,6 +24,11 @@ struct lkg_reference {
  * lkg_reference_from_node_source() - a NodeConfigSource in either shape.
  * @source: a map; NULL or null = the local configuration
  *
+ * `configMap`: namespace and name, if wanted kubeletConfigKey (absent = `kubelet`) and uid; a resourceVersion is ignored,
+ * because a reference floats (it may have been copied from status.config). `configMapRef`: namespace, name and uid, all of
+ * them; kind and apiVersion are ConfigMap and v1 or absent. An unknown field is refused: it would be a key or an object
+ * that somebody meant and nobody looked at. A null or an empty text is the same as an absent field.
+ *
  * Return: 0; -EINVAL: @err->message is the proposal's reason ("invalid NodeConfigSource, exactly one subfield must be
  * non-nil, but all were nil"), followed by what is wrong where the proposal has no words.
  */
@@ -31,7 +37,10 @@ int lkg_reference_from_node_source(const struct lkg_value *source, struct lkg_re
 
 /**
  * lkg_reference_from_text() - the value of the annotation lkgfs.io/config-source: a NodeConfigSource as JSON,
- * `namespace/name[/key]`, or `local`. Empty text = -EINVAL (an absent annotation is the caller's business).
+ * `namespace/name[/key]`, or `local`; white space around it does not count. Empty text = -EINVAL (an absent annotation is
+ * the caller's business), and so is the text `null`: nothing but the word resets.
+ *
+ * Return: 0; -EINVAL as above, quoting at most LKG_QUOTE_MAX bytes; -ENOMEM.
  */
 int lkg_reference_from_text(const char *text, size_t size, struct lkg_reference *ret, struct lkg_error *err);
 
