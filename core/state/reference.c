@@ -151,15 +151,18 @@ static int unknown_field(const struct shape_field *fields, const char *intro, co
 {
         char quoted[5 * LKG_QUOTE_MAX + 8];
         struct lkg_nearest nearest;
+        size_t n = strlen(path), shown = n ? n - 1 : 0; /* without its point */
 
         lkg_nearest_init(&nearest, name.data);
         for (const struct shape_field *f = fields; f->name; f++)
                 lkg_nearest_offer(&nearest, f->name);
         lkg_quote(name.data, name.size, quoted);
         if (lkg_nearest_best(&nearest))
-                return lkg_refuse_because(err, -EINVAL, NULL, "%s%sunknown field %s, did you mean %s?",
-                                          intro, path, quoted, lkg_nearest_best(&nearest));
-        return lkg_refuse_because(err, -EINVAL, NULL, "%s%sunknown field %s", intro, path, quoted);
+                return lkg_refuse_because(err, -EINVAL, NULL, "%s%.*s%sunknown field %s, did you mean %s?",
+                                          intro, (int)shown, path, n ? ": " : "", quoted,
+                                          lkg_nearest_best(&nearest));
+        return lkg_refuse_because(err, -EINVAL, NULL, "%s%.*s%sunknown field %s", intro, (int)shown, path,
+                                  n ? ": " : "", quoted);
 }
 
 static bool is_null(const struct lkg_value *value)
