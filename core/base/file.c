@@ -286,7 +286,7 @@ int lkg_write_all(int fd, const void *bytes, size_t size)
         return 0;
 }
 
-static int sync_dir(int dirfd)
+int lkg_sync_dir(int dirfd)
 {
         /* The caller's descriptor may be O_PATH, which cannot be fsynced. */
         LKG_CLEANUP(lkg_closep) int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -294,6 +294,13 @@ static int sync_dir(int dirfd)
         if (fd < 0 || fsync(fd) < 0)
                 return -errno;
         return 0;
+}
+
+bool lkg_is_tmp_name(const char *name)
+{
+        size_t size = strlen(name), suffix = strlen(LKG_TMP_SUFFIX);
+
+        return name[0] == '.' && size > suffix && strcmp(name + size - suffix, LKG_TMP_SUFFIX) == 0;
 }
 
 int lkg_write_file_atomic(int dirfd, const char *name, const void *data, size_t size, mode_t mode,
@@ -306,7 +313,8 @@ int lkg_write_file_atomic(int dirfd, const char *name, const void *data, size_t 
         int r;
 
         base = base ? base + 1 : name;
-        r = snprintf(tmp, sizeof(tmp), "%.*s.%.200s.%d.tmp", dir_length, name, base, (int)getpid());
+        r = snprintf(tmp, sizeof(tmp), "%.*s.%.200s.%d" LKG_TMP_SUFFIX, dir_length, name, base,
+                     (int)getpid());
         if (r < 0 || (size_t)r >= sizeof(tmp))
                 return lkg_error_set(err, -ENAMETOOLONG, NULL, "%s", name);
         (void)unlinkat(dirfd, tmp, 0); /* left by a predecessor with the same pid */
@@ -329,7 +337,7 @@ int lkg_write_file_atomic(int dirfd, const char *name, const void *data, size_t 
                         tmp[dir_length] = '\0';
                         parent = openat(dirfd, tmp, O_PATH | O_DIRECTORY | O_CLOEXEC);
                 }
-                r = sync_dir(parent >= 0 ? parent : dirfd);
+                r = lkg_sync_dir(parent >= 0 ? parent : dirfd);
                 if (r < 0)
                         return lkg_error_set(err, r, NULL, "fsync the directory of %s", name);
         }

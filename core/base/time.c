@@ -36,6 +36,108 @@ void lkg_format_rfc3339(uint64_t ns, char buf[static 21])
                 memcpy(buf, "9999-12-31T23:59:59Z", 21);
 }
 
+void lkg_format_rfc3339_ns(uint64_t ns, char buf[static 31])
+{
+        unsigned fraction = (unsigned)(ns % LKG_NSEC_PER_SEC);
+        size_t n;
+
+        lkg_format_rfc3339(ns, buf);
+        n = strlen(buf) - 1; /* in front of the Z */
+        if (fraction > 0) {
+                n += (size_t)snprintf(buf + n, 31 - n, ".%09u", fraction);
+                while (buf[n - 1] == '0')
+                        n--;
+        }
+        memcpy(buf + n, "Z", 2);
+}
+
+/* @digits decimal digits. Return: what follows them, NULL when there are fewer. */
+static const char *take_digits(const char *text, unsigned digits, int *ret)
+{
+        int n = 0;
+
+        for (unsigned i = 0; i < digits; i++) {
+                if (!text || text[i] < '0' || text[i] > '9')
+                        return NULL;
+                n = 10 * n + (text[i] - '0');
+        }
+        *ret = n;
+        return text + digits;
+}
+
+static const char *take_byte(const char *text, const char *one_of)
+{
+        return text && *text && strchr(one_of, *text) ? text + 1 : NULL;
+}
+
+/* Distance from UTC in seconds. */
+static const char *take_zone(const char *text, int *ret)
+{
+        int hours, minutes, sign;
+
+        *ret = 0;
+        if (text && (*text == 'Z' || *text == 'z'))
+                return text + 1;
+        if (!text || (*text != '+' && *text != '-'))
+                return NULL;
+        sign = *text == '-' ? -1 : 1;
+        text = take_digits(text + 1, 2, &hours);
+        text = take_digits(take_byte(text, ":"), 2, &minutes);
+        if (!text || hours > 23 || minutes > 59)
+                return NULL;
+        *ret = sign * (3600 * hours + 60 * minutes);
+        return text;
+}
+
+/* A fraction, when there is one. */
+static const char *take_fraction(const char *text, uint64_t *ret)
+{
+        uint64_t unit = LKG_NSEC_PER_SEC / 10;
+
+        *ret = 0;
+        if (!text || *text != '.')
+                return text;
+        text++;
+        if (*text < '0' || *text > '9')
+                return NULL;
+        for (; *text >= '0' && *text <= '9'; text++, unit /= 10)
+                *ret += unit * (uint64_t)(*text - '0');
+        return text;
+}
+
+int lkg_parse_rfc3339(const char *text, uint64_t *ret_ns)
+{
+        struct tm tm = { 0 }, back;
+        uint64_t fraction = 0;
+        int zone = 0;
+        time_t seconds;
+        bool leap;
+
+        text = take_byte(take_digits(text, 4, &tm.tm_year), "-");
+        text = take_byte(take_digits(text, 2, &tm.tm_mon), "-");
+        text = take_byte(take_digits(text, 2, &tm.tm_mday), "Tt");
+        text = take_byte(take_digits(text, 2, &tm.tm_hour), ":");
+        text = take_byte(take_digits(text, 2, &tm.tm_min), ":");
+        text = take_zone(take_fraction(take_digits(text, 2, &tm.tm_sec), &fraction), &zone);
+        if (!text || *text)
+                return -EINVAL;
+        leap = tm.tm_sec == 60; /* a leap second counts as the one before it */
+        tm.tm_sec -= leap;
+        tm.tm_year -= 1900;
+        tm.tm_mon--;
+        back = tm;
+        seconds = timegm(&back);
+        /* timegm() makes 2 March of 30 February. */
+        if (back.tm_mon != tm.tm_mon || back.tm_mday != tm.tm_mday || back.tm_hour != tm.tm_hour ||
+            back.tm_min != tm.tm_min || back.tm_sec != tm.tm_sec)
+                return -EINVAL;
+        seconds -= zone;
+        if (seconds < 0 || (uint64_t)seconds > UINT64_MAX / LKG_NSEC_PER_SEC - 1)
+                return -EINVAL;
+        *ret_ns = (uint64_t)seconds * LKG_NSEC_PER_SEC + fraction;
+        return 0;
+}
+
 /* Looked up once: a lookup costs more than the digest of a short text. Lives as long as the process. */
 static EVP_MD *sha256;
 

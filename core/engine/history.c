@@ -7,6 +7,7 @@
 
 #include <lkg/doc.h>
 #include <lkg/file.h>
+#include <lkg/record.h>
 
 #include "history.h"
 #include "state.h"
@@ -72,7 +73,7 @@ static int check_record(struct lkg_generation *g, int dirfd, struct lkg_error *e
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *meta = NULL;
         const char *want, *local;
-        int r = lkg_state_read_json(dirfd, "meta.json", &meta, err);
+        int r = lkg_record_read(dirfd, "meta.json", &meta, err);
 
         if (r < 0)
                 return r;
@@ -81,10 +82,10 @@ static int check_record(struct lkg_generation *g, int dirfd, struct lkg_error *e
         r = lkg_sha256_hex(g->document.data, g->document.size, g->sha256);
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "digest");
-        if (!want || strcmp(want, g->sha256) != 0 || lkg_state_number(meta, "generation", 0) != g->number)
+        if (!want || strcmp(want, g->sha256) != 0 || lkg_record_number(meta, "generation", 0) != g->number)
                 return lkg_error_set(err, -EBADMSG, NULL,
                                      "the document is not the one that meta.json describes.");
-        g->time_ns = lkg_state_number(meta, "timeNs", 0);
+        g->time_ns = lkg_record_number(meta, "timeNs", 0);
         g->has_base = local && strcmp(local, "init") == 0;
         return 0;
 }

@@ -5,66 +5,14 @@
 #include <limits.h>
 
 #include <lkg/buf.h>
-#include <lkg/decode.h>
 #include <lkg/file.h>
+#include <lkg/record.h>
 
 #include "state.h"
 
-#define BLOCK          64u
-#define AHEAD          16u /* fewer left than this: reserve while nobody waits */
-#define STATE_FILE_MAX (8u << 20)
-#define NEXT_NAME      "generation-next"
-
-static int read_file(int dirfd, const char *path, char **ret, size_t *ret_size, struct lkg_error *err)
-{
-        LKG_CLEANUP(lkg_closep)
-        int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-
-        if (fd < 0)
-                return lkg_error_set(err, -errno, NULL, "%s", path);
-        return lkg_read_file(fd, STATE_FILE_MAX, ret, ret_size, err);
-}
-
-int lkg_state_read_json(int dirfd, const char *path, struct lkg_value **ret, struct lkg_error *err)
-{
-        LKG_CLEANUP(lkg_freep) char *text = NULL;
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *value = NULL;
-        struct lkg_report report = LKG_REPORT_INIT;
-        size_t size;
-        int r = read_file(dirfd, path, &text, &size, err);
-
-        if (r < 0)
-                return r;
-        r = lkg_decode_json(text, size, 0, NULL, &report, &value);
-        lkg_report_deinit(&report);
-        if (r == -ENOMEM)
-                return lkg_error_set(err, r, NULL, "%s", path);
-        if (r < 0 || lkg_value_type(value) != LKG_MAP)
-                return lkg_error_set(err, -EBADMSG, NULL, "%s is not a JSON object.", path);
-        *ret = LKG_STEAL(value);
-        return 0;
-}
-
-static int parse_u64(const char *text, uint64_t *ret)
-{
-        char *end;
-
-        if (*text < '0' || *text > '9')
-                return -EBADMSG;
-        errno = 0;
-        *ret = strtoull(text, &end, 10);
-        return errno || (*end && strcmp(end, "\n") != 0) ? -EBADMSG : 0;
-}
-
-uint64_t lkg_state_number(const struct lkg_value *map, const char *name, uint64_t fallback)
-{
-        const struct lkg_value *value = lkg_map_get(map, name);
-        uint64_t n;
-
-        if (!value || lkg_value_type(value) != LKG_NUMBER || parse_u64(lkg_value_text(value, NULL), &n) < 0)
-                return fallback;
-        return n;
-}
+#define BLOCK     64u
+#define AHEAD     16u /* fewer left than this: reserve while nobody waits */
+#define NEXT_NAME "generation-next"
 
 /* ---- generation numbers ---- */
 
@@ -82,10 +30,11 @@ int lkg_state_open(int fd, struct lkg_state *ret, struct lkg_report *report, str
                 r = lkg_mkdir_p(fd, "history", 0700, err);
         if (r < 0)
                 return r;
-        r = read_file(fd, NEXT_NAME, &text, &size, &why);
+        r = lkg_record_read_text(fd, NEXT_NAME, LKG_RECORD_BYTES_MAX, &text, &size, &why);
         if (r == -ENOENT)
                 return 0;
-        if (r < 0 || parse_u64(text, &ret->next) < 0 || ret->next == 0 || ret->next > UINT64_MAX / 2) {
+        if (r < 0 || lkg_record_parse_u64(text, &ret->next) < 0 || ret->next == 0 ||
+            ret->next > UINT64_MAX / 2) {
                 ret->next = 1; /* the history, looked at next, still says which numbers were used */
                 lkg_report_add(report, LKG_WARNING, 4005, &where,
                                "cannot be read, going on behind the history");
@@ -167,7 +116,7 @@ static void decode_hold(const struct lkg_value *map, struct lkg_hold *ret)
 {
         const char *word = lkg_map_get_string(map, "mode");
 
-        ret->generation = lkg_state_number(map, "generation", 0);
+        ret->generation = lkg_record_number(map, "generation", 0);
         for (size_t i = 0; word && i < LKG_ARRAY_SIZE(mode_words); i++)
                 if (strcmp(mode_words[i].word, word) == 0)
                         ret->mode = mode_words[i].mode;
@@ -180,8 +129,8 @@ static void decode_try(const struct lkg_value *map, struct lkg_hold *ret)
         const char *boot = lkg_map_get_string(map, "boot"), *phase = lkg_map_get_string(map, "phase");
         char this_boot[40];
 
-        ret->try_duration_ns = lkg_state_number(map, "durationNs", 0);
-        ret->try_previous = lkg_state_number(map, "previous", 0);
+        ret->try_duration_ns = lkg_record_number(map, "durationNs", 0);
+        ret->try_previous = lkg_record_number(map, "previous", 0);
         if (!phase || ret->try_duration_ns == 0)
                 return;
         if (strcmp(phase, "armed") == 0)
@@ -189,10 +138,10 @@ static void decode_try(const struct lkg_value *map, struct lkg_hold *ret)
         if (strcmp(phase, "running") != 0)
                 return;
         boot_id(this_boot);
-        due = lkg_state_number(map, "deadlineWallNs", 0);
+        due = lkg_record_number(map, "deadlineWallNs", 0);
         ret->try_phase = LKG_TRY_RUNNING;
         if (boot && *this_boot && strcmp(boot, this_boot) == 0)
-                ret->try_deadline_ns = lkg_state_number(map, "deadlineBootNs", 0);
+                ret->try_deadline_ns = lkg_record_number(map, "deadlineBootNs", 0);
         else
                 ret->try_deadline_ns = due > wall ? now + (due - wall) : now;
         /* A wall clock that was set back must not stretch the try. */
@@ -210,18 +159,18 @@ static void decode_component(const struct lkg_value *doc, struct lkg_component_s
 
         boot_id(this_boot);
         if (boot && strcmp(boot, this_boot) == 0) /* tickets begin again at every boot */
-                ret->ticket = lkg_state_number(doc, "ticket", 0);
-        ret->last_good = lkg_state_number(doc, "lastGood", 0);
+                ret->ticket = lkg_record_number(doc, "ticket", 0);
+        ret->last_good = lkg_record_number(doc, "lastGood", 0);
         if (hold && lkg_value_type(hold) == LKG_MAP)
                 decode_hold(hold, &ret->hold);
         if (trial && lkg_value_type(trial) == LKG_MAP)
                 decode_try(trial, &ret->hold);
         if (condition && lkg_value_type(condition) == LKG_MAP) {
-                uint64_t status = lkg_state_number(condition, "status", LKG_CONDITION_UNKNOWN);
+                uint64_t status = lkg_record_number(condition, "status", LKG_CONDITION_UNKNOWN);
 
                 ret->status = status <= LKG_CONDITION_TRUE ? (enum lkg_condition_status)status
                                                            : LKG_CONDITION_UNKNOWN;
-                ret->transition_ns = lkg_state_number(condition, "transitionNs", 0);
+                ret->transition_ns = lkg_record_number(condition, "transitionNs", 0);
         }
 }
 
@@ -242,7 +191,7 @@ int lkg_state_load_component(const struct lkg_state *state, const char *componen
 
         *ret = (struct lkg_component_state){ 0 };
         if (r >= 0)
-                r = lkg_state_read_json(state->fd, path, &doc, &err);
+                r = lkg_record_read(state->fd, path, &doc, &err);
         if (r == -ENOMEM || r == -ENOENT)
                 return r == -ENOENT ? 0 : r;
         if (r < 0) {

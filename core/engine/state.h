@@ -54,9 +54,3 @@ int lkg_state_load_component(const struct lkg_state *state, const char *componen
                              struct lkg_component_state *ret, struct lkg_report *report);
 int lkg_state_save_component(const struct lkg_state *state, const char *component,
                              const struct lkg_component_state *value, bool durable, struct lkg_error *err);
-
-/** lkg_state_read_json() - a small JSON file of ours below @dirfd. Return: 0; -ENOENT; -EBADMSG; -errno. */
-struct lkg_value;
-int lkg_state_read_json(int dirfd, const char *path, struct lkg_value **ret, struct lkg_error *err);
-/** lkg_state_number() - member @name of a map as a number, or @fallback. */
-uint64_t lkg_state_number(const struct lkg_value *map, const char *name, uint64_t fallback);

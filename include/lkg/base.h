@@ -69,5 +69,14 @@ uint64_t lkg_realtime_ns(void);
 /** lkg_format_rfc3339() - @ns since 1970 as `2026-01-02T03:04:05Z` (whole seconds, UTC) into @buf[21]. */
 void lkg_format_rfc3339(uint64_t ns, char buf[static 21]);
 
+/** lkg_format_rfc3339_ns() - the same with as many digits of a fraction as there are: nothing is lost. Into @buf[31]. */
+void lkg_format_rfc3339_ns(uint64_t ns, char buf[static 31]);
+
+/**
+ * lkg_parse_rfc3339() - `2026-01-02T03:04:05[.123456789](Z|+01:00)`; digits of the fraction behind the ninth are dropped.
+ * Return: 0; -EINVAL: not RFC 3339, before 1970, or later than 64 bits of nanoseconds reach (2554).
+ */
+int lkg_parse_rfc3339(const char *text, uint64_t *ret_ns);
+
 /** lkg_sha256_hex() - SHA-256 of @data as 64 lower-case hex digits and NUL. Return: 0 or -ENOMEM. */
 int lkg_sha256_hex(const void *data, size_t size, char ret[static LKG_SHA256_HEX]);

@@ -31,6 +31,15 @@ int lkg_read_file(int fd, size_t max, char **ret, size_t *ret_size, struct lkg_e
 /** lkg_write_all() - all of @bytes to @fd, however often the kernel takes only a part. Return: 0 or -errno. */
 int lkg_write_all(int fd, const void *bytes, size_t size);
 
+/* Behind the name of a file that is not complete yet; no identifier of a configuration can have a `~`. */
+#define LKG_TMP_SUFFIX "~tmp"
+
+/** lkg_is_tmp_name() - would lkg_write_file_atomic() make such a name? What a crash left under one may be removed. */
+bool lkg_is_tmp_name(const char *name);
+
+/** lkg_sync_dir() - fsync of a directory, also of one that was opened with O_PATH. Return: 0 or -errno. */
+int lkg_sync_dir(int dirfd);
+
 /**
  * lkg_write_file_atomic() - replace @name in @dirfd: temporary name, write, optional fsync, rename, optional fsync of
  * the directory. Old or new content, never a third (spec section 7, last row).
