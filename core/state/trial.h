@@ -14,6 +14,12 @@
 #define LKG_TRIAL_THRESHOLD_MAX 10u
 #define LKG_TRIAL_SAVE_NS       (30 * LKG_NSEC_PER_SEC) /* at most so much of the clock is lost by a power cut */
 
+/* Where a candidate says its own rules (spec section 4): fields of the document, annotations of the object. */
+#define LKG_TRIAL_FIELD_DURATION  "configTrialDuration"
+#define LKG_TRIAL_FIELD_THRESHOLD "crashLoopThreshold"
+#define LKG_TRIAL_NOTE_DURATION   "lkgfs.io/trial-duration"
+#define LKG_TRIAL_NOTE_THRESHOLD  "lkgfs.io/crash-loop-threshold"
+
 struct lkg_trial_rules {
         uint64_t duration_ns; /* 0 = no trial */
         unsigned threshold;   /* 0 to LKG_TRIAL_THRESHOLD_MAX */
@@ -24,14 +30,17 @@ struct lkg_trial_settings {
         uint64_t duration_ns; /* our configuration */
         unsigned threshold;
         uint64_t min_duration_ns,
-                max_duration_ns; /* clamps; 0 = none. A minimum lifts a duration of 0, too */
+                max_duration_ns; /* clamps; 0 = none. A minimum lifts a duration of 0, too; the maximum is applied last */
 };
 
 /**
  * lkg_trial_rules_make() - the rules of one candidate.
- * @own_duration, @own_threshold: text of configTrialDuration and crashLoopThreshold in the candidate, NULL = not there
+ * @own_duration, @own_threshold: text of configTrialDuration and crashLoopThreshold in the candidate (of a number its JSON
+ *                                text), NULL = not there
  * @noted_duration, @noted_threshold: of the object's annotations
  * @why: which of the four is wrong and what would be right, when the result is negative
+ *
+ * All four are judged, also one that another overrides: whoever wrote it meant something. Durations are Go's, not negative.
  *
  * Return: 0; -EINVAL: the candidate is bad.
  */
@@ -63,7 +72,10 @@ struct lkg_trial {
 struct lkg_trial lkg_trial_begin(struct lkg_trial_rules rules, bool watched, uint64_t now_ns,
                                  uint64_t wall_ns);
 
-/** lkg_trial_resume() - as read from disk (running_since_ns is of another boot or another process). */
+/**
+ * lkg_trial_resume() - as read from disk. running_since_ns is of another boot or another process and means nothing: the clock
+ * of a watched component stands still until lkg_trial_alive(), and time in which no daemon looked does not count.
+ */
 struct lkg_trial lkg_trial_resume(struct lkg_trial trial, bool watched, uint64_t now_ns);
 
 enum lkg_trial_verdict { LKG_TRIAL_GO_ON, LKG_TRIAL_PROMOTE, LKG_TRIAL_CONDEMN };
@@ -75,6 +87,9 @@ struct lkg_trial_step {
 /**
  * lkg_trial_start() - the component starts.
  * @counts: as lkg_start_counts() said; a start that does not count never condemns and is never prior to another
+ *
+ * CONDEMN when more than threshold counted starts came before. PROMOTE when the clock had passed the duration and nobody had
+ * ticked yet: this start is not in the trial any more.
  */
 struct lkg_trial_step lkg_trial_start(struct lkg_trial trial, bool counts, uint64_t now_ns);
 

@@ -1,0 +1,540 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The trial: who is condemned at which start, what its clock counts, and which rules a candidate has. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/state/trial.h"
+
+#define S      LKG_NSEC_PER_SEC
+#define M      (60 * S)
+#define BOOTED (5 * M) /* some CLOCK_BOOTTIME to begin at */
+
+/* ---- a script of events ---- */
+
+enum event { END, BEGIN, BEGIN_UNWATCHED, RESUME, RESUME_UNWATCHED, START, UNCOUNTED, ALIVE, DEAD, TICK };
+
+struct line {
+        enum event event;
+        uint64_t at_ns; /* relative to BOOTED */
+        /* afterwards */
+        enum lkg_trial_verdict verdict;
+        enum lkg_trial_state state;
+        unsigned prior;
+        uint64_t elapsed_ns;
+};
+
+static struct lkg_trial_step play(struct lkg_trial trial, struct lkg_trial_rules rules,
+                                  const struct line *line)
+{
+        uint64_t now = BOOTED + line->at_ns;
+        struct lkg_trial_step step = { trial, LKG_TRIAL_GO_ON };
+
+        switch (line->event) {
+        case BEGIN:
+        case BEGIN_UNWATCHED:
+                step.next = lkg_trial_begin(rules, line->event == BEGIN, now, 1234 * S);
+                break;
+        case RESUME:
+        case RESUME_UNWATCHED:
+                /* as a store does it: what was elapsed, and a clock of another time */
+                step.next.good_ns = lkg_trial_elapsed(&trial, now);
+                step.next.running_since_ns = 77777 * M;
+                step.next = lkg_trial_resume(step.next, line->event == RESUME, now);
+                break;
+        case START:
+        case UNCOUNTED:
+                return lkg_trial_start(trial, line->event == START, now);
+        case ALIVE:
+        case DEAD:
+                step.next = lkg_trial_alive(trial, line->event == ALIVE, now);
+                break;
+        case TICK:
+                return lkg_trial_tick(trial, now);
+        case END:
+                break;
+        }
+        return step;
+}
+
+static void run(struct lkg_trial_rules rules, const struct line *lines)
+{
+        struct lkg_trial trial = { .state = LKG_TRIAL_IDLE };
+
+        for (size_t i = 0; lines[i].event != END; i++) {
+                struct lkg_trial_step step = play(trial, rules, &lines[i]);
+                uint64_t elapsed = lkg_trial_elapsed(&step.next, BOOTED + lines[i].at_ns);
+
+                if (step.verdict != lines[i].verdict || step.next.state != lines[i].state ||
+                    step.next.prior != lines[i].prior || elapsed != lines[i].elapsed_ns)
+                        fail_msg("line %zu: verdict %d, state %s, prior %u, elapsed %llu ns", i,
+                                 step.verdict, lkg_trial_state_name(step.next.state), step.next.prior,
+                                 (unsigned long long)elapsed);
+                trial = step.next;
+        }
+}
+
+#define RUNNING  LKG_TRIAL_GO_ON, LKG_TRIAL_RUNNING
+#define PROMOTED LKG_TRIAL_PROMOTE, LKG_TRIAL_PASSED
+#define PASSED   LKG_TRIAL_GO_ON, LKG_TRIAL_PASSED
+#define FAILED   LKG_TRIAL_CONDEMN, LKG_TRIAL_FAILED
+
+static const struct lkg_trial_rules usual = { 10 * M, 10 };
+
+/* ---- starts ---- */
+
+static void test_start_that_condemns(void **state)
+{
+        static const struct {
+                unsigned threshold, condemned; /* which start, from 1 */
+        } rows[] = { { 0, 2 }, { 1, 3 }, { 2, 4 }, { 9, 11 }, { 10, 12 } };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                struct lkg_trial trial = lkg_trial_begin(
+                        (struct lkg_trial_rules){ 10 * M, rows[i].threshold }, true, BOOTED, S);
+
+                for (unsigned k = 1; k <= rows[i].condemned; k++) {
+                        struct lkg_trial_step step = lkg_trial_start(trial, true, BOOTED + k * S);
+
+                        assert_int_equal(step.verdict,
+                                         k == rows[i].condemned ? LKG_TRIAL_CONDEMN : LKG_TRIAL_GO_ON);
+                        assert_int_equal(step.next.prior, k == rows[i].condemned ? k - 1 : k);
+                        trial = step.next;
+                }
+                assert_int_equal(trial.state, LKG_TRIAL_FAILED);
+                /* once */
+                assert_int_equal(lkg_trial_start(trial, true, BOOTED + M).verdict, LKG_TRIAL_GO_ON);
+        }
+}
+
+static void test_uncounted_starts_neither_condemn_nor_count(void **state)
+{
+        static const struct line lines[] = {
+                { BEGIN, 0, RUNNING, 0, 0 },
+                { UNCOUNTED, 1 * S, RUNNING, 0, 0 },
+                { START, 2 * S, RUNNING, 1, 0 },
+                { UNCOUNTED, 3 * S, RUNNING, 1, 0 },
+                { UNCOUNTED, 4 * S, RUNNING, 1, 0 },
+                { START, 5 * S, FAILED, 1, 0 },
+                { UNCOUNTED, 6 * S, LKG_TRIAL_GO_ON, LKG_TRIAL_FAILED, 1, 0 },
+                { END },
+        };
+
+        (void)state;
+        run((struct lkg_trial_rules){ 10 * M, 0 }, lines);
+}
+
+static void test_crash_loop_with_minute_long_gaps(void **state)
+{
+        /* Alive for one second each minute: half an hour of wall time later the trial is still the same. */
+        struct lkg_trial trial = lkg_trial_begin(usual, true, BOOTED, S);
+
+        (void)state;
+        for (unsigned k = 1; k <= 11; k++) {
+                uint64_t at = BOOTED + k * 3 * M;
+                struct lkg_trial_step step = lkg_trial_start(trial, true, at);
+
+                assert_int_equal(step.verdict, LKG_TRIAL_GO_ON);
+                trial = lkg_trial_alive(step.next, true, at);
+                assert_int_equal(lkg_trial_tick(trial, at).verdict, LKG_TRIAL_GO_ON);
+                trial = lkg_trial_alive(trial, false, at + S);
+                assert_int_equal(lkg_trial_elapsed(&trial, at + 2 * M), k * S);
+        }
+        assert_int_equal(lkg_trial_start(trial, true, BOOTED + 36 * M).verdict, LKG_TRIAL_CONDEMN);
+}
+
+/* ---- the clock ---- */
+
+static void test_promotion_needs_more_than_the_duration(void **state)
+{
+        static const struct line lines[] = {
+                { BEGIN, 0, RUNNING, 0, 0 },
+                { START, 1 * M, RUNNING, 1, 0 },
+                { ALIVE, 1 * M, RUNNING, 1, 0 },
+                { TICK, 2 * M, RUNNING, 1, 1 * M },
+                { TICK, 11 * M, RUNNING, 1, 10 * M },
+                { TICK, 11 * M + 1, PROMOTED, 1, 10 * M + 1 },
+                { TICK, 12 * M, PASSED, 1, 10 * M + 1 },
+                { START, 13 * M, PASSED, 1, 10 * M + 1 },
+                { END },
+        };
+
+        (void)state;
+        run(usual, lines);
+}
+
+static void test_clock_stands_still_while_dead(void **state)
+{
+        static const struct line lines[] = {
+                { BEGIN, 0, RUNNING, 0, 0 },
+                { TICK, 60 * M, RUNNING, 0, 0 },
+                { START, 60 * M, RUNNING, 1, 0 },
+                { ALIVE, 60 * M, RUNNING, 1, 0 },
+                { ALIVE, 61 * M, RUNNING, 1, 1 * M }, /* a second process */
+                { DEAD, 64 * M, RUNNING, 1, 4 * M },
+                { DEAD, 65 * M, RUNNING, 1, 4 * M },
+                { TICK, 90 * M, RUNNING, 1, 4 * M },
+                { START, 90 * M, RUNNING, 2, 4 * M },
+                { ALIVE, 90 * M, RUNNING, 2, 4 * M },
+                { TICK, 96 * M, RUNNING, 2, 10 * M },
+                { TICK, 96 * M + 1, PROMOTED, 2, 10 * M + 1 },
+                { END },
+        };
+
+        (void)state;
+        run(usual, lines);
+}
+
+static void test_dead_component_is_not_promoted_by_a_tick(void **state)
+{
+        static const struct line lines[] = {
+                { BEGIN, 0, RUNNING, 0, 0 },
+                { ALIVE, 0, RUNNING, 0, 0 },
+                { DEAD, 11 * M, RUNNING, 0, 11 * M },
+                { TICK, 12 * M, RUNNING, 0, 11 * M },
+                { ALIVE, 13 * M, RUNNING, 0, 11 * M },
+                { TICK, 13 * M, PROMOTED, 0, 11 * M },
+                { END },
+        };
+
+        (void)state;
+        run(usual, lines);
+}
+
+static void test_start_after_the_duration_promotes(void **state)
+{
+        static const struct line counted[] = {
+                { BEGIN, 0, RUNNING, 0, 0 },
+                { START, 0, RUNNING, 1, 0 },
+                { ALIVE, 0, RUNNING, 1, 0 },
+                { DEAD, 10 * M + 1, RUNNING, 1, 10 * M + 1 },
+                { START, 10 * M + 2, PROMOTED, 1, 10 * M + 1 },
+                { END },
+        };
+        static const struct line uncounted[] = {
+                { BEGIN, 0, RUNNING, 0, 0 },
+                { ALIVE, 0, RUNNING, 0, 0 },
+                { UNCOUNTED, 11 * M, PROMOTED, 0, 11 * M },
+                { END },
+        };
+        static const struct line at_its_end[] = {
+                { BEGIN, 0, RUNNING, 0, 0 },
+                { START, 0, RUNNING, 1, 0 },
+                { ALIVE, 0, RUNNING, 1, 0 },
+                { START, 10 * M, FAILED, 1, 10 * M },
+                { END },
+        };
+
+        (void)state;
+        run((struct lkg_trial_rules){ 10 * M, 0 }, counted);
+        run((struct lkg_trial_rules){ 10 * M, 0 }, uncounted);
+        run((struct lkg_trial_rules){ 10 * M, 0 }, at_its_end);
+}
+
+static void test_unwatched_component_counts_elapsed_time(void **state)
+{
+        static const struct line lines[] = {
+                { BEGIN_UNWATCHED, 0, RUNNING, 0, 0 },          { START, 3 * M, RUNNING, 1, 3 * M },
+                { RESUME_UNWATCHED, 5 * M, RUNNING, 1, 5 * M }, { TICK, 10 * M, RUNNING, 1, 10 * M },
+                { TICK, 10 * M + 1, PROMOTED, 1, 10 * M + 1 },  { END },
+        };
+
+        (void)state;
+        run(usual, lines);
+}
+
+static void test_daemon_restart_in_the_middle(void **state)
+{
+        static const struct line lines[] = {
+                { BEGIN, 0, RUNNING, 0, 0 },
+                { START, 0, RUNNING, 1, 0 },
+                { ALIVE, 0, RUNNING, 1, 0 },
+                { RESUME, 4 * M, RUNNING, 1, 4 * M },
+                { TICK, 30 * M, RUNNING, 1, 4 * M },
+                { ALIVE, 30 * M, RUNNING, 1, 4 * M }, /* the same process, found again */
+                { TICK, 36 * M + 1, PROMOTED, 1, 10 * M + 1 },
+                { RESUME, 37 * M, PASSED, 1, 10 * M + 1 },
+                { RESUME_UNWATCHED, 38 * M, PASSED, 1, 10 * M + 1 },
+                { END },
+        };
+
+        (void)state;
+        run(usual, lines);
+}
+
+static void test_resume_after_reboot(void **state)
+{
+        struct lkg_trial trial = lkg_trial_begin(usual, true, 1000 * M, 7 * S);
+
+        (void)state;
+        trial = lkg_trial_start(trial, true, 1000 * M).next;
+        trial = lkg_trial_alive(trial, true, 1000 * M);
+        trial.good_ns = lkg_trial_elapsed(&trial, 1006 * M); /* what was saved */
+        /* boot time begins again */
+        trial = lkg_trial_resume(trial, true, 1 * S);
+        assert_int_equal(lkg_trial_elapsed(&trial, 2 * S), 6 * M);
+        assert_int_equal(trial.prior, 1);
+        assert_int_equal(trial.started_wall_ns, 7 * S);
+        trial = lkg_trial_alive(trial, true, 2 * S);
+        assert_int_equal(lkg_trial_due(&trial), 2 * S + 4 * M + 1);
+        assert_int_equal(lkg_trial_tick(trial, 2 * S + 4 * M).verdict, LKG_TRIAL_GO_ON);
+        assert_int_equal(lkg_trial_tick(trial, 2 * S + 4 * M + 1).verdict, LKG_TRIAL_PROMOTE);
+}
+
+static void test_no_trial(void **state)
+{
+        struct lkg_trial trial = lkg_trial_begin((struct lkg_trial_rules){ 0, 0 }, false, BOOTED, S);
+
+        (void)state;
+        assert_int_equal(trial.state, LKG_TRIAL_PASSED);
+        assert_int_equal(lkg_trial_due(&trial), UINT64_MAX);
+        for (unsigned k = 0; k < 20; k++) {
+                struct lkg_trial_step step = lkg_trial_start(trial, true, BOOTED + k);
+
+                assert_int_equal(step.verdict, LKG_TRIAL_GO_ON);
+                trial = step.next;
+        }
+        assert_int_equal(trial.state, LKG_TRIAL_PASSED);
+        assert_int_equal(trial.prior, 0);
+}
+
+static void test_idle_does_nothing(void **state)
+{
+        struct lkg_trial idle = { .state = LKG_TRIAL_IDLE };
+
+        (void)state;
+        assert_int_equal(lkg_trial_start(idle, true, BOOTED).verdict, LKG_TRIAL_GO_ON);
+        assert_int_equal(lkg_trial_start(idle, true, BOOTED).next.prior, 0);
+        assert_int_equal(lkg_trial_tick(idle, UINT64_MAX).verdict, LKG_TRIAL_GO_ON);
+        assert_int_equal(lkg_trial_alive(idle, true, BOOTED).running_since_ns, 0);
+        assert_int_equal(lkg_trial_resume(idle, false, BOOTED).running_since_ns, 0);
+        assert_int_equal(lkg_trial_due(&idle), UINT64_MAX);
+}
+
+static void test_due_is_when_a_tick_promotes(void **state)
+{
+        static const uint64_t durations[] = { 1, S, 10 * M, INT64_MAX };
+        static const uint64_t before[] = { 0, 1, M };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(durations); i++) {
+                for (size_t k = 0; k < LKG_ARRAY_SIZE(before); k++) {
+                        struct lkg_trial trial = lkg_trial_begin((struct lkg_trial_rules){ durations[i], 0 },
+                                                                 false, BOOTED, S);
+                        uint64_t due;
+
+                        trial.good_ns = before[k];
+                        due = lkg_trial_due(&trial);
+                        assert_int_equal(lkg_trial_tick(trial, due).verdict, LKG_TRIAL_PROMOTE);
+                        if (due > BOOTED)
+                                assert_int_equal(lkg_trial_tick(trial, due - 1).verdict, LKG_TRIAL_GO_ON);
+                }
+        }
+}
+
+static void test_huge_durations_do_not_wrap(void **state)
+{
+        struct lkg_trial trial =
+                lkg_trial_begin((struct lkg_trial_rules){ UINT64_MAX, 10 }, false, BOOTED, S);
+
+        (void)state;
+        assert_int_equal(lkg_trial_due(&trial), UINT64_MAX);
+        assert_int_equal(lkg_trial_tick(trial, UINT64_MAX).verdict, LKG_TRIAL_GO_ON);
+        trial.good_ns = UINT64_MAX - 1;
+        assert_int_equal(lkg_trial_elapsed(&trial, UINT64_MAX), UINT64_MAX);
+        assert_int_equal(lkg_trial_tick(trial, UINT64_MAX).verdict, LKG_TRIAL_GO_ON);
+}
+
+static void test_time_that_seems_to_go_back_adds_nothing(void **state)
+{
+        struct lkg_trial trial = lkg_trial_begin(usual, false, BOOTED, S);
+
+        (void)state;
+        assert_int_equal(lkg_trial_elapsed(&trial, BOOTED - 1), 0);
+        trial.running_since_ns = BOOTED;
+        assert_int_equal(lkg_trial_alive(trial, false, BOOTED - M).good_ns, 0);
+        assert_int_equal(lkg_trial_tick(trial, 0).verdict, LKG_TRIAL_GO_ON);
+}
+
+static void test_clock_that_starts_at_zero_runs(void **state)
+{
+        struct lkg_trial trial = lkg_trial_begin(usual, false, 0, S);
+
+        (void)state;
+        assert_int_equal(lkg_trial_tick(trial, 10 * M + 2).verdict, LKG_TRIAL_PROMOTE);
+}
+
+/* ---- rules ---- */
+
+static void test_rules(void **state)
+{
+        static const struct {
+                const char *own_d, *own_t, *noted_d, *noted_t;
+                uint64_t min, max;
+                uint64_t duration;
+                unsigned threshold;
+        } rows[] = {
+                { NULL, NULL, NULL, NULL, 0, 0, 10 * M, 5 },
+                { "1m", NULL, NULL, NULL, 0, 0, M, 5 },
+                { NULL, "0", NULL, NULL, 0, 0, 10 * M, 0 },
+                { NULL, NULL, "2m", "1", 0, 0, 2 * M, 1 },
+                { "1m", "10", "2m", "1", 0, 0, M, 10 },
+                { "1m", NULL, "2m", "1", 0, 0, M, 1 },
+                { "0s", NULL, NULL, NULL, 0, 0, 0, 5 },
+                { "0", NULL, NULL, NULL, 0, 0, 0, 5 },
+                { "-0s", NULL, NULL, NULL, 0, 0, 0, 5 },
+                { "0s", NULL, NULL, NULL, 3 * M, 0, 3 * M, 5 },
+                { "1m", NULL, NULL, NULL, 3 * M, 0, 3 * M, 5 },
+                { "1h", NULL, NULL, NULL, 3 * M, 30 * M, 30 * M, 5 },
+                { "5m", NULL, NULL, NULL, 3 * M, 30 * M, 5 * M, 5 },
+                { NULL, NULL, "1h", NULL, 0, 30 * M, 30 * M, 5 },
+                { NULL, NULL, NULL, NULL, 0, 4 * M, 4 * M, 5 },
+                { "2562047h47m16.854775807s", NULL, NULL, NULL, 0, 0, INT64_MAX, 5 },
+                { "1h0.5s", NULL, NULL, NULL, 0, 0, 60 * M + S / 2, 5 },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                const struct lkg_trial_settings settings = { 10 * M, 5, rows[i].min, rows[i].max };
+                struct lkg_trial_rules rules = { 0 };
+                char why[256] = "";
+
+                if (lkg_trial_rules_make(&settings, rows[i].own_d, rows[i].own_t, rows[i].noted_d,
+                                         rows[i].noted_t, &rules, why) < 0)
+                        fail_msg("row %zu: %s", i, why);
+                assert_int_equal(rules.duration_ns, rows[i].duration);
+                assert_int_equal(rules.threshold, rows[i].threshold);
+        }
+}
+
+static void test_rules_that_make_a_candidate_bad(void **state)
+{
+        static const struct {
+                const char *own_d, *own_t, *noted_d, *noted_t, *want;
+        } rows[] = {
+                { "-1s", NULL, NULL, NULL,
+                  "configTrialDuration \"-1s\": is negative; want 0s (no trial) or longer" },
+                { "10", NULL, NULL, NULL,
+                  "configTrialDuration \"10\": a number without a unit; want numbers with units, such as "
+                  "30s, 5m or "
+                  "1h30m" },
+                { "", NULL, NULL, NULL,
+                  "configTrialDuration \"\": empty; want numbers with units, such as 30s, 5m or 1h30m" },
+                { "9999999h", NULL, NULL, NULL,
+                  "configTrialDuration \"9999999h\": too long for a duration; at most "
+                  "2562047h47m16.854775807s" },
+                { NULL, "11", NULL, NULL, "crashLoopThreshold \"11\": want a whole number from 0 to 10" },
+                { NULL, "-1", NULL, NULL, "crashLoopThreshold \"-1\": want a whole number from 0 to 10" },
+                { NULL, "1.5", NULL, NULL, "crashLoopThreshold \"1.5\": want a whole number from 0 to 10" },
+                { NULL, "", NULL, NULL, "crashLoopThreshold \"\": want a whole number from 0 to 10" },
+                { NULL, "03", NULL, NULL, "crashLoopThreshold \"03\": want a whole number from 0 to 10" },
+                { NULL, "4294967296", NULL, NULL,
+                  "crashLoopThreshold \"4294967296\": want a whole number from 0 to 10" },
+                { NULL, NULL, "soon", NULL,
+                  "annotation lkgfs.io/trial-duration \"soon\": no number before \"soon\"; want numbers "
+                  "with units, such "
+                  "as 30s, 5m or 1h30m" },
+                { NULL, NULL, NULL, "x",
+                  "annotation lkgfs.io/crash-loop-threshold \"x\": want a whole number from 0 to 10" },
+                { "1m", "1", NULL, "99",
+                  "annotation lkgfs.io/crash-loop-threshold \"99\": want a whole number from 0 to 10" },
+        };
+        const struct lkg_trial_settings settings = { 10 * M, 5, M, 30 * M };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                struct lkg_trial_rules rules = { 7, 7 };
+                char why[256] = "";
+
+                assert_int_equal(lkg_trial_rules_make(&settings, rows[i].own_d, rows[i].own_t,
+                                                      rows[i].noted_d, rows[i].noted_t, &rules, why),
+                                 -EINVAL);
+                assert_string_equal(why, rows[i].want);
+                assert_int_equal(rules.duration_ns, 7);
+        }
+}
+
+static void test_long_values_are_cut(void **state)
+{
+        const struct lkg_trial_settings settings = { 10 * M, 5, 0, 0 };
+        struct lkg_trial_rules rules;
+        char text[1000], why[256];
+
+        (void)state;
+        memset(text, '\1', sizeof(text) - 1);
+        text[sizeof(text) - 1] = '\0';
+        assert_int_equal(lkg_trial_rules_make(&settings, text, NULL, NULL, NULL, &rules, why), -EINVAL);
+        assert_true(strlen(why) < sizeof(why));
+        assert_int_equal(lkg_trial_rules_make(&settings, NULL, text, NULL, NULL, &rules, why), -EINVAL);
+        assert_non_null(strstr(why, "want a whole number"));
+}
+
+static void test_state_names(void **state)
+{
+        (void)state;
+        for (int i = 0; i < _LKG_TRIAL_STATE_MAX; i++) {
+                enum lkg_trial_state back = _LKG_TRIAL_STATE_MAX;
+
+                assert_int_equal(lkg_trial_state_parse(lkg_trial_state_name((enum lkg_trial_state)i), &back),
+                                 0);
+                assert_int_equal(back, i);
+        }
+        assert_string_equal(lkg_trial_state_name(LKG_TRIAL_RUNNING), "running");
+        assert_int_equal(lkg_trial_state_parse("Running", &(enum lkg_trial_state){ 0 }), -EINVAL);
+        assert_int_equal(lkg_trial_state_parse("", &(enum lkg_trial_state){ 0 }), -EINVAL);
+}
+
+/* ---- which starts count ---- */
+
+static void test_which_starts_count(void **state)
+{
+        (void)state;
+        for (unsigned bits = 0; bits < 32; bits++) {
+                const struct lkg_start_facts facts = {
+                        .first_after_boot = bits & 1,
+                        .asked_for = bits & 2,
+                        .own_event = bits & 4,
+                        .manager_knows = bits & 8,
+                        .automatic = bits & 16,
+                };
+                /* Nothing excuses it, and systemd knows of a failure or nothing at all. */
+                bool want = (bits & 7) == 0 && ((bits & 8) == 0 || (bits & 16));
+                const char *why = "unset";
+
+                assert_int_equal(lkg_start_counts(&facts, &why), want);
+                assert_int_equal(why == NULL, want);
+        }
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_start_that_condemns),
+                cmocka_unit_test(test_uncounted_starts_neither_condemn_nor_count),
+                cmocka_unit_test(test_crash_loop_with_minute_long_gaps),
+                cmocka_unit_test(test_promotion_needs_more_than_the_duration),
+                cmocka_unit_test(test_clock_stands_still_while_dead),
+                cmocka_unit_test(test_dead_component_is_not_promoted_by_a_tick),
+                cmocka_unit_test(test_start_after_the_duration_promotes),
+                cmocka_unit_test(test_unwatched_component_counts_elapsed_time),
+                cmocka_unit_test(test_daemon_restart_in_the_middle),
+                cmocka_unit_test(test_resume_after_reboot),
+                cmocka_unit_test(test_no_trial),
+                cmocka_unit_test(test_idle_does_nothing),
+                cmocka_unit_test(test_due_is_when_a_tick_promotes),
+                cmocka_unit_test(test_huge_durations_do_not_wrap),
+                cmocka_unit_test(test_time_that_seems_to_go_back_adds_nothing),
+                cmocka_unit_test(test_clock_that_starts_at_zero_runs),
+                cmocka_unit_test(test_rules),
+                cmocka_unit_test(test_rules_that_make_a_candidate_bad),
+                cmocka_unit_test(test_long_values_are_cut),
+                cmocka_unit_test(test_state_names),
+                cmocka_unit_test(test_which_starts_count),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
