@@ -20,7 +20,7 @@ int lkg_message_send(int fd, const struct lkg_message *message)
 {
         size_t size = MESSAGE_HEADER + message->text_size;
 
-        if (message->text_size > LKG_CONTROL_TEXT_MAX + 1)
+        if (message->text_size > LKG_MESSAGE_TEXT_MAX)
                 return -EMSGSIZE;
         if (send(fd, message, size, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
                 return errno == EWOULDBLOCK ? -EAGAIN : -errno;
@@ -46,8 +46,7 @@ int lkg_message_recv(int fd, struct lkg_message *ret)
                 return 0;
         if ((size_t)n < MESSAGE_HEADER || (size_t)n > sizeof(message) ||
             message.version != LKG_MESSAGE_VERSION || message.type == 0 || message.type >= _LKG_MSG_MAX ||
-            message.text_size > LKG_CONTROL_TEXT_MAX + 1 ||
-            (size_t)n != MESSAGE_HEADER + message.text_size ||
+            message.text_size > LKG_MESSAGE_TEXT_MAX || (size_t)n != MESSAGE_HEADER + message.text_size ||
             !terminated(message.command, sizeof(message.command)) ||
             !terminated(message.exe, sizeof(message.exe)))
                 return -EBADMSG;

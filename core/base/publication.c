@@ -174,6 +174,22 @@ static int line_dir(struct parser *p, char **f)
         return add_entry(p, &e);
 }
 
+static int line_bad(struct parser *p, char **f)
+{
+        struct lkg_entry e = { .type = LKG_ENTRY_BAD };
+        int r = parse_path(p, f[1], &e.path);
+
+        if (r >= 0)
+                r = parse_owner(p, f + 2, &e);
+        if (r >= 0)
+                r = parse_component_index(p, f[6], &e.component);
+        if (r < 0)
+                return r;
+        if (parse_i64(f[5], &e.mtime_ns) < 0 || e.component == UINT_MAX)
+                return bad(p, "not a time and a component");
+        return add_entry(p, &e);
+}
+
 static int line_file(struct parser *p, char **f)
 {
         struct lkg_entry e = { .type = LKG_ENTRY_FILE };
@@ -322,12 +338,19 @@ static const struct {
         int n_fields;
         int (*parse)(struct parser *p, char **fields);
 } line_types[] = {
-        { "file", 11, line_file },         { "dir", 6, line_dir },
-        { "control", 7, line_control },    { "number", 2, line_number },
-        { "timeout-ms", 2, line_timeout }, { "component", 4, line_component },
-        { "match", 4, line_match },        { "watch", 4, line_watch },
-        { "hide", 2, line_hide },          { "clash", 2, line_hide },
-        { "alias", 3, line_alias },        { "end", 1, line_end },
+        { "file", 11, line_file },
+        { "dir", 6, line_dir },
+        { "control", 7, line_control },
+        { "number", 2, line_number },
+        { "timeout-ms", 2, line_timeout },
+        { "component", 4, line_component },
+        { "match", 4, line_match },
+        { "watch", 4, line_watch },
+        { "hide", 2, line_hide },
+        { "clash", 2, line_hide },
+        { "alias", 3, line_alias },
+        { "bad", 7, line_bad },
+        { "end", 1, line_end },
 };
 
 /* strsep(3) with one separator. */
@@ -379,7 +402,7 @@ static int check_parents(struct parser *p)
                 if (!parent)
                         return no_memory(p);
                 e = lkg_publication_find(p->pub, parent);
-                if (!e || e->type != LKG_ENTRY_DIR)
+                if (!e || !lkg_entry_is_dir(e))
                         return lkg_error_set(p->err, -EBADMSG, NULL, "manifest: an entry has no directory.");
                 last = path;
                 n_last = n;
@@ -545,9 +568,10 @@ static void put_flags(struct lkg_buf *buf, unsigned flags)
 
 static void format_entry(const struct lkg_entry *e, struct lkg_buf *buf)
 {
-        static const char *const words[] = {
-                [LKG_ENTRY_DIR] = "dir", [LKG_ENTRY_FILE] = "file", [LKG_ENTRY_CONTROL] = "control"
-        };
+        static const char *const words[] = { [LKG_ENTRY_DIR] = "dir",
+                                             [LKG_ENTRY_FILE] = "file",
+                                             [LKG_ENTRY_CONTROL] = "control",
+                                             [LKG_ENTRY_BAD] = "bad" };
 
         lkg_buf_puts(buf, words[e->type]);
         put_field(buf, e->path);
@@ -555,6 +579,10 @@ static void format_entry(const struct lkg_entry *e, struct lkg_buf *buf)
         switch (e->type) {
         case LKG_ENTRY_DIR:
                 put_i64(buf, e->mtime_ns);
+                break;
+        case LKG_ENTRY_BAD:
+                put_i64(buf, e->mtime_ns);
+                put_index(buf, e->component);
                 break;
         case LKG_ENTRY_FILE:
                 put_i64(buf, e->mtime_ns);

@@ -9,12 +9,17 @@
  *
  *     CHANGED  a layer source changed through the mount; `text` is the source path      -> DONE
  *     COMMAND  one write to a control file: uid, pid, path and text                     -> DONE
- *     STARTED  the component (index) opened its file: pid, start time                   -> DONE
+ *              in bad/<component>: `bad` = a write to a name, text = name, NUL, what was written;
+ *              `forgive` = unlink of a name, text = name
+ *     STARTED  a process of the component (index) opened its file: pid, start time, executable;
+ *              `number` = generation that it opened                                     -> DONE
  *     LOADED   publication `number` is being served (no answer)
  *
  * engine -> file server:
  *
- *     DONE       ticket, result 0 or -errno; everything the request caused is contained in publication `number`
+ *     DONE       ticket, result 0 or -errno; everything the request caused is contained in publication `number`.
+ *                For STARTED: -ESTALE = the opener is to look again, it must not get what it was about to open;
+ *                everything else = let it go on
  *     PUBLISHED  publication `number` is current (sent for every publication; DONE for it comes after)
  *
  * engine -> supervisor over the supervisor socket:
@@ -22,6 +27,10 @@
  *     PUBLISHED  as above; the first one means "ready"
  *     FATAL      result is a sysexits code, text the reason: do not restart me
  *     STARTED    a process of the component (index) began or ended: its executable and its unit may have changed
+ *     RESTART    restart the component (index); `number` = generation that it is to read
+ *
+ * STARTED is sent once by a process that waits for the answer, and once more, when nobody waits, for every newer
+ * generation that this process opens later.
  *
  * supervisor -> engine:  RELOAD (SIGHUP), STOP (write the durable state, exit 0).
  * supervisor -> file server: STOP.  All tickets are chosen by the sender of the request and unique per boot: a repeated ticket
@@ -32,7 +41,7 @@
 #include <lkg/base.h>
 #include <lkg/limits.h>
 
-#define LKG_MESSAGE_VERSION 1
+#define LKG_MESSAGE_VERSION 2
 
 enum lkg_message_type {
         LKG_MSG_CHANGED = 1,
@@ -44,6 +53,7 @@ enum lkg_message_type {
         LKG_MSG_FATAL,
         LKG_MSG_RELOAD,
         LKG_MSG_STOP,
+        LKG_MSG_RESTART,
         _LKG_MSG_MAX
 };
 
@@ -51,7 +61,7 @@ struct lkg_message {
         uint32_t version; /* LKG_MESSAGE_VERSION */
         uint32_t type;
         uint64_t ticket;
-        uint64_t number;    /* publication */
+        uint64_t number;    /* publication; STARTED, RESTART: generation */
         int32_t result;     /* 0 or -errno; FATAL: sysexits */
         uint32_t component; /* index in the manifest */
         uint32_t uid, gid;
@@ -61,8 +71,8 @@ struct lkg_message {
         uint32_t text_size;  /* bytes used in text */
         char command[32];    /* COMMAND: name of the control file */
         char exe[256];       /* COMMAND, STARTED: executable of the caller, cut */
-        char text[LKG_CONTROL_TEXT_MAX +
-                  4]; /* COMMAND: what was written; CHANGED: source path; NUL-terminated */
+        char text[LKG_MESSAGE_TEXT_MAX +
+                  3]; /* COMMAND: what was written; CHANGED: source path; NUL-terminated */
 };
 
 /** lkg_message_init() - zero it and set version and type. */

@@ -23,7 +23,9 @@
 #define LKG_MANIFEST_BYTES_MAX   (16u << 20)
 #define LKG_MANIFEST_ENTRIES_MAX 65536u
 #define LKG_CONTROL_TEXT_MAX     1024u /* one control write */
-#define LKG_MESSAGE_BYTES_MAX    8192u /* one datagram between two processes of ours */
+#define LKG_MESSAGE_TEXT_MAX \
+        (256u + LKG_CONTROL_TEXT_MAX + 1) /* a name and NUL, a write, one byte too many */
+#define LKG_MESSAGE_BYTES_MAX 8192u       /* one datagram between two processes of ours */
 
 /* components and configuration */
 #define LKG_COMPONENTS_MAX   32u

@@ -25,6 +25,7 @@
  *     alias <view path> <source path>         pass-through under another name (kubelet.conf.base)
  *     clash <view path>                       a virtual directory shadows this entry of the source directory
  *     dir <view path> <mode> <uid> <gid> <mtime ns>
+ *     bad <view path> <mode> <uid> <gid> <mtime ns> <index>
  *     file <view path> <mode> <uid> <gid> <mtime ns> <size> <sha256> <flags> <index> <generation>
  *     control <view path> <mode> <uid> <gid> <index> <command>
  *     end
@@ -33,6 +34,9 @@
  * root itself is not listed. flags are letters: `v` a component's view file (or alias): EPERM on change, xattrs, watchers are
  * woken; `p` poll(2) reports POLLPRI when another content replaced it; `w` with `v`: writes go to the source
  * (baseWrites: through); `-` none. `generation` is 0 where it has no meaning.
+ *
+ * A `bad` entry is a directory in which root makes, writes and removes names: what is asked for is handed to the engine as
+ * a command about that name, and the directory holds, as ordinary `file` entries, what the engine has published since.
  */
 #pragma once
 
@@ -44,7 +48,12 @@
 #define LKG_PUBLICATION_BLOBS   "blobs"
 #define LKG_PUBLICATION_PINNED  "pinned"
 
-enum lkg_entry_type { LKG_ENTRY_DIR, LKG_ENTRY_FILE, LKG_ENTRY_CONTROL };
+enum lkg_entry_type {
+        LKG_ENTRY_DIR,
+        LKG_ENTRY_FILE,
+        LKG_ENTRY_CONTROL,
+        LKG_ENTRY_BAD, /* bad/<component>: a directory whose names root may make and remove */
+};
 
 enum lkg_entry_flags {
         LKG_ENTRY_VIEW = 1 << 0,
@@ -107,6 +116,11 @@ struct lkg_publication {
 int lkg_publication_parse(const char *data, size_t size, struct lkg_publication **ret,
                           struct lkg_error *err);
 struct lkg_publication *lkg_publication_free(struct lkg_publication *publication);
+/** lkg_entry_is_dir() - does @entry hold other entries? */
+static inline bool lkg_entry_is_dir(const struct lkg_entry *entry)
+{
+        return entry->type == LKG_ENTRY_DIR || entry->type == LKG_ENTRY_BAD;
+}
 /** lkg_publication_find() - entry of exactly @path, or NULL. Binary search. */
 const struct lkg_entry *lkg_publication_find(const struct lkg_publication *publication, const char *path);
 

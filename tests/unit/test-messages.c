@@ -52,6 +52,29 @@ static void test_message(void **state)
         assert_int_equal(lkg_message_recv(pair[1], &in), 0);
 }
 
+/* In bad/ a text is a name, NUL and what was written: nothing of it may end at the NUL. */
+static void test_text_with_nul(void **state)
+{
+        static const char text[] = "3f9a\0because";
+        struct lkg_message out, in;
+
+        (void)state;
+        lkg_message_init(&out, LKG_MSG_COMMAND);
+        memcpy(out.text, text, sizeof(text) - 1);
+        out.text_size = sizeof(text) - 1;
+        assert_int_equal(lkg_message_send(pair[0], &out), 0);
+        assert_int_equal(lkg_message_recv(pair[1], &in), 1);
+        assert_int_equal(in.text_size, sizeof(text) - 1);
+        assert_memory_equal(in.text, text, sizeof(text));
+        memset(out.text, 'x', LKG_MESSAGE_TEXT_MAX);
+        out.text_size = LKG_MESSAGE_TEXT_MAX;
+        assert_int_equal(lkg_message_send(pair[0], &out), 0);
+        assert_int_equal(lkg_message_recv(pair[1], &in), 1);
+        assert_int_equal(strlen(in.text), LKG_MESSAGE_TEXT_MAX);
+        out.text_size++;
+        assert_int_equal(lkg_message_send(pair[0], &out), -EMSGSIZE);
+}
+
 static void test_strange_messages(void **state)
 {
         struct lkg_message message, in;
@@ -144,6 +167,7 @@ static void test_settings_refused(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_text_with_nul, make_pair, close_pair),
                 cmocka_unit_test_setup_teardown(test_message, make_pair, close_pair),
                 cmocka_unit_test_setup_teardown(test_strange_messages, make_pair, close_pair),
                 cmocka_unit_test_setup_teardown(test_handover, make_pair, close_pair),

@@ -30,6 +30,8 @@ static void test_every_line(void **state)
                 "match\t0\texe\t/usr/bin/"
                 "kubelet\nwatch\t0\ttree\tkubelet.conf.d\nwatch\t0\tfile\tkubelet.conf\n"
                 "hide\thidden\nalias\tkubelet.conf.base\tkubelet.conf\nclash\tstatus\n"
+                "dir\tbad\t0755\t0\t0\t5\nbad\tbad/kubelet\t0755\t0\t0\t-5\t0\n"
+                "file\tbad/kubelet/3f9a@12\t0644\t0\t0\t5\t4\t" SHA "\t-\t0\t0\n"
                 "dir\tcontrol\t0700\t0\t0\t5\ncontrol\tcontrol/hold\t0200\t0\t0\t0\thold\n"
                 "file\tkubelet.conf\t0600\t0\t12\t-9\t4\t" SHA "\tvw\t0\t3\n"
                 "dir\tstatus\t0755\t0\t0\t5\nfile\tstatus/a%20b\t0444\t0\t0\t5\t0\t" SHA "\tp\t-\t0\nend\n";
@@ -48,6 +50,12 @@ static void test_every_line(void **state)
         assert_int_equal(entry->flags, LKG_ENTRY_VIEW | LKG_ENTRY_THROUGH);
         assert_int_equal(entry->gid, 12);
         assert_true(entry->mtime_ns == -9);
+        entry = lkg_publication_find(publication, "bad/kubelet");
+        assert_int_equal(entry->type, LKG_ENTRY_BAD);
+        assert_true(lkg_entry_is_dir(entry));
+        assert_int_equal(entry->component, 0);
+        assert_true(entry->mtime_ns == -5);
+        assert_false(lkg_entry_is_dir(lkg_publication_find(publication, "bad/kubelet/3f9a@12")));
         assert_non_null(lkg_publication_find(publication, "status/a b"));
         assert_null(lkg_publication_find(publication, "status/a"));
         assert_null(lkg_publication_find(publication, ""));
@@ -87,6 +95,10 @@ static void test_refused(void **state)
                 { "hash that is a path",
                   HEAD "file\ta\t0444\t0\t0\t5\t0\t../../../../../../../../../../../../../../../etc/"
                        "shadow00000000\t-\t-\t0\nend\n" },
+                { "names of no component", HEAD "bad\tbad\t0755\t0\t0\t5\t-\nend\n" },
+                { "names without a time", HEAD "component\t0\tk\t1\nbad\tbad\t0755\t0\t0\tx\t0\nend\n" },
+                { "entry below a file",
+                  HEAD "control\ta\t0200\t0\t0\t-\thold\ndir\ta/b\t0755\t0\t0\t5\nend\n" },
                 { "unknown flag", HEAD "file\ta\t0444\t0\t0\t5\t0\t" SHA "\tq\t-\t0\nend\n" },
                 { "broken escape", HEAD "dir\ta%2\t0755\t0\t0\t5\nend\n" },
                 { "escaped NUL", HEAD "dir\ta%00\t0755\t0\t0\t5\nend\n" },
