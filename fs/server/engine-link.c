@@ -8,6 +8,7 @@
  * when the engine or this server is restarted in between. The engine answers a repeated ticket without doing it twice.
  */
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <sys/un.h>
@@ -52,6 +53,21 @@ static void send_record(struct lkg_parked *parked)
                 parked->sent = (uint32_t)server.engine_link;
 }
 
+/*
+ * When all records are full of events that an absent engine is owed: changes first, because it reads everything anyway
+ * when it comes; then starts, of which it counts one less; the oldest of a kind. A command is never lost.
+ */
+static bool sooner_lost(const struct lkg_parked *parked, const struct lkg_parked *than)
+{
+        const struct lkg_message *m = &parked->message;
+
+        if (m->type != LKG_MSG_CHANGED && m->type != LKG_MSG_STARTED)
+                return false;
+        if (!than || m->type != than->message.type)
+                return !than || m->type == LKG_MSG_CHANGED;
+        return m->ticket < than->message.ticket;
+}
+
 static struct lkg_parked *take_record(void)
 {
         struct lkg_parked *owed = NULL;
@@ -62,10 +78,9 @@ static struct lkg_parked *take_record(void)
 
                 if (state == LKG_PARKED_FREE && parked->message.type == 0)
                         return parked;
-                if (state == LKG_PARKED_OWED && parked->message.type == LKG_MSG_CHANGED && !owed)
+                if (state == LKG_PARKED_OWED && sooner_lost(parked, owed))
                         owed = parked;
         }
-        /* Full of events an absent engine is owed: it reads everything anyway when it comes. */
         if (owed) {
                 atomic_store(&owed->state, LKG_PARKED_FREE);
                 atomic_fetch_add(&server.shm->lost_commits, 1);
@@ -89,7 +104,7 @@ struct lkg_parked *engine_park(enum lkg_message_type type)
                 parked->reply_size = 0;
                 parked->unique = 0;
                 parked->sent = 0;
-                parked->is_command = type == LKG_MSG_COMMAND;
+                parked->answer = type == LKG_MSG_COMMAND ? LKG_ANSWER_RESULT : LKG_ANSWER_REPLY;
                 parked->deadline_ns = lkg_boottime_ns() + ref->publication->timeout_ms * LKG_NSEC_PER_MSEC;
                 lkg_message_init(&parked->message, type); /* reserved: FREE with a type */
                 parked->message.ticket = atomic_fetch_add(&server.shm->tickets, 1) + 1;
@@ -126,14 +141,28 @@ bool engine_is_parked(uint64_t unique)
         return false;
 }
 
-/* One byte more than is allowed is passed on, so that the engine can say that it is too long. */
-void engine_text(struct lkg_message *message, const char *text, size_t size)
+static void append_text(struct lkg_message *message, const char *text, size_t size)
 {
         if (size > LKG_CONTROL_TEXT_MAX + 1)
                 size = LKG_CONTROL_TEXT_MAX + 1;
-        memcpy(message->text, text, size);
-        message->text[size] = '\0';
-        message->text_size = (uint32_t)size;
+        memcpy(message->text + message->text_size, text, size);
+        message->text_size += (uint32_t)size;
+        message->text[message->text_size] = '\0';
+}
+
+/* One byte more than is allowed is passed on, so that the engine can say that it is too long. */
+void engine_text(struct lkg_message *message, const char *text, size_t size)
+{
+        message->text_size = 0;
+        append_text(message, text, size);
+}
+
+/* The same about the file @name, of at most NAME_MAX bytes: it, NUL, @text. */
+void engine_named_text(struct lkg_message *message, const char *name, const char *text, size_t size)
+{
+        engine_text(message, name, strnlen(name, NAME_MAX));
+        message->text_size++; /* the NUL behind it */
+        append_text(message, text, size);
 }
 
 /* An event nobody waits for, but which must not be lost. */
@@ -147,24 +176,37 @@ void engine_changed(const char *path)
         engine_submit(parked);
 }
 
-/* An event that may be lost (the engine is away: it looks for itself when it comes). */
-void engine_tell(const struct lkg_message *message)
+/* An event that nobody waits for and that is repeated when it is lost. */
+bool engine_tell(const struct lkg_message *message)
 {
         struct lkg_message copy = *message;
+        bool sent;
 
         (void)pthread_mutex_lock(&server.parked_lock);
         copy.ticket = atomic_fetch_add(&server.shm->tickets, 1) + 1;
-        if (server.engine >= 0)
-                (void)lkg_message_send(server.engine, &copy);
+        sent = server.engine >= 0 && lkg_message_send(server.engine, &copy) == 0;
         (void)pthread_mutex_unlock(&server.parked_lock);
+        return sent;
 }
 
-/* Lock held. @result < 0 replaces the reply of a command. */
+/* Lock held. The error that takes the place of the reply, 0 = none. */
+static int error_of(const struct lkg_parked *parked, int result)
+{
+        if (parked->answer == LKG_ANSWER_RESULT && result < 0)
+                return result;
+        if (parked->answer == LKG_ANSWER_STALE && result == -ESTALE && opener_refuse(&parked->message))
+                return -ESTALE;
+        return 0;
+}
+
+/* Lock held. */
 static void answer(struct lkg_parked *parked, int result)
 {
-        if (parked->is_command && result < 0) {
+        int error = error_of(parked, result);
+
+        if (error < 0) {
                 struct fuse_out_header out = { .len = sizeof(out),
-                                               .error = result,
+                                               .error = error,
                                                .unique = parked->unique };
 
                 session_send_raw(&out, sizeof(out));
@@ -201,6 +243,17 @@ static void on_done(const struct lkg_message *message)
         (void)pthread_mutex_unlock(&server.parked_lock);
 }
 
+static void warn_late(const struct lkg_message *m)
+{
+        if (m->type == LKG_MSG_STARTED)
+                lkg_log_warning(
+                        "the engine has not answered in time: process %d goes on with generation %llu",
+                        m->pid, (unsigned long long)m->number);
+        else
+                lkg_log_warning("the engine has not answered in time: '%s' is carried out when it does",
+                                m->type == LKG_MSG_COMMAND ? m->command : m->text);
+}
+
 static int on_timer(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
         uint64_t expirations, now;
@@ -219,9 +272,7 @@ static int on_timer(sd_event_source *source, int fd, uint32_t revents, void *use
 
                 if (atomic_load(&parked->state) != LKG_PARKED_WAITING || parked->deadline_ns > now)
                         continue;
-                lkg_log_warning("the engine has not answered in time: '%s' is carried out when it does",
-                                parked->message.type == LKG_MSG_COMMAND ? parked->message.command
-                                                                        : parked->message.text);
+                warn_late(&parked->message);
                 answer(parked, -ETIMEDOUT);
                 atomic_store_explicit(&parked->state, LKG_PARKED_OWED, memory_order_release);
         }

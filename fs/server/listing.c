@@ -102,7 +102,7 @@ static int add_virtual(struct listing *listing, const struct lkg_publication *pu
                 if (strchr(name, '/'))
                         continue;
                 r = add_item(listing, name, offset_of(name), UNKNOWN_INO,
-                             entry->type == LKG_ENTRY_DIR ? S_IFDIR : S_IFREG);
+                             lkg_entry_is_dir(entry) ? S_IFDIR : S_IFREG);
         }
         return r;
 }

@@ -9,6 +9,8 @@
  *
  * nlookup is at least what the kernel holds: it is raised before a reply is sent and never lowered twice. A node whose
  * count leaked (a server died between the two) is found by nodes_prune().
+ *
+ * Made in bad/, a node has neither inode nor content; opens of the same name at the same time share it.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -25,7 +27,7 @@
 static uint32_t buckets[BUCKETS];  /* index + 1 of the first node; rebuilt at start */
 static _Atomic int fds[LKG_NODES]; /* O_PATH descriptors of source nodes, stored as fd + 1 */
 static uint32_t free_hint = ROOT_INDEX + 1;
-static uint32_t *contents; /* indices of content nodes, for retire and wake */
+static uint32_t *contents; /* indices of listed nodes, for retire, prune and wake */
 static size_t n_contents, contents_allocated;
 
 uint64_t hash_bytes(uint64_t seed, const void *data, size_t size)
@@ -134,6 +136,18 @@ int node_open_content(const struct lkg_node *node)
         return fd < 0 ? -errno : fd;
 }
 
+/* Return: 0; -EAGAIN: the publication was replaced and its blob is gone; another -errno. */
+static int pin(const struct lkg_node *node, const char *sha256)
+{
+        char name[32];
+
+        pin_name(node, name);
+        (void)unlinkat(server.pinned, name, 0);
+        if (linkat(server.blobs, sha256, server.pinned, name, 0) < 0)
+                return errno == ENOENT ? -EAGAIN : -errno;
+        return 0;
+}
+
 static int content_list_add(const struct lkg_node *node)
 {
         if (n_contents == contents_allocated) {
@@ -149,13 +163,19 @@ static int content_list_add(const struct lkg_node *node)
         return 0;
 }
 
+/* Nodes that are gone through when a publication comes: to be retired, to be pruned. */
+static bool is_listed(uint32_t kind)
+{
+        return kind == LKG_NODE_CONTENT || kind == LKG_NODE_BAD_MADE;
+}
+
 /*
  * Lock held. The record is free before its pin goes: killed in between, the pin is swept by the successor; the other
  * way round a node would be left that has lost its bytes.
  */
 static void release_node(struct lkg_node *node)
 {
-        bool content = atomic_load(&node->kind) == LKG_NODE_CONTENT;
+        uint32_t kind = atomic_load(&node->kind);
         char name[32];
         int fd;
 
@@ -164,9 +184,10 @@ static void release_node(struct lkg_node *node)
         fd = atomic_exchange(&fds[node_index(node)], 0) - 1;
         atomic_store_explicit(&node->kind, LKG_NODE_FREE, memory_order_release);
         lkg_close(fd);
-        if (!content)
+        if (!is_listed(kind))
                 return;
-        (void)unlinkat(server.pinned, name, 0);
+        if (kind == LKG_NODE_CONTENT)
+                (void)unlinkat(server.pinned, name, 0);
         for (size_t i = 0; i < n_contents; i++)
                 if (contents[i] == node_index(node)) {
                         contents[i] = contents[--n_contents];
@@ -219,7 +240,7 @@ int nodes_init(void)
                         continue;
                 }
                 chain_add(node);
-                if (kind == LKG_NODE_CONTENT && content_list_add(node) < 0)
+                if (is_listed(kind) && content_list_add(node) < 0)
                         return -ENOMEM;
         }
         sweep_pins();
@@ -560,7 +581,7 @@ int node_virtual(enum lkg_node_kind kind, const char *path, const struct lkg_ent
         node = find_virtual(kind, path, entry);
         if (node) {
                 atomic_fetch_add(&node->nlookup, 1);
-                if (kind != LKG_NODE_CONTENT && entry) {
+                if (kind != LKG_NODE_CONTENT && entry) { /* a directory or control file may have changed */
                         node->mode = entry->mode;
                         node->uid = entry->uid;
                         node->gid = entry->gid;
@@ -570,16 +591,10 @@ int node_virtual(enum lkg_node_kind kind, const char *path, const struct lkg_ent
                 r = -ENFILE;
         } else {
                 fill_virtual(node, path, entry);
-                if (kind == LKG_NODE_CONTENT) {
-                        char name[32];
-
-                        pin_name(node, name);
-                        (void)unlinkat(server.pinned, name, 0);
-                        if (linkat(server.blobs, entry->sha256, server.pinned, name, 0) < 0)
-                                r = errno == ENOENT ? -EAGAIN : -errno;
-                        else
-                                r = content_list_add(node);
-                }
+                if (kind == LKG_NODE_CONTENT)
+                        r = pin(node, entry->sha256);
+                if (r == 0 && is_listed(kind))
+                        r = content_list_add(node);
                 if (r == 0) {
                         atomic_store(&node->nlookup, 1);
                         atomic_store_explicit(&node->kind, kind, memory_order_release);
@@ -670,8 +685,8 @@ void node_attributes(const struct lkg_node *node, struct stat *ret)
 
         memset(ret, 0, sizeof(*ret));
         ret->st_ino = node->st_ino;
-        ret->st_mode = (mode_t)node->mode |
-                       (kind == LKG_NODE_CONTENT || kind == LKG_NODE_CONTROL ? S_IFREG : S_IFDIR);
+        ret->st_mode =
+                (mode_t)node->mode | (is_listed(kind) || kind == LKG_NODE_CONTROL ? S_IFREG : S_IFDIR);
         ret->st_nlink = S_ISDIR(ret->st_mode) ? 2 : 1;
         ret->st_uid = node->uid;
         ret->st_gid = node->gid;

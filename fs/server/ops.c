@@ -46,6 +46,15 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
         conn->time_gran = 1;
 }
 
+/* An open of a view file that follows can be sent here again. */
+static void note_look(const struct fuse_ctx *ctx, fuse_ino_t ino)
+{
+        const struct lkg_node *node = node_get(ino);
+
+        if (node && (node->flags & LKG_ENTRY_VIEW))
+                opener_looked(ctx->pid, node);
+}
+
 static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
         struct lkg_node *dir = resolve(req, parent);
@@ -62,6 +71,8 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
                 r = -ENOENT;
         } else {
                 r = view_lookup(dir, name, &entry);
+                if (r == 0)
+                        note_look(fuse_req_ctx(req), entry.ino);
                 if (r == -ENOENT && node_is_source(dir) && !view_owns(dir, name))
                         r = source_lookup(dir, name, &entry);
         }
@@ -173,10 +184,23 @@ static struct lkg_node *changeable(fuse_req_t req, fuse_ino_t parent, const char
         return dir;
 }
 
+/* The directory, when it is one of those below bad/. */
+static struct lkg_node *bad_directory(fuse_ino_t ino)
+{
+        struct lkg_node *dir = node_get(ino);
+
+        return dir && atomic_load(&dir->kind) == LKG_NODE_BAD ? dir : NULL;
+}
+
 static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev)
 {
-        struct lkg_node *dir = changeable(req, parent, name);
+        struct lkg_node *dir = S_ISREG(mode) ? bad_directory(parent) : NULL;
 
+        if (dir) {
+                bad_make(req, dir, name);
+                return;
+        }
+        dir = changeable(req, parent, name);
         if (dir && !relay_make(req, dir, name))
                 source_make(req, dir, name, mode, rdev, NULL);
 }
@@ -199,8 +223,13 @@ static void op_symlink(fuse_req_t req, const char *link, fuse_ino_t parent, cons
 
 static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-        struct lkg_node *dir = changeable(req, parent, name);
+        struct lkg_node *dir = bad_directory(parent);
 
+        if (dir) {
+                bad_unlink(req, dir, name);
+                return;
+        }
+        dir = changeable(req, parent, name);
         if (dir && !relay_remove(req, dir, name))
                 source_unlink(req, dir, name, 0);
 }
@@ -268,8 +297,13 @@ static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t newparent, const 
 static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
                       struct fuse_file_info *fi)
 {
-        struct lkg_node *dir = changeable(req, parent, name);
+        struct lkg_node *dir = bad_directory(parent);
 
+        if (dir) {
+                bad_create(req, dir, name, fi);
+                return;
+        }
+        dir = changeable(req, parent, name);
         if (dir)
                 source_create(req, dir, name, mode, fi);
 }
@@ -307,6 +341,10 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t si
                 return;
         if (atomic_load(&node->kind) == LKG_NODE_CONTROL) {
                 view_write(req, node, data, size);
+                return;
+        }
+        if (!node_is_source(node) && fi->fh == 0) {
+                bad_write(req, node, data, size);
                 return;
         }
         node = behind(node, fi);
@@ -457,7 +495,7 @@ static void op_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int cmd, void *arg
                 fuse_reply_err(req, ENOTTY);
         else if (node_is_source(node))
                 source_ioctl(req, cmd, fi);
-        else if (cmd == FS_IOC_GETFLAGS && atomic_load(&node->kind) == LKG_NODE_CONTENT)
+        else if (cmd == FS_IOC_GETFLAGS && atomic_load(&node->kind) == LKG_NODE_CONTENT && !bad_holds(node))
                 fuse_reply_ioctl(req, 0, &immutable, sizeof(immutable));
         else if (cmd == FS_IOC_SETFLAGS)
                 fuse_reply_err(req, EPERM);

@@ -195,15 +195,38 @@ void caller_leave(const struct caller *caller);
 bool caller_is_notifier(const struct fuse_ctx *ctx);
 bool caller_may_command(const struct fuse_ctx *ctx);
 void caller_describe(int tid, struct lkg_message *message); /* pid, exe, login uid, start time */
-void caller_identify(const struct fuse_ctx *ctx, unsigned component);
+ssize_t caller_read_proc(int tid, const char *name, char *buf, size_t size); /* NUL-terminated; -errno */
+
+/* unit.c */
+/** unit_holds() - does @cgroups, the text of /proc/<tid>/cgroup, say that the thread is in @unit? */
+bool unit_holds(const char *cgroups, const char *unit);
+
+/* opener.c: processes that open a component's file; @started: component, pid, start_time of one */
+void opener_looked(int tid, const struct lkg_node *node); /* this thread was told of this view file */
+/** opener_came_by_name() - was @node what this thread was told of last? Then it can look again. */
+bool opener_came_by_name(int tid, const struct lkg_node *node);
+bool opener_known(const struct lkg_message *started,
+                  uint64_t *ret_generation);         /* the newest it was seen with */
+void opener_told(const struct lkg_message *started); /* the engine knows, or will, of @started->number */
+/** opener_refuse() - may question @started->ticket be answered ESTALE? Once for each process. */
+bool opener_refuse(const struct lkg_message *started);
+
+/* start.c */
+/**
+ * start_park() - recognise who opens a view file.
+ * Return: NULL: reply at once; else make the reply, then start_submit(): it is sent when the engine has answered.
+ */
+struct lkg_parked *start_park(const struct fuse_ctx *ctx, const struct lkg_node *node);
+void start_submit(struct lkg_parked *parked);
 
 /* engine-link.c */
 int engine_init(struct lkg_error *err);
 struct lkg_parked *engine_park(enum lkg_message_type type);
 void engine_submit(struct lkg_parked *parked);
-void engine_tell(const struct lkg_message *message);
+bool engine_tell(const struct lkg_message *message); /* false: no engine to hear it */
 void engine_changed(const char *path);
 void engine_text(struct lkg_message *message, const char *text, size_t size);
+void engine_named_text(struct lkg_message *message, const char *name, const char *text, size_t size);
 bool engine_is_parked(uint64_t unique);
 void engine_published(void);
 
@@ -250,6 +273,7 @@ void listing_free(struct listing *listing);
 
 /* view.c: what the publication shows */
 int view_lookup(struct lkg_node *dir, const char *name, struct fuse_entry_param *ret);
+void view_entry(struct lkg_node *node, struct fuse_entry_param *ret);
 bool view_owns(const struct lkg_node *dir, const char *name);
 void view_open(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi);
 void view_read(fuse_req_t req, struct lkg_node *node, size_t size, off_t off);
@@ -258,6 +282,14 @@ void view_write(fuse_req_t req, struct lkg_node *node, const char *data, size_t 
 void view_poll(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi);
 void view_wake_pollers(void);
 struct lkg_node *view_through(const struct lkg_node *node);
+struct lkg_parked *view_command(fuse_req_t req, unsigned component, const char *command);
+
+/* bad.c: names that root makes and removes */
+bool bad_holds(const struct lkg_node *node); /* a file of such a directory, published or made */
+void bad_create(fuse_req_t req, struct lkg_node *dir, const char *name, struct fuse_file_info *fi);
+void bad_make(fuse_req_t req, struct lkg_node *dir, const char *name);
+void bad_write(fuse_req_t req, struct lkg_node *node, const char *data, size_t size);
+void bad_unlink(fuse_req_t req, struct lkg_node *dir, const char *name);
 
 /* xattr.c */
 void xattr_get(fuse_req_t req, struct lkg_node *node, const char *name, size_t size);

@@ -20,7 +20,7 @@ static const char *child_path(const struct lkg_node *dir, const char *name, char
         return n < 0 || (size_t)n >= size ? NULL : buf;
 }
 
-static void fill_entry(struct lkg_node *node, struct fuse_entry_param *ret)
+void view_entry(struct lkg_node *node, struct fuse_entry_param *ret)
 {
         uint32_t kind = atomic_load(&node->kind);
 
@@ -29,7 +29,7 @@ static void fill_entry(struct lkg_node *node, struct fuse_entry_param *ret)
         node_attributes(node, &ret->attr);
         /* Content never changes, its name may mean other content at any time. */
         ret->attr_timeout = kind == LKG_NODE_CONTENT ? FOREVER_S : DIRECTORY_S;
-        ret->entry_timeout = kind == LKG_NODE_VDIR ? DIRECTORY_S : 0;
+        ret->entry_timeout = kind == LKG_NODE_VDIR || kind == LKG_NODE_BAD ? DIRECTORY_S : 0;
 }
 
 static int lookup_entry(const char *path, struct fuse_entry_param *ret)
@@ -38,6 +38,7 @@ static int lookup_entry(const char *path, struct fuse_entry_param *ret)
                 [LKG_ENTRY_DIR] = LKG_NODE_VDIR,
                 [LKG_ENTRY_FILE] = LKG_NODE_CONTENT,
                 [LKG_ENTRY_CONTROL] = LKG_NODE_CONTROL,
+                [LKG_ENTRY_BAD] = LKG_NODE_BAD,
         };
 
         for (int attempt = 0;; attempt++) {
@@ -56,7 +57,7 @@ static int lookup_entry(const char *path, struct fuse_entry_param *ret)
                         continue;
                 }
                 if (r == 0) {
-                        fill_entry(node, ret);
+                        view_entry(node, ret);
                         return 0;
                 }
                 if (r != -EAGAIN)
@@ -78,7 +79,7 @@ static int lookup_door(const char *name, struct fuse_entry_param *ret)
         node = node_old_view(id);
         if (!node)
                 return -ENOENT;
-        fill_entry(node, ret);
+        view_entry(node, ret);
         return 0;
 }
 
@@ -97,7 +98,7 @@ int view_lookup(struct lkg_node *dir, const char *name, struct fuse_entry_param 
                 if (r < 0)
                         return r;
                 door->mode = 0700;
-                fill_entry(door, ret);
+                view_entry(door, ret);
                 return 0;
         }
         path = child_path(dir, name, buf, sizeof(buf));
@@ -110,7 +111,7 @@ bool view_owns(const struct lkg_node *dir, const char *name)
         LKG_CLEANUP(publication_putp) struct publication_ref *ref = NULL;
         uint32_t kind = atomic_load(&dir->kind);
 
-        if (kind == LKG_NODE_VDIR || kind == LKG_NODE_HIDDEN)
+        if (kind == LKG_NODE_VDIR || kind == LKG_NODE_HIDDEN || kind == LKG_NODE_BAD)
                 return true;
         if (kind != LKG_NODE_ROOT)
                 return false;
@@ -158,20 +159,34 @@ static void open_through(fuse_req_t req, struct lkg_node *node, struct fuse_file
         node_forget(base, 1); /* the open file holds it now */
 }
 
+static void open_command(fuse_req_t req, struct fuse_file_info *fi)
+{
+        if (!caller_may_command(fuse_req_ctx(req))) {
+                fuse_reply_err(req, EACCES);
+                return;
+        }
+        fi->direct_io = 1;
+        fi->noflush = 1;
+        fuse_reply_open(req, fi);
+}
+
+/* A name in bad/ is read like any content; what is written to it are commands. */
+static bool takes_commands(const struct lkg_node *node, bool writes)
+{
+        uint32_t kind = atomic_load(&node->kind);
+
+        return kind == LKG_NODE_CONTROL || kind == LKG_NODE_BAD_MADE || (writes && bad_holds(node));
+}
+
 void view_open(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi)
 {
         const struct fuse_ctx *ctx = fuse_req_ctx(req);
         bool writes = (fi->flags & (O_ACCMODE | O_TRUNC)) != O_RDONLY;
+        struct lkg_parked *parked = NULL;
 
         fi->fh = 0;
-        if (atomic_load(&node->kind) == LKG_NODE_CONTROL) {
-                if (!caller_may_command(ctx)) {
-                        fuse_reply_err(req, EACCES);
-                        return;
-                }
-                fi->direct_io = 1;
-                fi->noflush = 1;
-                fuse_reply_open(req, fi);
+        if (takes_commands(node, writes)) {
+                open_command(req, fi);
                 return;
         }
         if (writes && !caller_is_notifier(ctx)) {
@@ -179,18 +194,21 @@ void view_open(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi)
                 return;
         }
         if (!writes && (node->flags & LKG_ENTRY_VIEW))
-                caller_identify(ctx, node->component);
+                parked = start_park(ctx, node);
         fi->keep_cache = 1;
         fi->noflush = 1;
         fuse_reply_open(req, fi);
+        if (parked)
+                start_submit(parked);
 }
 
 void view_read(fuse_req_t req, struct lkg_node *node, size_t size, off_t off)
 {
         LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+        uint32_t kind = atomic_load(&node->kind);
         ssize_t n;
 
-        if (atomic_load(&node->kind) == LKG_NODE_CONTROL) {
+        if (kind == LKG_NODE_CONTROL || kind == LKG_NODE_BAD_MADE) {
                 fuse_reply_buf(req, NULL, 0);
                 return;
         }
@@ -206,48 +224,57 @@ void view_read(fuse_req_t req, struct lkg_node *node, size_t size, off_t off)
                 fuse_reply_buf(req, task.buf, (size_t)n);
 }
 
-/* Time stamps: the notifier's way to make MODIFY. Control files: truncation and times mean nothing. */
+/* Time stamps: the notifier's way to make MODIFY. Where commands are written, truncation and times mean nothing. */
 void view_setattr(fuse_req_t req, struct lkg_node *node, int valid)
 {
         const struct fuse_ctx *ctx = fuse_req_ctx(req);
-        bool control = atomic_load(&node->kind) == LKG_NODE_CONTROL;
+        bool commands = takes_commands(node, true);
         struct stat st;
 
-        if (control ? (valid & (FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) != 0
-                    : !caller_is_notifier(ctx)) {
+        if (commands ? (valid & (FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) != 0
+                     : !caller_is_notifier(ctx)) {
                 fuse_reply_err(req, EPERM);
                 return;
         }
         node_attributes(node, &st);
-        fuse_reply_attr(req, &st, control ? DIRECTORY_S : FOREVER_S);
+        fuse_reply_attr(req, &st, atomic_load(&node->kind) == LKG_NODE_CONTENT ? FOREVER_S : DIRECTORY_S);
+}
+
+/**
+ * view_command() - a parked record for a command of the caller; the text, the reply and engine_submit() are missing.
+ * Return: NULL when an error was replied: EACCES, or EBUSY when too many wait for the engine.
+ */
+struct lkg_parked *view_command(fuse_req_t req, unsigned component, const char *command)
+{
+        const struct fuse_ctx *ctx = fuse_req_ctx(req);
+        bool may = caller_may_command(ctx);
+        struct lkg_parked *parked = may ? engine_park(LKG_MSG_COMMAND) : NULL;
+
+        if (!parked) {
+                fuse_reply_err(req, may ? EBUSY : EACCES);
+                return NULL;
+        }
+        caller_describe(ctx->pid, &parked->message);
+        parked->message.uid = ctx->uid;
+        parked->message.gid = ctx->gid;
+        parked->message.component = component;
+        (void)snprintf(parked->message.command, sizeof(parked->message.command), "%.31s", command);
+        return parked;
 }
 
 /* One write, one command. The engine's verdict is the result of write(). */
 void view_write(fuse_req_t req, struct lkg_node *node, const char *data, size_t size)
 {
-        const struct fuse_ctx *ctx = fuse_req_ctx(req);
         const char *slash = strrchr(node->name, '/');
         struct lkg_parked *parked;
 
-        if (!caller_may_command(ctx)) {
-                fuse_reply_err(req, EACCES);
-                return;
-        }
         if (size == 0) {
                 fuse_reply_write(req, 0);
                 return;
         }
-        parked = engine_park(LKG_MSG_COMMAND);
-        if (!parked) {
-                fuse_reply_err(req, EBUSY);
+        parked = view_command(req, node->component, slash ? slash + 1 : node->name);
+        if (!parked)
                 return;
-        }
-        caller_describe(ctx->pid, &parked->message);
-        parked->message.uid = ctx->uid;
-        parked->message.gid = ctx->gid;
-        parked->message.component = node->component;
-        (void)snprintf(parked->message.command, sizeof(parked->message.command), "%.31s",
-                       slash ? slash + 1 : node->name);
         engine_text(&parked->message, data, size);
         fuse_reply_write(req, size);
         engine_submit(parked);

@@ -234,6 +234,11 @@ static void carry_over(struct lkg_shared *to, const struct lkg_shared *from)
         atomic_store(&to->replayed, atomic_load(&from->replayed));
         atomic_store(&to->poisoned, atomic_load(&from->poisoned));
         atomic_store(&to->lost_commits, atomic_load(&from->lost_commits));
+        for (size_t i = 0; i < LKG_OPENERS; i++) /* they go on, and open the file of the new mount */
+                if (atomic_load(&from->openers[i].used)) {
+                        to->openers[i] = from->openers[i];
+                        atomic_store(&to->openers[i].used, 1);
+                }
         to->engine.start_time = from->engine.start_time;
         atomic_store(&to->engine.pid, atomic_load(&from->engine.pid));
 }

@@ -7,7 +7,7 @@
  * for the engine (parked), node ids, open files, poll handles. A successor needs nothing else to go on.
  *
  * Writing rules. A record is filled first and its state word is stored last (release), so that a SIGKILL leaves either
- * the old record or the new one. Only the living file server writes slots, parked, nodes, files and pollers; the
+ * the old record or the new one. Only the living file server writes slots, parked, openers, nodes, files and pollers; the
  * process-local locks that order its threads are named in fs/server. The memory is zero when created and no all-zero
  * record means anything.
  *
@@ -24,7 +24,7 @@
 
 #include <lkg/control.h>
 
-#define LKG_SHARED_MAGIC UINT64_C(0x6c6b6766732d3102) /* changes with the layout */
+#define LKG_SHARED_MAGIC UINT64_C(0x6c6b6766732d3103) /* changes with the layout */
 #define LKG_MAX_WRITE    (128u * 1024)                /* largest WRITE we negotiate */
 #define LKG_SLOT_BUF     (LKG_MAX_WRITE + 8192)       /* a request: header, arguments, data */
 #define LKG_SLOTS        16                           /* threads of two overlapping servers, and spare */
@@ -36,6 +36,8 @@
 #define LKG_RELAY_JOBS   256
 #define LKG_VIEW_NAMES   128 /* view files and aliases of all components */
 #define LKG_NODE_NAME    384 /* of a source node: its last name; of a virtual node: its path */
+#define LKG_OPENERS      64  /* processes that opened their component's file */
+#define LKG_LOOKED       256 /* threads whose last look at a view file is remembered */
 #define LKG_REPLY_MAX    512 /* longest reply of an operation that changes something */
 #define LKG_HANDLE_MAX   64
 #define LKG_BLAMED       16
@@ -70,16 +72,34 @@ enum lkg_parked_state {
         LKG_PARKED_OWED,    /* answered at its deadline; the engine still has to hear of the event */
 };
 
+/* What the engine's answer means for the reply that waits. */
+enum lkg_answer {
+        LKG_ANSWER_REPLY,  /* nothing: it is sent as it is */
+        LKG_ANSWER_RESULT, /* a negative result takes its place */
+        LKG_ANSWER_STALE,  /* -ESTALE takes its place, once for each opener */
+};
+
 /* A reply that is complete but waits for the engine. */
 struct lkg_parked {
         _Atomic uint32_t state;
         uint32_t reply_size;
         uint64_t unique;
         uint64_t deadline_ns; /* absolute CLOCK_BOOTTIME */
-        uint32_t is_command;  /* the engine's result becomes the reply's error */
+        uint32_t answer;      /* enum lkg_answer */
         uint32_t sent;        /* handed to the engine connection number `sent` (0 = not yet) */
         char reply[LKG_REPLY_MAX];
         struct lkg_message message;
+};
+
+/* A process that opened its component's file, and of which the engine was told. */
+struct lkg_opener {
+        _Atomic uint32_t used; /* stored last */
+        uint32_t component;
+        int32_t pid;
+        uint64_t start_time;
+        uint64_t generation;   /* the newest it was seen with */
+        uint64_t stale_ticket; /* the question that was answered ESTALE; 0 = none */
+        uint64_t last_ns;
 };
 
 enum lkg_node_kind {
@@ -89,7 +109,9 @@ enum lkg_node_kind {
         LKG_NODE_VDIR,    /* directory of the publication */
         LKG_NODE_CONTENT, /* file of the publication: one path with one content, for ever */
         LKG_NODE_CONTROL,
-        LKG_NODE_HIDDEN, /* .lv: the notifier's door */
+        LKG_NODE_HIDDEN,   /* .lv: the notifier's door */
+        LKG_NODE_BAD,      /* directory of the publication in which root makes and removes names */
+        LKG_NODE_BAD_MADE, /* file made in one, until its last close: nobody finds it by name */
         _LKG_NODE_KIND_MAX
 };
 
@@ -199,6 +221,9 @@ struct lkg_shared {
         char view_names[LKG_VIEW_NAMES][256]; /* the view files, for the notifier */
         _Atomic uint32_t n_view_names;
         struct lkg_relay_job relay[LKG_RELAY_JOBS];
+
+        _Atomic uint64_t looked[LKG_LOOKED]; /* thread and node: fs/server/opener.c */
+        struct lkg_opener openers[LKG_OPENERS];
 
         _Atomic uint32_t n_nodes; /* high-water mark */
         _Atomic uint32_t n_files;

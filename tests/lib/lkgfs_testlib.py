@@ -387,6 +387,7 @@ class Mount:
         self.source = os.path.join(self.root, "kubernetes")
         self.mountpoint = self.source if over else os.path.join(self.root, "view")
         self.log_path = os.path.join(self.root, "log")
+        self.lkgfsd = LKGFSD
         self.config_path = os.path.join(self.root, "config.yaml")
         self.state, self.runtime = os.path.join(self.root, "state"), os.path.join(self.root, "run")
         self.virtual = (config or {}).get("virtualDir", "")
@@ -425,7 +426,7 @@ class Mount:
         since = len(self.notify.messages)
         environment = {**os.environ, "NOTIFY_SOCKET": notify_path}
         with open(self.log_path, "ab") as log:
-            self.process = subprocess.Popen([LKGFSD, *extra, "--config", self.config_path, self.mountpoint],
+            self.process = subprocess.Popen([self.lkgfsd, *extra, "--config", self.config_path, self.mountpoint],
                                             stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/",
                                             env=environment, start_new_session=True)
         self.known[self.process.pid] = start_time(self.process.pid)

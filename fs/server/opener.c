@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is known of processes that open a component's file, in the shared memory: a successor must neither ask the
+ * engine about the same process again nor refuse it twice.
+ *
+ * A name is looked up right before each open by path (its entry is never cached), by the same thread; an open without
+ * that came through a descriptor, a bind mount of the file or a file handle, where looking again leads to the same
+ * inode. So the last node each thread was told of is remembered, and only an open of exactly that may be refused with
+ * ESTALE. (A thread that looked without opening and then opens through a descriptor is taken for one by path; the kernel
+ * repeats any open once, so it gets what its descriptor leads to.)
+ *
+ * Records are dropped by age. A process whose record is gone counts as new: the engine knows it by its start time.
+ */
+#include "server.h"
+
+#define INCARNATION_BITS 24u
+#define INDEX_BITS       18u /* what is left of 64 is for the thread: PID_MAX_LIMIT is 2^22 */
+
+_Static_assert(LKG_NODES <= 1u << INDEX_BITS, "a node does not fit beside its thread");
+
+static pthread_mutex_t openers_lock = PTHREAD_MUTEX_INITIALIZER; /* protects: shm->openers. A leaf. */
+
+/* --- who looked at which node --- */
+
+/* Thread and node in one word, so that a SIGKILL cannot leave the one without the other. */
+static uint64_t looked_word(int tid, const struct lkg_node *node)
+{
+        return (uint64_t)(unsigned)tid << (INDEX_BITS + INCARNATION_BITS) |
+               (uint64_t)node_index(node) << INCARNATION_BITS |
+               (node->incarnation & ((1u << INCARNATION_BITS) - 1));
+}
+
+void opener_looked(int tid, const struct lkg_node *node)
+{
+        atomic_store_explicit(&server.shm->looked[(unsigned)tid % LKG_LOOKED], looked_word(tid, node),
+                              memory_order_relaxed);
+}
+
+bool opener_came_by_name(int tid, const struct lkg_node *node)
+{
+        return atomic_load_explicit(&server.shm->looked[(unsigned)tid % LKG_LOOKED], memory_order_relaxed) ==
+               looked_word(tid, node);
+}
+
+/* --- processes --- */
+
+/* Lock held. */
+static struct lkg_opener *find(const struct lkg_message *started)
+{
+        for (size_t i = 0; i < LKG_OPENERS; i++) {
+                struct lkg_opener *opener = &server.shm->openers[i];
+
+                if (atomic_load(&opener->used) && opener->pid == started->pid &&
+                    opener->start_time == started->start_time && opener->component == started->component)
+                        return opener;
+        }
+        return NULL;
+}
+
+/* Lock held. The record of this process, a new one if need be. */
+static struct lkg_opener *find_or_add(const struct lkg_message *started)
+{
+        struct lkg_opener *opener = find(started), *oldest = &server.shm->openers[0];
+
+        for (size_t i = 0; !opener && i < LKG_OPENERS; i++) {
+                struct lkg_opener *one = &server.shm->openers[i];
+
+                if (!atomic_load(&one->used)) {
+                        oldest = one;
+                        break;
+                }
+                if (one->last_ns < oldest->last_ns)
+                        oldest = one;
+        }
+        if (!opener) {
+                opener = oldest;
+                atomic_store(&opener->used, 0);
+                opener->component = started->component;
+                opener->pid = started->pid;
+                opener->start_time = started->start_time;
+                opener->generation = 0;
+                opener->stale_ticket = 0;
+        }
+        opener->last_ns = lkg_boottime_ns();
+        atomic_store_explicit(&opener->used, 1, memory_order_release);
+        return opener;
+}
+
+bool opener_known(const struct lkg_message *started, uint64_t *ret_generation)
+{
+        struct lkg_opener *opener;
+
+        (void)pthread_mutex_lock(&openers_lock);
+        opener = find(started);
+        if (opener) {
+                opener->last_ns = lkg_boottime_ns();
+                *ret_generation = opener->generation;
+        }
+        (void)pthread_mutex_unlock(&openers_lock);
+        return opener != NULL;
+}
+
+void opener_told(const struct lkg_message *started)
+{
+        struct lkg_opener *opener;
+
+        (void)pthread_mutex_lock(&openers_lock);
+        opener = find_or_add(started);
+        if (started->number > opener->generation)
+                opener->generation = started->number;
+        (void)pthread_mutex_unlock(&openers_lock);
+}
+
+bool opener_refuse(const struct lkg_message *started)
+{
+        struct lkg_opener *opener;
+        bool yes;
+
+        (void)pthread_mutex_lock(&openers_lock);
+        opener = find_or_add(started);
+        /* The same question again: a server was killed before or after it sent the answer, which one cannot tell. */
+        yes = opener->stale_ticket == 0 || opener->stale_ticket == started->ticket;
+        if (yes)
+                opener->stale_ticket = started->ticket;
+        (void)pthread_mutex_unlock(&openers_lock);
+        return yes;
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A component starts: a process is recognised, by executable or unit, that opens the component's file (never by name or
+ * command line, which anybody can set). The engine hears of it before the reply, so that it can switch to another
+ * generation first and have the opener look again; and once more whenever that process opens a newer generation.
+ * Source: live-view.md section 5.
+ *
+ * Looking at a process costs as much as the whole open, so threads that were looked at are remembered here; what must not
+ * be forgotten (who was asked about) is in the shared memory: opener.c.
+ */
+#include <fcntl.h>
+#include <limits.h>
+
+#include "server.h"
+
+#define SEEN_SLOTS 512u
+/* Within this time a number is not given to another thread: all other numbers would have to be used up. */
+#define TRUST_NS (100 * LKG_NSEC_PER_MSEC)
+/* A stranger may become the component by execve(), which takes longer than this, or by moving to the unit. */
+#define STRANGER_TRUST_NS (LKG_NSEC_PER_MSEC / 5)
+#define STRANGER_AGAIN_NS LKG_NSEC_PER_SEC
+
+static bool in_unit(int tid, const char *unit)
+{
+        char text[8192];
+
+        return caller_read_proc(tid, "cgroup", text, sizeof(text)) > 0 && unit_holds(text, unit);
+}
+
+static bool matches(const struct lkg_publication *publication, unsigned component, int tid, const char *exe)
+{
+        for (size_t i = 0; i < publication->n_rules; i++) {
+                const struct lkg_rule *rule = &publication->rules[i];
+
+                if (rule->component != component)
+                        continue;
+                if (rule->type == LKG_RULE_EXE && strcmp(rule->text, exe) == 0)
+                        return true;
+                if (rule->type == LKG_RULE_UNIT && in_unit(tid, rule->text))
+                        return true;
+        }
+        return false;
+}
+
+static bool watched(const struct lkg_publication *publication, unsigned component)
+{
+        for (size_t i = 0; i < publication->n_rules; i++)
+                if ((publication->rules[i].type == LKG_RULE_EXE ||
+                     publication->rules[i].type == LKG_RULE_UNIT) &&
+                    publication->rules[i].component == component)
+                        return true;
+        return false;
+}
+
+/*
+ * Threads that were looked at: a direct-mapped cache, where a collision only costs another look. An open /proc/<tid> is
+ * bound to that very thread, not to the number: its link `exe` is gone with the thread, and another one after execve().
+ */
+static struct seen {
+        int tid;
+        unsigned component;
+        int proc; /* O_PATH of /proc/<tid>, stored as fd + 1 */
+        bool recognised;
+        uint64_t generation; /* that the engine knows it has opened */
+        uint64_t exe;        /* hash of the link */
+        uint64_t looked_ns, checked_ns;
+} seen[SEEN_SLOTS];
+static pthread_mutex_t seen_lock = PTHREAD_MUTEX_INITIALIZER; /* protects: seen. A leaf. */
+
+static struct seen *seen_slot(int tid, unsigned component)
+{
+        return &seen[((unsigned)tid * 31u + component) % SEEN_SLOTS];
+}
+
+/* 0: gone. */
+static uint64_t hash_exe(int proc)
+{
+        char exe[PATH_MAX];
+        ssize_t n = readlinkat(proc, "exe", exe, sizeof(exe));
+
+        return n > 0 ? hash_bytes(0, exe, (size_t)n) | 1 : 0;
+}
+
+/* Lock held. Is it at @now_ns what it was when we looked? */
+static bool still_same(struct seen *s, uint64_t now_ns)
+{
+        if (!s->recognised && now_ns - s->looked_ns >= STRANGER_AGAIN_NS)
+                return false;
+        if (now_ns - s->checked_ns < (s->recognised ? TRUST_NS : STRANGER_TRUST_NS))
+                return true;
+        if (s->proc <= 0 || s->exe == 0 || hash_exe(s->proc - 1) != s->exe)
+                return false;
+        s->checked_ns = now_ns;
+        return true;
+}
+
+/* Nothing to be done about this open: a stranger, or the engine knows. */
+static bool settled(int tid, const struct lkg_node *node)
+{
+        struct seen *s = seen_slot(tid, node->component);
+        uint64_t now_ns = atomic_load_explicit(&task.slot->since_ns, memory_order_relaxed);
+        bool yes;
+
+        (void)pthread_mutex_lock(&seen_lock);
+        yes = s->tid == tid && s->component == node->component && still_same(s, now_ns) &&
+              (!s->recognised || s->generation >= node->generation);
+        (void)pthread_mutex_unlock(&seen_lock);
+        return yes;
+}
+
+static void remember(int tid, unsigned component, bool recognised, uint64_t generation)
+{
+        struct seen *s = seen_slot(tid, component);
+        uint64_t now_ns = lkg_boottime_ns(), exe;
+        char path[64];
+        int fd;
+
+        (void)snprintf(path, sizeof(path), "/proc/%d", tid);
+        fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        exe = fd < 0 ? 0 : hash_exe(fd);
+        (void)pthread_mutex_lock(&seen_lock);
+        lkg_close(s->proc - 1);
+        *s = (struct seen){
+                .tid = tid,
+                .component = component,
+                .proc = fd < 0 ? 0 : fd + 1,
+                .recognised = recognised,
+                .generation = generation,
+                .exe = exe,
+                .looked_ns = now_ns,
+                .checked_ns = now_ns,
+        };
+        (void)pthread_mutex_unlock(&seen_lock);
+}
+
+/* @started is filled in. The reply will wait for the answer; NULL: too many do, the engine is only told. */
+static struct lkg_parked *ask(const struct lkg_message *started, bool by_name)
+{
+        struct lkg_parked *parked = engine_park(LKG_MSG_STARTED);
+        uint64_t ticket;
+
+        if (!parked) {
+                (void)engine_tell(started);
+                return NULL;
+        }
+        ticket = parked->message.ticket;
+        parked->message = *started;
+        parked->message.ticket = ticket;
+        parked->answer = by_name ? LKG_ANSWER_STALE : LKG_ANSWER_REPLY;
+        return parked;
+}
+
+/** start_park() - see server.h. Until the reply the opener cannot go away, so that all of this is about it. */
+struct lkg_parked *start_park(const struct fuse_ctx *ctx, const struct lkg_node *node)
+{
+        LKG_CLEANUP(publication_putp) struct publication_ref *ref = NULL;
+        struct lkg_message started;
+        uint64_t generation = 0;
+
+        if (ctx->uid != 0 || ctx->pid == 0 || settled(ctx->pid, node))
+                return NULL;
+        ref = publication_get();
+        if (!watched(ref->publication, node->component))
+                return NULL;
+        lkg_message_init(&started, LKG_MSG_STARTED);
+        caller_describe(ctx->pid, &started);
+        started.component = node->component;
+        started.number = node->generation;
+        started.uid = ctx->uid;
+        started.gid = ctx->gid;
+        if (started.pid != 0 && opener_known(&started, &generation)) {
+                if (generation < node->generation && engine_tell(&started)) {
+                        opener_told(&started);
+                        generation = node->generation;
+                }
+                remember(ctx->pid, node->component, true, generation);
+                return NULL;
+        }
+        if (started.pid == 0 || !caller_may_command(ctx) ||
+            !matches(ref->publication, node->component, ctx->pid, started.exe)) {
+                remember(ctx->pid, node->component, false, 0);
+                return NULL;
+        }
+        return ask(&started, opener_came_by_name(ctx->pid, node));
+}
+
+/* Remembered only now: a server killed before has not asked, its successor will. Asking twice harms nobody. */
+void start_submit(struct lkg_parked *parked)
+{
+        const struct lkg_message started =
+                parked->message; /* the record may be over as soon as it is submitted */
+
+        engine_submit(parked);
+        opener_told(&started);
+}

@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A component starts: the first open waits for the engine, which may switch first and have the opener look again."""
+import errno
+import os
+import select
+import signal
+import subprocess
+
+import pytest
+
+import lkgfs_testlib as lib
+from lkgfs_engine import StandIn
+
+PRELUDE = """import os, sys
+path, bind, fd = sys.argv[1], sys.argv[2], int(sys.argv[3])
+def show(name):
+    with open(name) as f:
+        sys.stdout.write(f.read())
+    sys.stdout.flush()
+def again(number):
+    return '/proc/self/fd/%d' % number
+"""
+
+
+@pytest.fixture
+def stand_in(mounts):
+    engines = []
+
+    def make(**options):
+        engines.append(StandIn(mounts, **options))
+        return engines[-1].start()
+    yield make
+    for engine in engines:
+        engine.close()
+
+
+@pytest.fixture
+def engine(stand_in):
+    return stand_in()
+
+
+class Opener:
+    """A process that opens the file as its code says; each line on its input lets it go on."""
+
+    def __init__(self, engine, code, program=None, bind="", fd=-1, **kwargs):
+        argv = [program or engine.component, "-ISB", "-c", PRELUDE + code, engine.mount.path("kubelet.conf"), bind, str(fd)]
+        self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                        cwd="/", **kwargs)
+        self.pid = self.process.pid
+
+    def line(self):
+        assert select.select([self.process.stdout], [], [], lib.TIMEOUT_S)[0], "no output"
+        return self.process.stdout.readline().decode()
+
+    def go_on(self):
+        self.process.stdin.write(b"\n")
+        self.process.stdin.flush()
+
+    def waits(self):
+        return not select.select([self.process.stdout], [], [], 0.1)[0]
+
+    def end(self):
+        """What it has printed, all of it."""
+        out, err = self.process.communicate(timeout=lib.TIMEOUT_S)
+        assert self.process.returncode == 0, err.decode()
+        return out.decode()
+
+
+def test_first_open_waits(engine):
+    opener = Opener(engine, "show(path)\nshow(path)\nshow(path)")
+    asked = engine.next("STARTED")
+    assert (asked.pid, asked.component, asked.number) == (opener.pid, 0, 1)
+    assert asked.exe == engine.component and asked.start_time == lib.start_time(opener.pid)
+    assert opener.waits()
+    engine.done(asked)
+    assert opener.end() == "one\n" * 3
+    engine.quiet()  # asked once for the whole process
+
+
+def test_switch_before_the_answer(engine):
+    opener = Opener(engine, "show(path)\nsys.stdin.readline()\nshow(path)")
+    asked = engine.next("STARTED")
+    engine.publish("two\n", 2)
+    engine.done(asked, -errno.ESTALE)
+    assert opener.line() == "two\n", "the very open that asked sees the new generation"
+    told = engine.next("STARTED")
+    assert (told.pid, told.number) == (opener.pid, 2), "the engine knows on which generation it runs"
+    engine.done(told, -errno.ESTALE)  # nobody waits for this
+    opener.go_on()
+    assert opener.end() == "two\n"
+    engine.quiet()
+
+
+@pytest.mark.parametrize("result", [0, -errno.EINVAL, -errno.EIO, -errno.ENOMEM])
+def test_any_other_answer_lets_it_go_on(engine, result):
+    opener = Opener(engine, "show(path)")
+    asked = engine.next("STARTED")
+    engine.publish("two\n", 2)
+    engine.done(asked, result)
+    assert opener.end() == "one\n"
+
+
+def test_stale_without_a_switch(engine):
+    opener = Opener(engine, "show(path)")
+    engine.done(engine.next("STARTED"), -errno.ESTALE)
+    assert opener.end() == "one\n"
+
+
+def test_threads_are_one_process(engine):
+    opener = Opener(engine, """import threading
+show(path)
+for _ in range(8):
+    t = threading.Thread(target=show, args=(path,)); t.start(); t.join()
+""")
+    engine.done(engine.next("STARTED"))
+    assert opener.end() == "one\n" * 9
+    engine.quiet()
+
+
+def test_each_process_asks(engine):
+    for _ in range(3):
+        opener = Opener(engine, "show(path)")
+        asked = engine.next("STARTED")
+        assert asked.pid == opener.pid
+        engine.done(asked)
+        opener.end()
+
+
+def test_a_newer_generation_is_told(engine):
+    opener = Opener(engine, "for _ in range(3):\n  show(path); show(path); sys.stdin.readline()")
+    engine.done(engine.next("STARTED"))
+    for generation in (2, 3):
+        assert opener.line() and opener.line()
+        engine.publish(f"{generation}\n", generation)
+        lib.read_file(engine.mount.path("kubelet.conf"))  # served
+        opener.go_on()
+        told = engine.next("STARTED")
+        assert (told.pid, told.number) == (opener.pid, generation)
+    opener.go_on()
+    opener.end()
+    engine.quiet()
+
+
+def bind_file(engine):
+    target = os.path.join(engine.mount.root, "bound")
+    lib.write_file(target, "")
+    lib.run("mount", "--bind", engine.mount.path("kubelet.conf"), target, check=True)
+    return target
+
+
+@pytest.mark.parametrize("code", [
+    "show(again(fd))", "show(bind)", "os.stat(path)\nshow(bind)", "os.stat(path)\nshow(again(fd))",
+    "o = os.open(path, os.O_PATH)\nshow(again(o))", "o = os.open(bind, os.O_PATH)\nshow(again(o))",
+    "o = os.open(path, os.O_PATH)\nshow('/proc/self/task/%d/fd/%d' % (os.getpid(), o))",
+])
+def test_descriptors_and_binds_keep_their_generation(engine, code):
+    """No error reaches who opens what cannot be looked up again, whatever the engine says."""
+    bind = bind_file(engine)
+    fd = os.open(engine.mount.path("kubelet.conf"), os.O_PATH)
+    try:
+        opener = Opener(engine, code, bind=bind, fd=fd, pass_fds=(fd,))
+        asked = engine.next("STARTED")
+        assert asked.number == 1
+        engine.publish("two\n", 2)
+        engine.done(asked, -errno.ESTALE)
+        assert opener.end() == "one\n"
+        engine.quiet()
+    finally:
+        os.close(fd)
+        lib.run("umount", bind, check=True)
+
+
+@pytest.mark.parametrize("code", [
+    "show(path)", "os.chdir(os.path.dirname(path))\nshow('kubelet.conf')", "os.stat(path)\nshow(path)",
+    "d = os.open(os.path.dirname(path), os.O_PATH)\nos.chdir('/proc/self/fd/%d' % d)\nshow('kubelet.conf')",
+    "o = os.open(path, os.O_PATH)\nshow(path)", "os.symlink(path, bind)\nshow(bind)",
+    "o = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)\nprint(os.read(o, 99).decode(), end='')",
+    "import mmap\no = os.open(path, os.O_RDONLY)\nprint(mmap.mmap(o, 0, prot=mmap.PROT_READ)[:].decode(), end='')",
+    "import os\nif os.fork() == 0:\n  show(path)\n  os._exit(0)\nos.wait()",
+])
+def test_every_way_by_name_is_sent_back(engine, code):
+    opener = Opener(engine, code, bind=os.path.join(engine.mount.root, "link"))
+    asked = engine.next("STARTED")
+    engine.publish("two\n", 2)
+    engine.done(asked, -errno.ESTALE)
+    assert opener.end() == "two\n"
+
+
+def become_component(engine):
+    script = f"print(open({engine.mount.path('kubelet.conf')!r}).read(), end='')"
+    return f"os.execv({engine.component!r}, ['component', '-ISB', '-c', {script!r}])"
+
+
+def test_a_stranger_becomes_the_component(engine):
+    """execve() keeps the thread; what was seen of the program before does not count."""
+    opener = Opener(engine, "show(path)\n" + become_component(engine), program="/usr/bin/python3")
+    asked = engine.next("STARTED")
+    assert asked.pid == opener.pid and asked.exe == engine.component
+    engine.publish("two\n", 2)
+    engine.done(asked, -errno.ESTALE)
+    assert opener.end() == "one\ntwo\n"
+
+
+def test_execve_is_no_second_start(engine):
+    opener = Opener(engine, "show(path)\n" + become_component(engine))
+    engine.done(engine.next("STARTED"))
+    assert opener.end() == "one\none\n"
+    engine.quiet()
+
+
+def test_who_does_not_count(engine):
+    path = engine.mount.path("kubelet.conf")
+    nobody = {"user": 65534, "group": 65534, "extra_groups": []}
+    assert Opener(engine, "show(path)", **nobody).end() == "one\n"
+    argv = [engine.component, "-ISB", "-c", f"print(open({path!r}).read())"]
+    lib.run("unshare", "--user", "--map-root-user", *argv, check=True)
+    lib.run("cat", path, check=True)
+    assert Opener(engine, "import ctypes\nctypes.CDLL(None).prctl(15, b'component')\nshow(path)",
+                  program="/usr/bin/python3").end() == "one\n"
+    assert Opener(engine, "os.stat(path); os.access(path, 4); os.close(os.open(path, os.O_PATH))").end() == ""
+    assert Opener(engine, "show(os.path.dirname(path) + '/lkg/kubelet.conf')").end() == "good\n"
+    assert Opener(engine, "try:\n  os.open(path, os.O_WRONLY)\nexcept PermissionError:\n  pass").end() == ""
+    engine.quiet()
+
+
+@pytest.mark.parametrize("options", [("-t", "cgroup2", "none"), ("-t", "cgroup", "-o", "none,name=systemd", "none")])
+def test_unit(stand_in, options):
+    engine = stand_in(match=["unit\tlkgfs-e2e@a.service"])
+    top = os.path.join(engine.mount.root, "cgroup")
+    os.mkdir(top)
+    if lib.run("mount", *options, top).returncode != 0:
+        return  # a kernel without that version
+    own = os.path.join(top, f"lkgfs-e2e-{os.getpid()}.slice")
+    made = [own, own + "/lkgfs-e2e@a.service", own + "/lkgfs-e2e@a.service/init", own + "/lkgfs-e2e@a.service/kubepods.slice",
+            own + "/lkgfs-e2e@a.service.d"]
+    try:
+        for directory in made:
+            os.mkdir(directory)
+        for directory, counts in zip(made, (False, True, True, False, False)):
+            opener = Opener(engine, "sys.stdin.readline()\nshow(path)", program="/usr/bin/python3")
+            lib.write_file(os.path.join(directory, "cgroup.procs"), str(opener.pid))
+            opener.go_on()
+            if counts:
+                asked = engine.next("STARTED")
+                assert asked.pid == opener.pid and "python" in asked.exe
+                engine.done(asked)
+            assert opener.end() == "one\n"
+            engine.quiet()
+    finally:
+        for directory in reversed(made):
+            if os.path.isdir(directory):
+                lib.shell(f"until rmdir {directory}; do sleep 0.01; done", check=True)
+        lib.run("umount", top, check=True)
+
+
+# SIGKILL of the file server
+
+def test_killed_while_the_opener_waits(engine):
+    opener = Opener(engine, "show(path)")
+    asked = engine.next("STARTED")
+    engine.mount.kill_child("lkgfs-fs")
+    again = engine.next("STARTED")
+    assert (again.ticket, again.pid, again.number) == (asked.ticket, opener.pid, 1)
+    engine.publish("two\n", 2)
+    engine.done(again, -errno.ESTALE)
+    assert opener.end() == "two\n"
+
+
+def test_killed_after_the_engine_has_answered(engine):
+    """The answer may have been sent or not; either way there is one, and no error."""
+    for generation in range(2, 12):
+        opener = Opener(engine, "show(path)")
+        asked = engine.next("STARTED")
+        engine.publish(f"{generation}\n", generation)
+        engine.done(asked, -errno.ESTALE)
+        os.kill(engine.mount.child("lkgfs-fs"), signal.SIGKILL)
+        while opener.process.poll() is None:
+            engine.look(0.01)
+            for message in engine.waiting:  # the same question again, or news of the generation
+                assert message.ticket == asked.ticket or message.number == generation
+                engine.done(message, -errno.ESTALE)
+            engine.waiting.clear()
+        assert opener.end() == f"{generation}\n"
+        engine.mount.child("lkgfs-fs")
+
+
+def test_a_successor_knows_who_was_asked_about(engine):
+    opener = Opener(engine, "for _ in range(2):\n  show(path); sys.stdin.readline()")
+    asked = engine.next("STARTED")
+    engine.publish("two\n", 2)
+    engine.done(asked, -errno.ESTALE)
+    assert opener.line() == "two\n"
+    assert engine.next("STARTED").number == 2
+    engine.mount.kill_child("lkgfs-fs")
+    opener.go_on()
+    assert opener.line() == "two\n"
+    opener.go_on()
+    opener.end()
+    engine.quiet()
+
+
+def test_no_answer_in_time(stand_in):
+    """The open goes on at engineTimeout; what the engine is owed it hears later, also from a successor."""
+    engine = stand_in(timeout_ms=200)
+    opener = Opener(engine, "show(path)")
+    asked = engine.next("STARTED")
+    assert opener.end() == "one\n"
+    engine.mount.kill_child("lkgfs-fs")
+    again = engine.next("STARTED")
+    assert (again.ticket, again.pid, again.start_time) == (asked.ticket, asked.pid, asked.start_time)
+    engine.done(again, -errno.ESTALE)
+    assert lib.read_file(engine.mount.path("kubelet.conf")) == b"one\n"
+    engine.quiet()
