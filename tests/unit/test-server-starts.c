@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who starts: units in control groups, openers that may look again, and which events are lost last. */
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/timerfd.h>
+
+#include <cmocka.h>
+
+#include "server.h"
+
+struct lkg_server server;
+
+/* --- units --- */
+
+static void test_units(void **state)
+{
+        static const struct {
+                const char *what, *cgroups, *unit;
+                bool holds;
+        } cases[] = {
+                { "unified", "0::/system.slice/kubelet.service\n", "kubelet.service", true },
+                { "v1", "9:name=systemd:/system.slice/kubelet.service\n8:pids:/\n", "kubelet.service",
+                  true },
+                { "hybrid", "1:name=systemd:/x\n0::/system.slice/kubelet.service\n", "kubelet.service",
+                  true },
+                { "only a controller, which is anybody's", "8:pids:/system.slice/kubelet.service\n0::/\n",
+                  "kubelet.service", false },
+                { "another named hierarchy", "8:name=mine:/kubelet.service\n", "kubelet.service", false },
+                { "no slice", "0::/kubelet.service\n", "kubelet.service", true },
+                { "nested slices", "0::/kube.slice/kube-node.slice/kubelet.service\n", "kubelet.service",
+                  true },
+                { "root", "0::/\n", "kubelet.service", false },
+                { "another unit", "0::/system.slice/kubelet2.service\n", "kubelet.service", false },
+                { "longer name", "0::/system.slice/my-kubelet.service\n", "kubelet.service", false },
+                { "drop-in directory's name", "0::/system.slice/kubelet.service.d\n", "kubelet.service",
+                  false },
+                { "no unit is configured", "0::/system.slice/\n", "", false },
+                { "instance", "0::/system.slice/system-kubelet.slice/kubelet@a.service\n",
+                  "kubelet@a.service", true },
+                { "another instance", "0::/system.slice/kubelet@ab.service\n", "kubelet@a.service", false },
+                { "escaped name", "0::/system.slice/my\\x2dkubelet.service\n", "my\\x2dkubelet.service",
+                  true },
+                { "name like a file of the control group", "0::/system.slice/_cpu.service\n", "cpu.service",
+                  true },
+                { "underscore of the name itself", "0::/system.slice/__x.service\n", "_x.service", true },
+                { "beside our namespace", "0::/../kubelet.service\n", "kubelet.service", true },
+                { "above our namespace", "0::/../../system.slice/kubelet.service\n", "kubelet.service",
+                  true },
+                { "systemd's tree is in a container", "0::/docker/0123abc/system.slice/kubelet.service\n",
+                  "kubelet.service", true },
+                { "a user's own unit",
+                  "0::/user.slice/user-1.slice/user@1.service/app.slice/kubelet.service\n",
+                  "kubelet.service", false },
+                { "a unit in a container", "0::/kubepods.slice/cri-1.scope/system.slice/kubelet.service\n",
+                  "kubelet.service", false },
+                { "delegated to a subgroup", "0::/system.slice/kubelet.service/init\n", "kubelet.service",
+                  true },
+                { "beside the main process", "0::/system.slice/kubelet.service/.control\n",
+                  "kubelet.service", false },
+                { "slice below", "0::/system.slice/kubelet.service/kubepods.slice\n", "kubelet.service",
+                  false },
+                { "container below, systemd driver",
+                  "0::/system.slice/kubelet.service/kubepods.slice/cri-1.scope\n", "kubelet.service",
+                  false },
+                { "container below, cgroupfs driver", "0::/system.slice/kubelet.service/kubepods/pod1/abc\n",
+                  "kubelet.service", false },
+                { "service below", "0::/system.slice/kubelet.service/x.service\n", "kubelet.service",
+                  false },
+                { "doubled slashes", "0::/system.slice//kubelet.service/\n", "kubelet.service", true },
+                { "cut short", "0::/system.slice/kubelet.service", "kubelet.service", false },
+                { "no line", "\n\n:\n::\n", "kubelet.service", false },
+                { "a path with colons", "0::/system.slice/a:b.service\n", "a:b.service", true },
+                { "nothing", "", "kubelet.service", false },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++)
+                if (unit_holds(cases[i].cgroups, cases[i].unit) != cases[i].holds)
+                        fail_msg("%s", cases[i].what);
+}
+
+/* --- openers --- */
+
+static int set_up(void **state)
+{
+        static struct lkg_publication publication = { .number = 1, .timeout_ms = 60000 };
+        static struct publication_ref ref;
+
+        (void)state;
+        memset(&server, 0, sizeof(server));
+        ref = (struct publication_ref){ .publication = &publication, .refs = 1 };
+        server.publication = &ref;
+        server.device = server.supervisor = server.engine = -EBADF;
+        server.timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
+        server.shm =
+                mmap(NULL, sizeof(*server.shm), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        return server.shm == MAP_FAILED || server.timer < 0 ? -1 : 0;
+}
+
+static int tear_down(void **state)
+{
+        (void)state;
+        lkg_close(server.timer);
+        return munmap(server.shm, sizeof(*server.shm));
+}
+
+static struct lkg_message started(int pid, uint64_t start_time, uint64_t generation)
+{
+        struct lkg_message m;
+
+        lkg_message_init(&m, LKG_MSG_STARTED);
+        m.component = 0;
+        m.pid = pid;
+        m.start_time = start_time;
+        m.number = generation;
+        return m;
+}
+
+static void test_only_what_the_thread_looked_at(void **state)
+{
+        struct lkg_node *one = node_at(2), *two = node_at(LKG_NODES - 1);
+
+        (void)state;
+        one->incarnation = 1;
+        two->incarnation = 7;
+        assert_false(opener_came_by_name(100, one));
+        opener_looked(100, one);
+        assert_true(opener_came_by_name(100, one));
+        assert_false(opener_came_by_name(100, two));
+        assert_false(opener_came_by_name(101, one));
+        assert_false(opener_came_by_name(100 + LKG_LOOKED, one)); /* in the same place of the table */
+        opener_looked(100, two); /* a newer generation: the older one is reached by a descriptor now */
+        assert_true(opener_came_by_name(100, two));
+        assert_false(opener_came_by_name(100, one));
+        two->incarnation++; /* the record belongs to another node now */
+        assert_false(opener_came_by_name(100, two));
+        opener_looked(4194303, two); /* the highest thread id there can be */
+        assert_true(opener_came_by_name(4194303, two));
+        assert_false(opener_came_by_name(4194303 - 2097152, two));
+}
+
+static void test_a_process_is_known_once_told(void **state)
+{
+        struct lkg_message m = started(10, 1000, 3), other = started(10, 1001, 3), proxy = m, older = m;
+        uint64_t generation = 77;
+
+        (void)state;
+        proxy.component = 1;
+        assert_false(opener_known(&m, &generation));
+        assert_int_equal(generation, 77);
+        opener_told(&m);
+        assert_true(opener_known(&m, &generation));
+        assert_int_equal(generation, 3);
+        assert_false(opener_known(&other, &generation)); /* the number was given to another process */
+        assert_false(opener_known(&proxy, &generation));
+        older.number = 2;
+        opener_told(&older);
+        assert_true(opener_known(&m, &generation));
+        assert_int_equal(generation, 3);
+}
+
+static void test_refused_once(void **state)
+{
+        struct lkg_message m = started(10, 1000, 3), again = m, other = started(11, 1000, 3);
+        uint64_t generation;
+
+        (void)state;
+        m.ticket = 5;
+        again.ticket = 6;
+        other.ticket = 7;
+        assert_true(opener_refuse(&m));
+        assert_true(opener_known(
+                &m, &generation)); /* also when the server was killed before it could remember */
+        assert_true(opener_refuse(
+                &m)); /* the same question, by a successor: its answer may not have been sent */
+        assert_false(opener_refuse(&again));
+        assert_true(opener_refuse(&other));
+        opener_told(&m);
+        assert_false(opener_refuse(&again));
+}
+
+static void test_the_oldest_record_goes(void **state)
+{
+        struct lkg_message m;
+        uint64_t generation;
+
+        (void)state;
+        for (int i = 0; i < (int)LKG_OPENERS; i++) {
+                m = started(100 + i, 1, 1);
+                opener_told(&m);
+                server.shm->openers[i].last_ns = (uint64_t)i + 1;
+        }
+        m = started(100, 1, 1);
+        assert_true(opener_known(&m, &generation)); /* seen again: now the youngest */
+        m = started(99, 1, 1);
+        opener_told(&m);
+        m = started(101, 1, 1);
+        assert_false(opener_known(&m, &generation));
+        m = started(100, 1, 1);
+        assert_true(opener_known(&m, &generation));
+        m = started(99, 1, 1);
+        assert_true(opener_known(&m, &generation));
+}
+
+/* --- records for an absent engine --- */
+
+static void owe(enum lkg_message_type type)
+{
+        struct lkg_parked *parked = engine_park(type);
+
+        assert_non_null(parked);
+        engine_submit(parked); /* without a reply: nobody waits */
+}
+
+static size_t count(enum lkg_message_type type, uint64_t *ret_first)
+{
+        size_t n = 0;
+
+        *ret_first = UINT64_MAX;
+        for (size_t i = 0; i < LKG_PARKED; i++) {
+                const struct lkg_parked *parked = &server.shm->parked[i];
+
+                if (atomic_load(&parked->state) != LKG_PARKED_OWED || parked->message.type != type)
+                        continue;
+                n++;
+                *ret_first = parked->message.ticket < *ret_first ? parked->message.ticket : *ret_first;
+        }
+        return n;
+}
+
+static void test_starts_are_lost_after_changes(void **state)
+{
+        uint64_t first;
+
+        (void)state;
+        owe(LKG_MSG_STARTED); /* ticket 1 */
+        owe(LKG_MSG_COMMAND);
+        for (size_t i = 2; i < LKG_PARKED; i++)
+                owe(i % 2 ? LKG_MSG_STARTED : LKG_MSG_CHANGED);
+        assert_int_equal(atomic_load(&server.shm->lost_commits), 0);
+        owe(LKG_MSG_STARTED);
+        assert_int_equal(count(LKG_MSG_CHANGED, &first), LKG_PARKED / 2 - 2);
+        assert_int_equal(first, 5); /* ticket 3 was the oldest change */
+        assert_int_equal(count(LKG_MSG_STARTED, &first), LKG_PARKED / 2 + 1);
+        while (count(LKG_MSG_CHANGED, &first) > 0)
+                owe(LKG_MSG_STARTED);
+        assert_int_equal(count(LKG_MSG_STARTED, &first), LKG_PARKED - 1);
+        assert_int_equal(first, 1);
+        owe(LKG_MSG_STARTED);
+        assert_int_equal(count(LKG_MSG_STARTED, &first), LKG_PARKED - 1);
+        assert_true(first > 1); /* the oldest start */
+        while (count(LKG_MSG_COMMAND, &first) < 3)
+                owe(LKG_MSG_COMMAND);
+        for (size_t i = 0; i < LKG_PARKED; i++)
+                server.shm->parked[i].message.type = LKG_MSG_COMMAND;
+        assert_null(engine_park(LKG_MSG_STARTED)); /* commands are never lost */
+}
+
+static void test_text_with_a_name(void **state)
+{
+        static char name[NAME_MAX + 2], text[2 * LKG_CONTROL_TEXT_MAX];
+        struct lkg_message m;
+
+        (void)state;
+        lkg_message_init(&m, LKG_MSG_COMMAND);
+        engine_named_text(&m, "3f9a", "a\0b", 3);
+        assert_int_equal(m.text_size, 8);
+        assert_memory_equal(m.text, "3f9a\0a\0b", 9);
+        engine_text(&m, "on\n", 3);
+        assert_int_equal(m.text_size, 3);
+        assert_string_equal(m.text, "on\n");
+        memset(name, 'n', sizeof(name) - 1);
+        memset(text, 't', sizeof(text));
+        engine_named_text(&m, name, text, sizeof(text));
+        assert_int_equal(m.text_size, LKG_MESSAGE_TEXT_MAX);
+        assert_int_equal(strlen(m.text), NAME_MAX);
+        assert_int_equal(strlen(m.text + NAME_MAX + 1), LKG_CONTROL_TEXT_MAX + 1);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_units),
+                cmocka_unit_test_setup_teardown(test_only_what_the_thread_looked_at, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_a_process_is_known_once_told, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_refused_once, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_the_oldest_record_goes, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_starts_are_lost_after_changes, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_text_with_a_name, set_up, tear_down),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
