@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A remote configuration ready to take the base's place in a stack: its payload, its name for people, and the rules of its
+ * trial, which it may bring along itself (`configTrialDuration`, `crashLoopThreshold`; else the annotations
+ * lkgfs.io/trial-duration and lkgfs.io/crash-loop-threshold). Those two fields are taken out of the document, because a
+ * component that does not know them would refuse it.
+ */
+#pragma once
+
+#include <lkg/stack.h>
+
+#include "configmap.h"
+#include "guard.h"
+#include "trial.h"
+
+struct lkg_remote_base {
+        struct lkg_configmap configmap;
+        struct lkg_config_source source;
+        char *name, *file; /* "kubelet-config", "kube-system/kubelet-config:kubelet" */
+        const char *text;  /* the payload; NULL: there is none, see the finding */
+        size_t size;
+        struct lkg_trial_rules rules;
+};
+
+/**
+ * lkg_remote_base_new() - take the payload of @source out of @configmap.
+ * @configmap: taken over
+ * @report:    why it cannot be used, errors LKG6004 (no payload) and LKG6005 (trial fields); it is bad then
+ *
+ * Return: 0, also when it cannot be used (text is NULL, or @report has an error); -ENOMEM.
+ */
+int lkg_remote_base_new(struct lkg_configmap *configmap, const struct lkg_config_source *source,
+                        const struct lkg_trial_settings *settings, struct lkg_remote_base **ret,
+                        struct lkg_report *report);
+struct lkg_remote_base *lkg_remote_base_free(struct lkg_remote_base *base);
+
+/** lkg_remote_base_stack() - for lkg_stack_set_remote(); borrows from @base. */
+struct lkg_stack_remote lkg_remote_base_stack(const struct lkg_remote_base *base);
