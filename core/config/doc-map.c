@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Maps of the value tree: keys, chunks, finding and changing members. */
+#include "doc-layout.h"
+
+/* ---- keys and chunks ---- */
+
+static struct key *key_new(const char *text, size_t size)
+{
+        struct key *key = malloc(sizeof(*key) + size + 1);
+
+        if (!key)
+                return NULL;
+        key->refs = 1;
+        key->size = (unsigned)size;
+        if (size)
+                memcpy(key->text, text, size);
+        key->text[size] = '\0';
+        return key;
+}
+
+static void key_unref(struct key *key)
+{
+        if (--key->refs == 0)
+                free(key);
+}
+
+static int key_compare(const char *a, size_t a_size, const struct key *b)
+{
+        size_t n = a_size < b->size ? a_size : b->size;
+        int r = n ? memcmp(a, b->text, n) : 0;
+
+        return r ? r : (a_size > b->size) - (a_size < b->size);
+}
+
+static void chunk_unref(struct chunk *chunk, struct lkg_value **dying)
+{
+        if (--chunk->refs > 0)
+                return;
+        for (unsigned i = 0; i < chunk->n; i++) {
+                key_unref(chunk->members[i].key);
+                lkg_value_let_go(chunk->members[i].value, dying);
+        }
+        free(chunk);
+}
+
+static struct chunk *chunk_new(unsigned allocated)
+{
+        struct chunk *chunk = malloc(sizeof(*chunk) + allocated * sizeof(struct member));
+
+        if (chunk)
+                *chunk = (struct chunk){ .refs = 1, .allocated = allocated };
+        return chunk;
+}
+
+/* Makes chunk @c of a map its own, with room for one more member. */
+static int chunk_own(struct map_value *map, unsigned c, bool room)
+{
+        struct chunk *chunk = map->chunks[c], *own;
+        unsigned want = chunk->n + (room ? 1 : 0);
+
+        if (chunk->refs == 1 && want <= chunk->allocated)
+                return 0;
+        if (want > chunk->allocated)
+                want = chunk->allocated < 4 ? 4 : 2 * chunk->allocated;
+        if (want > LKG_CHUNK_MAX)
+                want = LKG_CHUNK_MAX;
+        if (chunk->refs == 1) {
+                own = realloc(chunk, sizeof(*chunk) + want * sizeof(struct member));
+                if (!own)
+                        return -ENOMEM;
+                own->allocated = want;
+                map->chunks[c] = own;
+                return 0;
+        }
+        own = chunk_new(want);
+        if (!own)
+                return -ENOMEM;
+        own->n = chunk->n;
+        memcpy(own->members, chunk->members, chunk->n * sizeof(struct member));
+        for (unsigned i = 0; i < own->n; i++) {
+                own->members[i].key->refs++;
+                own->members[i].value->refs++;
+        }
+        chunk->refs--; /* was above 1 */
+        map->chunks[c] = own;
+        return 0;
+}
+
+/* Puts an empty slot for a chunk at @c. */
+static int chunks_insert(struct map_value *map, unsigned c, struct chunk *chunk)
+{
+        if (map->n_chunks == map->n_allocated) {
+                unsigned n = map->n_allocated ? 2 * map->n_allocated : 1;
+                struct chunk **chunks = reallocarray(map->chunks, n, sizeof(*chunks));
+
+                if (!chunks)
+                        return -ENOMEM;
+                map->chunks = chunks;
+                map->n_allocated = n;
+        }
+        memmove(map->chunks + c + 1, map->chunks + c, (map->n_chunks - c) * sizeof(*map->chunks));
+        map->chunks[c] = chunk;
+        map->n_chunks++;
+        return 0;
+}
+
+/* Cuts a full chunk in two; at its end when the new key belongs there, so that sorted input fills chunks. */
+static int chunk_split(struct map_value *map, unsigned c, bool at_end)
+{
+        struct chunk *chunk, *right;
+        unsigned keep;
+        int r = chunk_own(map, c, false);
+
+        if (r < 0)
+                return r;
+        chunk = map->chunks[c];
+        keep = at_end && c + 1 == map->n_chunks ? chunk->n : chunk->n / 2;
+        right = chunk_new(keep == chunk->n ? 8 : LKG_CHUNK_MAX);
+        if (!right)
+                return -ENOMEM;
+        r = chunks_insert(map, c + 1, right);
+        if (r < 0) {
+                free(right);
+                return r;
+        }
+        right->n = chunk->n - keep;
+        memcpy(right->members, chunk->members + keep, right->n * sizeof(struct member));
+        chunk->n = keep;
+        return 0;
+}
+
+/* Where @key is (true), or would have to be put (false). */
+static bool map_find(const struct map_value *map, const char *key, size_t size, unsigned *ret_c,
+                     unsigned *ret_i)
+{
+        unsigned low = 0, high = map->n_chunks;
+        const struct chunk *chunk;
+
+        while (high - low > 1) { /* the last chunk whose first key is not above @key */
+                unsigned middle = low + (high - low) / 2;
+
+                if (map->chunks[middle]->n > 0 &&
+                    key_compare(key, size, map->chunks[middle]->members[0].key) < 0)
+                        high = middle;
+                else
+                        low = middle;
+        }
+        *ret_c = low;
+        *ret_i = 0;
+        if (map->n_chunks == 0)
+                return false;
+        chunk = map->chunks[low];
+        low = 0;
+        high = chunk->n;
+        while (low < high) {
+                unsigned middle = low + (high - low) / 2;
+                int r = key_compare(key, size, chunk->members[middle].key);
+
+                if (r == 0) {
+                        *ret_i = middle;
+                        return true;
+                }
+                if (r < 0)
+                        high = middle;
+                else
+                        low = middle + 1;
+        }
+        *ret_i = low;
+        return false;
+}
+
+/* ---- life ---- */
+
+struct lkg_value *lkg_map_clone(const struct lkg_value *value)
+{
+        const struct map_value *from = lkg_as_map(value);
+        struct lkg_value *copy = lkg_value_new_map(value->source, value->line, value->column);
+        struct map_value *to;
+
+        if (!copy || from->n_chunks == 0)
+                return copy;
+        to = lkg_as_map(copy);
+        to->chunks = reallocarray(NULL, from->n_chunks, sizeof(*to->chunks));
+        if (!to->chunks)
+                return lkg_value_unref(copy);
+        to->n_chunks = to->n_allocated = from->n_chunks;
+        to->n = from->n;
+        for (unsigned c = 0; c < from->n_chunks; c++) {
+                to->chunks[c] = from->chunks[c];
+                to->chunks[c]->refs++;
+        }
+        return copy;
+}
+
+void lkg_map_free_members(struct map_value *map, struct lkg_value **dying)
+{
+        for (unsigned c = 0; c < map->n_chunks; c++)
+                chunk_unref(map->chunks[c], dying);
+        free(map->chunks);
+}
+
+/* ---- maps ---- */
+
+static int map_insert(struct map_value *map, unsigned c, unsigned i, struct key *key, struct lkg_value *item)
+{
+        struct chunk *chunk;
+        int r;
+
+        if (map->n_chunks == 0) {
+                chunk = chunk_new(4);
+                if (!chunk)
+                        return -ENOMEM;
+                r = chunks_insert(map, 0, chunk);
+                if (r < 0) {
+                        free(chunk);
+                        return r;
+                }
+        } else if (map->chunks[c]->n == LKG_CHUNK_MAX) {
+                r = chunk_split(map, c, i == LKG_CHUNK_MAX);
+                if (r < 0)
+                        return r;
+                if (i >= map->chunks[c]->n) {
+                        i -= map->chunks[c]->n;
+                        c++;
+                }
+        }
+        r = chunk_own(map, c, true);
+        if (r < 0)
+                return r;
+        chunk = map->chunks[c];
+        memmove(chunk->members + i + 1, chunk->members + i, (chunk->n - i) * sizeof(struct member));
+        chunk->members[i] = (struct member){ key, item };
+        chunk->n++;
+        map->n++;
+        return 0;
+}
+
+int lkg_map_set(struct lkg_value *value, const char *key, size_t key_size, struct lkg_value *item)
+{
+        struct map_value *map = lkg_as_map(value);
+        struct key *k = NULL;
+        unsigned c, i;
+        int r;
+
+        assert(value->refs == 1);
+        if (!item)
+                return -ENOMEM;
+        map->hint_chunk = 0;
+        map->hint_first = 0;
+        if (map_find(map, key, key_size, &c, &i)) {
+                r = chunk_own(map, c, false);
+                if (r < 0) {
+                        lkg_value_unref(item);
+                        return r;
+                }
+                lkg_value_unref(map->chunks[c]->members[i].value);
+                map->chunks[c]->members[i].value = item;
+                return 1;
+        }
+        k = key_size < UINT32_MAX ? key_new(key, key_size) : NULL;
+        r = k ? map_insert(map, c, i, k, item) : -ENOMEM;
+        if (r < 0) {
+                if (k)
+                        key_unref(k);
+                lkg_value_unref(item);
+        }
+        return r;
+}
+
+/* The member that lkg_map_at() would return. */
+static struct member *member_at(struct map_value *map, size_t i)
+{
+        if (i < map->hint_first) {
+                map->hint_chunk = 0;
+                map->hint_first = 0;
+        }
+        while (i - map->hint_first >= map->chunks[map->hint_chunk]->n)
+                map->hint_first += map->chunks[map->hint_chunk++]->n;
+        return &map->chunks[map->hint_chunk]->members[i - map->hint_first];
+}
+
+int lkg_map_append_like(struct lkg_value *value, const struct lkg_value *other, size_t i,
+                        struct lkg_value *item)
+{
+        struct map_value *map = lkg_as_map(value);
+        struct key *key;
+        unsigned c = map->n_chunks ? map->n_chunks - 1 : 0;
+        int r;
+
+        assert(value->refs == 1);
+        if (!item)
+                return -ENOMEM;
+        key = member_at(lkg_as_map(other), i)->key;
+        assert(map->n == 0 ||
+               key_compare(key->text, key->size, map->chunks[c]->members[map->chunks[c]->n - 1].key) > 0);
+        r = map_insert(map, c, map->n_chunks ? map->chunks[c]->n : 0, key, item);
+        if (r < 0)
+                lkg_value_unref(item);
+        else
+                key->refs++;
+        return r;
+}
+
+static int map_remove_in(struct map_value *map, unsigned c, unsigned i)
+{
+        struct chunk *chunk;
+
+        if (chunk_own(map, c, false) < 0)
+                return -ENOMEM;
+        chunk = map->chunks[c];
+        map->hint_chunk = 0;
+        map->hint_first = 0;
+        key_unref(chunk->members[i].key);
+        lkg_value_unref(chunk->members[i].value);
+        memmove(chunk->members + i, chunk->members + i + 1, (chunk->n - i - 1) * sizeof(struct member));
+        chunk->n--;
+        map->n--;
+        if (chunk->n == 0) { /* no empty chunks: the binary search looks at first keys */
+                free(chunk);
+                memmove(map->chunks + c, map->chunks + c + 1,
+                        (map->n_chunks - c - 1) * sizeof(*map->chunks));
+                map->n_chunks--;
+        }
+        return 1;
+}
+
+int lkg_map_remove(struct lkg_value *value, const char *key, size_t key_size)
+{
+        struct map_value *map = lkg_as_map(value);
+        unsigned c, i;
+
+        assert(value->refs == 1);
+        return map_find(map, key, key_size, &c, &i) ? map_remove_in(map, c, i) : 0;
+}
+
+struct lkg_value *lkg_map_get_n(const struct lkg_value *map, const char *key, size_t key_size)
+{
+        unsigned c, i;
+
+        return map_find(lkg_as_map(map), key, key_size, &c, &i)
+                       ? lkg_as_map(map)->chunks[c]->members[i].value
+                       : NULL;
+}
+
+struct lkg_value *lkg_map_get(const struct lkg_value *map, const char *key)
+{
+        return lkg_map_get_n(map, key, strlen(key));
+}
+
+struct lkg_value *lkg_map_at(const struct lkg_value *value, size_t i, const char **ret_key,
+                             size_t *ret_key_size)
+{
+        struct map_value *map = lkg_as_map(value);
+        struct member *member;
+
+        if (i >= map->n)
+                return NULL;
+        member = member_at(map, i);
+        if (ret_key)
+                *ret_key = member->key->text;
+        if (ret_key_size)
+                *ret_key_size = member->key->size;
+        return member->value;
+}
+
+const char *lkg_map_get_string(const struct lkg_value *map, const char *key)
+{
+        const struct lkg_value *value = lkg_map_get(map, key);
+
+        return value && value->type == LKG_STRING ? lkg_as_text(value)->text : NULL;
+}
