@@ -13,7 +13,7 @@
 
 #include "internal.h"
 
-#define LKG_CHUNK_MAX 64u
+#define LKG_CHUNK_MAX 62u /* a chunk has less than 1 KiB: above that malloc tidies up first, each time */
 
 struct key {
         unsigned refs;
@@ -58,7 +58,8 @@ struct list_value {
 
 struct map_value {
         struct lkg_value head;
-        struct chunk **chunks;
+        struct chunk **chunks; /* &only, or owned */
+        struct chunk *only;
         unsigned n_chunks, n_allocated;
         size_t n;
         /*

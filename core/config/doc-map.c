@@ -2,7 +2,18 @@
 /* Maps of the value tree: keys, chunks, finding and changing members. */
 #include "doc-layout.h"
 
+#define CHUNK_MIN 4u
+
 /* ---- keys and chunks ---- */
+
+/*
+ * Documents of a kind have the same few hundred keys, again and again: a key is looked for among those seen last,
+ * one for each hash, before it is made. So most documents make none, and most comparisons end with the address.
+ */
+#define KEYS_SEEN     512u
+#define KEY_SEEN_SIZE 48u /* a longer one is no field's name */
+
+static struct key *keys_seen[KEYS_SEEN];
 
 static struct key *key_new(const char *text, size_t size)
 {
@@ -20,14 +31,53 @@ static struct key *key_new(const char *text, size_t size)
 
 static void key_unref(struct key *key)
 {
-        if (--key->refs == 0)
+        if (key && --key->refs == 0)
                 free(key);
+}
+
+/* FNV-1a */
+static unsigned key_hash(const char *text, size_t size)
+{
+        unsigned hash = 2166136261u;
+
+        for (size_t i = 0; i < size; i++)
+                hash = (hash ^ (unsigned char)text[i]) * 16777619u;
+        return (hash ^ hash >> 16) % KEYS_SEEN;
+}
+
+/* One reference to a key of this text, NULL = no memory. */
+static struct key *key_get(const char *text, size_t size)
+{
+        struct key **seen, *key;
+
+        if (size > KEY_SEEN_SIZE)
+                return size < UINT32_MAX ? key_new(text, size) : NULL;
+        seen = &keys_seen[key_hash(text, size)];
+        key = *seen;
+        if (!key || key->size != size || (size > 0 && memcmp(key->text, text, size) != 0)) {
+                key = key_new(text, size);
+                if (!key)
+                        return NULL;
+                key_unref(*seen);
+                *seen = key;
+        }
+        key->refs++;
+        return key;
+}
+
+/* What is kept for ever goes at exit, so that a leak checker sees only leaks. */
+__attribute__((destructor)) static void forget_keys(void)
+{
+        for (unsigned i = 0; i < KEYS_SEEN; i++) {
+                key_unref(keys_seen[i]);
+                keys_seen[i] = NULL;
+        }
 }
 
 static int key_compare(const char *a, size_t a_size, const struct key *b)
 {
         size_t n = a_size < b->size ? a_size : b->size;
-        int r = n ? memcmp(a, b->text, n) : 0;
+        int r = n && a != b->text ? memcmp(a, b->text, n) : 0;
 
         return r ? r : (a_size > b->size) - (a_size < b->size);
 }
@@ -61,7 +111,7 @@ static int chunk_own(struct map_value *map, unsigned c, bool room)
         if (chunk->refs == 1 && want <= chunk->allocated)
                 return 0;
         if (want > chunk->allocated)
-                want = chunk->allocated < 4 ? 4 : 2 * chunk->allocated;
+                want = chunk->allocated < CHUNK_MIN ? CHUNK_MIN : 2 * chunk->allocated;
         if (want > LKG_CHUNK_MAX)
                 want = LKG_CHUNK_MAX;
         if (chunk->refs == 1) {
@@ -86,17 +136,35 @@ static int chunk_own(struct map_value *map, unsigned c, bool room)
         return 0;
 }
 
-/* Puts an empty slot for a chunk at @c. */
+/* Room for @n chunks. The first needs none but that in the map itself: few maps have more than one. */
+static int chunks_grow(struct map_value *map, unsigned n)
+{
+        bool inside = map->chunks == &map->only;
+        struct chunk **chunks;
+
+        if (n <= 1) {
+                map->chunks = &map->only;
+                map->n_allocated = 1;
+                return 0;
+        }
+        chunks = reallocarray(inside ? NULL : map->chunks, n, sizeof(*chunks));
+        if (!chunks)
+                return -ENOMEM;
+        if (inside)
+                *chunks = map->only;
+        map->chunks = chunks;
+        map->n_allocated = n;
+        return 0;
+}
+
+/* Puts a chunk at @c. */
 static int chunks_insert(struct map_value *map, unsigned c, struct chunk *chunk)
 {
         if (map->n_chunks == map->n_allocated) {
-                unsigned n = map->n_allocated ? 2 * map->n_allocated : 1;
-                struct chunk **chunks = reallocarray(map->chunks, n, sizeof(*chunks));
+                int r = chunks_grow(map, 2 * map->n_allocated);
 
-                if (!chunks)
-                        return -ENOMEM;
-                map->chunks = chunks;
-                map->n_allocated = n;
+                if (r < 0)
+                        return r;
         }
         memmove(map->chunks + c + 1, map->chunks + c, (map->n_chunks - c) * sizeof(*map->chunks));
         map->chunks[c] = chunk;
@@ -180,10 +248,9 @@ struct lkg_value *lkg_map_clone(const struct lkg_value *value)
         if (!copy || from->n_chunks == 0)
                 return copy;
         to = lkg_as_map(copy);
-        to->chunks = reallocarray(NULL, from->n_chunks, sizeof(*to->chunks));
-        if (!to->chunks)
+        if (chunks_grow(to, from->n_chunks) < 0)
                 return lkg_value_unref(copy);
-        to->n_chunks = to->n_allocated = from->n_chunks;
+        to->n_chunks = from->n_chunks;
         to->n = from->n;
         for (unsigned c = 0; c < from->n_chunks; c++) {
                 to->chunks[c] = from->chunks[c];
@@ -196,7 +263,8 @@ void lkg_map_free_members(struct map_value *map, struct lkg_value **dying)
 {
         for (unsigned c = 0; c < map->n_chunks; c++)
                 chunk_unref(map->chunks[c], dying);
-        free(map->chunks);
+        if (map->chunks != &map->only)
+                free(map->chunks);
 }
 
 /* ---- maps ---- */
@@ -207,7 +275,7 @@ static int map_insert(struct map_value *map, unsigned c, unsigned i, struct key 
         int r;
 
         if (map->n_chunks == 0) {
-                chunk = chunk_new(4);
+                chunk = chunk_new(CHUNK_MIN);
                 if (!chunk)
                         return -ENOMEM;
                 r = chunks_insert(map, 0, chunk);
@@ -235,7 +303,26 @@ static int map_insert(struct map_value *map, unsigned c, unsigned i, struct key 
         return 0;
 }
 
-int lkg_map_set(struct lkg_value *value, const char *key, size_t key_size, struct lkg_value *item)
+int lkg_map_expect(struct lkg_value *value, size_t n)
+{
+        struct map_value *map = lkg_as_map(value);
+        struct chunk *chunk;
+        int r;
+
+        assert(value->refs == 1);
+        if (map->n_chunks > 0 || n <= CHUNK_MIN)
+                return 0;
+        chunk = chunk_new(n < LKG_CHUNK_MAX ? (unsigned)n : LKG_CHUNK_MAX);
+        if (!chunk)
+                return -ENOMEM;
+        r = chunks_insert(map, 0, chunk);
+        if (r < 0)
+                free(chunk);
+        return r;
+}
+
+int lkg_map_replace(struct lkg_value *value, const char *key, size_t key_size, struct lkg_value *item,
+                    struct lkg_value **ret_earlier)
 {
         struct map_value *map = lkg_as_map(value);
         struct key *k = NULL;
@@ -253,17 +340,26 @@ int lkg_map_set(struct lkg_value *value, const char *key, size_t key_size, struc
                         lkg_value_unref(item);
                         return r;
                 }
-                lkg_value_unref(map->chunks[c]->members[i].value);
+                *ret_earlier = map->chunks[c]->members[i].value;
                 map->chunks[c]->members[i].value = item;
                 return 1;
         }
-        k = key_size < UINT32_MAX ? key_new(key, key_size) : NULL;
+        k = key_get(key, key_size);
         r = k ? map_insert(map, c, i, k, item) : -ENOMEM;
         if (r < 0) {
                 if (k)
                         key_unref(k);
                 lkg_value_unref(item);
         }
+        return r;
+}
+
+int lkg_map_set(struct lkg_value *map, const char *key, size_t key_size, struct lkg_value *item)
+{
+        struct lkg_value *earlier = NULL;
+        int r = lkg_map_replace(map, key, key_size, item, &earlier);
+
+        lkg_value_unref(earlier);
         return r;
 }
 
@@ -283,16 +379,22 @@ int lkg_map_append_like(struct lkg_value *value, const struct lkg_value *other, 
                         struct lkg_value *item)
 {
         struct map_value *map = lkg_as_map(value);
-        struct key *key;
         unsigned c = map->n_chunks ? map->n_chunks - 1 : 0;
+        struct chunk *last = map->n_chunks ? map->chunks[c] : NULL;
+        struct key *key;
         int r;
 
         assert(value->refs == 1);
         if (!item)
                 return -ENOMEM;
         key = member_at(lkg_as_map(other), i)->key;
-        assert(map->n == 0 ||
-               key_compare(key->text, key->size, map->chunks[c]->members[map->chunks[c]->n - 1].key) > 0);
+        assert(map->n == 0 || key_compare(key->text, key->size, last->members[last->n - 1].key) > 0);
+        if (last && last->refs == 1 && last->n < last->allocated) { /* as it is nearly always */
+                key->refs++;
+                last->members[last->n++] = (struct member){ key, item };
+                map->n++;
+                return 0;
+        }
         r = map_insert(map, c, map->n_chunks ? map->chunks[c]->n : 0, key, item);
         if (r < 0)
                 lkg_value_unref(item);

@@ -54,6 +54,14 @@ enum lkg_config_code {
 
 /* doc.c */
 struct lkg_value *lkg_map_get_n(const struct lkg_value *map, const char *key, size_t key_size);
+/**
+ * lkg_map_replace() - lkg_map_set(), but what was there before goes to *ret_earlier, which is left alone when
+ * there was nothing; the caller owns the reference.
+ */
+int lkg_map_replace(struct lkg_value *map, const char *key, size_t key_size, struct lkg_value *item,
+                    struct lkg_value **ret_earlier);
+/** lkg_map_expect() - make room for @n members of an empty map at once. Return: 0 or -ENOMEM. */
+int lkg_map_expect(struct lkg_value *map, size_t n);
 /** lkg_value_over() - a copy of @value (members shared) that has replaced @shadowed. NULL = no memory. */
 struct lkg_value *lkg_value_over(const struct lkg_value *value, const struct lkg_value *shadowed);
 /**

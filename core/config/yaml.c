@@ -165,13 +165,13 @@ static void report_duplicate(struct lkg_yaml *p, const struct lkg_yaml_frame *f,
 /* Puts @value (taken over) under the frame's waiting key. */
 static int map_put(struct lkg_yaml *p, struct lkg_yaml_frame *f, struct lkg_value *value)
 {
-        const struct lkg_value *earlier = lkg_map_get_n(f->value, f->key.text, f->key.size);
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *earlier = NULL;
         int r;
 
+        f->typed = f->typed || lkg_yaml_key_is_typed(f->key.text, f->key.size);
+        r = lkg_map_replace(f->value, f->key.text, f->key.size, value, &earlier);
         if (earlier)
                 report_duplicate(p, f, earlier);
-        f->typed = f->typed || lkg_yaml_key_is_typed(f->key.text, f->key.size);
-        r = lkg_map_set(f->value, f->key.text, f->key.size, value);
         f->has_key = false;
         return r < 0 ? r : 0;
 }

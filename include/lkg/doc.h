@@ -3,8 +3,8 @@
  * The value tree: what a YAML or JSON document means, and where each piece of it stands.
  *
  * A value is immutable and reference counted once it is built; trees share subtrees, so a merge costs the
- * change and not the document. References are not atomic: a tree belongs to one thread (the engine's, or the
- * tool's).
+ * change and not the document. References are not atomic, and trees share their keys: all trees of a process
+ * belong to one thread (the engine's, or the tool's).
  *
  * Every value knows its source, line and column. A merged leaf also knows the value it replaced
  * (lkg_value_shadowed), which may itself have replaced another: the chain is what `origin` and `blame`
