@@ -12,27 +12,46 @@
 static int default_member(const struct lkg_node *member, const struct lkg_value *was,
                           struct lkg_value **ret);
 
+/* What becomes of @was (NULL = nothing), with its first @n members; only what is changed is copied. */
+static struct lkg_value *start_struct(const struct lkg_node *node, const struct lkg_value *was, size_t n)
+{
+        LKG_CLEANUP(lkg_value_unrefp)
+        struct lkg_value *map =
+                lkg_value_new_map(was ? lkg_value_source_mut(was) : NULL, was ? lkg_value_line(was) : 0,
+                                  was ? lkg_value_column(was) : 0);
+
+        if (!map || lkg_map_expect(map, node->n_members) < 0)
+                return NULL;
+        for (size_t i = 0; i < n; i++)
+                if (lkg_map_append_like(map, was, i, lkg_value_ref(lkg_map_at(was, i, NULL, NULL))) < 0)
+                        return NULL;
+        return LKG_STEAL(map);
+}
+
 static int default_struct(const struct lkg_node *node, const struct lkg_value *was, struct lkg_value **ret)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = NULL;
         size_t at = 0;
 
-        map = lkg_value_new_map(was ? lkg_value_source_mut(was) : NULL, was ? lkg_value_line(was) : 0,
-                                was ? lkg_value_column(was) : 0);
-        if (!map)
-                return -ENOMEM;
         for (size_t m = 0; m < node->n_members; m++) {
                 const struct lkg_value *value = was ? lkg_node_value(node->members[m], was, &at) : NULL;
-                struct lkg_value *item = NULL;
+                LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *item = NULL;
                 int r = default_member(node->members[m], value, &item);
 
-                if (r == 0 && item)
-                        r = lkg_map_append_like(map, node->names, m, item);
+                if (r < 0)
+                        return r;
+                if (!map && item == value)
+                        continue;
+                if (!map)
+                        map = start_struct(node, was, at);
+                if (!map)
+                        return -ENOMEM;
+                if (item)
+                        r = lkg_map_append_like(map, node->names, m, LKG_STEAL(item));
                 if (r < 0)
                         return r;
         }
-        if (was || lkg_value_size(map) > 0)
-                *ret = LKG_STEAL(map);
+        *ret = map ? LKG_STEAL(map) : lkg_value_ref((struct lkg_value *)was);
         return 0;
 }
 
@@ -53,7 +72,7 @@ static int apply_table(const struct lkg_schema *schema, struct lkg_value **objec
 
         if (r < 0)
                 return r;
-        lkg_value_unref(*object);
+        lkg_value_unref(*object); /* which may be the same */
         *object = completed;
         return 0;
 }

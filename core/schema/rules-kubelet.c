@@ -398,28 +398,28 @@ static int check_taint(const struct lkg_rules *rules, const struct lkg_value *ta
         } pieces[] = { { "key", lkg_name_qualified }, { "value", lkg_name_label_value } };
         const struct lkg_value *effect = lkg_object_get(taint, "effect"),
                                *time = lkg_object_get(taint, "timeAdded");
-        const char *text = lkg_object_string(taint, "effect");
-        char path[64];
+        static const char list[] = "registerWithTaints";
+        const char *text =
+                effect && lkg_value_type(effect) == LKG_STRING ? lkg_value_text(effect, NULL) : "";
+        char path[LKG_RULE_PATH_MAX];
         int r = 0;
 
-        (void)snprintf(path, sizeof(path), "registerWithTaints[%zu]", i);
         if (!*lkg_object_string(taint, "key"))
-                lkg_breach(rules, LKG_F_REQUIRED, path, taint,
+                lkg_breach(rules, LKG_F_REQUIRED, lkg_rule_item_path(list, i, NULL, path), taint,
                            "has no key; want one such as example.com/dedicated");
         for (size_t k = 0; r == 0 && k < LKG_ARRAY_SIZE(pieces); k++) {
                 const struct lkg_value *piece = lkg_object_get(taint, pieces[k].member);
 
-                (void)snprintf(path, sizeof(path), "registerWithTaints[%zu].%s", i, pieces[k].member);
-                if (piece && *lkg_object_string(taint, pieces[k].member))
-                        r = lkg_rule_parse(rules, LKG_F_BAD_FORMAT, path, piece, pieces[k].parse);
+                if (piece && lkg_value_type(piece) == LKG_STRING && *lkg_value_text(piece, NULL))
+                        r = lkg_rule_parse_item(rules, LKG_F_BAD_FORMAT, list, i, pieces[k].member, piece,
+                                                pieces[k].parse);
         }
-        (void)snprintf(path, sizeof(path), "registerWithTaints[%zu].effect", i);
         if (*text && !lkg_rule_word("NoSchedule, PreferNoSchedule, NoExecute", text, strlen(text)))
-                lkg_breach(rules, LKG_F_NOT_ONE_OF, path, effect,
+                lkg_breach(rules, LKG_F_NOT_ONE_OF, lkg_rule_item_path(list, i, "effect", path), effect,
                            "is not known; want one of NoSchedule, PreferNoSchedule, NoExecute");
-        (void)snprintf(path, sizeof(path), "registerWithTaints[%zu].timeAdded", i);
         if (time)
-                lkg_breach(rules, LKG_F_CONTRADICTION, path, time, "is not allowed here; remove the line");
+                lkg_breach(rules, LKG_F_CONTRADICTION, lkg_rule_item_path(list, i, "timeAdded", path), time,
+                           "is not allowed here; remove the line");
         return r;
 }
 

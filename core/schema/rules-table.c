@@ -235,20 +235,53 @@ static bool is_unset(const struct lkg_rule *row, const struct lkg_value *value)
         return row->flags & LKG_RULE_NIL ? !value : is_empty(value);
 }
 
+const char *lkg_rule_item_path(const char *list, size_t i, const char *member,
+                               char buf[static LKG_RULE_PATH_MAX])
+{
+        (void)snprintf(buf, LKG_RULE_PATH_MAX, "%s[%zu]%s%s", list, i, member ? "." : "",
+                       member ? member : "");
+        return buf;
+}
+
+static struct lkg_span text_of(const struct lkg_value *value)
+{
+        struct lkg_span text = { "", 0 };
+
+        if (value && lkg_value_type(value) == LKG_STRING)
+                text.data = lkg_value_text(value, &text.size);
+        return text;
+}
+
+static void breach_reason(const struct lkg_rules *rules, unsigned code, const char *path,
+                          const struct lkg_value *value, const char *reason)
+{
+        lkg_breach(rules, code, path, value, "is not right: %s", lkg_reason(text_of(value), reason));
+}
+
 int lkg_rule_parse(const struct lkg_rules *rules, unsigned code, const char *path,
                    const struct lkg_value *value, int (*parse)(const char *text, size_t size, char *reason))
 {
+        struct lkg_span text = text_of(value);
         char reason[LKG_REFUSAL_MAX] = "";
-        const char *text = "";
-        size_t size = 0;
-        int r;
+        int r = parse(text.data, text.size, reason);
 
-        if (value && lkg_value_type(value) == LKG_STRING)
-                text = lkg_value_text(value, &size);
-        r = parse(text, size, reason);
         if (r != -EINVAL)
                 return r;
-        lkg_breach(rules, code, path, value, "is not right: %s", lkg_reason(lkg_span(text, size), reason));
+        breach_reason(rules, code, path, value, reason);
+        return 0;
+}
+
+int lkg_rule_parse_item(const struct lkg_rules *rules, unsigned code, const char *list, size_t i,
+                        const char *member, const struct lkg_value *value,
+                        int (*parse)(const char *text, size_t size, char *reason))
+{
+        struct lkg_span text = text_of(value);
+        char reason[LKG_REFUSAL_MAX] = "", path[LKG_RULE_PATH_MAX];
+        int r = parse(text.data, text.size, reason);
+
+        if (r != -EINVAL)
+                return r;
+        breach_reason(rules, code, lkg_rule_item_path(list, i, member, path), value, reason);
         return 0;
 }
 
@@ -302,17 +335,14 @@ static int parse_row(const struct lkg_rules *rules, const struct lkg_rule *row,
                      const struct lkg_value *value)
 {
         unsigned code = row->flags & LKG_RULE_LATER ? LKG_F_REFUSED_LATER : LKG_F_BAD_FORMAT;
-        char path[LKG_RULE_PATH_MAX];
         int r = 0;
 
         if (!value || lkg_value_type(value) != LKG_LIST)
                 return (row->flags & LKG_RULE_EMPTY_OK) && is_empty(value)
                                ? 0
                                : lkg_rule_parse(rules, code, row->path, value, row->parse);
-        for (size_t i = 0; r == 0 && i < lkg_value_size(value); i++) {
-                (void)snprintf(path, sizeof(path), "%s[%zu]", row->path, i);
-                r = lkg_rule_parse(rules, code, path, lkg_list_get(value, i), row->parse);
-        }
+        for (size_t i = 0; r == 0 && i < lkg_value_size(value); i++)
+                r = lkg_rule_parse_item(rules, code, row->path, i, NULL, lkg_list_get(value, i), row->parse);
         return r;
 }
 

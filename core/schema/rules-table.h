@@ -78,6 +78,20 @@ void lkg_breach_between(const struct lkg_rules *rules, unsigned code, const stru
 int lkg_rule_parse(const struct lkg_rules *rules, unsigned code, const char *path,
                    const struct lkg_value *value, int (*parse)(const char *text, size_t size, char *reason));
 
+/**
+ * lkg_rule_parse_item() - the same for an item of a list, or a member of one.
+ * @member: NULL = the item itself
+ *
+ * Most values are right: the words `list[i].member` are put together for those that are not.
+ */
+int lkg_rule_parse_item(const struct lkg_rules *rules, unsigned code, const char *list, size_t i,
+                        const char *member, const struct lkg_value *value,
+                        int (*parse)(const char *text, size_t size, char *reason));
+
+/** lkg_rule_item_path() - `list[i]` or `list[i].member` for messages. Return: @buf. */
+const char *lkg_rule_item_path(const char *list, size_t i, const char *member,
+                               char buf[static LKG_RULE_PATH_MAX]);
+
 /** lkg_rule_word() - whether @text is one of @words, which are separated by ", ". */
 bool lkg_rule_word(const char *words, const char *text, size_t size);
 

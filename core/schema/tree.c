@@ -100,6 +100,7 @@ static struct lkg_node *node_new(const struct lkg_field *field, const char *name
                 return NULL;
         node->field = field;
         node->name = name;
+        node->name_size = strlen(name);
         node->pointer = starts(&type, "*");
         node->go = type;
         if (starts(&type, "[]") || starts(&type, "map[string]")) {
@@ -120,16 +121,24 @@ static struct lkg_node *node_new(const struct lkg_field *field, const char *name
 
 /* ---- building ---- */
 
+/* Byte order of a key and a member's name. Documents share the keys of the tables, mostly. */
+static int compare(const char *key, size_t size, const struct lkg_node *member)
+{
+        size_t n = size < member->name_size ? size : member->name_size;
+        int r = n && key != member->name ? memcmp(key, member->name, n) : 0;
+
+        return r ? r : (size > member->name_size) - (size < member->name_size);
+}
+
 static struct lkg_node *member_n(const struct lkg_node *node, const char *name, size_t size)
 {
         size_t low = 0, high = node->n_members;
 
         while (low < high) {
                 size_t middle = (low + high) / 2;
-                const char *other = node->members[middle]->name;
-                int c = strncmp(name, other, size);
+                int c = compare(name, size, node->members[middle]);
 
-                if (c == 0 && other[size] == '\0')
+                if (c == 0)
                         return node->members[middle];
                 if (c > 0)
                         low = middle + 1;
@@ -233,7 +242,7 @@ static int add_row(struct lkg_node *root, const struct lkg_field *field)
         return r;
 }
 
-/* The keys of all structs below @node. */
+/* The keys of all structs below @node; from then on they are the names as well. */
 static int make_names(struct lkg_node *node)
 {
         int r = node->item ? make_names(node->item) : 0;
@@ -244,14 +253,17 @@ static int make_names(struct lkg_node *node)
         if (!node->names)
                 return -ENOMEM;
         for (size_t i = 0; i < node->n_members; i++) {
-                const char *name = node->members[i]->name;
+                struct lkg_node *member = node->members[i];
 
-                r = lkg_map_set(node->names, name, strlen(name), lkg_value_new_null(NULL, 0, 0));
+                r = lkg_map_set(node->names, member->name, member->name_size,
+                                lkg_value_new_null(NULL, 0, 0));
                 if (r >= 0)
-                        r = make_names(node->members[i]);
+                        r = make_names(member);
                 if (r < 0)
                         return r;
         }
+        for (size_t i = 0; i < node->n_members; i++)
+                (void)lkg_map_at(node->names, i, &node->members[i]->name, NULL);
         return 0;
 }
 
@@ -367,7 +379,7 @@ const struct lkg_node *lkg_schema_root(const struct lkg_schema *schema)
 
 const struct lkg_node *lkg_node_member(const struct lkg_node *node, const char *name, size_t size)
 {
-        return memchr(name, '\0', size) ? NULL : member_n(node, name, size);
+        return member_n(node, name, size);
 }
 
 const struct lkg_node *lkg_node_member_folded(const struct lkg_node *node, const char *name, size_t size)
@@ -380,19 +392,10 @@ const struct lkg_node *lkg_node_member_folded(const struct lkg_node *node, const
         return member;
 }
 
-/* Byte order of a key and a NUL-terminated name. */
-static int compare(const char *key, size_t size, const char *name)
-{
-        size_t n = strlen(name);
-        int r = memcmp(key, name, size < n ? size : n);
-
-        return r ? r : (size > n) - (size < n);
-}
-
 const struct lkg_node *lkg_node_next(const struct lkg_node *node, const char *name, size_t size, size_t *at)
 {
         for (; *at < node->n_members; (*at)++) {
-                int r = compare(name, size, node->members[*at]->name);
+                int r = compare(name, size, node->members[*at]);
 
                 if (r == 0)
                         return node->members[*at];
@@ -409,7 +412,7 @@ const struct lkg_value *lkg_node_value(const struct lkg_node *member, const stru
                 const char *key;
                 size_t size;
                 const struct lkg_value *value = lkg_map_at(map, *at, &key, &size);
-                int r = compare(key, size, member->name);
+                int r = compare(key, size, member);
 
                 if (r == 0)
                         return value;

@@ -26,6 +26,7 @@ struct lkg_node {
         const struct lkg_field
                 *field;   /* its row; of the container for items and map values of scalar type */
         const char *name; /* last part of the path; "" for items, map values and the root */
+        size_t name_size;
         enum lkg_class class;
         bool pointer;          /* unset and zero are different things */
         const char *go;        /* Go's name of a scalar type, "int32" */

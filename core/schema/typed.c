@@ -227,6 +227,14 @@ static int decode_string(struct decode *d, const struct lkg_node *node, const st
         return 0;
 }
 
+/* An integer as it is printed: no sign but '-', no zero in front. */
+static bool is_plain_int(const char *text)
+{
+        if (*text == '0')
+                return text[1] == '\0';
+        return *text != '+' && !(text[0] == '-' && text[1] == '0');
+}
+
 /* strconv.ParseInt on the number's text: 50.0 and 5e1 are no integers here. */
 static int decode_int(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
                       const struct step *step, bool item, struct lkg_value **ret)
@@ -252,6 +260,10 @@ static int decode_int(struct decode *d, const struct lkg_node *node, const struc
                               node->min, node->max);
         if (n == 0 && !keeps_zero(node, item))
                 return 0;
+        if (is_plain_int(number)) {
+                *ret = lkg_value_ref((struct lkg_value *)value);
+                return 0;
+        }
         (void)snprintf(text, sizeof(text), "%jd", n);
         return canonical(value, LKG_NUMBER, text, ret);
 }
@@ -438,6 +450,26 @@ static int decode_item(struct decode *d, const struct lkg_node *node, const stru
         return zero_item(node, value, ret);
 }
 
+/*
+ * What is in normal form already, and most of it is, is shared and not copied: here a list gets @item, which is
+ * taken over, in place of @value's own. *list stays NULL while nothing differs.
+ */
+static int put_item(const struct lkg_value *value, size_t i, struct lkg_value *item, struct lkg_value **list)
+{
+        if (!*list && item == lkg_list_get(value, i)) {
+                lkg_value_unref(item);
+                return 0;
+        }
+        if (!*list)
+                *list = lkg_value_clone_shallow(value);
+        if (!*list) {
+                lkg_value_unref(item);
+                return -ENOMEM;
+        }
+        lkg_list_set(*list, i, item);
+        return 0;
+}
+
 static int decode_list(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
                        const struct lkg_value *before, const struct step *step, struct lkg_value **ret)
 {
@@ -445,29 +477,41 @@ static int decode_list(struct decode *d, const struct lkg_node *node, const stru
 
         if (lkg_value_type(value) != LKG_LIST)
                 return wrong_type(d, node, value, step);
-        list = lkg_value_clone_shallow(value);
-        if (!list)
-                return -ENOMEM;
         for (size_t i = 0; i < lkg_value_size(value); i++) {
                 struct step at = { .up = step, .index = i };
                 struct lkg_value *item = NULL;
                 int r = decode_item(d, node->item, lkg_list_get(value, i), earlier_item(before, i), &at,
                                     &item);
 
+                if (r == 0)
+                        r = put_item(value, i, item, &list);
                 if (r < 0)
                         return r;
-                lkg_list_set(list, i, item);
         }
-        *ret = LKG_STEAL(list);
+        *ret = list ? LKG_STEAL(list) : lkg_value_ref((struct lkg_value *)value);
         return 0;
 }
 
-static struct lkg_value *start_map(const struct lkg_value *before, const struct lkg_value *value)
+/* A map for what becomes of @value, with its first @n members, which are as they have to be. */
+static struct lkg_value *start_map(const struct lkg_value *before, const struct lkg_value *value, size_t n)
 {
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = NULL;
+
         if (before && lkg_value_type(before) == LKG_MAP)
                 return lkg_value_clone_shallow(before);
-        return lkg_value_new_map(lkg_value_source_mut(value), lkg_value_line(value),
-                                 lkg_value_column(value));
+        map = lkg_value_new_map(lkg_value_source_mut(value), lkg_value_line(value), lkg_value_column(value));
+        if (!map || lkg_map_expect(map, lkg_value_size(value)) < 0)
+                return NULL;
+        for (size_t i = 0; i < n; i++)
+                if (lkg_map_append_like(map, value, i, lkg_value_ref(lkg_map_at(value, i, NULL, NULL))) < 0)
+                        return NULL;
+        return LKG_STEAL(map);
+}
+
+/* Can @value itself be the result, if its members can? A typed map has no history of its own. */
+static bool may_share(const struct lkg_value *before, const struct lkg_value *value)
+{
+        return !before && !lkg_value_shadowed(value);
 }
 
 static int decode_map(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
@@ -477,21 +521,28 @@ static int decode_map(struct decode *d, const struct lkg_node *node, const struc
 
         if (lkg_value_type(value) != LKG_MAP)
                 return wrong_type(d, node, value, step);
-        map = start_map(before, value);
-        if (!map)
-                return -ENOMEM;
         for (size_t i = 0; i < lkg_value_size(value); i++) {
                 struct step at = { .up = step };
-                struct lkg_value *item = NULL;
+                LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *item = NULL;
                 const struct lkg_value *member = lkg_map_at(value, i, &at.name, &at.size);
                 int r = decode_item(d, node->item, member, NULL, &at, &item);
 
-                if (r == 0)
-                        r = lkg_map_set(map, at.name, at.size, item);
+                if (r < 0)
+                        return r;
+                if (!map && item == member && may_share(before, value))
+                        continue;
+                if (!map)
+                        map = start_map(before, value, i);
+                r = map ? lkg_map_set(map, at.name, at.size, LKG_STEAL(item)) : -ENOMEM;
                 if (r < 0)
                         return r;
         }
-        *ret = LKG_STEAL(map);
+        if (!map && !may_share(before, value)) { /* an empty one */
+                map = start_map(before, value, 0);
+                if (!map)
+                        return -ENOMEM;
+        }
+        *ret = map ? LKG_STEAL(map) : lkg_value_ref((struct lkg_value *)value);
         return 0;
 }
 
@@ -538,36 +589,46 @@ static int decode_struct(struct decode *d, const struct lkg_node *node, const st
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = NULL;
         bool in_order = !before;
-        size_t m = 0;
+        size_t m = 0, size;
 
         if (lkg_value_type(value) != LKG_MAP)
                 return wrong_type(d, node, value, step);
-        map = start_map(before, value);
-        if (!map)
-                return -ENOMEM;
         for (size_t i = 0; i < lkg_value_size(value); i++) {
                 struct step at = { .up = step };
                 const struct lkg_value *member = lkg_map_at(value, i, &at.name, &at.size);
                 const struct lkg_node *field = lkg_node_next(node, at.name, at.size, &m);
-                struct lkg_value *made = NULL;
+                LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *made = NULL;
                 int r = 0;
 
                 if (!field && d->flags & LKG_TYPED_FOLD) {
                         field = lkg_node_member_folded(node, at.name, at.size);
                         in_order &= !field;
                 }
-                if (field && !in_order) {
-                        r = decode_again(d, field, member, &at, map);
-                } else if (field) {
+                if (field && in_order)
                         r = decode_member(d, field, member, NULL, &at, &made);
-                        if (r == 0 && made)
-                                r = lkg_map_append_like(map, node->names, m, made);
-                }
+                if (r < 0)
+                        return r;
+                if (!map && made == member && may_share(before, value))
+                        continue;
+                if (!map)
+                        map = start_map(before, value, i);
+                if (!map)
+                        return -ENOMEM;
+                if (field && !in_order)
+                        r = decode_again(d, field, member, &at, map);
+                else if (made)
+                        r = lkg_map_append_like(map, node->names, m, LKG_STEAL(made));
                 if (r < 0)
                         return r;
         }
-        if (lkg_value_size(map) > 0 || keeps_zero(node, item))
-                *ret = LKG_STEAL(map);
+        if (!map && !may_share(before, value)) { /* an empty one */
+                map = start_map(before, value, 0);
+                if (!map)
+                        return -ENOMEM;
+        }
+        size = lkg_value_size(map ? map : value);
+        if (size > 0 || keeps_zero(node, item))
+                *ret = map ? LKG_STEAL(map) : lkg_value_ref((struct lkg_value *)value);
         return 0;
 }
 
@@ -615,6 +676,10 @@ int lkg_typed_decode(const struct lkg_node *root, const struct lkg_value *value,
                 return r;
         if (!object) /* the document is null */
                 object = lkg_value_new_map(lkg_value_source_mut(value), 0, 0);
+        else if (object == value) {
+                lkg_value_unref(object);
+                object = lkg_value_clone_shallow(value);
+        }
         if (!object)
                 return -ENOMEM;
         *ret = LKG_STEAL(object);
@@ -654,33 +719,35 @@ static int encode_zero(const struct lkg_node *node, const struct lkg_value *pare
         return zero_item(node, parent, ret);
 }
 
-static struct lkg_value *empty_like(const struct lkg_value *value)
-{
-        if (!value)
-                return lkg_value_new_map(NULL, 0, 0);
-        return lkg_value_new_map(lkg_value_source_mut(value), lkg_value_line(value),
-                                 lkg_value_column(value));
-}
-
+/* @value: NULL = all of it zero. Like decoding, shares what is as it has to be. */
 static int encode_struct(const struct lkg_node *node, const struct lkg_value *value, struct lkg_value **ret)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = empty_like(value);
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = value ? NULL : lkg_value_new_map(NULL, 0, 0);
         size_t i = 0;
 
-        if (!map)
+        if (!value && !map)
                 return -ENOMEM;
         for (size_t m = 0; m < node->n_members; m++) {
                 const struct lkg_node *member = node->members[m];
                 const struct lkg_value *was = value ? lkg_node_value(member, value, &i) : NULL;
-                struct lkg_value *item = NULL;
-                int r = was ? encode_value(member, was, &item) : encode_zero(member, map, &item);
+                LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *item = NULL;
+                int r = was ? encode_value(member, was, &item)
+                            : encode_zero(member, value ? value : map, &item);
 
-                if (r == 0 && item)
-                        r = lkg_map_append_like(map, node->names, m, item);
+                if (r < 0)
+                        return r;
+                if (!map && item == was && may_share(NULL, value))
+                        continue;
+                if (!map)
+                        map = start_map(NULL, value, i);
+                if (!map)
+                        return -ENOMEM;
+                if (item)
+                        r = lkg_map_append_like(map, node->names, m, LKG_STEAL(item));
                 if (r < 0)
                         return r;
         }
-        *ret = LKG_STEAL(map);
+        *ret = map ? LKG_STEAL(map) : lkg_value_ref((struct lkg_value *)value);
         return 0;
 }
 
@@ -692,18 +759,16 @@ static int encode_list(const struct lkg_node *node, const struct lkg_value *valu
                 *ret = lkg_value_ref((struct lkg_value *)value);
                 return 0;
         }
-        list = lkg_value_clone_shallow(value);
-        if (!list)
-                return -ENOMEM;
         for (size_t i = 0; i < lkg_value_size(value); i++) {
                 struct lkg_value *item = NULL;
                 int r = encode_struct(node->item, lkg_list_get(value, i), &item);
 
+                if (r == 0)
+                        r = put_item(value, i, item, &list);
                 if (r < 0)
                         return r;
-                lkg_list_set(list, i, item);
         }
-        *ret = LKG_STEAL(list);
+        *ret = list ? LKG_STEAL(list) : lkg_value_ref((struct lkg_value *)value);
         return 0;
 }
 
@@ -736,5 +801,11 @@ static int encode_value(const struct lkg_node *node, const struct lkg_value *val
 
 int lkg_typed_encode(const struct lkg_node *root, const struct lkg_value *object, struct lkg_value **ret)
 {
-        return encode_struct(root, object, ret);
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *encoded = NULL;
+        int r = encode_struct(root, object, &encoded);
+
+        if (r < 0)
+                return r;
+        *ret = encoded == object ? lkg_value_clone_shallow(object) : LKG_STEAL(encoded);
+        return *ret ? 0 : -ENOMEM;
 }
