@@ -16,6 +16,7 @@
 #define LKG_CHUNK_MAX 62u /* a chunk has less than 1 KiB: above that malloc tidies up first, each time */
 
 struct key {
+        uint64_t head; /* the first eight bytes as a number that sorts like them */
         unsigned refs;
         unsigned size;
         char text[];

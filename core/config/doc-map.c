@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Maps of the value tree: keys, chunks, finding and changing members. */
+#include <endian.h>
+
 #include "doc-layout.h"
 
 #define CHUNK_MIN 4u
@@ -15,12 +17,26 @@
 
 static struct key *keys_seen[KEYS_SEEN];
 
+static uint64_t head_of(const char *text, size_t size)
+{
+        uint64_t head = 0;
+
+        if (size >= sizeof(head)) {
+                memcpy(&head, text, sizeof(head));
+                return be64toh(head);
+        }
+        for (size_t i = 0; i < size; i++)
+                head |= (uint64_t)(unsigned char)text[i] << (56 - 8 * i);
+        return head;
+}
+
 static struct key *key_new(const char *text, size_t size)
 {
         struct key *key = malloc(sizeof(*key) + size + 1);
 
         if (!key)
                 return NULL;
+        key->head = head_of(text, size);
         key->refs = 1;
         key->size = (unsigned)size;
         if (size)
@@ -74,6 +90,13 @@ __attribute__((destructor)) static void forget_keys(void)
         }
 }
 
+/* What is looked for in a map. */
+struct sought {
+        uint64_t head;
+        const char *text;
+        size_t size;
+};
+
 static int key_compare(const char *a, size_t a_size, const struct key *b)
 {
         size_t n = a_size < b->size ? a_size : b->size;
@@ -100,6 +123,14 @@ static struct chunk *chunk_new(unsigned allocated)
         if (chunk)
                 *chunk = (struct chunk){ .refs = 1, .allocated = allocated };
         return chunk;
+}
+
+/* Most keys differ in their first bytes. */
+static int sought_compare(const struct sought *sought, const struct key *key)
+{
+        if (sought->head != key->head)
+                return sought->head < key->head ? -1 : 1;
+        return key_compare(sought->text, sought->size, key);
 }
 
 /* Makes chunk @c of a map its own, with room for one more member. */
@@ -201,6 +232,7 @@ static int chunk_split(struct map_value *map, unsigned c, bool at_end)
 static bool map_find(const struct map_value *map, const char *key, size_t size, unsigned *ret_c,
                      unsigned *ret_i)
 {
+        const struct sought sought = { head_of(key, size), key, size };
         unsigned low = 0, high = map->n_chunks;
         const struct chunk *chunk;
 
@@ -208,7 +240,7 @@ static bool map_find(const struct map_value *map, const char *key, size_t size, 
                 unsigned middle = low + (high - low) / 2;
 
                 if (map->chunks[middle]->n > 0 &&
-                    key_compare(key, size, map->chunks[middle]->members[0].key) < 0)
+                    sought_compare(&sought, map->chunks[middle]->members[0].key) < 0)
                         high = middle;
                 else
                         low = middle;
@@ -222,7 +254,7 @@ static bool map_find(const struct map_value *map, const char *key, size_t size, 
         high = chunk->n;
         while (low < high) {
                 unsigned middle = low + (high - low) / 2;
-                int r = key_compare(key, size, chunk->members[middle].key);
+                int r = sought_compare(&sought, chunk->members[middle].key);
 
                 if (r == 0) {
                         *ret_i = middle;

@@ -194,6 +194,10 @@ static bool levels_push(struct levels *levels, const struct lkg_value *map, size
 static void append_token(struct lkg_buf *buf, const char *key, size_t size)
 {
         lkg_buf_putc(buf, '/');
+        if (!memchr(key, '~', size) && !memchr(key, '/', size)) {
+                lkg_buf_append(buf, key, size);
+                return;
+        }
         for (size_t i = 0; i < size; i++) {
                 if (key[i] == '~')
                         lkg_buf_puts(buf, "~0");

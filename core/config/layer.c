@@ -52,11 +52,13 @@ const char *lkg_layer_role_name(enum lkg_layer_role role)
 char *lkg_display(const char *text)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
-        size_t size = strlen(text);
+        size_t size = strlen(text), plain = 0;
         uint32_t c;
 
-        lkg_buf_append(&buf, "", 0);
-        for (size_t i = 0; i < size;) {
+        while (text[plain] >= 0x20 && text[plain] < 0x7f)
+                plain++;
+        lkg_buf_append(&buf, text, plain);
+        for (size_t i = plain; i < size;) {
                 size_t n = lkg_utf8_decode((const unsigned char *)text + i, size - i, &c);
 
                 if (n == 0 || c < 0x20 || c == 0x7f || (c >= 0x80 && c < 0xa0))

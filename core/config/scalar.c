@@ -44,13 +44,28 @@ static enum hint hint_of(const char *text, size_t size)
         return memchr("yYnNtTfFoO~", text[0], 11) ? HINT_WORD : HINT_NONE;
 }
 
+/* In decimal; there is no -0. */
+static void put_integer(char buf[static LKG_NUMBER_TEXT_MAX], bool negative, uint64_t magnitude)
+{
+        char digits[20];
+        size_t at = sizeof(digits), n;
+
+        if (negative && magnitude)
+                *buf++ = '-';
+        do
+                digits[--at] = (char)('0' + magnitude % 10);
+        while ((magnitude /= 10) > 0);
+        n = sizeof(digits) - at;
+        memcpy(buf, digits + at, n);
+        buf[n] = '\0';
+}
+
 static void set_int(struct lkg_scalar *ret, bool negative, uint64_t magnitude)
 {
         ret->type = LKG_S_INT;
         ret->big = !negative && magnitude > INT64_MAX;
         ret->d = negative ? -(double)magnitude : (double)magnitude;
-        (void)snprintf(ret->text, sizeof(ret->text), "%s%llu", negative && magnitude ? "-" : "",
-                       (unsigned long long)magnitude);
+        put_integer(ret->text, negative, magnitude);
 }
 
 static void set_float(struct lkg_scalar *ret, double d)
@@ -448,8 +463,7 @@ int lkg_number_untyped(const char *text, char buf[static LKG_NUMBER_TEXT_MAX])
         double d;
 
         if (digits_to_u64(text + negative, 10, &n) && n <= (uint64_t)INT64_MAX + (negative ? 1 : 0)) {
-                (void)snprintf(buf, LKG_NUMBER_TEXT_MAX, "%s%llu", negative && n ? "-" : "",
-                               (unsigned long long)n);
+                put_integer(buf, negative, n);
                 return 0;
         }
         d = strtod(text, NULL);

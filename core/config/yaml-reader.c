@@ -14,7 +14,8 @@ struct reader {
         size_t n;
         const char *fault;
         size_t fault_offset;
-        bool cut; /* the fault is a character that the end of the input cuts off */
+        bool wide_text; /* a character of more than one byte was put */
+        bool cut;       /* the fault is a character that the end of the input cuts off */
 };
 
 /* The first byte alone says how long a character is to be; what follows is judged afterwards. */
@@ -116,7 +117,10 @@ static void put(struct reader *r, uint32_t c)
         if (c < 0x80) {
                 to[0] = (unsigned char)c;
                 r->n += 1;
-        } else if (c < 0x800) {
+                return;
+        }
+        r->wide_text = true;
+        if (c < 0x800) {
                 to[0] = (unsigned char)(0xc0 | c >> 6);
                 to[1] = (unsigned char)(0x80 | (c & 0x3f));
                 r->n += 2;
@@ -204,6 +208,7 @@ int lkg_yaml_read(const char *data, size_t size, struct lkg_yaml_text *ret)
         memset(r.to + r.n, 0, allocated - r.n);
         ret->data = (char *)r.to;
         ret->size = r.n;
+        ret->wide = r.wide_text;
         ret->fault = r.fault;
         ret->fault_offset = r.fault_offset;
         return 0;

@@ -199,7 +199,7 @@ static void look_back(struct lkg_yaml_scan *s, const char *from, bool block)
 
 static int open_window(struct lkg_yaml_scan *s)
 {
-        if (!memmem(s->text.data, s->text.size, byte_order_mark, 3))
+        if (!s->text.wide || !memmem(s->text.data, s->text.size, byte_order_mark, 3))
                 return 0;
         s->window = calloc(1, sizeof(*s->window));
         if (!s->window)
@@ -245,7 +245,7 @@ static struct lkg_yaml_token *queue_slot(struct lkg_yaml_scan *s, size_t number)
                 s->head = 0;
         }
         if (s->n_tokens == s->n_tokens_allocated) {
-                size_t n = s->n_tokens_allocated ? 2 * s->n_tokens_allocated : 16;
+                size_t n = s->n_tokens_allocated ? 2 * s->n_tokens_allocated : 8;
                 struct lkg_yaml_token *tokens = reallocarray(s->tokens, n, sizeof(*tokens));
 
                 if (!tokens)

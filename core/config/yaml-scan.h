@@ -95,6 +95,7 @@ struct lkg_yaml_text {
         char *data; /* owned */
         size_t size;
         size_t first_chunk;  /* bytes of the text in the first chunk */
+        bool wide;           /* some characters have more than one byte */
         const char *fault;   /* what is wrong with the bytes behind the text; NULL = the text is complete */
         size_t fault_offset; /* where in the input */
 };

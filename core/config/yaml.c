@@ -129,7 +129,7 @@ static int push(struct lkg_yaml *p, struct lkg_value *value, const struct lkg_ya
         if (!value)
                 return -ENOMEM;
         if (p->n_frames == p->n_frames_allocated) {
-                size_t n = p->n_frames_allocated ? 2 * p->n_frames_allocated : 16;
+                size_t n = p->n_frames_allocated ? 2 * p->n_frames_allocated : 8;
                 struct lkg_yaml_frame *frames = reallocarray(p->frames, n, sizeof(*frames));
 
                 if (!frames) {

@@ -31,10 +31,10 @@ static struct lkg_value *start_struct(const struct lkg_node *node, const struct 
 static int default_struct(const struct lkg_node *node, const struct lkg_value *was, struct lkg_value **ret)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = NULL;
-        size_t at = 0;
+        struct lkg_beside beside = { .map = was };
 
         for (size_t m = 0; m < node->n_members; m++) {
-                const struct lkg_value *value = was ? lkg_node_value(node->members[m], was, &at) : NULL;
+                const struct lkg_value *value = lkg_node_value(node->members[m], &beside);
                 LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *item = NULL;
                 int r = default_member(node->members[m], value, &item);
 
@@ -43,7 +43,7 @@ static int default_struct(const struct lkg_node *node, const struct lkg_value *w
                 if (!map && item == value)
                         continue;
                 if (!map)
-                        map = start_struct(node, was, at);
+                        map = start_struct(node, was, beside.i);
                 if (!map)
                         return -ENOMEM;
                 if (item)

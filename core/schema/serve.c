@@ -119,13 +119,13 @@ static bool is_header(const struct lkg_node *node)
 static int compare_members(struct compare *c, const struct lkg_node *node, const struct lkg_value *wanted,
                            const struct lkg_value *got)
 {
-        size_t i = 0, k = 0;
+        struct lkg_beside beside_wanted = { .map = wanted }, beside_got = { .map = got };
         int r = 0;
 
         for (size_t m = 0; r == 0 && m < node->n_members && wanted != got; m++) {
                 const struct lkg_node *member = node->members[m];
-                const struct lkg_value *a = wanted ? lkg_node_value(member, wanted, &i) : NULL;
-                const struct lkg_value *b = got ? lkg_node_value(member, got, &k) : NULL;
+                const struct lkg_value *a = lkg_node_value(member, &beside_wanted);
+                const struct lkg_value *b = lkg_node_value(member, &beside_got);
 
                 if (member->class == LKG_CLASS_STRUCT && (!member->pointer || (a && b)))
                         r = compare_members(c, member, a, b);

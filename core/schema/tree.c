@@ -125,8 +125,13 @@ static struct lkg_node *node_new(const struct lkg_field *field, const char *name
 static int compare(const char *key, size_t size, const struct lkg_node *member)
 {
         size_t n = size < member->name_size ? size : member->name_size;
-        int r = n && key != member->name ? memcmp(key, member->name, n) : 0;
+        int r = 0;
 
+        if (n > 0 && key != member->name) {
+                r = (unsigned char)*key - (unsigned char)*member->name;
+                if (r == 0)
+                        r = memcmp(key, member->name, n);
+        }
         return r ? r : (size > member->name_size) - (size < member->name_size);
 }
 
@@ -405,20 +410,22 @@ const struct lkg_node *lkg_node_next(const struct lkg_node *node, const char *na
         return NULL;
 }
 
-const struct lkg_value *lkg_node_value(const struct lkg_node *member, const struct lkg_value *map,
-                                       size_t *at)
+const struct lkg_value *lkg_node_value(const struct lkg_node *member, struct lkg_beside *b)
 {
-        for (; *at < lkg_value_size(map); (*at)++) {
-                const char *key;
-                size_t size;
-                const struct lkg_value *value = lkg_map_at(map, *at, &key, &size);
-                int r = compare(key, size, member);
+        while (b->map) {
+                int r;
 
-                if (r == 0)
-                        return value;
-                if (r > 0)
+                if (!b->next)
+                        b->next = lkg_map_at(b->map, b->i, &b->key, &b->size);
+                if (!b->next)
                         break;
+                r = compare(b->key, b->size, member);
+                if (r >= 0)
+                        return r == 0 ? b->next : NULL;
+                b->next = NULL;
+                b->i++;
         }
+        b->map = NULL;
         return NULL;
 }
 

@@ -60,8 +60,15 @@ const struct lkg_node *lkg_node_member_folded(const struct lkg_node *node, const
  * @at: where to look from, 0 at first; on a hit the index of the field in node->members
  */
 const struct lkg_node *lkg_node_next(const struct lkg_node *node, const char *name, size_t size, size_t *at);
-/** lkg_node_value() - the other way round: the value of field @member in @map; @at: begins as 0. */
-const struct lkg_value *lkg_node_value(const struct lkg_node *member, const struct lkg_value *map,
-                                       size_t *at);
+/* A typed map that is walked beside the members of its struct: both are in byte order. Begins as { .map = map }. */
+struct lkg_beside {
+        const struct lkg_value *map;  /* NULL = nothing is left */
+        size_t i;                     /* its members before this one have been passed */
+        const struct lkg_value *next; /* member @i, once it has been looked at */
+        const char *key;
+        size_t size;
+};
+/** lkg_node_value() - the other way round: the value of field @member, whose index is beside->i, or NULL. */
+const struct lkg_value *lkg_node_value(const struct lkg_node *member, struct lkg_beside *beside);
 /** lkg_node_find() - the node of a dotted path below @node, or NULL. */
 const struct lkg_node *lkg_node_find(const struct lkg_node *node, const char *path);

@@ -723,13 +723,13 @@ static int encode_zero(const struct lkg_node *node, const struct lkg_value *pare
 static int encode_struct(const struct lkg_node *node, const struct lkg_value *value, struct lkg_value **ret)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = value ? NULL : lkg_value_new_map(NULL, 0, 0);
-        size_t i = 0;
+        struct lkg_beside beside = { .map = value };
 
         if (!value && !map)
                 return -ENOMEM;
         for (size_t m = 0; m < node->n_members; m++) {
                 const struct lkg_node *member = node->members[m];
-                const struct lkg_value *was = value ? lkg_node_value(member, value, &i) : NULL;
+                const struct lkg_value *was = lkg_node_value(member, &beside);
                 LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *item = NULL;
                 int r = was ? encode_value(member, was, &item)
                             : encode_zero(member, value ? value : map, &item);
@@ -739,7 +739,7 @@ static int encode_struct(const struct lkg_node *node, const struct lkg_value *va
                 if (!map && item == was && may_share(NULL, value))
                         continue;
                 if (!map)
-                        map = start_map(NULL, value, i);
+                        map = start_map(NULL, value, beside.i);
                 if (!map)
                         return -ENOMEM;
                 if (item)
