@@ -36,7 +36,8 @@ struct chunk {
 struct lkg_value {
         unsigned refs;
         uint8_t type;
-        bool flag; /* of a bool */
+        bool flag;      /* of a bool */
+        uint16_t stamp; /* of a list: lkg_list_stamp(); 0 = none */
         unsigned line, column;
         union {
                 struct lkg_source *source;

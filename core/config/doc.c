@@ -248,6 +248,7 @@ int lkg_list_insert(struct lkg_value *value, size_t i, struct lkg_value *item)
                 list->items = items;
                 list->allocated = n;
         }
+        value->stamp = 0;
         memmove(list->items + i + 1, list->items + i, (list->n - i) * sizeof(*list->items));
         list->items[i] = item;
         list->n++;
@@ -264,6 +265,7 @@ void lkg_list_set(struct lkg_value *value, size_t i, struct lkg_value *item)
         struct list_value *list = lkg_as_list(value);
 
         assert(value->refs == 1 && i < list->n);
+        value->stamp = 0;
         lkg_value_unref(list->items[i]);
         list->items[i] = item;
 }
@@ -273,9 +275,20 @@ void lkg_list_remove(struct lkg_value *value, size_t i)
         struct list_value *list = lkg_as_list(value);
 
         assert(value->refs == 1 && i < list->n);
+        value->stamp = 0;
         lkg_value_unref(list->items[i]);
         memmove(list->items + i, list->items + i + 1, (list->n - i - 1) * sizeof(*list->items));
         list->n--;
+}
+
+void lkg_list_stamp(const struct lkg_value *list, uint16_t stamp)
+{
+        lkg_as_list(list)->head.stamp = stamp;
+}
+
+uint16_t lkg_list_stamp_get(const struct lkg_value *list)
+{
+        return lkg_as_list(list)->head.stamp;
 }
 
 struct lkg_value *lkg_list_get(const struct lkg_value *list, size_t i)

@@ -80,6 +80,14 @@ void lkg_list_remove(struct lkg_value *list, size_t i);
 /** lkg_value_place() - move a value that nobody else has seen yet to another line and column. */
 void lkg_value_place(struct lkg_value *value, unsigned line, unsigned column);
 struct lkg_source *lkg_value_source_mut(const struct lkg_value *value); /* borrowed; to make siblings */
+/**
+ * lkg_list_stamp() - what somebody has found out about a list and would find out again, as a number of his own.
+ *
+ * Copies do not have it, and a list that is changed loses it; what is below a value that has been seen is never
+ * changed in place. One thread, so a note in a const value is fine. 0 = nothing is known.
+ */
+void lkg_list_stamp(const struct lkg_value *list, uint16_t stamp);
+uint16_t lkg_list_stamp_get(const struct lkg_value *list);
 
 /* scalar.c */
 enum lkg_scalar_type { LKG_S_STRING, LKG_S_NULL, LKG_S_BOOL, LKG_S_INT, LKG_S_FLOAT, LKG_S_MERGE };

@@ -91,6 +91,8 @@ static bool starts(const char **text, const char *with)
         return true;
 }
 
+static uint16_t last_number;
+
 /* Return: NULL = no memory. A type that no row may have is a mistake of ours; test-tables finds it. */
 static struct lkg_node *node_new(const struct lkg_field *field, const char *name, const char *type)
 {
@@ -106,6 +108,8 @@ static struct lkg_node *node_new(const struct lkg_field *field, const char *name
         if (starts(&type, "[]") || starts(&type, "map[string]")) {
                 node->class = node->go[0] == '[' ? LKG_CLASS_LIST : LKG_CLASS_MAP;
                 node->item = node_new(field, "", type);
+                if (node->class == LKG_CLASS_LIST && last_number < LKG_NODE_NUMBER_MAX)
+                        node->number = ++last_number;
                 return node->item ? LKG_STEAL(node) : NULL;
         }
         for (size_t i = 0; i < LKG_ARRAY_SIZE(scalars); i++) {

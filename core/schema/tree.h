@@ -22,6 +22,8 @@ enum lkg_class {
         LKG_CLASS_MAP,
 };
 
+#define LKG_NODE_NUMBER_MAX 0x7fffu
+
 struct lkg_node {
         const struct lkg_field
                 *field;   /* its row; of the container for items and map values of scalar type */
@@ -29,6 +31,7 @@ struct lkg_node {
         size_t name_size;
         enum lkg_class class;
         bool pointer;          /* unset and zero are different things */
+        uint16_t number;       /* of a list: no other node has it; 0 = there are too many */
         const char *go;        /* Go's name of a scalar type, "int32" */
         int64_t min, max;      /* of LKG_CLASS_INT */
         bool single;           /* float32 */

@@ -470,13 +470,31 @@ static int put_item(const struct lkg_value *value, size_t i, struct lkg_value *i
         return 0;
 }
 
+/*
+ * Long lists of structs (taints) pass here several times for each judgement. A list that came out of it as it went
+ * in, without a word, is stamped with the number of its type; with a bit more when it is printed as it is, too.
+ */
+#define STAMP_PRINTED 0x8000u
+
+static bool is_stamped(const struct lkg_node *node, const struct lkg_value *list, uint16_t also)
+{
+        uint16_t want = (uint16_t)(node->number | also);
+
+        return node->number != 0 && (lkg_list_stamp_get(list) & (LKG_NODE_NUMBER_MAX | also)) == want;
+}
+
 static int decode_list(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
                        const struct lkg_value *before, const struct step *step, struct lkg_value **ret)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *list = NULL;
+        size_t n_before = d->n_misfits;
 
         if (lkg_value_type(value) != LKG_LIST)
                 return wrong_type(d, node, value, step);
+        if (!before && is_stamped(node, value, 0)) {
+                *ret = lkg_value_ref((struct lkg_value *)value);
+                return 0;
+        }
         for (size_t i = 0; i < lkg_value_size(value); i++) {
                 struct step at = { .up = step, .index = i };
                 struct lkg_value *item = NULL;
@@ -488,6 +506,8 @@ static int decode_list(struct decode *d, const struct lkg_node *node, const stru
                 if (r < 0)
                         return r;
         }
+        if (!before && !list && d->n_misfits == n_before)
+                lkg_list_stamp(value, node->number);
         *ret = list ? LKG_STEAL(list) : lkg_value_ref((struct lkg_value *)value);
         return 0;
 }
@@ -755,7 +775,7 @@ static int encode_list(const struct lkg_node *node, const struct lkg_value *valu
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *list = NULL;
 
-        if (node->item->class != LKG_CLASS_STRUCT) {
+        if (node->item->class != LKG_CLASS_STRUCT || is_stamped(node, value, STAMP_PRINTED)) {
                 *ret = lkg_value_ref((struct lkg_value *)value);
                 return 0;
         }
@@ -768,6 +788,8 @@ static int encode_list(const struct lkg_node *node, const struct lkg_value *valu
                 if (r < 0)
                         return r;
         }
+        if (!list && is_stamped(node, value, 0))
+                lkg_list_stamp(value, (uint16_t)(node->number | STAMP_PRINTED));
         *ret = list ? LKG_STEAL(list) : lkg_value_ref((struct lkg_value *)value);
         return 0;
 }
