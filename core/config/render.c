@@ -197,11 +197,13 @@ struct open {
         size_t i;
         size_t indent;
         bool inline_first; /* the first member stands on the line of its "- " */
+        bool bare;         /* its members have no comments */
 };
 
 struct opens {
         struct open *items;
         size_t n, allocated;
+        lkg_comment_fn *comment; /* NULL = none */
 };
 
 static struct open *opens_push(struct opens *opens, struct lkg_buf *buf, struct open item)
@@ -291,12 +293,40 @@ static void yaml_key(struct lkg_buf *buf, const char *key, size_t size, size_t i
         lkg_buf_putc(buf, ':');
 }
 
+/* Puts the comment at the end of the first line of what stands from @start on; the last line has no end yet. */
+static void put_comment(struct opens *opens, const struct lkg_value *value, size_t start,
+                        struct lkg_buf *buf)
+{
+        LKG_CLEANUP(lkg_freep) char *rest = NULL;
+        const char *end;
+        size_t n;
+
+        if (lkg_buf_failed(buf))
+                return;
+        end = memchr(buf->data + start, '\n', buf->size - start);
+        if (!end) {
+                opens->comment(value, buf);
+                return;
+        }
+        n = buf->size - (size_t)(end - buf->data);
+        rest = malloc(n);
+        if (!rest) {
+                buf->failed = true;
+                return;
+        }
+        memcpy(rest, end, n);
+        buf->size -= n;
+        opens->comment(value, buf);
+        lkg_buf_append(buf, rest, n);
+}
+
 static void yaml_member(struct opens *opens, struct lkg_buf *buf)
 {
         struct open *o = &opens->items[opens->n - 1];
         bool is_map = lkg_value_type(o->value) == LKG_MAP, child_is_map;
+        bool bare = !opens->comment || o->bare || !is_map, inner;
         const struct lkg_value *child;
-        size_t indent = o->indent, size;
+        size_t indent = o->indent, size, start = buf->size;
         const char *key;
 
         if (o->i > 0 || !o->inline_first)
@@ -311,30 +341,40 @@ static void yaml_member(struct opens *opens, struct lkg_buf *buf)
         if (!is_open(child)) {
                 lkg_buf_putc(buf, ' ');
                 scalar_yaml(child, buf, indent + 2);
+                if (!bare)
+                        put_comment(opens, child, start, buf);
                 lkg_buf_putc(buf, '\n');
                 return;
         }
         child_is_map = lkg_value_type(child) == LKG_MAP;
+        inner = !bare && child_is_map && opens->n <= LKG_COMMENT_DEPTH_MAX;
+        if (!bare && !inner)
+                put_comment(opens, child, start, buf);
         if (is_map) {
                 lkg_buf_putc(buf, '\n');
                 (void)opens_push(opens, buf,
-                                 (struct open){ child, 0, child_is_map ? indent + 2 : indent, false });
+                                 (struct open){ .value = child,
+                                                .indent = child_is_map ? indent + 2 : indent,
+                                                .bare = !inner });
         } else {
                 lkg_buf_putc(buf, ' ');
-                (void)opens_push(opens, buf, (struct open){ child, 0, indent + 2, true });
+                (void)opens_push(
+                        opens, buf,
+                        (struct open){
+                                .value = child, .indent = indent + 2, .inline_first = true, .bare = true });
         }
 }
 
-static void render_yaml(const struct lkg_value *value, struct lkg_buf *buf)
+static void render_yaml(const struct lkg_value *value, lkg_comment_fn *comment, struct lkg_buf *buf)
 {
-        struct opens opens = { 0 };
+        struct opens opens = { .comment = comment };
 
         if (!is_open(value)) {
                 scalar_yaml(value, buf, 2);
                 lkg_buf_putc(buf, '\n');
                 return;
         }
-        (void)opens_push(&opens, buf, (struct open){ value, 0, 0, false });
+        (void)opens_push(&opens, buf, (struct open){ .value = value });
         while (opens.n > 0 && !lkg_buf_failed(buf)) {
                 struct open *o = &opens.items[opens.n - 1];
 
@@ -377,7 +417,7 @@ static void json_member(struct opens *opens, struct lkg_buf *buf, bool compact)
                 return;
         }
         lkg_buf_putc(buf, lkg_value_type(child) == LKG_MAP ? '{' : '[');
-        (void)opens_push(opens, buf, (struct open){ child, 0, o->indent + 2, false });
+        (void)opens_push(opens, buf, (struct open){ .value = child, .indent = o->indent + 2 });
 }
 
 static void render_json(const struct lkg_value *value, struct lkg_buf *buf, bool compact)
@@ -389,7 +429,7 @@ static void render_json(const struct lkg_value *value, struct lkg_buf *buf, bool
                 return;
         }
         lkg_buf_putc(buf, lkg_value_type(value) == LKG_MAP ? '{' : '[');
-        (void)opens_push(&opens, buf, (struct open){ value, 0, 0, false });
+        (void)opens_push(&opens, buf, (struct open){ .value = value });
         while (opens.n > 0 && !lkg_buf_failed(buf)) {
                 struct open *o = &opens.items[opens.n - 1];
 
@@ -412,9 +452,14 @@ void lkg_render_json_compact(const struct lkg_value *value, struct lkg_buf *buf)
 void lkg_render(const struct lkg_value *value, enum lkg_format format, struct lkg_buf *buf)
 {
         if (format == LKG_FORMAT_YAML) {
-                render_yaml(value, buf);
+                render_yaml(value, NULL, buf);
                 return;
         }
         render_json(value, buf, false);
         lkg_buf_putc(buf, '\n');
+}
+
+void lkg_render_commented(const struct lkg_value *map, lkg_comment_fn *comment, struct lkg_buf *buf)
+{
+        render_yaml(map, comment, buf);
 }

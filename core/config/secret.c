@@ -16,12 +16,13 @@
 
 static bool has_private_key(const char *text, size_t size)
 {
-        return memmem(text, size, "PRIVATE KEY-----", strlen("PRIVATE KEY-----")) != NULL;
+        return size >= strlen("PRIVATE KEY-----") &&
+               memmem(text, size, "PRIVATE KEY-----", strlen("PRIVATE KEY-----")) != NULL;
 }
 
 static bool has_url(const char *text, size_t size)
 {
-        return memmem(text, size, "://", 3) && memchr(text, '@', size);
+        return memchr(text, '@', size) && memmem(text, size, "://", 3);
 }
 
 /* ---- trees ---- */
@@ -131,13 +132,22 @@ static int job_put(struct job *job, struct lkg_value *masked)
  */
 static bool is_secret_field(const char *key, size_t size)
 {
-        static const char *const names[] = {
-                "staticPodURLHeader", "password",   "passwd",          "token", "bearerToken", "secret",
-                "clientSecret",       "privateKey", "client-key-data",
+#define NAME(text)                     \
+        {                              \
+                text, sizeof(text) - 1 \
+        }
+        static const struct {
+                const char *text;
+                size_t size;
+        } names[] = {
+                NAME("staticPodURLHeader"), NAME("password"), NAME("passwd"),       NAME("token"),
+                NAME("bearerToken"),        NAME("secret"),   NAME("clientSecret"), NAME("privateKey"),
+                NAME("client-key-data"),
         };
+#undef NAME
 
         for (size_t i = 0; i < LKG_ARRAY_SIZE(names); i++)
-                if (size == strlen(names[i]) && strncasecmp(key, names[i], size) == 0)
+                if (size == names[i].size && strncasecmp(key, names[i].text, size) == 0)
                         return true;
         return false;
 }

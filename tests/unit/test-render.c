@@ -256,6 +256,73 @@ static void test_invalid_utf8_is_replaced(void **state)
         lkg_value_unref(value);
 }
 
+static void comment(const struct lkg_value *value, struct lkg_buf *buf)
+{
+        lkg_buf_printf(buf, " # %s", lkg_type_name(lkg_value_type(value)));
+}
+
+/* On the first line of a member, whatever it is; not in lists. Without comments it is the text of lkg_render(). */
+static void test_comments(void **state)
+{
+        static const char document[] =
+                "{\"a\":{\"b\":1,\"c\":{\"d\":\"x\\n\\ny\\n\",\"e\":[{\"f\":true,\"g\":{\"h\":2}}]}},"
+                "\"i\":[],\"j\":{},\"k\":\"l\\nm\",\"n\\no\":[1]}";
+        struct lkg_buf buf = LKG_BUF_INIT;
+        struct lkg_value *value;
+
+        (void)state;
+        assert_int_equal(lkg_decode_json(document, strlen(document), 0, NULL, NULL, &value), 0);
+        lkg_render_commented(value, comment, &buf);
+        assert_string_equal(buf.data, "a:\n"
+                                      "  b: 1 # number\n"
+                                      "  c:\n"
+                                      "    d: | # string\n"
+                                      "      x\n"
+                                      "\n"
+                                      "      y\n"
+                                      "    e: # list\n"
+                                      "    - f: true\n"
+                                      "      g:\n"
+                                      "        h: 2\n"
+                                      "i: [] # list\n"
+                                      "j: {} # map\n"
+                                      "k: |- # string\n"
+                                      "  l\n"
+                                      "  m\n"
+                                      "\"n\\no\": # list\n"
+                                      "- 1\n");
+        lkg_buf_deinit(&buf);
+        lkg_value_unref(value);
+}
+
+/* A key that is no simple key has two lines; the comment is on the first. What is too deep has one comment. */
+static void test_comments_of_odd_members(void **state)
+{
+        const size_t deep = LKG_COMMENT_DEPTH_MAX + 4, size = 1100;
+        struct lkg_value *value = lkg_value_new_bool(true, NULL, 0, 0), *map;
+        LKG_CLEANUP(lkg_freep) char *key = malloc(size + 1);
+        struct lkg_buf buf = LKG_BUF_INIT;
+        size_t n = 0;
+
+        (void)state;
+        memset(key, 'k', size);
+        key[size] = '\0';
+        for (size_t i = 0; i < deep; i++) {
+                map = lkg_value_new_map(NULL, 0, 0);
+                assert_int_equal(
+                        lkg_map_set(map, i + 1 == deep ? key : "m", i + 1 == deep ? size : 1, value), 0);
+                value = map;
+        }
+        lkg_render_commented(value, comment, &buf);
+        assert_int_equal(strncmp(buf.data, "? ", 2), 0);
+        assert_int_equal(strncmp(buf.data + 2 + size, "\n:\n  m:\n", strlen("\n:\n  m:\n")), 0);
+        for (const char *p = buf.data; (p = strstr(p, " # ")); p++, n++)
+                assert_int_equal(strncmp(p, " # map\n", strlen(" # map\n")), 0);
+        assert_int_equal(n, 1);
+        lkg_buf_deinit(&buf);
+        lkg_value_unref(value);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -264,6 +331,8 @@ int main(void)
                 cmocka_unit_test(test_round_trip),
                 cmocka_unit_test(test_long_keys),
                 cmocka_unit_test(test_invalid_utf8_is_replaced),
+                cmocka_unit_test(test_comments),
+                cmocka_unit_test(test_comments_of_odd_members),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
