@@ -133,17 +133,23 @@ static void lint_items(const struct lint *lint, const struct lkg_node *node, con
         }
 }
 
+/* @holder: the struct around @member in the latest release; NULL = it is not there */
 static void lint_member(const struct lint *lint, const struct lkg_node *member,
-                        const struct lkg_node *latest, const struct lkg_value *value,
+                        const struct lkg_node *holder, const struct lkg_value *value,
                         const struct lkg_value *below)
 {
         enum lkg_type type = lkg_value_type(value);
+        const struct lkg_node *latest = NULL;
+        bool is_struct = member->class == LKG_CLASS_STRUCT && type == LKG_MAP;
+        bool has_structs = member->class == LKG_CLASS_LIST && member->item->class == LKG_CLASS_STRUCT &&
+                           type == LKG_LIST;
 
         check_field(lint, member, value, below);
-        if (member->class == LKG_CLASS_STRUCT && type == LKG_MAP)
+        if (holder && (is_struct || has_structs))
+                latest = lkg_node_member(holder, member->name, member->name_size);
+        if (is_struct)
                 lint_map(lint, member, latest, value, below);
-        else if (member->class == LKG_CLASS_LIST && member->item->class == LKG_CLASS_STRUCT &&
-                 type == LKG_LIST)
+        else if (has_structs)
                 lint_items(lint, member->item, latest ? latest->item : NULL, value);
 }
 
@@ -151,12 +157,9 @@ static void lint_member(const struct lint *lint, const struct lkg_node *member,
 static void lint_folded(const struct lint *lint, const struct lkg_node *member,
                         const struct lkg_node *latest, const char *name, const struct lkg_value *value)
 {
-        const struct lkg_node *other =
-                latest ? lkg_node_member(latest, member->name, strlen(member->name)) : NULL;
-
         report_case(lint, member, name, value);
         if (over_base(lint->role))
-                lint_member(lint, member, other, value, NULL);
+                lint_member(lint, member, latest, value, NULL);
 }
 
 static void lint_map(const struct lint *lint, const struct lkg_node *node, const struct lkg_node *latest,
@@ -174,7 +177,7 @@ static void lint_map(const struct lint *lint, const struct lkg_node *node, const
                 if (*name == '$') /* a directive; the merge judges it */
                         continue;
                 if (member)
-                        lint_member(lint, member, latest ? lkg_node_member(latest, name, size) : NULL, value,
+                        lint_member(lint, member, latest, value,
                                     has_below ? lkg_map_get_n(below, name, size) : NULL);
                 else if (folded)
                         lint_folded(lint, folded, latest, name, value);

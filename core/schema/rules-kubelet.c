@@ -390,27 +390,31 @@ static int check_reserved_memory(const struct lkg_rules *rules)
 
 /* ---- the rest ---- */
 
+static const char *string_of(const struct lkg_value *value)
+{
+        return value && lkg_value_type(value) == LKG_STRING ? lkg_value_text(value, NULL) : "";
+}
+
 static int check_taint(const struct lkg_rules *rules, const struct lkg_value *taint, size_t i)
 {
         static const struct {
                 const char *member;
                 int (*parse)(const char *text, size_t size, char *reason);
         } pieces[] = { { "key", lkg_name_qualified }, { "value", lkg_name_label_value } };
-        const struct lkg_value *effect = lkg_object_get(taint, "effect"),
-                               *time = lkg_object_get(taint, "timeAdded");
+        const struct lkg_value *effect = lkg_map_get(taint, "effect"),
+                               *time = lkg_map_get(taint, "timeAdded");
         static const char list[] = "registerWithTaints";
-        const char *text =
-                effect && lkg_value_type(effect) == LKG_STRING ? lkg_value_text(effect, NULL) : "";
+        const char *text = string_of(effect);
         char path[LKG_RULE_PATH_MAX];
         int r = 0;
 
-        if (!*lkg_object_string(taint, "key"))
+        if (!*string_of(lkg_map_get(taint, "key")))
                 lkg_breach(rules, LKG_F_REQUIRED, lkg_rule_item_path(list, i, NULL, path), taint,
                            "has no key; want one such as example.com/dedicated");
         for (size_t k = 0; r == 0 && k < LKG_ARRAY_SIZE(pieces); k++) {
-                const struct lkg_value *piece = lkg_object_get(taint, pieces[k].member);
+                const struct lkg_value *piece = lkg_map_get(taint, pieces[k].member);
 
-                if (piece && lkg_value_type(piece) == LKG_STRING && *lkg_value_text(piece, NULL))
+                if (*string_of(piece))
                         r = lkg_rule_parse_item(rules, LKG_F_BAD_FORMAT, list, i, pieces[k].member, piece,
                                                 pieces[k].parse);
         }

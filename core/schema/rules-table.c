@@ -262,9 +262,11 @@ int lkg_rule_parse(const struct lkg_rules *rules, unsigned code, const char *pat
                    const struct lkg_value *value, int (*parse)(const char *text, size_t size, char *reason))
 {
         struct lkg_span text = text_of(value);
-        char reason[LKG_REFUSAL_MAX] = "";
-        int r = parse(text.data, text.size, reason);
+        char reason[LKG_REFUSAL_MAX];
+        int r;
 
+        *reason = '\0';
+        r = parse(text.data, text.size, reason);
         if (r != -EINVAL)
                 return r;
         breach_reason(rules, code, path, value, reason);
@@ -276,9 +278,11 @@ int lkg_rule_parse_item(const struct lkg_rules *rules, unsigned code, const char
                         int (*parse)(const char *text, size_t size, char *reason))
 {
         struct lkg_span text = text_of(value);
-        char reason[LKG_REFUSAL_MAX] = "", path[LKG_RULE_PATH_MAX];
-        int r = parse(text.data, text.size, reason);
+        char reason[LKG_REFUSAL_MAX], path[LKG_RULE_PATH_MAX];
+        int r;
 
+        *reason = '\0';
+        r = parse(text.data, text.size, reason);
         if (r != -EINVAL)
                 return r;
         breach_reason(rules, code, lkg_rule_item_path(list, i, member, path), value, reason);
@@ -416,7 +420,7 @@ void lkg_rule_hidden_metrics(const struct lkg_rules *rules)
 {
         static const char path[] = "showHiddenMetricsForVersion";
         const struct lkg_value *value = lkg_object_get(rules->object, path);
-        char reason[LKG_REFUSAL_MAX];
+        char reason[LKG_REFUSAL_MAX] = "";
         const char *text;
         size_t size;
 

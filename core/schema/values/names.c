@@ -14,7 +14,9 @@ static bool name_shape(struct lkg_span s)
         if (s.size == 0 || !is_alphanumeric(s.data[0]) || !is_alphanumeric(s.data[s.size - 1]))
                 return false;
         for (size_t i = 0; i < s.size; i++) {
-                if (!is_alphanumeric(s.data[i]) && (s.data[i] == '\0' || !strchr("-_.", s.data[i])))
+                char c = s.data[i];
+
+                if (!is_alphanumeric(c) && c != '-' && c != '_' && c != '.')
                         return false;
         }
         return true;
