@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a value is made of: for doc.c, which knows life, scalars and lists, and doc-map.c, which knows maps.
+ * What a value is made of: for doc.c, which knows life, scalars and lists, doc-map.c, which knows maps, and
+ * doc-memory.c, which all of it comes from.
  *
  * A map is a sorted sequence (byte order of the keys) cut into chunks of at most LKG_CHUNK_MAX members. Chunks
  * are shared between maps and copied when one of several owners changes its own, so a copy with one
@@ -13,7 +14,7 @@
 
 #include "internal.h"
 
-#define LKG_CHUNK_MAX 62u /* a chunk has less than 1 KiB: above that malloc tidies up first, each time */
+#define LKG_CHUNK_MAX 24u
 
 struct key {
         uint64_t head; /* the first eight bytes as a number that sorts like them */
@@ -100,6 +101,10 @@ static inline void lkg_value_let_go(struct lkg_value *value, struct lkg_value **
         *dying = value;
 }
 
+/** lkg_piece_new() - at least @size bytes, not initialised. NULL = no memory. */
+void *lkg_piece_new(size_t size);
+/** lkg_piece_free() - @size: as it was asked for; NULL is fine. */
+void lkg_piece_free(void *p, size_t size);
 /** lkg_map_clone() - a map with the chunks of @value, without its shadow. NULL = no memory. */
 struct lkg_value *lkg_map_clone(const struct lkg_value *value);
 /** lkg_map_free_members() - let go of what a dying map holds. */

@@ -105,6 +105,16 @@ static int key_compare(const char *a, size_t a_size, const struct key *b)
         return r ? r : (a_size > b->size) - (a_size < b->size);
 }
 
+static size_t chunk_size(unsigned allocated)
+{
+        return sizeof(struct chunk) + allocated * sizeof(struct member);
+}
+
+static void chunk_free(struct chunk *chunk)
+{
+        lkg_piece_free(chunk, chunk_size(chunk->allocated));
+}
+
 static void chunk_unref(struct chunk *chunk, struct lkg_value **dying)
 {
         if (--chunk->refs > 0)
@@ -113,12 +123,12 @@ static void chunk_unref(struct chunk *chunk, struct lkg_value **dying)
                 key_unref(chunk->members[i].key);
                 lkg_value_let_go(chunk->members[i].value, dying);
         }
-        free(chunk);
+        chunk_free(chunk);
 }
 
 static struct chunk *chunk_new(unsigned allocated)
 {
-        struct chunk *chunk = malloc(sizeof(*chunk) + allocated * sizeof(struct member));
+        struct chunk *chunk = lkg_piece_new(chunk_size(allocated));
 
         if (chunk)
                 *chunk = (struct chunk){ .refs = 1, .allocated = allocated };
@@ -145,25 +155,21 @@ static int chunk_own(struct map_value *map, unsigned c, bool room)
                 want = chunk->allocated < CHUNK_MIN ? CHUNK_MIN : 2 * chunk->allocated;
         if (want > LKG_CHUNK_MAX)
                 want = LKG_CHUNK_MAX;
-        if (chunk->refs == 1) {
-                own = realloc(chunk, sizeof(*chunk) + want * sizeof(struct member));
-                if (!own)
-                        return -ENOMEM;
-                own->allocated = want;
-                map->chunks[c] = own;
-                return 0;
-        }
         own = chunk_new(want);
         if (!own)
                 return -ENOMEM;
         own->n = chunk->n;
         memcpy(own->members, chunk->members, chunk->n * sizeof(struct member));
+        map->chunks[c] = own;
+        if (chunk->refs == 1) {
+                chunk_free(chunk);
+                return 0;
+        }
         for (unsigned i = 0; i < own->n; i++) {
                 own->members[i].key->refs++;
                 own->members[i].value->refs++;
         }
         chunk->refs--; /* was above 1 */
-        map->chunks[c] = own;
         return 0;
 }
 
@@ -219,7 +225,7 @@ static int chunk_split(struct map_value *map, unsigned c, bool at_end)
                 return -ENOMEM;
         r = chunks_insert(map, c + 1, right);
         if (r < 0) {
-                free(right);
+                chunk_free(right);
                 return r;
         }
         right->n = chunk->n - keep;
@@ -312,7 +318,7 @@ static int map_insert(struct map_value *map, unsigned c, unsigned i, struct key 
                         return -ENOMEM;
                 r = chunks_insert(map, 0, chunk);
                 if (r < 0) {
-                        free(chunk);
+                        chunk_free(chunk);
                         return r;
                 }
         } else if (map->chunks[c]->n == LKG_CHUNK_MAX) {
@@ -349,7 +355,7 @@ int lkg_map_expect(struct lkg_value *value, size_t n)
                 return -ENOMEM;
         r = chunks_insert(map, 0, chunk);
         if (r < 0)
-                free(chunk);
+                chunk_free(chunk);
         return r;
 }
 
@@ -450,7 +456,7 @@ static int map_remove_in(struct map_value *map, unsigned c, unsigned i)
         chunk->n--;
         map->n--;
         if (chunk->n == 0) { /* no empty chunks: the binary search looks at first keys */
-                free(chunk);
+                chunk_free(chunk);
                 memmove(map->chunks + c, map->chunks + c + 1,
                         (map->n_chunks - c - 1) * sizeof(*map->chunks));
                 map->n_chunks--;

@@ -73,6 +73,25 @@ struct lkg_value *lkg_value_ref(struct lkg_value *value)
         return value;
 }
 
+/* Of the value itself, as value_new() was asked for it. */
+static size_t size_of(const struct lkg_value *value)
+{
+        switch ((enum lkg_type)value->type) {
+        case LKG_NUMBER:
+        case LKG_STRING:
+                return sizeof(struct text_value) + lkg_as_text(value)->size + 1;
+        case LKG_LIST:
+                return sizeof(struct list_value);
+        case LKG_MAP:
+                return sizeof(struct map_value);
+        case LKG_NULL:
+        case LKG_BOOL:
+        case _LKG_TYPE_MAX:
+                break;
+        }
+        return sizeof(struct lkg_value);
+}
+
 struct lkg_value *lkg_value_unref(struct lkg_value *value)
 {
         struct lkg_value *dying = NULL;
@@ -83,7 +102,7 @@ struct lkg_value *lkg_value_unref(struct lkg_value *value)
 
                 dying = v->next_dying;
                 free_members(v, &dying);
-                free(v);
+                lkg_piece_free(v, size_of(v));
         }
         return NULL;
 }
@@ -91,7 +110,7 @@ struct lkg_value *lkg_value_unref(struct lkg_value *value)
 static struct lkg_value *value_new(size_t size, enum lkg_type type, struct lkg_source *source, unsigned line,
                                    unsigned column)
 {
-        struct lkg_value *value = malloc(size);
+        struct lkg_value *value = lkg_piece_new(size);
 
         if (!value)
                 return NULL;

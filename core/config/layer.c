@@ -49,6 +49,19 @@ const char *lkg_layer_role_name(enum lkg_layer_role role)
         return (unsigned)role < _LKG_LAYER_ROLE_MAX ? names[role] : "?";
 }
 
+char *lkg_concat(const char *a, const char *b, const char *c)
+{
+        size_t a_size = strlen(a), b_size = strlen(b), c_size = strlen(c);
+        char *ret = malloc(a_size + b_size + c_size + 1);
+
+        if (!ret)
+                return NULL;
+        memcpy(ret, a, a_size);
+        memcpy(ret + a_size, b, b_size);
+        memcpy(ret + a_size + b_size, c, c_size + 1);
+        return ret;
+}
+
 char *lkg_display(const char *text)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
@@ -394,10 +407,9 @@ static int decode(struct lkg_layer *layer, const char *data, size_t size)
                     "the file is empty; write at least apiVersion and kind, or remove it");
                 return 0;
         }
-        if (asprintf(&shown, "%s %s", lkg_layer_role_name(layer->role), layer->name) < 0) {
-                shown = NULL;
+        shown = lkg_concat(lkg_layer_role_name(layer->role), " ", layer->name);
+        if (!shown)
                 return -ENOMEM;
-        }
         source = lkg_source_new(shown, layer->file);
         if (!source)
                 return -ENOMEM;

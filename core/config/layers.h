@@ -81,6 +81,8 @@ int lkg_layer_load(const struct lkg_place *place, struct lkg_layer *cached, stru
  */
 int lkg_layer_from_memory(const struct lkg_stack_remote *remote, const char *key, const char *beside,
                           struct lkg_layer *cached, struct lkg_stack_stats *stats, struct lkg_layer **ret);
+/** lkg_concat() - three texts in one. Heap; NULL = no memory. */
+char *lkg_concat(const char *a, const char *b, const char *c);
 /** lkg_display() - @text with bytes that are not printable UTF-8 as \xNN. Heap. */
 char *lkg_display(const char *text);
 

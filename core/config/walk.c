@@ -252,18 +252,12 @@ static int walk_dir(struct lkg_walk *walk, int fd, const char *path, const char 
                 check_volume_layout(walk, fd, &names, path);
         }
         for (size_t i = 0; r == 0 && i < names.n; i++) {
-                LKG_CLEANUP(lkg_freep) char *sub_path = NULL, *name = NULL;
+                const char *entry = names.items[i];
+                LKG_CLEANUP(lkg_freep)
+                char *sub_path = lkg_concat(path, strcmp(path, "/") == 0 ? "" : "/", entry);
+                LKG_CLEANUP(lkg_freep) char *name = lkg_concat(prefix, *prefix ? "/" : "", entry);
 
-                if (asprintf(&sub_path, "%s%s%s", path, strcmp(path, "/") == 0 ? "" : "/", names.items[i]) <
-                    0) {
-                        sub_path = NULL;
-                        r = -ENOMEM;
-                } else if (asprintf(&name, "%s%s%s", prefix, *prefix ? "/" : "", names.items[i]) < 0) {
-                        name = NULL;
-                        r = -ENOMEM;
-                } else {
-                        r = walk_entry(walk, fd, names.items[i], sub_path, name, depth);
-                }
+                r = sub_path && name ? walk_entry(walk, fd, entry, sub_path, name, depth) : -ENOMEM;
         }
         names_deinit(&names);
         return r < 0 ? r : 0;
