@@ -2,6 +2,8 @@
 /* The value tree: order, sharing, freeing, pointers, walks. */
 #include "config-helpers.h"
 
+#include "core/config/internal.h"
+
 static struct lkg_value *number(unsigned n)
 {
         char text[16];
@@ -240,6 +242,89 @@ static void test_walk(void **state)
         lkg_value_unref(stop);
 }
 
+/* Room that was asked for changes nothing but the number of allocations, and is no member. */
+static void test_expected_members(void **state)
+{
+        struct lkg_value *map = lkg_value_new_map(NULL, 0, 0), *copy;
+
+        (void)state;
+        assert_int_equal(lkg_map_expect(map, 1000), 0);
+        assert_int_equal(lkg_value_size(map), 0);
+        assert_null(lkg_map_get(map, "a"));
+        assert_null(lkg_map_at(map, 0, NULL, NULL));
+        copy = lkg_value_clone_shallow(map);
+        set(map, "b", number(2));
+        set(map, "a", number(1));
+        assert_string_equal(json(map), "{\"a\":1,\"b\":2}");
+        assert_string_equal(json(copy), "{}");
+        lkg_value_unref(copy);
+        lkg_value_unref(map);
+}
+
+static void test_replace_gives_the_earlier_value(void **state)
+{
+        struct lkg_value *map = lkg_value_new_map(NULL, 0, 0), *earlier = NULL;
+
+        (void)state;
+        assert_int_equal(lkg_map_replace(map, "a", 1, number(1), &earlier), 0);
+        assert_null(earlier);
+        assert_int_equal(lkg_map_replace(map, "a", 1, number(2), &earlier), 1);
+        assert_string_equal(lkg_value_text(earlier, NULL), "1");
+        assert_string_equal(json(map), "{\"a\":2}");
+        lkg_value_unref(earlier);
+        lkg_value_unref(map);
+}
+
+/* Keys that are alike in their first bytes, that end early, that hold NUL: the order is that of the bytes. */
+static void test_order_of_similar_keys(void **state)
+{
+        static const struct {
+                const char *text;
+                size_t size;
+        } keys[] = { { "", 0 },         { "\0", 1 },        { "a", 1 },         { "a\0", 2 },
+                     { "a\0b", 3 },     { "ab", 2 },        { "abcdefg", 7 },   { "abcdefg\0", 8 },
+                     { "abcdefgh", 8 }, { "abcdefgha", 9 }, { "abcdefghb", 9 }, { "abcdefgi", 8 },
+                     { "\xc3\xa9", 2 } };
+        struct lkg_value *map = lkg_value_new_map(NULL, 0, 0);
+
+        (void)state;
+        for (size_t i = LKG_ARRAY_SIZE(keys); i-- > 0;)
+                assert_int_equal(lkg_map_set(map, keys[i].text, keys[i].size, number((unsigned)i)), 0);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(keys); i++) {
+                const char *key;
+                size_t size;
+                const struct lkg_value *value = lkg_map_at(map, i, &key, &size);
+
+                assert_int_equal(size, keys[i].size);
+                assert_memory_equal(key, keys[i].text, size);
+                assert_ptr_equal(lkg_map_get_n(map, keys[i].text, keys[i].size), value);
+        }
+        lkg_value_unref(map);
+}
+
+static void test_stamp_is_lost_with_a_change(void **state)
+{
+        struct lkg_value *list = lkg_value_new_list(NULL, 0, 0), *copy;
+
+        (void)state;
+        assert_int_equal(lkg_list_append(list, number(1)), 0);
+        assert_int_equal(lkg_list_stamp_get(list), 0);
+        lkg_list_stamp(list, 7);
+        copy = lkg_value_clone_shallow(list);
+        assert_int_equal(lkg_list_stamp_get(copy), 0);
+        assert_int_equal(lkg_list_stamp_get(list), 7);
+        lkg_list_set(list, 0, number(2));
+        assert_int_equal(lkg_list_stamp_get(list), 0);
+        lkg_list_stamp(list, 7);
+        assert_int_equal(lkg_list_append(list, number(3)), 0);
+        assert_int_equal(lkg_list_stamp_get(list), 0);
+        lkg_list_stamp(list, 7);
+        lkg_list_remove(list, 0);
+        assert_int_equal(lkg_list_stamp_get(list), 0);
+        lkg_value_unref(copy);
+        lkg_value_unref(list);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -251,6 +336,10 @@ int main(void)
                 cmocka_unit_test(test_equal),
                 cmocka_unit_test(test_pointers),
                 cmocka_unit_test(test_walk),
+                cmocka_unit_test(test_expected_members),
+                cmocka_unit_test(test_replace_gives_the_earlier_value),
+                cmocka_unit_test(test_order_of_similar_keys),
+                cmocka_unit_test(test_stamp_is_lost_with_a_change),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -235,9 +235,81 @@ static void test_setting_a_field_leaves_copies_alone(void **state)
         lkg_value_unref(was);
 }
 
+static struct lkg_value *decode_taints(struct lkg_value *value, unsigned flags, int want, size_t n_errors)
+{
+        struct lkg_report report = LKG_REPORT_INIT;
+        struct lkg_value *object = NULL;
+
+        assert_int_equal(lkg_typed_decode(root_of("KubeletConfiguration"), value, flags, &report, &object),
+                         want);
+        assert_int_equal(report.n_severity[LKG_ERROR], n_errors);
+        lkg_report_deinit(&report);
+        return object;
+}
+
+/* Decoding and printing what is in normal form gives the same value, whichever came first; the top is a copy. */
+static void test_normal_form_is_shared(void **state)
+{
+        struct lkg_value *value = flow("{registerWithTaints: [{effect: NoSchedule, key: a}]}", 0),
+                         *encoded = NULL;
+        const struct lkg_value *list = lkg_map_get(value, "registerWithTaints");
+
+        (void)state;
+        for (unsigned round = 0; round < 3; round++) {
+                struct lkg_value *object = decode_taints(value, round == 1 ? LKG_TYPED_FOLD : 0, 0, 0);
+
+                assert_ptr_not_equal(object, value);
+                assert_ptr_equal(lkg_map_get(object, "registerWithTaints"), list);
+                assert_int_equal(lkg_typed_encode(root_of("KubeletConfiguration"), object, &encoded), 0);
+                assert_ptr_not_equal(encoded, object);
+                assert_ptr_equal(lkg_map_get(encoded, "registerWithTaints"), list);
+                lkg_value_unref(encoded);
+                lkg_value_unref(object);
+        }
+        lkg_value_unref(value);
+}
+
+/* A mistake in a list is reported each time, and what differs is not shared. */
+static void test_mistakes_are_found_again(void **state)
+{
+        struct lkg_value *value =
+                flow("{registerWithTaints: [{effect: NoSchedule, key: 1}, {key: b, x: 1}]}", 0);
+
+        (void)state;
+        for (unsigned round = 0; round < 3; round++) {
+                struct lkg_value *object = decode_taints(value, 0, -EBADMSG, 1);
+
+                assert_string_equal(
+                        json(object),
+                        "{\"registerWithTaints\":[{\"effect\":\"NoSchedule\"},{\"key\":\"b\"}]}");
+                lkg_value_unref(object);
+        }
+        lkg_value_unref(value);
+}
+
+/* What a list is in one field it is not in another. */
+static void test_lists_are_known_by_their_field(void **state)
+{
+        struct lkg_value *list = flow("[{key: a}]", 0), *value = lkg_value_new_map(NULL, 0, 0), *object;
+
+        (void)state;
+        assert_int_equal(lkg_map_set(value, "registerWithTaints", 18, lkg_value_ref(list)), 0);
+        object = decode_taints(value, 0, 0, 0);
+        lkg_value_unref(object);
+        assert_int_equal(lkg_map_set(value, "reservedMemory", 14, list), 0);
+        object = decode_taints(value, 0, 0, 0);
+        assert_string_equal(json(object),
+                            "{\"registerWithTaints\":[{\"key\":\"a\"}],\"reservedMemory\":[{}]}");
+        lkg_value_unref(object);
+        lkg_value_unref(value);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_normal_form_is_shared),
+                cmocka_unit_test(test_mistakes_are_found_again),
+                cmocka_unit_test(test_lists_are_known_by_their_field),
                 cmocka_unit_test(test_only_known_fields_in_canonical_form),
                 cmocka_unit_test(test_case_counts_in_a_base_only),
                 cmocka_unit_test(test_last_spelling_in_byte_order_counts),
