@@ -77,20 +77,50 @@ int lkg_gates_copy(const struct lkg_gates *from, struct lkg_gates *ret)
         return r;
 }
 
-static bool enabled_row(const struct lkg_gates *gates, size_t first)
+/* @first: of first_row() */
+static bool is_on(const struct lkg_gates *gates, size_t first)
 {
-        const struct lkg_gate *row = row_at(first, gates->release);
+        const struct lkg_gate *row;
 
+        if (first >= lkg_n_gates)
+                return false;
         if (gates->set[first])
                 return gates->set[first] > 0;
+        row = row_at(first, gates->release);
         return row && row->def;
+}
+
+/*
+ * Row i of lkg_gate_needs as first rows of the table: they are asked for all of them whenever a gate is set. Looked
+ * up once in the life of a process. NULL = no memory.
+ */
+struct need {
+        size_t gate, needs;
+};
+
+static struct need *need_rows;
+
+static const struct need *needs_of_table(void)
+{
+        if (need_rows)
+                return need_rows;
+        need_rows = calloc(lkg_n_gate_needs + 1, sizeof(*need_rows));
+        for (size_t i = 0; need_rows && i < lkg_n_gate_needs; i++)
+                need_rows[i] = (struct need){ first_row(lkg_gate_needs[i].name),
+                                              first_row(lkg_gate_needs[i].needs) };
+        return need_rows;
+}
+
+/* What is kept for ever goes at exit, so that a leak checker sees only leaks. */
+__attribute__((destructor)) static void forget_needs(void)
+{
+        free(need_rows);
+        need_rows = NULL;
 }
 
 bool lkg_gates_enabled(const struct lkg_gates *gates, const char *name)
 {
-        size_t first = first_row(name);
-
-        return first < lkg_n_gates && enabled_row(gates, first);
+        return is_on(gates, first_row(name));
 }
 
 /* AllAlpha, AllBeta: every gate of that stage that was not set before. */
@@ -198,14 +228,17 @@ static const struct lkg_value *place_of(const struct lkg_value *map, const char 
 
 static int check_needs(const struct lkg_gates *gates, const struct lkg_value *map, struct lkg_report *report)
 {
+        const struct need *rows = needs_of_table();
         int r = 0;
 
+        if (!rows)
+                return -ENOMEM;
         for (size_t i = 0; i < lkg_n_gate_needs; i++) {
                 const struct lkg_gate_needs *row = &lkg_gate_needs[i];
                 struct lkg_where where;
 
-                if (row->since > gates->release || !lkg_gates_enabled(gates, row->name) ||
-                    lkg_gates_enabled(gates, row->needs))
+                if (row->since > gates->release || !is_on(gates, rows[i].gate) ||
+                    is_on(gates, rows[i].needs))
                         continue;
                 where = lkg_where_of(lkg_map_get(map, row->needs) ? lkg_map_get(map, row->needs)
                                                                   : place_of(map, row->name));
