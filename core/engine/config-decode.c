@@ -10,6 +10,7 @@
 
 #include <lkg/buf.h>
 #include <lkg/nearest.h>
+#include <lkg/schema.h>
 
 #include "config-fields.h"
 
@@ -130,7 +131,7 @@ static void set_scalar(struct decoder *d, const struct lkg_config_field *f, cons
                        const struct lkg_value *value)
 {
         struct complaint no = { 0 };
-        char words[128];
+        char words[128], first[LKG_RELEASE_TEXT_MAX], last[LKG_RELEASE_TEXT_MAX];
         uint64_t *number = member(d, f);
 
         switch (f->type) {
@@ -187,9 +188,9 @@ static void set_scalar(struct decoder *d, const struct lkg_config_field *f, cons
         case F_RELEASE:
                 if (lkg_config_parse_release(text, number) < 0 ||
                     (*number != 0 && (*number < f->min || *number > f->max))) {
-                        (void)snprintf(words, sizeof(words), "auto or a release with tables, %u.%u to %u.%u",
-                                       (unsigned)f->min / 100, (unsigned)f->min % 100,
-                                       (unsigned)f->max / 100, (unsigned)f->max % 100);
+                        (void)snprintf(words, sizeof(words), "auto or a release with tables, %s to %s",
+                                       lkg_release_text((unsigned)f->min, first),
+                                       lkg_release_text((unsigned)f->max, last));
                         no = (struct complaint){ 3009, words };
                 }
                 break;

@@ -239,18 +239,18 @@ static void check_config(const struct lkg_engine *e, struct lkg_component *c, co
 
 static void check_release(struct lkg_component *c)
 {
+        char is[LKG_RELEASE_TEXT_MAX], first[LKG_RELEASE_TEXT_MAX], last[LKG_RELEASE_TEXT_MAX],
+                taken[LKG_RELEASE_TEXT_MAX];
         unsigned release = c->facts->release;
 
         if (c->config->schema_release || !release ||
             (release >= LKG_RELEASE_MIN && release <= LKG_RELEASE_MAX))
                 return;
-        lkg_report_add(&c->facts_findings, LKG_WARNING, 4017, NULL,
-                       "%s is of release %u.%u, for which there are no tables (known: %u.%u to %u.%u); it "
-                       "is judged "
-                       "as %u.%u",
-                       c->config->name, release / 100, release % 100, LKG_RELEASE_MIN / 100,
-                       LKG_RELEASE_MIN % 100, LKG_RELEASE_MAX / 100, LKG_RELEASE_MAX % 100,
-                       lkg_component_release(c) / 100, lkg_component_release(c) % 100);
+        lkg_report_add(
+                &c->facts_findings, LKG_WARNING, 4017, NULL,
+                "%s is of release %s, for which there are no tables (known: %s to %s); it is judged as %s",
+                c->config->name, lkg_release_text(release, is), lkg_release_text(LKG_RELEASE_MIN, first),
+                lkg_release_text(LKG_RELEASE_MAX, last), lkg_release_text(lkg_component_release(c), taken));
 }
 
 void lkg_engine_check_facts(struct lkg_engine *e, struct lkg_component *c)

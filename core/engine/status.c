@@ -169,7 +169,7 @@ static void render_effective(const struct lkg_status_context *x, struct lkg_buf 
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *effective = NULL, *masked = NULL;
         const struct lkg_component *c = x->component;
-        unsigned release = lkg_component_release(c);
+        char release[LKG_RELEASE_TEXT_MAX];
 
         if (lkg_component_effective(c, &effective) < 0) {
                 buf->failed = true;
@@ -183,10 +183,10 @@ static void render_effective(const struct lkg_status_context *x, struct lkg_buf 
                 return;
         }
         lkg_buf_printf(buf,
-                       "# What the component runs with: generation %" PRIu64
-                       ", defaults of release %u.%u, %s; "
+                       "# What the component runs with: generation %" PRIu64 ", defaults of release %s, %s; "
                        "behind each value where it comes from.\n",
-                       c->active->number, release / 100, release % 100, flags_text(c));
+                       c->active->number, lkg_release_text(lkg_component_release(c), release),
+                       flags_text(c));
         lkg_effective_render(masked, buf);
 }
 

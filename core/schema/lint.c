@@ -15,12 +15,6 @@ struct lint {
         struct lkg_report *report;
 };
 
-static const char *release_text(unsigned release, char buf[static 8])
-{
-        (void)snprintf(buf, 8, "%u.%u", release / 100 % 10, release % 100);
-        return buf;
-}
-
 static bool over_base(enum lkg_layer_role role)
 {
         return role == LKG_LAYER_DROPIN || role == LKG_LAYER_INSTANCE;
@@ -52,16 +46,16 @@ static void report_unknown(const struct lint *lint, const struct lkg_node *node,
         struct lkg_where where = lkg_where_of(value);
         unsigned release = lkg_schema_release(lint->schema);
         const struct lkg_node *later = other ? lkg_node_member(other, name, strlen(name)) : NULL;
-        char quoted[5 * 64 + 8], now[8], then[8];
+        char quoted[5 * 64 + 8], now[LKG_RELEASE_TEXT_MAX], then[LKG_RELEASE_TEXT_MAX];
         struct lkg_nearest nearest;
         const char *best;
 
         (void)lkg_quote(name, strlen(name), quoted);
-        (void)release_text(release, now);
+        (void)lkg_release_text(release, now);
         if (later && later->field->since > release) {
                 lkg_report_add(lint->report, LKG_WARNING, LKG_F_NOT_IN_RELEASE, &where,
                                "%s comes with %s and is ignored by %s", later->field->path,
-                               release_text(later->field->since, then), now);
+                               lkg_release_text(later->field->since, then), now);
                 return;
         }
         lkg_nearest_init(&nearest, name);
@@ -353,7 +347,7 @@ int lkg_lint_whole(const struct lkg_judge *judge, const struct lkg_candidate *ca
         check_ports(&lint, object);
         if (judge->config.host.exists)
                 check_files(&lint, &judge->config.host, lkg_schema_root(judge->schema), object);
-        if (!candidate->has_base && strcmp(lkg_schema_kind(judge->schema), "KubeletConfiguration") == 0)
+        if (!candidate->has_base && lkg_schema_is_kubelet(judge->schema))
                 lkg_report_add(
                         report, LKG_WARNING, LKG_F_NO_BASE_DEFAULTS, NULL,
                         "without a base the kubelet starts from the defaults of its flags: anonymous "

@@ -7,9 +7,10 @@
 #include <lkg/decode.h>
 
 #include "../config/internal.h"
+#include "kinds.h"
 
 struct lkg_schema {
-        const char *kind, *api_version;
+        const struct lkg_kind *kind;
         unsigned release;
         struct lkg_node *root;
         struct lkg_schema *next;
@@ -23,19 +24,6 @@ struct constant {
 
 static struct constant *constants;
 static size_t n_constants;
-
-struct kind {
-        const char *kind, *api_version;
-        const struct lkg_field *fields;
-        const size_t *n_fields;
-};
-
-static const struct kind kinds[] = {
-        { "KubeletConfiguration", "kubelet.config.k8s.io/v1beta1", lkg_kubelet_fields,
-          &lkg_n_kubelet_fields },
-        { "KubeProxyConfiguration", "kubeproxy.config.k8s.io/v1alpha1", lkg_kubeproxy_fields,
-          &lkg_n_kubeproxy_fields },
-};
 
 static struct lkg_schema *schemas;
 
@@ -276,11 +264,6 @@ static int make_names(struct lkg_node *node)
         return 0;
 }
 
-static bool applies(const struct lkg_field *field, unsigned release)
-{
-        return field->since <= release && (field->until == 0 || release <= field->until);
-}
-
 static struct lkg_schema *schema_free(struct lkg_schema *schema)
 {
         if (schema)
@@ -294,21 +277,21 @@ static void schema_freep(struct lkg_schema **schema)
         *schema = schema_free(*schema);
 }
 
-static int build(const struct kind *kind, unsigned release, struct lkg_schema **ret)
+static int build(const struct lkg_kind *kind, unsigned release, struct lkg_schema **ret)
 {
         static const struct lkg_field top = { .path = "", .type = "struct" };
         LKG_CLEANUP(schema_freep) struct lkg_schema *schema = calloc(1, sizeof(*schema));
 
         if (!schema)
                 return -ENOMEM;
-        schema->kind = kind->kind;
-        schema->api_version = kind->api_version;
+        schema->kind = kind;
         schema->release = release;
         schema->root = node_new(&top, "", top.type);
         if (!schema->root)
                 return -ENOMEM;
         for (size_t i = 0; i < *kind->n_fields; i++) {
-                int r = applies(&kind->fields[i], release) ? add_row(schema->root, &kind->fields[i]) : 0;
+                int r = lkg_field_in(&kind->fields[i], release) ? add_row(schema->root, &kind->fields[i])
+                                                                : 0;
 
                 if (r < 0)
                         return r;
@@ -337,20 +320,20 @@ __attribute__((destructor)) static void forget(void)
 int lkg_schema_get(const char *kind, const char *api_version, unsigned release,
                    const struct lkg_schema **ret)
 {
-        const struct kind *row = NULL;
+        const struct lkg_kind *row = NULL;
         struct lkg_schema *schema;
         int r;
 
         if (release == 0 || release > LKG_RELEASE_MAX)
                 release = LKG_RELEASE_MAX;
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(kinds); i++)
-                if (strcmp(kinds[i].kind, kind) == 0 &&
-                    (!api_version || strcmp(kinds[i].api_version, api_version) == 0))
-                        row = &kinds[i];
+        for (size_t i = 0; i < lkg_n_kinds; i++)
+                if (strcmp(lkg_kinds[i].kind, kind) == 0 &&
+                    (!api_version || strcmp(lkg_kinds[i].api_version, api_version) == 0))
+                        row = &lkg_kinds[i];
         if (!row)
                 return -ENOENT;
         for (schema = schemas; schema; schema = schema->next) {
-                if (schema->kind == row->kind && schema->release == release) {
+                if (schema->kind == row && schema->release == release) {
                         *ret = schema;
                         return 0;
                 }
@@ -366,17 +349,28 @@ int lkg_schema_get(const char *kind, const char *api_version, unsigned release,
 
 const char *lkg_schema_kind(const struct lkg_schema *schema)
 {
-        return schema->kind;
+        return schema->kind->kind;
 }
 
 const char *lkg_schema_api_version(const struct lkg_schema *schema)
 {
-        return schema->api_version;
+        return schema->kind->api_version;
 }
 
 unsigned lkg_schema_release(const struct lkg_schema *schema)
 {
         return schema->release;
+}
+
+bool lkg_schema_is_kubelet(const struct lkg_schema *schema)
+{
+        return schema->kind->fields == lkg_kubelet_fields;
+}
+
+const char *lkg_release_text(unsigned release, char buf[static LKG_RELEASE_TEXT_MAX])
+{
+        (void)snprintf(buf, LKG_RELEASE_TEXT_MAX, "%u.%u", release / 100, release % 100);
+        return buf;
 }
 
 const struct lkg_node *lkg_schema_root(const struct lkg_schema *schema)

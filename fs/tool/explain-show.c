@@ -31,12 +31,10 @@ static void fact_if(struct sink *sink, const char *key, bool is, const char *tex
 
 static void fact_release(struct sink *sink, const char *key, unsigned release)
 {
-        char text[16];
+        char text[LKG_RELEASE_TEXT_MAX];
 
-        if (!release)
-                return;
-        (void)snprintf(text, sizeof(text), "1.%u", release - 100);
-        fact(sink, key, text);
+        if (release)
+                fact(sink, key, lkg_release_text(release, text));
 }
 
 /* A growing list of words: one line, or a list of strings. */
@@ -110,6 +108,7 @@ static void fact_default(struct sink *sink, const struct lkg_field *field)
 static void fact_changes(struct sink *sink, const struct lkg_field *rows, const struct lkg_field *end,
                          const struct lkg_field *shown)
 {
+        char text[LKG_RELEASE_TEXT_MAX];
         struct words words;
 
         words_init(&words);
@@ -120,9 +119,9 @@ static void fact_changes(struct sink *sink, const struct lkg_field *rows, const 
 
                 if (row == shown)
                         continue;
-                lkg_buf_printf(&buf, "1.%u", since - 100);
+                lkg_buf_puts(&buf, lkg_release_text(since, text));
                 if (until > since)
-                        lkg_buf_printf(&buf, " to 1.%u", until - 100);
+                        lkg_buf_printf(&buf, " to %s", lkg_release_text(until, text));
                 lkg_buf_printf(&buf, ": %s, default ", row->type + (*row->type == '*'));
                 default_text(row->def ? row->def : "none", &buf);
                 if (!lkg_buf_failed(&buf))
@@ -205,9 +204,9 @@ static void fact_empty(struct sink *sink, const struct lkg_field *field)
 
 static void fact_span(struct sink *sink, const struct lkg_kind *kind, const struct lkg_field *first)
 {
-        char text[32];
+        char release[LKG_RELEASE_TEXT_MAX], text[LKG_RELEASE_TEXT_MAX + 12];
 
-        (void)snprintf(text, sizeof(text), "1.%d or earlier", LKG_RELEASE_MIN - 100);
+        (void)snprintf(text, sizeof(text), "%s or earlier", lkg_release_text(LKG_RELEASE_MIN, release));
         if (first->since)
                 fact_release(sink, "since", first->since);
         else
@@ -236,7 +235,8 @@ static void show_field(struct sink *sink, const struct lkg_explained *item, unsi
         fact_span(sink, item->kind, item->field);
         fact_if(sink, "inRelease", known, NULL);
         if (!known && sink->buf)
-                lkg_buf_printf(sink->buf, "  %-11s 1.%u does not have it\n", "release", release - 100);
+                lkg_buf_printf(sink->buf, "  %-11s %s does not have it\n", "release",
+                               lkg_release_text(release, text));
         fact_changes(sink, item->field, item->kind->fields + *item->kind->n_fields, row);
         fact(sink, "deprecated", row->deprecated);
         fact_if(sink, "path", row->flags & LKG_FIELD_PATH,
@@ -286,7 +286,9 @@ static void show_flag(struct sink *sink, const struct lkg_explained *item)
 
 static void gate_text(const struct lkg_gate *gate, struct lkg_buf *buf)
 {
-        lkg_buf_printf(buf, "1.%u %s", gate->since - 100, lkg_gate_stage_name(gate->stage));
+        char text[LKG_RELEASE_TEXT_MAX];
+
+        lkg_buf_printf(buf, "%s %s", lkg_release_text(gate->since, text), lkg_gate_stage_name(gate->stage));
         if (gate->stage != LKG_GATE_REMOVED)
                 lkg_buf_printf(buf, " %s%s", gate->def ? "on" : "off", gate->locked ? " locked" : "");
 }
@@ -346,6 +348,7 @@ static void show(struct sink *sink, const struct lkg_explained *item, unsigned r
 
 void lkg_explain_text(const struct lkg_explained *item, unsigned release, struct lkg_buf *buf)
 {
+        char text[LKG_RELEASE_TEXT_MAX];
         struct sink sink = { .buf = buf };
 
         switch (item->what) {
@@ -356,7 +359,8 @@ void lkg_explain_text(const struct lkg_explained *item, unsigned release, struct
                 lkg_buf_printf(buf, "--%s (flag of %s)\n", item->flag->name, item->kind->component);
                 break;
         case LKG_EXPLAINED_GATE:
-                lkg_buf_printf(buf, "%s (feature gate, in 1.%u)\n", item->gate->name, release - 100);
+                lkg_buf_printf(buf, "%s (feature gate, in %s)\n", item->gate->name,
+                               lkg_release_text(release, text));
                 break;
         }
         show(&sink, item, release);

@@ -176,6 +176,7 @@ static int set_judge(const struct lkg_tool *tool, struct lkg_tool_sources *sourc
 int lkg_tool_sources_load(const struct lkg_tool *tool, struct lkg_tool_sources *ret)
 {
         struct lkg_tool_sources sources = { .dirfd = AT_FDCWD };
+        char first[LKG_RELEASE_TEXT_MAX], last[LKG_RELEASE_TEXT_MAX];
         struct lkg_stack_config config;
         struct lkg_error err = { 0 };
         int r;
@@ -193,9 +194,9 @@ int lkg_tool_sources_load(const struct lkg_tool *tool, struct lkg_tool_sources *
                                      "configuration");
         if (tool->options.release &&
             (tool->options.release < LKG_RELEASE_MIN || tool->options.release > LKG_RELEASE_MAX))
-                return lkg_tool_fail(tool, LKG_TOOL_USAGE,
-                                     "--release: there are tables for 1.%u to 1.%u only",
-                                     LKG_RELEASE_MIN % 100, LKG_RELEASE_MAX % 100);
+                return lkg_tool_fail(tool, LKG_TOOL_USAGE, "--release: there are tables for %s to %s only",
+                                     lkg_release_text(LKG_RELEASE_MIN, first),
+                                     lkg_release_text(LKG_RELEASE_MAX, last));
         r = check_readable(tool, tool->options.config);
         if (r == LKG_TOOL_OK)
                 r = check_readable(tool, tool->options.instance_config);

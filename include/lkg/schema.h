@@ -26,8 +26,12 @@
 /* ---- tables ---- */
 
 /* A release as 1.NN: 136 is 1.36. 0 = from the first / to the last one known. */
-#define LKG_RELEASE_MIN 133
-#define LKG_RELEASE_MAX 136
+#define LKG_RELEASE_MIN      133
+#define LKG_RELEASE_MAX      136
+
+#define LKG_RELEASE_TEXT_MAX 16
+/** lkg_release_text() - @release for people, "1.36". Return: @buf. */
+const char *lkg_release_text(unsigned release, char buf[static LKG_RELEASE_TEXT_MAX]);
 
 enum lkg_field_flags {
         LKG_FIELD_PATH = 1 << 0, /* names a file or directory of the node */
@@ -120,6 +124,8 @@ int lkg_schema_get(const char *kind, const char *api_version, unsigned release,
 const char *lkg_schema_kind(const struct lkg_schema *schema);
 const char *lkg_schema_api_version(const struct lkg_schema *schema);
 unsigned lkg_schema_release(const struct lkg_schema *schema);
+/** lkg_schema_is_kubelet() - of the two components with tables, is it the one with drop-ins of its own? */
+bool lkg_schema_is_kubelet(const struct lkg_schema *schema);
 /** lkg_schema_merge_type() - what a strategic merge wants to know of the kind. */
 struct lkg_merge_type lkg_schema_merge_type(const struct lkg_schema *schema);
 
@@ -147,6 +153,12 @@ struct lkg_judge_config {
         /* The component's command line without argv[0]; NULL = not known. Borrowed. */
         const char *const *flags;
         size_t n_flags;
+        /*
+         * The line was found on the node, nobody asks about it. What it has wrong is left out with a warning: the
+         * component runs with it, or it is the line of a program that has the component inside (k3s), and no document
+         * is to blame.
+         */
+        bool flags_observed;
         bool lint; /* also say what upstream is silent about */
 };
 

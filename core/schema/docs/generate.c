@@ -137,8 +137,10 @@ static const char *separator(bool *first)
 
 static void put_release(FILE *out, bool *first, const char *what, unsigned release)
 {
+        char text[LKG_RELEASE_TEXT_MAX];
+
         if (release)
-                (void)fprintf(out, "%s%s 1.%u", separator(first), what, release - 100);
+                (void)fprintf(out, "%s%s %s", separator(first), what, lkg_release_text(release, text));
 }
 
 static void put_notes(FILE *out, const struct lkg_field *field)

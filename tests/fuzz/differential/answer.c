@@ -133,33 +133,6 @@ static void op_jmp(const struct answer *a)
 
 /* ---- smp: kind, target, patch -> out ---- */
 
-static bool merge_member(const struct lkg_merge_type *type, const char *key, size_t size,
-                         struct lkg_merge_type *ret);
-
-static struct lkg_merge_type merge_type(const struct lkg_node *node)
-{
-        bool plain_list = node->class == LKG_CLASS_LIST && node->item->class != LKG_CLASS_LIST;
-
-        return (struct lkg_merge_type){
-                .class = node->class == LKG_CLASS_STRUCT ? LKG_MERGE_STRUCT
-                         : plain_list                    ? LKG_MERGE_LIST
-                                                         : LKG_MERGE_OTHER,
-                .pointer = node->pointer,
-                .member = merge_member,
-                .data = node,
-        };
-}
-
-static bool merge_member(const struct lkg_merge_type *type, const char *key, size_t size,
-                         struct lkg_merge_type *ret)
-{
-        const struct lkg_node *node = lkg_node_member_folded(type->data, key, size);
-
-        if (node)
-                *ret = merge_type(node);
-        return node != NULL;
-}
-
 static void op_smp(const struct answer *a)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
@@ -172,7 +145,7 @@ static void op_smp(const struct answer *a)
         int r = -EBADMSG;
 
         if (kind && target && patch && lkg_schema_get(kind, NULL, 0, &schema) == 0) {
-                type = merge_type(lkg_schema_root(schema));
+                type = lkg_schema_merge_type(schema);
                 r = lkg_merge_strategic_typed(target, patch, &type, &report, &merged);
         }
         put_result(a->out, r, merged, &report);
