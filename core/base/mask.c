@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Userinfo in URLs (`https://user:password@host`): no status file, no finding and no log line shows it (spec section 2).
- * Here, below everything that quotes what a user wrote.
+ * Userinfo and queries of URLs (`https://user:password@host/path?token=...`): no status file, no finding and no log
+ * line shows them. Here, below everything that quotes what a user wrote.
  */
 #include <lkg/buf.h>
 
@@ -15,13 +15,25 @@ static size_t authority_end(const char *text, size_t size, size_t i)
         return i;
 }
 
+/* The query of the URL whose authority ends at @i, up to a blank: where it starts, behind its `?`; 0 = there is none. */
+static size_t query_start(const char *text, size_t size, size_t i, size_t *ret_end)
+{
+        size_t start = 0;
+
+        for (; i < size && (unsigned char)text[i] > ' '; i++)
+                if (text[i] == '?' && start == 0)
+                        start = i + 1;
+        *ret_end = i;
+        return start < i ? start : 0;
+}
+
 bool lkg_mask_text(const char *text, size_t size, struct lkg_buf *buf)
 {
         bool found = false;
         size_t start = 0;
 
         for (size_t i = 0; i + 3 <= size;) {
-                size_t from, end, at = SIZE_MAX;
+                size_t from, end, query, query_end, at = SIZE_MAX;
 
                 if (memcmp(text + i, "://", 3) != 0) {
                         i++;
@@ -33,13 +45,44 @@ bool lkg_mask_text(const char *text, size_t size, struct lkg_buf *buf)
                         if (text[k] == '@')
                                 at = k;
                 i = end > from ? end : from;
-                if (at == SIZE_MAX)
-                        continue;
-                lkg_buf_append(buf, text + start, from - start);
-                lkg_buf_puts(buf, MASK);
-                start = at;
-                found = true;
+                query = query_start(text, size, i, &query_end);
+                if (at != SIZE_MAX) {
+                        lkg_buf_append(buf, text + start, from - start);
+                        lkg_buf_puts(buf, MASK);
+                        start = at;
+                        found = true;
+                }
+                if (query > 0) {
+                        lkg_buf_append(buf, text + start, query - start);
+                        lkg_buf_puts(buf, MASK);
+                        start = i = query_end;
+                        found = true;
+                }
         }
         lkg_buf_append(buf, text + start, size - start);
         return found;
+}
+
+bool lkg_mask_url(const char *text, size_t size, struct lkg_buf *buf)
+{
+        const char *scheme = size > 0 ? memmem(text, size, "://", 3) : NULL;
+        size_t from = scheme ? (size_t)(scheme - text) + 3 : 0, keep = from, end = from;
+
+        while (end < size && text[end] != '?' && text[end] != '#')
+                end++;
+        for (size_t i = from; i < size; i++)
+                if (text[i] == '@')
+                        keep = i;
+        if (keep > end) /* a password with such a character in it, or an address in the query */
+                keep = end = from;
+        lkg_buf_append(buf, text, from);
+        if (keep > from)
+                lkg_buf_puts(buf, MASK);
+        if (end > keep)
+                lkg_buf_append(buf, text + keep, end - keep);
+        if (end > from && end < size)
+                lkg_buf_putc(buf, text[end++]);
+        if (end < size)
+                lkg_buf_puts(buf, MASK);
+        return keep > from || end < size;
 }

@@ -148,15 +148,17 @@ const char *lkg_piece(struct lkg_span span, char buf[static LKG_PIECE_MAX])
         return buf;
 }
 
-/* `://` and an `@` somewhere behind it: more than lkg_mask_text() finds, since a piece may be cut anywhere. */
-static bool has_userinfo(struct lkg_span span)
+/* `://` and `@` or `?` somewhere behind it: more than lkg_mask_text() finds, since a piece may be cut anywhere. */
+static bool has_credentials(struct lkg_span span)
 {
         const char *scheme = span.size > 0 ? memmem(span.data, span.size, "://", 3) : NULL;
 
-        return scheme && memchr(scheme, '@', span.size - (size_t)(scheme - span.data));
+        size_t rest = scheme ? span.size - (size_t)(scheme - span.data) : 0;
+
+        return scheme && (memchr(scheme, '@', rest) || memchr(scheme, '?', rest));
 }
 
 const char *lkg_reason(struct lkg_span value, const char *reason)
 {
-        return has_userinfo(value) ? "not what is wanted here" : reason;
+        return has_credentials(value) ? "not what is wanted here" : reason;
 }

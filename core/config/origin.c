@@ -18,9 +18,9 @@ static void column_text(struct lkg_buf *buf, const char *text)
         }
 }
 
-static void json_value(struct lkg_buf *buf, const struct lkg_value *value, bool secret)
+static void json_value(struct lkg_buf *buf, const struct lkg_value *value, enum lkg_secrecy secrecy)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *masked = lkg_mask_value(value, secret);
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *masked = lkg_mask_value(value, secrecy);
 
         if (masked)
                 lkg_render_json_compact(masked, buf);
@@ -33,14 +33,14 @@ static int origin_line(const struct lkg_leaf *leaf, void *userdata)
         const struct lkg_source *source = lkg_value_source(leaf->value);
         struct lkg_buf *buf = userdata;
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf pointer = LKG_BUF_INIT;
-        bool secret = lkg_pointer_is_secret(leaf->pointer);
+        enum lkg_secrecy secrecy = lkg_pointer_secrecy(leaf->pointer);
 
         (void)lkg_mask_text(leaf->pointer, strlen(leaf->pointer), &pointer);
         if (lkg_buf_failed(&pointer))
                 return -ENOMEM;
         column_text(buf, pointer.data);
         lkg_buf_putc(buf, '\t');
-        json_value(buf, leaf->value, secret);
+        json_value(buf, leaf->value, secrecy);
         lkg_buf_putc(buf, '\t');
         column_text(buf, source ? source->layer : "");
         lkg_buf_putc(buf, '\t');
@@ -56,7 +56,7 @@ static int origin_line(const struct lkg_leaf *leaf, void *userdata)
                 if (lkg_value_source(v))
                         column_text(buf, lkg_value_source(v)->layer);
                 lkg_buf_putc(buf, '=');
-                json_value(buf, v, secret);
+                json_value(buf, v, secrecy);
         }
         lkg_buf_putc(buf, '\n');
         return lkg_buf_failed(buf) ? -ENOMEM : 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What no status file, layer listing, history entry or log may show (spec section 2, decisions S8): the
+ * What no status file, layer listing, history entry or log may show: the
  * values below a field that holds a credential, wherever it stands, private keys, and userinfo
- * (`user:password@`) in any URL in any string or key.
+ * (`user:password@`) and query (`?token=...`) of any URL in any string or key.
  *
  * The field's name is compared without case, because a component's final decoder does so too.
  */
@@ -22,7 +22,8 @@ static bool has_private_key(const char *text, size_t size)
 
 static bool has_url(const char *text, size_t size)
 {
-        return memchr(text, '@', size) && memmem(text, size, "://", 3);
+        return size > 0 && memmem(text, size, "://", 3) &&
+               (memchr(text, '@', size) || memchr(text, '?', size));
 }
 
 /* ---- trees ---- */
@@ -32,7 +33,7 @@ struct job {
         const struct lkg_value *from;
         struct lkg_value *to; /* owned; NULL while nothing had to be masked */
         size_t i;
-        bool secret; /* below the secret field */
+        enum lkg_secrecy secrecy; /* of the most secret field above it */
 };
 
 struct jobs {
@@ -40,7 +41,7 @@ struct jobs {
         size_t n, allocated;
 };
 
-static int jobs_push(struct jobs *jobs, const struct lkg_value *from, bool secret)
+static int jobs_push(struct jobs *jobs, const struct lkg_value *from, enum lkg_secrecy secrecy)
 {
         if (jobs->n == jobs->allocated) {
                 size_t n = jobs->allocated ? 2 * jobs->allocated : 16;
@@ -51,33 +52,38 @@ static int jobs_push(struct jobs *jobs, const struct lkg_value *from, bool secre
                 jobs->items = items;
                 jobs->allocated = n;
         }
-        jobs->items[jobs->n++] = (struct job){ .from = from, .secret = secret };
+        jobs->items[jobs->n++] = (struct job){ .from = from, .secrecy = secrecy };
         return 0;
 }
 
+static struct lkg_value *new_text(const struct lkg_value *like, const char *text, size_t size)
+{
+        return lkg_value_new_string(text, size, lkg_value_source_mut(like), lkg_value_line(like),
+                                    lkg_value_column(like));
+}
+
 /* A scalar, masked: the value itself (one more reference) when there is nothing to hide. */
-static struct lkg_value *mask_scalar(const struct lkg_value *value, bool secret)
+static struct lkg_value *mask_scalar(const struct lkg_value *value, enum lkg_secrecy secrecy)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
         enum lkg_type type = lkg_value_type(value);
-        bool collection = type == LKG_LIST || type == LKG_MAP;
+        bool collection = type == LKG_LIST || type == LKG_MAP, masked = false;
         const char *text = NULL;
         size_t size = 0;
 
-        if (secret && type != LKG_NULL && !collection)
-                return lkg_value_new_string(MASK, strlen(MASK), lkg_value_source_mut(value),
-                                            lkg_value_line(value), lkg_value_column(value));
+        if (secrecy == LKG_SECRET && type != LKG_NULL && !collection)
+                return new_text(value, MASK, strlen(MASK));
         if (type == LKG_STRING)
                 text = lkg_value_text(value, &size);
         if (text && has_private_key(text, size))
-                return lkg_value_new_string(MASK, strlen(MASK), lkg_value_source_mut(value),
-                                            lkg_value_line(value), lkg_value_column(value));
-        if (!text || !has_url(text, size) || !lkg_mask_text(text, size, &buf))
-                return lkg_value_ref((struct lkg_value *)value);
+                return new_text(value, MASK, strlen(MASK));
+        if (text && secrecy == LKG_SECRET_URL)
+                masked = lkg_mask_url(text, size, &buf);
+        else if (text && has_url(text, size))
+                masked = lkg_mask_text(text, size, &buf);
         if (lkg_buf_failed(&buf))
                 return NULL;
-        return lkg_value_new_string(buf.data, buf.size, lkg_value_source_mut(value), lkg_value_line(value),
-                                    lkg_value_column(value));
+        return masked ? new_text(value, buf.data, buf.size) : lkg_value_ref((struct lkg_value *)value);
 }
 
 /*
@@ -127,35 +133,64 @@ static int job_put(struct job *job, struct lkg_value *masked)
 }
 
 /*
- * Kubelet's own field of that kind, and what other documents call a credential. Not a name that ends in "file": that
+ * Kubelet's own fields of that kind, and what other documents call a credential. Not a name that ends in "file": that
  * is where it stands.
  */
-static bool is_secret_field(const char *key, size_t size)
+enum lkg_secrecy lkg_name_secrecy(const char *name, size_t size)
 {
-#define NAME(text)                     \
-        {                              \
-                text, sizeof(text) - 1 \
-        }
         static const struct {
-                const char *text;
-                size_t size;
-        } names[] = {
-                NAME("staticPodURLHeader"), NAME("password"), NAME("passwd"),       NAME("token"),
-                NAME("bearerToken"),        NAME("secret"),   NAME("clientSecret"), NAME("privateKey"),
-                NAME("client-key-data"),
+                const char *name;
+                enum lkg_secrecy secrecy;
+        } rows[] = {
+                { "staticPodURLHeader", LKG_SECRET },
+                { "staticPodURL", LKG_SECRET_URL },
+                { "password", LKG_SECRET },
+                { "passwd", LKG_SECRET },
+                { "token", LKG_SECRET },
+                { "bearerToken", LKG_SECRET },
+                { "secret", LKG_SECRET },
+                { "clientSecret", LKG_SECRET },
+                { "privateKey", LKG_SECRET },
+                { "client-key-data", LKG_SECRET },
         };
 #undef NAME
 
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(names); i++)
-                if (size == names[i].size && strncasecmp(key, names[i].text, size) == 0)
-                        return true;
-        return false;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++)
+                if (size == strlen(rows[i].name) && strncasecmp(name, rows[i].name, size) == 0)
+                        return rows[i].secrecy;
+        return LKG_PUBLIC;
+}
+
+enum lkg_secrecy lkg_pointer_secrecy(const char *pointer)
+{
+        enum lkg_secrecy most = LKG_PUBLIC;
+
+        while (*pointer == '/') {
+                size_t n = strcspn(++pointer, "/");
+                enum lkg_secrecy secrecy = lkg_name_secrecy(pointer, n);
+
+                if (secrecy > most)
+                        most = secrecy;
+                pointer += n;
+        }
+        return most;
+}
+
+/* Of a map's member: by its name, and in an operation of a JSON patch by what the path names. */
+static enum lkg_secrecy member_secrecy(const struct lkg_value *map, const char *key, size_t size)
+{
+        enum lkg_secrecy secrecy = lkg_name_secrecy(key, size);
+        const char *path = NULL;
+
+        if (secrecy == LKG_PUBLIC && size == strlen("value") && memcmp(key, "value", size) == 0)
+                path = lkg_map_get_string(map, "path");
+        return path ? lkg_pointer_secrecy(path) : secrecy;
 }
 
 static int step(struct jobs *jobs, struct lkg_value **ret)
 {
         struct job *job = &jobs->items[jobs->n - 1];
-        bool secret = job->secret;
+        enum lkg_secrecy secrecy = job->secrecy, own;
         const struct lkg_value *member;
         const char *key;
         size_t size;
@@ -178,36 +213,25 @@ static int step(struct jobs *jobs, struct lkg_value **ret)
                 member = lkg_list_get(job->from, job->i);
         } else {
                 member = lkg_map_at(job->from, job->i, &key, &size);
-                secret = secret || is_secret_field(key, size);
+                own = member_secrecy(job->from, key, size);
+                secrecy = own > secrecy ? own : secrecy;
         }
         if (lkg_value_size(member) > 0)
-                return jobs_push(jobs, member, secret);
-        r = job_put(job, mask_scalar(member, secret));
+                return jobs_push(jobs, member, secrecy);
+        r = job_put(job, mask_scalar(member, secrecy));
         job->i++;
         return r;
 }
 
-bool lkg_pointer_is_secret(const char *pointer)
-{
-        while (*pointer == '/') {
-                size_t n = strcspn(++pointer, "/");
-
-                if (is_secret_field(pointer, n))
-                        return true;
-                pointer += n;
-        }
-        return false;
-}
-
-struct lkg_value *lkg_mask_value(const struct lkg_value *value, bool secret)
+struct lkg_value *lkg_mask_value(const struct lkg_value *value, enum lkg_secrecy secrecy)
 {
         struct lkg_value *ret = NULL;
         struct jobs jobs = { 0 };
         int r;
 
         if (lkg_value_size(value) == 0)
-                return mask_scalar(value, secret);
-        r = jobs_push(&jobs, value, secret);
+                return mask_scalar(value, secrecy);
+        r = jobs_push(&jobs, value, secrecy);
         while (r == 0 && jobs.n > 0)
                 r = step(&jobs, &ret);
         while (jobs.n > 0)
@@ -218,5 +242,5 @@ struct lkg_value *lkg_mask_value(const struct lkg_value *value, bool secret)
 
 struct lkg_value *lkg_mask_secrets(const struct lkg_value *root)
 {
-        return lkg_mask_value(root, false);
+        return lkg_mask_value(root, LKG_PUBLIC);
 }

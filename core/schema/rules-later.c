@@ -7,6 +7,9 @@
  * What depends on the hardware (CPUs and NUMA nodes there are) is not judged.
  */
 #include "rules-table.h"
+
+#include <lkg/render.h>
+
 #include "values/address.h"
 #include "values/number.h"
 #include "values/quantity.h"
@@ -399,6 +402,18 @@ static void check_exclusive_options(const struct lkg_rules *rules)
 
 /* ---- what the component goes on without ---- */
 
+/* A text as a message shows it: for a field that may hold credentials, without them. */
+static const char *quote_field(const char *path, struct lkg_span text, char quoted[static 5 * 64 + 8])
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf masked = LKG_BUF_INIT;
+
+        if (lkg_name_secrecy(path, strlen(path)) == LKG_PUBLIC)
+                return lkg_quote(text.data, text.size, quoted);
+        (void)lkg_mask_url(text.data, text.size, &masked);
+        return lkg_buf_failed(&masked) ? "a value that is not shown"
+                                       : lkg_quote(masked.data, masked.size, quoted);
+}
+
 static void advise(const struct lkg_rules *rules, const char *path, const struct lkg_value *value,
                    const char *consequence, const char *reason)
 {
@@ -407,8 +422,8 @@ static void advise(const struct lkg_rules *rules, const char *path, const struct
         char quoted[5 * 64 + 8];
 
         lkg_report_add(rules->report, LKG_WARNING, LKG_F_BAD_FORMAT, &where,
-                       "%s: %s is not right, and %s: %s", path, lkg_quote(text.data, text.size, quoted),
-                       consequence, reason);
+                       "%s: %s is not right, and %s: %s", path, quote_field(path, text, quoted), consequence,
+                       reason);
 }
 
 static void check_ignored(const struct lkg_rules *rules)
@@ -425,7 +440,7 @@ static void check_ignored(const struct lkg_rules *rules)
 
                 (void)snprintf(path, sizeof(path), "clusterDNS[%zu]", i);
                 if (lkg_ip_parse(server.data, server.size, &ip, reason) < 0)
-                        advise(rules, path, item, "the component leaves it out", reason);
+                        advise(rules, path, item, "the component leaves it out", lkg_reason(server, reason));
         }
         if (text.size > 0 && lkg_url_parse(text.data, text.size, NULL, reason) < 0)
                 advise(rules, "staticPodURL", url, "the component cannot fetch it", reason);
@@ -435,7 +450,7 @@ int lkg_rules_later(const struct lkg_rules *rules)
 {
         int r;
 
-        if (strcmp(lkg_schema_kind(rules->schema), "KubeletConfiguration") != 0)
+        if (!lkg_schema_is_kubelet(rules->schema))
                 return 0;
         r = lkg_rules_apply(rules, table, LKG_ARRAY_SIZE(table));
         if (r == 0)

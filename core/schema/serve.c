@@ -44,6 +44,18 @@ static bool is_allowed(const struct compare *c, const struct lkg_node *node, con
         return true;
 }
 
+/* Without what may be secret; nothing for what is not there. */
+static void show(const struct lkg_node *node, const struct lkg_value *value, struct lkg_buf *buf)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *masked = NULL;
+
+        if (!value)
+                return;
+        masked = lkg_mask_value(value, lkg_name_secrecy(node->name, strlen(node->name)));
+        if (masked)
+                lkg_render_json_compact(masked, buf);
+}
+
 static void say(const struct compare *c, const struct lkg_node *node, const struct lkg_value *wanted,
                 const struct lkg_value *got)
 {
@@ -53,10 +65,8 @@ static void say(const struct compare *c, const struct lkg_node *node, const stru
         /* A path that was made absolute is what everybody expects. */
         if (!c->report || node->field->flags & (LKG_FIELD_RESOLVED | LKG_FIELD_SECRET))
                 return;
-        if (wanted)
-                lkg_render_json_compact(wanted, &a);
-        if (got)
-                lkg_render_json_compact(got, &b);
+        show(node, wanted, &a);
+        show(node, got, &b);
         lkg_report_add(
                 c->report, LKG_NOTE, LKG_F_VALUE_ADDED, &where,
                 "%s: %.200s is served explicitly: the component comes to it because it completes the base "

@@ -1,12 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lkgfs render: the merged document, what the component would be served, without the comment line; or the effective
- * one, in YAML with a mark behind each value. Secrets are printed as they are: they stand in the caller's own files.
+ * one. That is for people in YAML, with a mark behind each value and without secrets, as status/ shows it; and for
+ * programs in JSON, complete, as the merged document is in both.
  */
 #include "tool.h"
 
 #include <lkg/render.h>
 #include <lkg/schema.h>
+
+static int render_effective(const struct lkg_value *effective, enum lkg_format format, struct lkg_buf *buf)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *masked = NULL;
+
+        if (format != LKG_FORMAT_YAML) {
+                lkg_render(effective, format, buf);
+                return 0;
+        }
+        masked = lkg_mask_secrets(effective);
+        if (!masked)
+                return -ENOMEM;
+        lkg_effective_render(masked, buf);
+        return 0;
+}
 
 int lkg_verb_render(const struct lkg_tool *tool)
 {
@@ -32,9 +48,9 @@ int lkg_verb_render(const struct lkg_tool *tool)
                         "--effective needs the field tables of a kind, and there are none for this "
                         "one (KubeletConfiguration and KubeProxyConfiguration have them)");
         format = lkg_tool_render_format(tool, candidate->format);
-        if (tool->options.effective && format == LKG_FORMAT_YAML)
-                lkg_effective_render(candidate->effective, &buf);
-        else
-                lkg_render(tool->options.effective ? candidate->effective : candidate->doc, format, &buf);
+        if (!tool->options.effective)
+                lkg_render(candidate->doc, format, &buf);
+        else if (render_effective(candidate->effective, format, &buf) < 0)
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
         return lkg_tool_print(&buf, LKG_TOOL_OK);
 }

@@ -31,8 +31,13 @@ void lkg_buf_printf(struct lkg_buf *buf, const char *fmt, ...) LKG_PRINTF(2, 3);
 void lkg_buf_reset(struct lkg_buf *buf); /* size 0, memory kept */
 /** lkg_buf_steal() - hand the bytes to the caller (free() them); the buffer is empty afterwards. NULL if failed. */
 char *lkg_buf_steal(struct lkg_buf *buf, size_t *ret_size);
-/** lkg_mask_text() - append @text with the userinfo of every URL masked. Return: whether there was any. */
+/** lkg_mask_text() - append @text with userinfo and query of every URL masked. Return: whether there was any. */
 bool lkg_mask_text(const char *text, size_t size, struct lkg_buf *buf);
+/**
+ * lkg_mask_url() - the same for a @text that is meant as one URL, also when it is badly written: whatever stands
+ * before its last `@` and behind its first `?` or `#` is masked. Return: whether there was any.
+ */
+bool lkg_mask_url(const char *text, size_t size, struct lkg_buf *buf);
 /** lkg_utf8_length() - bytes of the UTF-8 sequence at @text (at least one of @n bytes); 0: not valid UTF-8. */
 size_t lkg_utf8_length(const void *text, size_t n);
 /** lkg_buf_json_string() - @text as a JSON string with quotes; invalid UTF-8 becomes U+FFFD. */

@@ -39,13 +39,22 @@ int lkg_render_diff(const char *a_name, const char *a, size_t a_size, const char
 void lkg_render_origin(const struct lkg_value *root, struct lkg_buf *buf);
 
 /**
- * lkg_mask_secrets() - @root with secret values as "<masked>": staticPodURLHeader values, userinfo in URLs.
+ * lkg_mask_secrets() - @root with secret values as "<masked>": staticPodURLHeader values, userinfo and queries of
+ * URLs. The value of an operation of a JSON patch is as secret as what its path names.
  *
  * Shares what holds no secret; a masked value remembers no shadowed one. Return: one reference, NULL = no
  * memory.
  */
 struct lkg_value *lkg_mask_secrets(const struct lkg_value *root);
-/** lkg_mask_value() - the same for one member; @secret: below a secret field (lkg_pointer_is_secret). */
-struct lkg_value *lkg_mask_value(const struct lkg_value *value, bool secret);
-/** lkg_pointer_is_secret() - does a JSON pointer lead to or below a secret field? */
-bool lkg_pointer_is_secret(const char *pointer);
+enum lkg_secrecy {
+        LKG_PUBLIC,     /* but for what any text may hold: private keys, parts of URLs */
+        LKG_SECRET_URL, /* a URL that may hold credentials: only scheme, host and path are shown */
+        LKG_SECRET,     /* never shown */
+};
+
+/** lkg_mask_value() - the same for one member; @secrecy: of the field that it stands in or below. */
+struct lkg_value *lkg_mask_value(const struct lkg_value *value, enum lkg_secrecy secrecy);
+/** lkg_pointer_secrecy() - of what a JSON pointer leads to: the most secret field on its way. */
+enum lkg_secrecy lkg_pointer_secrecy(const char *pointer);
+/** lkg_name_secrecy() - of a field with this name, wherever it stands, in any case. */
+enum lkg_secrecy lkg_name_secrecy(const char *name, size_t size);

@@ -114,13 +114,17 @@ def test_blame(tree):
 
 def test_secrets_are_masked(tree):
     lib.write_file(tree / "kubelet.conf.d/50-s.conf", lib.HEADER +
-                   'staticPodURL: "https://user:hunter2@example.org/x"\n'
+                   'staticPodURL: "https://user:hunter2@example.org/x?token=hunter2"\n'
                    "staticPodURLHeader:\n  Authorization: [Bearer hunter2]\n")
     for verb in ("blame", "diff"):
         for fmt in ("text", "json"):
             _, out, err = tool(tree, verb, *STACK, "-o", fmt)
             assert "staticPodURL" in out and "hunter2" not in out + err, (verb, fmt)
     assert "hunter2" in tool(tree, "render", *STACK)[1], "the document itself is complete"
+    words = (*STACK, "--", "--manifest-url=https://u:hunter2@h/?t=hunter2", "--manifest-url-header=A:hunter2")
+    _, out, err = tool(tree, "render", "--effective", *words)
+    assert "flag --manifest-url-header" in out and "hunter2" not in out + err
+    assert "hunter2" in tool(tree, "render", "--effective", "-o", "json", *words)[1], "for programs it is complete"
 
 
 def test_diff(tree):

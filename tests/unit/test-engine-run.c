@@ -505,8 +505,10 @@ static void test_secrets_stay_in_the_document(void **state)
         struct lkg_publication *p;
 
         put(n, "source/kubelet.conf",
-            HEADER "staticPodURL: https://user:t0psecret@example.com/\nstaticPodURLHeader: {Authorization: "
-                   "[t0psecret]}\n");
+            HEADER
+            "staticPodURL: https://user:t0psecret@example.com/pods?token=t0psecret\nstaticPodURLHeader: "
+            "{Authorization: "
+            "[t0psecret]}\n");
         start(n);
         put_dropin(n, "10-a.conf", "maxPods: [t0psecret\n");
         assert_int_equal(changed(n, "kubelet.conf.d/10-a.conf"), 0);
