@@ -438,8 +438,11 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "status/ says." },
         { 5020, LKG_ERROR, "bad command line", "Correct the flag in the unit of the component.",
           "The command line of the component has a flag that it does not know in this release, "
-          "or a value that the flag does not take. It ends at once, before it reads any "
-          "document." },
+          "or a value that the flag does not take, or a word that is no flag. It ends at once, "
+          "before it reads any document. On a command line that was found on the node (of a "
+          "process, or of its unit) it is a warning, and what is wrong is left out: no document is "
+          "to blame, and a program that has the component inside has flags of its own. Words that "
+          "are no flags are told by their place on the line, since they may be secret." },
         { 5021, LKG_WARNING, "refused after validation",
           "Correct the value now; the component would end on it after its validation.",
           "The value passes the component's validation and is refused a moment later, when the "

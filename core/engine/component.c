@@ -84,6 +84,7 @@ static struct lkg_judge_config judge_config(const struct lkg_component *c)
                 .release = c->release,
                 .flags = (const char *const *)c->flags.items,
                 .n_flags = c->flags.n_items,
+                .flags_observed = true,
                 .lint = true,
         };
 
@@ -185,6 +186,7 @@ void lkg_component_deinit(struct lkg_component *c)
         lkg_stack_free(c->stack);
         lkg_judge_free(c->judge);
         lkg_words_deinit(&c->flags);
+        lkg_value_unref(c->served);
         lkg_facts_free(c->facts);
         lkg_candidate_unref(c->candidate);
         lkg_generation_unref(c->active);
@@ -304,6 +306,11 @@ int lkg_component_judge(struct lkg_component *c)
                 lkg_decide(&c->state.hold, c->candidate->state, c->same, c->active ? c->active->number : 0);
         if (c->verdict != before)
                 c->dirty |= LKG_DIRTY_CONDITION;
+        if (c->same && c->active && c->candidate->state == LKG_CANDIDATE_VALID) {
+                lkg_value_unref(c->served);
+                c->served = lkg_value_ref(c->candidate->doc);
+                c->served_number = c->active->number;
+        }
         if (c->same && c->rendered.data) { /* nobody needs a second copy of what is active */
                 free(c->rendered.data);
                 c->rendered = (struct lkg_text){ 0 };
@@ -388,6 +395,8 @@ int lkg_component_effective(const struct lkg_component *c, struct lkg_value **re
                 *ret = lkg_value_ref(c->candidate->effective);
                 return 0;
         }
+        if (c->served && c->served_number == c->active->number)
+                return lkg_judge_document(c->judge, c->served, ret);
         (void)snprintf(layer, sizeof(layer), "generation %llu", (unsigned long long)c->active->number);
         source = lkg_source_new(layer, c->config->file);
         if (!source)

@@ -79,6 +79,9 @@ struct lkg_component {
         bool last_good;       /* active comes from disk because no candidate was valid yet */
 
         struct lkg_generation *active, *previous; /* previous: what `diff` compares with */
+        /* The document of generation served_number, whose values know their layers; NULL = it came from disk. */
+        struct lkg_value *served;
+        uint64_t served_number;
         struct lkg_component_state state;
         struct lkg_condition condition;
         struct lkg_history history;
@@ -142,8 +145,8 @@ unsigned lkg_component_release(const struct lkg_component *c);
  * lkg_component_effective() - what the component runs with when it reads the active generation.
  * @ret: one reference; NULL: nothing is active, or its kind has no table
  *
- * From the candidate when that is what is served; else its own text is judged again, and every value of it comes from
- * `generation N`. Return: 0 or -ENOMEM.
+ * From the candidate when that is what is served; else what is served is judged again, and when it was read back from
+ * the history every value of it comes from `generation N`. Return: 0 or -ENOMEM.
  */
 int lkg_component_effective(const struct lkg_component *c, struct lkg_value **ret);
 

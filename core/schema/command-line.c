@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pflag's grammar (`--name=value`, `--name value`, `--bool`, `-v 2`, `-v2`, `--` ends), then one setter per type
- * of flag. What a use of a flag adds to or replaces is said in values/flags.h.
+ * pflag's grammar (`--name=value`, `--name value`, `--bool`, `-v 2`, `-v2`, `--` ends them, and neither component takes
+ * any other word), then one setter per type of flag. What a use of a flag adds to or replaces is said in values/flags.h.
  */
 #include "command-line.h"
 
@@ -13,6 +13,7 @@
 
 #include "../config/internal.h"
 #include "findings-codes.h"
+#include "gates.h"
 #include "values/address.h"
 #include "values/flags.h"
 #include "values/names.h"
@@ -30,7 +31,10 @@ struct apply {
         size_t n_flags;
         unsigned char *used; /* by flag: enum use_state */
         struct lkg_value *object;
+        struct lkg_value
+                *zeros; /* fields that a flag set to zero: path -> value as given; NULL = nobody asks */
         struct lkg_report *report;
+        bool observed; /* see lkg_judge_config */
         bool refused;
 };
 
@@ -56,9 +60,11 @@ static int refuse(struct apply *apply, const char *fmt, ...)
         if (vasprintf(&text, fmt, ap) < 0)
                 text = NULL;
         va_end(ap);
-        apply->refused = true;
-        lkg_report_add(apply->report, LKG_ERROR, LKG_F_BAD_FLAG, NULL, "%s",
-                       text ? text : "a flag is wrong");
+        apply->refused = apply->refused || !apply->observed;
+        lkg_report_add(apply->report, apply->observed ? LKG_WARNING : LKG_ERROR, LKG_F_BAD_FLAG, NULL,
+                       "%s%s", text ? text : "a flag is wrong",
+                       apply->observed ? " (left out: it is on the line that the component was found with)"
+                                       : "");
         return 0;
 }
 
@@ -92,22 +98,40 @@ static struct lkg_value *new_number(const struct use *use, int64_t n)
         return lkg_value_new_number(text, use->source, 0, 0);
 }
 
+/* A typed document has no zero values, so where one comes from is kept aside. @zero: NULL = it is not zero. */
+static int note_zero(const struct use *use, struct lkg_value *zero)
+{
+        const char *path = use->node->field->path;
+        int r;
+
+        if (!use->apply->zeros)
+                return 0;
+        r = zero ? lkg_map_set(use->apply->zeros, path, strlen(path), lkg_value_ref(zero))
+                 : lkg_map_remove(use->apply->zeros, path, strlen(path));
+        return r < 0 ? r : 0;
+}
+
 /* Takes over @value: the field's new value, in the form that a document's would have. */
 static int set_field(const struct use *use, struct lkg_value *value)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *given = value, *canonical = NULL, *over = NULL;
         const struct lkg_value *before;
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report why = LKG_REPORT_INIT;
         int r;
 
         if (!given)
                 return -ENOMEM;
         if (!use->node)
                 return 0;
-        r = lkg_typed_scalar(use->node, given, use->node->field->path, use->apply->report, &canonical);
+        r = lkg_typed_scalar(use->node, given, use->node->field->path, &why, &canonical);
         if (r == -EBADMSG)
-                use->apply->refused = true;
+                return refuse(use->apply, "--%s: %s", use->flag->name,
+                              why.n_findings > 0 ? why.findings[0].text : "not what the field takes");
         if (r < 0)
-                return r == -EBADMSG ? 0 : r;
+                return r;
+        r = note_zero(use, canonical ? NULL : given);
+        if (r < 0)
+                return r;
         before = lkg_object_get(use->apply->object, use->node->field->path);
         if (canonical && before) {
                 over = lkg_value_over(canonical, before);
@@ -235,10 +259,18 @@ static struct lkg_value *begin(const struct use *use, bool keep, enum lkg_type t
         const struct lkg_value *before =
                 use->node ? lkg_object_get(use->apply->object, use->node->field->path) : NULL;
 
-        if (keep && before && lkg_value_type(before) == type)
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *list = NULL;
+
+        if (!keep || !before || lkg_value_type(before) != type)
+                return type == LKG_LIST ? lkg_value_new_list(use->source, 0, 0)
+                                        : lkg_value_new_map(use->source, 0, 0);
+        if (type == LKG_MAP) /* each member has a source of its own */
                 return lkg_value_clone_shallow(before);
-        return type == LKG_LIST ? lkg_value_new_list(use->source, 0, 0)
-                                : lkg_value_new_map(use->source, 0, 0);
+        list = lkg_value_new_list(use->source, 0, 0);
+        for (size_t i = 0; list && i < lkg_value_size(before); i++)
+                if (lkg_list_append(list, lkg_value_ref(lkg_list_get(before, i))) < 0)
+                        return NULL;
+        return LKG_STEAL(list);
 }
 
 /* Takes what was collected, or says why not. */
@@ -282,10 +314,29 @@ static int set_slice(struct use *use)
         return finish(use, lkg_flag_slice(use->text, use->size, each_item, use, why), why);
 }
 
+/* On a line that was found a gate of another release, or of a program around the component, is left out as well. */
+static bool leaves_gate_out(const struct use *use, struct lkg_span key, bool b)
+{
+        unsigned release = lkg_schema_release(use->apply->schema);
+        char name[LKG_QUOTE_MAX + 1], quoted[5 * 64 + 8], text[LKG_RELEASE_TEXT_MAX];
+
+        if (!use->apply->observed)
+                return false;
+        (void)snprintf(name, sizeof(name), "%.*s", (int)(key.size < sizeof(name) ? key.size : 0), key.data);
+        if (lkg_gate_settable(name, b, release))
+                return false;
+        (void)refuse(use->apply, "--%s: %s cannot be set to %s in %s", use->flag->name,
+                     lkg_quote(key.data, key.size, quoted), b ? "true" : "false",
+                     lkg_release_text(release, text));
+        return true;
+}
+
 static int each_bool(void *userdata, struct lkg_span key, bool b)
 {
         struct use *use = userdata;
 
+        if (leaves_gate_out(use, key, b))
+                return 0;
         return put(use, key, lkg_value_new_bool(b, use->source, 0, 0));
 }
 
@@ -602,7 +653,7 @@ static int refuse_unknown(struct apply *apply, const char *name, size_t size)
 {
         LKG_CLEANUP(lkg_freep) char *given = strndup(name, size);
         unsigned release = lkg_schema_release(apply->schema);
-        char quoted[5 * 64 + 8];
+        char quoted[5 * 64 + 8], text[LKG_RELEASE_TEXT_MAX];
         struct lkg_nearest nearest;
         const char *best;
 
@@ -613,9 +664,24 @@ static int refuse_unknown(struct apply *apply, const char *name, size_t size)
                 if (applies(apply, &apply->flags[i]))
                         lkg_nearest_offer(&nearest, apply->flags[i].name);
         best = lkg_nearest_best(&nearest);
-        return refuse(apply, "no flag %s in %u.%u, and the component does not start with it%s%s%s",
-                      lkg_quote(given, size, quoted), release / 100 % 10, release % 100,
+        return refuse(apply, "no flag %s in %s%s%s%s%s", lkg_quote(given, size, quoted),
+                      lkg_release_text(release, text),
+                      apply->observed ? "" : ", and the component does not start with it",
                       best ? "; did you mean --" : "", best ? best : "", best ? "?" : "");
+}
+
+/* The word behind a flag that nobody knows is as likely its value as it is a mistake of its own. */
+static void skip_value(const struct lkg_command_line *line, size_t *i)
+{
+        if (*i + 1 < line->n_words && line->words[*i + 1][0] != '-')
+                ++*i;
+}
+
+/* A word that is no flag may be the value of one, and that one's value a credential: only its place is said. */
+static int refuse_word(struct apply *apply, size_t i)
+{
+        return refuse(apply, "word %zu of the command line is no flag%s", i + 1,
+                      apply->observed ? "" : ", and the component takes no other words");
 }
 
 /* Does the flag stand for `=true` when no value is attached? */
@@ -635,13 +701,16 @@ static int take_long(struct apply *apply, const char *name, const struct lkg_com
 {
         size_t size = strcspn(name, "=");
         const struct lkg_flag *flag = find(apply, name, size);
-        char quoted[5 * 64 + 8];
 
         if (size == 0 || *name == '-')
-                return refuse(apply, "%s is no flag; a flag is two hyphens and a name",
-                              lkg_quote(line->words[*i], strlen(line->words[*i]), quoted));
-        if (!flag)
+                return refuse(apply,
+                              "word %zu of the command line is no flag; a flag is two hyphens and a name",
+                              *i + 1);
+        if (!flag) {
+                if (name[size] != '=')
+                        skip_value(line, i);
                 return refuse_unknown(apply, name, size);
+        }
         return take(apply, flag, name[size] == '=' ? name + size + 1 : NULL, line, i);
 }
 
@@ -669,11 +738,9 @@ static int take_short(struct apply *apply, const char *letters, const struct lkg
 static int take_word(struct apply *apply, const struct lkg_command_line *line, size_t *i)
 {
         const char *word = line->words[*i];
-        char quoted[5 * 64 + 8];
 
         if (word[0] != '-' || word[1] == '\0')
-                return refuse(apply, "%s is no flag, and the component takes no other words",
-                              lkg_quote(word, strlen(word), quoted));
+                return refuse_word(apply, *i);
         if (word[1] == '-')
                 return take_long(apply, word + 2, line, i);
         return take_short(apply, word + 1, line, i);
@@ -681,12 +748,16 @@ static int take_word(struct apply *apply, const struct lkg_command_line *line, s
 
 static int take_words(struct apply *apply, const struct lkg_command_line *line)
 {
+        bool flags = true;
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < line->n_words; i++) {
-                if (strcmp(line->words[i], "--") == 0)
-                        break;
-                r = take_word(apply, line, &i);
+                if (!flags)
+                        r = refuse_word(apply, i);
+                else if (strcmp(line->words[i], "--") == 0)
+                        flags = false;
+                else
+                        r = take_word(apply, line, &i);
         }
         return r;
 }
@@ -731,14 +802,16 @@ static int apply_in_order(struct apply *apply, const struct lkg_command_line *li
 }
 
 int lkg_flags_apply(const struct lkg_schema *schema, const struct lkg_command_line *line,
-                    struct lkg_value *object, struct lkg_report *report)
+                    struct lkg_value *object, struct lkg_value *zeros, struct lkg_report *report)
 {
-        bool kubelet = strcmp(lkg_schema_kind(schema), "KubeletConfiguration") == 0;
+        bool kubelet = lkg_schema_is_kubelet(schema);
         struct apply apply = { .schema = schema,
                                .flags = kubelet ? lkg_kubelet_flags : lkg_kubeproxy_flags,
                                .n_flags = kubelet ? lkg_n_kubelet_flags : lkg_n_kubeproxy_flags,
                                .object = object,
-                               .report = report };
+                               .zeros = zeros,
+                               .report = report,
+                               .observed = line->observed };
         int r;
 
         apply.used = calloc(apply.n_flags + 1, sizeof(*apply.used));

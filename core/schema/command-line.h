@@ -10,12 +10,14 @@
 struct lkg_command_line {
         const char *const *words; /* without argv[0] */
         size_t n_words;
+        bool observed; /* see lkg_judge_config: what is wrong with it is a warning, and left out */
 };
 
 /**
  * lkg_flags_apply() - set what the flags set in @object, in the order they are given.
  * @object: typed, complete; changed
- * @report: unknown flags, bad values (never a secret one)
+ * @zeros:  a map, or NULL: gets the fields that a flag set to zero, which @object cannot hold: path -> value as given
+ * @report: unknown flags, bad values (never a secret one), words that are no flags (by their place alone)
  *
  * Feature gates are per key: those the line does not name are kept. Every other map or list that a flag names is
  * replaced, but for --vmodule, which the kubelet appends.
@@ -23,4 +25,4 @@ struct lkg_command_line {
  * Return: 0; -EBADMSG; -ENOMEM.
  */
 int lkg_flags_apply(const struct lkg_schema *schema, const struct lkg_command_line *line,
-                    struct lkg_value *object, struct lkg_report *report);
+                    struct lkg_value *object, struct lkg_value *zeros, struct lkg_report *report);

@@ -48,6 +48,65 @@ int lkg_judge_document(const struct lkg_judge *judge, struct lkg_value *doc, str
         return r;
 }
 
+/* ---- zero values ---- */
+
+/* Puts @value under @name again, as coming from where @from does. */
+static int put_copy_from(struct lkg_value *map, const char *name, const struct lkg_value *value,
+                         const struct lkg_value *from)
+{
+        struct lkg_source *source = lkg_value_source_mut(from);
+        unsigned line = lkg_value_line(from), column = lkg_value_column(from);
+        const char *text;
+        struct lkg_value *copy = NULL;
+        size_t size;
+
+        switch (lkg_value_type(value)) {
+        case LKG_BOOL:
+                copy = lkg_value_new_bool(lkg_value_bool(value), source, line, column);
+                break;
+        case LKG_NUMBER:
+                copy = lkg_value_new_number(lkg_value_text(value, NULL), source, line, column);
+                break;
+        case LKG_STRING:
+                text = lkg_value_text(value, &size);
+                copy = lkg_value_new_string(text, size, source, line, column);
+                break;
+        case LKG_NULL:
+        case LKG_LIST:
+        case LKG_MAP:
+        case _LKG_TYPE_MAX:
+                return 0; /* of these there is nothing to say */
+        }
+        return copy ? lkg_map_set(map, name, strlen(name), copy) : -ENOMEM;
+}
+
+/* A typed document does not hold zero values, so an encoded one has them from nowhere. */
+int lkg_effective_place_zeros(const struct lkg_node *node, const struct lkg_value *zeros,
+                              const struct lkg_value *doc, struct lkg_value *effective)
+{
+        size_t at = 0;
+        int r = 0;
+
+        for (size_t m = 0; r >= 0 && m < node->n_members; m++) {
+                const struct lkg_node *member = node->members[m];
+                struct lkg_value *value = (struct lkg_value *)lkg_node_value(member, effective, &at);
+                const struct lkg_value *said;
+
+                if (value && member->class == LKG_CLASS_STRUCT && lkg_value_type(value) == LKG_MAP) {
+                        r = lkg_effective_place_zeros(member, zeros, doc, value);
+                        continue;
+                }
+                if (!value || lkg_value_source(value))
+                        continue;
+                said = lkg_map_get(zeros, member->field->path);
+                if (!said && doc)
+                        said = lkg_object_get(doc, member->field->path);
+                if (said && lkg_value_type(said) != LKG_NULL)
+                        r = put_copy_from(effective, member->name, value, said);
+        }
+        return r < 0 ? r : 0;
+}
+
 /* ---- rendering ---- */
 
 /* What may stand in a comment: printable, and no line break of any YAML version. */

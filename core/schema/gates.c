@@ -53,6 +53,15 @@ const struct lkg_gate *lkg_gate_at(const char *name, unsigned release)
         return first < lkg_n_gates ? row_at(first, release) : NULL;
 }
 
+bool lkg_gate_settable(const char *name, bool on, unsigned release)
+{
+        const struct lkg_gate *row = lkg_gate_at(name, release);
+
+        if (strcmp(name, all_alpha) == 0 || strcmp(name, all_beta) == 0)
+                return true;
+        return row && row->stage != LKG_GATE_REMOVED && (!row->locked || row->def == on);
+}
+
 /* ---- the state ---- */
 
 int lkg_gates_init(struct lkg_gates *gates, unsigned release)
@@ -136,12 +145,6 @@ static void set_all(struct lkg_gates *gates, enum lkg_gate_stage stage, bool on)
 
 /* ---- findings ---- */
 
-static const char *release_text(unsigned release, char buf[static 8])
-{
-        (void)snprintf(buf, 8, "%u.%u", release / 100 % 10, release % 100);
-        return buf;
-}
-
 static const char *nearest_gate(const char *name, unsigned release)
 {
         struct lkg_nearest nearest;
@@ -163,15 +166,15 @@ static void report_unknown(const struct lkg_gates *gates, const char *name, cons
         struct lkg_where where = lkg_where_of(value);
         size_t first = first_row(name);
         const struct lkg_gate *row = first < lkg_n_gates ? row_at(first, gates->release) : NULL;
-        char quoted[5 * 64 + 8], now[8], then[8];
+        char quoted[5 * 64 + 8], now[LKG_RELEASE_TEXT_MAX], then[LKG_RELEASE_TEXT_MAX];
         const char *nearest;
 
-        (void)release_text(gates->release, now);
+        (void)lkg_release_text(gates->release, now);
         if (row) {
                 lkg_report_add(report, LKG_ERROR, LKG_F_GATE_REMOVED, &where,
                                "featureGates: %s was dropped in %s, and the component does not start with a "
                                "gate that it does not know; remove the line",
-                               name, release_text(row->since, then));
+                               name, lkg_release_text(row->since, then));
                 return;
         }
         if (first < lkg_n_gates) {
@@ -179,7 +182,7 @@ static void report_unknown(const struct lkg_gates *gates, const char *name, cons
                         report, LKG_ERROR, LKG_F_GATE_TOO_NEW, &where,
                         "featureGates: %s comes with %s and this is %s, which does not start with it; "
                         "remove the line until the upgrade",
-                        name, release_text(lkg_gates[first].since, then), now);
+                        name, lkg_release_text(lkg_gates[first].since, then), now);
                 return;
         }
         nearest = nearest_gate(name, gates->release);

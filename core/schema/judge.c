@@ -125,7 +125,8 @@ static int find_schema(const struct lkg_judge *judge, const struct lkg_candidate
 
 static struct lkg_command_line command_line(const struct lkg_judge *judge)
 {
-        return (struct lkg_command_line){ judge->config.flags, judge->config.n_flags };
+        return (struct lkg_command_line){ judge->config.flags, judge->config.n_flags,
+                                          judge->config.flags_observed };
 }
 
 /* Gates of the command line are set before any file is read. */
@@ -136,7 +137,7 @@ static int learn_flag_gates(struct lkg_judge *judge, struct lkg_report *report)
         int r = flags ? lkg_gates_init(&judge->flag_gates, lkg_schema_release(judge->schema)) : -ENOMEM;
 
         if (r == 0 && line.n_words > 0)
-                r = lkg_flags_apply(judge->schema, &line, flags, report);
+                r = lkg_flags_apply(judge->schema, &line, flags, NULL, report);
         if (r == 0)
                 r = lkg_gates_apply(&judge->flag_gates, lkg_object_get(flags, "featureGates"), report);
         return r;
@@ -191,7 +192,7 @@ static int load_base(struct lkg_judge *judge, const struct lkg_value *base, cons
                                      &judge->base_report, &judge->loaded);
         /* Without a base the flags are parsed into the defaults, before the drop-ins. */
         if (r == 0 && !base && line.n_words > 0)
-                r = lkg_flags_apply(judge->schema, &line, judge->loaded, &judge->base_report);
+                r = lkg_flags_apply(judge->schema, &line, judge->loaded, NULL, &judge->base_report);
         if (r < 0 && r != -EBADMSG)
                 return r;
         return lkg_typed_encode(lkg_schema_root(judge->schema), judge->loaded, &judge->encoded);
@@ -364,16 +365,17 @@ static int judge_whole(const struct lkg_judge *judge, struct lkg_candidate *cand
                        const struct lkg_value *files, struct lkg_report *report)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *object = lkg_value_clone_shallow(files);
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *zeros = lkg_value_new_map(NULL, 0, 0);
         LKG_CLEANUP(lkg_gates_deinit) struct lkg_gates gates = { 0 };
-        bool kubelet = strcmp(lkg_schema_kind(judge->schema), "KubeletConfiguration") == 0;
+        bool kubelet = lkg_schema_is_kubelet(judge->schema);
         struct lkg_rules rules = { judge->schema, object, &gates, &judge->config.host, report };
         struct lkg_command_line line = command_line(judge);
-        int r = object ? lkg_gates_copy(&judge->flag_gates, &gates) : -ENOMEM;
+        int r = object && zeros ? lkg_gates_copy(&judge->flag_gates, &gates) : -ENOMEM;
 
         if (r == 0 && kubelet)
                 r = lose_split_stream(judge, object, report);
         if (r == 0 && line.n_words > 0)
-                r = lkg_flags_apply(judge->schema, &line, object, report);
+                r = lkg_flags_apply(judge->schema, &line, object, zeros, report);
         if (r == 0 || r == -EBADMSG)
                 r = lkg_gates_apply(&gates, lkg_object_get(object, "featureGates"), report);
         if (r == 0 || r == -EBADMSG)
@@ -389,6 +391,9 @@ static int judge_whole(const struct lkg_judge *judge, struct lkg_candidate *cand
                 r = set_header(candidate, object);
         if (r == 0)
                 r = lkg_typed_encode(lkg_schema_root(judge->schema), object, &candidate->effective);
+        if (r == 0)
+                r = lkg_effective_place_zeros(lkg_schema_root(judge->schema), zeros, candidate->doc,
+                                              candidate->effective);
         return r == -EBADMSG ? 0 : r;
 }
 
@@ -482,7 +487,7 @@ int lkg_judge_candidate(struct lkg_candidate *candidate, void *userdata)
                         return r;
         }
         candidate->schema = schema;
-        if (strcmp(lkg_schema_kind(schema), "KubeletConfiguration") == 0)
+        if (lkg_schema_is_kubelet(schema))
                 r = judge_kubelet(judge, candidate, &report);
         else
                 r = judge_kubeproxy(judge, candidate, &report);

@@ -44,6 +44,14 @@ int lkg_lint_whole(const struct lkg_judge *judge, const struct lkg_candidate *ca
                    const struct lkg_value *object, struct lkg_report *report);
 
 /**
+ * lkg_effective_place_zeros() - say where the zero values in @effective come from, which have no source yet.
+ * @zeros: what the command line set to zero: path -> value
+ * @doc:   the merged document; what it does not say either is a default. May be NULL
+ */
+int lkg_effective_place_zeros(const struct lkg_node *root, const struct lkg_value *zeros,
+                              const struct lkg_value *doc, struct lkg_value *effective);
+
+/**
  * lkg_serve() - the document to be served for a kubelet: @merged, and what a component that reads only this one
  * file needs to come to @object.
  * @object: typed, complete, before flags: what the component would have come to with base and drop-ins

@@ -391,11 +391,11 @@ static int decode_value(struct decode *d, const struct lkg_node *node, const str
                         const struct lkg_value *before, bool item, const struct step *step,
                         struct lkg_value **ret);
 
-/* The zero value as an item of a list or map: it is there, so it must be printed. */
+/* The zero value as an item of a list or map: it is there, so it must be printed. @at: NULL = from nowhere. */
 static int zero_item(const struct lkg_node *node, const struct lkg_value *at, struct lkg_value **ret)
 {
-        struct lkg_source *source = lkg_value_source_mut(at);
-        unsigned line = lkg_value_line(at), column = lkg_value_column(at);
+        struct lkg_source *source = at ? lkg_value_source_mut(at) : NULL;
+        unsigned line = at ? lkg_value_line(at) : 0, column = at ? lkg_value_column(at) : 0;
 
         switch (node->class) {
         case LKG_CLASS_BOOL:
@@ -721,7 +721,7 @@ int lkg_typed_scalar(const struct lkg_node *node, const struct lkg_value *value,
 static int encode_value(const struct lkg_node *node, const struct lkg_value *value, struct lkg_value **ret);
 
 /* What Go prints for a field that holds its zero value. *ret stays NULL when it prints nothing. */
-static int encode_zero(const struct lkg_node *node, const struct lkg_value *parent, struct lkg_value **ret)
+static int encode_zero(const struct lkg_node *node, struct lkg_value **ret)
 {
         bool always = node->field->flags & LKG_FIELD_ALWAYS;
 
@@ -736,7 +736,7 @@ static int encode_zero(const struct lkg_node *node, const struct lkg_value *pare
         if (!always && node->class != LKG_CLASS_DURATION && node->class != LKG_CLASS_QUANTITY &&
             node->class != LKG_CLASS_FLUSH)
                 return 0;
-        return zero_item(node, parent, ret);
+        return zero_item(node, NULL, ret);
 }
 
 /* @value: NULL = all of it zero. Like decoding, shares what is as it has to be. */
@@ -751,8 +751,7 @@ static int encode_struct(const struct lkg_node *node, const struct lkg_value *va
                 const struct lkg_node *member = node->members[m];
                 const struct lkg_value *was = lkg_node_value(member, &beside);
                 LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *item = NULL;
-                int r = was ? encode_value(member, was, &item)
-                            : encode_zero(member, value ? value : map, &item);
+                int r = was ? encode_value(member, was, &item) : encode_zero(member, &item);
 
                 if (r < 0)
                         return r;

@@ -21,7 +21,8 @@ int lkg_typed_decode(const struct lkg_node *root, const struct lkg_value *value,
                      struct lkg_report *report, struct lkg_value **ret);
 
 /**
- * lkg_typed_encode() - @object as Go's encoder prints it: omitempty, zero values of what is always printed.
+ * lkg_typed_encode() - @object as Go's encoder prints it: omitempty, zero values of what is always printed; those
+ * have no source.
  * @ret: one reference, a map that nobody else has
  */
 int lkg_typed_encode(const struct lkg_node *root, const struct lkg_value *object, struct lkg_value **ret);

@@ -167,7 +167,7 @@ def test_a_flag_that_makes_the_result_invalid_is_named(component):
 def test_secrets_are_not_shown(component):
     kubelet = component()
     mount = kubelet.mount
-    kubelet.start(*flags(mount, "--manifest-url=https://user:hunter2@example.org/pods",
+    kubelet.start(*flags(mount, "--manifest-url=https://user:hunter2@example.org/pods?token=hunter2", "hunter2",
                          "--manifest-url-header=Authorization:Bearer hunter2",
                          "--storage-driver-password=hunter2", "--max-pods=70"))
     wait_mark(mount, "maxPods", ("70", "flag --max-pods"))

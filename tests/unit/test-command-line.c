@@ -6,11 +6,13 @@
 
 #define WORDS(...) ((const char *const[]){ __VA_ARGS__ })
 
+static bool observed; /* how parsed() takes the words */
+
 /* What @words make of @text, a typed document: JSON, or the findings. */
 static const char *parsed(const char *kind, const char *text, const char *const *words, size_t n)
 {
         static char *kept;
-        struct lkg_command_line line = { words, n };
+        struct lkg_command_line line = { words, n, observed };
         struct lkg_report report = LKG_REPORT_INIT;
         const struct lkg_schema *schema = NULL;
         struct lkg_value *object = flow(text, 0);
@@ -18,11 +20,11 @@ static const char *parsed(const char *kind, const char *text, const char *const 
         int r;
 
         assert_int_equal(lkg_schema_get(kind, NULL, 0, &schema), 0);
-        r = lkg_flags_apply(schema, &line, object, &report);
+        r = lkg_flags_apply(schema, &line, object, NULL, &report);
         assert_int_equal(r, report.n_severity[LKG_ERROR] > 0 ? -EBADMSG : 0);
         free(kept);
         kept = lkg_report_format(&report, NULL);
-        ret = r == 0 ? json(object) : kept;
+        ret = r == 0 && !*kept ? json(object) : kept;
         lkg_value_unref(object);
         lkg_report_deinit(&report);
         return ret;
@@ -45,7 +47,7 @@ static void test_ways_to_write_a_flag(void **state)
         assert_string_equal(KUBELET("{}", "-v=2"), "{\"logging\":{\"verbosity\":2}}");
         assert_string_equal(KUBELET("{}", "-v", "2"), "{\"logging\":{\"verbosity\":2}}");
         assert_string_equal(KUBELET("{}", "--v=2"), "{\"logging\":{\"verbosity\":2}}");
-        assert_string_equal(KUBELET("{}", "--max-pods=5", "--", "--max-pods=6"), "{\"maxPods\":5}");
+        assert_string_equal(KUBELET("{}", "--max-pods=5", "--"), "{\"maxPods\":5}");
 }
 
 static void test_grammar_errors(void **state)
@@ -56,14 +58,72 @@ static void test_grammar_errors(void **state)
                 "error: no flag \"max-pod\" in 1.36, and the component does not start with it; did you mean "
                 "--max-pods? [LKG5020]\n");
         assert_string_equal(KUBELET("{}", "--max-pods"), "error: --max-pods needs a value [LKG5020]\n");
-        assert_string_equal(
-                KUBELET("{}", "five"),
-                "error: \"five\" is no flag, and the component takes no other words [LKG5020]\n");
+        assert_string_equal(KUBELET("{}", "five"), "error: word 1 of the command line is no flag, and the "
+                                                   "component takes no other words [LKG5020]\n");
         assert_non_null(strstr(KUBELET("{}", "---max-pods=5"), "is no flag"));
         assert_non_null(strstr(KUBELET("{}", "--=5"), "is no flag"));
         assert_non_null(strstr(KUBELET("{}", "-x"), "no flag \"x\""));
         assert_non_null(strstr(KUBELET("{}", "-max-pods=5"), "no flag \"m\""));
         assert_non_null(strstr(KUBELET("{}", "-v"), "--v needs a value"));
+}
+
+/* Both components refuse any other word, flags behind `--` too. */
+static void test_words_behind_two_hyphens_are_refused(void **state)
+{
+        (void)state;
+        assert_non_null(strstr(KUBELET("{}", "--max-pods=5", "--", "--max-pods=6"), "word 3 of"));
+        assert_non_null(strstr(PROXY("{}", "--", "foo"), "word 2 of"));
+        assert_non_null(strstr(KUBELET("{}", "--", "--"), "word 2 of"));
+}
+
+/* A word in a wrong place may be the value of a flag, and that a credential. */
+static void test_stray_words_are_never_shown(void **state)
+{
+        static const char *const lines[][3] = {
+                { "hunter2", "--max-pods=5", "-" },   { "--tokn", "hunter2", "hunter2" },
+                { "--tokn=hunter2", "hunter2", "x" }, { "--", "hunter2", "--hunter2" },
+                { "---hunter2", "--=hunter2", "x" },  { "--max-pods", "5", "hunter2" },
+                { "-xhunter2", "-x=hunter2", "x" },   { "--fail-swap-on", "hunter2", "-v=1" },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(lines); i++) {
+                for (size_t k = 0; k < 2; k++) {
+                        observed = k > 0;
+                        assert_null(strstr(parsed("KubeletConfiguration", "{}", lines[i], 3), "hunter2"));
+                        assert_non_null(
+                                strstr(parsed("KubeletConfiguration", "{}", lines[i], 3), "LKG5020"));
+                }
+        }
+        observed = false;
+        /* the value of a flag that nobody knows is not a second mistake */
+        assert_string_equal(KUBELET("{}", "--zzz", "hunter2"),
+                            "error: no flag \"zzz\" in 1.36, and the component does not start with it "
+                            "[LKG5020]\n");
+}
+
+/* What a process was found with is no reason to refuse a document: it is left out. */
+static void test_an_observed_line_only_warns(void **state)
+{
+        static const char *const words[] = {
+                "server", "--data-dir", "/x", "--max-pods=x", "--feature-gates=Nonsense=true,NodeSwap=true",
+                "--v=2",
+        };
+        struct lkg_command_line line = { words, LKG_ARRAY_SIZE(words), true };
+        struct lkg_report report = LKG_REPORT_INIT;
+        const struct lkg_schema *schema = NULL;
+        struct lkg_value *object = flow("{maxPods: 5}", 0);
+
+        (void)state;
+        assert_int_equal(lkg_schema_get("KubeletConfiguration", NULL, 0, &schema), 0);
+        assert_int_equal(lkg_flags_apply(schema, &line, object, NULL, &report), 0);
+        assert_string_equal(
+                json(object),
+                "{\"featureGates\":{\"NodeSwap\":true},\"logging\":{\"verbosity\":2},\"maxPods\":5}");
+        assert_int_equal(report.n_severity[LKG_ERROR], 0);
+        assert_int_equal(report.n_severity[LKG_WARNING], 4);
+        lkg_value_unref(object);
+        lkg_report_deinit(&report);
 }
 
 static void test_bool(void **state)
@@ -74,7 +134,8 @@ static void test_bool(void **state)
         assert_string_equal(KUBELET("{protectKernelDefaults: true}", "--protect-kernel-defaults=0"), "{}");
         assert_non_null(strstr(KUBELET("{}", "--fail-swap-on=yes"), "--fail-swap-on: \"yes\""));
         /* the next word is not its value */
-        assert_non_null(strstr(KUBELET("{}", "--fail-swap-on", "false"), "\"false\" is no flag"));
+        assert_non_null(
+                strstr(KUBELET("{}", "--fail-swap-on", "false"), "word 2 of the command line is no flag"));
 }
 
 static void test_integers(void **state)
@@ -227,7 +288,7 @@ static void test_values_say_which_flag(void **state)
 
         (void)state;
         assert_int_equal(lkg_schema_get("KubeletConfiguration", NULL, 0, &schema), 0);
-        assert_int_equal(lkg_flags_apply(schema, &line, object, &report), 0);
+        assert_int_equal(lkg_flags_apply(schema, &line, object, NULL, &report), 0);
         value = lkg_map_get(object, "maxPods");
         assert_string_equal(lkg_value_source(value)->layer, "flag --max-pods");
         assert_string_equal(json(lkg_value_shadowed(value)), "7");
@@ -250,6 +311,9 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_ways_to_write_a_flag),
                 cmocka_unit_test(test_grammar_errors),
+                cmocka_unit_test(test_words_behind_two_hyphens_are_refused),
+                cmocka_unit_test(test_stray_words_are_never_shown),
+                cmocka_unit_test(test_an_observed_line_only_warns),
                 cmocka_unit_test(test_bool),
                 cmocka_unit_test(test_integers),
                 cmocka_unit_test(test_durations_and_quantities),

@@ -279,11 +279,27 @@ static void test_a_command_line_makes_a_candidate_invalid(void **state)
         assert_has(n, "status/kubelet/findings", "--kube-api-burst");
         assert_has(n, "kubelet.conf", "maxPods: 100\n");
         assert_int_equal(generation(n), 1);
-        assert_has(n, EFFECTIVE, "maxPods: 100 # generation 1\n");
+        assert_has(n, EFFECTIVE, "maxPods: 100 # base kubelet.conf\n"); /* what is served has not changed */
         PUT_UNIT(n, "--kube-api-burst=5\0", 1);
         turn_until(n, "status/kubelet/condition", "True ");
         assert_int_equal(generation(n), 1);
         assert_has(n, EFFECTIVE, "kubeAPIBurst: 5 # flag --kube-api-burst\n");
+}
+
+/* A kubelet inside another program: nobody can correct a document because of that program's flags. */
+static void test_flags_of_another_program_only_warn(void **state)
+{
+        struct node *n = *state;
+
+        begin(n);
+        PUT_UNIT(n, "agent\0--data-dir\0/var/lib/x\0--token=hunter2\0--max-pods=x\0--v=3\0", 0);
+        turn_until(n, "status/kubelet/findings", "\"data-dir\"");
+        assert_has(n, "status/kubelet/condition", "True ");
+        assert_has(n, "status/kubelet/findings", "--max-pods");
+        assert_has(n, EFFECTIVE, "verbosity: 3 # flag --v\n");
+        assert_has(n, EFFECTIVE, "maxPods: 100 # base kubelet.conf\n");
+        assert_false(has(n, "status/kubelet/findings", "hunter2"));
+        assert_false(has(n, "status/kubelet/findings", "/var/lib/x"));
 }
 
 static void test_credentials_of_the_command_line_are_not_shown(void **state)
@@ -338,6 +354,7 @@ int main(int argc, char **argv)
                 CASE(test_the_older_process_counts_when_the_newer_ends),
                 CASE(test_a_successor_knows_it_too),
                 CASE(test_a_command_line_makes_a_candidate_invalid),
+                CASE(test_flags_of_another_program_only_warn),
                 CASE(test_credentials_of_the_command_line_are_not_shown),
                 CASE(test_schema_release),
         };

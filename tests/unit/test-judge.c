@@ -168,6 +168,18 @@ static void test_value_is_served_that_one_file_would_lack(void **state)
         tear_down(&s);
 }
 
+static void test_what_is_served_explicitly_is_said_without_secrets(void **state)
+{
+        struct stack s;
+
+        (void)state;
+        set_up(&s, &plain, HEADER, HEADER "STATICPODURL: https://u:s3cret@h/x?token=s3cret\n");
+        assert_non_null(strstr(judge(&s), "[LKG5024]"));
+        assert_null(strstr(s.said, "s3cret"));
+        assert_string_equal(served(&s, "staticPodURL"), "\"https://u:s3cret@h/x?token=s3cret\"");
+        tear_down(&s);
+}
+
 /* An empty list in the base is lost as soon as there are drop-ins. */
 static void test_empty_list_is_lost_with_drop_ins(void **state)
 {
@@ -228,6 +240,63 @@ static void test_relative_path_of_the_base_is_made_absolute(void **state)
         assert_string_equal(effective(&s, "staticPodPath"), "\"/e/m\"");
         assert_string_equal(served(&s, "staticPodPath"), "\"/e/m\"");
         assert_string_equal(effective(&s, "volumePluginDir"), "\"/v\"");
+        tear_down(&s);
+}
+
+/* Layer of one field of the effective document. */
+static const char *layer_of(const struct stack *s, const char *path)
+{
+        const struct lkg_value *value = lkg_object_get(s->candidate.effective, path);
+        const struct lkg_source *source = value ? lkg_value_source(value) : NULL;
+
+        return source ? source->layer : "default";
+}
+
+/* A typed document holds no zero value, so each has to be asked for. */
+static void test_zero_values_come_from_where_they_were_written(void **state)
+{
+        static const char *const words[] = { "--streaming-connection-idle-timeout=0",
+                                             "--runtime-request-timeout=0", "--runtime-request-timeout=1s" };
+        struct lkg_judge_config config = plain;
+        struct stack s;
+
+        (void)state;
+        config.flags = words;
+        config.n_flags = 3;
+        set_up(&s, &config, HEADER "imageMaximumGCAge: 0s\nlogging: {verbosity: 0}\n",
+               HEADER "shutdownGracePeriod: 0s\n");
+        assert_string_equal(judge(&s), "");
+        assert_string_equal(layer_of(&s, "imageMaximumGCAge"), "base base.yaml");
+        assert_string_equal(layer_of(&s, "logging.verbosity"), "base base.yaml");
+        assert_string_equal(layer_of(&s, "shutdownGracePeriod"), "drop-in 1.conf");
+        assert_string_equal(layer_of(&s, "shutdownGracePeriodCriticalPods"), "default");
+        assert_string_equal(layer_of(&s, "streamingConnectionIdleTimeout"),
+                            "flag --streaming-connection-idle-timeout");
+        assert_string_equal(layer_of(&s, "runtimeRequestTimeout"), "flag --runtime-request-timeout");
+        tear_down(&s);
+        set_up(&s, &plain, HEADER, NULL);
+        assert_string_equal(judge(&s), "");
+        assert_string_equal(layer_of(&s, "imageMaximumGCAge"), "default");
+        assert_string_equal(layer_of(&s, "logging.verbosity"), "default");
+        tear_down(&s);
+}
+
+/* --vmodule adds to the list of the document. */
+static void test_list_that_a_flag_adds_to_is_the_flags(void **state)
+{
+        static const char *const words[] = { "--vmodule=b=2" };
+        struct lkg_judge_config config = plain;
+        struct stack s;
+
+        (void)state;
+        config.flags = words;
+        config.n_flags = 1;
+        set_up(&s, &config, HEADER "logging: {vmodule: [{filePattern: a, verbosity: 3}]}\n", NULL);
+        assert_string_equal(judge(&s), "");
+        assert_string_equal(
+                effective(&s, "logging.vmodule"),
+                "[{\"filePattern\":\"a\",\"verbosity\":3},{\"filePattern\":\"b\",\"verbosity\":2}]");
+        assert_string_equal(layer_of(&s, "logging.vmodule"), "flag --vmodule");
         tear_down(&s);
 }
 
@@ -382,10 +451,13 @@ int main(void)
                 cmocka_unit_test(test_both_places_are_named),
                 cmocka_unit_test(test_version_that_nobody_knows_is_refused),
                 cmocka_unit_test(test_value_is_served_that_one_file_would_lack),
+                cmocka_unit_test(test_what_is_served_explicitly_is_said_without_secrets),
                 cmocka_unit_test(test_empty_list_is_lost_with_drop_ins),
                 cmocka_unit_test(test_without_a_base_the_flags_defaults_count),
                 cmocka_unit_test(test_eviction_defaults_of_a_drop_in_are_served_as_written),
                 cmocka_unit_test(test_relative_path_of_the_base_is_made_absolute),
+                cmocka_unit_test(test_zero_values_come_from_where_they_were_written),
+                cmocka_unit_test(test_list_that_a_flag_adds_to_is_the_flags),
                 cmocka_unit_test(test_flags_do_not_change_what_is_served),
                 cmocka_unit_test(test_judging_does_not_change_the_layers),
                 cmocka_unit_test(test_unchanged_layers_are_not_linted_again),
