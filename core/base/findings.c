@@ -194,6 +194,12 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "such a key is an ordinary unknown field, which the component ignores, and inside a "
           "map such as evictionHard it even becomes an entry. To remove a field set it to null; "
           "to replace a map, set each of its keys." },
+        { 2026, LKG_WARNING, "directive with nothing to act on",
+          "Leave the directive out: no layer before this one sets that map.",
+          "A directive of a strategic merge patch works on what the layers before it say. Where they "
+          "say nothing the map is taken over as it is written: $patch drops the whole map, with what "
+          "stands beside it, and $retainKeys, $setElementOrder and $deleteFromPrimitiveList stay in it "
+          "as if they were fields, exactly as Kubernetes does it." },
         { 3001, LKG_ERROR, "configuration unreadable",
           "The file or directory must be readable; a missing one is fine and means the defaults.",
           "The configuration of lkgfs, or a directory of its drop-ins, exists and cannot be "

@@ -87,6 +87,11 @@ void lkg_report_append(struct lkg_report *to, const struct lkg_report *from)
                 report_take(to, f->severity, f->code, f->file ? strdup(f->file) : NULL, f->line, f->column,
                             strdup(f->text));
         }
+        lkg_report_count_unlisted(to, from);
+}
+
+void lkg_report_count_unlisted(struct lkg_report *to, const struct lkg_report *from)
+{
         for (unsigned s = 0; s < _LKG_SEVERITY_MAX; s++) {
                 size_t listed = 0;
 

@@ -44,6 +44,7 @@ enum lkg_config_code {
         LKG_C_JSON_PATCH = 2023,          /* an operation of an RFC 6902 patch is wrong */
         LKG_C_HEADER_LOST = 2024,         /* a patch removes or changes kind or apiVersion */
         LKG_C_DIRECTIVE_IN_DROPIN = 2025, /* $patch and friends are plain keys in a drop-in */
+        LKG_C_IDLE_DIRECTIVE = 2026,      /* a directive in a map that no earlier layer sets */
 };
 
 /* Strategic merge directives. */

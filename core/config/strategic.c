@@ -153,7 +153,39 @@ static bool is_dropped(const struct lkg_value *value)
         return directive && !is_null(directive);
 }
 
-static int prune_member(struct job *job, const struct lkg_value **ret_inner)
+static bool is_idle_directive(const char *key, const struct lkg_value *map, const struct lkg_value *value)
+{
+        if (strcmp(key, LKG_DIRECTIVE_PATCH) == 0)
+                return lkg_value_size(map) > 1 && !is_null(value);
+        return strcmp(key, LKG_DIRECTIVE_RETAIN) == 0 || has_prefix(key, LKG_DIRECTIVE_DELETE) ||
+               has_prefix(key, LKG_DIRECTIVE_ORDER);
+}
+
+/*
+ * Where the patch's map is taken over whole, upstream drops one with `$patch` and takes other directives for keys. With a
+ * type the same patch is merged once more into what the defaults make of the document, where it may well act.
+ */
+static void note_idle(struct lkg_strategic *ctx, const struct lkg_value *map)
+{
+        for (size_t i = 0; !ctx->typed && is_map(map) && i < lkg_value_size(map); i++) {
+                const char *key;
+                size_t size;
+                const struct lkg_value *value = lkg_map_at(map, i, &key, &size);
+                struct lkg_where where = lkg_where_of(value);
+                bool drops = strcmp(key, LKG_DIRECTIVE_PATCH) == 0;
+                char quoted[5 * 64 + 8];
+
+                if (*key != '$' || !is_idle_directive(key, map, value))
+                        continue;
+                lkg_report_add(ctx->report, LKG_WARNING, LKG_C_IDLE_DIRECTIVE, &where,
+                               "no layer before this one sets this map, so %s has nothing to act on and %s; "
+                               "leave it out",
+                               lkg_quote(key, size, quoted),
+                               drops ? "may take away what stands beside it" : "is taken for a field");
+        }
+}
+
+static int prune_member(struct lkg_strategic *ctx, struct job *job, const struct lkg_value **ret_inner)
 {
         bool list = is_list(job->patch);
         const struct lkg_value *member = list ? lkg_list_get(job->patch, job->i)
@@ -161,6 +193,7 @@ static int prune_member(struct job *job, const struct lkg_value **ret_inner)
         int r = 0;
 
         *ret_inner = NULL;
+        note_idle(ctx, member);
         if (is_dropped(member) || (!list && is_null(member))) {
                 r = own(job);
                 if (r == 0 && list)
@@ -199,12 +232,13 @@ static int prune_put(struct job *parent, struct lkg_value *done)
 }
 
 /* *@ret NULL = nothing is left. */
-static int prune(const struct lkg_value *value, struct lkg_value **ret)
+static int prune(struct lkg_strategic *ctx, const struct lkg_value *value, struct lkg_value **ret)
 {
         struct jobs jobs = { 0 };
         int r = 0;
 
         *ret = NULL;
+        note_idle(ctx, value);
         if (is_dropped(value))
                 return 0;
         if (lkg_value_size(value) == 0) {
@@ -226,7 +260,7 @@ static int prune(const struct lkg_value *value, struct lkg_value **ret)
                                 *ret = done ? done : lkg_value_ref((struct lkg_value *)value);
                         continue;
                 }
-                r = prune_member(job, &inner);
+                r = prune_member(ctx, job, &inner);
                 if (r == 0 && inner && !push(&jobs, NULL, inner))
                         r = -ENOMEM;
         }
@@ -421,11 +455,11 @@ static int merge_lists(struct lkg_strategic *ctx, struct job *job, const char *k
         return r < 0 ? r : put(job->to, key, size, left, earlier);
 }
 
-static int replace(struct job *job, const char *key, size_t size, const struct lkg_value *value,
-                   const struct lkg_value *earlier)
+static int replace(struct lkg_strategic *ctx, struct job *job, const char *key, size_t size,
+                   const struct lkg_value *value, const struct lkg_value *earlier)
 {
         struct lkg_value *pruned = NULL;
-        int r = prune(value, &pruned);
+        int r = prune(ctx, value, &pruned);
 
         if (r == 0 && pruned)
                 return put(job->to, key, size, pruned, earlier);
@@ -474,7 +508,7 @@ static int merge_member(struct lkg_strategic *ctx, struct jobs *jobs)
         }
         if (is_list(value) && is_list(earlier))
                 return merge_lists(ctx, job, key, size, value, earlier, delete);
-        return replace(job, key, size, value, earlier);
+        return replace(ctx, job, key, size, value, earlier);
 }
 
 int lkg_merge_strategic_typed(const struct lkg_value *base, const struct lkg_value *patch,
@@ -483,7 +517,7 @@ int lkg_merge_strategic_typed(const struct lkg_value *base, const struct lkg_val
 {
         static const struct lkg_merge_type any = { .class = LKG_MERGE_ANY };
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *empty = lkg_value_new_map(NULL, 0, 0);
-        struct lkg_strategic ctx = { .report = report };
+        struct lkg_strategic ctx = { .report = report, .typed = type != NULL };
         struct jobs jobs = { 0 };
         int r;
 

@@ -8,6 +8,7 @@
 
 struct lkg_strategic {
         struct lkg_report *report;
+        bool typed;
 };
 
 /** lkg_strategic_refuse() - report what is wrong with the patch at @at. Return: -EBADMSG. */

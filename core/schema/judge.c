@@ -466,6 +466,7 @@ static void append_once(struct lkg_report *to, const struct lkg_report *from)
                 if (!is_known(to, f))
                         lkg_report_add(to, f->severity, f->code, &where, "%s", f->text);
         }
+        lkg_report_count_unlisted(to, from);
 }
 
 int lkg_judge_candidate(struct lkg_candidate *candidate, void *userdata)
@@ -493,7 +494,7 @@ int lkg_judge_candidate(struct lkg_candidate *candidate, void *userdata)
                 r = judge_kubeproxy(judge, candidate, &report);
         append_once(&candidate->report, &report);
         for (size_t i = 0; i < judge->n_layers; i++) {
-                lkg_report_append(&candidate->report, &judge->layers[i].report);
+                append_once(&candidate->report, &judge->layers[i].report);
                 lkg_report_append(&candidate->report, &judge->layers[i].lint);
         }
         return r;

@@ -74,6 +74,8 @@ void lkg_report_add(struct lkg_report *report, enum lkg_severity severity, unsig
                     const struct lkg_where *where, const char *fmt, ...) LKG_PRINTF(5, 6);
 /** lkg_report_append() - copy all findings of @from behind those of @to. */
 void lkg_report_append(struct lkg_report *to, const struct lkg_report *from);
+/** lkg_report_count_unlisted() - for who copies the findings of @from himself: those that it only counts. */
+void lkg_report_count_unlisted(struct lkg_report *to, const struct lkg_report *from);
 /** lkg_report_format() - `file:line:col: severity: text [LKGnnnn]\n` lines; heap, caller frees; NULL = no memory. */
 char *lkg_report_format(const struct lkg_report *report, size_t *ret_size);
 const char *lkg_severity_name(enum lkg_severity severity);

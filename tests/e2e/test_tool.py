@@ -127,6 +127,13 @@ def test_secrets_are_masked(tree):
     assert "hunter2" in tool(tree, "render", "--effective", "-o", "json", *words)[1], "for programs it is complete"
 
 
+def test_a_wrong_directive_is_said_once(tree):
+    lib.write_file(tree / "bogus.yaml", lib.HEADER + "authentication: {$patch: bogus}\n")
+    lib.write_file(tree / "bare.yaml", lib.HEADER + "authentication: {webhook: {enabled: true}}\n")
+    code, out, _ = tool(tree, "check", "--config", "bare.yaml", "--instance-config", "bogus.yaml")
+    assert code == DIFFERENT and out.count("LKG2022") == 1
+
+
 def test_diff(tree):
     code, out, _ = tool(tree, "diff", *STACK)
     assert code == DIFFERENT

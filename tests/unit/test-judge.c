@@ -5,6 +5,8 @@
  */
 #include "config-helpers.h"
 
+#include <lkg/limits.h>
+
 #include "core/schema/judge.h"
 #include "tests/lib/candidate.h"
 
@@ -119,6 +121,25 @@ static void test_findings_stand_in_their_layer(void **state)
                             "/e/d/1.conf:4:10: error: maxPods: -5 is out of range; it must not be negative "
                             "[LKG5030]\n");
         tear_down(&s);
+}
+
+/* What does not fit into the list of findings is counted and said. */
+static void test_more_errors_than_are_listed_are_counted(void **state)
+{
+        struct lkg_buf text = LKG_BUF_INIT;
+        struct stack s;
+
+        (void)state;
+        lkg_buf_puts(&text, HEADER "evictionHard:\n");
+        for (unsigned i = 0; i < LKG_FINDINGS_MAX + 7; i++)
+                lkg_buf_printf(&text, "  r%u: [x]\n", i);
+        assert_false(lkg_buf_failed(&text));
+        set_up(&s, &plain, text.data, NULL);
+        assert_non_null(strstr(judge(&s), "more findings are not listed [LKG4000]\n"));
+        assert_int_equal(s.candidate.report.n_findings, LKG_FINDINGS_MAX);
+        assert_true(s.candidate.report.n_severity[LKG_ERROR] >= LKG_FINDINGS_MAX + 7);
+        tear_down(&s);
+        lkg_buf_deinit(&text);
 }
 
 /* A rule between fields of two layers names both places. */
@@ -448,6 +469,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_defaults_layers_and_flags),
                 cmocka_unit_test(test_findings_stand_in_their_layer),
+                cmocka_unit_test(test_more_errors_than_are_listed_are_counted),
                 cmocka_unit_test(test_both_places_are_named),
                 cmocka_unit_test(test_version_that_nobody_knows_is_refused),
                 cmocka_unit_test(test_value_is_served_that_one_file_would_lack),

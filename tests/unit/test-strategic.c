@@ -2,6 +2,8 @@
 /* Strategic merge patch for kinds whose lists are all atomic. */
 #include "config-helpers.h"
 
+#include "core/config/internal.h"
+
 static const struct {
         const char *base, *patch, *want; /* a want that starts with "f:" is the finding's text */
 } rows[] = {
@@ -86,6 +88,40 @@ static void test_table(void **state)
                         assert_string_equal(json(merged), rows[i].want);
                 }
                 assert_string_equal(json(base), before);
+                lkg_report_deinit(&report);
+                lkg_value_unref(base);
+                lkg_value_unref(patch);
+                lkg_value_unref(merged);
+        }
+}
+
+/* Upstream takes over a map that it finds nothing for, directives too; nobody means that. */
+static void test_directives_without_anything_to_act_on_are_noted(void **state)
+{
+        static const struct {
+                const char *base, *patch, *key; /* NULL = nothing to note */
+        } cases[] = {
+                { "{}", "{\"a\":{\"$retainKeys\":[\"b\"],\"b\":1}}", "\"$retainKeys\"" },
+                { "{\"a\":1}", "{\"a\":{\"$retainKeys\":[\"b\"],\"b\":1}}", "\"$retainKeys\"" },
+                { "{}", "{\"a\":{\"c\":{\"$setElementOrder/l\":[1]}}}", "\"$setElementOrder/l\"" },
+                { "{}", "{\"a\":[{\"$deleteFromPrimitiveList/l\":[1]}]}", "\"$deleteFromPrimitiveList/l\"" },
+                { "{}", "{\"a\":{\"$patch\":\"replace\",\"b\":1}}", "\"$patch\"" },
+                { "{}", "{\"a\":{\"$patch\":\"delete\"}}", NULL },
+                { "{}", "{\"$retainKeys\":[\"b\"],\"b\":1}", NULL },
+                { "{\"a\":{}}", "{\"a\":{\"$retainKeys\":[\"b\"],\"b\":1}}", NULL },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
+                struct lkg_value *base = doc(cases[i].base), *patch = doc(cases[i].patch), *merged = NULL;
+                struct lkg_report report = LKG_REPORT_INIT;
+
+                assert_int_equal(lkg_merge_strategic(base, patch, &report, &merged), 0);
+                assert_int_equal(report.n_findings, cases[i].key ? 1 : 0);
+                if (cases[i].key) {
+                        assert_int_equal(report.findings[0].code, LKG_C_IDLE_DIRECTIVE);
+                        assert_non_null(strstr(report.findings[0].text, cases[i].key));
+                }
                 lkg_report_deinit(&report);
                 lkg_value_unref(base);
                 lkg_value_unref(patch);
@@ -232,6 +268,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_table),
+                cmocka_unit_test(test_directives_without_anything_to_act_on_are_noted),
                 cmocka_unit_test(test_shadows),
                 cmocka_unit_test(test_types),
                 cmocka_unit_test(test_depth),
