@@ -4,6 +4,7 @@
 
 #include "../config/internal.h"
 #include "findings-codes.h"
+#include "kinds.h"
 
 #include <lkg/nearest.h>
 
@@ -166,15 +167,15 @@ static void report_unknown(const struct lkg_gates *gates, const char *name, cons
         struct lkg_where where = lkg_where_of(value);
         size_t first = first_row(name);
         const struct lkg_gate *row = first < lkg_n_gates ? row_at(first, gates->release) : NULL;
-        char quoted[5 * 64 + 8], now[LKG_RELEASE_TEXT_MAX], then[LKG_RELEASE_TEXT_MAX];
+        char quoted[5 * 64 + 8], now[LKG_RELEASE_TEXT_MAX], then[LKG_GATE_DROPPED_MAX];
         const char *nearest;
 
         (void)lkg_release_text(gates->release, now);
         if (row) {
                 lkg_report_add(report, LKG_ERROR, LKG_F_GATE_REMOVED, &where,
-                               "featureGates: %s was dropped in %s, and the component does not start with a "
+                               "featureGates: %s was dropped %s, and the component does not start with a "
                                "gate that it does not know; remove the line",
-                               name, lkg_release_text(row->since, then));
+                               name, lkg_gate_dropped(row, then));
                 return;
         }
         if (first < lkg_n_gates) {

@@ -23,3 +23,6 @@ extern const size_t lkg_n_kinds;
 bool lkg_field_in(const struct lkg_field *field, unsigned release);
 /** lkg_gate_stage_name() - "alpha", "beta", "GA", "deprecated", "dropped". */
 const char *lkg_gate_stage_name(enum lkg_gate_stage stage);
+#define LKG_GATE_DROPPED_MAX (LKG_RELEASE_TEXT_MAX + 8)
+/** lkg_gate_dropped() - when a REMOVED gate went, for people: "in 1.35", "before 1.24". Return: @buf. */
+const char *lkg_gate_dropped(const struct lkg_gate *gate, char buf[static LKG_GATE_DROPPED_MAX]);

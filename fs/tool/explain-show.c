@@ -286,8 +286,12 @@ static void show_flag(struct sink *sink, const struct lkg_explained *item)
 
 static void gate_text(const struct lkg_gate *gate, struct lkg_buf *buf)
 {
-        char text[LKG_RELEASE_TEXT_MAX];
+        char text[LKG_RELEASE_TEXT_MAX], dropped[LKG_GATE_DROPPED_MAX];
 
+        if (gate->stage == LKG_GATE_REMOVED && gate->before) {
+                lkg_buf_printf(buf, "dropped %s", lkg_gate_dropped(gate, dropped));
+                return;
+        }
         lkg_buf_printf(buf, "%s %s", lkg_release_text(gate->since, text), lkg_gate_stage_name(gate->stage));
         if (gate->stage != LKG_GATE_REMOVED)
                 lkg_buf_printf(buf, " %s%s", gate->def ? "on" : "off", gate->locked ? " locked" : "");

@@ -90,6 +90,7 @@ struct lkg_gate {
         enum lkg_gate_stage stage; /* REMOVED: setting it is an error from here on */
         bool def;
         bool locked; /* only the default may be set */
+        bool before; /* REMOVED: in @since or in an earlier release, more is not known */
 };
 
 /* A gate that is on needs the others on (component-base/featuregate, dependencies). */

@@ -110,6 +110,27 @@ static void test_dropped_gate_names_the_release(void **state)
         assert_non_null(strstr(said, "[LKG5014]"));
 }
 
+/* When only a bound is known, a bound is said. */
+static void test_gate_that_was_dropped_long_ago(void **state)
+{
+        static const char *const names[] = { "ServiceNodeExclusion", "CronJobTimeZone",
+                                             "JobTrackingWithFinalizers", "Accelerators" };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(names); i++) {
+                char map[64];
+
+                (void)snprintf(map, sizeof(map), "{%s: true}", names[i]);
+                for (unsigned release = LKG_RELEASE_MIN; release <= LKG_RELEASE_MAX; release++) {
+                        assert_int_equal(APPLY(release, NULL, map).r, -EBADMSG);
+                        assert_non_null(strstr(said, "was dropped before 1."));
+                        assert_non_null(strstr(said, "remove the line [LKG5014]"));
+                }
+        }
+        assert_int_equal(APPLY(136, NULL, "{ServiceNodeExclusion: true}").r, -EBADMSG);
+        assert_non_null(strstr(said, "ServiceNodeExclusion was dropped before 1.24,"));
+}
+
 static void test_gate_of_a_later_release(void **state)
 {
         (void)state;
@@ -187,6 +208,7 @@ int main(void)
                 cmocka_unit_test(test_all_alpha_is_cumulative),
                 cmocka_unit_test(test_locked_gates_keep_their_default),
                 cmocka_unit_test(test_dropped_gate_names_the_release),
+                cmocka_unit_test(test_gate_that_was_dropped_long_ago),
                 cmocka_unit_test(test_gate_of_a_later_release),
                 cmocka_unit_test(test_unknown_gate_names_the_nearest),
                 cmocka_unit_test(test_every_wrong_gate_is_named),

@@ -14,6 +14,15 @@ bool lkg_field_in(const struct lkg_field *field, unsigned release)
         return field->since <= release && (field->until == 0 || release <= field->until);
 }
 
+const char *lkg_gate_dropped(const struct lkg_gate *gate, char buf[static LKG_GATE_DROPPED_MAX])
+{
+        char text[LKG_RELEASE_TEXT_MAX];
+
+        (void)snprintf(buf, LKG_GATE_DROPPED_MAX, "%s %s", gate->before ? "before" : "in",
+                       lkg_release_text(gate->since + gate->before, text));
+        return buf;
+}
+
 const char *lkg_gate_stage_name(enum lkg_gate_stage stage)
 {
         switch (stage) {
