@@ -5,6 +5,7 @@
 
 #include "../config/internal.h"
 #include "command-line.h"
+#include "findings-codes.h"
 
 /* ---- life ---- */
 
@@ -457,13 +458,33 @@ static bool is_known(const struct lkg_report *report, const struct lkg_finding *
         return false;
 }
 
+static bool is_misfit(const struct lkg_finding *finding)
+{
+        return finding->code == LKG_F_WRONG_TYPE || finding->code == LKG_F_NOT_FITTING;
+}
+
+/* What is wrong with the zero value that stands in for one of a wrong type is nothing that anybody wrote. */
+static bool is_follow_up(const struct lkg_report *report, const struct lkg_finding *finding)
+{
+        if (!finding->file || finding->line == 0 || is_misfit(finding))
+                return false;
+        for (size_t i = 0; i < report->n_findings; i++) {
+                const struct lkg_finding *f = &report->findings[i];
+
+                if (is_misfit(f) && f->file && f->line == finding->line && f->column == finding->column &&
+                    strcmp(f->file, finding->file) == 0)
+                        return true;
+        }
+        return false;
+}
+
 static void append_once(struct lkg_report *to, const struct lkg_report *from)
 {
         for (size_t i = 0; i < from->n_findings; i++) {
                 const struct lkg_finding *f = &from->findings[i];
                 struct lkg_where where = { f->file, f->line, f->column };
 
-                if (!is_known(to, f))
+                if (!is_known(to, f) && !is_follow_up(to, f))
                         lkg_report_add(to, f->severity, f->code, &where, "%s", f->text);
         }
         lkg_report_count_unlisted(to, from);

@@ -409,8 +409,8 @@ static int check_taint(const struct lkg_rules *rules, const struct lkg_value *ta
         int r = 0;
 
         if (!*string_of(lkg_map_get(taint, "key")))
-                lkg_breach(rules, LKG_F_REQUIRED, lkg_rule_item_path(list, i, NULL, path), taint,
-                           "has no key; want one such as example.com/dedicated");
+                lkg_breach_missing(rules, lkg_rule_item_path(list, i, "key", path), taint,
+                                   "one such as example.com/dedicated");
         for (size_t k = 0; r == 0 && k < LKG_ARRAY_SIZE(pieces); k++) {
                 const struct lkg_value *piece = lkg_map_get(taint, pieces[k].member);
 

@@ -65,9 +65,8 @@ static void check_vmodule(const struct lkg_rules *rules)
 
                 (void)snprintf(path, sizeof(path), "%s[%zu].filePattern", list_path, i);
                 if (!*text)
-                        lkg_breach(
-                                rules, LKG_F_REQUIRED, path, pattern ? pattern : item,
-                                "is no file pattern; want the name of a source file without .go, * allowed");
+                        lkg_breach_missing(rules, path, pattern ? pattern : item,
+                                           "the name of a source file without .go, * allowed");
                 else if (strpbrk(text, "=,"))
                         lkg_breach(rules, LKG_F_BAD_FORMAT, path, pattern, "must not have = or ,");
                 (void)snprintf(path, sizeof(path), "%s[%zu].verbosity", list_path, i);

@@ -116,6 +116,16 @@ void lkg_breach(const struct lkg_rules *rules, unsigned code, const char *path,
         say(rules, code, value, text);
 }
 
+void lkg_breach_missing(const struct lkg_rules *rules, const char *path, const struct lkg_value *at,
+                        const char *want)
+{
+        char text[TEXT_MAX], flag[96];
+
+        (void)snprintf(text, sizeof(text), "%s%s: missing or empty; want %s", path, flag_note(at, flag),
+                       want);
+        say(rules, LKG_F_REQUIRED, at, text);
+}
+
 /* How late a layer comes. Two drop-ins: see later_file(). */
 static int rank(const struct lkg_value *value)
 {

@@ -48,6 +48,9 @@ struct lkg_rule {
 /** lkg_rules_apply() - judge all rows. Return: 0; -ENOMEM. */
 int lkg_rules_apply(const struct lkg_rules *rules, const struct lkg_rule *rows, size_t n_rows);
 
+/** lkg_breach_missing() - report a text that is not there, or empty. @at: what it is missing in, or the empty text. */
+void lkg_breach_missing(const struct lkg_rules *rules, const char *path, const struct lkg_value *at,
+                        const char *want);
 /**
  * lkg_breach() - report a rule that one value breaks.
  * @code:  enum lkg_schema_code; LKG_F_REFUSED_LATER is a warning, and LKG_F_HOST while nobody stated the

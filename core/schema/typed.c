@@ -126,6 +126,23 @@ static const char *wanted(const struct lkg_node *node)
         return "something else";
 }
 
+/* Quotes are the mistake only where the same text without them would do; else there may be none. */
+static const char *string_hint(const struct lkg_node *node, const struct lkg_value *value)
+{
+        size_t size, n = 0;
+        const char *text = lkg_value_text(value, &size);
+
+        if (node->class == LKG_CLASS_BOOL)
+                return strcmp(text, "true") == 0 || strcmp(text, "false") == 0 ? "; write it without quotes"
+                                                                               : "";
+        if (*text == '-')
+                n++;
+        n += strspn(text + n, node->class == LKG_CLASS_FLOAT ? "0123456789.eE" : "0123456789");
+        if (n == 0 || (n == 1 && *text == '-'))
+                return "";
+        return n == size ? "; write it without quotes" : "; write the number alone";
+}
+
 /* A hint for the mistakes that are made every day. */
 static const char *hint(const struct lkg_node *node, const struct lkg_value *value)
 {
@@ -135,18 +152,26 @@ static const char *hint(const struct lkg_node *node, const struct lkg_value *val
                 return "; put it in quotes";
         if (node->class == LKG_CLASS_DURATION && type == LKG_NUMBER)
                 return "; write the unit and quotes, e.g. \"30s\"";
-        if ((node->class == LKG_CLASS_INT || node->class == LKG_CLASS_BOOL) && type == LKG_STRING)
-                return "; write it without quotes";
+        if (type == LKG_STRING && (node->class == LKG_CLASS_INT || node->class == LKG_CLASS_FLOAT ||
+                                   node->class == LKG_CLASS_BOOL))
+                return string_hint(node, value);
         if (node->class == LKG_CLASS_LIST && (type == LKG_STRING || type == LKG_NUMBER))
                 return "; write it as a list, e.g. [a, b]";
+        if (node->class == LKG_CLASS_MAP && (type == LKG_STRING || type == LKG_LIST))
+                return "; write it as a map, e.g. {name: value}";
         return "";
 }
 
 static int wrong_type(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
                       const struct step *step)
 {
+        enum lkg_type type = lkg_value_type(value);
+
+        if (type == LKG_LIST || type == LKG_MAP) /* which is shown as just that */
+                return misfit(d, node, value, step, LKG_F_WRONG_TYPE, "where %s is wanted%s", wanted(node),
+                              hint(node, value));
         return misfit(d, node, value, step, LKG_F_WRONG_TYPE, "is a %s where %s is wanted%s",
-                      lkg_type_name(lkg_value_type(value)), wanted(node), hint(node, value));
+                      lkg_type_name(type), wanted(node), hint(node, value));
 }
 
 static int wrong_value(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
@@ -235,37 +260,51 @@ static bool is_plain_int(const char *text)
         return *text != '+' && !(text[0] == '-' && text[1] == '0');
 }
 
-/* strconv.ParseInt on the number's text: 50.0 and 5e1 are no integers here. */
-static int decode_int(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
-                      const struct step *step, bool item, struct lkg_value **ret)
+/* strconv.ParseInt on the number's text: 50.0 and 5e1 are no integers here. Return: 0, -EINVAL, -ERANGE. */
+static int integer(const char *number, intmax_t *ret)
+{
+        char *end;
+
+        errno = 0;
+        *ret = strtoimax(number, &end, 10);
+        return *end != '\0' ? -EINVAL : errno == ERANGE ? -ERANGE : 0;
+}
+
+static int decoded_integer(const struct lkg_value *value, intmax_t n, struct lkg_value **ret)
 {
         char text[24];
-        const char *number;
-        char *end;
-        size_t size;
-        intmax_t n;
 
-        if (lkg_value_type(value) != LKG_NUMBER)
-                return wrong_type(d, node, value, step);
-        number = lkg_value_text(value, &size);
-        errno = 0;
-        n = strtoimax(number, &end, 10);
-        if (*end != '\0')
-                return misfit(d, node, value, step, LKG_F_NOT_FITTING,
-                              "is no integer; write it without fraction and "
-                              "exponent");
-        if (errno == ERANGE || n < node->min || n > node->max || (node->min == 0 && *number == '-'))
-                return misfit(d, node, value, step, LKG_F_NOT_FITTING,
-                              "does not fit %s; it must be from %" PRId64 " to %" PRId64, node->go,
-                              node->min, node->max);
-        if (n == 0 && !keeps_zero(node, item))
-                return 0;
-        if (is_plain_int(number)) {
+        if (is_plain_int(lkg_value_text(value, NULL))) {
                 *ret = lkg_value_ref((struct lkg_value *)value);
                 return 0;
         }
         (void)snprintf(text, sizeof(text), "%jd", n);
         return canonical(value, LKG_NUMBER, text, ret);
+}
+
+static int decode_int(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
+                      const struct step *step, bool item, struct lkg_value **ret)
+{
+        const char *number;
+        size_t size;
+        intmax_t n;
+        int r;
+
+        if (lkg_value_type(value) != LKG_NUMBER)
+                return wrong_type(d, node, value, step);
+        number = lkg_value_text(value, &size);
+        r = integer(number, &n);
+        if (r == -EINVAL)
+                return misfit(d, node, value, step, LKG_F_NOT_FITTING,
+                              "is no integer; write it without fraction and "
+                              "exponent");
+        if (r < 0 || n < node->min || n > node->max || (node->min == 0 && *number == '-'))
+                return misfit(d, node, value, step, LKG_F_NOT_FITTING,
+                              "does not fit %s; it must be from %" PRId64 " to %" PRId64, node->go,
+                              node->min, node->max);
+        if (n == 0 && !keeps_zero(node, item))
+                return 0;
+        return decoded_integer(value, n, ret);
 }
 
 static int decode_float(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
@@ -321,23 +360,14 @@ static int decode_duration(struct decode *d, const struct lkg_node *node, const 
 static int decode_flush(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
                         const struct step *step, struct lkg_value **ret)
 {
-        char text[24];
-        const char *number;
-        char *end;
         size_t size;
         intmax_t n;
 
         if (lkg_value_type(value) != LKG_NUMBER)
                 return decode_duration(d, node, value, step, false, ret);
-        number = lkg_value_text(value, &size);
-        errno = 0;
-        n = strtoimax(number, &end, 10);
-        if (*end != '\0' || errno == ERANGE)
+        if (integer(lkg_value_text(value, &size), &n) < 0)
                 return wrong_value(d, node, value, step, "an integer of nanoseconds must fit 64 bits");
-        if (n == 0)
-                return 0;
-        (void)snprintf(text, sizeof(text), "%jd", n);
-        return canonical(value, LKG_NUMBER, text, ret);
+        return n == 0 ? 0 : decoded_integer(value, n, ret);
 }
 
 static int decode_quantity(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,

@@ -111,10 +111,8 @@ static void test_findings_stand_in_their_layer(void **state)
 
         (void)state;
         set_up(&s, &plain, HEADER "maxPods: many\n", NULL);
-        assert_string_equal(
-                judge(&s),
-                "/e/base.yaml:3:10: error: maxPods: \"many\" is a string where an integer is wanted; "
-                "write it without quotes [LKG5001]\n");
+        assert_string_equal(judge(&s), "/e/base.yaml:3:10: error: maxPods: \"many\" is a string where an "
+                                       "integer is wanted [LKG5001]\n");
         tear_down(&s);
         set_up(&s, &plain, HEADER "maxPods: 5\n", HEADER "clusterDomain: x\nmaxPods: -5\n");
         assert_string_equal(judge(&s),
@@ -140,6 +138,49 @@ static void test_more_errors_than_are_listed_are_counted(void **state)
         assert_true(s.candidate.report.n_severity[LKG_ERROR] >= LKG_FINDINGS_MAX + 7);
         tear_down(&s);
         lkg_buf_deinit(&text);
+}
+
+/* Read at three in the morning: no advice that does not help, nothing about values that nobody wrote. */
+static void test_mistakes_are_said_once_and_as_they_were_written(void **state)
+{
+        static const char *const cases[][2] = {
+                { "maxPods: x", "maxPods: \"x\" is a string where an integer is wanted [" },
+                { "maxPods: '110'",
+                  "maxPods: \"110\" is a string where an integer is wanted; write it without quotes [" },
+                { "imageGCHighThresholdPercent: 85%",
+                  "where an integer is wanted; write the number alone [" },
+                { "failSwapOn: 'off'", "failSwapOn: \"off\" is a string where true or false is wanted [" },
+                { "failSwapOn: 'false'", "true or false is wanted; write it without quotes [" },
+                { "maxPods: [1]", "maxPods: a list where an integer is wanted [" },
+                { "featureGates: NodeSwap=true",
+                  "is a string where a map is wanted; write it as a map, e.g. {name: value} [" },
+                { "kubeReserved: {cpu: 1}",
+                  "kubeReserved.cpu: 1 is a number where a string is wanted; put it in quotes [" },
+                { "evictionHard: {memory.available: 100}", "put it in quotes [" },
+                { "registerWithTaints: ['a=b:NoSchedule']", "registerWithTaints[0]: \"a=b:NoSchedule\" is a "
+                                                            "string where a map of fields is wanted [" },
+                { "registerWithTaints: [{effect: NoSchedule}]",
+                  "registerWithTaints[0].key: missing or empty; want one such as " },
+                { "logging: {vmodule: [{filePattern: '', verbosity: 3}]}",
+                  "logging.vmodule[0].filePattern: missing or empty; want the name of a source file " },
+                { "reservedSystemCPUs: '0-3,'", "a number is missing beside a comma or hyphen" },
+        };
+        struct lkg_judge_config config = plain;
+
+        (void)state;
+        config.lint = true;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
+                LKG_CLEANUP(lkg_freep) char *text = NULL;
+                struct stack s;
+
+                assert_true(asprintf(&text, HEADER "%s\n", cases[i][0]) > 0);
+                set_up(&s, &config, text, NULL);
+                if (!strstr(judge(&s), cases[i][1]))
+                        fail_msg("%s: %s", cases[i][0], s.said);
+                if (strchr(s.said, '\n')[1] != '\0')
+                        fail_msg("%s: more than one finding: %s", cases[i][0], s.said);
+                tear_down(&s);
+        }
 }
 
 /* A rule between fields of two layers names both places. */
@@ -470,6 +511,7 @@ int main(void)
                 cmocka_unit_test(test_defaults_layers_and_flags),
                 cmocka_unit_test(test_findings_stand_in_their_layer),
                 cmocka_unit_test(test_more_errors_than_are_listed_are_counted),
+                cmocka_unit_test(test_mistakes_are_said_once_and_as_they_were_written),
                 cmocka_unit_test(test_both_places_are_named),
                 cmocka_unit_test(test_version_that_nobody_knows_is_refused),
                 cmocka_unit_test(test_value_is_served_that_one_file_would_lack),

@@ -207,7 +207,7 @@ static const struct expectation lists[] = {
         { "registerWithTaints: [{key: a b, effect: NoExecute}]", "registerWithTaints[0].key",
           LKG_F_BAD_FORMAT },
         { "registerWithTaints: [{key: a, value: a b}]", "registerWithTaints[0].value", LKG_F_BAD_FORMAT },
-        { "registerWithTaints: [{value: a}]", "registerWithTaints[0]", LKG_F_REQUIRED },
+        { "registerWithTaints: [{value: a}]", "registerWithTaints[0].key", LKG_F_REQUIRED },
         { "registerWithTaints: [{key: a, timeAdded: 2026-01-02T03:04:05Z}]",
           "registerWithTaints[0].timeAdded", LKG_F_CONTRADICTION },
         { "reservedMemory: [{numaNode: 0, limits: {memory: 1Gi, hugepages-2Mi: 1}}, {numaNode: 1, limits: "

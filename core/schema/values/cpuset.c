@@ -8,6 +8,9 @@ static int cpu(struct lkg_span text, int64_t *ret, char *reason)
 
         if (lkg_int_parse(text.data, text.size, 10, 64, ret, NULL) == 0)
                 return 0;
+        if (text.size == 0)
+                return lkg_refuse(reason,
+                                  "a number is missing beside a comma or hyphen; want a list such as 0-3,8");
         return lkg_refuse(reason, "%s is not a CPU number; want a list such as 0-3,8",
                           lkg_piece(text, piece));
 }
