@@ -19,6 +19,19 @@ struct lkg_kind {
 extern const struct lkg_kind lkg_kinds[];
 extern const size_t lkg_n_kinds;
 
+/* A key of a map field that means something. */
+struct lkg_map_key {
+        const char *const *fields; /* paths of the maps that have it, NULL at the end */
+        const char *key;
+        const char *doc; /* one line */
+};
+
+extern const struct lkg_map_key lkg_map_keys[];
+extern const size_t lkg_n_map_keys;
+
+/** lkg_map_key_find() - the row of @key in the map @field; NULL = nothing is known about it. */
+const struct lkg_map_key *lkg_map_key_find(const char *field, const char *key);
+
 /** lkg_field_in() - does @field exist in @release? */
 bool lkg_field_in(const struct lkg_field *field, unsigned release);
 /** lkg_gate_stage_name() - "alpha", "beta", "GA", "deprecated", "dropped". */

@@ -80,12 +80,60 @@ static void add(struct lkg_explained_list *list, struct lkg_explained item)
         list->n_items++;
 }
 
-enum how { EXACT, FOLDED, END };
+enum how { EXACT, FOLDED, KEY, END };
 
 /* Rows of one path stand together: only the first of them is offered. */
 static bool first_row(const struct lkg_field *fields, size_t i)
 {
         return i == 0 || strcmp(fields[i - 1].path, fields[i].path) != 0;
+}
+
+static void find_gates(const char *word, enum how how, struct lkg_explained_list *list)
+{
+        for (size_t i = 0; how <= FOLDED && i < lkg_n_gates; i++) {
+                if (i > 0 && strcmp(lkg_gates[i - 1].name, lkg_gates[i].name) == 0)
+                        continue;
+                if (how == EXACT ? strcmp(word, lkg_gates[i].name) == 0
+                                 : strcasecmp(word, lkg_gates[i].name) == 0)
+                        add(list,
+                            (struct lkg_explained){ .what = LKG_EXPLAINED_GATE, .gate = &lkg_gates[i] });
+        }
+}
+
+/* `evictionHard.memory.available` with the path `evictionHard`: the key, else NULL. */
+static const char *key_of(const char *word, const struct lkg_field *field)
+{
+        LKG_CLEANUP(lkg_freep) char *head = NULL;
+
+        if (!strstr(field->type, "map["))
+                return NULL;
+        for (const char *end = word + 1; *word && (end = strpbrk(end, "./")); end++) {
+                free(head);
+                head = strndup(word, (size_t)(end - word));
+                if (head && end[1] && same_path(head, field->path, true))
+                        return end + 1;
+        }
+        return NULL;
+}
+
+/* Return: the feature gate that the word names as well, NULL = none. */
+static const char *find_keys(const struct lkg_kind *kind, const char *word, struct lkg_explained_list *list)
+{
+        const char *gate = NULL;
+
+        for (size_t i = 0; i < *kind->n_fields; i++) {
+                const char *key = first_row(kind->fields, i) ? key_of(word, &kind->fields[i]) : NULL;
+
+                if (!key)
+                        continue;
+                add(list, (struct lkg_explained){ .what = LKG_EXPLAINED_FIELD,
+                                                  .kind = kind,
+                                                  .field = &kind->fields[i],
+                                                  .key = key });
+                if (strcmp(kind->fields[i].path, "featureGates") == 0)
+                        gate = key;
+        }
+        return gate;
 }
 
 static void find_fields(const struct lkg_kind *kind, const char *word, enum how how,
@@ -96,7 +144,7 @@ static void find_fields(const struct lkg_kind *kind, const char *word, enum how 
         for (size_t i = 0; i < *kind->n_fields; i++) {
                 const char *path = kind->fields[i].path;
 
-                if (first_row(kind->fields, i) &&
+                if (how != KEY && first_row(kind->fields, i) &&
                     (how == END ? same_end(word, path) : same_path(word, path, how == FOLDED)))
                         add(list, (struct lkg_explained){ .what = LKG_EXPLAINED_FIELD,
                                                           .kind = kind,
@@ -109,28 +157,17 @@ static void find_fields(const struct lkg_kind *kind, const char *word, enum how 
 static void find_flags(const struct lkg_kind *kind, const char *word, enum how how,
                        struct lkg_explained_list *list)
 {
-        for (size_t i = 0; how != END && i < *kind->n_flags; i++)
+        for (size_t i = 0; how <= FOLDED && i < *kind->n_flags; i++)
                 if (same_flag(word, kind->flags[i].name, how == FOLDED))
                         add(list, (struct lkg_explained){ .what = LKG_EXPLAINED_FLAG,
                                                           .kind = kind,
                                                           .flag = &kind->flags[i] });
 }
 
-static void find_gates(const char *word, enum how how, struct lkg_explained_list *list)
-{
-        for (size_t i = 0; how != END && i < lkg_n_gates; i++) {
-                if (i > 0 && strcmp(lkg_gates[i - 1].name, lkg_gates[i].name) == 0)
-                        continue;
-                if (how == EXACT ? strcmp(word, lkg_gates[i].name) == 0
-                                 : strcasecmp(word, lkg_gates[i].name) == 0)
-                        add(list,
-                            (struct lkg_explained){ .what = LKG_EXPLAINED_GATE, .gate = &lkg_gates[i] });
-        }
-}
-
 void lkg_explain_find(const char *word, const char *kind, struct lkg_explained_list *ret)
 {
         bool flags_only = *word == '-';
+        const char *gate = NULL, *named;
 
         *ret = (struct lkg_explained_list){ 0 };
         for (enum how how = EXACT; how <= END && ret->n_items == 0; how++) {
@@ -139,9 +176,13 @@ void lkg_explain_find(const char *word, const char *kind, struct lkg_explained_l
                                 continue;
                         if (!flags_only)
                                 find_fields(&lkg_kinds[i], word, how, ret);
+                        named = !flags_only && how == KEY ? find_keys(&lkg_kinds[i], word, ret) : NULL;
+                        gate = named ? named : gate;
                         find_flags(&lkg_kinds[i], word, how, ret);
                 }
-                if (!flags_only)
+                if (gate)
+                        find_gates(gate, EXACT, ret);
+                else if (!flags_only)
                         find_gates(word, how, ret);
         }
 }

@@ -214,6 +214,24 @@ static void fact_span(struct sink *sink, const struct lkg_kind *kind, const stru
         fact_release(sink, "until", last_row(kind, first)->until);
 }
 
+/* What of a map was asked about. */
+static void fact_key(struct sink *sink, const struct lkg_explained *item)
+{
+        const char *path = item->field->path;
+        const struct lkg_map_key *key = item->key ? lkg_map_key_find(path, item->key) : NULL;
+        struct words words;
+
+        if (!item->key)
+                return;
+        fact(sink, "key", item->key);
+        fact(sink, "means", key ? key->doc : NULL);
+        words_init(&words);
+        for (size_t i = 0; !key && i < lkg_n_map_keys; i++)
+                if (lkg_map_key_find(path, lkg_map_keys[i].key) == &lkg_map_keys[i])
+                        words_add(&words, lkg_map_keys[i].key, strlen(lkg_map_keys[i].key));
+        fact_words(sink, "knownKeys", &words);
+}
+
 static void show_field(struct sink *sink, const struct lkg_explained *item, unsigned release)
 {
         const struct lkg_field *row = row_for(item->kind, item->field, release);
@@ -222,6 +240,7 @@ static void show_field(struct sink *sink, const struct lkg_explained *item, unsi
 
         if (!known)
                 row = item->field;
+        fact_key(sink, item);
         fact_type(sink, row->type);
         fact_default(sink, row);
         fact_empty(sink, row);

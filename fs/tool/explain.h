@@ -12,6 +12,7 @@ struct lkg_explained {
         enum lkg_explained_what what;
         const struct lkg_kind *kind;   /* NULL for a gate */
         const struct lkg_field *field; /* the first row of its path */
+        const char *key; /* of the map that the field is, as asked for; NULL = none. Borrowed */
         const struct lkg_flag *flag;
         const struct lkg_gate *gate; /* the first row of its name */
 };
@@ -28,8 +29,9 @@ struct lkg_explained_list {
  * lkg_explain_find() - what @word is the name of.
  * @kind: a kind or a component, NULL = all
  *
- * A whole path, flag or gate as it is written is preferred to the same in other letter case, and that to the
- * end of a path (`cacheTTL`). List indices and brackets do not count, nor do the hyphens before a flag.
+ * A whole path, flag or gate as it is written is preferred to the same in other letter case, that to a map and one
+ * of its keys (`systemReserved.cpu`, and a gate with `featureGates.` before it is also the gate), and that to the end
+ * of a path (`cacheTTL`). List indices and brackets do not count, nor do the hyphens before a flag.
  */
 void lkg_explain_find(const char *word, const char *kind, struct lkg_explained_list *ret);
 /** lkg_explain_nearest() - the name that was probably meant, or NULL. */

@@ -137,6 +137,52 @@ static void test_what_people_read(void **state)
         assert_says("GracefulNodeShutdownBasedOnPodPriority", 136, "  needs       GracefulNodeShutdown\n");
 }
 
+static void assert_key(const char *word, const char *path, const char *says)
+{
+        const struct lkg_explained *item;
+        struct lkg_buf buf = LKG_BUF_INIT;
+        struct lkg_tool_map map;
+
+        lkg_explain_find(word, "kubelet", &list);
+        assert_true(list.n_items > 0 && !list.ambiguous);
+        item = &list.items[0];
+        assert_int_equal(item->what, LKG_EXPLAINED_FIELD);
+        assert_string_equal(item->field->path, path);
+        lkg_explain_text(item, LKG_RELEASE_MAX, &buf);
+        if (!strstr(buf.data, says))
+                fail_msg("%s:\n%s", word, buf.data);
+        lkg_buf_deinit(&buf);
+        lkg_explain_value(item, LKG_RELEASE_MAX, &map);
+        assert_false(map.failed);
+        lkg_tool_map_deinit(&map);
+}
+
+static void test_a_key_of_a_map(void **state)
+{
+        (void)state;
+        assert_key("evictionHard.memory.available", "evictionHard",
+                   "  key         memory.available\n  means       signal: ");
+        assert_key("/evictionSoft/nodefs.available", "evictionSoft", "  means       signal: free space");
+        assert_key("systemReserved.cpu", "systemReserved", "  key         cpu\n  means       resource: ");
+        assert_key("kubereserved.pid", "kubeReserved", "  means       resource: ");
+        assert_key("kubeReserved.mem", "kubeReserved",
+                   "  key         mem\n  knownKeys   cpu, memory, ephemeral-storage, pid\n");
+        assert_key("cpuManagerPolicyOptions.full-pcpus-only", "cpuManagerPolicyOptions", "whole cores");
+        assert_key("reservedMemory[0].limits.memory", "reservedMemory[].limits", "NUMA node's memory");
+        assert_key("staticPodURLHeader.Authorization", "staticPodURLHeader",
+                   "  key         Authorization\n");
+        assert_key("featureGates.NodeSwap", "featureGates", "  key         NodeSwap\n");
+        assert_int_equal(list.n_items, 2);
+        assert_int_equal(list.items[1].what, LKG_EXPLAINED_GATE);
+        assert_string_equal(list.items[1].gate->name, "NodeSwap");
+        lkg_explain_find("featureGates.NodeSwap", NULL, &list);
+        assert_int_equal(list.n_items, 3); /* two maps and one gate */
+        lkg_explain_find("maxPods.x", "kubelet", &list);
+        assert_int_equal(list.n_items, 0);
+        lkg_explain_find("evictionHard.", "kubelet", &list);
+        assert_int_equal(list.n_items, 0);
+}
+
 /* Nothing in the tables breaks either form. */
 static void test_every_name_can_be_explained(void **state)
 {
@@ -167,6 +213,7 @@ int main(void)
                 cmocka_unit_test(test_the_case_as_written_decides),
                 cmocka_unit_test(test_an_unknown_word_has_a_neighbour),
                 cmocka_unit_test(test_what_people_read),
+                cmocka_unit_test(test_a_key_of_a_map),
                 cmocka_unit_test(test_every_name_can_be_explained),
         };
 
