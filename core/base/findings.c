@@ -114,8 +114,9 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "and the component itself would not start without it." },
         { 2010, LKG_ERROR, "not a directory",
           "Layers are read from a directory; make it one, or name another path.",
-          "The path is a file where a directory of layers is expected. The component would read "
-          "nothing from it, or take the file for the only drop-in." },
+          "The path is a file where a directory of layers is expected. For drop-ins it is a warning: "
+          "the component starts, and loads nothing from it, or takes a .conf file for the only "
+          "drop-in. A directory of kubeadm patches must be one." },
         { 2011, LKG_ERROR, "too many layers",
           "At most 16384 layers, 65536 directory entries and 64 nested directories are looked "
           "at.",

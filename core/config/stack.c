@@ -360,6 +360,8 @@ static int take_lonely(struct collect *c, const char *path, const char *full, co
 {
         const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 
+        if (c->role == LKG_LAYER_DROPIN)
+                c->has_dropin_dir = true; /* the component was told of one, and goes through its merge */
         if (c->role == LKG_LAYER_DROPIN && lkg_is_conf(name))
                 return on_found(c->stack->config.source_fd, path, full, name, st, c);
         if (S_ISLNK(st->st_mode))
@@ -367,6 +369,11 @@ static int take_lonely(struct collect *c, const char *path, const char *full, co
                     "a symlink is not followed here, so nothing below it is loaded (the component does the "
                     "same); "
                     "use a real directory, or end the configured path with '/'");
+        else if (c->role == LKG_LAYER_DROPIN)
+                say(c, c->role, LKG_WARNING, LKG_C_NOT_A_DIR, full,
+                    "not a directory, and no .conf file, so nothing is loaded from it (the component does "
+                    "the "
+                    "same); make it a directory");
         else
                 say(c, c->role, LKG_ERROR, LKG_C_NOT_A_DIR, full, "not a directory; make it one");
         return 0;
