@@ -395,7 +395,7 @@ static int judge_whole(const struct lkg_judge *judge, struct lkg_candidate *cand
         if (r == 0)
                 r = lkg_effective_place_zeros(lkg_schema_root(judge->schema), zeros, candidate->doc,
                                               candidate->effective);
-        return r == -EBADMSG ? 0 : r;
+        return r;
 }
 
 static int serve(const struct lkg_judge *judge, struct lkg_candidate *candidate,
