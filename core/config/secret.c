@@ -22,7 +22,8 @@ static bool has_private_key(const char *text, size_t size)
 
 static bool has_url(const char *text, size_t size)
 {
-        return size > 0 && (memchr(text, '@', size) || memchr(text, '?', size)) && memmem(text, size, "://", 3);
+        return text && size > 0 && (memchr(text, '@', size) || memchr(text, '?', size)) &&
+               memmem(text, size, "://", 3);
 }
 
 /* ---- trees ---- */

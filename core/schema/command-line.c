@@ -663,7 +663,7 @@ static int refuse_unknown(struct apply *apply, const char *name, size_t size)
         for (size_t i = 0; i < apply->n_flags; i++)
                 if (applies(apply, &apply->flags[i]))
                         lkg_nearest_offer(&nearest, apply->flags[i].name);
-        best = lkg_nearest_best(&nearest);
+        best = size < 3 ? NULL : lkg_nearest_best(&nearest); /* everything short is near */
         return refuse(apply, "no flag %s in %s%s%s%s%s", lkg_quote(given, size, quoted),
                       lkg_release_text(release, text),
                       apply->observed ? "" : ", and the component does not start with it",
