@@ -80,31 +80,86 @@ static int put_copy_from(struct lkg_value *map, const char *name, const struct l
         return copy ? lkg_map_set(map, name, strlen(name), copy) : -ENOMEM;
 }
 
+static bool is_zero(const struct lkg_value *value)
+{
+        const char *text;
+
+        switch (lkg_value_type(value)) {
+        case LKG_BOOL:
+                return !lkg_value_bool(value);
+        case LKG_NUMBER:
+        case LKG_STRING:
+                text = lkg_value_text(value, NULL);
+                return !*text || strcmp(text, "0") == 0 || strcmp(text, "0s") == 0;
+        case LKG_NULL:
+        case LKG_LIST:
+        case LKG_MAP:
+        case _LKG_TYPE_MAX:
+                break;
+        }
+        return false;
+}
+
+/* Who said that this zero value is to be one; NULL = nobody. */
+static const struct lkg_value *who_said(const struct lkg_node *member, const struct lkg_value *zeros,
+                                        const struct lkg_value *doc, const struct lkg_value *value)
+{
+        const struct lkg_value *said;
+
+        if (lkg_value_source(value) || !is_zero(value))
+                return NULL;
+        said = lkg_map_get(zeros, member->field->path);
+        if (!said && doc)
+                said = lkg_object_get(doc, member->field->path);
+        return said && lkg_value_type(said) != LKG_NULL ? said : NULL;
+}
+
+/* @map: @before, or a copy of it that may be changed. Others have @before, too. */
+static int place_member(const struct lkg_node *member, const struct lkg_value *zeros,
+                        const struct lkg_value *doc, const struct lkg_value *value,
+                        const struct lkg_value *before, struct lkg_value **map)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *inner = NULL;
+        const struct lkg_value *said = NULL;
+        bool is_map = member->class == LKG_CLASS_STRUCT && lkg_value_type(value) == LKG_MAP;
+        int r = 0;
+
+        if (is_map) {
+                inner = lkg_value_ref((struct lkg_value *)value);
+                r = lkg_effective_place_zeros(member, zeros, doc, &inner);
+        } else {
+                said = who_said(member, zeros, doc, value);
+        }
+        if (r < 0 || (!said && inner == value) || (!said && !inner))
+                return r;
+        if (*map == before) {
+                struct lkg_value *own = lkg_value_clone_shallow(before);
+
+                if (!own)
+                        return -ENOMEM;
+                lkg_value_unref(*map);
+                *map = own;
+        }
+        r = said ? put_copy_from(*map, member->name, value, said)
+                 : lkg_map_set(*map, member->name, strlen(member->name), LKG_STEAL(inner));
+        return r < 0 ? r : 0;
+}
+
 /* A typed document does not hold zero values, so an encoded one has them from nowhere. */
 int lkg_effective_place_zeros(const struct lkg_node *node, const struct lkg_value *zeros,
-                              const struct lkg_value *doc, struct lkg_value *effective)
+                              const struct lkg_value *doc, struct lkg_value **effective)
 {
-        size_t at = 0;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *before = lkg_value_ref(*effective);
+        struct lkg_beside beside = { .map = before };
         int r = 0;
 
         for (size_t m = 0; r >= 0 && m < node->n_members; m++) {
-                const struct lkg_node *member = node->members[m];
-                struct lkg_value *value = (struct lkg_value *)lkg_node_value(member, effective, &at);
-                const struct lkg_value *said;
+                const struct lkg_value *value = lkg_node_value(node->members[m], &beside);
 
-                if (value && member->class == LKG_CLASS_STRUCT && lkg_value_type(value) == LKG_MAP) {
-                        r = lkg_effective_place_zeros(member, zeros, doc, value);
-                        continue;
-                }
-                if (!value || lkg_value_source(value))
-                        continue;
-                said = lkg_map_get(zeros, member->field->path);
-                if (!said && doc)
-                        said = lkg_object_get(doc, member->field->path);
-                if (said && lkg_value_type(said) != LKG_NULL)
-                        r = put_copy_from(effective, member->name, value, said);
+                if (value)
+                        r = place_member(node->members[m], zeros, doc, value, before, effective);
         }
-        return r < 0 ? r : 0;
+        return r;
 }
 
 /* ---- rendering ---- */

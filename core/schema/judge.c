@@ -394,7 +394,7 @@ static int judge_whole(const struct lkg_judge *judge, struct lkg_candidate *cand
                 r = lkg_typed_encode(lkg_schema_root(judge->schema), object, &candidate->effective);
         if (r == 0)
                 r = lkg_effective_place_zeros(lkg_schema_root(judge->schema), zeros, candidate->doc,
-                                              candidate->effective);
+                                              &candidate->effective);
         return r;
 }
 

@@ -47,9 +47,10 @@ int lkg_lint_whole(const struct lkg_judge *judge, const struct lkg_candidate *ca
  * lkg_effective_place_zeros() - say where the zero values in @effective come from, which have no source yet.
  * @zeros: what the command line set to zero: path -> value
  * @doc:   the merged document; what it does not say either is a default. May be NULL
+ * @effective: replaced by a copy where something is to be said, because others have it, too
  */
 int lkg_effective_place_zeros(const struct lkg_node *root, const struct lkg_value *zeros,
-                              const struct lkg_value *doc, struct lkg_value *effective);
+                              const struct lkg_value *doc, struct lkg_value **effective);
 
 /**
  * lkg_serve() - the document to be served for a kubelet: @merged, and what a component that reads only this one

@@ -91,6 +91,7 @@ static inline int candidate_build(const struct made_layer *layers, size_t n, str
                         .role = layers[i].role,
                         .name = layers[i].name,
                         .file = layers[i].file,
+                        .beside = layers[i].file,
                         .doc = lkg_value_ref(layers[i].doc),
                         .merged = merged,
                 };
