@@ -163,6 +163,16 @@ int lkg_duration_parse(const char *text, size_t size, int64_t *ret_ns, char *rea
         return 0;
 }
 
+int lkg_duration_parse_plain(const char *text, uint64_t *ret_ns)
+{
+        int64_t ns;
+
+        if (*text == '-' || *text == '+' || lkg_duration_parse(text, strlen(text), &ns, NULL) < 0)
+                return -EINVAL;
+        *ret_ns = (uint64_t)ns;
+        return 0;
+}
+
 /* Writes `.digits` of @n / 10^@places without final zeros, backwards from @w. Return: the new start. */
 static char *put_fraction(char *w, uint64_t *n, unsigned places)
 {

@@ -2,6 +2,8 @@
 /* Words of the control files: see command.h. One write is one command; every wrong value is EINVAL with a reason. */
 #include <limits.h>
 
+#include <lkg/duration.h>
+
 #include "command.h"
 #include "config.h"
 
@@ -42,7 +44,7 @@ static int parse_sync(const char *text, struct lkg_command_call *ret)
 static int parse_try(const char *text, struct lkg_command_call *ret)
 {
         *ret = (struct lkg_command_call){ LKG_DO_HOLD, LKG_CMD_TRY, 0 };
-        return lkg_parse_duration(text, &ret->argument);
+        return lkg_duration_parse_plain(text, &ret->argument);
 }
 
 static int parse_commit(const char *text, struct lkg_command_call *ret)

@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include <lkg/buf.h>
+#include <lkg/duration.h>
 #include <lkg/nearest.h>
 #include <lkg/schema.h>
 
@@ -159,7 +160,7 @@ static void set_scalar(struct decoder *d, const struct lkg_config_field *f, cons
                 *(bool *)member(d, f) = strcmp(text, "true") == 0;
                 break;
         case F_DURATION:
-                if (lkg_parse_duration(text, number) < 0)
+                if (lkg_duration_parse_plain(text, number) < 0)
                         no = (struct complaint){ 3005, "a duration (want 500ms, 30s, 5m, 1h30m)" };
                 break;
         case F_MODE:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Words of the configuration -> numbers: durations as Go writes them, sizes, modes, owners. No state. */
+/* Words of the configuration -> numbers: sizes, modes, owners. No state. */
 #include <grp.h>
 #include <limits.h>
 #include <pwd.h>
@@ -10,77 +10,6 @@ bool lkg_bare_name_ok(const char *name)
 {
         return *name && strlen(name) <= NAME_MAX && !strchr(name, '/') && strcmp(name, ".") != 0 &&
                strcmp(name, "..") != 0;
-}
-
-static int parse_duration_unit(const char **p, uint64_t *ret)
-{
-        static const struct {
-                const char *name;
-                uint64_t ns;
-        } units[] = {
-                { "ns", 1 },
-                { "us", 1000 },
-                { "\xc2\xb5s", 1000 },
-                { "\xce\xbcs", 1000 },
-                { "ms", LKG_NSEC_PER_MSEC },
-                { "s", LKG_NSEC_PER_SEC },
-                { "m", 60 * LKG_NSEC_PER_SEC },
-                { "h", 3600 * LKG_NSEC_PER_SEC },
-        };
-        size_t n = strcspn(*p, ".0123456789");
-
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(units); i++) {
-                if (n != strlen(units[i].name) || strncmp(*p, units[i].name, n) != 0)
-                        continue;
-                *ret = units[i].ns;
-                *p += n;
-                return 0;
-        }
-        return -EINVAL;
-}
-
-/* One `12.5h`: whole part, fraction, unit. */
-static int parse_duration_part(const char **p, uint64_t *ret)
-{
-        uint64_t whole = 0, fraction = 0, scale = 1, unit;
-        bool digits = false;
-
-        for (; **p >= '0' && **p <= '9'; (*p)++, digits = true)
-                if (__builtin_mul_overflow(whole, (uint64_t)10, &whole) ||
-                    __builtin_add_overflow(whole, (uint64_t)(**p - '0'), &whole))
-                        return -EINVAL;
-        if (**p == '.')
-                for ((*p)++; **p >= '0' && **p <= '9'; (*p)++, digits = true)
-                        if (scale < UINT64_C(1000000)) { /* finer than any unit could show */
-                                fraction = 10 * fraction + (uint64_t)(**p - '0');
-                                scale *= 10;
-                        }
-        if (!digits || parse_duration_unit(p, &unit) < 0 || __builtin_mul_overflow(whole, unit, &whole) ||
-            __builtin_add_overflow(whole, fraction * (unit / scale) + fraction * (unit % scale) / scale,
-                                   ret))
-                return -EINVAL;
-        return 0;
-}
-
-int lkg_parse_duration(const char *text, uint64_t *ret_ns)
-{
-        uint64_t total = 0;
-
-        if (strcmp(text, "0") == 0) {
-                *ret_ns = 0;
-                return 0;
-        }
-        if (!*text)
-                return -EINVAL;
-        while (*text) {
-                uint64_t part;
-
-                if (parse_duration_part(&text, &part) < 0 || __builtin_add_overflow(total, part, &total) ||
-                    total > INT64_MAX)
-                        return -EINVAL;
-        }
-        *ret_ns = total;
-        return 0;
 }
 
 int lkg_config_parse_number(const char *text, uint64_t *ret)

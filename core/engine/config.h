@@ -138,9 +138,6 @@ bool lkg_config_is_virtual(const struct lkg_config *config, const char *name);
 /* The names of the virtual directories, in byte order, NULL at the end. */
 extern const char *const lkg_config_virtual_dirs[];
 
-/** lkg_parse_duration() - Go's time.ParseDuration without a sign. Return: 0 or -EINVAL. */
-int lkg_parse_duration(const char *text, uint64_t *ret_ns);
-
 /** lkg_bare_name_ok() - one file name: not empty, no slash, not `.` or `..`, at most NAME_MAX bytes. */
 bool lkg_bare_name_ok(const char *name);
 

@@ -6,7 +6,7 @@
  */
 #include "tool.h"
 
-#include <ctype.h>
+#include <lkg/duration.h>
 
 enum kind { STRING, FLAG, FORMAT, COLOUR, DURATION, RELEASE, HOST };
 
@@ -124,46 +124,6 @@ static int choose(const char *const *names, size_t n, const char *text)
         return -EINVAL;
 }
 
-int lkg_tool_duration(const char *text, uint64_t *ret_ns)
-{
-        static const struct {
-                const char *name;
-                double ns;
-        } units[] = {
-                { "ms", 1e6 }, { "us", 1e3 }, { "ns", 1 }, { "s", 1e9 }, { "m", 60e9 }, { "h", 3600e9 }
-        };
-        double total = 0;
-
-        if (strcmp(text, "0") == 0) {
-                *ret_ns = 0;
-                return 0;
-        }
-        if (!*text)
-                return -EINVAL;
-        while (*text) {
-                char *end;
-                double number;
-                size_t unit;
-
-                if (!isdigit((unsigned char)*text) && *text != '.')
-                        return -EINVAL;
-                if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X'))
-                        return -EINVAL; /* strtod() would read it */
-                number = strtod(text, &end);
-                for (unit = 0; unit < LKG_ARRAY_SIZE(units); unit++)
-                        if (strncmp(end, units[unit].name, strlen(units[unit].name)) == 0)
-                                break;
-                if (end == text || unit == LKG_ARRAY_SIZE(units))
-                        return -EINVAL;
-                total += number * units[unit].ns;
-                text = end + strlen(units[unit].name);
-        }
-        if (!(total < 9e18)) /* also not a number */
-                return -EINVAL;
-        *ret_ns = (uint64_t)total;
-        return 0;
-}
-
 /* Only 1.NN has ever existed; two digits, so that 100 + NN orders all of them. */
 int lkg_tool_release(const char *text, unsigned *ret)
 {
@@ -214,7 +174,7 @@ static int store(struct lkg_tool_options *options, const struct row *row, const 
                         *(enum lkg_tool_colour *)member = (enum lkg_tool_colour)r;
                 break;
         case DURATION:
-                r = lkg_tool_duration(value, (uint64_t *)member);
+                r = lkg_duration_parse_plain(value, (uint64_t *)member);
                 options->has_timeout = r >= 0;
                 break;
         case RELEASE:

@@ -99,8 +99,6 @@ const char *lkg_tool_nearest(const char *name);
  * Return: 0; -EINVAL with @message set.
  */
 int lkg_tool_parse(struct lkg_tool *tool, int argc, char **argv, char message[static 512]);
-/** lkg_tool_duration() - "1h30m", "250ms", "0" as Go writes durations. Return: 0 or -EINVAL. */
-int lkg_tool_duration(const char *text, uint64_t *ret_ns);
 /** lkg_tool_release() - "1.36", "v1.36.3": 136 is 1.36. Return: 0 or -EINVAL. */
 int lkg_tool_release(const char *text, unsigned *ret);
 /** lkg_tool_format_options() - the options in @bits, one a line, for `VERB --help`. */

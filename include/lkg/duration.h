@@ -22,5 +22,11 @@
  */
 int lkg_duration_parse(const char *text, size_t size, int64_t *ret_ns, char *reason);
 
+/**
+ * lkg_duration_parse_plain() - a length of time in our own settings, options and commands: the same without a sign.
+ * Return: 0; -EINVAL.
+ */
+int lkg_duration_parse_plain(const char *text, uint64_t *ret_ns);
+
 /** lkg_duration_format() - the canonical form: `1m0s`, `1.5s`, `100ms`, `0s`. Return: its length. */
 size_t lkg_duration_format(int64_t ns, char buf[static LKG_DURATION_MAX]);

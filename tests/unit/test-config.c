@@ -344,43 +344,6 @@ static void test_base_follows_file(void **state)
         lkg_config_free(c);
 }
 
-static void test_durations(void **state)
-{
-        static const struct {
-                const char *text;
-                int64_t want; /* -1 = refused */
-        } rows[] = {
-                { "0", 0 },
-                { "0s", 0 },
-                { "1ns", 1 },
-                { "1.5us", 1500 },
-                { "2ms", 2000000 },
-                { "1h30m", 5400000000000 },
-                { "1.5h", 5400000000000 },
-                { ".5s", 500000000 },
-                { "1.s", 1000000000 },
-                { "", -1 },
-                { "1", -1 },
-                { "s", -1 },
-                { ".s", -1 },
-                { "1 s", -1 },
-                { "-1s", -1 },
-                { "1d", -1 },
-                { "1s ", -1 },
-                { "99999999999h", -1 },
-                { "18446744073709551616ns", -1 },
-        };
-
-        (void)state;
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
-                uint64_t ns = 0;
-                int r = lkg_parse_duration(rows[i].text, &ns);
-
-                if (rows[i].want < 0 ? r != -EINVAL : r != 0 || ns != (uint64_t)rows[i].want)
-                        fail_msg("\"%s\": %d, %llu", rows[i].text, r, (unsigned long long)ns);
-        }
-}
-
 static struct lkg_value *value_of(const char *text)
 {
         struct lkg_report report = LKG_REPORT_INIT;
@@ -602,7 +565,6 @@ int main(void)
                 cmocka_unit_test(test_all_mistakes_of_one_file_are_named),
                 cmocka_unit_test(test_names_that_move_away_with_virtual_dir_are_free),
                 cmocka_unit_test(test_base_follows_file),
-                cmocka_unit_test(test_durations),
                 cmocka_unit_test(test_components_merge_by_name),
                 cmocka_unit_test(test_settings_for_the_supervisor),
                 CASE(test_nothing_there_is_all_defaults),

@@ -166,35 +166,6 @@ static void test_help_wins_over_missing_words(void **state)
         assert_null(tool.verb);
 }
 
-static void test_duration(void **state)
-{
-        static const struct {
-                const char *text;
-                uint64_t ns;
-        } good[] = {
-                { "0", 0 },
-                { "0s", 0 },
-                { "250ms", 250 * LKG_NSEC_PER_MSEC },
-                { "1.5s", 1500 * LKG_NSEC_PER_MSEC },
-                { "2h30m", 9000 * LKG_NSEC_PER_SEC },
-                { "1us", 1000 },
-                { "5m", 300 * LKG_NSEC_PER_SEC },
-        };
-        static const char *const bad[] = {
-                "", "5", "s", "-1s", "1 s", "1x", "0x10s", "inf", "nan", "1s2", "99999999999999h"
-        };
-        uint64_t ns;
-
-        (void)state;
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(good); i++) {
-                assert_int_equal(lkg_tool_duration(good[i].text, &ns), 0);
-                assert_int_equal(ns, good[i].ns);
-        }
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(bad); i++)
-                if (lkg_tool_duration(bad[i], &ns) == 0)
-                        fail_msg("\"%s\" is no duration", bad[i]);
-}
-
 static void test_nearest(void **state)
 {
         (void)state;
@@ -335,7 +306,6 @@ int main(void)
                 cmocka_unit_test(test_what_to_judge_by),
                 cmocka_unit_test(test_component_flags_are_kept_as_they_are),
                 cmocka_unit_test(test_help_wins_over_missing_words),
-                cmocka_unit_test(test_duration),
                 cmocka_unit_test(test_nearest),
                 cmocka_unit_test(test_help_fits_a_screen),
                 cmocka_unit_test(test_every_verb_has_an_example_that_parses),

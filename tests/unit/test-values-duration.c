@@ -104,9 +104,65 @@ static void test_nul_byte_belongs_to_the_unit(void **state)
         assert_non_null(strstr(reason, "\"s\\x00\""));
 }
 
+/* Our own settings, options and commands: lengths of time, so no sign. */
+static void test_without_a_sign(void **state)
+{
+        static const struct {
+                const char *text;
+                uint64_t ns;
+        } good[] = {
+                { "0", 0 },
+                { "0s", 0 },
+                { "1ns", 1 },
+                { "1us", 1000 },
+                { "1.5us", 1500 },
+                { "250ms", 250 * LKG_NSEC_PER_MSEC },
+                { ".5s", 500 * LKG_NSEC_PER_MSEC },
+                { "1.s", LKG_NSEC_PER_SEC },
+                { "1.5h", 5400 * LKG_NSEC_PER_SEC },
+                { "2h30m", 9000 * LKG_NSEC_PER_SEC },
+                { "2562047h47m16.854775807s", INT64_MAX },
+        };
+        static const char *const bad[] = {
+                "",
+                "5",
+                "s",
+                ".s",
+                "-1s",
+                "+1s",
+                "-0",
+                "1 s",
+                "1s ",
+                "1x",
+                "1d",
+                "1s2",
+                "inf",
+                "0x10s",
+                "nan",
+                "99999999999h",
+                "18446744073709551616ns",
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(good); i++) {
+                uint64_t ns = 1;
+
+                assert_int_equal(lkg_duration_parse_plain(good[i].text, &ns), 0);
+                assert_int_equal(ns, good[i].ns);
+        }
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(bad); i++) {
+                uint64_t ns = 1;
+
+                if (lkg_duration_parse_plain(bad[i], &ns) != -EINVAL)
+                        fail_msg("\"%s\" is a duration", bad[i]);
+                assert_int_equal(ns, 1);
+        }
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_without_a_sign),
                 cmocka_unit_test(test_values),
                 cmocka_unit_test(test_refusals),
                 cmocka_unit_test(test_nul_byte_belongs_to_the_unit),
