@@ -3,7 +3,7 @@
  * Every finding code, one row each, in order. A code never changes its meaning and is never used again.
  *
  * 1000-1999 one document, 2000-2999 layers and merging, 3000-3999 our own configuration, 4000-4999 the
- * running system, 5000-5999 the fields of a kind.
+ * running system, 5000-5999 the fields of a kind, 6000-6999 remote configuration.
  */
 #include <lkg/error.h>
 
@@ -508,5 +508,21 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "The configuration is valid and does not fit this host, most often because of the "
           "version of its cgroup hierarchy. `--host cgroup=1` and `--host cgroup=2` judge for a "
           "node of the one or the other kind." },
+        { 6002, LKG_ERROR, "field denied to remote configuration",
+          "Take the field out of the ConfigMap, or allow it in guard.deny or guard.profile of this node.",
+          "The remote configuration sets a field that this node does not let a remote configuration set. It "
+          "is "
+          "rejected whole, as if it were invalid, because what is left without the field is not what its "
+          "author "
+          "meant. The message names the rule. The profile `hardened` denies every field with which whoever "
+          "may "
+          "change the ConfigMap could become root on the node or open it to others: static pods, "
+          "authentication, authorization, TLS, listening addresses, and every field that names a file." },
+        { 6003, LKG_ERROR, "pinned field differs from the base",
+          "Give the field the base's value in the ConfigMap, or leave it out there.",
+          "The remote configuration sets a field that guard.pinned binds to the value of the local base, "
+          "and sets "
+          "it to another value, or the base does not have it. It is rejected whole. Numbers are compared by "
+          "value and lists as a whole; a field that the remote configuration leaves out is fine." },
 };
 const size_t lkg_n_finding_kinds = LKG_ARRAY_SIZE(lkg_finding_kinds);
