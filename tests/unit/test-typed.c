@@ -161,18 +161,19 @@ static void test_float32_is_rounded(void **state)
 static void test_every_misfit_is_reported(void **state)
 {
         (void)state;
-        assert_string_equal(typed("maxPods: many\nclusterDNS: 1.1.1.1\nsyncFrequency: "
-                                  "5\nregisterWithTaints: [{key: 1}]\n"),
-                            "file:2:13: error: clusterDNS: \"1.1.1.1\" is a string where a list is wanted; "
-                            "write it as a "
-                            "list, e.g. [a, b] [LKG5001]\n"
-                            "file:1:10: error: maxPods: \"many\" is a string where an integer is wanted [LKG5001]\n"
-                            "file:4:28: error: registerWithTaints[0].key: 1 is a number where a string is "
-                            "wanted; put it in "
-                            "quotes [LKG5001]\n"
-                            "file:3:16: error: syncFrequency: 5 is a number where a duration such as "
-                            "\"1m30s\" is wanted; "
-                            "write the unit and quotes, e.g. \"30s\" [LKG5001]\n");
+        assert_string_equal(
+                typed("maxPods: many\nclusterDNS: 1.1.1.1\nsyncFrequency: "
+                      "5\nregisterWithTaints: [{key: 1}]\n"),
+                "file:2:13: error: clusterDNS: \"1.1.1.1\" is a string where a list is wanted; "
+                "write it as a "
+                "list, e.g. [a, b] [LKG5001]\n"
+                "file:1:10: error: maxPods: \"many\" is a string where an integer is wanted [LKG5001]\n"
+                "file:4:28: error: registerWithTaints[0].key: 1 is a number where a string is "
+                "wanted; put it in "
+                "quotes [LKG5001]\n"
+                "file:3:16: error: syncFrequency: 5 is a number where a duration such as "
+                "\"1m30s\" is wanted; "
+                "write the unit and quotes, e.g. \"30s\" [LKG5001]\n");
 }
 
 static void test_secrets_are_not_quoted(void **state)

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A command line being applied: what its grammar (command-line.c) and the values of its flags (flag-value.c) share. */
+#pragma once
+
+#include "typed.h"
+
+struct lkg_flag_apply {
+        const struct lkg_schema *schema;
+        const struct lkg_flag *flags;
+        size_t n_flags;
+        unsigned char *used; /* by flag: of flag-value.c; zeroed at first */
+        struct lkg_value *object;
+        struct lkg_value
+                *zeros; /* fields that a flag set to zero: path -> value as given; NULL = nobody asks */
+        struct lkg_report *report;
+        bool observed; /* see lkg_judge_config */
+        bool refused;
+};
+
+/** lkg_flag_refuse() - report what is wrong with the line; a warning when it was only found. Return: 0. */
+int lkg_flag_refuse(struct lkg_flag_apply *apply, const char *fmt, ...) LKG_PRINTF(2, 3);
+/** lkg_flag_use() - set what @flag sets, to @text. Return: 0, also when it was refused; -ENOMEM. */
+int lkg_flag_use(struct lkg_flag_apply *apply, const struct lkg_flag *flag, const char *text);
