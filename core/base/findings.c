@@ -524,5 +524,24 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "and sets "
           "it to another value, or the base does not have it. It is rejected whole. Numbers are compared by "
           "value and lists as a whole; a field that the remote configuration leaves out is fine." },
+        { 6010, LKG_WARNING, "state of a newer lkgfs",
+          "Use the lkgfs that wrote it, or go on without the named record.",
+          "A record in the state directory has a schemaVersion that this lkgfs does not know, most "
+          "often after a downgrade. It is not guessed at: the record counts as absent and is kept "
+          "beside as NAME.damaged. A bad mark keeps its effect even so. When the whole directory is "
+          "of a newer format lkgfs does not touch it and goes on without stored state." },
+        { 6011, LKG_WARNING, "foreign entry in the state directory", "Remove the named entry.",
+          "Something that lkgfs did not make stands in its private directory. In the place of a "
+          "directory of ours it is put aside as NAME.damaged; elsewhere it is ignored." },
+        { 6012, LKG_WARNING, "damaged bad mark",
+          "Look at bad/COMPONENT; remove the entry if the configuration may be tried again.",
+          "The record of a configuration known to be bad cannot be read. Its name still says which "
+          "one it is about, so it stays bad: to forget it would try again what broke the node. Time "
+          "and reason are lost." },
+        { 6013, LKG_WARNING, "state directory is read-only",
+          "Make the file system of stateDir writable and restart lkgfs.",
+          "What is stored still serves, and nothing new is remembered: a configuration that is "
+          "assigned, tried, marked or promoted now is forgotten by the next restart. A file system "
+          "that the kernel made read-only after an error points at the disk." },
 };
 const size_t lkg_n_finding_kinds = LKG_ARRAY_SIZE(lkg_finding_kinds);

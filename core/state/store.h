@@ -31,21 +31,26 @@
 #include "source.h"
 #include "trial.h"
 
-#define LKG_STARTUPS_MAX 11u  /* the highest threshold and one more: dynamic-configuration proposal */
-#define LKG_BAD_MAX      256u /* entries kept; the oldest goes first */
-#define LKG_REASON_MAX   512u
+#define LKG_STARTUPS_MAX   11u  /* the highest threshold and one more: dynamic-configuration proposal */
+#define LKG_BAD_MAX        256u /* entries kept; the oldest goes first */
+#define LKG_REASON_MAX     512u
+#define LKG_RELEASE_NAME   64u /* with its final NUL */
+#define LKG_RELEASES_MAX   5u  /* directories kept; those used longest ago go first */
+#define LKG_COMPONENT_PATH 160u
 
 /* ---- the whole directory ---- */
 
 struct lkg_store {
-        int fd;      /* state directory; borrowed */
-        int lock_fd; /* held */
+        int fd;         /* state directory; borrowed */
+        int lock_fd;    /* held */
+        bool read_only; /* on a read-only file system: what is there serves, every save says -EROFS */
 };
 
 /**
  * lkg_store_open() - lock the directory, check its format, make what is missing, sweep what a crash left under temporary names.
  * Return: 0; -EBUSY: another daemon has it (its pid is in @err when it can be known); -EPROTO: a newer format, nothing was
- * touched; -EROFS, -ENOSPC, ...: cannot be written (the caller may go on without a store); -errno.
+ * touched; -EROFS, -ENOSPC, ...: something is missing and cannot be made (the caller may go on without a store); -errno. A
+ * complete one on a read-only file system is opened, with a finding.
  */
 int lkg_store_open(int state_fd, struct lkg_store *ret, struct lkg_report *report, struct lkg_error *err);
 void lkg_store_close(struct lkg_store *store);
@@ -71,9 +76,10 @@ int lkg_store_collect(const struct lkg_store *store, const struct lkg_config_sou
 
 /* Its directories, and the release whose bad list and startups count. */
 struct lkg_store_component {
-        const struct lkg_store *store; /* borrowed */
-        int fd;                        /* dynamic/<component> */
-        char release[64];              /* "v1.36.3"; "" = not known yet */
+        const struct lkg_store *store;  /* borrowed */
+        int fd;                         /* dynamic/<component> */
+        char path[LKG_COMPONENT_PATH];  /* the same below the state directory, for findings */
+        char release[LKG_RELEASE_NAME]; /* "v1.36.3"; "" = not known yet: the directory "unknown" counts */
 };
 
 /**
@@ -174,9 +180,10 @@ void lkg_bad_format(const struct lkg_bad *bad, struct lkg_buf *buf);
 /* ---- starts ---- */
 
 struct lkg_startup {
-        uint64_t time_ns;    /* wall time */
-        int pid;             /* 0 = reported by hand */
-        uint64_t start_time; /* field 22 of /proc/PID/stat: with pid and boot, which process it was */
+        uint64_t time_ns; /* wall time */
+        int pid;          /* 0 = reported by hand */
+        uint64_t
+                start_time; /* field 22 of /proc/PID/stat: with pid, which process of this boot it was; 0 = of none */
         bool counted;
         bool local; /* on the local configuration or the last known good */
 };
@@ -191,7 +198,10 @@ int lkg_store_load_startups(const struct lkg_store_component *c, struct lkg_star
                             struct lkg_report *report);
 int lkg_store_save_startups(const struct lkg_store_component *c, const struct lkg_startups *startups,
                             bool durable, struct lkg_error *err);
-/** lkg_startups_add() - the oldest goes when there are too many. */
-void lkg_startups_add(struct lkg_startups *startups, const struct lkg_startup *startup);
+/**
+ * lkg_startups_add() - the oldest goes when there are too many.
+ * @boot: id of this boot; with another one than before the processes of those before are no longer known
+ */
+void lkg_startups_add(struct lkg_startups *startups, const char *boot, const struct lkg_startup *startup);
 /** lkg_startups_knows() - was this very process on @boot recorded before? */
 bool lkg_startups_knows(const struct lkg_startups *startups, const char *boot, int pid, uint64_t start_time);

@@ -67,8 +67,10 @@ static const struct {
         unsigned first;
         const char *title;
 } sections[] = {
-        { 1000, "One document" },       { 2000, "Layers and merging" }, { 3000, "Configuration of lkgfs" },
-        { 4000, "The running system" }, { 5000, "Fields of a kind" },   { 5030, "Rules of the component" },
+        { 1000, "One document" },           { 2000, "Layers and merging" },
+        { 3000, "Configuration of lkgfs" }, { 4000, "The running system" },
+        { 5000, "Fields of a kind" },       { 5030, "Rules of the component" },
+        { 6000, "Dynamic configuration" },
 };
 
 static void put_section_of(FILE *out, const struct lkg_finding_kind *kind, unsigned before)

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is found by its identity and never changes: checkpoints (whole objects) and documents. Pointers are saved after what
+ * they point at, so everything here is durable when it returns, the directories on the way included.
+ */
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <lkg/file.h>
+#include <lkg/record.h>
+
+#include "internal.h"
+#include "store-internal.h"
+
+#define OBJECT_NAME  "configmap.json"
+#define OBJECT_MAX   LKG_DOC_BYTES_MAX /* lkg_configmap_format() keeps to it */
+#define DOCUMENT_MAX (64u << 20)       /* as a record of the history */
+
+/* A file that is as wanted may stem from a process that was killed before it was flushed. */
+static int flush_file(int parent, const char *name, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_closep) int fd = openat(parent, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        int r = fd < 0 || fsync(fd) < 0 ? -errno : lkg_sync_dir(parent);
+
+        return r < 0 ? lkg_error_set(err, r, NULL, "fsync %s", name) : 0;
+}
+
+/* @data as @name of @parent, durable; what is there already is kept when it is the same, else put aside. */
+static int write_once(int parent, const char *name, const void *data, size_t size, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        size_t found = 0;
+        int r = lkg_record_read_text(parent, name, size, &text, &found, NULL);
+
+        if (r == 0 && found == size && memcmp(text, data, size) == 0)
+                return flush_file(parent, name, err);
+        if (r == -ENOMEM)
+                return lkg_error_set(err, r, NULL, "read %s", name);
+        if (r != -ENOENT)
+                lkg_store_put_aside(parent, name);
+        return lkg_write_file_atomic(parent, name, data, size, 0600, true, err);
+}
+
+/* ---- checkpoints ---- */
+
+static int check_source(const struct lkg_config_source *source, struct lkg_error *err)
+{
+        if (lkg_config_source_is_local(source))
+                return lkg_refuse_because(err, -EINVAL, NULL, "the local configuration has no checkpoint");
+        return lkg_config_source_check(source, err);
+}
+
+/* Directories of one object, each in the one before. */
+struct place {
+        int top, of_uid, of_version;
+};
+
+static void place_close(struct place *place)
+{
+        lkg_closep(&place->of_version);
+        lkg_closep(&place->of_uid);
+        lkg_closep(&place->top);
+}
+
+static int place_make(const struct lkg_store *store, const struct lkg_configmap *configmap,
+                      struct place *place, struct lkg_error *err)
+{
+        place->top = lkg_store_make_dir(store->fd, LKG_CHECKPOINTS, "", NULL, err);
+        if (place->top < 0)
+                return place->top;
+        place->of_uid = lkg_store_make_dir(place->top, configmap->uid, LKG_CHECKPOINTS, NULL, err);
+        if (place->of_uid < 0)
+                return place->of_uid;
+        place->of_version = lkg_store_make_dir(place->of_uid, configmap->version, configmap->uid, NULL, err);
+        return place->of_version < 0 ? place->of_version : 0;
+}
+
+static int save_checkpoint(const struct lkg_store *store, const struct lkg_configmap *configmap,
+                           const struct lkg_buf *text, struct lkg_error *err)
+{
+        LKG_CLEANUP(place_close) struct place place = { -EBADF, -EBADF, -EBADF };
+        int r = place_make(store, configmap, &place, err);
+
+        if (r >= 0)
+                r = write_once(place.of_version, OBJECT_NAME, text->data, text->size, err);
+        if (r < 0)
+                return r;
+        r = lkg_sync_dir(place.of_uid);
+        if (r >= 0)
+                r = lkg_sync_dir(place.top);
+        if (r >= 0)
+                r = lkg_sync_dir(store->fd);
+        return r < 0 ? lkg_error_set(err, r, NULL, "fsync " LKG_CHECKPOINTS) : 0;
+}
+
+int lkg_store_save_checkpoint(const struct lkg_store *store, const struct lkg_configmap *configmap,
+                              struct lkg_error *err)
+{
+        struct lkg_buf text = LKG_BUF_INIT;
+        int r;
+
+        if (!lkg_identifier_ok(configmap->uid) || !lkg_identifier_ok(configmap->version))
+                return lkg_refuse_because(err, -EINVAL, NULL,
+                                          "save checkpoint: uid or resourceVersion cannot be a path");
+        lkg_configmap_format(configmap, &text);
+        r = lkg_buf_failed(&text) ? lkg_error_set(err, -ENOMEM, NULL, "format the object")
+                                  : save_checkpoint(store, configmap, &text, err);
+        lkg_buf_deinit(&text);
+        return r < 0 ? lkg_error_wrap(err, r, "save checkpoint %s@%s", configmap->uid, configmap->version)
+                     : 0;
+}
+
+static int check_object(const struct lkg_configmap *configmap, const struct lkg_config_source *source,
+                        struct lkg_error *err)
+{
+        const char *text;
+        char sha256[LKG_SHA256_HEX] = "";
+        size_t size;
+
+        if (strcmp(configmap->uid, source->uid) != 0 || strcmp(configmap->version, source->version) != 0 ||
+            (source->ns[0] && strcmp(configmap->ns, source->ns) != 0) ||
+            (source->name[0] && strcmp(configmap->name, source->name) != 0))
+                return lkg_refuse_because(err, -EBADMSG, NULL, "it is another object");
+        if (!source->sha256[0])
+                return 0;
+        if (lkg_configmap_payload(configmap, source->key, &text, &size, NULL) == 0 &&
+            lkg_sha256_hex(text, size, sha256) < 0)
+                return lkg_error_set(err, -ENOMEM, NULL, "digest");
+        return strcmp(sha256, source->sha256) == 0
+                       ? 0
+                       : lkg_refuse_because(err, -EBADMSG, NULL, "the content of key %s has changed",
+                                            source->key);
+}
+
+static int load_checkpoint(const struct lkg_store *store, const struct lkg_config_source *source,
+                           struct lkg_configmap *ret, struct lkg_error *err)
+{
+        const struct lkg_configmap_options options = { .max_bytes = OBJECT_MAX, .file = OBJECT_NAME };
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        struct lkg_configmap configmap;
+        char path[LKG_STORE_PATH];
+        size_t size;
+        int r = check_source(source, err);
+
+        if (r < 0)
+                return r;
+        (void)snprintf(path, sizeof(path), LKG_CHECKPOINTS "/%s/%s/" OBJECT_NAME, source->uid,
+                       source->version);
+        r = lkg_record_read_text(store->fd, path, OBJECT_MAX, &text, &size, err);
+        if (r == -EFBIG || r == -ENOTDIR)
+                r = -EBADMSG;
+        if (r < 0)
+                return r;
+        r = lkg_configmap_parse(text, size, &options, &configmap, err);
+        if (r < 0)
+                return r == -ENOMEM ? r : -EBADMSG;
+        r = check_object(&configmap, source, err);
+        if (r < 0)
+                lkg_configmap_deinit(&configmap);
+        else
+                *ret = configmap;
+        return r;
+}
+
+int lkg_store_load_checkpoint(const struct lkg_store *store, const struct lkg_config_source *source,
+                              struct lkg_configmap *ret, struct lkg_error *err)
+{
+        char id[LKG_SOURCE_ID_MAX + 1];
+        int r = load_checkpoint(store, source, ret, err);
+
+        if (r >= 0)
+                return 0;
+        lkg_config_source_id(source, id);
+        return lkg_error_wrap(err, r, "load checkpoint %s", id);
+}
+
+bool lkg_store_has_checkpoint(const struct lkg_store *store, const struct lkg_config_source *source)
+{
+        struct lkg_configmap configmap;
+
+        if (load_checkpoint(store, source, &configmap, NULL) < 0)
+                return false;
+        lkg_configmap_deinit(&configmap);
+        return true;
+}
+
+/* ---- collection ---- */
+
+struct keep {
+        const struct lkg_config_source *sources;
+        size_t n;
+};
+
+static bool wanted(const struct keep *keep, const char *uid, const char *version)
+{
+        for (size_t i = 0; i < keep->n; i++)
+                if (strcmp(keep->sources[i].uid, uid) == 0 && strcmp(keep->sources[i].version, version) == 0)
+                        return true;
+        return false;
+}
+
+/* Only what we write goes; a directory with anything else in it stays. Return: 1 removed, 0, -errno. */
+static int remove_version(int of_uid, const char *version)
+{
+        static const char *const files[] = { OBJECT_NAME, OBJECT_NAME LKG_STORE_ASIDE };
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(files); i++) {
+                char path[LKG_STORE_PATH];
+
+                (void)snprintf(path, sizeof(path), "%s/%s", version, files[i]);
+                if (unlinkat(of_uid, path, 0) < 0 && errno != ENOENT && errno != ENOTDIR && errno != EISDIR)
+                        return -errno;
+        }
+        if (unlinkat(of_uid, version, AT_REMOVEDIR) == 0)
+                return 1;
+        return errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR || errno == ENOENT ? 0 : -errno;
+}
+
+static int collect_uid(int top, const char *uid, const struct keep *keep)
+{
+        LKG_CLEANUP(lkg_closedirp) DIR *dir = lkg_store_list(top, uid);
+        const struct dirent *entry;
+        int n = 0, r = 0;
+
+        if (!dir)
+                return errno == ENOTDIR || errno == ELOOP ? 0 : -errno;
+        while ((entry = lkg_store_next(dir, &r))) {
+                if (!lkg_identifier_ok(entry->d_name) || wanted(keep, uid, entry->d_name))
+                        continue;
+                r = remove_version(dirfd(dir), entry->d_name);
+                if (r < 0)
+                        return r;
+                n += r;
+        }
+        if (r < 0)
+                return r;
+        (void)unlinkat(top, uid, AT_REMOVEDIR); /* when it is empty */
+        return n;
+}
+
+int lkg_store_collect(const struct lkg_store *store, const struct lkg_config_source *keep, size_t n_keep,
+                      struct lkg_error *err)
+{
+        const struct keep wish = { keep, n_keep };
+        LKG_CLEANUP(lkg_closedirp) DIR *dir = lkg_store_list(store->fd, LKG_CHECKPOINTS);
+        const struct dirent *entry;
+        int n = 0, r = 0;
+
+        if (!dir)
+                return errno == ENOENT ? 0 : lkg_error_set(err, -errno, NULL, "open " LKG_CHECKPOINTS);
+        while ((entry = lkg_store_next(dir, &r))) {
+                if (!lkg_identifier_ok(entry->d_name))
+                        continue;
+                r = collect_uid(dirfd(dir), entry->d_name, &wish);
+                if (r < 0)
+                        return lkg_error_set(err, r, NULL, "remove old " LKG_CHECKPOINTS);
+                n += r;
+        }
+        return r < 0 ? lkg_error_set(err, r, NULL, "list " LKG_CHECKPOINTS) : n;
+}
+
+/* ---- documents ---- */
+
+static bool is_sha256(const char *text)
+{
+        return strlen(text) == LKG_SHA256_HEX - 1 && strspn(text, "0123456789abcdef") == LKG_SHA256_HEX - 1;
+}
+
+/* Errors are of no interest: it is tried again with the next document. */
+static void drop_documents(int of_documents, const char *keep, const char *also_keep)
+{
+        LKG_CLEANUP(lkg_closedirp) DIR *dir = lkg_store_list(of_documents, NULL);
+        const struct dirent *entry;
+        int r;
+
+        while (dir && (entry = lkg_store_next(dir, &r)))
+                if (is_sha256(entry->d_name) && strcmp(entry->d_name, keep) != 0 &&
+                    (!also_keep || strcmp(entry->d_name, also_keep) != 0))
+                        (void)unlinkat(of_documents, entry->d_name, 0);
+}
+
+int lkg_store_save_document(const struct lkg_store_component *c, const void *data, size_t size,
+                            const char *keep, char ret_sha256[static LKG_SHA256_HEX], struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_closep) int dir = -EBADF;
+        char sha256[LKG_SHA256_HEX];
+        int r = lkg_sha256_hex(data, size, sha256);
+
+        if (r < 0)
+                return lkg_error_set(err, r, NULL, "digest");
+        dir = lkg_store_make_dir(c->fd, LKG_DOCUMENTS, c->path, NULL, err);
+        r = dir < 0 ? dir : write_once(dir, sha256, data, size, err);
+        if (r >= 0 && (r = lkg_sync_dir(c->fd)) < 0)
+                (void)lkg_error_set(err, r, NULL, "fsync %s", c->path);
+        if (r < 0)
+                return lkg_error_wrap(err, r, "save the last known good document of %s", c->path);
+        drop_documents(dir, sha256, keep);
+        memcpy(ret_sha256, sha256, LKG_SHA256_HEX);
+        return 0;
+}
+
+int lkg_store_load_document(const struct lkg_store_component *c, const char *sha256, char **ret,
+                            size_t *ret_size, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        char path[sizeof(LKG_DOCUMENTS) + LKG_SHA256_HEX], found[LKG_SHA256_HEX];
+        size_t size;
+        int r;
+
+        if (!is_sha256(sha256))
+                return lkg_refuse_because(err, -ENOENT, NULL, "there is no stored document");
+        (void)snprintf(path, sizeof(path), LKG_DOCUMENTS "/%s", sha256);
+        r = lkg_record_read_text(c->fd, path, DOCUMENT_MAX, &text, &size, err);
+        if (r == -EFBIG)
+                r = -EBADMSG;
+        if (r == 0 && lkg_sha256_hex(text, size, found) < 0)
+                r = lkg_error_set(err, -ENOMEM, NULL, "digest");
+        else if (r == 0 && strcmp(found, sha256) != 0)
+                r = lkg_refuse_because(err, -EBADMSG, NULL, "the content is not that of its name");
+        if (r < 0)
+                return lkg_error_wrap(err, r, "load the last known good document of %s", c->path);
+        *ret = LKG_STEAL(text);
+        *ret_size = size;
+        return 0;
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The directories of one component, and which release counts: a new version of the component judges afresh, so bad marks and
+ * starts are kept by release (dynamic-configuration proposal), a few of them, so that a downgrade finds its own again.
+ */
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <lkg/file.h>
+#include <lkg/record.h>
+
+#include "internal.h"
+#include "store-internal.h"
+
+#define RELEASE_NAME  "release"
+#define RELEASES_SEEN 256u /* more than this nobody ran: only so many are looked at */
+
+void lkg_store_release_path(const struct lkg_store_component *c, const char *below,
+                            char ret[static LKG_RELEASE_PATH])
+{
+        (void)snprintf(ret, LKG_RELEASE_PATH, LKG_RELEASES "/%s%s%s",
+                       c->release[0] ? c->release : LKG_RELEASE_UNSURE, below ? "/" : "",
+                       below ? below : "");
+}
+
+/* ---- the directories of one release ---- */
+
+static int make_release(const struct lkg_store_component *c, int releases, const char *name,
+                        struct lkg_report *report, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_closep) int dir = -EBADF, bad = -EBADF;
+        char path[LKG_STORE_PATH];
+        int r;
+
+        (void)snprintf(path, sizeof(path), "%s/" LKG_RELEASES, c->path);
+        dir = lkg_store_make_dir(releases, name, path, report, err);
+        if (dir < 0)
+                return dir;
+        (void)snprintf(path, sizeof(path), "%s/" LKG_RELEASES "/%s", c->path, name);
+        bad = lkg_store_make_dir(dir, LKG_BAD, path, report, err);
+        if (bad < 0)
+                return bad;
+        r = lkg_sync_dir(dir);
+        if (r >= 0)
+                r = lkg_sync_dir(releases);
+        return r < 0 ? lkg_error_set(err, r, NULL, "fsync %s", path) : 0;
+}
+
+/* ---- which one was used when: the time of the directory ---- */
+
+struct used {
+        char name[LKG_RELEASE_NAME];
+        struct timespec time;
+};
+
+static int compare_used(const void *a, const void *b)
+{
+        const struct used *x = a, *y = b;
+
+        if (x->time.tv_sec != y->time.tv_sec)
+                return x->time.tv_sec < y->time.tv_sec ? 1 : -1;
+        if (x->time.tv_nsec != y->time.tv_nsec)
+                return x->time.tv_nsec < y->time.tv_nsec ? 1 : -1;
+        return strcmp(y->name, x->name); /* the higher name: as good as any, and always the same */
+}
+
+/* The last used first. Return: their number. */
+static size_t list_used(int releases, struct used ret[static RELEASES_SEEN])
+{
+        LKG_CLEANUP(lkg_closedirp) DIR *dir = lkg_store_list(releases, NULL);
+        const struct dirent *entry;
+        size_t n = 0;
+        int r;
+
+        while (dir && n < RELEASES_SEEN && (entry = lkg_store_next(dir, &r))) {
+                size_t size = strlen(entry->d_name);
+                struct stat st;
+
+                if (size >= LKG_RELEASE_NAME || !lkg_identifier_ok(entry->d_name) ||
+                    fstatat(releases, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
+                        continue;
+                memcpy(ret[n].name, entry->d_name, size + 1);
+                ret[n++].time = st.st_mtim;
+        }
+        qsort(ret, n, sizeof(*ret), compare_used);
+        return n;
+}
+
+/* Errors are of no interest: it is tried again with the next release. */
+static void prune(int releases, const char *current)
+{
+        LKG_CLEANUP(lkg_freep) struct used *used = calloc(RELEASES_SEEN, sizeof(*used));
+        size_t n = used ? list_used(releases, used) : 0, kept = 1;
+
+        for (size_t i = 0; i < n; i++) {
+                LKG_CLEANUP(lkg_closep) int dir = -EBADF;
+
+                if (strcmp(used[i].name, current) == 0 || kept++ < LKG_RELEASES_MAX)
+                        continue;
+                dir = openat(releases, used[i].name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+                if (dir >= 0)
+                        (void)lkg_store_remove_dir(dir, LKG_BAD);
+                (void)lkg_store_remove_dir(releases, used[i].name);
+        }
+}
+
+/* ---- the name of the release ---- */
+
+static bool release_ok(const char *name)
+{
+        return strlen(name) < LKG_RELEASE_NAME && name[0] != '.' && lkg_identifier_ok(name);
+}
+
+/* Any text as a name: other characters become `-`; what is too long ends in a digest of the whole. */
+static int fit(const char *text, char ret[static LKG_RELEASE_NAME])
+{
+        enum { DIGITS = 8, ROOM = LKG_RELEASE_NAME - 1 - DIGITS - 1 };
+        char sha256[LKG_SHA256_HEX];
+        size_t size = strlen(text), n = size < LKG_RELEASE_NAME ? size : ROOM;
+
+        for (size_t i = 0; i < n; i++) {
+                const char one[2] = { text[i], '\0' };
+
+                ret[i] = text[i] == '.' || lkg_identifier_ok(one) ? text[i] : '-';
+        }
+        ret[n] = '\0';
+        if (n < size) {
+                if (lkg_sha256_hex(text, size, sha256) < 0)
+                        return -ENOMEM;
+                (void)snprintf(ret + n, LKG_RELEASE_NAME - n, "-%.*s", DIGITS, sha256);
+        }
+        if (ret[0] == '.') /* no hidden directory, and not `.` or `..` */
+                ret[0] = '-';
+        if (!ret[0])
+                (void)snprintf(ret, LKG_RELEASE_NAME, LKG_RELEASE_UNSURE);
+        return 0;
+}
+
+/* When the name is lost, the directory that was used last is as good: its marks are the ones to be kept. */
+static void guess_release(struct lkg_store_component *c)
+{
+        LKG_CLEANUP(lkg_closep)
+        int releases = openat(c->fd, LKG_RELEASES, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        LKG_CLEANUP(lkg_freep) struct used *used = calloc(RELEASES_SEEN, sizeof(*used));
+
+        if (releases >= 0 && used && list_used(releases, used) > 0)
+                memcpy(c->release, used[0].name, sizeof(c->release));
+}
+
+static int read_release(struct lkg_store_component *c, struct lkg_report *report)
+{
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        struct lkg_error err = { 0 };
+        char file[LKG_STORE_PATH];
+        const struct lkg_where where = { .file = file };
+        size_t size;
+        int r = lkg_record_read_text(c->fd, RELEASE_NAME, LKG_RELEASE_PATH, &text, &size, &err);
+
+        if (r == -ENOENT || r == -ENOMEM)
+                return r == -ENOENT ? 0 : r;
+        if (r == 0 && size > 0 && text[size - 1] == '\n')
+                text[--size] = '\0';
+        if (r == 0 && strlen(text) == size && release_ok(text)) {
+                memcpy(c->release, text, size + 1);
+                return 0;
+        }
+        guess_release(c);
+        (void)snprintf(file, sizeof(file), "%s/" RELEASE_NAME, c->path);
+        lkg_report_add(report, LKG_WARNING, 4005, &where,
+                       "does not name a release; going on with the one used last%s%s%s",
+                       c->release[0] ? " (" : "", c->release, c->release[0] ? ")" : "");
+        if (r == 0 || r == -EBADMSG || r == -EFBIG)
+                lkg_store_put_aside(c->fd, RELEASE_NAME);
+        return 0;
+}
+
+/* ---- public ---- */
+
+/* Return: descriptor of `releases`, -errno. */
+static int make_component(struct lkg_store_component *c, const char *component, struct lkg_report *report,
+                          struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_closep) int dynamic = -EBADF, documents = -EBADF, releases = -EBADF;
+        int r;
+
+        dynamic = lkg_store_make_dir(c->store->fd, LKG_DYNAMIC, "", report, err);
+        if (dynamic < 0)
+                return dynamic;
+        c->fd = lkg_store_make_dir(dynamic, component, LKG_DYNAMIC, report, err);
+        if (c->fd < 0)
+                return c->fd;
+        documents = lkg_store_make_dir(c->fd, LKG_DOCUMENTS, c->path, report, err);
+        if (documents < 0)
+                return documents;
+        releases = lkg_store_make_dir(c->fd, LKG_RELEASES, c->path, report, err);
+        if (releases < 0)
+                return releases;
+        if (c->store->read_only)
+                return LKG_STEAL_FD(releases);
+        r = lkg_sync_dir(c->fd);
+        if (r >= 0)
+                r = lkg_sync_dir(dynamic);
+        return r < 0 ? lkg_error_set(err, r, NULL, "fsync %s", c->path) : LKG_STEAL_FD(releases);
+}
+
+static int open_component(struct lkg_store_component *c, const char *component, struct lkg_report *report,
+                          struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_closep) int releases = make_component(c, component, report, err);
+        int r;
+
+        if (releases < 0)
+                return releases;
+        r = read_release(c, report);
+        if (r < 0)
+                return lkg_error_set(err, r, NULL, "read %s/" RELEASE_NAME, c->path);
+        if (c->store->read_only)
+                return 0;
+        return make_release(c, releases, c->release[0] ? c->release : LKG_RELEASE_UNSURE, report, err);
+}
+
+int lkg_store_component_open(const struct lkg_store *store, const char *component,
+                             struct lkg_store_component *ret, struct lkg_report *report,
+                             struct lkg_error *err)
+{
+        struct lkg_store_component c = { .store = store, .fd = -EBADF };
+        int n = snprintf(c.path, sizeof(c.path), LKG_DYNAMIC "/%s", component), r;
+
+        if (!lkg_identifier_ok(component) || n < 0 || (size_t)n >= sizeof(c.path))
+                return lkg_refuse_because(err, -EINVAL, NULL, "the component's name cannot be a path");
+        r = open_component(&c, component, report, err);
+        if (r < 0) {
+                lkg_store_component_close(&c);
+                return lkg_error_wrap(err, r, "state of %s", component);
+        }
+        *ret = c;
+        return 0;
+}
+
+void lkg_store_component_close(struct lkg_store_component *c)
+{
+        c->fd = lkg_close(c->fd);
+}
+
+int lkg_store_set_release(struct lkg_store_component *c, const char *release, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_closep) int releases = -EBADF;
+        char name[LKG_RELEASE_NAME];
+        int r = fit(release, name);
+
+        if (r < 0)
+                return lkg_error_set(err, r, NULL, "digest");
+        if (strcmp(name, c->release) == 0)
+                return 0;
+        releases = lkg_store_make_dir(c->fd, LKG_RELEASES, c->path, NULL, err);
+        r = releases < 0 ? releases : make_release(c, releases, name, NULL, err);
+        if (r >= 0)
+                r = lkg_write_file_atomic(c->fd, RELEASE_NAME, name, strlen(name), 0600, true, err);
+        if (r < 0)
+                return lkg_error_wrap(err, r, "release %s of %s", name, c->path);
+        /* For those that are put in order by it; a directory that exists has not been touched. */
+        (void)utimensat(releases, name, NULL, AT_SYMLINK_NOFOLLOW);
+        memcpy(c->release, name, sizeof(c->release));
+        prune(releases, name);
+        return 1;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Directories of the store: made, listed, emptied; and what is not ours put aside. */
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <lkg/file.h>
+
+#include "store-internal.h"
+
+DIR *lkg_store_list(int parent, const char *name)
+{
+        int fd = openat(parent, name ? name : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+        if (!dir)
+                (void)lkg_close(fd);
+        return dir;
+}
+
+const struct dirent *lkg_store_next(DIR *dir, int *ret_error)
+{
+        const struct dirent *entry;
+
+        do {
+                errno = 0;
+                entry = readdir(dir);
+        } while (entry && (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0));
+        *ret_error = entry ? 0 : -errno;
+        return entry;
+}
+
+int lkg_store_remove_dir(int parent, const char *name)
+{
+        LKG_CLEANUP(lkg_closedirp) DIR *dir = lkg_store_list(parent, name);
+        const struct dirent *entry;
+        int r = 0;
+
+        if (!dir)
+                return -errno;
+        while ((entry = lkg_store_next(dir, &r)))
+                if (unlinkat(dirfd(dir), entry->d_name, 0) < 0 && errno != ENOENT)
+                        return -errno;
+        if (r < 0)
+                return r;
+        return unlinkat(parent, name, AT_REMOVEDIR) < 0 ? -errno : 0;
+}
+
+void lkg_store_put_aside(int parent, const char *name)
+{
+        char aside[NAME_MAX + 1];
+        struct stat st, old;
+        int n = snprintf(aside, sizeof(aside), "%s" LKG_STORE_ASIDE, name);
+
+        if (n < 0 || (size_t)n >= sizeof(aside) || fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+                return;
+        if (fstatat(parent, aside, &old, AT_SYMLINK_NOFOLLOW) == 0) {
+                if (old.st_ino == st.st_ino && old.st_dev == st.st_dev)
+                        return;
+                if (unlinkat(parent, aside, 0) < 0)
+                        (void)unlinkat(parent, aside, AT_REMOVEDIR);
+        }
+        if (S_ISREG(st.st_mode))
+                (void)linkat(parent, name, parent, aside, 0);
+        else
+                (void)renameat(parent, name, parent, aside);
+}
+
+static void report_foreign(struct lkg_report *report, const char *path, const char *name)
+{
+        char file[LKG_STORE_PATH];
+        const struct lkg_where where = { .file = file };
+
+        (void)snprintf(file, sizeof(file), "%s%s%s", path, *path ? "/" : "", name);
+        if (report)
+                lkg_report_add(report, LKG_WARNING, 6011, &where,
+                               "stands where a directory of lkgfs belongs, put aside as %s" LKG_STORE_ASIDE,
+                               name);
+}
+
+int lkg_store_make_dir(int parent, const char *name, const char *path, struct lkg_report *report,
+                       struct lkg_error *err)
+{
+        const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+        int fd = openat(parent, name, flags);
+
+        if (fd < 0 && (errno == ENOTDIR || errno == ELOOP)) {
+                report_foreign(report, path, name);
+                lkg_store_put_aside(parent, name);
+                /* A file keeps its name when it is put aside. */
+                (void)unlinkat(parent, name, 0);
+                errno = ENOENT;
+        }
+        if (fd < 0 && errno == ENOENT) {
+                if (mkdirat(parent, name, 0700) < 0 && errno != EEXIST)
+                        return lkg_error_set(err, -errno, NULL, "create directory %s%s%s", path,
+                                             *path ? "/" : "", name);
+                fd = openat(parent, name, flags);
+        }
+        if (fd < 0)
+                return lkg_error_set(err, -errno, NULL, "open directory %s%s%s", path, *path ? "/" : "",
+                                     name);
+        return fd;
+}

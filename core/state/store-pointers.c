@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which configuration plays which part, and how the trial of the active one stands. */
+#include <inttypes.h>
+
+#include "store-internal.h"
+
+#define POINTERS_NAME "pointers.json"
+#define TRIAL_NAME    "trial.json"
+#define TRIAL_MAX_NS  ((uint64_t)INT64_MAX) /* what a duration can be at most */
+
+/* ---- pointers ---- */
+
+static void read_good(const struct lkg_fields *fields, struct lkg_good *ret)
+{
+        const struct lkg_value *map = lkg_fields_map(fields, "lastKnownGood");
+        const struct lkg_fields inner = { map, fields->file, "lastKnownGood.", fields->report };
+
+        if (!map)
+                return;
+        lkg_fields_source(&inner, "source", &ret->source);
+        ret->generation = lkg_fields_number(&inner, "generation", UINT64_MAX / 2, 0);
+        ret->time_ns = lkg_fields_time(&inner, "time");
+        lkg_fields_digest(&inner, "document", ret->sha256);
+}
+
+static void read_rollback(const struct lkg_fields *fields, struct lkg_pointers *ret)
+{
+        const struct lkg_value *map = lkg_fields_map(fields, "rollback");
+        const struct lkg_fields inner = { map, fields->file, "rollback.", fields->report };
+
+        if (!map)
+                return;
+        lkg_fields_source(&inner, "from", &ret->rollback.from);
+        (void)lkg_fields_text(&inner, "reason", ret->rollback.reason, sizeof(ret->rollback.reason));
+        /* An empty reason would say that there was no rollback. */
+        if (!ret->rollback.reason[0])
+                (void)snprintf(ret->rollback.reason, sizeof(ret->rollback.reason),
+                               "the stored reason is lost");
+        ret->rollback.time_ns = lkg_fields_time(&inner, "time");
+        ret->rollback.starts_since = (unsigned)lkg_fields_number(&inner, "startsSince", UINT32_MAX, 0);
+        ret->rollback.abandoned_generation =
+                lkg_fields_number(&inner, "abandonedGeneration", UINT64_MAX / 2, 0);
+}
+
+int lkg_store_load_pointers(const struct lkg_store_component *c, struct lkg_pointers *ret,
+                            struct lkg_report *report)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = NULL;
+        char file[LKG_STORE_PATH];
+        int r;
+
+        *ret = (struct lkg_pointers){ .assigned_ns = 0 };
+        (void)snprintf(file, sizeof(file), "%s/" POINTERS_NAME, c->path);
+        r = lkg_store_read(c->fd, POINTERS_NAME, file, report, &map);
+        if (r > 0) {
+                const struct lkg_fields fields = { map, file, "", report };
+
+                lkg_fields_source(&fields, "assigned", &ret->assigned);
+                ret->assigned_ns = lkg_fields_time(&fields, "assignedTime");
+                lkg_fields_source(&fields, "active", &ret->active);
+                read_good(&fields, &ret->good);
+                read_rollback(&fields, ret);
+        }
+        return r < 0 ? r : 0;
+}
+
+static void put_good(struct lkg_buf *buf, const struct lkg_good *good)
+{
+        lkg_buf_puts(buf, "  \"lastKnownGood\": {\n    \"source\": ");
+        lkg_store_put_source(buf, &good->source, false);
+        lkg_buf_printf(buf, ",\n    \"generation\": %" PRIu64 ",\n    \"time\": ", good->generation);
+        lkg_store_put_time(buf, good->time_ns);
+        lkg_buf_puts(buf, ",\n    \"document\": ");
+        lkg_store_put_text(buf, good->sha256);
+        lkg_buf_puts(buf, "\n  },\n");
+}
+
+static void put_rollback(struct lkg_buf *buf, const struct lkg_pointers *p)
+{
+        if (!p->rollback.reason[0]) {
+                lkg_buf_puts(buf, "  \"rollback\": null\n");
+                return;
+        }
+        lkg_buf_puts(buf, "  \"rollback\": {\n    \"from\": ");
+        lkg_store_put_source(buf, &p->rollback.from, false);
+        lkg_buf_puts(buf, ",\n    \"reason\": ");
+        lkg_store_put_text(buf, p->rollback.reason);
+        lkg_buf_puts(buf, ",\n    \"time\": ");
+        lkg_store_put_time(buf, p->rollback.time_ns);
+        lkg_buf_printf(buf, ",\n    \"startsSince\": %u,\n    \"abandonedGeneration\": %" PRIu64 "\n  }\n",
+                       p->rollback.starts_since, p->rollback.abandoned_generation);
+}
+
+int lkg_store_save_pointers(const struct lkg_store_component *c, const struct lkg_pointers *pointers,
+                            struct lkg_error *err)
+{
+        struct lkg_buf buf = LKG_BUF_INIT;
+        int r;
+
+        lkg_buf_printf(&buf, "{\n  \"schemaVersion\": %u,\n  \"assigned\": ", LKG_STORE_SCHEMA);
+        lkg_store_put_source(&buf, &pointers->assigned, false);
+        lkg_buf_puts(&buf, ",\n  \"assignedTime\": ");
+        lkg_store_put_time(&buf, pointers->assigned_ns);
+        lkg_buf_puts(&buf, ",\n  \"active\": ");
+        lkg_store_put_source(&buf, &pointers->active, false);
+        lkg_buf_puts(&buf, ",\n");
+        put_good(&buf, &pointers->good);
+        put_rollback(&buf, pointers);
+        lkg_buf_puts(&buf, "}\n");
+        r = lkg_store_write(c->fd, POINTERS_NAME, &buf, true, err);
+        return r < 0 ? lkg_error_wrap(err, r, "save the pointers of %s", c->path) : 0;
+}
+
+/* ---- trial ---- */
+
+/* A trial whose rules are lost is none: it begins again. One that lost its clock or its starts only takes longer. */
+static void read_trial(const struct lkg_fields *fields, struct lkg_trial *ret)
+{
+        const char *state = lkg_map_get_string(fields->map, "state");
+        struct lkg_trial trial = { .state = LKG_TRIAL_IDLE };
+        uint64_t duration = lkg_fields_number(fields, "durationNs", TRIAL_MAX_NS, UINT64_MAX);
+        uint64_t threshold = lkg_fields_number(fields, "threshold", LKG_TRIAL_THRESHOLD_MAX, UINT64_MAX);
+
+        trial.prior = (unsigned)lkg_fields_number(fields, "priorStarts", UINT32_MAX, 0);
+        trial.started_wall_ns = lkg_fields_time(fields, "started");
+        trial.good_ns = lkg_fields_number(fields, "goodNs", TRIAL_MAX_NS, 0);
+        if (!state || lkg_trial_state_parse(state, &trial.state) < 0) {
+                lkg_fields_complain(fields, "state", "idle, running, passed or failed");
+                return;
+        }
+        if (duration == UINT64_MAX || threshold == UINT64_MAX)
+                return;
+        trial.rules = (struct lkg_trial_rules){ .duration_ns = duration, .threshold = (unsigned)threshold };
+        *ret = trial;
+}
+
+int lkg_store_load_trial(const struct lkg_store_component *c, const struct lkg_config_source *source,
+                         struct lkg_trial *ret, struct lkg_report *report)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = NULL;
+        char file[LKG_STORE_PATH];
+        int r;
+
+        *ret = (struct lkg_trial){ .state = LKG_TRIAL_IDLE };
+        (void)snprintf(file, sizeof(file), "%s/" TRIAL_NAME, c->path);
+        r = lkg_store_read(c->fd, TRIAL_NAME, file, report, &map);
+        if (r > 0) {
+                const struct lkg_fields fields = { map, file, "", report };
+                struct lkg_config_source of;
+                struct lkg_trial trial = { .state = LKG_TRIAL_IDLE };
+
+                lkg_fields_source(&fields, "source", &of);
+                read_trial(&fields, &trial);
+                if (lkg_config_source_equal(&of, source))
+                        *ret = trial;
+        }
+        return r < 0 ? r : 0;
+}
+
+int lkg_store_save_trial(const struct lkg_store_component *c, const struct lkg_config_source *source,
+                         const struct lkg_trial *trial, uint64_t now_ns, bool durable, struct lkg_error *err)
+{
+        uint64_t good_ns = lkg_trial_elapsed(trial, now_ns);
+        struct lkg_buf buf = LKG_BUF_INIT;
+        int r;
+
+        lkg_buf_printf(&buf, "{\n  \"schemaVersion\": %u,\n  \"source\": ", LKG_STORE_SCHEMA);
+        lkg_store_put_source(&buf, source, false);
+        lkg_buf_printf(&buf,
+                       ",\n  \"state\": \"%s\",\n  \"durationNs\": %" PRIu64 ",\n  \"threshold\": %u,\n"
+                       "  \"priorStarts\": %u,\n  \"goodNs\": %" PRIu64 ",\n  \"started\": ",
+                       lkg_trial_state_name(trial->state), trial->rules.duration_ns, trial->rules.threshold,
+                       trial->prior, good_ns < TRIAL_MAX_NS ? good_ns : TRIAL_MAX_NS);
+        lkg_store_put_time(&buf, trial->started_wall_ns);
+        lkg_buf_puts(&buf, "\n}\n");
+        r = lkg_store_write(c->fd, TRIAL_NAME, &buf, durable, err);
+        return r < 0 ? lkg_error_wrap(err, r, "save the trial of %s", c->path) : 0;
+}

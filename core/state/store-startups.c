@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The last starts of a component: one line each in startups.json. */
+#include <inttypes.h>
+#include <limits.h>
+
+#include "store-internal.h"
+
+#define STARTUPS_NAME "startups.json"
+
+/* A boot id is a UUID. */
+static void read_boot(const struct lkg_fields *fields, struct lkg_startups *ret)
+{
+        if (lkg_fields_text(fields, "boot", ret->boot, sizeof(ret->boot)) &&
+            ret->boot[strspn(ret->boot, "0123456789abcdef-")] == '\0')
+                return;
+        if (ret->boot[0])
+                lkg_fields_complain(fields, "boot", "a boot id");
+        ret->boot[0] = '\0';
+}
+
+/* Return: whether it is one at all; a start without a time is no evidence of anything. */
+static bool read_startup(const struct lkg_fields *fields, struct lkg_startup *ret)
+{
+        *ret = (struct lkg_startup){
+                .time_ns = lkg_fields_time(fields, "time"),
+                .pid = (int)lkg_fields_number(fields, "pid", INT_MAX, 0),
+                .start_time = lkg_fields_number(fields, "startTime", UINT64_MAX - 1, 0),
+                .counted = lkg_fields_flag(fields, "counted"),
+                .local = lkg_fields_flag(fields, "local"),
+        };
+        return ret->time_ns > 0;
+}
+
+static void read_items(const struct lkg_fields *fields, struct lkg_startups *ret)
+{
+        const struct lkg_value *list = lkg_map_get(fields->map, "starts");
+        size_t n;
+
+        if (!list || lkg_value_type(list) != LKG_LIST) {
+                lkg_fields_complain(fields, "starts", "a list");
+                return;
+        }
+        n = lkg_value_size(list);
+        if (n > LKG_STARTUPS_MAX)
+                lkg_fields_complain(fields, "starts", "a shorter list");
+        for (size_t i = n > LKG_STARTUPS_MAX ? n - LKG_STARTUPS_MAX : 0; i < n; i++) {
+                char prefix[48];
+                const struct lkg_fields item = { lkg_list_get(list, i), fields->file, prefix,
+                                                 fields->report };
+
+                (void)snprintf(prefix, sizeof(prefix), "starts[%zu]", i);
+                if (lkg_value_type(item.map) != LKG_MAP) {
+                        lkg_fields_complain(fields, "starts", "objects in it");
+                        continue;
+                }
+                (void)snprintf(prefix, sizeof(prefix), "starts[%zu].", i);
+                if (read_startup(&item, &ret->items[ret->n_items]))
+                        ret->n_items++;
+        }
+}
+
+int lkg_store_load_startups(const struct lkg_store_component *c, struct lkg_startups *ret,
+                            struct lkg_report *report)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = NULL;
+        char path[LKG_RELEASE_PATH], file[LKG_STORE_PATH];
+        int r;
+
+        *ret = (struct lkg_startups){ .n_items = 0 };
+        lkg_store_release_path(c, STARTUPS_NAME, path);
+        (void)snprintf(file, sizeof(file), "%s/%s", c->path, path);
+        r = lkg_store_read(c->fd, path, file, report, &map);
+        if (r > 0) {
+                const struct lkg_fields fields = { map, file, "", report };
+
+                read_boot(&fields, ret);
+                read_items(&fields, ret);
+        }
+        return r < 0 ? r : 0;
+}
+
+int lkg_store_save_startups(const struct lkg_store_component *c, const struct lkg_startups *startups,
+                            bool durable, struct lkg_error *err)
+{
+        struct lkg_buf buf = LKG_BUF_INIT;
+        char path[LKG_RELEASE_PATH];
+        int r;
+
+        lkg_buf_printf(&buf, "{\n  \"schemaVersion\": %u,\n  \"boot\": ", LKG_STORE_SCHEMA);
+        lkg_store_put_text(&buf, startups->boot);
+        lkg_buf_puts(&buf, ",\n  \"starts\": [");
+        for (size_t i = 0; i < startups->n_items; i++) {
+                const struct lkg_startup *s = &startups->items[i];
+
+                lkg_buf_printf(&buf, "%s\n    {\"time\": ", i ? "," : "");
+                lkg_store_put_time(&buf, s->time_ns);
+                lkg_buf_printf(
+                        &buf, ", \"pid\": %d, \"startTime\": %" PRIu64 ", \"counted\": %s, \"local\": %s}",
+                        s->pid, s->start_time, s->counted ? "true" : "false", s->local ? "true" : "false");
+        }
+        lkg_buf_puts(&buf, startups->n_items ? "\n  ]\n}\n" : "]\n}\n");
+        lkg_store_release_path(c, STARTUPS_NAME, path);
+        r = lkg_store_write(c->fd, path, &buf, durable, err);
+        return r < 0 ? lkg_error_wrap(err, r, "save the starts of %s", c->path) : 0;
+}
+
+void lkg_startups_add(struct lkg_startups *startups, const char *boot, const struct lkg_startup *startup)
+{
+        /* Process ids and start times begin again at every boot: those of an earlier one name nobody any more. */
+        if (strcmp(startups->boot, boot) != 0)
+                for (size_t i = 0; i < startups->n_items; i++)
+                        startups->items[i].start_time = 0;
+        (void)snprintf(startups->boot, sizeof(startups->boot), "%s", boot);
+        if (startups->n_items == LKG_STARTUPS_MAX)
+                memmove(startups->items, startups->items + 1,
+                        --startups->n_items * sizeof(startups->items[0]));
+        startups->items[startups->n_items++] = *startup;
+}
+
+bool lkg_startups_knows(const struct lkg_startups *startups, const char *boot, int pid, uint64_t start_time)
+{
+        if (!*boot || strcmp(startups->boot, boot) != 0 || pid <= 0 || start_time == 0)
+                return false;
+        for (size_t i = 0; i < startups->n_items; i++)
+                if (startups->items[i].pid == pid && startups->items[i].start_time == start_time)
+                        return true;
+        return false;
+}

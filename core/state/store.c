@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The state directory as a whole: whose it is, which format it has, what a crash left in it. See store.h. */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include <lkg/file.h>
+#include <lkg/record.h>
+
+#include "internal.h"
+#include "store-internal.h"
+
+#define FORMAT_NAME   "format"
+#define FORMAT_PREFIX "lkgfs-state "
+#define FORMAT_NUMBER UINT64_C(1)
+#define FORMAT_MAX    64u
+#define LOCK_NAME     "lock"
+
+/* ---- format ---- */
+
+enum format { FORMAT_ABSENT, FORMAT_OURS, FORMAT_DAMAGED };
+
+/* Return: enum format; -EPROTO: newer; -errno. */
+static int judge_format(const char *text, struct lkg_error *err)
+{
+        const char *digits = text + strlen(FORMAT_PREFIX);
+        uint64_t n;
+
+        if (strncmp(text, FORMAT_PREFIX, strlen(FORMAT_PREFIX)) != 0 || *digits < '0' || *digits > '9')
+                return FORMAT_DAMAGED;
+        errno = 0;
+        n = strtoull(digits, NULL, 10); /* too many digits: ERANGE and UINT64_MAX, surely newer */
+        if (n > FORMAT_NUMBER)
+                return lkg_refuse_because(err, -EPROTO, NULL,
+                                          "the state directory was written by a newer lkgfs (format %" PRIu64
+                                          ", this one knows %" PRIu64
+                                          "); nothing was touched: use that lkgfs, or another stateDir",
+                                          n, FORMAT_NUMBER);
+        return lkg_record_parse_u64(digits, &n) == 0 && n == FORMAT_NUMBER ? FORMAT_OURS : FORMAT_DAMAGED;
+}
+
+static int read_format(int fd, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        size_t size;
+        int r = lkg_record_read_text(fd, FORMAT_NAME, FORMAT_MAX, &text, &size, err);
+
+        if (r == -ENOENT)
+                return FORMAT_ABSENT;
+        if (r == -EBADMSG || r == -EFBIG)
+                return FORMAT_DAMAGED;
+        return r < 0 ? r : judge_format(text, err);
+}
+
+/* A directory of before there was this file has no other format than this. */
+static int make_format(int fd, bool damaged, struct lkg_report *report, struct lkg_error *err)
+{
+        const struct lkg_where where = { .file = FORMAT_NAME };
+        char text[FORMAT_MAX];
+        int n = snprintf(text, sizeof(text), FORMAT_PREFIX "%" PRIu64 "\n", FORMAT_NUMBER);
+
+        if (damaged) {
+                lkg_report_add(report, LKG_WARNING, 4005, &where,
+                               "does not say which format the state directory has (want \"" FORMAT_PREFIX
+                               "%" PRIu64 "\"), written anew",
+                               FORMAT_NUMBER);
+                lkg_store_put_aside(fd, FORMAT_NAME);
+        }
+        return lkg_write_file_atomic(fd, FORMAT_NAME, text, (size_t)n, 0600, true, err);
+}
+
+/* ---- lock ---- */
+
+static int busy(int lock, struct lkg_error *err)
+{
+        char text[32];
+        ssize_t n = pread(lock, text, sizeof(text) - 1, 0);
+        uint64_t pid = 0;
+
+        text[n > 0 ? n : 0] = '\0';
+        if (lkg_record_parse_u64(text, &pid) < 0 || pid == 0 || pid > INT_MAX)
+                return lkg_refuse_because(err, -EBUSY, NULL,
+                                          "another lkgfs uses the state directory; stop it first, or use "
+                                          "another stateDir");
+        return lkg_refuse_because(err, -EBUSY, NULL,
+                                  "another lkgfs (pid %" PRIu64
+                                  ") uses the state directory; stop it first, or use another stateDir",
+                                  pid);
+}
+
+/*
+ * A read-only file system can be locked as well, by a descriptor for reading; nothing can be saved then, but everything that
+ * was saved still serves.
+ */
+static int take_lock(int fd, bool *ret_read_only, struct lkg_error *err)
+{
+        const int flags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+        LKG_CLEANUP(lkg_closep) int lock = openat(fd, LOCK_NAME, O_RDWR | O_CREAT | flags, 0600);
+        char text[32];
+        int n;
+
+        *ret_read_only = lock < 0 && errno == EROFS;
+        if (*ret_read_only)
+                lock = openat(fd, LOCK_NAME, O_RDONLY | flags);
+        if (lock < 0)
+                return lkg_error_set(err, *ret_read_only ? -EROFS : -errno, NULL,
+                                     "open " LOCK_NAME " of the state directory");
+        if (flock(lock, LOCK_EX | LOCK_NB) < 0)
+                return errno == EWOULDBLOCK ? busy(lock, err)
+                                            : lkg_error_set(err, -errno, NULL, "lock the state directory");
+        n = snprintf(text, sizeof(text), "%d\n", (int)getpid());
+        if (!*ret_read_only && ftruncate(lock, 0) == 0)
+                (void)pwrite(lock, text, (size_t)n, 0); /* a hint for people; the lock is the kernel's */
+        return LKG_STEAL_FD(lock);
+}
+
+/* ---- sweep ---- */
+
+/* Errors are of no interest: what is left is swept the next time, and nobody ever reads it. */
+static void sweep(int parent, const char *name, unsigned depth)
+{
+        LKG_CLEANUP(lkg_closedirp) DIR *dir = lkg_store_list(parent, name);
+        const struct dirent *entry;
+        int r;
+
+        while (dir && (entry = lkg_store_next(dir, &r))) {
+                if (!lkg_is_tmp_name(entry->d_name)) {
+                        if (depth > 0 && (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN))
+                                sweep(dirfd(dir), entry->d_name, depth - 1);
+                } else if (unlinkat(dirfd(dir), entry->d_name, 0) < 0) {
+                        (void)lkg_store_remove_dir(dirfd(dir), entry->d_name);
+                }
+        }
+}
+
+/* ---- the whole ---- */
+
+static int make_dirs(int fd, struct lkg_report *report, struct lkg_error *err)
+{
+        static const char *const names[] = { LKG_CHECKPOINTS, LKG_DYNAMIC };
+        int r;
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(names); i++) {
+                LKG_CLEANUP(lkg_closep) int dir = lkg_store_make_dir(fd, names[i], "", report, err);
+
+                if (dir < 0)
+                        return dir;
+        }
+        /* Always: who was killed between making and flushing left one that is not durable. */
+        r = lkg_sync_dir(fd);
+        return r < 0 ? lkg_error_set(err, r, NULL, "fsync the state directory") : 0;
+}
+
+static int prepare(int fd, int format, struct lkg_report *report, struct lkg_error *err)
+{
+        int r = format == FORMAT_OURS ? 0 : make_format(fd, format == FORMAT_DAMAGED, report, err);
+
+        if (r >= 0)
+                r = make_dirs(fd, report, err);
+        if (r < 0)
+                return r;
+        sweep(fd, ".", 0);
+        sweep(fd, "components", 0);
+        sweep(fd, LKG_CHECKPOINTS, 2); /* uid, version */
+        sweep(fd, LKG_DYNAMIC, 4);     /* component, releases, release, bad */
+        return 0;
+}
+
+int lkg_store_open(int state_fd, struct lkg_store *ret, struct lkg_report *report, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_closep) int lock = -EBADF;
+        bool read_only = false;
+        int format = read_format(state_fd, err), r;
+
+        /* Before the lock: making its file would already be touching what is not ours. */
+        if (format < 0)
+                return format;
+        lock = take_lock(state_fd, &read_only, err);
+        if (lock < 0)
+                return lock;
+        format = read_format(state_fd, err); /* another daemon may have had the lock until now */
+        if (format < 0)
+                return format;
+        if (read_only) {
+                lkg_report_add(report, LKG_WARNING, 6013, NULL,
+                               "the state directory is on a read-only file system: what is stored still "
+                               "serves, nothing new is remembered");
+        } else {
+                r = prepare(state_fd, format, report, err);
+                if (r < 0)
+                        return r;
+        }
+        *ret = (struct lkg_store){ .fd = state_fd, .lock_fd = LKG_STEAL_FD(lock), .read_only = read_only };
+        return 0;
+}
+
+void lkg_store_close(struct lkg_store *store)
+{
+        *store = (struct lkg_store){ .fd = -EBADF, .lock_fd = lkg_close(store->lock_fd) };
+}

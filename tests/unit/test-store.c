@@ -1,0 +1,892 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The store of dynamic configuration: what is saved comes back, and who may use it when. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include <lkg/file.h>
+
+#include "tests/lib/store-sample.h"
+#include "tmpdir.h"
+
+struct place {
+        char top[TMPDIR_MAX];
+        int fd;
+        struct lkg_report report;
+        struct lkg_error err;
+};
+
+static int setup(void **state)
+{
+        struct place *p = calloc(1, sizeof(*p));
+
+        assert_non_null(p);
+        assert_int_equal(tmpdir_make(p->top), 0);
+        p->fd = open(p->top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        assert_true(p->fd >= 0);
+        *state = p;
+        return 0;
+}
+
+static int teardown(void **state)
+{
+        struct place *p = *state;
+
+        lkg_close(p->fd);
+        lkg_report_deinit(&p->report);
+        assert_int_equal(tmpdir_remove(p->top), 0);
+        free(p);
+        return 0;
+}
+
+static void put(struct place *p, const char *name, const char *text)
+{
+        int fd = openat(p->fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+        assert_true(fd >= 0);
+        assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+        lkg_close(fd);
+}
+
+static char *get(struct place *p, const char *name)
+{
+        int fd = openat(p->fd, name, O_RDONLY | O_CLOEXEC);
+        char *text = NULL;
+
+        assert_true(fd >= 0);
+        assert_int_equal(lkg_read_file(fd, 1u << 20, &text, NULL, NULL), 0);
+        lkg_close(fd);
+        return text;
+}
+
+static bool exists(struct place *p, const char *name)
+{
+        struct stat st;
+
+        return fstatat(p->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static void open_both(struct place *p, struct lkg_store *store, struct lkg_store_component *c)
+{
+        if (lkg_store_open(p->fd, store, &p->report, &p->err) != 0)
+                fail_msg("%s", p->err.message);
+        if (lkg_store_component_open(store, "kubelet", c, &p->report, &p->err) != 0)
+                fail_msg("%s", p->err.message);
+}
+
+static void close_both(struct lkg_store *store, struct lkg_store_component *c)
+{
+        lkg_store_component_close(c);
+        lkg_store_close(store);
+}
+
+/* Findings up to here, and none after. */
+static size_t take_findings(struct place *p)
+{
+        size_t n = p->report.n_findings;
+
+        lkg_report_deinit(&p->report);
+        p->report = (struct lkg_report)LKG_REPORT_INIT;
+        return n;
+}
+
+/* ---- the directory ---- */
+
+static void test_fresh(void **state)
+{
+        struct place *p = *state;
+        struct lkg_store_component c;
+        struct lkg_pointers pointers;
+        struct lkg_startups startups;
+        struct lkg_bad_list bad;
+        struct lkg_store store;
+        struct stat st;
+        char *text;
+
+        open_both(p, &store, &c);
+        text = get(p, "format");
+        assert_string_equal(text, "lkgfs-state 1\n");
+        free(text);
+        assert_int_equal(fstatat(p->fd, "checkpoints", &st, 0), 0);
+        assert_int_equal(st.st_mode & 07777, 0700);
+        assert_string_equal(c.release, "");
+        assert_int_equal(lkg_store_load_pointers(&c, &pointers, &p->report), 0);
+        assert_true(lkg_config_source_is_local(&pointers.assigned));
+        assert_true(lkg_config_source_is_local(&pointers.active));
+        assert_int_equal(pointers.good.generation, 0);
+        assert_string_equal(pointers.rollback.reason, "");
+        assert_int_equal(lkg_store_load_startups(&c, &startups, &p->report), 0);
+        assert_int_equal(startups.n_items, 0);
+        assert_int_equal(lkg_store_load_bad(&c, &bad, &p->report), 0);
+        assert_int_equal(bad.n_items, 0);
+        assert_int_equal(take_findings(p), 0);
+        close_both(&store, &c);
+}
+
+static void test_everything_comes_back(void **state)
+{
+        struct place *p = *state;
+        struct lkg_buf first = LKG_BUF_INIT, second = LKG_BUF_INIT;
+
+        assert_int_equal(sample_fill(p->fd), 0);
+        assert_int_equal(dump_state(p->fd, &first, &p->report), 0);
+        assert_non_null(strstr(first.data, "checkpoint 0: whole 1"));
+        assert_non_null(strstr(first.data, "checkpoint 1: whole 1"));
+        assert_non_null(strstr(first.data, "checkpoint 2: none 0"));
+        assert_non_null(strstr(first.data, "good 17 1767323045123456784 "));
+        assert_non_null(
+                strstr(first.data, "rollback 'current failed trial period' 1767323045123456798 3 18"));
+        assert_non_null(strstr(first.data, "trial 1 600000000000 10 2 1767323045123456789 42000000007"));
+        assert_non_null(strstr(first.data, "  1767323046123456789 101 5001 0 1"));
+        assert_non_null(strstr(first.data, "release 'v1.36.3'"));
+        assert_non_null(strstr(first.data, "document 0 kind: KubeletConfiguration"));
+        assert_int_equal(dump_state(p->fd, &second, &p->report), 0);
+        assert_string_equal(first.data, second.data);
+        assert_int_equal(take_findings(p), 0);
+        lkg_buf_deinit(&first);
+        lkg_buf_deinit(&second);
+}
+
+static void test_records_are_readable(void **state)
+{
+        struct place *p = *state;
+        char *text;
+
+        assert_int_equal(sample_fill(p->fd), 0);
+        text = get(p, "dynamic/kubelet/trial.json");
+        assert_string_equal(text,
+                            "{\n"
+                            "  \"schemaVersion\": 1,\n"
+                            "  \"source\": {\"namespace\":\"kube-system\",\"name\":\"kubelet-config-0\","
+                            "\"uid\":\"11111111-aaaa-4bbb-8ccc-000000000001\",\"resourceVersion\":\"100\","
+                            "\"key\":\"kubelet\",\"sha256\":"
+                            "\"a5c7d14233e1b487af71d59c1ab7e4032ffbe70607803d85a5b4bd6e365bd568\"},\n"
+                            "  \"state\": \"running\",\n"
+                            "  \"durationNs\": 600000000000,\n"
+                            "  \"threshold\": 10,\n"
+                            "  \"priorStarts\": 2,\n"
+                            "  \"goodNs\": 42000000007,\n"
+                            "  \"started\": \"2026-01-02T03:04:05.123456789Z\"\n"
+                            "}\n");
+        free(text);
+        text = get(p, "dynamic/kubelet/releases/v1.36.3/startups.json");
+        assert_string_equal(text, "{\n"
+                                  "  \"schemaVersion\": 1,\n"
+                                  "  \"boot\": \"" SAMPLE_BOOT "\",\n"
+                                  "  \"starts\": [\n"
+                                  "    {\"time\": \"2026-01-02T03:04:05.123456789Z\", \"pid\": 100, "
+                                  "\"startTime\": 5000, \"counted\": true, \"local\": false},\n"
+                                  "    {\"time\": \"2026-01-02T03:04:06.123456789Z\", \"pid\": 101, "
+                                  "\"startTime\": 5001, \"counted\": false, \"local\": true},\n"
+                                  "    {\"time\": \"2026-01-02T03:04:07.123456789Z\", \"pid\": 102, "
+                                  "\"startTime\": 5002, \"counted\": true, \"local\": false}\n"
+                                  "  ]\n"
+                                  "}\n");
+        free(text);
+}
+
+static void test_second_daemon_is_refused(void **state)
+{
+        struct place *p = *state;
+        struct lkg_store store, other;
+        char pid[32];
+
+        assert_int_equal(lkg_store_open(p->fd, &store, &p->report, &p->err), 0);
+        assert_int_equal(lkg_store_open(p->fd, &other, &p->report, &p->err), -EBUSY);
+        (void)snprintf(pid, sizeof(pid), "(pid %d)", (int)getpid());
+        assert_non_null(strstr(p->err.message, pid));
+        lkg_store_close(&store);
+        assert_int_equal(lkg_store_open(p->fd, &store, &p->report, &p->err), 0);
+        lkg_store_close(&store);
+        put(p, "lock", "not a pid");
+        assert_int_equal(lkg_store_open(p->fd, &store, &p->report, &p->err), 0);
+        lkg_store_close(&store);
+}
+
+static void test_newer_format_is_not_touched(void **state)
+{
+        static const char *const newer[] = { "lkgfs-state 2\n", "lkgfs-state 2", "lkgfs-state 10 beta\n",
+                                             "lkgfs-state 99999999999999999999999\n" };
+        struct place *p = *state;
+        struct lkg_store store;
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(newer); i++) {
+                char *text;
+
+                put(p, "format", newer[i]);
+                assert_int_equal(lkg_store_open(p->fd, &store, &p->report, &p->err), -EPROTO);
+                text = get(p, "format");
+                assert_string_equal(text, newer[i]);
+                free(text);
+                assert_false(exists(p, "lock"));
+                assert_false(exists(p, "checkpoints"));
+        }
+        assert_int_equal(take_findings(p), 0);
+}
+
+static void test_directory_without_format(void **state)
+{
+        struct place *p = *state;
+        struct lkg_store store;
+        char *text;
+
+        assert_int_equal(mkdirat(p->fd, "components", 0700), 0);
+        assert_int_equal(mkdirat(p->fd, "history", 0700), 0);
+        put(p, "generation-next", "65\n");
+        put(p, "components/kubelet.json", "{}");
+        put(p, "components/.kubelet.json.77" LKG_TMP_SUFFIX, "{");
+        assert_int_equal(lkg_store_open(p->fd, &store, &p->report, &p->err), 0);
+        lkg_store_close(&store);
+        text = get(p, "format");
+        assert_string_equal(text, "lkgfs-state 1\n");
+        free(text);
+        assert_true(exists(p, "components/kubelet.json"));
+        assert_false(exists(p, "components/.kubelet.json.77" LKG_TMP_SUFFIX));
+        assert_int_equal(take_findings(p), 0);
+}
+
+static void test_damaged_format_is_written_anew(void **state)
+{
+        static const char *const damaged[] = {
+                "",     "lkgfs-", "lkgfs-state ", "lkgfs-state 0\n", "lkgfs-state -1", "lkgfs-state 1x\n",
+                "hello"
+        };
+        struct place *p = *state;
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(damaged); i++) {
+                struct lkg_store store;
+                char *text;
+
+                put(p, "format", damaged[i]);
+                assert_int_equal(lkg_store_open(p->fd, &store, &p->report, &p->err), 0);
+                lkg_store_close(&store);
+                text = get(p, "format");
+                assert_string_equal(text, "lkgfs-state 1\n");
+                free(text);
+                text = get(p, "format.damaged");
+                assert_string_equal(text, damaged[i]);
+                free(text);
+                assert_string_equal(p->report.findings[0].file, "format");
+                assert_int_equal(take_findings(p), 1);
+        }
+}
+
+static void test_something_else_stands_in_a_directory_s_place(void **state)
+{
+        struct place *p = *state;
+        struct lkg_store_component c;
+        struct lkg_store store;
+
+        put(p, "checkpoints", "a file");
+        assert_int_equal(symlinkat("/etc", p->fd, "dynamic"), 0);
+        open_both(p, &store, &c);
+        close_both(&store, &c);
+        assert_int_equal(take_findings(p), 2);
+        assert_true(exists(p, "checkpoints.damaged"));
+        assert_true(exists(p, "dynamic.damaged"));
+        assert_true(exists(p, "dynamic/kubelet/documents"));
+}
+
+static void test_sweep(void **state)
+{
+        static const char *const left[] = {
+                ".format.1" LKG_TMP_SUFFIX,
+                "checkpoints/11111111-aaaa-4bbb-8ccc-000000000001/100/.configmap.json.1" LKG_TMP_SUFFIX,
+                "dynamic/kubelet/.pointers.json.123" LKG_TMP_SUFFIX,
+                "dynamic/kubelet/documents/.abc.1" LKG_TMP_SUFFIX,
+                "dynamic/kubelet/releases/v1.36.3/.startups.json.9" LKG_TMP_SUFFIX,
+                "dynamic/kubelet/releases/v1.36.3/bad/.x@1.9" LKG_TMP_SUFFIX,
+        };
+        struct place *p = *state;
+        struct lkg_buf before = LKG_BUF_INIT, after = LKG_BUF_INIT;
+
+        assert_int_equal(sample_fill(p->fd), 0);
+        assert_int_equal(dump_state(p->fd, &before, &p->report), 0);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(left); i++)
+                put(p, left[i], "{");
+        assert_int_equal(mkdirat(p->fd, "dynamic/kubelet/releases/v1.36.3/.bad" LKG_TMP_SUFFIX, 0700), 0);
+        put(p, "dynamic/kubelet/releases/v1.36.3/.bad" LKG_TMP_SUFFIX "/u@1", "{}");
+        assert_int_equal(dump_state(p->fd, &after, &p->report), 0);
+        assert_string_equal(before.data, after.data);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(left); i++)
+                assert_false(exists(p, left[i]));
+        assert_false(exists(p, "dynamic/kubelet/releases/v1.36.3/.bad" LKG_TMP_SUFFIX));
+        assert_int_equal(take_findings(p), 0);
+        lkg_buf_deinit(&before);
+        lkg_buf_deinit(&after);
+}
+
+static void test_component_name_is_checked(void **state)
+{
+        static const char *const names[] = { "", ".", "..", "a/b", "../x" };
+        struct place *p = *state;
+        struct lkg_store_component c;
+        struct lkg_store store;
+
+        assert_int_equal(lkg_store_open(p->fd, &store, &p->report, &p->err), 0);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(names); i++)
+                assert_int_equal(lkg_store_component_open(&store, names[i], &c, &p->report, &p->err),
+                                 -EINVAL);
+        lkg_store_close(&store);
+}
+
+/* ---- checkpoints ---- */
+
+static void test_checkpoint_is_checked(void **state)
+{
+        struct place *p = *state;
+        struct lkg_configmap configmap;
+        struct lkg_config_source source;
+        struct lkg_store store;
+
+        assert_int_equal(lkg_store_open(p->fd, &store, &p->report, &p->err), 0);
+        assert_int_equal(sample_configmap(0, &configmap), 0);
+        assert_int_equal(sample_source(0, &source), 0);
+        assert_false(lkg_store_has_checkpoint(&store, &source));
+        assert_int_equal(lkg_store_save_checkpoint(&store, &configmap, &p->err), 0);
+        assert_true(lkg_store_has_checkpoint(&store, &source));
+        lkg_configmap_deinit(&configmap);
+
+        source.sha256[3] = source.sha256[3] == '0' ? '1' : '0';
+        assert_int_equal(lkg_store_load_checkpoint(&store, &source, &configmap, &p->err), -EBADMSG);
+        source.sha256[0] = '\0'; /* not known: any content will do */
+        assert_true(lkg_store_has_checkpoint(&store, &source));
+        (void)snprintf(source.name, sizeof(source.name), "another");
+        assert_int_equal(lkg_store_load_checkpoint(&store, &source, &configmap, &p->err), -EBADMSG);
+        assert_int_equal(sample_source(1, &source), 0);
+        assert_int_equal(lkg_store_load_checkpoint(&store, &source, &configmap, &p->err), -ENOENT);
+        source.version[0] = '\0';
+        assert_int_equal(lkg_store_load_checkpoint(&store, &source, &configmap, &p->err), -EINVAL);
+        source.uid[0] = '\0';
+        assert_int_equal(lkg_store_load_checkpoint(&store, &source, &configmap, &p->err), -EINVAL);
+        (void)snprintf(source.uid, sizeof(source.uid), "..");
+        assert_false(lkg_store_has_checkpoint(&store, &source));
+        lkg_store_close(&store);
+}
+
+#define OBJECT_0 "checkpoints/11111111-aaaa-4bbb-8ccc-000000000001/100/configmap.json"
+
+static void test_damaged_checkpoint_is_replaced(void **state)
+{
+        struct place *p = *state;
+        struct lkg_configmap configmap;
+        struct lkg_config_source source;
+        struct lkg_store store;
+        struct stat first, second;
+        char *text;
+
+        assert_int_equal(lkg_store_open(p->fd, &store, &p->report, &p->err), 0);
+        assert_int_equal(sample_configmap(0, &configmap), 0);
+        assert_int_equal(sample_source(0, &source), 0);
+        assert_int_equal(lkg_store_save_checkpoint(&store, &configmap, &p->err), 0);
+        assert_int_equal(fstatat(p->fd, OBJECT_0, &first, 0), 0);
+        assert_int_equal(first.st_mode & 07777, 0600);
+        assert_int_equal(lkg_store_save_checkpoint(&store, &configmap, &p->err), 0);
+        assert_int_equal(fstatat(p->fd, OBJECT_0, &second, 0), 0);
+        assert_int_equal(first.st_ino, second.st_ino); /* an equal one is left alone */
+
+        put(p, OBJECT_0, "{\"kind\":");
+        assert_false(lkg_store_has_checkpoint(&store, &source));
+        assert_int_equal(lkg_store_save_checkpoint(&store, &configmap, &p->err), 0);
+        assert_true(lkg_store_has_checkpoint(&store, &source));
+        text = get(p, OBJECT_0 ".damaged");
+        assert_string_equal(text, "{\"kind\":");
+        free(text);
+        lkg_configmap_deinit(&configmap);
+        lkg_store_close(&store);
+}
+
+static void test_collect_keeps_what_is_needed(void **state)
+{
+        struct place *p = *state;
+        struct lkg_config_source sources[SAMPLE_OBJECTS];
+        struct lkg_store store;
+
+        assert_int_equal(lkg_store_open(p->fd, &store, &p->report, &p->err), 0);
+        for (unsigned i = 0; i < SAMPLE_OBJECTS; i++) {
+                struct lkg_configmap configmap;
+
+                assert_int_equal(sample_configmap(i, &configmap), 0);
+                assert_int_equal(sample_source(i, &sources[i]), 0);
+                assert_int_equal(lkg_store_save_checkpoint(&store, &configmap, &p->err), 0);
+                lkg_configmap_deinit(&configmap);
+        }
+        put(p, "checkpoints/33333333-aaaa-4bbb-8ccc-000000000003/103/mine", "not ours");
+        put(p, "checkpoints/README", "not ours");
+        assert_int_equal(lkg_store_collect(&store, sources, SAMPLE_OBJECTS, &p->err), 0);
+        assert_int_equal(lkg_store_collect(&store, &sources[1], 1, &p->err), 2);
+        assert_false(lkg_store_has_checkpoint(&store, &sources[0]));
+        assert_true(lkg_store_has_checkpoint(&store, &sources[1]));
+        assert_false(exists(p, "checkpoints/22222222-aaaa-4bbb-8ccc-000000000002"));
+        assert_true(exists(p, "checkpoints/33333333-aaaa-4bbb-8ccc-000000000003/103/mine"));
+        assert_true(exists(p, "checkpoints/README"));
+        assert_int_equal(lkg_store_collect(&store, NULL, 0, &p->err), 1);
+        assert_false(exists(p, "checkpoints/11111111-aaaa-4bbb-8ccc-000000000001"));
+        lkg_store_close(&store);
+}
+
+/* ---- pointers, documents ---- */
+
+static void test_local_pointers(void **state)
+{
+        struct place *p = *state;
+        struct lkg_pointers none = { .assigned_ns = 5 }, back;
+        struct lkg_store_component c;
+        struct lkg_store store;
+        char *text;
+
+        open_both(p, &store, &c);
+        assert_int_equal(lkg_store_save_pointers(&c, &none, &p->err), 0);
+        text = get(p, "dynamic/kubelet/pointers.json");
+        assert_string_equal(text, "{\n"
+                                  "  \"schemaVersion\": 1,\n"
+                                  "  \"assigned\": null,\n"
+                                  "  \"assignedTime\": \"1970-01-01T00:00:00.000000005Z\",\n"
+                                  "  \"active\": null,\n"
+                                  "  \"lastKnownGood\": {\n"
+                                  "    \"source\": null,\n"
+                                  "    \"generation\": 0,\n"
+                                  "    \"time\": \"1970-01-01T00:00:00Z\",\n"
+                                  "    \"document\": \"\"\n"
+                                  "  },\n"
+                                  "  \"rollback\": null\n"
+                                  "}\n");
+        free(text);
+        assert_int_equal(lkg_store_load_pointers(&c, &back, &p->report), 0);
+        assert_memory_equal(&none, &back, sizeof(back));
+        assert_int_equal(take_findings(p), 0);
+        close_both(&store, &c);
+}
+
+static void test_documents(void **state)
+{
+        struct place *p = *state;
+        char a[LKG_SHA256_HEX], b[LKG_SHA256_HEX], d[LKG_SHA256_HEX], path[128], *text;
+        struct lkg_store_component c;
+        struct lkg_store store;
+        size_t size;
+
+        open_both(p, &store, &c);
+        assert_int_equal(lkg_store_save_document(&c, "a: 1\n", 5, NULL, a, &p->err), 0);
+        assert_int_equal(lkg_store_save_document(&c, "b: 1\n", 5, a, b, &p->err), 0);
+        assert_int_equal(lkg_store_load_document(&c, a, &text, &size, &p->err),
+                         0); /* kept: pointed at until now */
+        assert_int_equal(size, 5);
+        assert_string_equal(text, "a: 1\n");
+        free(text);
+        assert_int_equal(lkg_store_save_document(&c, "", 0, b, d, &p->err), 0);
+        assert_int_equal(lkg_store_load_document(&c, a, &text, &size, &p->err), -ENOENT);
+        assert_int_equal(lkg_store_load_document(&c, d, &text, &size, &p->err), 0);
+        assert_int_equal(size, 0);
+        free(text);
+        (void)snprintf(path, sizeof(path), "dynamic/kubelet/documents/%s", b);
+        put(p, path, "b: 2\n");
+        assert_int_equal(lkg_store_load_document(&c, b, &text, &size, &p->err), -EBADMSG);
+        assert_int_equal(lkg_store_save_document(&c, "b: 1\n", 5, d, b, &p->err), 0);
+        assert_int_equal(lkg_store_load_document(&c, b, &text, &size, &p->err), 0);
+        free(text);
+        assert_int_equal(lkg_store_load_document(&c, "", &text, &size, &p->err), -ENOENT);
+        assert_int_equal(lkg_store_load_document(&c, "../pointers.json", &text, &size, &p->err), -ENOENT);
+        close_both(&store, &c);
+}
+
+static void test_trial_of_another_source(void **state)
+{
+        struct place *p = *state;
+        struct lkg_trial trial = sample_trial(), back;
+        struct lkg_config_source mine, other, local = { .uid = "" };
+        struct lkg_store_component c;
+        struct lkg_store store;
+
+        assert_int_equal(sample_source(0, &mine), 0);
+        assert_int_equal(sample_source(1, &other), 0);
+        open_both(p, &store, &c);
+        assert_int_equal(lkg_store_load_trial(&c, &mine, &back, &p->report), 0);
+        assert_int_equal(back.state, LKG_TRIAL_IDLE);
+        trial.running_since_ns = 1000 * LKG_NSEC_PER_SEC;
+        trial.rules.duration_ns = INT64_MAX; /* as long as a duration can be */
+        assert_int_equal(lkg_store_save_trial(&c, &mine, &trial, 1008 * LKG_NSEC_PER_SEC, false, &p->err),
+                         0);
+        assert_int_equal(lkg_store_load_trial(&c, &mine, &back, &p->report), 0);
+        assert_int_equal(back.state, LKG_TRIAL_RUNNING);
+        assert_int_equal(back.good_ns, 50 * LKG_NSEC_PER_SEC + 7);
+        assert_int_equal(back.running_since_ns, 0);
+        assert_true(back.rules.duration_ns == INT64_MAX);
+        assert_int_equal(lkg_store_load_trial(&c, &other, &back, &p->report), 0);
+        assert_int_equal(back.state, LKG_TRIAL_IDLE);
+        assert_int_equal(lkg_store_load_trial(&c, &local, &back, &p->report), 0);
+        assert_int_equal(back.state, LKG_TRIAL_IDLE);
+        assert_int_equal(take_findings(p), 0);
+        close_both(&store, &c);
+}
+
+/* ---- releases ---- */
+
+static void test_release(void **state)
+{
+        static const struct {
+                const char *text, *name;
+        } rows[] = {
+                { "v1.36.3", "v1.36.3" },
+                { "Kubernetes v1.36.4\n", "Kubernetes-v1.36.4-" },
+                { "../../etc", "-.-..-etc" },
+                { "..", "-." },
+                { "", "unknown" },
+                { "0123456789012345678901234567890123456789012345678901234567890123",
+                  "012345678901234567890123456789012345678901234567890123-" },
+        };
+        struct place *p = *state;
+        struct lkg_store_component c;
+        struct lkg_store store;
+
+        open_both(p, &store, &c);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                char path[256];
+
+                assert_int_equal(lkg_store_set_release(&c, rows[i].text, &p->err), 1);
+                if (strncmp(c.release, rows[i].name, strlen(rows[i].name)) != 0)
+                        fail_msg("%s became %s", rows[i].text, c.release);
+                (void)snprintf(path, sizeof(path), "dynamic/kubelet/releases/%s/bad", c.release);
+                assert_true(exists(p, path));
+                assert_int_equal(lkg_store_set_release(&c, rows[i].text, &p->err), 0);
+        }
+        close_both(&store, &c);
+        assert_int_equal(take_findings(p), 0);
+}
+
+static void test_another_release_judges_afresh(void **state)
+{
+        struct place *p = *state;
+        const struct lkg_bad bad = sample_bad(1);
+        struct lkg_bad_list list = { .items = NULL };
+        struct lkg_startups startups = sample_startups(2);
+        struct lkg_store_component c;
+        struct lkg_store store;
+
+        open_both(p, &store, &c);
+        assert_int_equal(lkg_store_set_release(&c, "v1.36.3", &p->err), 1);
+        assert_int_equal(lkg_store_mark_bad(&c, &list, &bad, &p->err), 0);
+        assert_int_equal(lkg_store_save_startups(&c, &startups, true, &p->err), 0);
+        lkg_bad_list_deinit(&list);
+        assert_int_equal(lkg_store_set_release(&c, "v1.36.4", &p->err), 1);
+        assert_int_equal(lkg_store_load_bad(&c, &list, &p->report), 0);
+        assert_int_equal(list.n_items, 0);
+        lkg_bad_list_deinit(&list);
+        assert_int_equal(lkg_store_load_startups(&c, &startups, &p->report), 0);
+        assert_int_equal(startups.n_items, 0);
+        close_both(&store, &c);
+
+        open_both(p, &store, &c);
+        assert_string_equal(c.release, "v1.36.4");
+        assert_int_equal(lkg_store_set_release(&c, "v1.36.3", &p->err), 1);
+        assert_int_equal(lkg_store_load_bad(&c, &list, &p->report), 0);
+        assert_int_equal(list.n_items, 1);
+        lkg_bad_list_deinit(&list);
+        assert_int_equal(take_findings(p), 0);
+        close_both(&store, &c);
+}
+
+static void set_time(struct place *p, const char *release, time_t seconds)
+{
+        const struct timespec times[2] = { { seconds, 0 }, { seconds, 0 } };
+        char path[256];
+
+        (void)snprintf(path, sizeof(path), "dynamic/kubelet/releases/%s", release);
+        assert_int_equal(utimensat(p->fd, path, times, 0), 0);
+}
+
+static void test_releases_used_long_ago_go(void **state)
+{
+        struct place *p = *state;
+        const struct lkg_bad bad = sample_bad(1);
+        struct lkg_store_component c;
+        struct lkg_store store;
+
+        open_both(p, &store, &c);
+        assert_int_equal(unlinkat(p->fd, "dynamic/kubelet/releases/unknown/bad", AT_REMOVEDIR), 0);
+        assert_int_equal(unlinkat(p->fd, "dynamic/kubelet/releases/unknown", AT_REMOVEDIR), 0);
+        for (int i = 0; i < 7; i++) {
+                struct lkg_bad_list list = { .items = NULL };
+                char name[16];
+
+                (void)snprintf(name, sizeof(name), "v1.%d", i);
+                assert_int_equal(lkg_store_set_release(&c, name, &p->err), 1);
+                assert_int_equal(lkg_store_mark_bad(&c, &list, &bad, &p->err), 0);
+                lkg_bad_list_deinit(&list);
+                set_time(p, name, i == 0 ? 2000 : 1000 + i); /* v1.0 was used later than those after it */
+        }
+        assert_true(exists(p, "dynamic/kubelet/releases/v1.0/bad"));
+        assert_false(exists(p, "dynamic/kubelet/releases/v1.1"));
+        assert_false(exists(p, "dynamic/kubelet/releases/v1.2"));
+        assert_true(exists(p, "dynamic/kubelet/releases/v1.3"));
+        assert_true(exists(p, "dynamic/kubelet/releases/v1.6"));
+        close_both(&store, &c);
+
+        put(p, "dynamic/kubelet/release", "../../v1.6");
+        open_both(p, &store, &c);
+        assert_string_equal(c.release, "v1.0"); /* the name is lost: the one used last */
+        assert_string_equal(p->report.findings[0].file, "dynamic/kubelet/release");
+        assert_int_equal(take_findings(p), 1);
+        close_both(&store, &c);
+}
+
+/* ---- bad list ---- */
+
+static void test_bad_list(void **state)
+{
+        struct place *p = *state;
+        struct lkg_bad_list list = { .items = NULL }, back;
+        struct lkg_bad uid = { .id = "11111111-aaaa-4bbb-8ccc-000000000001",
+                               .time_ns = 7,
+                               .reason = "by\nhand\x7f" };
+        struct lkg_config_source first, second, third, renewed, local = { .uid = "" };
+        struct lkg_bad bad = sample_bad(1);
+        struct lkg_store_component c;
+        struct lkg_store store;
+        struct lkg_buf buf = LKG_BUF_INIT, here = LKG_BUF_INIT, there = LKG_BUF_INIT;
+        char *text;
+
+        assert_int_equal(sample_source(0, &first), 0);
+        assert_int_equal(sample_source(1, &second), 0);
+        assert_int_equal(sample_source(2, &third), 0);
+        open_both(p, &store, &c);
+        assert_int_equal(lkg_store_set_release(&c, "v1", &p->err), 1);
+        assert_int_equal(lkg_store_mark_bad(&c, &list, &bad, &p->err), 0);
+        assert_null(lkg_bad_find(&list, &first));
+        assert_null(lkg_bad_find(&list, &local));
+        assert_ptr_equal(lkg_bad_find(&list, &second), &list.items[0]);
+        renewed = second;
+        (void)snprintf(renewed.version, sizeof(renewed.version), "999");
+        assert_null(lkg_bad_find(&list, &renewed));
+        assert_non_null(lkg_bad_same_content(&list, &renewed));
+        assert_null(lkg_bad_same_content(&list, &first));
+
+        text = get(p, "dynamic/kubelet/releases/v1/bad/11111111-aaaa-4bbb-8ccc-000000000001@101");
+        lkg_bad_format(&bad, &buf);
+        assert_string_equal(text, buf.data);
+        assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
+        assert_non_null(strstr(
+                text, "{\"schemaVersion\":1,\"time\":\"2026-01-02T03:04:05.12345679Z\",\"reason\":\"failed "
+                      "to validate current (UID: \\\"11111111-aaaa-4bbb-8ccc-000000000001\\\")\","
+                      "\"source\":{\"namespace\":\"kube-system\",\"name\":\"kubelet-config-0\",\"uid\":"));
+        free(text);
+        lkg_buf_deinit(&buf);
+
+        assert_int_equal(lkg_store_mark_bad(&c, &list, &uid, &p->err), 0);
+        assert_int_equal(list.n_items, 2);
+        assert_string_equal(lkg_bad_find(&list, &first)->reason, "by hand ");
+        assert_string_equal(lkg_bad_find(&list, &second)->id, bad.id); /* the exact one first */
+        assert_null(lkg_bad_find(&list, &third));
+        (void)snprintf(bad.reason, sizeof(bad.reason), "again");
+        assert_int_equal(lkg_store_mark_bad(&c, &list, &bad, &p->err), 0);
+        assert_int_equal(list.n_items, 2);
+
+        assert_int_equal(lkg_store_load_bad(&c, &back, &p->report), 0);
+        assert_int_equal(back.n_items, 2);
+        dump_bad(&here, &list);
+        dump_bad(&there, &back);
+        assert_string_equal(here.data, there.data);
+        lkg_buf_deinit(&here);
+        lkg_buf_deinit(&there);
+        lkg_bad_list_deinit(&back);
+        lkg_bad_list_deinit(&list);
+        assert_int_equal(take_findings(p), 0);
+        close_both(&store, &c);
+}
+
+static void test_mark_names_are_checked(void **state)
+{
+        static const char *const names[] = { "",     ".",  "..",    "a/b",   "../x@1", "u@",
+                                             "u@1:", "@1", "u@1@2", "local", "u@.." };
+        struct place *p = *state;
+        struct lkg_bad_list list = { .items = NULL };
+        struct lkg_store_component c;
+        struct lkg_store store;
+
+        open_both(p, &store, &c);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(names); i++) {
+                struct lkg_bad bad = { .time_ns = 1 };
+
+                (void)snprintf(bad.id, sizeof(bad.id), "%s", names[i]);
+                assert_int_equal(lkg_store_mark_bad(&c, &list, &bad, &p->err), -EINVAL);
+                assert_int_equal(lkg_store_forgive(&c, &list, names[i], &p->err), -EINVAL);
+        }
+        assert_int_equal(list.n_items, 0);
+        lkg_bad_list_deinit(&list);
+        close_both(&store, &c);
+}
+
+static void mark(struct lkg_store_component *c, struct lkg_bad_list *list, const char *id, uint64_t time_ns)
+{
+        struct lkg_bad bad = { .time_ns = time_ns, .reason = "test" };
+
+        (void)snprintf(bad.id, sizeof(bad.id), "%s", id);
+        assert_int_equal(lkg_store_mark_bad(c, list, &bad, NULL), 0);
+}
+
+static void expect_marks(struct place *p, const struct lkg_store_component *c,
+                         const struct lkg_bad_list *list, const char *want)
+{
+        struct lkg_buf here = LKG_BUF_INIT, there = LKG_BUF_INIT;
+        struct lkg_bad_list back;
+
+        assert_int_equal(lkg_store_load_bad(c, &back, &p->report), 0);
+        for (size_t i = 0; i < list->n_items; i++)
+                lkg_buf_printf(&here, "%s ", list->items[i].id);
+        for (size_t i = 0; i < back.n_items; i++)
+                lkg_buf_printf(&there, "%s ", back.items[i].id);
+        assert_string_equal(here.data ? here.data : "", want);
+        assert_string_equal(there.data ? there.data : "", want);
+        lkg_bad_list_deinit(&back);
+        lkg_buf_deinit(&here);
+        lkg_buf_deinit(&there);
+        assert_int_equal(take_findings(p), 0);
+}
+
+static void test_forgive(void **state)
+{
+        struct place *p = *state;
+        struct lkg_bad_list list = { .items = NULL };
+        struct lkg_store_component c;
+        struct lkg_store store;
+
+        open_both(p, &store, &c);
+        mark(&c, &list, "b@2", 1);
+        mark(&c, &list, "a@1:key", 1);
+        mark(&c, &list, "b", 1);
+        mark(&c, &list, "b@1", 1);
+        mark(&c, &list, "bb@1", 1);
+        mark(&c, &list, "local@0123456789ab", 1);
+        mark(&c, &list, "b@3:kubelet", 1); /* the same as b@3 */
+        expect_marks(p, &c, &list, "a@1:key b b@1 b@2 b@3 bb@1 local@0123456789ab ");
+        assert_int_equal(lkg_store_forgive(&c, &list, "c", &p->err), 0);
+        assert_int_equal(lkg_store_forgive(&c, &list, "a", &p->err), 1);
+        assert_int_equal(lkg_store_forgive(&c, &list, "b@2", &p->err), 1);
+        assert_int_equal(lkg_store_forgive(&c, &list, "b@2", &p->err), 0);
+        expect_marks(p, &c, &list, "b b@1 b@3 bb@1 local@0123456789ab ");
+        assert_int_equal(lkg_store_forgive(&c, &list, "b", &p->err), 3);
+        expect_marks(p, &c, &list, "bb@1 local@0123456789ab ");
+        assert_int_equal(lkg_store_forgive(&c, &list, NULL, &p->err), 2);
+        expect_marks(p, &c, &list, "");
+        assert_int_equal(lkg_store_forgive(&c, &list, NULL, &p->err), 0);
+        mark(&c, &list, "z", 1);
+        expect_marks(p, &c, &list, "z ");
+        lkg_bad_list_deinit(&list);
+        close_both(&store, &c);
+}
+
+static void test_oldest_mark_goes_first(void **state)
+{
+        struct place *p = *state;
+        struct lkg_bad_list list = { .items = NULL };
+        struct lkg_store_component c;
+        struct lkg_store store;
+        char id[16];
+
+        open_both(p, &store, &c);
+        for (unsigned i = 0; i <= LKG_BAD_MAX; i++) {
+                (void)snprintf(id, sizeof(id), "u@%u", i);
+                mark(&c, &list, id, 1000 + (i + 100) % (LKG_BAD_MAX + 1)); /* the oldest is u@157 */
+        }
+        assert_int_equal(list.n_items, LKG_BAD_MAX);
+        for (size_t i = 0; i < list.n_items; i++)
+                assert_string_not_equal(list.items[i].id, "u@157");
+        mark(&c, &list, "new", 1); /* older than all, and the one that was asked for */
+        assert_int_equal(list.n_items, LKG_BAD_MAX);
+        lkg_bad_list_deinit(&list);
+        assert_int_equal(lkg_store_load_bad(&c, &list, &p->report), 0);
+        assert_int_equal(list.n_items, LKG_BAD_MAX);
+        assert_string_equal(list.items[0].id, "new");
+        lkg_bad_list_deinit(&list);
+        close_both(&store, &c);
+}
+
+/* ---- starts ---- */
+
+static void test_startups(void **state)
+{
+        struct place *p = *state;
+        struct lkg_buf here = LKG_BUF_INIT, there = LKG_BUF_INIT;
+        struct lkg_startups s = { .n_items = 0 }, back;
+        struct lkg_store_component c;
+        struct lkg_store store;
+
+        open_both(p, &store, &c);
+        for (unsigned n = 0; n <= LKG_STARTUPS_MAX + 3; n++) {
+                size_t want = n < LKG_STARTUPS_MAX ? n : LKG_STARTUPS_MAX;
+
+                s = sample_startups(n);
+                assert_int_equal(s.n_items, want);
+                assert_int_equal(lkg_store_save_startups(&c, &s, false, &p->err), 0);
+                assert_int_equal(lkg_store_load_startups(&c, &back, &p->report), 0);
+                assert_int_equal(back.n_items, want);
+                lkg_buf_reset(&here);
+                lkg_buf_reset(&there);
+                dump_startups(&here, &s);
+                dump_startups(&there, &back);
+                assert_string_equal(here.data, there.data);
+                if (want > 0) /* the oldest went */
+                        assert_int_equal(back.items[want - 1].pid, 99 + (int)n);
+        }
+        lkg_buf_deinit(&here);
+        lkg_buf_deinit(&there);
+        assert_int_equal(take_findings(p), 0);
+        close_both(&store, &c);
+}
+
+static void test_which_process_is_known(void **state)
+{
+        struct lkg_startups s = sample_startups(3);
+        const struct lkg_startup by_hand = { .time_ns = 1, .counted = true };
+
+        (void)state;
+        assert_true(lkg_startups_knows(&s, SAMPLE_BOOT, 101, 5001));
+        assert_false(lkg_startups_knows(&s, SAMPLE_BOOT, 101, 5002));
+        assert_false(lkg_startups_knows(&s, "another boot", 101, 5001));
+        assert_false(lkg_startups_knows(&s, "", 101, 5001));
+        lkg_startups_add(&s, "another boot", &by_hand);
+        assert_false(lkg_startups_knows(&s, "another boot", 0, 0));
+        assert_false(lkg_startups_knows(&s, "another boot", 101, 5001)); /* it was of the boot before */
+        assert_int_equal(s.n_items, 4);
+        assert_int_equal(s.items[1].time_ns, SAMPLE_TIME + LKG_NSEC_PER_SEC);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                T(test_fresh),
+                T(test_everything_comes_back),
+                T(test_records_are_readable),
+                T(test_second_daemon_is_refused),
+                T(test_newer_format_is_not_touched),
+                T(test_directory_without_format),
+                T(test_damaged_format_is_written_anew),
+                T(test_something_else_stands_in_a_directory_s_place),
+                T(test_sweep),
+                T(test_component_name_is_checked),
+                T(test_checkpoint_is_checked),
+                T(test_damaged_checkpoint_is_replaced),
+                T(test_collect_keeps_what_is_needed),
+                T(test_local_pointers),
+                T(test_documents),
+                T(test_trial_of_another_source),
+                T(test_release),
+                T(test_another_release_judges_afresh),
+                T(test_releases_used_long_ago_go),
+                T(test_bad_list),
+                T(test_mark_names_are_checked),
+                T(test_forgive),
+                T(test_oldest_mark_goes_first),
+                T(test_startups),
+                cmocka_unit_test(test_which_process_is_known),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
