@@ -64,6 +64,18 @@ static void drop(struct lkg_bad_list *list, size_t at)
         memmove(list->items + at, list->items + at + 1, (--list->n_items - at) * sizeof(*list->items));
 }
 
+/* Index of the one that goes first; @keep never does. */
+static size_t oldest(const struct lkg_bad_list *list, const char *keep)
+{
+        size_t at = list->n_items;
+
+        for (size_t i = 0; i < list->n_items; i++)
+                if (strcmp(list->items[i].id, keep) != 0 &&
+                    (at == list->n_items || list->items[i].time_ns < list->items[at].time_ns))
+                        at = i;
+        return at;
+}
+
 void lkg_bad_list_deinit(struct lkg_bad_list *list)
 {
         free(list->items);
@@ -200,6 +212,8 @@ static int read_marks(DIR *dir, const char *path, struct lkg_bad_list *list, str
         }
         if (list->n_items)
                 qsort(list->items, list->n_items, sizeof(*list->items), compare_bad);
+        while (list->n_items > LKG_BAD_MAX) /* a crash came between the new mark and the end of the oldest */
+                drop(list, oldest(list, ""));
         return r;
 }
 
@@ -262,16 +276,11 @@ static int place_make(const struct lkg_store_component *c, struct place *place, 
 static void prune(int of_bad, struct lkg_bad_list *list, const char *keep)
 {
         while (list->n_items > LKG_BAD_MAX) {
-                size_t oldest = list->n_items;
+                size_t at = oldest(list, keep);
 
-                for (size_t i = 0; i < list->n_items; i++)
-                        if (strcmp(list->items[i].id, keep) != 0 &&
-                            (oldest == list->n_items ||
-                             list->items[i].time_ns < list->items[oldest].time_ns))
-                                oldest = i;
-                if (unlinkat(of_bad, list->items[oldest].id, 0) < 0 && errno != ENOENT)
+                if (unlinkat(of_bad, list->items[at].id, 0) < 0 && errno != ENOENT)
                         return;
-                drop(list, oldest);
+                drop(list, at);
         }
 }
 
@@ -349,7 +358,7 @@ static int replace_list(const struct place *place, const struct lkg_bad_list *li
         LKG_CLEANUP(lkg_closep) int of_new = -EBADF;
         int r;
 
-        (void)lkg_store_remove_dir(place->of_release, REMOVED_NAME);
+        (void)lkg_store_remove_dir(place->of_release, REMOVED_NAME, 0);
         if (mkdirat(place->of_release, REMOVED_NAME, 0700) < 0)
                 return -errno;
         of_new = openat(place->of_release, REMOVED_NAME, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -359,7 +368,7 @@ static int replace_list(const struct place *place, const struct lkg_bad_list *li
                 r = -errno;
         if (r >= 0)
                 r = lkg_sync_dir(place->of_release);
-        (void)lkg_store_remove_dir(place->of_release, REMOVED_NAME);
+        (void)lkg_store_remove_dir(place->of_release, REMOVED_NAME, 0);
         return r;
 }
 

@@ -86,22 +86,26 @@ static size_t list_used(int releases, struct used ret[static RELEASES_SEEN])
         return n;
 }
 
+/* In one step: half a bad list would judge otherwise than the whole one did. */
+static void remove_release(int releases, const char *name)
+{
+        char removed[LKG_RELEASE_NAME + sizeof("." LKG_TMP_SUFFIX)];
+
+        (void)snprintf(removed, sizeof(removed), ".%s" LKG_TMP_SUFFIX, name);
+        (void)lkg_store_remove_dir(releases, removed, LKG_RELEASE_DEPTH);
+        if (renameat(releases, name, releases, removed) == 0)
+                (void)lkg_store_remove_dir(releases, removed, LKG_RELEASE_DEPTH);
+}
+
 /* Errors are of no interest: it is tried again with the next release. */
 static void prune(int releases, const char *current)
 {
         LKG_CLEANUP(lkg_freep) struct used *used = calloc(RELEASES_SEEN, sizeof(*used));
         size_t n = used ? list_used(releases, used) : 0, kept = 1;
 
-        for (size_t i = 0; i < n; i++) {
-                LKG_CLEANUP(lkg_closep) int dir = -EBADF;
-
-                if (strcmp(used[i].name, current) == 0 || kept++ < LKG_RELEASES_MAX)
-                        continue;
-                dir = openat(releases, used[i].name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-                if (dir >= 0)
-                        (void)lkg_store_remove_dir(dir, LKG_BAD);
-                (void)lkg_store_remove_dir(releases, used[i].name);
-        }
+        for (size_t i = 0; i < n; i++)
+                if (strcmp(used[i].name, current) != 0 && kept++ >= LKG_RELEASES_MAX)
+                        remove_release(releases, used[i].name);
 }
 
 /* ---- the name of the release ---- */
@@ -169,8 +173,7 @@ static int read_release(struct lkg_store_component *c, struct lkg_report *report
         lkg_report_add(report, LKG_WARNING, 4005, &where,
                        "does not name a release; going on with the one used last%s%s%s",
                        c->release[0] ? " (" : "", c->release, c->release[0] ? ")" : "");
-        if (r == 0 || r == -EBADMSG || r == -EFBIG)
-                lkg_store_put_aside(c->fd, RELEASE_NAME);
+        lkg_store_put_aside(c->fd, RELEASE_NAME);
         return 0;
 }
 

@@ -29,17 +29,28 @@ const struct dirent *lkg_store_next(DIR *dir, int *ret_error)
         return entry;
 }
 
-int lkg_store_remove_dir(int parent, const char *name)
+static int empty_dir(DIR *dir, unsigned depth)
 {
-        LKG_CLEANUP(lkg_closedirp) DIR *dir = lkg_store_list(parent, name);
         const struct dirent *entry;
         int r = 0;
 
-        if (!dir)
-                return -errno;
-        while ((entry = lkg_store_next(dir, &r)))
-                if (unlinkat(dirfd(dir), entry->d_name, 0) < 0 && errno != ENOENT)
+        while ((entry = lkg_store_next(dir, &r))) {
+                if (unlinkat(dirfd(dir), entry->d_name, 0) == 0 || errno == ENOENT)
+                        continue;
+                if (errno != EISDIR || depth == 0)
                         return -errno;
+                r = lkg_store_remove_dir(dirfd(dir), entry->d_name, depth - 1);
+                if (r < 0)
+                        return r;
+        }
+        return r;
+}
+
+int lkg_store_remove_dir(int parent, const char *name, unsigned depth)
+{
+        LKG_CLEANUP(lkg_closedirp) DIR *dir = lkg_store_list(parent, name);
+        int r = dir ? empty_dir(dir, depth) : -errno;
+
         if (r < 0)
                 return r;
         return unlinkat(parent, name, AT_REMOVEDIR) < 0 ? -errno : 0;

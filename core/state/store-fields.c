@@ -24,8 +24,8 @@ int lkg_store_read(int parent, const char *name, const char *file, struct lkg_re
         if (r < 0) {
                 lkg_report_add(report, LKG_WARNING, 4005, &where, "cannot be read, going on without it: %s",
                                err.message);
-                if (r == -EBADMSG || r == -EFBIG)
-                        lkg_store_put_aside(parent, name);
+                lkg_store_put_aside(parent,
+                                    name); /* also what only cannot be read now: it would be overwritten */
                 return 0;
         }
         version = lkg_record_number(value, "schemaVersion", 0);

@@ -15,6 +15,7 @@
 #define LKG_DOCUMENTS      "documents"
 #define LKG_RELEASES       "releases"
 #define LKG_BAD            "bad"     /* in a release */
+#define LKG_RELEASE_DEPTH  1u        /* directories inside the one of a release: bad */
 #define LKG_RELEASE_PATH   96u       /* of what is in a release, in the directory of its component */
 #define LKG_DIR_PATH       384u      /* of any directory of ours, below the state directory */
 #define LKG_STORE_PATH     640u      /* of any file of ours */
@@ -50,8 +51,8 @@ const struct dirent *lkg_store_next(DIR *dir, int *ret_error);
  */
 void lkg_store_put_aside(int parent, const char *name);
 
-/** lkg_store_remove_dir() - @name with everything in it that is no directory. Return: 0 or -errno. */
-int lkg_store_remove_dir(int parent, const char *name);
+/** lkg_store_remove_dir() - @name with everything in it, at most @depth directories deep. Return: 0 or -errno. */
+int lkg_store_remove_dir(int parent, const char *name, unsigned depth);
 
 /** lkg_store_release_path() - `releases/<name>[/<below>]` of what counts now. */
 void lkg_store_release_path(const struct lkg_store_component *c, const char *below,

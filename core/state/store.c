@@ -130,7 +130,7 @@ static void sweep(int parent, const char *name, unsigned depth)
                         if (depth > 0 && (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN))
                                 sweep(dirfd(dir), entry->d_name, depth - 1);
                 } else if (unlinkat(dirfd(dir), entry->d_name, 0) < 0) {
-                        (void)lkg_store_remove_dir(dirfd(dir), entry->d_name);
+                        (void)lkg_store_remove_dir(dirfd(dir), entry->d_name, LKG_RELEASE_DEPTH);
                 }
         }
 }
