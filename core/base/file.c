@@ -38,8 +38,13 @@ static bool trusted_owner(const struct stat *st, bool directory)
         return directory && (st->st_mode & S_ISVTX);
 }
 
-static int untrusted(struct lkg_error *err, const char *path, const char *what)
+static int untrusted(struct lkg_error *err, const char *path, const char *what, bool strict)
 {
+        if (strict)
+                return lkg_error_set(
+                        err, -EPERM, NULL,
+                        "%s: the way leads through %s that is not owned by root or is writable by others.",
+                        path, what);
         return lkg_error_set(
                 err, -ELOOP, NULL,
                 "%s: a symlink leads through %s that is not owned by root or is writable by others; "
@@ -49,7 +54,8 @@ static int untrusted(struct lkg_error *err, const char *path, const char *what)
 
 /* The state of a walk through a path that has symlinks: a directory we stand in and the text still to go. */
 struct walk {
-        int dir; /* O_PATH */
+        int dir;     /* O_PATH */
+        bool strict; /* judged although there may be no link */
         char rest[PATH_MAX];
         unsigned n_links;
 };
@@ -60,7 +66,7 @@ static int walk_check_dir(struct walk *w, const char *path, struct lkg_error *er
 
         if (fstat(w->dir, &st) < 0)
                 return lkg_error_set(err, -errno, NULL, "%s", path);
-        return trusted_owner(&st, true) ? 0 : untrusted(err, path, "a directory");
+        return trusted_owner(&st, true) ? 0 : untrusted(err, path, "a directory", w->strict);
 }
 
 static int walk_enter(struct walk *w, int fd)
@@ -120,7 +126,7 @@ static int walk_step(struct walk *w, const char *path, int *ret_fd, struct lkg_e
         if (S_ISLNK(st.st_mode)) {
                 int r = trusted_owner(&(struct stat){ .st_uid = st.st_uid }, false)
                                 ? walk_follow(w, fd, path, err)
-                                : untrusted(err, path, "a link");
+                                : untrusted(err, path, "a link", w->strict);
 
                 lkg_close(fd);
                 return r;
@@ -137,10 +143,10 @@ static int walk_step(struct walk *w, const char *path, int *ret_fd, struct lkg_e
         return walk_check_dir(w, path, err);
 }
 
-/* The slow way, only for paths with symlinks: every step looked at. */
-static int open_through_links(int dirfd, const char *path, struct lkg_error *err)
+/* The slow way, only for paths with symlinks and for those that decide much: every step looked at. */
+static int open_through_links(int dirfd, const char *path, bool strict, struct lkg_error *err)
 {
-        struct walk w = { .dir = -EBADF };
+        struct walk w = { .dir = -EBADF, .strict = strict };
         char proc[64];
         struct stat st;
         int r, fd = -EBADF, result;
@@ -160,7 +166,9 @@ static int open_through_links(int dirfd, const char *path, struct lkg_error *err
                 return r;
         if (fstat(fd, &st) < 0 || !trusted_owner(&st, false)) {
                 lkg_close(fd);
-                return untrusted(err, path, "to a file");
+                return strict ? lkg_error_set(err, -EPERM, NULL,
+                                              "%s is not owned by root or is writable by others.", path)
+                              : untrusted(err, path, "to a file", strict);
         }
         /* Opening by our own descriptor cannot be redirected by anybody any more. */
         (void)snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
@@ -190,6 +198,22 @@ static const char *file_type(mode_t mode)
         }
 }
 
+/* Takes over @fd. */
+static int regular_only(int fd, const char *path, struct stat *ret_st, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_closep) int owned = fd;
+        struct stat st;
+
+        if (fstat(owned, &st) < 0)
+                return lkg_error_set(err, -errno, NULL, "%s", path);
+        if (!S_ISREG(st.st_mode))
+                return lkg_error_set(err, -EINVAL, NULL, "%s is %s; a regular file is wanted.", path,
+                                     file_type(st.st_mode));
+        if (ret_st)
+                *ret_st = st;
+        return LKG_STEAL_FD(owned);
+}
+
 int lkg_open_trusted(int dirfd, const char *path, struct stat *ret_st, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_closep) int look = openat2_nolinks(dirfd, path, O_PATH);
@@ -198,7 +222,7 @@ int lkg_open_trusted(int dirfd, const char *path, struct stat *ret_st, struct lk
 
         /* O_PATH first: opening a device or a FIFO for reading may already have an effect. */
         if (look == -ELOOP) {
-                fd = open_through_links(dirfd, path, err);
+                fd = open_through_links(dirfd, path, /* strict= */ false, err);
                 if (fd < 0)
                         return fd;
         } else if (look < 0) {
@@ -217,14 +241,17 @@ int lkg_open_trusted(int dirfd, const char *path, struct stat *ret_st, struct lk
                         fd = LKG_STEAL_FD(look);
                 }
         }
-        if (fstat(fd, &st) < 0)
-                return lkg_error_set(err, -errno, NULL, "%s", path);
-        if (!S_ISREG(st.st_mode))
-                return lkg_error_set(err, -EINVAL, NULL, "%s is %s; a regular file is wanted.", path,
-                                     file_type(st.st_mode));
-        if (ret_st)
-                *ret_st = st;
-        return LKG_STEAL_FD(fd);
+        return regular_only(LKG_STEAL_FD(fd), path, ret_st, err);
+}
+
+int lkg_open_owned(const char *path, struct stat *ret_st, struct lkg_error *err)
+{
+        int fd;
+
+        if (path[0] != '/')
+                return lkg_error_set(err, -EINVAL, NULL, "%s is not an absolute path.", path);
+        fd = open_through_links(AT_FDCWD, path, /* strict= */ true, err);
+        return fd < 0 ? fd : regular_only(fd, path, ret_st, err);
 }
 
 int lkg_read_file(int fd, size_t max, char **ret, size_t *ret_size, struct lkg_error *err)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Clocks and digests: the two things every folder needs and nobody should write twice. */
+#include <fcntl.h>
 #include <pthread.h>
 #include <time.h>
 
@@ -136,6 +137,15 @@ int lkg_parse_rfc3339(const char *text, uint64_t *ret_ns)
                 return -EINVAL;
         *ret_ns = (uint64_t)seconds * LKG_NSEC_PER_SEC + fraction;
         return 0;
+}
+
+void lkg_boot_id(char ret[static LKG_BOOT_ID_MAX])
+{
+        LKG_CLEANUP(lkg_closep) int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+        ssize_t n = fd < 0 ? -1 : read(fd, ret, LKG_BOOT_ID_MAX - 1);
+
+        ret[n > 0 ? n : 0] = '\0';
+        ret[strcspn(ret, "\n")] = '\0';
 }
 
 /* Looked up once: a lookup costs more than the digest of a short text. Lives as long as the process. */

@@ -85,15 +85,6 @@ void lkg_state_at_least(struct lkg_state *state, uint64_t used)
 
 /* ---- one component ---- */
 
-static void boot_id(char ret[static 40])
-{
-        LKG_CLEANUP(lkg_closep) int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-        ssize_t n = fd < 0 ? -1 : read(fd, ret, 39);
-
-        ret[n > 0 ? n : 0] = '\0';
-        ret[strcspn(ret, "\n")] = '\0';
-}
-
 static const struct {
         enum lkg_hold_mode mode;
         const char *word;
@@ -137,7 +128,7 @@ static void decode_try(const struct lkg_value *map, struct lkg_hold *ret)
                 ret->try_phase = LKG_TRY_ARMED;
         if (strcmp(phase, "running") != 0)
                 return;
-        boot_id(this_boot);
+        lkg_boot_id(this_boot);
         due = lkg_record_number(map, "deadlineWallNs", 0);
         ret->try_phase = LKG_TRY_RUNNING;
         if (boot && *this_boot && strcmp(boot, this_boot) == 0)
@@ -157,7 +148,7 @@ static void decode_component(const struct lkg_value *doc, struct lkg_component_s
         const char *boot = lkg_map_get_string(doc, "boot");
         char this_boot[40];
 
-        boot_id(this_boot);
+        lkg_boot_id(this_boot);
         if (boot && strcmp(boot, this_boot) == 0) /* tickets begin again at every boot */
                 ret->ticket = lkg_record_number(doc, "ticket", 0);
         ret->last_good = lkg_record_number(doc, "lastGood", 0);
@@ -215,7 +206,7 @@ int lkg_state_save_component(const struct lkg_state *state, const char *componen
 
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "state of %s", component);
-        boot_id(boot);
+        lkg_boot_id(boot);
         lkg_buf_printf(&buf,
                        "{\n  \"schemaVersion\": 1,\n  \"boot\": \"%s\",\n  \"ticket\": %" PRIu64
                        ",\n  \"lastGood\": %" PRIu64 ",\n"

@@ -77,6 +77,9 @@ void lkg_format_rfc3339_ns(uint64_t ns, char buf[static 31]);
  * Return: 0; -EINVAL: not RFC 3339, before 1970, or later than 64 bits of nanoseconds reach (2554).
  */
 int lkg_parse_rfc3339(const char *text, uint64_t *ret_ns);
+#define LKG_BOOT_ID_MAX 40
+/** lkg_boot_id() - which boot this is, as /proc/sys/kernel/random/boot_id has it; "" when that cannot be read. */
+void lkg_boot_id(char ret[static LKG_BOOT_ID_MAX]);
 
 /** lkg_sha256_hex() - SHA-256 of @data as 64 lower-case hex digits and NUL. Return: 0 or -ENOMEM. */
 int lkg_sha256_hex(const void *data, size_t size, char ret[static LKG_SHA256_HEX]);

@@ -25,6 +25,18 @@
  */
 int lkg_open_trusted(int dirfd, const char *path, struct stat *ret_st, struct lkg_error *err);
 
+/**
+ * lkg_open_owned() - open a file that decides what root does, for reading: nobody else may have a say in it.
+ * @path: absolute
+ *
+ * As lkg_open_trusted(), but the rule for links holds for every path: the file and every directory on the way are owned
+ * by root (or by the caller's own uid when that is not 0) and not writable by group or others. Whoever executes @path
+ * afterwards executes what was looked at, because nobody else could put another file there. Source: decisions S11.
+ *
+ * Return: as lkg_open_trusted(); -EPERM for a way that is not trusted.
+ */
+int lkg_open_owned(const char *path, struct stat *ret_st, struct lkg_error *err);
+
 /** lkg_read_file() - whole descriptor into heap memory with a final NUL. -EFBIG over @max. Caller frees. */
 int lkg_read_file(int fd, size_t max, char **ret, size_t *ret_size, struct lkg_error *err);
 

@@ -146,6 +146,46 @@ static void test_hostile_link(void **state)
         expect_content("real", "text"); /* without a link its own mode is its owner's business */
 }
 
+static void expect_owned(const char *name, int code)
+{
+        struct lkg_error err = { 0 };
+        char path[TMPDIR_MAX + 32];
+        int fd;
+
+        (void)snprintf(path, sizeof(path), "%s/%s", top, name);
+        fd = lkg_open_owned(path, NULL, &err);
+        if ((fd < 0 ? fd : 0) != code)
+                fail_msg("%s: %d '%s'", name, fd, err.message);
+        lkg_close(fd);
+}
+
+static void test_a_plain_path_is_judged_when_it_decides_what_root_does(void **state)
+{
+        struct lkg_error err = { 0 };
+
+        (void)state;
+        put("plain", "x");
+        expect_owned("plain", 0);
+        assert_int_equal(fchmodat(dir, "plain", 0660, 0), 0);
+        expect_content("plain", "x");
+        expect_owned("plain", -EPERM);
+        assert_int_equal(fchmodat(dir, "plain", 0600, 0), 0);
+        assert_int_equal(mkdirat(dir, "d", 0700), 0);
+        put("d/plain", "x");
+        assert_int_equal(symlinkat("d/plain", dir, "link"), 0);
+        expect_owned("link", 0);
+        expect_owned("d/../d//./plain", 0);
+        assert_int_equal(fchmodat(dir, "d", 0707, 0), 0);
+        expect_content("d/plain", "x");
+        expect_owned("d/plain", -EPERM);
+        expect_owned("link", -EPERM);
+        expect_owned("d/../plain", -EPERM); /* through it and back: it could have been a link */
+        assert_int_equal(fchmodat(dir, "d", 0700, 0), 0);
+        expect_owned("d", -EINVAL);
+        expect_owned("none", -ENOENT);
+        assert_int_equal(lkg_open_owned("plain", NULL, &err), -EINVAL);
+}
+
 static void test_mkdir(void **state)
 {
         struct lkg_error err = { 0 };
@@ -187,6 +227,8 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_not_regular, make_dir, remove_dir),
                 cmocka_unit_test_setup_teardown(test_links, make_dir, remove_dir),
                 cmocka_unit_test_setup_teardown(test_hostile_link, make_dir, remove_dir),
+                cmocka_unit_test_setup_teardown(test_a_plain_path_is_judged_when_it_decides_what_root_does,
+                                                make_dir, remove_dir),
                 cmocka_unit_test_setup_teardown(test_mkdir, make_dir, remove_dir),
                 cmocka_unit_test_setup_teardown(test_identity, make_dir, remove_dir),
         };
