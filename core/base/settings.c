@@ -56,25 +56,78 @@ static int set_number(uint32_t *number, const char *value)
         return 0;
 }
 
+/* Return: 0; -ENOENT: no such key; -EBADMSG: a value that is none; -ENOMEM. */
+static int set_one_of(const struct key *keys, size_t n_keys, const char *name, const char *value)
+{
+        for (size_t i = 0; i < n_keys; i++) {
+                if (strcmp(keys[i].name, name) != 0)
+                        continue;
+                if (keys[i].text)
+                        return set_text(keys[i].text, value);
+                if (keys[i].number)
+                        return set_number(keys[i].number, value);
+                return list_add(keys[i].list, value);
+        }
+        return -ENOENT;
+}
+
+static const char *const restart_words[_LKG_SETTINGS_RESTART_MAX] = {
+        [LKG_SETTINGS_RESTART_NEVER] = "never",
+        [LKG_SETTINGS_RESTART_UNIT] = "unit",
+        [LKG_SETTINGS_RESTART_HOOK] = "hook",
+};
+
+const char *lkg_settings_restart_word(enum lkg_settings_restart restart)
+{
+        return restart_words[restart];
+}
+
+static int set_restart(enum lkg_settings_restart *ret, const char *value)
+{
+        for (size_t i = 0; i < _LKG_SETTINGS_RESTART_MAX; i++)
+                if (strcmp(restart_words[i], value) == 0) {
+                        *ret = (enum lkg_settings_restart)i;
+                        return 0;
+                }
+        return -EBADMSG;
+}
+
+static int add_component(struct lkg_settings *s, const char *name)
+{
+        struct lkg_settings_component *c = reallocarray(s->components, s->n_components + 1, sizeof(*c));
+
+        if (!c)
+                return -ENOMEM;
+        s->components = c;
+        c += s->n_components++;
+        *c = (struct lkg_settings_component){ .name = strdup(name),
+                                              .unit = strdup(""),
+                                              .restart_unit = strdup(""),
+                                              .restart_min_interval_ms = 60000,
+                                              .restart_max_per_hour = 6 };
+        return c->name && c->unit && c->restart_unit ? 0 : -ENOMEM;
+}
+
 /* Keys of a component belong to the one that was named last. */
 static int set_component_key(struct lkg_settings *s, const char *name, const char *value)
 {
         struct lkg_settings_component *c = s->n_components ? &s->components[s->n_components - 1] : NULL;
 
-        if (strcmp(name, "component") != 0) {
-                if (!c)
-                        return -EBADMSG;
-                if (strcmp(name, "component_unit") == 0)
-                        return set_text(&c->unit, value);
-                return list_add((struct list){ &c->exes, &c->n_exes }, value);
-        }
-        c = reallocarray(s->components, s->n_components + 1, sizeof(*c));
+        if (strcmp(name, "component") == 0)
+                return add_component(s, value);
         if (!c)
-                return -ENOMEM;
-        s->components = c;
-        c += s->n_components++;
-        *c = (struct lkg_settings_component){ .name = strdup(value), .unit = strdup("") };
-        return c->name && c->unit ? 0 : -ENOMEM;
+                return -EBADMSG;
+        if (strcmp(name, "component_restart") == 0)
+                return set_restart(&c->restart, value);
+        const struct key keys[] = {
+                { .name = "component_unit", .text = &c->unit },
+                { .name = "component_exe", .list = { &c->exes, &c->n_exes } },
+                { .name = "component_restart_unit", .text = &c->restart_unit },
+                { .name = "component_restart_argv", .list = { &c->restart_argv, &c->n_restart_argv } },
+                { .name = "component_restart_min_interval_ms", .number = &c->restart_min_interval_ms },
+                { .name = "component_restart_max_per_hour", .number = &c->restart_max_per_hour },
+        };
+        return set_one_of(keys, LKG_ARRAY_SIZE(keys), name, value);
 }
 
 static int set_key(struct lkg_settings *s, const char *name, const char *value)
@@ -88,21 +141,13 @@ static int set_key(struct lkg_settings *s, const char *name, const char *value)
                 { .name = "view_file", .list = { &s->view_files, &s->n_view_files } },
                 { .name = "reserved", .list = { &s->reserved, &s->n_reserved } },
                 { .name = "engine_timeout_ms", .number = &s->engine_timeout_ms },
+                { .name = "restart_jitter_ms", .number = &s->restart_jitter_ms },
+                { .name = "node_name", .text = &s->node_name },
         };
+        int r = strncmp(name, "component", 9) == 0 ? set_component_key(s, name, value)
+                                                   : set_one_of(keys, LKG_ARRAY_SIZE(keys), name, value);
 
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(keys); i++) {
-                if (strcmp(keys[i].name, name) != 0)
-                        continue;
-                if (keys[i].text)
-                        return set_text(keys[i].text, value);
-                if (keys[i].number)
-                        return set_number(keys[i].number, value);
-                return list_add(keys[i].list, value);
-        }
-        if (strcmp(name, "component") == 0 || strcmp(name, "component_unit") == 0 ||
-            strcmp(name, "component_exe") == 0)
-                return set_component_key(s, name, value);
-        return 0; /* a newer engine may say more than we understand */
+        return r == -ENOENT ? 0 : r; /* a newer engine may say more than we understand */
 }
 
 static struct lkg_settings *settings_new(void)
@@ -113,7 +158,8 @@ static struct lkg_settings *settings_new(void)
                 return NULL;
         s->engine_timeout_ms = 2000;
         if (set_text(&s->state_dir, "/var/lib/lkgfs") < 0 || set_text(&s->runtime_dir, "/run/lkgfs") < 0 ||
-            set_text(&s->source_dir, "") < 0 || set_text(&s->virtual_dir, "") < 0)
+            set_text(&s->source_dir, "") < 0 || set_text(&s->virtual_dir, "") < 0 ||
+            set_text(&s->node_name, "") < 0)
                 return lkg_settings_free(s);
         return s;
 }
@@ -163,6 +209,7 @@ struct lkg_settings *lkg_settings_free(struct lkg_settings *s)
         free(s->runtime_dir);
         free(s->source_dir);
         free(s->virtual_dir);
+        free(s->node_name);
         free_list(s->native_dirs, s->n_native_dirs);
         free_list(s->view_files, s->n_view_files);
         free_list(s->reserved, s->n_reserved);
@@ -170,6 +217,8 @@ struct lkg_settings *lkg_settings_free(struct lkg_settings *s)
                 free(s->components[i].name);
                 free(s->components[i].unit);
                 free_list(s->components[i].exes, s->components[i].n_exes);
+                free(s->components[i].restart_unit);
+                free_list(s->components[i].restart_argv, s->components[i].n_restart_argv);
         }
         free(s->components);
         free(s);
@@ -189,6 +238,18 @@ static void format_list(struct lkg_buf *buf, const char *name, char *const *item
                 format_text(buf, name, items[i]);
 }
 
+static void format_component(struct lkg_buf *buf, const struct lkg_settings_component *c)
+{
+        format_text(buf, "component", c->name);
+        format_text(buf, "component_unit", c->unit);
+        format_list(buf, "component_exe", c->exes, c->n_exes);
+        format_text(buf, "component_restart", restart_words[c->restart]);
+        format_text(buf, "component_restart_unit", c->restart_unit);
+        format_list(buf, "component_restart_argv", c->restart_argv, c->n_restart_argv);
+        lkg_buf_printf(buf, "component_restart_min_interval_ms=%" PRIu32 "\n", c->restart_min_interval_ms);
+        lkg_buf_printf(buf, "component_restart_max_per_hour=%" PRIu32 "\n", c->restart_max_per_hour);
+}
+
 void lkg_settings_format(const struct lkg_settings *s, struct lkg_buf *buf)
 {
         format_text(buf, "state_dir", s->state_dir);
@@ -198,10 +259,9 @@ void lkg_settings_format(const struct lkg_settings *s, struct lkg_buf *buf)
         format_list(buf, "native_dir", s->native_dirs, s->n_native_dirs);
         format_list(buf, "view_file", s->view_files, s->n_view_files);
         format_list(buf, "reserved", s->reserved, s->n_reserved);
-        for (size_t i = 0; i < s->n_components; i++) {
-                format_text(buf, "component", s->components[i].name);
-                format_text(buf, "component_unit", s->components[i].unit);
-                format_list(buf, "component_exe", s->components[i].exes, s->components[i].n_exes);
-        }
+        for (size_t i = 0; i < s->n_components; i++)
+                format_component(buf, &s->components[i]);
         lkg_buf_printf(buf, "engine_timeout_ms=%" PRIu32 "\n", s->engine_timeout_ms);
+        lkg_buf_printf(buf, "restart_jitter_ms=%" PRIu32 "\n", s->restart_jitter_ms);
+        format_text(buf, "node_name", s->node_name);
 }

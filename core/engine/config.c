@@ -446,7 +446,33 @@ static int fill_lists(const struct lkg_config *config, struct lkg_settings *s)
         return r < 0 ? r : push(&s->reserved, &s->n_reserved, LKG_WAKE_NAME);
 }
 
-/* Whom the supervisor asks about the components. */
+static uint32_t to_ms(uint64_t ns)
+{
+        uint64_t ms = ns / LKG_NSEC_PER_MSEC;
+
+        return ms > UINT32_MAX ? UINT32_MAX : (uint32_t)ms;
+}
+
+static int fill_restart(const struct lkg_config_component *from, struct lkg_settings_component *to)
+{
+        static const enum lkg_settings_restart policies[] = {
+                [LKG_RESTART_NEVER] = LKG_SETTINGS_RESTART_NEVER,
+                [LKG_RESTART_UNIT] = LKG_SETTINGS_RESTART_UNIT,
+                [LKG_RESTART_HOOK] = LKG_SETTINGS_RESTART_HOOK,
+        };
+        const char *unit = from->restart.unit && *from->restart.unit ? from->restart.unit : from->match.unit;
+        int r = 0;
+
+        to->restart = policies[from->restart.policy];
+        to->restart_unit = strdup(unit ? unit : "");
+        for (size_t k = 0; r >= 0 && k < from->restart.hook.n_items; k++)
+                r = push(&to->restart_argv, &to->n_restart_argv, from->restart.hook.items[k]);
+        to->restart_min_interval_ms = to_ms(from->restart.min_interval_ns);
+        to->restart_max_per_hour = (uint32_t)from->restart.max_per_hour;
+        return r < 0 || !to->restart_unit ? -ENOMEM : 0;
+}
+
+/* Whom the supervisor asks about the components, and how it restarts them. */
 static int fill_components(const struct lkg_config *config, struct lkg_settings *s)
 {
         s->components = calloc(config->n_components ? config->n_components : 1, sizeof(*s->components));
@@ -461,7 +487,7 @@ static int fill_components(const struct lkg_config *config, struct lkg_settings 
                 to->unit = strdup(from->match.unit ? from->match.unit : "");
                 for (size_t k = 0; r >= 0 && k < from->match.exe.n_items; k++)
                         r = push(&to->exes, &to->n_exes, from->match.exe.items[k]);
-                if (r < 0 || !to->name || !to->unit)
+                if (r < 0 || !to->name || !to->unit || fill_restart(from, to) < 0)
                         return -ENOMEM;
         }
         return 0;
@@ -470,7 +496,6 @@ static int fill_components(const struct lkg_config *config, struct lkg_settings 
 int lkg_config_to_settings(const struct lkg_config *config, struct lkg_settings **ret)
 {
         struct lkg_settings *s = calloc(1, sizeof(*s));
-        uint64_t ms = config->engine_timeout_ns / LKG_NSEC_PER_MSEC;
 
         if (!s)
                 return -ENOMEM;
@@ -478,8 +503,10 @@ int lkg_config_to_settings(const struct lkg_config *config, struct lkg_settings 
         s->runtime_dir = strdup(config->runtime_dir);
         s->source_dir = strdup(config->source_dir);
         s->virtual_dir = strdup(config->virtual_dir);
-        s->engine_timeout_ms = ms > UINT32_MAX ? UINT32_MAX : (uint32_t)ms;
-        if (!s->state_dir || !s->runtime_dir || !s->source_dir || !s->virtual_dir ||
+        s->node_name = strdup(config->remote.node_name ? config->remote.node_name : "");
+        s->engine_timeout_ms = to_ms(config->engine_timeout_ns);
+        s->restart_jitter_ms = to_ms(config->remote.restart_jitter_ns);
+        if (!s->state_dir || !s->runtime_dir || !s->source_dir || !s->virtual_dir || !s->node_name ||
             fill_lists(config, s) < 0 || fill_components(config, s) < 0) {
                 lkg_settings_free(s);
                 return -ENOMEM;

@@ -27,7 +27,9 @@
  *     PUBLISHED  as above; the first one means "ready"
  *     FATAL      result is a sysexits code, text the reason: do not restart me
  *     STARTED    a process of the component (index) began or ended: its executable and its unit may have changed
- *     RESTART    restart the component (index); `number` = generation that it is to read
+ *     RESTART    restart the component (index): what it runs with means something else now. `number` = generation that
+ *                it is to read, 0 = a restart that is only planned is no longer needed; result 1 = because of a remote
+ *                change (a fleet must not restart at once: jitter), 0 = because of a local one or an operator
  *
  * STARTED is sent once by a process that waits for the answer, and once more, when nobody waits, for every newer
  * generation that this process opens later.
@@ -62,7 +64,7 @@ struct lkg_message {
         uint32_t type;
         uint64_t ticket;
         uint64_t number;    /* publication; STARTED, RESTART: generation */
-        int32_t result;     /* 0 or -errno; FATAL: sysexits */
+        int32_t result;     /* 0 or -errno; FATAL: sysexits; RESTART: 1 = remote */
         uint32_t component; /* index in the manifest */
         uint32_t uid, gid;
         int32_t pid;         /* thread group id of the caller; 0 = unknown (another pid namespace) */

@@ -4,7 +4,11 @@
  * that the process which must never fail parses no YAML. Values have bytes below 0x20, 0x7f and `%` as %XX.
  *
  *     state_dir= runtime_dir= source_dir= virtual_dir= native_dir= (repeated) engine_timeout_ms=
- *     component=<name> component_unit=<unit> component_exe=<path> (repeated: of the component named last)
+ *     component=<name>, then, of the component named last:
+ *         component_unit=<unit> component_exe=<path> (repeated) component_restart=never|unit|hook
+ *         component_restart_unit=<unit> component_restart_argv=<word> (repeated)
+ *         component_restart_min_interval_ms= component_restart_max_per_hour=
+ *     restart_jitter_ms= node_name= (empty: the machine stands for the node)
  *     view_file=<name>  (repeated: view names and aliases)   reserved=<name> (repeated: names the view shadows)
  *
  * A setting that is missing keeps its default; an unknown key is ignored (an older supervisor, a newer engine).
@@ -14,10 +18,22 @@
 #include <lkg/error.h>
 #include <lkg/limits.h>
 
+enum lkg_settings_restart {
+        LKG_SETTINGS_RESTART_NEVER,
+        LKG_SETTINGS_RESTART_UNIT,
+        LKG_SETTINGS_RESTART_HOOK,
+        _LKG_SETTINGS_RESTART_MAX
+};
+
 struct lkg_settings_component {
         char *name, *unit; /* unit "" = none */
         char **exes;       /* absolute */
         size_t n_exes;
+        enum lkg_settings_restart restart;
+        char *restart_unit;  /* the one to restart, "" = none */
+        char **restart_argv; /* the first one absolute */
+        size_t n_restart_argv;
+        uint32_t restart_min_interval_ms, restart_max_per_hour; /* max at least 1 */
 };
 
 struct lkg_settings {
@@ -33,7 +49,12 @@ struct lkg_settings {
         struct lkg_settings_component *components;
         size_t n_components;
         uint32_t engine_timeout_ms;
+        uint32_t restart_jitter_ms; /* of a restart for a remote change; 0 = none */
+        char *node_name;
 };
+
+/** lkg_settings_restart_word() - `never`, `unit`, `hook`. */
+const char *lkg_settings_restart_word(enum lkg_settings_restart restart);
 
 int lkg_settings_parse(const char *data, size_t size, struct lkg_settings **ret, struct lkg_error *err);
 struct lkg_settings *lkg_settings_free(struct lkg_settings *settings);

@@ -548,8 +548,44 @@ static void test_settings_for_the_supervisor(void **state)
                             "reserved=control\nreserved=history\nreserved=layers\nreserved=lkg\n"
                             "reserved=status\nreserved=.lkgfs-fallback\nreserved=.lv\n"
                             "component=kubelet\ncomponent_unit=kubelet.service\n"
-                            "component_exe=/usr/bin/kubelet\nengine_timeout_ms=2000\n");
+                            "component_exe=/usr/bin/kubelet\ncomponent_restart=never\n"
+                            "component_restart_unit=kubelet.service\n"
+                            "component_restart_min_interval_ms=60000\ncomponent_restart_max_per_hour=6\n"
+                            "engine_timeout_ms=2000\nrestart_jitter_ms=300000\nnode_name=\n");
         lkg_buf_deinit(&buf);
+        lkg_settings_free(s);
+        lkg_config_free(c);
+}
+
+static void test_restarts_for_the_supervisor(void **state)
+{
+        LKG_CLEANUP(lkg_freep) char *findings = NULL;
+        const struct lkg_settings_component *k;
+        struct lkg_settings *s = NULL;
+        struct lkg_config *c = NULL;
+
+        (void)state;
+        assert_int_equal(
+                decode(HEADER "remote: {nodeName: n 1, restartJitter: 90s}\n"
+                              "components:\n"
+                              "- {name: a, restart: {policy: unit, unit: b.service, minInterval: 1500ms}}\n"
+                              "- {name: b, restart: {policy: hook, hook: [/bin/x, -v], maxPerHour: 9}}\n",
+                       &c, &findings),
+                0);
+        assert_int_equal(lkg_config_to_settings(c, &s), 0);
+        assert_string_equal(s->node_name, "n 1");
+        assert_int_equal(s->restart_jitter_ms, 90000);
+        k = &s->components[0];
+        assert_int_equal(k->restart, LKG_SETTINGS_RESTART_UNIT);
+        assert_string_equal(k->restart_unit, "b.service");
+        assert_string_equal(k->unit, "a.service");
+        assert_int_equal(k->restart_min_interval_ms, 1500);
+        k = &s->components[1];
+        assert_int_equal(k->restart, LKG_SETTINGS_RESTART_HOOK);
+        assert_string_equal(k->restart_unit, "b.service"); /* that of the match */
+        assert_int_equal(k->n_restart_argv, 2);
+        assert_string_equal(k->restart_argv[1], "-v");
+        assert_int_equal(k->restart_max_per_hour, 9);
         lkg_settings_free(s);
         lkg_config_free(c);
 }
@@ -567,6 +603,7 @@ int main(void)
                 cmocka_unit_test(test_base_follows_file),
                 cmocka_unit_test(test_components_merge_by_name),
                 cmocka_unit_test(test_settings_for_the_supervisor),
+                cmocka_unit_test(test_restarts_for_the_supervisor),
                 CASE(test_nothing_there_is_all_defaults),
                 CASE(test_drop_ins_in_order),
                 CASE(test_drop_in_alone_needs_no_header),

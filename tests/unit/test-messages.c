@@ -129,7 +129,11 @@ static void test_settings(void **state)
         static const char text[] =
                 "state_dir=/var/lib/l%20k\nruntime_dir=/run/lkgfs\nsource_dir=\nnative_dir=pki\n"
                 "native_dir=ssl\nview_file=kubelet.conf\nreserved=status\nengine_timeout_ms=1500\n"
-                "from_the_future=1\n";
+                "from_the_future=1\ncomponent=kubelet\ncomponent_unit=k.service\ncomponent_exe=/usr/bin/k\n"
+                "component_restart=hook\ncomponent_restart_unit=r.service\ncomponent_restart_argv=/sbin/r\n"
+                "component_restart_argv=a%0Ab\ncomponent_restart_min_interval_ms=5\n"
+                "component_restart_max_per_hour=7\ncomponent_from_the_future=1\ncomponent=other\n"
+                "restart_jitter_ms=9\nnode_name=n%201\n";
         struct lkg_settings *settings = NULL, *again = NULL;
         struct lkg_error err = { 0 };
         struct lkg_buf buf = LKG_BUF_INIT;
@@ -144,6 +148,17 @@ static void test_settings(void **state)
         assert_int_equal(lkg_settings_parse(buf.data, buf.size, &again, &err), 0);
         assert_string_equal(again->state_dir, settings->state_dir);
         assert_string_equal(again->view_files[0], "kubelet.conf");
+        assert_int_equal(again->n_components, 2);
+        assert_int_equal(again->components[0].restart, LKG_SETTINGS_RESTART_HOOK);
+        assert_string_equal(again->components[0].restart_unit, "r.service");
+        assert_int_equal(again->components[0].n_restart_argv, 2);
+        assert_string_equal(again->components[0].restart_argv[1], "a\nb");
+        assert_int_equal(again->components[0].restart_min_interval_ms, 5);
+        assert_int_equal(again->components[0].restart_max_per_hour, 7);
+        assert_int_equal(again->components[1].restart, LKG_SETTINGS_RESTART_NEVER);
+        assert_int_equal(again->components[1].restart_min_interval_ms, 60000);
+        assert_int_equal(again->restart_jitter_ms, 9);
+        assert_string_equal(again->node_name, "n 1");
         lkg_settings_free(settings);
         lkg_settings_free(again);
         lkg_buf_deinit(&buf);
@@ -151,8 +166,13 @@ static void test_settings(void **state)
 
 static void test_settings_refused(void **state)
 {
-        static const char *const cases[] = { "engine_timeout_ms=soon\n", "engine_timeout_ms=99999999999\n",
-                                             "state_dir=%2\n", "no equals sign\n" };
+        static const char *const cases[] = { "engine_timeout_ms=soon\n",
+                                             "engine_timeout_ms=99999999999\n",
+                                             "state_dir=%2\n",
+                                             "no equals sign\n",
+                                             "component_unit=of nobody\n",
+                                             "component=k\ncomponent_restart=sometimes\n",
+                                             "component=k\ncomponent_restart_max_per_hour=-1\n" };
 
         (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
