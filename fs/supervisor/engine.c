@@ -6,7 +6,9 @@
  */
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -32,15 +34,36 @@ static void raise_oom_score(void)
                 return; /* inherits our protection then: no reason not to run */
 }
 
-/* Runs in the child. @userdata: the mount point. */
-static int hide_view(const void *userdata)
+struct setup {
+        const char *mount_point;
+        struct lkg_shared *shared;
+        pid_t supervisor;
+};
+
+/*
+ * Two engines at once would take each other's publications away, so a successor must know every one that
+ * lives. A supervisor that is killed between fork and record could not tell: the child records itself, and
+ * dies with its parent until it has.
+ */
+static int record_self(const struct setup *setup)
 {
-        const char *mount_point = userdata;
+        struct lkg_process *process = &setup->shared->engine;
+
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+                return complain("prctl");
+        if (getppid() != setup->supervisor)
+                return EX_UNAVAILABLE;
+        process->start_time = lkg_process_start_time((int)getpid());
+        atomic_store(&process->pid, (int)getpid());
+        return prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0) < 0 ? complain("prctl") : 0;
+}
+
+static int hide_view(const char *mount_point)
+{
         struct mount_attr private = { .propagation = MS_PRIVATE };
         LKG_CLEANUP(lkg_closep) int tree = -EBADF;
         int r;
 
-        raise_oom_score();
         if (unshare(CLONE_NEWNS) < 0)
                 return complain("unshare");
         if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
@@ -63,6 +86,18 @@ static int hide_view(const void *userdata)
         if (move_mount(tree, "", AT_FDCWD, mount_point, MOVE_MOUNT_F_EMPTY_PATH) < 0)
                 return complain("move_mount");
         return 0;
+}
+
+/* Runs in the child. @userdata: struct setup. */
+static int prepare(const void *userdata)
+{
+        const struct setup *setup = userdata;
+        int r = record_self(setup);
+
+        if (r != 0)
+                return r;
+        raise_oom_score();
+        return hide_view(setup->mount_point);
 }
 
 /* The engine's own descriptors: separate open files, so that nobody moves anybody's directory position. */
@@ -109,12 +144,13 @@ static int start(struct lkg_supervisor *s, struct lkg_child *child)
                                s->config ? "--config" : NULL,
                                s->config,
                                NULL };
+        const struct setup setup = { s->mount_point, s->connection.shared, getpid() };
         struct lkg_spawn spawn = { .argv = argv,
                                    .n_fds = 5,
                                    .stdin_fd = -EBADF,
                                    .stdout_fd = -EBADF,
-                                   .setup = hide_view,
-                                   .userdata = s->mount_point };
+                                   .setup = prepare,
+                                   .userdata = &setup };
         LKG_CLEANUP(lkg_closep) int ours = -EBADF;
         LKG_CLEANUP(lkg_closep) int theirs = -EBADF;
         int pair[2], pidfd = -EBADF, r;
