@@ -25,18 +25,31 @@
 /* ---- files ---- */
 
 /* Nobody is woken for what is already there. */
-static void write_fact(int dirfd, const char *name, const struct lkg_buf *buf)
+int lkg_facts_write(int dirfd, const char *name, const struct lkg_buf *buf)
 {
         LKG_CLEANUP(lkg_closep) int fd = openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
         LKG_CLEANUP(lkg_freep) char *old = NULL;
         size_t size;
 
         if (lkg_buf_failed(buf) || buf->size > FACT_BYTES_MAX)
-                return;
+                return lkg_buf_failed(buf) ? -ENOMEM : -EFBIG;
         if (fd >= 0 && lkg_read_file(fd, FACT_BYTES_MAX, &old, &size, NULL) >= 0 && size == buf->size &&
             memcmp(old, buf->data, size) == 0)
-                return;
-        (void)lkg_write_file_atomic(dirfd, name, buf->data, buf->size, 0600, /* durable= */ false, NULL);
+                return 0;
+        return lkg_write_file_atomic(dirfd, name, buf->data, buf->size, 0600, /* durable= */ false, NULL);
+}
+
+int lkg_facts_dir(int runtime_fd, const char *component)
+{
+        char path[NAME_MAX + 16];
+        int r, fd;
+
+        (void)snprintf(path, sizeof(path), "facts/%s", component);
+        r = lkg_mkdir_p(runtime_fd, path, 0700, NULL);
+        if (r < 0)
+                return r;
+        fd = openat(runtime_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        return fd < 0 ? -errno : fd;
 }
 
 /* ---- the version ---- */
@@ -159,7 +172,7 @@ void lkg_facts_version(int dirfd, char *const *exes, size_t n_exes)
                 return;
         lkg_buf_putc(&buf, '\n');
         lkg_buf_puts(&buf, identity);
-        write_fact(dirfd, "version", &buf);
+        (void)lkg_facts_write(dirfd, "version", &buf);
 }
 
 /* ---- all ---- */
@@ -173,12 +186,12 @@ static void ask_unit(int dirfd, sd_bus *bus, const char *name)
         if (r == 0)
                 r = lkg_unit_words(&unit, &buf);
         if (r == 0)
-                write_fact(dirfd, "exec-start", &buf);
+                (void)lkg_facts_write(dirfd, "exec-start", &buf);
         else if (r == -ENOENT)
                 (void)unlinkat(dirfd, "exec-start", 0); /* the service manager knows better: there is none */
 }
 
-static sd_bus *open_bus(void)
+sd_bus *lkg_facts_bus(void)
 {
         sd_bus *bus = NULL;
 
@@ -194,17 +207,12 @@ void lkg_facts_collect(int runtime_fd, const struct lkg_settings_component *comp
         bool tried = false;
 
         for (size_t i = 0; i < n; i++) {
-                char path[NAME_MAX + 16];
-                LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+                LKG_CLEANUP(lkg_closep) int fd = lkg_facts_dir(runtime_fd, components[i].name);
 
-                (void)snprintf(path, sizeof(path), "facts/%s", components[i].name);
-                if (lkg_mkdir_p(runtime_fd, path, 0700, NULL) < 0)
-                        continue;
-                fd = openat(runtime_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
                 if (fd < 0)
                         continue;
                 if (*components[i].unit && !tried) {
-                        bus = open_bus();
+                        bus = lkg_facts_bus();
                         tried = true;
                 }
                 if (bus && *components[i].unit)

@@ -1,126 +1,95 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The supervisor's side of the facts: one process that asks, its end, its time limit. See facts.h. */
+/*
+ * The supervisor's side of the facts: the processes that ask, their end, their time limits. See facts.h.
+ *
+ * Two, because an answer of one is waited for: why a process started must be known while its open() waits,
+ * so it never stands behind a program that is asked for its version. The slow one begins when the quick one
+ * has ended.
+ */
 #include <fcntl.h>
-#include <signal.h>
-#include <sys/epoll.h>
-#include <sys/pidfd.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 
 #include "facts.h"
 #include "supervisor.h"
 
-#define LIMIT_NS       (30 * LKG_NSEC_PER_SEC)
-#define CANCEL_NS      (1 * LKG_NSEC_PER_SEC)
-#define RUNTIME_FD     3
-#define OOM_SCORE_FILE "/proc/self/oom_score_adj"
+#define STARTS_LIMIT_NS (1 * LKG_NSEC_PER_SEC)
+#define REST_LIMIT_NS   (30 * LKG_NSEC_PER_SEC)
 
-/* In the forked process: nothing that anybody else waits for may stay open here, above all not the device. */
-static void ask(const struct lkg_supervisor *s)
+static int run_starts(void *userdata)
 {
-        int oom = open(OOM_SCORE_FILE, O_WRONLY | O_CLOEXEC);
-        sigset_t none;
+        const struct lkg_supervisor *s = userdata;
 
-        if (oom >= 0 && write(oom, "0", 1) < 0)
-                oom = lkg_close(oom); /* it inherits our protection: no reason not to go on */
-        (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-        if (setpgid(0, 0) < 0 || dup2(s->runtime_fd, RUNTIME_FD) < 0)
-                _exit(1);
-        closefrom(RUNTIME_FD + 1);
-        (void)fcntl(RUNTIME_FD, F_SETFD, FD_CLOEXEC);
-        (void)signal(SIGPIPE, SIG_DFL);
-        (void)sigemptyset(&none);
-        (void)sigprocmask(SIG_SETMASK, &none, NULL);
-        lkg_facts_collect(RUNTIME_FD, s->settings->components, s->settings->n_components);
-        _exit(0);
+        return lkg_starts_collect(LKG_HELPER_FIRST_FD, s->settings->components, s->settings->n_components);
 }
 
-static void forget(struct lkg_facts_task *task)
+static int run_rest(void *userdata)
 {
-        task->exit_source = sd_event_source_disable_unref(task->exit_source);
-        task->timer = sd_event_source_disable_unref(task->timer);
-        task->pidfd = lkg_close(task->pidfd);
-        task->pid = 0;
+        const struct lkg_supervisor *s = userdata;
+
+        lkg_facts_collect(LKG_HELPER_FIRST_FD, s->settings->components, s->settings->n_components);
+        return 0;
 }
 
-static int on_end(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+static void on_rest(void *userdata, int status)
 {
         struct lkg_supervisor *s = userdata;
-        bool again = s->facts.again;
+        bool again = s->facts.again_rest;
 
-        (void)source;
-        (void)fd;
-        (void)revents;
-        (void)waitpid(s->facts.pid, NULL, WNOHANG);
-        forget(&s->facts);
-        s->facts.again = false;
+        (void)status;
+        s->facts.again_rest = false;
         if (again)
                 lkg_facts_refresh(s);
-        return 0;
 }
 
-/* Its programs with it. What sticks in the kernel is waited for by the loop, not here. */
-static int on_limit(sd_event_source *source, uint64_t usec, void *userdata)
+static void ask_rest(struct lkg_supervisor *s)
+{
+        const struct lkg_helper_work work = { .run = run_rest,
+                                              .done = on_rest,
+                                              .userdata = s,
+                                              .fds = { s->runtime_fd },
+                                              .n_fds = 1,
+                                              .limit_ns = REST_LIMIT_NS };
+
+        if (lkg_helper_running(&s->facts.rest))
+                s->facts.again_rest = true;
+        else
+                (void)lkg_helper_start(&s->facts.rest, s->event,
+                                       &work); /* no memory: the next start asks again */
+}
+
+static void on_starts(void *userdata, int status)
 {
         struct lkg_supervisor *s = userdata;
+        bool again = s->facts.again_starts;
 
-        (void)source;
-        (void)usec;
-        (void)kill(-s->facts.pid, SIGKILL);
-        (void)kill(s->facts.pid, SIGKILL);
-        s->facts.timer = sd_event_source_disable_unref(s->facts.timer);
-        return 0;
-}
-
-static int watch(struct lkg_supervisor *s)
-{
-        struct lkg_facts_task *task = &s->facts;
-        int r;
-
-        task->pidfd = pidfd_open(task->pid, 0);
-        r = task->pidfd < 0 ? -errno : 0;
-        if (r == 0)
-                task->pidfd = lkg_lift_fd(task->pidfd);
-        r = task->pidfd < 0 ? task->pidfd : 0;
-        if (r == 0)
-                r = sd_event_add_io(s->event, &task->exit_source, task->pidfd, EPOLLIN, on_end, s);
-        if (r >= 0)
-                r = sd_event_add_time_relative(s->event, &task->timer, CLOCK_MONOTONIC, LIMIT_NS / 1000, 0,
-                                               on_limit, s);
-        return r;
+        if (status != 0) /* too late, or worse: what stands there may be about another time */
+                lkg_starts_unknown(s->runtime_fd, s->settings->components, s->settings->n_components);
+        s->facts.again_starts = false;
+        if (again)
+                lkg_facts_refresh(s);
+        else
+                ask_rest(s);
 }
 
 void lkg_facts_refresh(struct lkg_supervisor *s)
 {
-        struct lkg_facts_task *task = &s->facts;
+        const struct lkg_helper_work work = { .run = run_starts,
+                                              .done = on_starts,
+                                              .userdata = s,
+                                              .fds = { s->runtime_fd },
+                                              .n_fds = 1,
+                                              .limit_ns = STARTS_LIMIT_NS };
 
         if (s->phase > LKG_PHASE_RUNNING || s->settings->n_components == 0)
                 return;
-        if (task->pid > 0) {
-                task->again = true;
-                return;
-        }
-        task->pid = fork();
-        if (task->pid == 0)
-                ask(s);
-        if (task->pid < 0) {
-                task->pid = 0; /* no memory: the next start of a component asks again */
-                return;
-        }
-        if (watch(s) < 0)
-                lkg_facts_cancel(s);
+        if (lkg_helper_running(&s->facts.starts))
+                s->facts.again_starts = true;
+        else if (lkg_helper_start(&s->facts.starts, s->event, &work) < 0)
+                lkg_starts_unknown(s->runtime_fd, s->settings->components, s->settings->n_components);
 }
 
 void lkg_facts_cancel(struct lkg_supervisor *s)
 {
-        struct lkg_facts_task *task = &s->facts;
-
-        task->again = false;
-        if (task->pid <= 0)
-                return;
-        (void)kill(-task->pid, SIGKILL);
-        (void)kill(task->pid, SIGKILL);
-        if (task->pidfd >= 0 && lkg_wait_pidfd(task->pidfd, CANCEL_NS))
-                (void)waitpid(task->pid, NULL, WNOHANG);
-        forget(task);
+        s->facts.again_starts = s->facts.again_rest = false;
+        lkg_helper_cancel(&s->facts.starts);
+        lkg_helper_cancel(&s->facts.rest);
 }

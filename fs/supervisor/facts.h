@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Facts about the components that only the supervisor may find out: what `EXE --version` prints, and the command line of
- * the unit. A forked process of ours asks programs, files and the service manager, each with a time limit, and writes the
- * answers below `facts/<component>/` of the private runtime directory, where the engine hears of them
- * (core/engine/facts.h has the format). The loop only waits for its end, so nothing that hangs is in the way of anybody.
+ * Facts about the components that only the supervisor may find out: why the unit's process started, what
+ * `EXE --version` prints, and the command line of the unit. Forked processes of ours ask programs, files and
+ * the service manager, each with a time limit, and write the answers below `facts/<component>/` of the
+ * private runtime directory, where the engine hears of them (core/engine/facts.h has the format). The loop
+ * only waits for their end, so nothing that hangs is in the way of anybody.
  *
  * Asked when the view begins to be served, after SIGHUP, and when a process of a component begins or ends.
+ *
+ *     start   one line `PID START-TIME WHY` about the unit's main process: its start time is field 22 of
+ *             /proc/PID/stat, WHY is `automatic` (systemd restarted it, and it had not ended well, or nobody
+ *             saw how), `clean` (the same, but it had ended with Result=success) or `manual` (an operator, a
+ *             job, a boot). Not there when the service manager did not answer, or knows no such unit.
+ *     end     our own memory: `PID START-TIME NRESTARTS WHY SUBSTATE RESULT` of the last main process;
+ *             SUBSTATE is `running` and RESULT `-` until its end was seen.
  */
 #pragma once
 
@@ -23,11 +31,83 @@ void lkg_facts_cancel(struct lkg_supervisor *s);
 
 /* ---- facts-collect.c: in the forked process ---- */
 
-/** lkg_facts_collect() - ask about all @components, write what differs. @runtime_fd: the private runtime directory. */
+/**
+ * lkg_facts_dir() - open `facts/@component` below the private runtime directory, make it. Return: descriptor
+ * or -errno.
+ */
+int lkg_facts_dir(int runtime_fd, const char *component);
+/**
+ * lkg_facts_write() - replace the file @name atomically, unless it is that already: nobody is woken. 0 or
+ * -errno.
+ */
+int lkg_facts_write(int dirfd, const char *name, const struct lkg_buf *buf);
+/** lkg_facts_bus() - the system bus, each call on it with a limit; NULL when there is none. */
+sd_bus *lkg_facts_bus(void);
+
+/**
+ * lkg_facts_collect() - ask about all @components, write what differs. @runtime_fd: the private runtime
+ * directory.
+ */
 void lkg_facts_collect(int runtime_fd, const struct lkg_settings_component *components, size_t n);
 
-/** lkg_facts_version() - record the version of the first of @exes that exists in @dirfd, unless it is recorded. */
+/**
+ * lkg_facts_version() - record the version of the first of @exes that exists in @dirfd, unless it is
+ * recorded.
+ */
 void lkg_facts_version(int dirfd, char *const *exes, size_t n_exes);
+
+/* ---- facts-start.c: why did it start ---- */
+
+#define LKG_UNIT_WORD_MAX 32u
+
+/* A service at one moment. */
+struct lkg_unit_now {
+        uint32_t main_pid; /* 0 = none runs */
+        uint32_t n_restarts;
+        char sub_state[LKG_UNIT_WORD_MAX], result[LKG_UNIT_WORD_MAX];
+};
+
+enum lkg_start_why { LKG_START_AUTOMATIC, LKG_START_CLEAN, LKG_START_MANUAL };
+
+/* The last main process that was seen. */
+struct lkg_unit_last {
+        int pid; /* 0 = none was */
+        uint64_t start_time;
+        uint32_t n_restarts; /* at its start */
+        enum lkg_start_why why;
+        bool ended;
+        char sub_state[LKG_UNIT_WORD_MAX], result[LKG_UNIT_WORD_MAX]; /* when it had ended */
+};
+
+const char *lkg_start_why_word(enum lkg_start_why why);
+/**
+ * lkg_unit_now_read() - from the reply @m to GetAll. Return: 0; -EBADMSG: no service, or not as we know
+ * them; -errno.
+ */
+int lkg_unit_now_read(sd_bus_message *m, struct lkg_unit_now *ret);
+/**
+ * lkg_unit_now_query() - ask systemd for @name over @bus. Return: 0; -ENOENT: not loaded; another -errno:
+ * not known.
+ */
+int lkg_unit_now_query(sd_bus *bus, const char *name, struct lkg_unit_now *ret);
+/**
+ * lkg_start_why() - of a process that is another one than @last (pid 0: none is known), @n_restarts as it
+ * runs. Pure.
+ */
+enum lkg_start_why lkg_start_why(const struct lkg_unit_last *last, uint32_t n_restarts);
+/** lkg_unit_ended() - note in @last how it ended, if @now says so. Return: whether it does. Pure. */
+bool lkg_unit_ended(struct lkg_unit_last *last, const struct lkg_unit_now *now);
+bool lkg_unit_last_parse(const char *text, struct lkg_unit_last *ret); /* Return: whether it is one */
+void lkg_unit_last_format(const struct lkg_unit_last *last, struct lkg_buf *buf);
+/** lkg_start_record() - write down what follows from @now, in the directory of the component. */
+void lkg_start_record(int dirfd, const struct lkg_unit_now *now);
+/**
+ * lkg_starts_collect() - in the forked process. Return: exit status; not 0: lkg_starts_unknown() is to be
+ * called.
+ */
+int lkg_starts_collect(int runtime_fd, const struct lkg_settings_component *components, size_t n);
+/** lkg_starts_unknown() - remove what may be out of date: nobody could be asked. */
+void lkg_starts_unknown(int runtime_fd, const struct lkg_settings_component *components, size_t n);
 
 /* ---- facts-unit.c: what the service manager knows ---- */
 
@@ -47,17 +127,25 @@ struct lkg_unit {
 };
 
 void lkg_unit_deinit(struct lkg_unit *unit);
-/** lkg_unit_read() - the properties of a service, from the reply @m to GetAll. Return: 0; -ENOENT: it has no ExecStart. */
+/**
+ * lkg_unit_read() - the properties of a service, from the reply @m to GetAll. Return: 0; -ENOENT: it has no
+ * ExecStart.
+ */
 int lkg_unit_read(sd_bus_message *m, struct lkg_unit *ret);
-/** lkg_unit_query() - ask systemd for @name over @bus. Return: 0; -ENOENT: no such unit; another -errno: not known. */
+/**
+ * lkg_unit_query() - ask systemd for @name over @bus. Return: 0; -ENOENT: no such unit; another -errno: not
+ * known.
+ */
 int lkg_unit_query(sd_bus *bus, const char *name, struct lkg_unit *ret);
 /**
- * lkg_unit_words() - its command line as the process would get it, without the first word, each word ended by a NUL.
- * Return: 0; -ENOENT when a file that must be there is not; -ENOMEM.
+ * lkg_unit_words() - its command line as the process would get it, without the first word, each word ended
+ * by a NUL. Return: 0; -ENOENT when a file that must be there is not; -ENOMEM.
  */
 int lkg_unit_words(const struct lkg_unit *unit, struct lkg_buf *ret);
 
-/* ---- exec-line.c: environment and expansion, systemd.exec(5) and systemd.service(5), "Command lines" ---- */
+/*
+ * ---- exec-line.c: environment and expansion, systemd.exec(5) and systemd.service(5), "Command lines" ----
+ */
 
 struct lkg_env {
         char **items; /* NAME=VALUE, each name once */
@@ -65,14 +153,17 @@ struct lkg_env {
 };
 
 void lkg_env_deinit(struct lkg_env *env);
-/** lkg_env_set() - a later value replaces an earlier one; what is no assignment is ignored. Return: 0 or -ENOMEM. */
+/**
+ * lkg_env_set() - a later value replaces an earlier one; what is no assignment is ignored. Return: 0 or
+ * -ENOMEM.
+ */
 int lkg_env_set(struct lkg_env *env, const char *assignment);
 /** lkg_env_parse() - the text of an EnvironmentFile=. Return: 0 or -ENOMEM. */
 int lkg_env_parse(struct lkg_env *env, const char *text, size_t size);
 /**
  * lkg_exec_expand() - one word of ExecStart= with variables replaced, each resulting word ended by a NUL.
  *
- * `$NAME` as a whole word: split at white space, quotes respected, so none or several words. `${NAME}` anywhere: exactly
- * its text. `$$`: one `$`. A variable that is not set is empty. Failure is sticky in @ret.
+ * `$NAME` as a whole word: split at white space, quotes respected, so none or several words. `${NAME}`
+ * anywhere: exactly its text. `$$`: one `$`. A variable that is not set is empty. Failure is sticky in @ret.
  */
 void lkg_exec_expand(const struct lkg_env *env, const char *word, struct lkg_buf *ret);

@@ -574,7 +574,8 @@ static void init(struct lkg_supervisor *s, const struct lkg_options *options, in
         s->ready_fd = ready_fd;
         s->log_fd = s->state_lock = s->runtime_lock = s->state_fd = s->runtime_fd = s->source_fd =
                 s->listen_fd = -EBADF;
-        s->task.pidfd = s->facts.pidfd = s->reload.pidfd = s->reload.output = -EBADF;
+        s->facts.starts = s->facts.rest = (struct lkg_helper)LKG_HELPER_INIT;
+        s->task.pidfd = s->reload.pidfd = s->reload.output = -EBADF;
         lkg_connection_init(&s->connection);
         lkg_kept_clear(s);
         for (size_t i = 0; i < _LKG_CHILD_KIND_MAX; i++)

@@ -24,6 +24,7 @@
 #include <lkg/settings.h>
 #include <lkg/shared.h>
 
+#include "helper.h"
 #include "mounts.h"
 #include "options.h"
 #include "restart.h"
@@ -74,12 +75,10 @@ struct lkg_task {
         sd_event_source *exit_source, *timer;
 };
 
-/* The process that asks about the components, see facts.h. */
+/* The processes that ask about the components, see facts.h. */
 struct lkg_facts_task {
-        pid_t pid; /* 0 = none */
-        int pidfd;
-        bool again; /* something happened meanwhile: ask once more */
-        sd_event_source *exit_source, *timer;
+        struct lkg_helper starts, rest;
+        bool again_starts, again_rest; /* something happened meanwhile: ask once more */
 };
 
 /* One FUSE connection and what belongs to it; replaced as a whole when it is aborted. */

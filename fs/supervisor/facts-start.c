@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Why did the main process of a unit start? The service manager says it by a counter, as systemd 252 has it
+ * (src/core/service.c; later versions differ in nothing that matters here):
+ *
+ *   NRestarts   is raised by one in service_enter_restart(), when the pause after an end is over and the
+ *               unit has Restart= for such an end, just before the process is started again. It goes back to
+ *               0 at a start that follows an end after which there was no automatic restart: a stop,
+ *               `systemctl restart`, RuntimeMax= without Restart= ... (service_enter_dead() sets
+ *               flush_n_restarts, service_start() looks at it), by `systemctl reset-failed`, and when the
+ *               unit is unloaded. It is kept by daemon-reload and daemon-reexec. So at a start 0 means
+ *               "somebody wanted it", a boot included. One case is not told by 0: `systemctl restart` or
+ *               `stop` and `start` in the pause before an automatic restart. The unit has SubState
+ *               auto-restart then, is only set to dead (service_stop()), and the counter stays. It does not
+ *               grow either, which is why we remember what it was.
+ *   Result      is what the process before ended with, from its end until service_start() makes it `success`
+ *               again. So it must be read in between; while a process runs it says nothing.
+ *   MainPID     0 while no main process runs.
+ *
+ * All are read with one call, so they belong to one moment. What is remembered is the file `end`, see
+ * facts.h.
+ */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+
+#include <lkg/file.h>
+#include <lkg/shared.h>
+
+#include "facts.h"
+
+#define MANAGER       "org.freedesktop.systemd1"
+#define MANAGER_PATH  "/org/freedesktop/systemd1"
+#define LINE_MAX_SIZE 256u
+
+/* ---- what the manager says ---- */
+
+static int read_word(sd_bus_message *m, char ret[static LKG_UNIT_WORD_MAX])
+{
+        const char *text;
+        int r = sd_bus_message_read(m, "s", &text);
+
+        if (r < 0)
+                return r;
+        /* A word of a file: what is none is not one of the words we know, whatever it is. */
+        (void)snprintf(ret, LKG_UNIT_WORD_MAX, "%s", *text && !strpbrk(text, " \t\n") ? text : "-");
+        return 0;
+}
+
+static int read_value(sd_bus_message *m, const char *name, struct lkg_unit_now *now)
+{
+        if (strcmp(name, "MainPID") == 0)
+                return sd_bus_message_read(m, "u", &now->main_pid);
+        if (strcmp(name, "NRestarts") == 0)
+                return sd_bus_message_read(m, "u", &now->n_restarts);
+        return read_word(m, strcmp(name, "Result") == 0 ? now->result : now->sub_state);
+}
+
+static const struct {
+        const char *name, *type;
+} wanted[] = { { "MainPID", "u" }, { "NRestarts", "u" }, { "Result", "s" }, { "SubState", "s" } };
+
+/* Return: 1 it was one of those that we want; 0 it was not; -errno. */
+static int read_property(sd_bus_message *m, struct lkg_unit_now *now)
+{
+        const char *name;
+        int r = sd_bus_message_read(m, "s", &name);
+
+        for (size_t i = 0; r >= 0 && i < LKG_ARRAY_SIZE(wanted); i++) {
+                if (strcmp(wanted[i].name, name) != 0)
+                        continue;
+                r = sd_bus_message_enter_container(m, 'v', wanted[i].type);
+                if (r < 0)
+                        return r;
+                r = read_value(m, name, now);
+                return r < 0 ? r : sd_bus_message_exit_container(m) < 0 ? -EBADMSG : 1;
+        }
+        r = r < 0 ? r : sd_bus_message_skip(m, "v");
+        return r < 0 ? r : 0;
+}
+
+int lkg_unit_now_read(sd_bus_message *m, struct lkg_unit_now *ret)
+{
+        struct lkg_unit_now now = { 0 };
+        size_t n_found = 0;
+        int r = sd_bus_message_enter_container(m, 'a', "{sv}");
+
+        while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
+                r = read_property(m, &now);
+                n_found += r > 0;
+                if (r >= 0)
+                        r = sd_bus_message_exit_container(m);
+        }
+        if (r < 0)
+                return r;
+        if (n_found < LKG_ARRAY_SIZE(wanted) || now.main_pid > INT32_MAX)
+                return -EBADMSG;
+        *ret = now;
+        return 0;
+}
+
+static void message_unrefp(sd_bus_message **m)
+{
+        sd_bus_message_unref(*m);
+}
+
+static void error_free(sd_bus_error *error)
+{
+        sd_bus_error_free(error);
+}
+
+int lkg_unit_now_query(sd_bus *bus, const char *name, struct lkg_unit_now *ret)
+{
+        LKG_CLEANUP(message_unrefp) sd_bus_message *unit = NULL, *all = NULL;
+        LKG_CLEANUP(error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        const char *path;
+        int r = sd_bus_call_method(bus, MANAGER, MANAGER_PATH, MANAGER ".Manager", "GetUnit", &error, &unit,
+                                   "s", name);
+
+        if (r < 0)
+                return sd_bus_error_has_name(&error, MANAGER ".NoSuchUnit") ? -ENOENT : r;
+        r = sd_bus_message_read(unit, "o", &path);
+        if (r >= 0) /* "": the properties of all interfaces */
+                r = sd_bus_call_method(bus, MANAGER, path, "org.freedesktop.DBus.Properties", "GetAll", NULL,
+                                       &all, "s", "");
+        return r < 0 ? r : lkg_unit_now_read(all, ret);
+}
+
+/* ---- what follows from it ---- */
+
+static const char *const why_words[] = {
+        [LKG_START_AUTOMATIC] = "automatic",
+        [LKG_START_CLEAN] = "clean",
+        [LKG_START_MANUAL] = "manual",
+};
+
+const char *lkg_start_why_word(enum lkg_start_why why)
+{
+        return why_words[why];
+}
+
+enum lkg_start_why lkg_start_why(const struct lkg_unit_last *last, uint32_t n_restarts)
+{
+        if (n_restarts == 0)
+                return LKG_START_MANUAL;
+        if (last->pid > 0 && last->ended && strcmp(last->sub_state, "auto-restart") == 0 &&
+            n_restarts == last->n_restarts)
+                return LKG_START_MANUAL; /* somebody did not wait for the pause to end */
+        /* Only of the process just before this one do we know how it ended. */
+        if (last->pid > 0 && last->ended && strcmp(last->result, "success") == 0 &&
+            n_restarts == last->n_restarts + 1)
+                return LKG_START_CLEAN;
+        return LKG_START_AUTOMATIC;
+}
+
+/*
+ * The states of a unit between two processes in which Result is already that of the first: not those of a
+ * start (condition, start-pre, start), where it is that of nobody.
+ */
+static bool is_end(const char *sub_state)
+{
+        static const char *const states[] = {
+                "dead",          "failed",        "auto-restart",  "auto-restart-queued",
+                "stop",          "stop-post",     "stop-sigterm",  "stop-sigkill",
+                "stop-watchdog", "final-sigterm", "final-sigkill", "final-watchdog",
+        };
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(states); i++)
+                if (strcmp(states[i], sub_state) == 0)
+                        return true;
+        return false;
+}
+
+bool lkg_unit_ended(struct lkg_unit_last *last, const struct lkg_unit_now *now)
+{
+        bool queued = strcmp(now->sub_state, "auto-restart") == 0 && now->n_restarts != last->n_restarts;
+
+        if (last->pid <= 0 || now->main_pid != 0 || !is_end(now->sub_state))
+                return false;
+        last->ended = true;
+        /* The pause is over, the counter raised: as later versions call this moment. */
+        (void)snprintf(last->sub_state, sizeof(last->sub_state), "%s",
+                       queued ? "auto-restart-queued" : now->sub_state);
+        (void)snprintf(last->result, sizeof(last->result), "%s", now->result);
+        return true;
+}
+
+/* ---- files ---- */
+
+bool lkg_unit_last_parse(const char *text, struct lkg_unit_last *ret)
+{
+        struct lkg_unit_last last = { 0 };
+        char why[16];
+
+        _Static_assert(LKG_UNIT_WORD_MAX == 32, "the widths below");
+        if (sscanf(text, "%d %" SCNu64 " %" SCNu32 " %15s %31s %31s", &last.pid, &last.start_time,
+                   &last.n_restarts, why, last.sub_state, last.result) != 6 ||
+            last.pid <= 0)
+                return false;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(why_words); i++) {
+                if (strcmp(why_words[i], why) != 0)
+                        continue;
+                last.why = (enum lkg_start_why)i;
+                last.ended = strcmp(last.sub_state, "running") != 0;
+                *ret = last;
+                return true;
+        }
+        return false;
+}
+
+void lkg_unit_last_format(const struct lkg_unit_last *last, struct lkg_buf *buf)
+{
+        lkg_buf_printf(buf, "%d %" PRIu64 " %" PRIu32 " %s %s %s\n", last->pid, last->start_time,
+                       last->n_restarts, why_words[last->why], last->ended ? last->sub_state : "running",
+                       last->ended ? last->result : "-");
+}
+
+static void read_last(int dirfd, struct lkg_unit_last *ret)
+{
+        LKG_CLEANUP(lkg_closep) int fd = openat(dirfd, "end", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        size_t size;
+
+        *ret = (struct lkg_unit_last){ 0 };
+        if (fd >= 0 && lkg_read_file(fd, LINE_MAX_SIZE, &text, &size, NULL) >= 0)
+                (void)lkg_unit_last_parse(text, ret);
+}
+
+static void write_last(int dirfd, const struct lkg_unit_last *last)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+
+        lkg_unit_last_format(last, &buf);
+        (void)lkg_facts_write(dirfd, "end", &buf);
+}
+
+/*
+ * First what is waited for, then what is remembered: who is killed between the two comes to the same again.
+ */
+void lkg_start_record(int dirfd, const struct lkg_unit_now *now)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        struct lkg_unit_last last, next = { .pid = (int)now->main_pid, .n_restarts = now->n_restarts };
+
+        read_last(dirfd, &last);
+        if (next.pid == 0) {
+                if (lkg_unit_ended(&last, now))
+                        write_last(dirfd, &last);
+                return;
+        }
+        next.start_time = lkg_process_start_time(next.pid);
+        if (next.start_time == 0)
+                return; /* it has ended since; of that we hear */
+        if (last.pid == next.pid && last.start_time == next.start_time)
+                next = last; /* judged already: the counter that is remembered is this one */
+        else
+                next.why = lkg_start_why(&last, now->n_restarts);
+        lkg_buf_printf(&buf, "%d %" PRIu64 " %s\n", next.pid, next.start_time, why_words[next.why]);
+        (void)lkg_facts_write(dirfd, "start", &buf);
+        write_last(dirfd, &next);
+}
+
+/* ---- all ---- */
+
+int lkg_starts_collect(int runtime_fd, const struct lkg_settings_component *components, size_t n)
+{
+        sd_bus *bus = NULL;
+        int status = 0;
+
+        for (size_t i = 0; i < n; i++) {
+                LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+                struct lkg_unit_now now;
+                int r;
+
+                if (!*components[i].unit)
+                        continue;
+                fd = lkg_facts_dir(runtime_fd, components[i].name);
+                if (fd < 0)
+                        continue;
+                if (!bus)
+                        bus = lkg_facts_bus();
+                r = bus ? lkg_unit_now_query(bus, components[i].unit, &now) : -ENOTCONN;
+                if (r >= 0)
+                        lkg_start_record(fd, &now);
+                else
+                        (void)unlinkat(fd, "start", 0);
+                if (!bus)
+                        status = 1; /* the others need not try; the loop removes theirs */
+                if (!bus)
+                        break;
+        }
+        sd_bus_flush_close_unref(bus);
+        return status;
+}
+
+void lkg_starts_unknown(int runtime_fd, const struct lkg_settings_component *components, size_t n)
+{
+        for (size_t i = 0; i < n; i++) {
+                char path[NAME_MAX + 16];
+
+                (void)snprintf(path, sizeof(path), "facts/%s/start", components[i].name);
+                (void)unlinkat(runtime_fd, path, 0);
+        }
+}
