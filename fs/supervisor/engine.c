@@ -14,6 +14,7 @@
 
 #include <lkg/log.h>
 
+#include "consumer.h"
 #include "facts.h"
 #include "supervisor.h"
 
@@ -198,6 +199,10 @@ static void input(struct lkg_supervisor *s, struct lkg_child *child)
                         heard_fatal(s, child, &message);
                 } else if (message.type == LKG_MSG_STARTED) {
                         lkg_facts_refresh(s);
+                } else if (message.type == LKG_MSG_RESTART) {
+                        if (s->consumer) /* else the end is near */
+                                lkg_consumer_request(s->consumer, message.component, message.number,
+                                                     message.result == 1);
                 } else if (message.type == LKG_MSG_PUBLISHED && !child->ready) {
                         child->ready = true;
                         child->restart.n_early = 0;

@@ -6,6 +6,7 @@
  */
 #include <lkg/log.h>
 
+#include "consumer.h"
 #include "facts.h"
 #include "supervisor.h"
 
@@ -52,16 +53,22 @@ static void compare(const struct lkg_supervisor *s, const struct lkg_settings *n
                                         settings[i].name);
 }
 
-/* Whom to ask about the components is ours alone, so it may change at any time. */
+/* Whom to ask about the components, and how to restart them, is ours alone, so it may change at any time. */
 static void take_components(struct lkg_supervisor *s, struct lkg_settings *new)
 {
         struct lkg_settings_component *components = s->settings->components;
         size_t n = s->settings->n_components;
+        char *node_name = s->settings->node_name;
 
         s->settings->components = new->components;
         s->settings->n_components = new->n_components;
         new->components = components;
         new->n_components = n;
+        s->settings->node_name = new->node_name;
+        new->node_name = node_name;
+        s->settings->restart_jitter_ms = new->restart_jitter_ms;
+        if (s->consumer && lkg_consumer_configure(s->consumer, s->settings) < 0)
+                lkg_log_error("not every component can be restarted: out of memory");
         lkg_facts_refresh(s);
 }
 

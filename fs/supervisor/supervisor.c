@@ -18,6 +18,7 @@
 
 #include <lkg/log.h>
 
+#include "consumer.h"
 #include "facts.h"
 #include "supervisor.h"
 
@@ -69,6 +70,7 @@ static void end_children(struct lkg_supervisor *s)
         lkg_heartbeat_disarm(s);
         lkg_task_cancel(s);
         lkg_facts_cancel(s);
+        s->consumer = lkg_consumer_free(s->consumer);
         if (s->connection.attached) /* a start that failed after it had taken a dead view's place */
                 (void)umount2(s->mount_point, MNT_DETACH | UMOUNT_NOFOLLOW);
         s->connection.attached = false;
@@ -170,6 +172,7 @@ static void announce(struct lkg_supervisor *s)
                 lkg_background_report(s, 0, "");
         s->announced = true;
         lkg_facts_refresh(s);
+        lkg_consumer_enable(s->consumer);
 }
 
 static void natives_done(struct lkg_supervisor *s, int status)
@@ -364,6 +367,7 @@ void lkg_supervisor_stop(struct lkg_supervisor *s, const char *why)
         }
         lkg_task_cancel(s);
         lkg_facts_cancel(s); /* a program of it may lie in the view */
+        s->consumer = lkg_consumer_free(s->consumer);
         s->connection.view_fd = lkg_close(s->connection.view_fd);
         s->connection.mount_fd = lkg_close(s->connection.mount_fd);
         lkg_child_end(&s->children[LKG_CHILD_NOTIFIER], SIGKILL, 0);
@@ -466,6 +470,19 @@ static int prepare_loop(struct lkg_supervisor *s, struct lkg_error *err)
         return 0;
 }
 
+static int prepare_consumer(struct lkg_supervisor *s, struct lkg_error *err)
+{
+        int r;
+
+        s->consumer = lkg_consumer_new(s->event, s->runtime_fd);
+        if (!s->consumer)
+                return lkg_fail(err, EX_OSERR, ENOMEM, "prepare restarts of components");
+        r = lkg_consumer_configure(s->consumer, s->settings);
+        if (r < 0) /* no reason not to serve the view */
+                lkg_log_error("not every component can be restarted: %s", strerror(-r));
+        return 0;
+}
+
 /*
  * A dead view is replaced before the engine starts: callers wait from now on instead of failing, and
  * unmounting it later would, by propagation, take away what hides the view from the engine (engine.c).
@@ -557,6 +574,8 @@ static int start(struct lkg_supervisor *s, struct lkg_error *err)
         if (r == 0)
                 r = prepare_loop(s, err);
         if (r == 0)
+                r = prepare_consumer(s, err);
+        if (r == 0)
                 r = lkg_adopt(s, err);
         if (r != 0)
                 return r;
@@ -589,6 +608,7 @@ static void deinit(struct lkg_supervisor *s)
         lkg_reload_deinit(s);
         lkg_task_cancel(s);
         lkg_facts_cancel(s);
+        s->consumer = lkg_consumer_free(s->consumer);
         lkg_heartbeat_disarm(s);
         for (size_t i = 0; i < _LKG_CHILD_KIND_MAX; i++)
                 lkg_child_deinit(&s->children[i]);

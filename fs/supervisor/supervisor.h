@@ -130,6 +130,7 @@ struct lkg_supervisor {
         struct lkg_kept kept[LKG_KEPT];
         struct lkg_task task;
         struct lkg_facts_task facts;
+        struct lkg_consumer *consumer; /* NULL before the loop */
         struct lkg_heartbeat heartbeat;
         struct lkg_restart mount_restart;
 

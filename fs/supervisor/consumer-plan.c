@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <limits.h>
+
+#include "consumer-plan.h"
+
+#define NOT_AGAIN UINT_MAX
+
+void lkg_plan_request(struct lkg_plan *plan, uint64_t generation, uint64_t delay_ns, uint64_t now_ns)
+{
+        uint64_t not_before_ns = now_ns + delay_ns;
+
+        if (!plan->wanted || not_before_ns < plan->not_before_ns)
+                plan->not_before_ns = not_before_ns;
+        plan->wanted = true;
+        plan->generation = generation;
+        plan->n_retries = 0;
+}
+
+void lkg_plan_withdraw(struct lkg_plan *plan)
+{
+        plan->wanted = false;
+        plan->running_retries = NOT_AGAIN;
+}
+
+uint64_t lkg_plan_due(const struct lkg_plan *plan, const struct lkg_plan_limits *limits)
+{
+        size_t max = limits->max_per_hour ? limits->max_per_hour : 1;
+        uint64_t due_ns = plan->not_before_ns;
+
+        if (!plan->wanted || plan->running)
+                return LKG_PLAN_NEVER;
+        if (max > LKG_PLAN_ASKED_MAX)
+                max = LKG_PLAN_ASKED_MAX;
+        if (plan->n_asked > 0 && due_ns < plan->asked_ns[plan->n_asked - 1] + limits->min_interval_ns)
+                due_ns = plan->asked_ns[plan->n_asked - 1] + limits->min_interval_ns;
+        if (plan->n_asked >= max && due_ns < plan->asked_ns[plan->n_asked - max] + LKG_PLAN_HOUR_NS)
+                due_ns = plan->asked_ns[plan->n_asked - max] + LKG_PLAN_HOUR_NS;
+        return due_ns;
+}
+
+/*
+ * What is older than an hour limits nothing any more; this one is the last now, and so decides the interval.
+ */
+static void note_asked(struct lkg_plan *plan, uint64_t now_ns)
+{
+        size_t old = 0;
+
+        while (old < plan->n_asked && (plan->n_asked - old >= LKG_PLAN_ASKED_MAX ||
+                                       plan->asked_ns[old] + LKG_PLAN_HOUR_NS <= now_ns))
+                old++;
+        memmove(plan->asked_ns, plan->asked_ns + old, (plan->n_asked - old) * sizeof(*plan->asked_ns));
+        plan->n_asked -= old;
+        plan->asked_ns[plan->n_asked++] = now_ns;
+}
+
+uint64_t lkg_plan_begin(struct lkg_plan *plan, uint64_t now_ns)
+{
+        note_asked(plan, now_ns);
+        plan->running = true;
+        plan->running_generation = plan->generation;
+        plan->running_retries = plan->n_retries;
+        plan->wanted = false;
+        plan->n_retries = 0;
+        return plan->running_generation;
+}
+
+bool lkg_plan_end(struct lkg_plan *plan, bool done)
+{
+        if (!plan->running)
+                return false;
+        plan->running = false;
+        if (done || plan->wanted || plan->running_retries >= LKG_PLAN_RETRIES_MAX)
+                return plan->wanted;
+        plan->wanted = true;
+        plan->generation = plan->running_generation;
+        plan->n_retries = plan->running_retries + 1;
+        plan->not_before_ns = 0; /* the minimal interval is the pause */
+        return true;
+}
+
+bool lkg_plan_interrupted(struct lkg_plan *plan)
+{
+        return lkg_plan_end(plan, /* done= */ false);
+}
+
+uint64_t lkg_plan_jitter_ns(const char *node, const char *component, uint32_t jitter_ms)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf name = LKG_BUF_INIT;
+        char hex[LKG_SHA256_HEX];
+
+        lkg_buf_append(&name, node, strlen(node) + 1);
+        lkg_buf_puts(&name, component);
+        if (lkg_buf_failed(&name) || lkg_sha256_hex(name.data, name.size, hex) < 0)
+                return 0; /* no memory for the name: too early is better than never */
+        hex[8] = '\0';    /* 32 bits decide */
+        return (strtoull(hex, NULL, 16) * jitter_ms >> 32) * LKG_NSEC_PER_MSEC;
+}
+
+/* ---- on disk ---- */
+
+void lkg_plan_format(const struct lkg_plan *plan, const char *boot_id, struct lkg_buf *buf)
+{
+        lkg_buf_printf(buf, "boot_id=%s\n", boot_id);
+        if (plan->wanted)
+                lkg_buf_printf(buf,
+                               "planned_generation=%" PRIu64 "\nnot_before_ns=%" PRIu64 "\nretries=%u\n",
+                               plan->generation, plan->not_before_ns, plan->n_retries);
+        if (plan->running)
+                lkg_buf_printf(buf, "running_generation=%" PRIu64 "\nrunning_retries=%u\n",
+                               plan->running_generation, plan->running_retries);
+        for (size_t i = 0; i < plan->n_asked; i++)
+                lkg_buf_printf(buf, "asked_ns=%" PRIu64 "\n", plan->asked_ns[i]);
+}
+
+static bool parse_number(const char *text, uint64_t *ret)
+{
+        char *end;
+
+        errno = 0;
+        *ret = strtoull(text, &end, 10);
+        return errno == 0 && end != text && *end == '\0' && *text >= '0' && *text <= '9';
+}
+
+static unsigned cut(uint64_t n)
+{
+        return n > UINT_MAX ? UINT_MAX : (unsigned)n;
+}
+
+static void parse_line(const char *key, uint64_t n, uint64_t now_ns, uint64_t jitter_ns,
+                       struct lkg_plan *plan)
+{
+        if (strcmp(key, "planned_generation") == 0) {
+                plan->wanted = true;
+                plan->generation = n;
+        } else if (strcmp(key, "not_before_ns") == 0) {
+                plan->not_before_ns = n < now_ns + jitter_ns ? n : now_ns + jitter_ns;
+        } else if (strcmp(key, "retries") == 0) {
+                plan->n_retries = cut(n);
+        } else if (strcmp(key, "running_generation") == 0) {
+                plan->running = true;
+                plan->running_generation = n;
+        } else if (strcmp(key, "running_retries") == 0) {
+                plan->running_retries = cut(n);
+        } else if (strcmp(key, "asked_ns") == 0 && plan->n_asked < LKG_PLAN_ASKED_MAX) {
+                uint64_t last_ns = plan->n_asked ? plan->asked_ns[plan->n_asked - 1] : 0;
+
+                if (n <= now_ns && n >= last_ns)
+                        plan->asked_ns[plan->n_asked++] = n;
+        }
+}
+
+void lkg_plan_parse(const char *text, const char *boot_id, uint64_t now_ns, uint64_t jitter_ns,
+                    struct lkg_plan *ret)
+{
+        bool this_boot = false;
+
+        memset(ret, 0, sizeof(*ret));
+        while (*text) {
+                char line[96];
+                size_t n = strcspn(text, "\n");
+                const char *value;
+                uint64_t number;
+                char *equals;
+
+                if (n < sizeof(line)) {
+                        memcpy(line, text, n);
+                        line[n] = '\0';
+                        equals = strchr(line, '=');
+                        value = equals ? equals + 1 : "";
+                        if (equals)
+                                *equals = '\0';
+                        if (strcmp(line, "boot_id") == 0)
+                                this_boot = *boot_id && strcmp(value, boot_id) == 0;
+                        else if (this_boot && parse_number(value, &number))
+                                parse_line(line, number, now_ns, jitter_ns, ret);
+                }
+                text += n + (text[n] == '\n');
+        }
+}
+
+void lkg_restarts_append(const char *old, const char *line, struct lkg_buf *buf)
+{
+        const char *from = old ? old : "";
+        size_t n_lines = 0;
+
+        for (const char *p = from; *p; p++)
+                n_lines += *p == '\n';
+        for (; n_lines >= LKG_RESTARTS_LINES_MAX; n_lines--)
+                from = strchr(from, '\n') + 1;
+        lkg_buf_puts(buf, from);
+        if (buf->size > 0 && buf->data[buf->size - 1] != '\n')
+                lkg_buf_putc(buf, '\n');
+        lkg_buf_puts(buf, line);
+        lkg_buf_putc(buf, '\n');
+}

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The forked process that carries one restart out. It reports in memory, because it holds nothing that a
+ * message could go through; the loop logs it.
+ */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <systemd/sd-bus.h>
+
+#include <lkg/buf.h>
+#include <lkg/file.h>
+
+#include "consumer.h"
+#include "facts.h"
+
+#define MANAGER      "org.freedesktop.systemd1"
+#define MANAGER_PATH "/org/freedesktop/systemd1"
+#define PATH_ENV     "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+/* One line: bytes that could begin another one, or steer a terminal, are replaced. */
+static void put_line(struct lkg_buf *report, const char *text, size_t size)
+{
+        size_t max = size < LKG_RESTART_LINE_MAX ? size : LKG_RESTART_LINE_MAX;
+
+        for (size_t i = 0; i < max; i++)
+                lkg_buf_putc(report, (unsigned char)text[i] < 0x20 || text[i] == 0x7f ? '?' : text[i]);
+        lkg_buf_putc(report, '\n');
+}
+
+static void put_reason(struct lkg_buf *report, const char *fmt, ...) LKG_PRINTF(2, 3);
+static void put_reason(struct lkg_buf *report, const char *fmt, ...)
+{
+        char text[LKG_RESTART_LINE_MAX + 1];
+        va_list ap;
+
+        va_start(ap, fmt);
+        (void)vsnprintf(text, sizeof(text), fmt, ap);
+        va_end(ap);
+        put_line(report, text, strlen(text));
+}
+
+/* ---- hook ---- */
+
+/* What a program printed so far. */
+struct output {
+        char data[LKG_RESTART_OUTPUT_LINES * (LKG_RESTART_LINE_MAX + 1)];
+        size_t size;
+        bool cut;
+};
+
+/* Return: 0 or -errno, the reason is in @report. */
+static int check_program(const char *path, struct lkg_buf *report)
+{
+        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+        struct lkg_error err = { 0 };
+        struct stat st;
+
+        fd = lkg_open_owned(path, &st, &err);
+        if (fd < 0) {
+                put_reason(report, "%s", err.message);
+                return fd;
+        }
+        if (st.st_mode & 0111)
+                return 0;
+        put_reason(report, "%s is not executable", path);
+        return -EACCES;
+}
+
+static void exec_hook(const struct lkg_settings_component *component, uint64_t generation, int output)
+{
+        char name[64 + NAME_MAX], number[64];
+        char *const env[] = { (char *)(uintptr_t)PATH_ENV, name, number, NULL };
+        char **argv = calloc(component->n_restart_argv + 1, sizeof(*argv));
+        int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+        if (!argv || null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(output, STDOUT_FILENO) < 0 ||
+            dup2(output, STDERR_FILENO) < 0 || chdir("/") < 0 || setpgid(0, 0) < 0)
+                _exit(127);
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+        closefrom(3);
+        (void)snprintf(name, sizeof(name), "LKGFS_COMPONENT=%s", component->name);
+        (void)snprintf(number, sizeof(number), "LKGFS_GENERATION=%" PRIu64, generation);
+        for (size_t i = 0; i < component->n_restart_argv; i++)
+                argv[i] = component->restart_argv[i];
+        (void)execve(argv[0], argv, env);
+        (void)dprintf(STDERR_FILENO, "execute %s: %s\n", argv[0], strerror(errno));
+        _exit(127);
+}
+
+/* Takes what there is. Return: whether more may come. */
+static bool take_output(int fd, struct output *output)
+{
+        char spare[512];
+        bool full = output->size == sizeof(output->data);
+        ssize_t n = full ? read(fd, spare, sizeof(spare))
+                         : read(fd, output->data + output->size, sizeof(output->data) - output->size);
+
+        if (n < 0)
+                return errno == EINTR;
+        output->cut |= full && n > 0;
+        output->size += full ? 0 : (size_t)n;
+        return n > 0;
+}
+
+/*
+ * A process of it that lives on may hold the pipe open: the end is that of the program. Return: whether it
+ * ended.
+ */
+static bool await(int pidfd, int fd, uint64_t deadline_ns, struct output *output)
+{
+        bool open = true;
+        uint64_t now_ns;
+
+        while ((now_ns = lkg_boottime_ns()) < deadline_ns) {
+                struct pollfd p[] = { { .fd = pidfd, .events = POLLIN },
+                                      { .fd = open ? fd : -1, .events = POLLIN } };
+                int r = poll(p, 2, (int)((deadline_ns - now_ns) / LKG_NSEC_PER_MSEC) + 1);
+
+                if (r < 0 && errno != EINTR)
+                        return false;
+                if (r > 0 && p[0].revents) {
+                        while (output->size < sizeof(output->data) && take_output(fd, output))
+                                ;
+                        return true;
+                }
+                if (r > 0 && p[1].revents)
+                        open = take_output(fd, output);
+        }
+        return false;
+}
+
+static void put_output(const struct output *output, struct lkg_buf *report)
+{
+        const char *p = output->data, *end = p + output->size;
+        unsigned n = 0;
+
+        for (; p < end && n < LKG_RESTART_OUTPUT_LINES; n++) {
+                const char *eol = memchr(p, '\n', (size_t)(end - p));
+                size_t size = (size_t)((eol ? eol : end) - p);
+
+                put_line(report, p, size);
+                p += size + 1;
+        }
+        if (p < end || output->cut)
+                lkg_buf_puts(report, "(more output left out)\n");
+}
+
+/* Return: whether it ended well; the reason is in @report. */
+static bool judge_end(pid_t pid, bool ended, uint64_t limit_ns, struct lkg_buf *report)
+{
+        int status = 0;
+
+        if (!ended)
+                (void)kill(-pid, SIGKILL);
+        if (!ended)
+                (void)kill(pid, SIGKILL); /* it may not have become a leader yet */
+        while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+                ;
+        if (!ended)
+                put_reason(report, "it did not end within %" PRIu64 " s and was killed",
+                           limit_ns / LKG_NSEC_PER_SEC);
+        else if (WIFSIGNALED(status))
+                put_reason(report, "it was killed by signal %d", WTERMSIG(status));
+        else if (WEXITSTATUS(status) != 0)
+                put_reason(report, "exit status %d", WEXITSTATUS(status));
+        else
+                put_reason(report, "%s", "");
+        return ended && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+bool lkg_restart_hook(const struct lkg_settings_component *component, uint64_t generation, uint64_t limit_ns,
+                      struct lkg_buf *report)
+{
+        LKG_CLEANUP(lkg_closep) int pidfd = -EBADF;
+        LKG_CLEANUP(lkg_closep) int output_fd = -EBADF;
+        uint64_t deadline_ns = lkg_boottime_ns() + limit_ns;
+        struct output output = { .size = 0 };
+        int ends[2];
+        bool done;
+        pid_t pid;
+
+        if (component->n_restart_argv == 0) {
+                put_reason(report, "no program is configured");
+                return false;
+        }
+        if (check_program(component->restart_argv[0], report) < 0)
+                return false;
+        if (pipe2(ends, O_CLOEXEC) < 0) {
+                put_reason(report, "pipe: %s", strerror(errno));
+                return false;
+        }
+        output_fd = ends[0];
+        (void)fcntl(output_fd, F_SETFL,
+                    O_NONBLOCK); /* what is there at the end is taken without waiting for more */
+        pid = fork();
+        if (pid == 0)
+                exec_hook(component, generation, ends[1]);
+        lkg_close(ends[1]);
+        if (pid < 0) {
+                put_reason(report, "fork: %s", strerror(errno));
+                return false;
+        }
+        (void)setpgid(pid, pid); /* as it does itself: whoever is first */
+        pidfd = pidfd_open(pid, 0);
+        done = judge_end(pid, pidfd >= 0 && await(pidfd, output_fd, deadline_ns, &output), limit_ns, report);
+        put_output(&output, report);
+        return done;
+}
+
+/* ---- unit ---- */
+
+static void message_unrefp(sd_bus_message **m)
+{
+        sd_bus_message_unref(*m);
+}
+
+static void bus_closep(sd_bus **bus)
+{
+        sd_bus_flush_close_unref(*bus);
+}
+
+static void error_free(sd_bus_error *error)
+{
+        sd_bus_error_free(error);
+}
+
+struct job {
+        char path[256];
+        char result[32]; /* "" = not removed yet */
+};
+
+/* JobRemoved(u id, o job, s unit, s result) */
+static int on_job_removed(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+        struct job *job = userdata;
+        const char *path, *unit, *result;
+        uint32_t id;
+
+        (void)error;
+        if (sd_bus_message_read(m, "uoss", &id, &path, &unit, &result) >= 0 && strcmp(path, job->path) == 0)
+                (void)snprintf(job->result, sizeof(job->result), "%s", *result ? result : "unknown");
+        return 0;
+}
+
+/* Return: 0; -ETIMEDOUT, it goes on; another -errno. */
+static int await_job(sd_bus *bus, const struct job *job, uint64_t deadline_ns)
+{
+        while (!*job->result) {
+                uint64_t now_ns = lkg_boottime_ns();
+                int r = sd_bus_process(bus, NULL);
+
+                if (r == 0 && now_ns >= deadline_ns)
+                        return -ETIMEDOUT;
+                if (r == 0)
+                        r = sd_bus_wait(bus, (deadline_ns - now_ns) / 1000 + 1);
+                if (r < 0 && r != -EINTR)
+                        return r;
+        }
+        return 0;
+}
+
+/* Signals are sent only to those who want them; asked for before the job is, so that none is missed. */
+static int ask_restart(sd_bus *bus, const char *unit, struct job *job, sd_bus_error *error)
+{
+        LKG_CLEANUP(message_unrefp) sd_bus_message *reply = NULL;
+        const char *path;
+        int r = sd_bus_match_signal(bus, NULL, MANAGER, MANAGER_PATH, MANAGER ".Manager", "JobRemoved",
+                                    on_job_removed, job);
+
+        if (r >= 0)
+                r = sd_bus_call_method(bus, MANAGER, MANAGER_PATH, MANAGER ".Manager", "Subscribe", error,
+                                       NULL, NULL);
+        if (r >= 0)
+                r = sd_bus_call_method(bus, MANAGER, MANAGER_PATH, MANAGER ".Manager", "TryRestartUnit",
+                                       error, &reply, "ss", unit, "replace");
+        if (r >= 0)
+                r = sd_bus_message_read(reply, "o", &path);
+        if (r >= 0)
+                (void)snprintf(job->path, sizeof(job->path), "%s", path);
+        return r < 0 ? r : 0;
+}
+
+bool lkg_restart_unit(const char *unit, uint64_t limit_ns, struct lkg_buf *report)
+{
+        LKG_CLEANUP(bus_closep) sd_bus *bus = lkg_facts_bus();
+        LKG_CLEANUP(error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        uint64_t deadline_ns = lkg_boottime_ns() + limit_ns;
+        struct job job = { "", "" };
+        int r;
+
+        if (!bus) {
+                put_reason(report, "the system bus cannot be reached");
+                return false;
+        }
+        r = ask_restart(bus, unit, &job, &error);
+        if (r < 0) {
+                put_reason(report, "%s: %s", unit, error.message ? error.message : strerror(-r));
+                return false;
+        }
+        r = await_job(bus, &job, deadline_ns);
+        /* It was asked for and is being carried out; whoever does not see the end must not ask once more. */
+        if (r < 0 || strcmp(job.result, "done") == 0 || strcmp(job.result, "skipped") == 0) {
+                put_reason(report, "%s", "");
+                return true;
+        }
+        put_reason(report, "%s: the job ended with '%s'", unit, job.result);
+        return false;
+}

@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The loop's side of restarting components. See consumer.h. */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <sys/mman.h>
+
+#include <systemd/sd-id128.h>
+
+#include <lkg/file.h>
+#include <lkg/log.h>
+
+#include "consumer-plan.h"
+#include "consumer.h"
+#include "facts.h"
+#include "helper.h"
+#include "supervisor.h"
+
+#define HOOK_LIMIT_NS   (30 * LKG_NSEC_PER_SEC)
+#define UNIT_LIMIT_NS   (100 * LKG_NSEC_PER_SEC) /* a little more than systemd's DefaultTimeoutStartSec= */
+#define GRACE_NS        (10 * LKG_NSEC_PER_SEC)  /* more than that is not needed to report it */
+#define PLAN_BYTES_MAX  (128u << 10)
+#define LINES_BYTES_MAX (16u << 10)
+
+struct entry {
+        struct lkg_consumer *consumer;                  /* borrowed */
+        const struct lkg_settings_component *component; /* borrowed from the settings; NULL = lost */
+        char *name;
+        int dirfd;
+        struct lkg_plan plan;
+        struct lkg_helper helper;
+        int report_fd; /* of the running one */
+        struct {       /* as it was when the running one began: a reload may change it meanwhile */
+                enum lkg_settings_restart policy;
+                uint64_t asked_ns;
+        } running;
+        sd_event_source *timer;
+};
+
+struct lkg_consumer {
+        sd_event *event;                     /* borrowed */
+        int runtime_fd;                      /* borrowed */
+        const struct lkg_settings *settings; /* borrowed */
+        bool enabled;
+        char boot_id[LKG_BOOT_ID_MAX];
+        struct entry *
+                *entries; /* one for each component; NULL: it cannot be restarted, there was no memory */
+        size_t n_entries;
+};
+
+static void arm(struct entry *e);
+
+static bool is_restarted(const struct entry *e)
+{
+        return e->component && e->component->restart != LKG_SETTINGS_RESTART_NEVER;
+}
+
+static struct lkg_log_fields fields_of(const struct entry *e, uint64_t generation)
+{
+        return (struct lkg_log_fields){ .component = e->name, .generation = generation };
+}
+
+/* ---- files ---- */
+
+static void save_plan(struct entry *e)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        const struct lkg_log_fields fields = fields_of(e, 0);
+        int r;
+
+        lkg_plan_format(&e->plan, e->consumer->boot_id, &buf);
+        r = lkg_facts_write(e->dirfd, "restart-plan", &buf);
+        if (r < 0)
+                lkg_log(LOG_WARNING, &fields, "the plan of restarts of %s is not kept for a successor: %s",
+                        e->name, strerror(-r));
+}
+
+/* Return: the text, "" when there is none; caller frees. NULL without memory. */
+static char *read_text(int dirfd, const char *name, size_t max)
+{
+        LKG_CLEANUP(lkg_closep) int fd = openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        char *text = NULL;
+        size_t size;
+
+        if (fd < 0 || lkg_read_file(fd, max, &text, &size, NULL) < 0)
+                return strdup("");
+        return text;
+}
+
+static int write_restarted(const struct entry *e, uint64_t generation, const char *result)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+
+        lkg_buf_printf(&buf, "%" PRIu64 " %s %" PRIu64 " %s\n", e->running.asked_ns, e->consumer->boot_id,
+                       generation, result);
+        return lkg_facts_write(e->dirfd, "restarted", &buf);
+}
+
+static void write_history(const struct entry *e, uint64_t generation, const char *result)
+{
+        LKG_CLEANUP(lkg_freep) char *old = read_text(e->dirfd, "restarts", LINES_BYTES_MAX);
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf line = LKG_BUF_INIT, buf = LKG_BUF_INIT;
+        char time[21];
+
+        lkg_format_rfc3339(lkg_realtime_ns(), time);
+        lkg_buf_printf(&line, "%s %s %" PRIu64 " %s", time, lkg_settings_restart_word(e->running.policy),
+                       generation, result);
+        if (lkg_buf_failed(&line))
+                return;
+        lkg_restarts_append(old, line.data, &buf);
+        (void)lkg_facts_write(e->dirfd, "restarts", &buf);
+}
+
+/* ---- the end of a restart ---- */
+
+/* @reason: NULL = it was carried out. */
+static void ended(struct entry *e, const char *reason)
+{
+        const uint64_t generation = e->plan.running_generation;
+        const struct lkg_log_fields fields = fields_of(e, generation);
+        char result[LKG_RESTART_LINE_MAX + 32];
+        bool again = lkg_plan_end(&e->plan, !reason);
+
+        (void)snprintf(result, sizeof(result), "%s%s", reason ? "failed: " : "done", reason ? reason : "");
+        if (write_restarted(e, generation, result) < 0)
+                lkg_log(LOG_WARNING, &fields, "the restart of %s could not be recorded", e->name);
+        write_history(e, generation, result);
+        if (reason)
+                lkg_log(LOG_ERR, &fields, "restart of %s for generation %" PRIu64 " %s; %s", e->name,
+                        generation, result, again ? "it is tried again" : "given up");
+        else
+                lkg_log(LOG_NOTICE, &fields, "restarted %s for generation %" PRIu64, e->name, generation);
+        arm(e);
+}
+
+static void log_output(const struct entry *e, char *rest)
+{
+        const struct lkg_log_fields fields = fields_of(e, e->plan.running_generation);
+        char *line;
+
+        while (rest && (line = strsep(&rest, "\n")))
+                if (*line)
+                        lkg_log(LOG_NOTICE, &fields, "restart hook of %s: %s", e->name, line);
+}
+
+static void on_done(void *userdata, int status)
+{
+        struct entry *e = userdata;
+        LKG_CLEANUP(lkg_closep) int fd = LKG_STEAL_FD(e->report_fd);
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        char *rest = NULL, *reason = NULL;
+        size_t size;
+
+        if (lseek(fd, 0, SEEK_SET) == 0 &&
+            lkg_read_file(fd, LKG_RESTART_REPORT_MAX, &text, &size, NULL) >= 0) {
+                rest = text;
+                reason = strsep(&rest, "\n");
+                log_output(e, rest);
+        }
+        if (status == 0)
+                reason = NULL;
+        else if (!reason || !*reason)
+                reason = (char *)(uintptr_t) "no result within the time limit";
+        ended(e, reason);
+}
+
+/* ---- a restart ---- */
+
+/* In the forked process. */
+static int run(void *userdata)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf report = LKG_BUF_INIT;
+        const struct entry *e = userdata;
+        bool done =
+                e->running.policy == LKG_SETTINGS_RESTART_HOOK
+                        ? lkg_restart_hook(e->component, e->plan.running_generation, HOOK_LIMIT_NS, &report)
+                        : lkg_restart_unit(e->component->restart_unit, UNIT_LIMIT_NS, &report);
+
+        if (!lkg_buf_failed(&report))
+                (void)lkg_write_all(LKG_HELPER_FIRST_FD, report.data, report.size);
+        return done ? 0 : 1;
+}
+
+static int start(struct entry *e, uint64_t generation)
+{
+        bool hook = e->running.policy == LKG_SETTINGS_RESTART_HOOK;
+        struct lkg_helper_work work = { .run = run,
+                                        .done = on_done,
+                                        .userdata = e,
+                                        .n_fds = 1,
+                                        .limit_ns = (hook ? HOOK_LIMIT_NS : UNIT_LIMIT_NS) + GRACE_NS };
+        int r = write_restarted(e, generation, "asked"); /* first: the start that follows is not a failure */
+
+        if (r < 0)
+                return r;
+        e->report_fd = memfd_create("lkgfs-restart", MFD_CLOEXEC);
+        e->report_fd = e->report_fd < 0 ? -errno : lkg_lift_fd(e->report_fd);
+        if (e->report_fd < 0)
+                return e->report_fd;
+        work.fds[0] = e->report_fd;
+        r = lkg_helper_start(&e->helper, e->consumer->event, &work);
+        if (r < 0)
+                e->report_fd = lkg_close(e->report_fd);
+        return r;
+}
+
+static void begin(struct entry *e)
+{
+        uint64_t generation;
+        int r;
+
+        e->running.asked_ns = lkg_boottime_ns();
+        e->running.policy = e->component->restart;
+        generation = lkg_plan_begin(&e->plan, e->running.asked_ns);
+        save_plan(e);
+        r = start(e, generation);
+        if (r < 0)
+                ended(e, strerror(-r));
+}
+
+static int on_due(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        struct entry *e = userdata;
+
+        (void)source;
+        (void)usec;
+        e->timer = sd_event_source_disable_unref(e->timer);
+        begin(e);
+        return 0;
+}
+
+/* After every change of the plan: keep it, and wait for its time. */
+static void arm(struct entry *e)
+{
+        const struct lkg_settings_component *c = e->component;
+        struct lkg_plan_limits limits;
+        uint64_t due_ns;
+
+        save_plan(e);
+        e->timer = sd_event_source_disable_unref(e->timer);
+        if (!is_restarted(e) || !e->consumer->enabled)
+                return;
+        limits = (struct lkg_plan_limits){ .min_interval_ns = c->restart_min_interval_ms * LKG_NSEC_PER_MSEC,
+                                           .max_per_hour = c->restart_max_per_hour };
+        due_ns = lkg_plan_due(&e->plan, &limits);
+        if (due_ns == LKG_PLAN_NEVER)
+                return;
+        if (sd_event_add_time(e->consumer->event, &e->timer, CLOCK_BOOTTIME, (due_ns + 999) / 1000, 0,
+                              on_due, e) < 0)
+                lkg_log_error("no timer for the restart of %s: out of memory; the next request tries again",
+                              e->name);
+}
+
+/* ---- components ---- */
+
+static void entry_freep(struct entry **entry)
+{
+        struct entry *e = *entry;
+
+        if (!e)
+                return;
+        sd_event_source_disable_unref(e->timer);
+        lkg_helper_cancel(&e->helper);
+        lkg_close(e->report_fd);
+        lkg_close(e->dirfd);
+        free(e->name);
+        free(e);
+}
+
+static void load_plan(struct entry *e)
+{
+        const struct lkg_settings *settings = e->consumer->settings;
+        LKG_CLEANUP(lkg_freep) char *text = read_text(e->dirfd, "restart-plan", PLAN_BYTES_MAX);
+        const struct lkg_log_fields fields = fields_of(e, 0);
+        bool interrupted;
+
+        if (!text)
+                return;
+        lkg_plan_parse(text, e->consumer->boot_id, lkg_boottime_ns(),
+                       settings->restart_jitter_ms * LKG_NSEC_PER_MSEC, &e->plan);
+        interrupted = e->plan.running;
+        if (interrupted)
+                lkg_log(LOG_NOTICE, &fields, "an earlier lkgfsd ended while it restarted %s%s", e->name,
+                        lkg_plan_interrupted(&e->plan) ? "; it is asked for again" : "");
+}
+
+static int entry_new(struct lkg_consumer *c, const struct lkg_settings_component *component,
+                     struct entry **ret)
+{
+        LKG_CLEANUP(entry_freep) struct entry *e = calloc(1, sizeof(*e));
+
+        if (!e)
+                return -ENOMEM;
+        e->consumer = c;
+        e->helper = (struct lkg_helper)LKG_HELPER_INIT;
+        e->report_fd = e->dirfd = -EBADF;
+        e->name = strdup(component->name);
+        if (!e->name)
+                return -ENOMEM;
+        e->dirfd = lkg_facts_dir(c->runtime_fd, component->name);
+        if (e->dirfd < 0)
+                return e->dirfd;
+        e->dirfd = lkg_lift_fd(e->dirfd);
+        if (e->dirfd < 0)
+                return e->dirfd;
+        load_plan(e);
+        *ret = LKG_STEAL(e);
+        return 0;
+}
+
+static struct entry *take_entry(struct lkg_consumer *c, const char *name)
+{
+        for (size_t i = 0; i < c->n_entries; i++)
+                if (c->entries[i] && strcmp(c->entries[i]->name, name) == 0)
+                        return LKG_STEAL(c->entries[i]);
+        return NULL;
+}
+
+static void free_entries(struct entry **entries, size_t n)
+{
+        for (size_t i = 0; i < n; i++)
+                entry_freep(&entries[i]);
+        free(entries);
+}
+
+static void adapt(struct entry *e, const struct lkg_settings_component *component)
+{
+        e->component = component;
+        if (is_restarted(e)) {
+                arm(e);
+                return;
+        }
+        e->timer = sd_event_source_disable_unref(e->timer);
+        lkg_plan_withdraw(&e->plan);
+        (void)unlinkat(e->dirfd, "restart-plan", 0);
+}
+
+/* No memory for the new components, and the old ones are about to go. */
+static void lose_components(struct lkg_consumer *c)
+{
+        for (size_t i = 0; i < c->n_entries; i++) {
+                if (!c->entries[i])
+                        continue;
+                c->entries[i]->component = NULL;
+                c->entries[i]->timer = sd_event_source_disable_unref(c->entries[i]->timer);
+        }
+}
+
+int lkg_consumer_configure(struct lkg_consumer *c, const struct lkg_settings *settings)
+{
+        struct entry **entries = calloc(settings->n_components + 1, sizeof(*entries));
+        int r = 0;
+
+        c->settings = settings;
+        if (!entries) {
+                lose_components(c);
+                return -ENOMEM;
+        }
+        for (size_t i = 0; i < settings->n_components; i++) {
+                const struct lkg_settings_component *component = &settings->components[i];
+                int one = 0;
+
+                entries[i] = take_entry(c, component->name);
+                if (!entries[i])
+                        one = entry_new(c, component, &entries[i]);
+                if (one < 0)
+                        r = one; /* this one is not restarted; the others are */
+        }
+        free_entries(c->entries, c->n_entries); /* of components that are gone */
+        c->entries = entries;
+        c->n_entries = settings->n_components;
+        for (size_t i = 0; i < c->n_entries; i++)
+                if (c->entries[i])
+                        adapt(c->entries[i], &settings->components[i]);
+        return r;
+}
+
+void lkg_consumer_enable(struct lkg_consumer *c)
+{
+        c->enabled = true;
+        for (size_t i = 0; i < c->n_entries; i++)
+                if (c->entries[i] && is_restarted(c->entries[i]))
+                        arm(c->entries[i]);
+}
+
+/* ---- requests ---- */
+
+/* Without a name the machine stands for the node; the digest it goes into is told to nobody. */
+static uint64_t jitter_ns(const struct lkg_consumer *c, const char *component)
+{
+        char machine[SD_ID128_STRING_MAX] = "";
+        const char *node = c->settings->node_name;
+        sd_id128_t id;
+
+        if (!*node && sd_id128_get_machine(&id) >= 0)
+                node = sd_id128_to_string(id, machine);
+        return lkg_plan_jitter_ns(*node ? node : c->boot_id, component, c->settings->restart_jitter_ms);
+}
+
+void lkg_consumer_request(struct lkg_consumer *c, uint32_t index, uint64_t generation, bool remote)
+{
+        struct entry *e = index < c->n_entries ? c->entries[index] : NULL;
+        const struct lkg_log_fields fields = e ? fields_of(e, generation) : (struct lkg_log_fields){ 0 };
+        uint64_t delay_ns;
+
+        if (!e || !is_restarted(e))
+                return;
+        if (generation == 0) {
+                if (e->plan.wanted)
+                        lkg_log(LOG_INFO, &fields, "the restart of %s is not needed any more", e->name);
+                lkg_plan_withdraw(&e->plan);
+                arm(e);
+                return;
+        }
+        delay_ns = remote ? jitter_ns(c, e->name) : 0;
+        lkg_plan_request(&e->plan, generation, delay_ns, lkg_boottime_ns());
+        lkg_log(LOG_INFO, &fields, "%s is to be restarted for generation %" PRIu64 " (%s)", e->name,
+                generation, lkg_settings_restart_word(e->component->restart));
+        arm(e);
+}
+
+struct lkg_consumer *lkg_consumer_new(sd_event *event, int runtime_fd)
+{
+        struct lkg_consumer *c = calloc(1, sizeof(*c));
+
+        if (!c)
+                return NULL;
+        c->event = event;
+        c->runtime_fd = runtime_fd;
+        lkg_boot_id(c->boot_id);
+        return c;
+}
+
+struct lkg_consumer *lkg_consumer_free(struct lkg_consumer *c)
+{
+        if (!c)
+                return NULL;
+        free_entries(c->entries, c->n_entries);
+        free(c);
+        return NULL;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Restarting components, because the engine says that what they run with means something else now
+ * (LKG_MSG_RESTART). Only this process may do that, and what it does stands in root-owned configuration:
+ * which unit, or which program. When it does it: consumer-plan.h. How: consumer-run.c, in a forked process,
+ * so that the loop never waits.
+ *
+ * Below `facts/<component>/` of the private runtime directory, each replaced atomically:
+ *
+ *     restarted     one line `BOOTTIME-NS BOOT-ID GENERATION RESULT`, for the engine: the start that follows
+ *                   is not held against a configuration. Written before the restart is asked for (RESULT
+ *                   `asked`), and again, with the same time, after it (`done` or `failed: reason`).
+ *     restarts      at most 20 lines `RFC3339 POLICY GENERATION RESULT`, newest last: one when a restart has
+ *                   been carried out, or has failed.
+ *     restart-plan  our own memory, so that a successor goes on where we were: consumer-plan.h. A restart in
+ *                   whose middle we were killed counts as failed, so it is asked for again.
+ */
+#pragma once
+
+#include <systemd/sd-event.h>
+
+#include <lkg/settings.h>
+
+struct lkg_consumer;
+
+/**
+ * lkg_consumer_new() - nothing is restarted before lkg_consumer_enable().
+ * @event:      borrowed
+ * @runtime_fd: the private runtime directory; borrowed, at LKG_FD_BASE or above
+ *
+ * Return: NULL without memory.
+ */
+struct lkg_consumer *lkg_consumer_new(sd_event *event, int runtime_fd);
+/** lkg_consumer_free() - ends what runs. At most 1 s for each component. */
+struct lkg_consumer *lkg_consumer_free(struct lkg_consumer *consumer);
+
+/**
+ * lkg_consumer_configure() - these are the components now, in the order of the engine; plans go with the
+ * name.
+ * @settings: borrowed until the next call
+ *
+ * Plans that an earlier lkgfsd left are read when their component is seen first. Return: 0 or -ENOMEM.
+ */
+int lkg_consumer_configure(struct lkg_consumer *consumer, const struct lkg_settings *settings);
+/** lkg_consumer_enable() - the view is served: what is due may happen. */
+void lkg_consumer_enable(struct lkg_consumer *consumer);
+/**
+ * lkg_consumer_request() - restart the component at @index.
+ * @generation: that it is to read; 0 = a restart that is only planned is no longer needed
+ * @remote:     because of a remote change: wait for this node's turn
+ */
+void lkg_consumer_request(struct lkg_consumer *consumer, uint32_t index, uint64_t generation, bool remote);
+
+/* ---- consumer-run.c: in the forked process ---- */
+
+#define LKG_RESTART_REPORT_MAX   8192u
+#define LKG_RESTART_OUTPUT_LINES 20u
+#define LKG_RESTART_LINE_MAX     200u
+
+struct lkg_buf;
+
+/**
+ * lkg_restart_hook() - run the configured program, at most @limit_ns, then its process group is killed.
+ * @report: line 1 why it failed, empty when it did not; then lines of its output, at most
+ *          LKG_RESTART_OUTPUT_LINES of LKG_RESTART_LINE_MAX bytes, control bytes replaced
+ *
+ * Absolute path; the file and every directory on the way owned by root and not writable by others. No shell,
+ * environment PATH, LKGFS_COMPONENT and LKGFS_GENERATION, standard input empty, no descriptors but 0, 1, 2,
+ * directory `/`.
+ *
+ * Return: whether it succeeded.
+ */
+bool lkg_restart_hook(const struct lkg_settings_component *component, uint64_t generation, uint64_t limit_ns,
+                      struct lkg_buf *report);
+/**
+ * lkg_restart_unit() - TryRestartUnit(@unit, "replace") over the system bus, and the result of its job.
+ * @limit_ns: for the job. One that takes longer goes on, and counts as carried out.
+ * @report:   as above, without output
+ */
+bool lkg_restart_unit(const char *unit, uint64_t limit_ns, struct lkg_buf *report);
