@@ -87,9 +87,9 @@ static size_t string_cost(const char *text, size_t size)
 }
 
 /*
- * Does @value fit into @left bytes of JSON as lkg_configmap_format() writes it? Aliases of YAML can make the object much
- * larger than the file was, and a checkpoint that cannot be read again would be worse than none, so this is asked first.
- * Recursion ends at LKG_CONFIGMAP_DEPTH_MAX.
+ * Does @value fit into @left bytes of JSON as lkg_configmap_format() writes it? Aliases of YAML can make the
+ * object much larger than the file was, and a checkpoint that cannot be read again would be worse than none,
+ * so this is asked first. Recursion ends at LKG_CONFIGMAP_DEPTH_MAX.
  */
 static bool fits(const struct lkg_value *value, unsigned depth, size_t *left)
 {
@@ -136,7 +136,9 @@ static int check_size(const struct lkg_value *object, struct lkg_error *err)
 
 /* ---- kind, members of data ---- */
 
-/* Present and something else than null: a typed decoder of the component's language takes null for absent. */
+/*
+ * Present and something else than null: a typed decoder of the component's language takes null for absent.
+ */
 static const struct lkg_value *member(const struct lkg_value *map, const char *name)
 {
         const struct lkg_value *value = map ? lkg_map_get(map, name) : NULL;

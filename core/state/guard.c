@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The guard: one walk over the remote document. Rules are compared with the names on the way down, so nothing is looked up by
- * a name that the remote chose.
+ * The guard: one walk over the remote document. Rules are compared with the names on the way down, so
+ * nothing is looked up by a name that the remote chose.
  */
 #include "guard.h"
 
@@ -15,9 +15,10 @@
 #define RULE_NAME_MAX  253u /* bytes of one name in a rule; no field has a longer one */
 
 /*
- * Whoever may change the ConfigMap becomes root on the node, or opens it to others, with any of these. Not here, because they
- * make a node slow, wrong or isolated, and a rollback repairs that: resources, evictions, cgroups, DNS, labels, taints,
- * providerID, tracing. featureGates are not here either: most of what a fleet rolls out is one; pin those that matter.
+ * Whoever may change the ConfigMap becomes root on the node, or opens it to others, with any of these. Not
+ * here, because they make a node slow, wrong or isolated, and a rollback repairs that: resources, evictions,
+ * cgroups, DNS, labels, taints, providerID, tracing. featureGates are not here either: most of what a fleet
+ * rolls out is one; pin those that matter.
  */
 const struct lkg_guard_field lkg_guard_hardened[] = {
         /* kubelet: what runs */
@@ -162,7 +163,10 @@ static bool numbers_equal(const struct lkg_value *a, const struct lkg_value *b)
         y.data = lkg_value_text(b, &y.size);
         if (lkg_span_equal(x, y))
                 return true;
-        /* 1.50 and 1.5; two integers are equal by their digits alone, a double could not tell large ones apart. */
+        /*
+         * 1.50 and 1.5; two integers are equal by their digits alone, a double could not tell large ones
+         * apart.
+         */
         return !(is_integer(x) && is_integer(y)) && strtod(x.data, NULL) == strtod(y.data, NULL);
 }
 

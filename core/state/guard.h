@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a remote configuration may not do on this node (spec section 4, decisions S1): fields it may not set at all, and
- * fields it may set to the base's value only. Rows of data for the profile; pure.
+ * What a remote configuration may not do on this node (spec section 4, decisions S1): fields it may not set
+ * at all, and fields it may set to the base's value only. Rows of data for the profile; pure.
  *
- * A field is set when it is there, whatever its value: a rule about presence can be checked by eye. Names match in any
- * case, as the component's decoder matches them, so a remote cannot pass by writing STATICPODPATH.
+ * A field is set when it is there, whatever its value: a rule about presence can be checked by eye. Names
+ * match in any case, as the component's decoder matches them, so a remote cannot pass by writing
+ * STATICPODPATH.
  */
 #pragma once
 
@@ -29,15 +30,16 @@ struct lkg_guard_field {
 extern const struct lkg_guard_field lkg_guard_hardened[];
 
 /**
- * lkg_guard_check() - every field of @remote that a rule forbids, one error finding each (LKG6002 denied, LKG6003 pinned)
- * naming field and rule, with its place; never a value.
+ * lkg_guard_check() - every field of @remote that a rule forbids, one error finding each (LKG6002 denied,
+ * LKG6003 pinned) naming field and rule, with its place; never a value.
  * @base:       the local base, NULL = none (a pinned field may not be set then)
- * @is_path:    does this dotted field name a file? Asked for the profile, in the spelling of @remote, an item of a list as
- *              `field[]`; NULL = none does
+ * @is_path:    does this dotted field name a file? Asked for the profile, in the spelling of @remote, an
+ *              item of a list as `field[]`; NULL = none does
  *
- * A denied field is reported once and what is below it is not looked at. Below a pinned one every leaf that is there must be
- * in @base with an equal value (numbers by value, lists as a whole, so pin a list and nothing inside); what is absent is fine. Deeper than LKG_GUARD_DEPTH_MAX
- * nothing can be judged, so it is refused.
+ * A denied field is reported once and what is below it is not looked at. Below a pinned one every leaf that
+ * is there must be in @base with an equal value (numbers by value, lists as a whole, so pin a list and
+ * nothing inside); what is absent is fine. Deeper than LKG_GUARD_DEPTH_MAX nothing can be judged, so it is
+ * refused.
  *
  * Return: number of findings, or -ENOMEM.
  */

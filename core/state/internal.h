@@ -8,8 +8,8 @@
 /**
  * lkg_refuse_because() - lkg_error_set() without the system's words behind the message.
  *
- * What is refused here was refused by a rule and not by the system, and some messages are reasons of the dynamic-configuration
- * proposal, which monitors compare to the letter. Return: @code.
+ * What is refused here was refused by a rule and not by the system, and some messages are reasons of the
+ * dynamic-configuration proposal, which monitors compare to the letter. Return: @code.
  */
 int lkg_refuse_because(struct lkg_error *err, int code, const struct lkg_where *where, const char *fmt, ...)
         LKG_PRINTF(4, 5);
@@ -17,7 +17,10 @@ int lkg_refuse_because(struct lkg_error *err, int code, const struct lkg_where *
 /** lkg_identifier_in() - lkg_identifier_ok() of a piece of text. */
 bool lkg_identifier_in(struct lkg_span text);
 
-/** lkg_configmap_key_ok() - may a ConfigMap have this key? `[-._a-zA-Z0-9]+`, at most 253, not `.`, `..`, nor `..` first. */
+/**
+ * lkg_configmap_key_ok() - may a ConfigMap have this key? `[-._a-zA-Z0-9]+`, at most 253, not `.`, `..`, nor
+ * `..` first.
+ */
 bool lkg_configmap_key_ok(struct lkg_span text);
 
 /** lkg_copy_span() - @text into @ret[LKG_IDENTIFIER_MAX + 1], which it fits into: it was checked. */

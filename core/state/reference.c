@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * References. A reason of the dynamic-configuration proposal comes first in a message and to the letter; what is wrong in
- * particular follows it, in the words of upstream's API server (`configMap.name: Invalid value: ...`).
+ * References. A reason of the dynamic-configuration proposal comes first in a message and to the letter;
+ * what is wrong in particular follows it, in the words of upstream's API server (`configMap.name: Invalid
+ * value: ...`).
  */
 #include "reference.h"
 
@@ -14,7 +15,7 @@
 
 #define INVALID    "invalid NodeConfigSource, "
 #define NONE_SET   INVALID "exactly one subfield must be non-nil, but all were nil"
-#define BOTH_SET   INVALID "exactly one subfield must be non-nil, but configMap and configMapRef were both set"
+#define BOTH_SET   INVALID "exactly one subfield must be non-nil, but both were set"
 #define INCOMPLETE "invalid ObjectReference, all of UID, Name, and Namespace must be specified"
 #define WORD_LOCAL "local"
 
@@ -105,7 +106,10 @@ int lkg_reference_from_parts(const char *ns, const char *name, const char *key, 
 
 /* ---- NodeConfigSource ---- */
 
-/* A field of a shape: where its text goes, or what it may be when it says nothing about the object that is meant. */
+/*
+ * A field of a shape: where its text goes, or what it may be when it says nothing about the object that is
+ * meant.
+ */
 struct shape_field {
         const char *name;
         int part;         /* enum part; -1 = none */
@@ -113,9 +117,9 @@ struct shape_field {
 };
 
 /*
- * resourceVersion: upstream forbade it in a spec, and status.config carries it; a status that somebody copied is understood
- * and its version ignored, because a reference floats: it follows the object, and a version that is not the object's current
- * one cannot be asked for.
+ * resourceVersion: upstream forbade it in a spec, and status.config carries it; a status that somebody
+ * copied is understood and its version ignored, because a reference floats: it follows the object, and a
+ * version that is not the object's current one cannot be asked for.
  */
 static const struct shape_field typed_fields[] = {
         /* ConfigMapNodeConfigSource, 1.11 and later */

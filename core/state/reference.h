@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an administrator or a fleet refers to: a ConfigMap by namespace and name, or the local configuration. Pure: text or
- * value in, reference or reason out. Sources: spec section 4, dynamic-configuration proposal, NodeConfigSource of
- * Kubernetes 1.8 to 1.10 (`configMapRef`: an ObjectReference) and 1.11 to 1.25 (`configMap`).
+ * What an administrator or a fleet refers to: a ConfigMap by namespace and name, or the local configuration.
+ * Pure: text or value in, reference or reason out. Sources: spec section 4, dynamic-configuration proposal,
+ * NodeConfigSource of Kubernetes 1.8 to 1.10 (`configMapRef`: an ObjectReference) and 1.11 to 1.25
+ * (`configMap`).
  */
 #pragma once
 
@@ -24,21 +25,22 @@ struct lkg_reference {
  * lkg_reference_from_node_source() - a NodeConfigSource in either shape.
  * @source: a map; NULL or null = the local configuration
  *
- * `configMap`: namespace and name, if wanted kubeletConfigKey (absent = `kubelet`) and uid; a resourceVersion is ignored,
- * because a reference floats (it may have been copied from status.config). `configMapRef`: namespace, name and uid, all of
- * them; kind and apiVersion are ConfigMap and v1 or absent. An unknown field is refused: it would be a key or an object
- * that somebody meant and nobody looked at. A null or an empty text is the same as an absent field.
+ * `configMap`: namespace and name, if wanted kubeletConfigKey (absent = `kubelet`) and uid; a
+ * resourceVersion is ignored, because a reference floats (it may have been copied from status.config).
+ * `configMapRef`: namespace, name and uid, all of them; kind and apiVersion are ConfigMap and v1 or absent.
+ * An unknown field is refused: it would be a key or an object that somebody meant and nobody looked at. A
+ * null or an empty text is the same as an absent field.
  *
- * Return: 0; -EINVAL: @err->message is the proposal's reason ("invalid NodeConfigSource, exactly one subfield must be
- * non-nil, but all were nil"), followed by what is wrong where the proposal has no words.
+ * Return: 0; -EINVAL: @err->message is the proposal's reason ("invalid NodeConfigSource, exactly one
+ * subfield must be non-nil, but all were nil"), followed by what is wrong where the proposal has no words.
  */
 int lkg_reference_from_node_source(const struct lkg_value *source, struct lkg_reference *ret,
                                    struct lkg_error *err);
 
 /**
- * lkg_reference_from_text() - the value of the annotation lkgfs.io/config-source: a NodeConfigSource as JSON,
- * `namespace/name[/key]`, or `local`; white space around it does not count. Empty text = -EINVAL (an absent annotation is
- * the caller's business), and so is the text `null`: nothing but the word resets.
+ * lkg_reference_from_text() - the value of the annotation lkgfs.io/config-source: a NodeConfigSource as
+ * JSON, `namespace/name[/key]`, or `local`; white space around it does not count. Empty text = -EINVAL (an
+ * absent annotation is the caller's business), and so is the text `null`: nothing but the word resets.
  *
  * Return: 0; -EINVAL as above, quoting at most LKG_QUOTE_MAX bytes; -ENOMEM.
  */
@@ -49,7 +51,7 @@ int lkg_reference_from_parts(const char *ns, const char *name, const char *key, 
                              struct lkg_reference *ret, struct lkg_error *err);
 
 /**
- * lkg_reference_allowed() - does a pattern of remote.allowedSources (`namespace/name`; either may be `*`, or end with one)
- * let @ns/@name be used?
+ * lkg_reference_allowed() - does a pattern of remote.allowedSources (`namespace/name`; either may be `*`, or
+ * end with one) let @ns/@name be used?
  */
 bool lkg_reference_allowed(const char *const *patterns, size_t n_patterns, const char *ns, const char *name);

@@ -176,7 +176,9 @@ int lkg_config_source_parse_id(const char *text, struct lkg_config_source *ret)
                 lkg_copy_span(version, source.version);
                 lkg_copy_span(key, source.key);
         }
-        /* Local configurations are known by their content; there is nothing that all of them have in common. */
+        /*
+         * Local configurations are known by their content; there is nothing that all of them have in common.
+         */
         if (lkg_span_is(uid, LKG_UID_LOCAL) && (!has_version || has_key || !is_short_hash(version)))
                 return -EINVAL;
         lkg_copy_span(uid, source.uid);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A remote configuration, resolved: which object, which version of it, which key. Pure values, no allocation.
+ * A remote configuration, resolved: which object, which version of it, which key. Pure values, no
+ * allocation.
  *
- * The source id is `<uid>@<resourceVersion>`, with `:key` behind it when the key is not `kubelet` (spec section 1). Every
- * part becomes a path or a file name, so each is checked first (decisions S9), and so is the whole id, which is the name
- * of a file in bad/.
+ * The source id is `<uid>@<resourceVersion>`, with `:key` behind it when the key is not `kubelet` (spec
+ * section 1). Every part becomes a path or a file name, so each is checked first (decisions S9), and so is
+ * the whole id, which is the name of a file in bad/.
  *
  * Not to be confused with struct lkg_source of doc.h, which says in which file a value was read.
  */
@@ -37,11 +38,15 @@ bool lkg_identifier_ok(const char *text);
 /** lkg_config_source_equal() - the same object, version and key; two local ones are equal. */
 bool lkg_config_source_equal(const struct lkg_config_source *a, const struct lkg_config_source *b);
 
-/** lkg_config_source_same_content() - the same bytes of the same key of the same object, whatever its version. */
+/**
+ * lkg_config_source_same_content() - the same bytes of the same key of the same object, whatever its
+ * version.
+ */
 bool lkg_config_source_same_content(const struct lkg_config_source *a, const struct lkg_config_source *b);
 
 /**
- * lkg_config_source_id() - `<uid>@<version>[:key]`; the uid alone when there is no version, "" for the local one.
+ * lkg_config_source_id() - `<uid>@<version>[:key]`; the uid alone when there is no version, "" for the local
+ * one.
  * @source: has passed lkg_config_source_check(); an id that is too long is cut
  */
 void lkg_config_source_id(const struct lkg_config_source *source, char ret[static LKG_SOURCE_ID_MAX + 1]);
@@ -55,9 +60,9 @@ void lkg_config_source_id(const struct lkg_config_source *source, char ret[stati
 int lkg_config_source_check(const struct lkg_config_source *source, struct lkg_error *err);
 
 /**
- * lkg_config_source_parse_id() - take an id or a uid apart; ns, name and sha256 stay empty, version and key too for a uid
- * alone. The key is LKG_KEY_DEFAULT when it is not there (or there: `uid@7:kubelet` is `uid@7`). `local@<12 hex>` is an id
- * whose uid is `local`; `local` alone is none.
+ * lkg_config_source_parse_id() - take an id or a uid apart; ns, name and sha256 stay empty, version and key
+ * too for a uid alone. The key is LKG_KEY_DEFAULT when it is not there (or there: `uid@7:kubelet` is
+ * `uid@7`). `local@<12 hex>` is an id whose uid is `local`; `local` alone is none.
  * Return: 0 or -EINVAL.
  */
 int lkg_config_source_parse_id(const char *text, struct lkg_config_source *ret);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The trial. Arithmetic saturates everywhere: a duration that nobody will live to see is never over, and a clock that seems
- * to go backwards adds nothing.
+ * The trial. Arithmetic saturates everywhere: a duration that nobody will live to see is never over, and a
+ * clock that seems to go backwards adds nothing.
  */
 #include "trial.h"
 
@@ -145,7 +145,10 @@ static struct lkg_trial stop_clock(struct lkg_trial trial, uint64_t now_ns)
         return trial;
 }
 
-/* In trial is who has not lived longer than its duration (dynamic-configuration proposal: "does not exceed"). */
+/*
+ * In trial is who has not lived longer than its duration (dynamic-configuration proposal: "does not
+ * exceed").
+ */
 static bool is_over(const struct lkg_trial *trial, uint64_t now_ns)
 {
         return lkg_trial_elapsed(trial, now_ns) > trial->rules.duration_ns;

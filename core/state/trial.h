@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The trial of a configuration: the pure part. State, facts and a time in, the next state and a verdict out; no clock, no
- * file, no allocation. Times are CLOCK_BOOTTIME in ns unless they are called wall.
+ * The trial of a configuration: the pure part. State, facts and a time in, the next state and a verdict out;
+ * no clock, no file, no allocation. Times are CLOCK_BOOTTIME in ns unless they are called wall.
  *
- * Starts are counted from the moment the source became assigned; the verdict of a start looks at the starts *before* it
- * (spec section 4: threshold 0 condemns at the second start, 10 at the twelfth). The clock runs while the component lives on
- * the configuration under trial; where nobody can tell whether it lives, it runs always.
+ * Starts are counted from the moment the source became assigned; the verdict of a start looks at the starts
+ * *before* it (spec section 4: threshold 0 condemns at the second start, 10 at the twelfth). The clock runs
+ * while the component lives on the configuration under trial; where nobody can tell whether it lives, it
+ * runs always.
  */
 #pragma once
 
 #include <lkg/base.h>
 
 #define LKG_TRIAL_THRESHOLD_MAX 10u
-#define LKG_TRIAL_SAVE_NS       (30 * LKG_NSEC_PER_SEC) /* at most so much of the clock is lost by a power cut */
+#define LKG_TRIAL_SAVE_NS       (30 * LKG_NSEC_PER_SEC) /* so much of the clock a power cut may cost */
 
-/* Where a candidate says its own rules (spec section 4): fields of the document, annotations of the object. */
+/*
+ * Where a candidate says its own rules (spec section 4): fields of the document, annotations of the object.
+ */
 #define LKG_TRIAL_FIELD_DURATION  "configTrialDuration"
 #define LKG_TRIAL_FIELD_THRESHOLD "crashLoopThreshold"
 #define LKG_TRIAL_NOTE_DURATION   "lkgfs.io/trial-duration"
@@ -30,17 +33,18 @@ struct lkg_trial_settings {
         uint64_t duration_ns; /* our configuration */
         unsigned threshold;
         uint64_t min_duration_ns,
-                max_duration_ns; /* clamps; 0 = none. A minimum lifts a duration of 0, too; the maximum is applied last */
+                max_duration_ns; /* clamps; 0 = none. The minimum lifts 0, too; the maximum comes last */
 };
 
 /**
  * lkg_trial_rules_make() - the rules of one candidate.
- * @own_duration, @own_threshold: text of configTrialDuration and crashLoopThreshold in the candidate (of a number its JSON
- *                                text), NULL = not there
+ * @own_duration, @own_threshold: text of configTrialDuration and crashLoopThreshold in the candidate (of a
+ *                                number its JSON text), NULL = not there
  * @noted_duration, @noted_threshold: of the object's annotations
  * @why: which of the four is wrong and what would be right, when the result is negative
  *
- * All four are judged, also one that another overrides: whoever wrote it meant something. Durations are Go's, not negative.
+ * All four are judged, also one that another overrides: whoever wrote it meant something. Durations are
+ * Go's, not negative.
  *
  * Return: 0; -EINVAL: the candidate is bad.
  */
@@ -68,13 +72,17 @@ struct lkg_trial {
         uint64_t running_since_ns; /* 0 = it stands still */
 };
 
-/** lkg_trial_begin() - a new trial; a duration of 0 has PASSED at once. @watched: the clock waits for a process. */
+/**
+ * lkg_trial_begin() - a new trial; a duration of 0 has PASSED at once. @watched: the clock waits for a
+ * process.
+ */
 struct lkg_trial lkg_trial_begin(struct lkg_trial_rules rules, bool watched, uint64_t now_ns,
                                  uint64_t wall_ns);
 
 /**
- * lkg_trial_resume() - as read from disk. running_since_ns is of another boot or another process and means nothing: the clock
- * of a watched component stands still until lkg_trial_alive(), and time in which no daemon looked does not count.
+ * lkg_trial_resume() - as read from disk. running_since_ns is of another boot or another process and means
+ * nothing: the clock of a watched component stands still until lkg_trial_alive(), and time in which no
+ * daemon looked does not count.
  */
 struct lkg_trial lkg_trial_resume(struct lkg_trial trial, bool watched, uint64_t now_ns);
 
@@ -86,14 +94,18 @@ struct lkg_trial_step {
 
 /**
  * lkg_trial_start() - the component starts.
- * @counts: as lkg_start_counts() said; a start that does not count never condemns and is never prior to another
+ * @counts: as lkg_start_counts() said; a start that does not count never condemns and is never prior to
+ * another
  *
- * CONDEMN when more than threshold counted starts came before. PROMOTE when the clock had passed the duration and nobody had
- * ticked yet: this start is not in the trial any more.
+ * CONDEMN when more than threshold counted starts came before. PROMOTE when the clock had passed the
+ * duration and nobody had ticked yet: this start is not in the trial any more.
  */
 struct lkg_trial_step lkg_trial_start(struct lkg_trial trial, bool counts, uint64_t now_ns);
 
-/** lkg_trial_alive() - a process that runs on the configuration under trial lives, or the last of them has ended. */
+/**
+ * lkg_trial_alive() - a process that runs on the configuration under trial lives, or the last of them has
+ * ended.
+ */
 struct lkg_trial lkg_trial_alive(struct lkg_trial trial, bool alive, uint64_t now_ns);
 
 /** lkg_trial_tick() - time passed: PROMOTE once the clock is past the duration while it runs. */

@@ -23,7 +23,8 @@
 int lkg_duration_parse(const char *text, size_t size, int64_t *ret_ns, char *reason);
 
 /**
- * lkg_duration_parse_plain() - a length of time in our own settings, options and commands: the same without a sign.
+ * lkg_duration_parse_plain() - a length of time in our own settings, options and commands: the same without
+ * a sign.
  * Return: 0; -EINVAL.
  */
 int lkg_duration_parse_plain(const char *text, uint64_t *ret_ns);

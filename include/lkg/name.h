@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of Kubernetes objects. Rule: apimachinery, pkg/api/validate/content (RFC 1123). No state; reasons as in span.h.
+ * Names of Kubernetes objects. Rule: apimachinery, pkg/api/validate/content (RFC 1123). No state; reasons as
+ * in span.h.
  */
 #pragma once
 
@@ -9,7 +10,9 @@
 #define LKG_DNS_LABEL_MAX     63u
 #define LKG_DNS_SUBDOMAIN_MAX 253u
 
-/** lkg_name_dns_label() - `kube-system`: what a namespace is called, at most 63 bytes. Return: 0; -EINVAL. */
+/**
+ * lkg_name_dns_label() - `kube-system`: what a namespace is called, at most 63 bytes. Return: 0; -EINVAL.
+ */
 int lkg_name_dns_label(const char *text, size_t size, char *reason);
 /** lkg_name_dns_subdomain() - `example.com`: lower case labels, at most 253 bytes. Return: 0; -EINVAL. */
 int lkg_name_dns_subdomain(const char *text, size_t size, char *reason);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a ConfigMap, from a file and from the API: what is accepted has an identity that may become a path, and its
- * checkpoint reads back as the same object.
+ * Any bytes as a ConfigMap, from a file and from the API: what is accepted has an identity that may become a
+ * path, and its checkpoint reads back as the same object.
  */
 #include "core/state/configmap.h"
 

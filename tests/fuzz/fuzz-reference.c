@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a reference: what is accepted names things that may become paths and means the same in the short form. */
+/*
+ * Any bytes as a reference: what is accepted names things that may become paths and means the same in the
+ * short form.
+ */
 #include "core/state/reference.h"
 
 #include "fuzz-document.h"

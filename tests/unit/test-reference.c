@@ -92,9 +92,7 @@ static void test_refused(void **state)
                 { "{\"configmap\":{}}", NONE_SET ": unknown field \"configmap\", did you mean configMap?" },
                 { "{\"secret\":{}}", NONE_SET ": unknown field \"secret\"" },
                 { "{\"configMap\":{},\"configMapRef\":{}}",
-                  "invalid NodeConfigSource, exactly one subfield must be non-nil, but configMap and "
-                  "configMapRef were "
-                  "both set" },
+                  "invalid NodeConfigSource, exactly one subfield must be non-nil, but both were set" },
                 { "{\"configMap\":{\"namespace\":\"a\",\"name\":\"b\"},\"x\":1}",
                   "invalid NodeConfigSource, unknown field \"x\"" },
                 { "{\"kind\":\"ConfigMap\"}",
