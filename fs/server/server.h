@@ -7,7 +7,8 @@
  * predecessor left; the main thread runs the event loop (engine socket, supervisor, deadlines, source watches). No
  * thread holds a lock across a system call that can block.
  *
- * Locks, in the order in which they may be taken: parked_lock, publication_lock, files_lock, nodes_lock, kept_lock.
+ * Locks, in the order in which they may be taken: parked_lock, openers_lock (opener.c), publication_lock, files_lock,
+ * nodes_lock, kept_lock.
  * Each is a leaf in practice; the order only matters for who adds a nested use.
  *
  * Everything the kernel believes about us lives in the shared memory (lkg/shared.h); what is in this process (open

@@ -43,9 +43,10 @@ class Opener:
     """A process that opens the file as its code says; each line on its input lets it go on."""
 
     def __init__(self, engine, code, program=None, bind="", fd=-1, **kwargs):
-        argv = [program or engine.component, "-ISB", "-c", PRELUDE + code, engine.mount.path("kubelet.conf"), bind, str(fd)]
+        argv = [program or engine.component, "-ISB", "-c", PRELUDE + code, engine.mount.path("kubelet.conf"), bind,
+                str(fd)]
         self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                        cwd="/", **kwargs)
+                                        cwd="/", bufsize=0, **kwargs)
         self.pid = self.process.pid
 
     def line(self):
@@ -54,7 +55,6 @@ class Opener:
 
     def go_on(self):
         self.process.stdin.write(b"\n")
-        self.process.stdin.flush()
 
     def waits(self):
         return not select.select([self.process.stdout], [], [], 0.1)[0]
@@ -231,8 +231,8 @@ def test_unit(stand_in, options):
     if lib.run("mount", *options, top).returncode != 0:
         return  # a kernel without that version
     own = os.path.join(top, f"lkgfs-e2e-{os.getpid()}.slice")
-    made = [own, own + "/lkgfs-e2e@a.service", own + "/lkgfs-e2e@a.service/init", own + "/lkgfs-e2e@a.service/kubepods.slice",
-            own + "/lkgfs-e2e@a.service.d"]
+    unit = own + "/lkgfs-e2e@a.service"
+    made = [own, unit, unit + "/init", unit + "/kubepods.slice", unit + ".d"]
     try:
         for directory in made:
             os.mkdir(directory)
@@ -276,12 +276,15 @@ def test_killed_after_the_engine_has_answered(engine):
         os.kill(engine.mount.child("lkgfs-fs"), signal.SIGKILL)
         while opener.process.poll() is None:
             engine.look(0.01)
-            for message in engine.waiting:  # the same question again, or news of the generation
-                assert message.ticket == asked.ticket or message.number == generation
+            for message in engine.waiting:  # news of the generation; the same question is answered by itself
+                assert (message.pid, message.number) == (opener.pid, generation)
                 engine.done(message, -errno.ESTALE)
             engine.waiting.clear()
         assert opener.end() == f"{generation}\n"
         engine.mount.child("lkgfs-fs")
+        while engine.look(0):
+            pass
+        engine.waiting.clear()
 
 
 def test_a_successor_knows_who_was_asked_about(engine):

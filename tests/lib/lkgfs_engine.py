@@ -52,7 +52,8 @@ class Message(ctypes.Structure):
                 ("number", ctypes.c_uint64), ("result", ctypes.c_int32), ("component", ctypes.c_uint32),
                 ("uid", ctypes.c_uint32), ("gid", ctypes.c_uint32), ("pid", ctypes.c_int32),
                 ("login_uid", ctypes.c_uint32), ("start_time", ctypes.c_uint64), ("text_size", ctypes.c_uint32),
-                ("command_", ctypes.c_char * 32), ("exe_", ctypes.c_char * 256), ("text_", ctypes.c_ubyte * (TEXT_MAX + 3))]
+                ("command_", ctypes.c_char * 32), ("exe_", ctypes.c_char * 256),
+                ("text_", ctypes.c_ubyte * (TEXT_MAX + 3))]
 
     HEAD = 0  # bytes before the text, set below
 
@@ -81,7 +82,8 @@ class StandIn:
 
     def __init__(self, mounts, timeout_ms=20000, match=()):
         self.number, self.match, self.timeout_ms = 0, list(match), timeout_ms
-        self.peers, self.waiting, self.files, self.generation, self.bad = [], [], {}, 1, {}
+        self.peers, self.waiting, self.answers = [], [], {}
+        self.files, self.generation, self.bad = {}, 1, {}
         self.mount = mounts(start=False, config={"nativeDirs": []})
         os.chmod(self.mount.root, 0o755)
         root = pathlib.Path(self.mount.root)
@@ -139,7 +141,8 @@ class StandIn:
 
     def file(self, path, data, flags="-", component="-", generation=0, mode="0644"):
         data = data.encode() if isinstance(data, str) else data
-        return f"file\t{path}\t{mode}\t0\t0\t{NS + generation}\t{len(data)}\t{self.blob(data)}\t{flags}\t{component}\t{generation}"
+        fields = ["file", path, mode, 0, 0, NS + generation, len(data), self.blob(data), flags, component, generation]
+        return "\t".join(map(str, fields))
 
     def publish(self, document=None, generation=None, good=None):
         """Make a publication current; what is left out stays as it was."""
@@ -184,7 +187,9 @@ class StandIn:
         message = Message.from_buffer_copy(data.ljust(ctypes.sizeof(Message), b"\0"))
         message.peer = peer
         assert message.version == VERSION and message.name != "NONE"
-        if message.name != "LOADED":
+        if message.ticket in self.answers:  # a server was killed before it knew that it had the answer
+            self.send(peer, "DONE", **self.answers[message.ticket])
+        elif message.name != "LOADED":
             self.waiting.append(message)
 
     def look(self, timeout):
@@ -217,4 +222,5 @@ class StandIn:
 
     def done(self, message, result=0):
         peer = message.peer if message.peer in self.peers else self.peers[-1]
-        self.send(peer, "DONE", ticket=message.ticket, result=result, number=self.number)
+        self.answers[message.ticket] = {"ticket": message.ticket, "result": result, "number": self.number}
+        self.send(peer, "DONE", **self.answers[message.ticket])
