@@ -3,8 +3,8 @@
  * What a value is made of: for doc.c, which knows life, scalars and lists, doc-map.c, which knows maps, and
  * doc-memory.c, which all of it comes from.
  *
- * A map is a sorted sequence (byte order of the keys) cut into chunks of at most LKG_CHUNK_MAX members. Chunks
- * are shared between maps and copied when one of several owners changes its own, so a copy with one
+ * A map is a sorted sequence (byte order of the keys) cut into chunks of at most LKG_CHUNK_MAX members.
+ * Chunks are shared between maps and copied when one of several owners changes its own, so a copy with one
  * difference costs one chunk and a few pointers: the running results of ten thousand layers stay small. Keys
  * are shared as well.
  */

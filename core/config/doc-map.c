@@ -9,8 +9,9 @@
 /* ---- keys and chunks ---- */
 
 /*
- * Documents of a kind have the same few hundred keys, again and again: a key is looked for among those seen last,
- * one for each hash, before it is made. So most documents make none, and most comparisons end with the address.
+ * Documents of a kind have the same few hundred keys, again and again: a key is looked for among those seen
+ * last, one for each hash, before it is made. So most documents make none, and most comparisons end with the
+ * address.
  */
 #define KEYS_SEEN     512u
 #define KEY_SEEN_SIZE 48u /* a longer one is no field's name */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory of the small pieces that trees are made of. A judgement makes some hundred of them and lets go of as many a
- * moment later, which malloc's own lists are too short for: it would join and split the same blocks again and again.
+ * Memory of the small pieces that trees are made of. A judgement makes some hundred of them and lets go of
+ * as many a moment later, which malloc's own lists are too short for: it would join and split the same
+ * blocks again and again.
  *
- * Pieces that were freed wait in one list for each size, a few KiB at most, for the next of that size. One thread, as
- * all trees. A build that looks for mistakes with memory goes to malloc each time, so that it can find them.
+ * Pieces that were freed wait in one list for each size, a few KiB at most, for the next of that size. One
+ * thread, as all trees. A build that looks for mistakes with memory goes to malloc each time, so that it can
+ * find them.
  */
 #include "doc-layout.h"
 

@@ -56,8 +56,8 @@ enum lkg_config_code {
 /* doc.c */
 struct lkg_value *lkg_map_get_n(const struct lkg_value *map, const char *key, size_t key_size);
 /**
- * lkg_map_replace() - lkg_map_set(), but what was there before goes to *ret_earlier, which is left alone when
- * there was nothing; the caller owns the reference.
+ * lkg_map_replace() - lkg_map_set(), but what was there before goes to *ret_earlier, which is left alone
+ * when there was nothing; the caller owns the reference.
  */
 int lkg_map_replace(struct lkg_value *map, const char *key, size_t key_size, struct lkg_value *item,
                     struct lkg_value **ret_earlier);
@@ -82,10 +82,11 @@ void lkg_list_remove(struct lkg_value *list, size_t i);
 void lkg_value_place(struct lkg_value *value, unsigned line, unsigned column);
 struct lkg_source *lkg_value_source_mut(const struct lkg_value *value); /* borrowed; to make siblings */
 /**
- * lkg_list_stamp() - what somebody has found out about a list and would find out again, as a number of his own.
+ * lkg_list_stamp() - what somebody has found out about a list and would find out again, as a number of his
+ * own.
  *
- * Copies do not have it, and a list that is changed loses it; what is below a value that has been seen is never
- * changed in place. One thread, so a note in a const value is fine. 0 = nothing is known.
+ * Copies do not have it, and a list that is changed loses it; what is below a value that has been seen is
+ * never changed in place. One thread, so a note in a const value is fine. 0 = nothing is known.
  */
 void lkg_list_stamp(const struct lkg_value *list, uint16_t stamp);
 uint16_t lkg_list_stamp_get(const struct lkg_value *list);

@@ -293,7 +293,10 @@ static void yaml_key(struct lkg_buf *buf, const char *key, size_t size, size_t i
         lkg_buf_putc(buf, ':');
 }
 
-/* Puts the comment at the end of the first line of what stands from @start on; the last line has no end yet. */
+/*
+ * Puts the comment at the end of the first line of what stands from @start on; the last line has no end
+ * yet.
+ */
 static void put_comment(struct opens *opens, const struct lkg_value *value, size_t start,
                         struct lkg_buf *buf)
 {

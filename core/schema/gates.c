@@ -101,8 +101,8 @@ static bool is_on(const struct lkg_gates *gates, size_t first)
 }
 
 /*
- * Row i of lkg_gate_needs as first rows of the table: they are asked for all of them whenever a gate is set. Looked
- * up once in the life of a process. NULL = no memory.
+ * Row i of lkg_gate_needs as first rows of the table: they are asked for all of them whenever a gate is set.
+ * Looked up once in the life of a process. NULL = no memory.
  */
 struct need {
         size_t gate, needs;

@@ -63,7 +63,10 @@ const struct lkg_node *lkg_node_member_folded(const struct lkg_node *node, const
  * @at: where to look from, 0 at first; on a hit the index of the field in node->members
  */
 const struct lkg_node *lkg_node_next(const struct lkg_node *node, const char *name, size_t size, size_t *at);
-/* A typed map that is walked beside the members of its struct: both are in byte order. Begins as { .map = map }. */
+/*
+ * A typed map that is walked beside the members of its struct: both are in byte order. Begins as { .map =
+ * map }.
+ */
 struct lkg_beside {
         const struct lkg_value *map;  /* NULL = nothing is left */
         size_t i;                     /* its members before this one have been passed */

@@ -481,8 +481,8 @@ static int decode_item(struct decode *d, const struct lkg_node *node, const stru
 }
 
 /*
- * What is in normal form already, and most of it is, is shared and not copied: here a list gets @item, which is
- * taken over, in place of @value's own. *list stays NULL while nothing differs.
+ * What is in normal form already, and most of it is, is shared and not copied: here a list gets @item, which
+ * is taken over, in place of @value's own. *list stays NULL while nothing differs.
  */
 static int put_item(const struct lkg_value *value, size_t i, struct lkg_value *item, struct lkg_value **list)
 {
@@ -501,8 +501,9 @@ static int put_item(const struct lkg_value *value, size_t i, struct lkg_value *i
 }
 
 /*
- * Long lists of structs (taints) pass here several times for each judgement. A list that came out of it as it went
- * in, without a word, is stamped with the number of its type; with a bit more when it is printed as it is, too.
+ * Long lists of structs (taints) pass here several times for each judgement. A list that came out of it as
+ * it went in, without a word, is stamped with the number of its type; with a bit more when it is printed as
+ * it is, too.
  */
 #define STAMP_PRINTED 0x8000u
 

@@ -13,11 +13,11 @@
 void lkg_render(const struct lkg_value *value, enum lkg_format format, struct lkg_buf *buf);
 /**
  * lkg_render_commented() - append @map as YAML, with a comment behind each value.
- * @comment: appends ` # text` without a line break. Asked for each member that is no map with members, of @map and
- *           of the maps in it, LKG_COMMENT_DEPTH_MAX deep; not for what stands in lists
+ * @comment: appends ` # text` without a line break. Asked for each member that is no map with members, of
+ *           @map and of the maps in it, LKG_COMMENT_DEPTH_MAX deep; not for what stands in lists
  *
- * The comment stands on the first line of the member: behind a scalar, a key, or the sign of a block of text it is
- * allowed and changes nothing. Without the comments the text is that of lkg_render().
+ * The comment stands on the first line of the member: behind a scalar, a key, or the sign of a block of text
+ * it is allowed and changes nothing. Without the comments the text is that of lkg_render().
  */
 #define LKG_COMMENT_DEPTH_MAX 64u
 typedef void lkg_comment_fn(const struct lkg_value *value, struct lkg_buf *buf);

@@ -275,7 +275,9 @@ static void test_replace_gives_the_earlier_value(void **state)
         lkg_value_unref(map);
 }
 
-/* Keys that are alike in their first bytes, that end early, that hold NUL: the order is that of the bytes. */
+/*
+ * Keys that are alike in their first bytes, that end early, that hold NUL: the order is that of the bytes.
+ */
 static void test_order_of_similar_keys(void **state)
 {
         static const struct {

@@ -261,7 +261,10 @@ static void comment(const struct lkg_value *value, struct lkg_buf *buf)
         lkg_buf_printf(buf, " # %s", lkg_type_name(lkg_value_type(value)));
 }
 
-/* On the first line of a member, whatever it is; not in lists. Without comments it is the text of lkg_render(). */
+/*
+ * On the first line of a member, whatever it is; not in lists. Without comments it is the text of
+ * lkg_render().
+ */
 static void test_comments(void **state)
 {
         static const char document[] =
@@ -295,7 +298,9 @@ static void test_comments(void **state)
         lkg_value_unref(value);
 }
 
-/* A key that is no simple key has two lines; the comment is on the first. What is too deep has one comment. */
+/*
+ * A key that is no simple key has two lines; the comment is on the first. What is too deep has one comment.
+ */
 static void test_comments_of_odd_members(void **state)
 {
         const size_t deep = LKG_COMMENT_DEPTH_MAX + 4, size = 1100;

@@ -246,7 +246,10 @@ static struct lkg_value *decode_taints(struct lkg_value *value, unsigned flags, 
         return object;
 }
 
-/* Decoding and printing what is in normal form gives the same value, whichever came first; the top is a copy. */
+/*
+ * Decoding and printing what is in normal form gives the same value, whichever came first; the top is a
+ * copy.
+ */
 static void test_normal_form_is_shared(void **state)
 {
         struct lkg_value *value = flow("{registerWithTaints: [{effect: NoSchedule, key: a}]}", 0),
