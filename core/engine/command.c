@@ -8,7 +8,7 @@
 #include "config.h"
 
 #define TEXT_MAX \
-        127u /* longer than any command; a longer write is EINVAL, not E2BIG, which shells misreport */
+        LKG_SOURCE_ID_MAX /* the longest word; a longer write is EINVAL, not E2BIG, which shells misreport */
 
 static int parse_now(const char *text)
 {
@@ -19,7 +19,11 @@ static int parse_rollback(const char *text, struct lkg_command_call *ret)
 {
         char *end;
 
-        *ret = (struct lkg_command_call){ LKG_DO_HOLD, LKG_CMD_ROLLBACK, 0 };
+        if (strcmp(text, "lkg") == 0) {
+                *ret = (struct lkg_command_call){ .action = LKG_DO_ROLLBACK_GOOD };
+                return 0;
+        }
+        *ret = (struct lkg_command_call){ .action = LKG_DO_HOLD, .hold = LKG_CMD_ROLLBACK };
         if (*text < '1' || *text > '9')
                 return -EINVAL;
         errno = 0;
@@ -31,7 +35,8 @@ static int parse_hold(const char *text, struct lkg_command_call *ret)
 {
         bool on = strcmp(text, "on") == 0;
 
-        *ret = (struct lkg_command_call){ LKG_DO_HOLD, on ? LKG_CMD_HOLD_ON : LKG_CMD_HOLD_OFF, 0 };
+        *ret = (struct lkg_command_call){ .action = LKG_DO_HOLD,
+                                          .hold = on ? LKG_CMD_HOLD_ON : LKG_CMD_HOLD_OFF };
         return on || strcmp(text, "off") == 0 ? 0 : -EINVAL;
 }
 
@@ -43,22 +48,65 @@ static int parse_sync(const char *text, struct lkg_command_call *ret)
 
 static int parse_try(const char *text, struct lkg_command_call *ret)
 {
-        *ret = (struct lkg_command_call){ LKG_DO_HOLD, LKG_CMD_TRY, 0 };
+        *ret = (struct lkg_command_call){ .action = LKG_DO_HOLD, .hold = LKG_CMD_TRY };
         return lkg_duration_parse_plain(text, &ret->argument);
 }
 
 static int parse_commit(const char *text, struct lkg_command_call *ret)
 {
-        *ret = (struct lkg_command_call){ LKG_DO_HOLD, LKG_CMD_COMMIT, 0 };
+        *ret = (struct lkg_command_call){ .action = LKG_DO_HOLD, .hold = LKG_CMD_COMMIT };
         return parse_now(text);
+}
+
+static int parse_promote(const char *text, struct lkg_command_call *ret)
+{
+        *ret = (struct lkg_command_call){ .action = LKG_DO_PROMOTE };
+        return parse_now(text);
+}
+
+/* A uid, or a source id. */
+static int parse_id(const char *text, struct lkg_command_call *ret)
+{
+        struct lkg_config_source source;
+
+        if (strlen(text) > LKG_SOURCE_ID_MAX || lkg_config_source_parse_id(text, &source) < 0)
+                return -EINVAL;
+        (void)snprintf(ret->id, sizeof(ret->id), "%s", text);
+        return 0;
+}
+
+static int parse_forget(const char *text, struct lkg_command_call *ret)
+{
+        *ret = (struct lkg_command_call){ .action = LKG_DO_FORGET };
+        return strcmp(text, "all") == 0 ? 0 : parse_id(text, ret);
+}
+
+static int parse_startup(const char *text, struct lkg_command_call *ret)
+{
+        char *end;
+
+        *ret = (struct lkg_command_call){ .action = LKG_DO_STARTUP };
+        if (strcmp(text, "now") == 0)
+                return 0;
+        if (*text < '1' || *text > '9')
+                return -EINVAL;
+        errno = 0;
+        ret->argument = strtoull(text, &end, 10);
+        return errno || *end || ret->argument > INT_MAX ? -EINVAL : 0;
 }
 
 const struct lkg_command lkg_commands[] = {
         { "commit", parse_commit, "now", "keep the tried change" },
+        { "forget", parse_forget, "a uid, a source id, or all",
+          "remove bad marks: what they name may be tried again" },
         { "hold", parse_hold, "on or off",
           "freeze the active generation; off publishes what came in between" },
-        { "rollback", parse_rollback, "a generation number from history",
-          "serve that generation until hold off" },
+        { "promote", parse_promote, "now",
+          "make what is assigned the last known good without waiting for its trial" },
+        { "rollback", parse_rollback, "lkg, or a generation number from history",
+          "serve that until hold off, or until something new is assigned" },
+        { "startup", parse_startup, "a pid, or now",
+          "report a start of the component, where its opens are not recognised" },
         { "sync", parse_sync, "now", "look at all layers again" },
         { "try", parse_try, "a duration like 5m", "keep the next change only if commit follows in time" },
 };
@@ -80,12 +128,43 @@ static int refuse(char why[static 256], const char *name, const char *what,
         return -EINVAL;
 }
 
+/* bad/<name>: a reason in one line; an empty write is none. */
+static int parse_condemn(const char *text, size_t size, struct lkg_command_call *ret, char why[static 256])
+{
+        const char *end = memchr(text, '\0', size);
+        size_t n = end ? size - (size_t)(end - text) - 1 : 0;
+        char quoted[5 * 64 + 8], what[200];
+
+        *ret = (struct lkg_command_call){ .action = LKG_DO_CONDEMN };
+        if (!end || parse_id(text, ret) < 0) {
+                (void)snprintf(what, sizeof(what), "%.150s is no uid and no source id",
+                               lkg_quote(text, strnlen(text, size), quoted));
+                return refuse(why, LKG_COMMAND_BAD, what, NULL);
+        }
+        if (n > 0 && end[n] == '\n')
+                n--;
+        if (n == 0)
+                return 0;
+        if (n > LKG_COMMAND_TEXT_MAX)
+                return refuse(why, LKG_COMMAND_BAD, "the reason is too long", NULL);
+        for (size_t i = 1; i <= n; i++)
+                if ((unsigned char)end[i] < 0x20 || end[i] == 0x7f)
+                        return refuse(why, LKG_COMMAND_BAD, "the reason must be one line of text", NULL);
+        memcpy(ret->text, end + 1, n);
+        ret->text[n] = '\0';
+        return 1;
+}
+
 int lkg_command_parse(const char *name, const char *text, size_t size, struct lkg_command_call *ret,
                       char why[static 256])
 {
-        const struct lkg_command *command = find(name);
-        char word[TEXT_MAX + 1], quoted[5 * 64 + 8], what[160];
+        static const struct lkg_command forgive = { LKG_COMMAND_FORGIVE, parse_forget, "a name in bad/",
+                                                    "" };
+        const struct lkg_command *command = strcmp(name, forgive.name) == 0 ? &forgive : find(name);
+        char word[LKG_SOURCE_ID_MAX + 1], quoted[5 * 64 + 8], what[200];
 
+        if (strcmp(name, LKG_COMMAND_BAD) == 0)
+                return parse_condemn(text, size, ret, why);
         if (!command)
                 return refuse(why, name, "no such command", NULL);
         if (size > 0 && text[size - 1] == '\n')
@@ -100,9 +179,7 @@ int lkg_command_parse(const char *name, const char *text, size_t size, struct lk
         word[size] = '\0';
         if (strlen(word) == size && command->parse(word, ret) >= 0)
                 return 1;
-        if (strcmp(name, "rollback") == 0 && strcmp(word, "lkg") == 0)
-                return refuse(why, name,
-                              "no last-known-good was recorded apart from the local configuration", command);
-        (void)snprintf(what, sizeof(what), "%s is not understood", lkg_quote(word, strlen(word), quoted));
+        (void)snprintf(what, sizeof(what), "%.150s is not understood",
+                       lkg_quote(word, strlen(word), quoted));
         return refuse(why, name, what, command);
 }

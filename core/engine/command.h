@@ -5,14 +5,27 @@
  */
 #pragma once
 
+#include "../state/source.h"
 #include "decide.h"
 
-enum lkg_command_action { LKG_DO_HOLD, LKG_DO_SYNC };
+enum lkg_command_action {
+        LKG_DO_HOLD,
+        LKG_DO_SYNC,
+        LKG_DO_ROLLBACK_GOOD, /* `rollback lkg` */
+        LKG_DO_PROMOTE,
+        LKG_DO_FORGET,  /* id; "" = all */
+        LKG_DO_CONDEMN, /* id, text: the reason */
+        LKG_DO_STARTUP, /* argument: pid, 0 = not known */
+};
+
+#define LKG_COMMAND_TEXT_MAX 255u
 
 struct lkg_command_call {
         enum lkg_command_action action;
         enum lkg_hold_command hold; /* LKG_DO_HOLD */
         uint64_t argument;
+        char id[LKG_SOURCE_ID_MAX + 1]; /* a uid, a source id */
+        char text[LKG_COMMAND_TEXT_MAX + 1];
 };
 
 struct lkg_command {
@@ -21,6 +34,13 @@ struct lkg_command {
         const char *usage; /* what may be written, for messages */
         const char *manual;
 };
+
+/*
+ * Two more commands come from bad/ instead of a control file: `bad`, whose text is a file name, a NUL and the reason;
+ * `forgive`, whose text is a file name.
+ */
+#define LKG_COMMAND_BAD     "bad"
+#define LKG_COMMAND_FORGIVE "forgive"
 
 extern const struct lkg_command lkg_commands[];
 extern const size_t lkg_n_commands;

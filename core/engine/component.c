@@ -4,6 +4,7 @@
 
 #include "component.h"
 #include "fallback.h"
+#include "track.h"
 
 /* ---- begin and end ---- */
 
@@ -66,6 +67,8 @@ static int new_stack(struct lkg_component *c, const struct lkg_component_env *en
 
         if (c->base_is_fallback)
                 config.base = "";
+        if (c->base)
+                config.remote = lkg_remote_base_stack(c->base);
         r = lkg_stack_new(&config, &stack, err);
         if (r < 0)
                 return r;
@@ -76,9 +79,29 @@ static int new_stack(struct lkg_component *c, const struct lkg_component_env *en
         return 0;
 }
 
+const struct lkg_config_source *lkg_component_source(const struct lkg_component *c)
+{
+        static const struct lkg_config_source local = { 0 };
+
+        return c->base ? &c->base->source : &local;
+}
+
+void lkg_component_set_base(struct lkg_component *c, struct lkg_remote_base *base)
+{
+        struct lkg_stack_remote remote = base ? lkg_remote_base_stack(base) : (struct lkg_stack_remote){ 0 };
+
+        lkg_stack_set_remote(c->stack, base ? &remote : NULL);
+        lkg_stack_rejudge(c->stack);
+        lkg_remote_base_free(c->base);
+        c->base = base;
+        if (!base)
+                lkg_track_close(&c->local);
+        c->dirty |= LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION;
+}
+
 /* ---- the judge, and what it goes by ---- */
 
-static struct lkg_judge_config judge_config(const struct lkg_component *c)
+struct lkg_judge_config lkg_component_judge_config(const struct lkg_component *c)
 {
         struct lkg_judge_config config = {
                 .release = c->release,
@@ -114,7 +137,7 @@ static int new_judge(struct lkg_component *c, struct lkg_error *err)
         int r;
 
         c->release = wanted_release(c);
-        config = judge_config(c);
+        config = lkg_component_judge_config(c);
         r = lkg_judge_new(&config, &c->judge);
         return r < 0 ? lkg_error_set(err, r, NULL, "judge") : 0;
 }
@@ -136,10 +159,12 @@ int lkg_component_learn(struct lkg_component *c)
                 return r;
         c->flags = flags;
         c->release = wanted_release(c);
-        config = judge_config(c);
+        config = lkg_component_judge_config(c);
         r = lkg_judge_configure(c->judge, &config);
         lkg_words_deinit(&old);
         lkg_stack_rejudge(c->stack);
+        lkg_track_rejudge(&c->local, &config);
+        lkg_track_rejudge(&c->good, &config);
         c->dirty |= LKG_DIRTY_EFFECTIVE;
         return r < 0 ? r : 1;
 }
@@ -183,8 +208,14 @@ int lkg_component_init(struct lkg_component *c, const struct lkg_component_env *
 
 void lkg_component_deinit(struct lkg_component *c)
 {
+        lkg_track_close(&c->local);
+        lkg_track_close(&c->good);
         lkg_stack_free(c->stack);
         lkg_judge_free(c->judge);
+        lkg_remote_base_free(c->base);
+        lkg_dynamic_free(c->dynamic);
+        lkg_candidate_unref(c->waited);
+        lkg_report_deinit(&c->remote_findings);
         lkg_words_deinit(&c->flags);
         lkg_value_unref(c->served);
         lkg_facts_free(c->facts);
@@ -288,6 +319,21 @@ static bool same_as_active(const struct lkg_component *c)
                memcmp(c->rendered.data, c->active->document.data, c->rendered.size) == 0;
 }
 
+/* Only where documents themselves are on trial. */
+static int look_up_bad(struct lkg_component *c)
+{
+        char sha256[LKG_SHA256_HEX];
+        int r;
+
+        c->bad_document = false;
+        if (!c->dynamic || !c->rendered.data || c->dynamic->bad.n_items == 0)
+                return 0;
+        r = lkg_sha256_hex(c->rendered.data, c->rendered.size, sha256);
+        if (r >= 0)
+                c->bad_document = lkg_dynamic_is_bad_document(c->dynamic, sha256);
+        return r;
+}
+
 int lkg_component_judge(struct lkg_component *c)
 {
         enum lkg_verdict before = c->verdict;
@@ -302,8 +348,11 @@ int lkg_component_judge(struct lkg_component *c)
         }
         if (c->rendered.data)
                 c->same = same_as_active(c);
-        c->verdict =
-                lkg_decide(&c->state.hold, c->candidate->state, c->same, c->active ? c->active->number : 0);
+        r = look_up_bad(c);
+        if (r < 0)
+                return r;
+        c->verdict = lkg_decide(&c->state.hold, c->candidate->state, c->same, c->bad_document,
+                                c->active ? c->active->number : 0);
         if (c->verdict != before)
                 c->dirty |= LKG_DIRTY_CONDITION;
         if (c->same && c->active && c->candidate->state == LKG_CANDIDATE_VALID) {
@@ -354,6 +403,15 @@ int lkg_component_refresh(struct lkg_component *c, const struct lkg_component_en
                 lkg_candidate_unref(candidate);
                 return 0;
         }
+        return lkg_component_take_candidate(c, candidate) < 0
+                       ? lkg_error_set(err, -ENOMEM, NULL, "render %s", c->config->file)
+                       : 1;
+}
+
+int lkg_component_take_candidate(struct lkg_component *c, struct lkg_candidate *candidate)
+{
+        int r;
+
         take_candidate(c, candidate);
         r = render_candidate(c);
         if (r >= 0)
@@ -361,9 +419,9 @@ int lkg_component_refresh(struct lkg_component *c, const struct lkg_component_en
         if (r < 0) { /* so that the next refresh looks at it again */
                 c->candidate = lkg_candidate_unref(c->candidate);
                 c->verdict = LKG_KEEP;
-                return lkg_error_set(err, r, NULL, "render %s", c->config->file);
+                return r;
         }
-        return 1;
+        return 0;
 }
 
 /* ---- what is served ---- */
@@ -409,11 +467,54 @@ int lkg_component_effective(const struct lkg_component *c, struct lkg_value **re
         return lkg_judge_document(c->judge, doc, ret);
 }
 
+/* Why assigned is not what is used. */
+static const char *why_not_assigned(const struct lkg_component *c)
+{
+        const struct lkg_dynamic *d = c->dynamic;
+        const struct lkg_bad *bad = lkg_dynamic_is_bad(d, &d->pointers.assigned);
+
+        if (bad)
+                return bad->reason;
+        if (*d->pointers.rollback.reason && (c->verdict == LKG_AVOID || d->scope_all))
+                return d->pointers.rollback.reason;
+        return NULL;
+}
+
+static struct lkg_condition_remote remote_facts(const struct lkg_component *c)
+{
+        const struct lkg_dynamic *d = c->dynamic;
+        const struct lkg_pointers *p = &d->pointers;
+        const struct lkg_candidate *local = c->base ? c->local.candidate : NULL;
+        bool in_use = d->desired != LKG_DESIRED_NONE;
+        struct lkg_condition_remote remote = {
+                .assigned = in_use ? p->assigned.uid : "",
+                .active = c->base ? c->base->source.uid : "",
+                .good = p->good.source.uid,
+                .bad = in_use || d->scope_all ? why_not_assigned(c) : NULL,
+                .good_failed = d->good_failed,
+                .active_is_assigned = lkg_config_source_equal(&p->assigned, lkg_component_source(c)),
+                .active_is_good = lkg_config_source_equal(&p->good.source, lkg_component_source(c)),
+                .n_local_errors = local ? local->report.n_severity[LKG_ERROR] : 0,
+                .waits = c->waited != NULL,
+        };
+
+        if (d->desired == LKG_DESIRED_UNKNOWN)
+                remote.desired_fault = d->desired_fault;
+        remote.any = *remote.assigned || remote.bad || remote.desired_fault;
+        remote.exonerated =
+                remote.bad && *p->rollback.reason && p->rollback.starts_since > d->trial.rules.threshold + 1;
+        return remote;
+}
+
 void lkg_component_update_condition(struct lkg_component *c, bool not_ready)
 {
         uint64_t wall = lkg_realtime_ns(), now = lkg_boottime_ns();
         uint64_t left = c->state.hold.try_deadline_ns > now ? c->state.hold.try_deadline_ns - now : 0;
         const struct lkg_condition_facts facts = {
+                .remote =
+                        c->dynamic
+                                ? remote_facts(c)
+                                : (struct lkg_condition_remote){ .assigned = "", .active = "", .good = "" },
                 .component = c->config->name,
                 .file = c->config->file,
                 .status_path = c->status_path,

@@ -11,9 +11,11 @@
 #include <lkg/schema.h>
 #include <lkg/stack.h>
 
+#include "../state/remote-base.h"
 #include "blob.h"
 #include "condition.h"
 #include "config.h"
+#include "dynamic.h"
 #include "facts.h"
 #include "generation.h"
 #include "history.h"
@@ -30,7 +32,9 @@ enum lkg_dirty {
         LKG_DIRTY_FINDINGS = 1 << 6,
         LKG_DIRTY_EVER = 1 << 7,      /* rendered for every publication */
         LKG_DIRTY_EFFECTIVE = 1 << 8, /* the release or the command line */
-        LKG_DIRTY_ALL = (1 << 9) - 1,
+        LKG_DIRTY_DYNAMIC = 1 << 9,   /* assigned, last known good, trial, starts */
+        LKG_DIRTY_BAD = 1 << 10,
+        LKG_DIRTY_ALL = (1 << 11) - 1,
 };
 
 /* One file as it was last rendered; mtime is the publication in which its content last changed. */
@@ -53,6 +57,19 @@ struct lkg_history_slot {
         struct lkg_slot document, origin, meta;
 };
 
+struct lkg_bad_slot {
+        char *id;
+        struct lkg_slot slot;
+};
+
+/* The layers over another base than the active one: see track.h. All zero = not open. */
+struct lkg_track {
+        struct lkg_remote_base *base; /* NULL = the base file */
+        struct lkg_judge *judge;
+        struct lkg_stack *stack;
+        struct lkg_candidate *candidate; /* NULL = not looked at yet */
+};
+
 #define LKG_STATUS_FILES_MAX 24
 
 struct lkg_component {
@@ -68,10 +85,18 @@ struct lkg_component {
         bool facts_unchecked;     /* facts_findings are about older facts */
         struct lkg_judge *judge;
         struct lkg_stack *stack;
-        bool base_is_fallback;           /* the base file is our own fallback copy, so the stack has none */
-        struct lkg_candidate *candidate; /* last looked at; NULL = none yet */
-        struct lkg_text rendered;        /* of a valid candidate that differs from active; else empty */
-        bool same;                       /* its bytes are those of active */
+        bool base_is_fallback;        /* the base file is our own fallback copy, so the stack has none */
+        struct lkg_dynamic *dynamic;  /* NULL = there is no store: see the findings */
+        struct lkg_remote_base *base; /* what stands in the base's place; NULL = the base file */
+        struct lkg_track local,
+                good; /* open while base is remote, while the last known good is another source */
+        struct lkg_candidate
+                *waited; /* local candidate that was invalid when the assigned source was tried */
+        struct lkg_report remote_findings; /* about the assigned source */
+        bool bad_document;                 /* the candidate is known to be bad (trialScope all) */
+        struct lkg_candidate *candidate;   /* last looked at; NULL = none yet */
+        struct lkg_text rendered;          /* of a valid candidate that differs from active; else empty */
+        bool same;                         /* its bytes are those of active */
         enum lkg_verdict verdict;
         uint64_t rejected_ns; /* wall time since when the candidate is invalid, 0 = it is not */
         char *fault;          /* the layers could not be looked at, or nothing could be published */
@@ -91,10 +116,16 @@ struct lkg_component {
         char *last_error;
         bool state_changed; /* the state file is older than state (not for hold and try: those are written first) */
         bool fallback_due;
-        uint64_t n_published, n_refused; /* since the engine started, for metrics */
+        uint64_t n_published, n_refused, n_rollbacks, n_starts; /* since the engine started, for metrics */
+        uint64_t served_ns; /* CLOCK_BOOTTIME of the last new generation */
+        bool own_event;     /* the last process ended because of our change event */
+        bool answers_start; /* the generation that comes is read by a process that is just starting */
 
         unsigned dirty;
-        struct lkg_slot document; /* of active */
+        struct lkg_slot document;      /* of active */
+        struct lkg_slot good_document; /* lkg/ */
+        struct lkg_bad_slot *bad;
+        size_t n_bad;
         struct lkg_slot status[LKG_STATUS_FILES_MAX];
         struct lkg_layer_slot *layers;
         size_t n_layers;
@@ -116,6 +147,18 @@ struct lkg_component_env {
 /** lkg_component_stack_config() - where the layers of @k are. Borrows the strings of @k and @source_path. */
 struct lkg_stack_config lkg_component_stack_config(const struct lkg_config_component *k, int source_fd,
                                                    const char *source_path);
+
+/** lkg_component_judge_config() - by what @c is judged. Borrows its command line. */
+struct lkg_judge_config lkg_component_judge_config(const struct lkg_component *c);
+
+/** lkg_component_set_base() - another base for its layers from the next refresh on. Takes @base over; NULL = the base file. */
+void lkg_component_set_base(struct lkg_component *c, struct lkg_remote_base *base);
+
+/** lkg_component_source() - what its layers are merged over: the local one, or that of its remote base. */
+const struct lkg_config_source *lkg_component_source(const struct lkg_component *c);
+
+/** lkg_component_take_candidate() - @candidate (one reference taken over) instead of that of its own stack. */
+int lkg_component_take_candidate(struct lkg_component *c, struct lkg_candidate *candidate);
 
 /** lkg_component_init() - stack, history and state of @config. @report: what of the state was lost. */
 int lkg_component_init(struct lkg_component *c, const struct lkg_component_env *env, unsigned index,

@@ -22,11 +22,41 @@ static const char *local_name(bool has_base)
         return has_base ? "init" : "default";
 }
 
+static bool is_set(const char *text)
+{
+        return text && *text;
+}
+
+/* `(init)`, `(default)` or `(UID: ...)` */
+static void say_which(char *buf, size_t size, const char *uid, bool has_base)
+{
+        if (is_set(uid))
+                (void)snprintf(buf, size, "(UID: %.64s)", uid);
+        else
+                (void)snprintf(buf, size, "(%s)", local_name(has_base));
+}
+
+/* With a remote configuration in play: what is used is assigned, or the last known good, or what was there before. */
+static void say_using_remote(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        const struct lkg_condition_remote *r = &f->remote;
+        char which[96];
+
+        say_which(which, sizeof(which), r->active, f->active_has_base);
+        (void)snprintf(c->message, sizeof(c->message), "using %s %s",
+                       r->active_is_assigned && !r->bad ? "current"
+                       : r->active_is_good              ? "last-known-good"
+                                                        : "previous",
+                       which);
+}
+
 /* What is served now, in the proposal's words. */
 static void say_using(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
         if (!f->active)
                 (void)snprintf(c->message, sizeof(c->message), "%s is not served", f->file);
+        else if (f->remote.any || is_set(f->remote.active))
+                say_using_remote(c, f);
         else if (f->last_good)
                 (void)snprintf(c->message, sizeof(c->message),
                                "using last-known-good (%s), generation %" PRIu64,
@@ -67,15 +97,77 @@ static bool say_name_taken(struct lkg_condition *c, const struct lkg_condition_f
         return true;
 }
 
-static bool say_invalid(struct lkg_condition *c, const struct lkg_condition_facts *f)
+static bool say_good_failed(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
-        if (f->state != LKG_CANDIDATE_INVALID)
+        if (!f->remote.good_failed)
+                return false;
+        c->status = LKG_CONDITION_FALSE;
+        (void)snprintf(c->reason, sizeof(c->reason), "last-known-good also failed%s%.160s",
+                       f->remote.bad ? ", after: " : "", f->remote.bad ? f->remote.bad : "");
+        return true;
+}
+
+static bool say_exonerated(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        if (!f->remote.exonerated)
+                return false;
+        c->status = LKG_CONDITION_FALSE;
+        (void)snprintf(
+                c->reason, sizeof(c->reason),
+                "crash loop goes on with last-known-good, so the configuration was probably not the cause "
+                "(UID: %.64s); forgive it by forget",
+                f->remote.assigned);
+        return true;
+}
+
+static bool say_bad(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        if (!f->remote.bad)
+                return false;
+        c->status = LKG_CONDITION_FALSE;
+        if (strstr(f->remote.bad, "(UID: "))
+                (void)snprintf(c->reason, sizeof(c->reason), "%.255s", f->remote.bad);
+        else
+                (void)snprintf(c->reason, sizeof(c->reason), "marked bad (UID: %.64s): %.160s",
+                               f->remote.assigned, f->remote.bad);
+        return true;
+}
+
+static bool say_unclear(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        if (!f->remote.desired_fault)
+                return false;
+        c->status = LKG_CONDITION_UNKNOWN;
+        (void)snprintf(c->reason, sizeof(c->reason), "failed to sync, desired config unclear, cause: %.200s",
+                       f->remote.desired_fault);
+        return true;
+}
+
+/* The base is wrong and nobody reads it now; a rollback may need it. */
+static bool say_local_invalid(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        if (f->remote.n_local_errors == 0)
                 return false;
         c->status = LKG_CONDITION_FALSE;
         (void)snprintf(c->reason, sizeof(c->reason),
-                       "failed to validate current (%s), %zu error%s, see %s/findings",
-                       local_name(f->candidate_has_base), f->n_errors, f->n_errors == 1 ? "" : "s",
-                       f->status_path);
+                       "failed to validate local (%s), %zu error%s, see %s/findings%s",
+                       local_name(f->active_has_base), f->remote.n_local_errors,
+                       f->remote.n_local_errors == 1 ? "" : "s", f->status_path,
+                       f->remote.waits ? "; what is assigned waits for it" : "");
+        return true;
+}
+
+static bool say_invalid(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        char which[96];
+
+        if (f->state != LKG_CANDIDATE_INVALID)
+                return false;
+        c->status = LKG_CONDITION_FALSE;
+        say_which(which, sizeof(which), f->remote.active, f->candidate_has_base);
+        (void)snprintf(c->reason, sizeof(c->reason),
+                       "failed to validate current %s, %zu error%s, see %s/findings", which, f->n_errors,
+                       f->n_errors == 1 ? "" : "s", f->status_path);
         return true;
 }
 
@@ -130,6 +222,10 @@ static bool say_try(struct lkg_condition *c, const struct lkg_condition_facts *f
 static bool say_good(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
         c->status = LKG_CONDITION_TRUE;
+        if (is_set(f->remote.active)) {
+                (void)snprintf(c->reason, sizeof(c->reason), "all checks passed");
+                return true;
+        }
         (void)snprintf(c->reason, sizeof(c->reason),
                        "current is set to the local default, and %s init config was provided",
                        f->active_has_base ? "an" : "no");
@@ -140,8 +236,9 @@ bool lkg_condition_update(struct lkg_condition *condition, const struct lkg_cond
                           uint64_t now_ns)
 {
         static bool (*const rows[])(struct lkg_condition *, const struct lkg_condition_facts *) = {
-                say_not_ready, say_fault, say_name_taken, say_invalid, say_try_expired,
-                say_none,      say_held,  say_try,        say_good,
+                say_not_ready, say_fault,   say_name_taken,  say_good_failed,   say_exonerated,
+                say_bad,       say_invalid, say_try_expired, say_local_invalid, say_unclear,
+                say_none,      say_held,    say_try,         say_good,
         };
         struct lkg_condition next = { .transition_ns = condition->transition_ns };
         bool changed;

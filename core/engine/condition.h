@@ -18,7 +18,21 @@ struct lkg_condition {
         uint64_t transition_ns; /* wall time at which status last changed */
 };
 
+/* What dynamic configuration adds; all zero = there is none. */
+struct lkg_condition_remote {
+        const char *assigned, *active, *good; /* uid; "" = local */
+        bool any;                             /* something is assigned, or the reference is unclear */
+        bool active_is_assigned, active_is_good;
+        const char *desired_fault; /* the reference cannot be determined; NULL = it can */
+        const char *bad;           /* why assigned is not used; NULL = it is */
+        bool good_failed;          /* the last known good could not be used either */
+        bool exonerated;           /* the component crash-loops on the last known good, too */
+        size_t n_local_errors;     /* of the local layers, while a remote configuration hides them */
+        bool waits;                /* assigned cannot be tried while the local layers are invalid */
+};
+
 struct lkg_condition_facts {
+        struct lkg_condition_remote remote;
         const char *component, *file, *status_path;
         const struct lkg_hold *hold;
         enum lkg_candidate_state state;

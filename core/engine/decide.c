@@ -14,7 +14,7 @@ const char *lkg_hold_mode_name(enum lkg_hold_mode mode)
         return (unsigned)mode < _LKG_HOLD_MODE_MAX ? names[mode] : "";
 }
 
-enum lkg_verdict lkg_decide(const struct lkg_hold *hold, enum lkg_candidate_state state, bool same,
+enum lkg_verdict lkg_decide(const struct lkg_hold *hold, enum lkg_candidate_state state, bool same, bool bad,
                             uint64_t active)
 {
         switch (state) {
@@ -29,6 +29,8 @@ enum lkg_verdict lkg_decide(const struct lkg_hold *hold, enum lkg_candidate_stat
         case LKG_CANDIDATE_VALID:
                 if (active && same)
                         return LKG_KEEP;
+                if (active && bad)
+                        return LKG_AVOID;
                 return hold->mode == LKG_HOLD_FREE ? LKG_PUBLISH : LKG_WAIT;
         }
         return LKG_REFUSE;

@@ -42,6 +42,7 @@ enum lkg_verdict {
         LKG_KEEP,     /* nothing to do: the same bytes, or nothing at all */
         LKG_PUBLISH,  /* the candidate becomes a generation */
         LKG_REFUSE,   /* invalid: what is served stays */
+        LKG_AVOID,    /* valid, but known bad: what is served stays */
         LKG_WAIT,     /* valid and different, but frozen */
         LKG_WITHDRAW, /* the view name is no longer ours */
         _LKG_VERDICT_MAX
@@ -51,9 +52,10 @@ enum lkg_verdict {
  * lkg_decide() - judge a candidate.
  * @state:  what the stack said
  * @same:   its rendered bytes are those of the active generation
+ * @bad:    this very document is in the bad list
  * @active: number of the active generation, 0 = none
  */
-enum lkg_verdict lkg_decide(const struct lkg_hold *hold, enum lkg_candidate_state state, bool same,
+enum lkg_verdict lkg_decide(const struct lkg_hold *hold, enum lkg_candidate_state state, bool same, bool bad,
                             uint64_t active);
 
 /** lkg_hold_published() - a new generation became active while @previous was: an armed try begins to run. */

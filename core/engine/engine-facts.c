@@ -13,7 +13,7 @@
 
 #include "engine-internal.h"
 
-static void learn(struct lkg_engine *e, struct lkg_component *c)
+void lkg_engine_learn(struct lkg_engine *e, struct lkg_component *c)
 {
         const struct lkg_log_fields fields = lkg_engine_fields(c);
         int r = lkg_component_learn(c);
@@ -61,9 +61,13 @@ static int on_process_gone(sd_event_source *source, int fd, uint32_t revents, vo
         (void)revents;
         if (!c)
                 return sd_event_source_set_enabled(source, SD_EVENT_OFF);
+        for (size_t i = 0; i < c->facts->n_processes; i++)
+                if (c->facts->processes[i].gone == source)
+                        lkg_engine_note_end(c, &c->facts->processes[i]);
         lkg_facts_gone(c->facts);
+        lkg_engine_update_alive(e, c);
         tell_supervisor(e, c);
-        learn(e, c);
+        lkg_engine_learn(e, c);
         return 0;
 }
 
@@ -74,38 +78,54 @@ static int watch_process(struct lkg_engine *e, struct lkg_tracked *t)
         return sd_event_add_io(e->event, &t->gone, t->pidfd, EPOLLIN, on_process_gone, e);
 }
 
-void lkg_engine_started(struct lkg_engine *e, const struct lkg_message *m)
+bool lkg_engine_started(struct lkg_engine *e, const struct lkg_message *m)
 {
-        struct lkg_component *c = m->component < e->n_components ? &e->components[m->component] : NULL;
+        struct lkg_component *c = &e->components[m->component];
+        const struct lkg_log_fields fields = lkg_engine_fields(c);
         struct lkg_tracked *process = NULL;
         int r;
 
-        if (!c || !c->facts)
-                return;
-        r = lkg_facts_started(c->facts, m->pid, m->start_time, &process);
+        if (!c->facts)
+                return false;
+        r = lkg_facts_started(c->facts, m->pid, m->start_time, m->number, &process);
         if (r > 0)
                 r = watch_process(e, process) < 0 ? -ENOMEM : 1;
-        if (r < 0) {
-                const struct lkg_log_fields fields = lkg_engine_fields(c);
-
+        if (r < 0)
                 lkg_log(LOG_WARNING, &fields, "cannot read the command line of process %d: %s", m->pid,
                         strerror(-r));
-        }
         if (r == 0)
-                return;
+                return false;
         tell_supervisor(e, c);
-        learn(e, c);
+        return true;
 }
 
 /* ---- the supervisor's files ---- */
+
+/* status/<c>/restarts shows the file as it is. */
+static void mark_restarts(struct lkg_engine *e, const sd_event_source *source)
+{
+        for (size_t i = 0; i < e->n_components; i++)
+                if (e->facts[i] == source)
+                        e->components[i].dirty |= LKG_DIRTY_DYNAMIC;
+        if (e->started)
+                lkg_engine_cycle(e, /* look= */ false);
+}
 
 static int on_facts(sd_event_source *source, const struct inotify_event *event, void *userdata)
 {
         struct lkg_engine *e = userdata;
         const struct lkg_log_fields *none = NULL;
 
+        if (event->len > 0 && strcmp(event->name, "start") == 0) {
+                lkg_engine_resolve_starts(e);
+                return 0;
+        }
+        if (event->len > 0 && strcmp(event->name, "restarts") == 0) {
+                mark_restarts(e, source);
+                return 0;
+        }
         if (event->len > 0 && strcmp(event->name, "version") != 0 && strcmp(event->name, "exec-start") != 0)
-                return 0; /* our own */
+                return 0; /* our own, or read when it is needed */
         for (size_t i = 0; i < e->n_components; i++) {
                 struct lkg_component *c = &e->components[i];
 
@@ -114,7 +134,8 @@ static int on_facts(sd_event_source *source, const struct inotify_event *event, 
                 if (lkg_facts_load(c->facts) < 0)
                         lkg_log(LOG_ERR, none, "cannot read what is known about %s: out of memory",
                                 c->config->name);
-                learn(e, c);
+                lkg_engine_learn_version(e, c);
+                lkg_engine_learn(e, c);
         }
         return 0;
 }

@@ -8,6 +8,7 @@
 #include "component.h"
 #include "engine.h"
 #include "publish.h"
+#include "remote-file.h"
 #include "rules.h"
 #include "server.h"
 #include "watch.h"
@@ -41,6 +42,18 @@ struct lkg_sighting {
         uint64_t since_ns; /* CLOCK_BOOTTIME */
 };
 
+/* A start whose reason the service manager is asked for; the opener waits. */
+struct lkg_starting {
+        struct lkg_peer *peer; /* NULL = it has gone */
+        uint64_t ticket;
+        unsigned component;
+        int pid;
+        uint64_t start_time;
+        uint64_t generation; /* of what it opens */
+        uint64_t deadline_ns;
+};
+#define LKG_STARTING_MAX 16u
+
 struct lkg_engine {
         struct lkg_engine_options options;
         char *config_path, *vendor_dir, *source_path;
@@ -56,7 +69,9 @@ struct lkg_engine {
         struct lkg_watch watch;
         struct lkg_server server;
         struct lkg_rules rules;
-        struct lkg_report report; /* about the configuration, the state, the source directory */
+        struct lkg_store store;             /* lock_fd < 0: there is none */
+        struct lkg_remote_file remote_file; /* path NULL = not configured */
+        struct lkg_report report;           /* about the configuration, the state, the source directory */
         struct lkg_report reload_report;
         struct lkg_report shown; /* both: what publications show */
         bool started, orphan, over_limit_noted;
@@ -77,6 +92,8 @@ struct lkg_engine {
         uint64_t lost_ns; /* when a file server went away; 0 = never */
         struct lkg_sighting sightings[64];
         size_t n_sightings;
+        struct lkg_starting starting[LKG_STARTING_MAX];
+        size_t n_starting;
         bool recent; /* a file was left alone because it had just been written */
 };
 
@@ -125,8 +142,74 @@ int lkg_engine_open_facts(struct lkg_engine *e, struct lkg_error *err);
 /** lkg_engine_watch_facts() - hear of every change, from now on. Return: 0 or -errno. */
 int lkg_engine_watch_facts(struct lkg_engine *e);
 void lkg_engine_unwatch_facts(struct lkg_engine *e);
-/** lkg_engine_started() - a recognised process opened its file; it has its answer already. */
-void lkg_engine_started(struct lkg_engine *e, const struct lkg_message *m);
+/** lkg_engine_started() - a recognised process opened its file. Return: true when it was not known before. */
+bool lkg_engine_started(struct lkg_engine *e, const struct lkg_message *m);
+/** lkg_engine_learn() - judge by what is known of @c now, and publish what follows. */
+void lkg_engine_learn(struct lkg_engine *e, struct lkg_component *c);
+
+/* engine-starts.c: what a start proves. */
+/** lkg_engine_start_seen() - STARTED: answered at once, or when the service manager has said why. */
+void lkg_engine_start_seen(struct lkg_engine *e, struct lkg_peer *peer, const struct lkg_message *m);
+/** lkg_engine_resolve_starts() - those whose reason is known now, or was waited for long enough. */
+void lkg_engine_resolve_starts(struct lkg_engine *e);
+void lkg_engine_forget_peer_starts(struct lkg_engine *e, const struct lkg_peer *peer);
+uint64_t lkg_engine_starts_deadline(const struct lkg_engine *e);
+/** lkg_engine_start_reported() - control/<c>/startup. @pid: 0 = not known. Return: 0; -EINVAL no such process. */
+int lkg_engine_start_reported(struct lkg_engine *e, struct lkg_component *c, int pid);
+/** lkg_engine_note_end() - @t, of @c, has ended; its pidfd is still open. */
+void lkg_engine_note_end(struct lkg_component *c, const struct lkg_tracked *t);
+/** lkg_engine_update_alive() - the trial clock runs while a process lives on what is on trial. */
+void lkg_engine_update_alive(struct lkg_engine *e, struct lkg_component *c);
+/** lkg_engine_promote() - what is served becomes the last known good. */
+int lkg_engine_promote(struct lkg_engine *e, struct lkg_component *c, struct lkg_error *err);
+void lkg_engine_tick_trial(struct lkg_engine *e, struct lkg_component *c);
+uint64_t lkg_engine_trial_deadline(const struct lkg_component *c);
+
+/* engine-commands.c */
+/** lkg_engine_run_command() - one write to a control file or in bad/, carried out and published. Return: 0 or -errno. */
+int lkg_engine_run_command(struct lkg_engine *e, const struct lkg_message *m);
+
+/* engine-consume.c */
+/** lkg_engine_consume() - c->active is new: have the component restarted, if that is wanted and it changes anything for it. */
+void lkg_engine_consume(struct lkg_engine *e, struct lkg_component *c);
+/** lkg_engine_render_drift() - fields in which the running process differs from what is served, one JSON pointer a line. */
+void lkg_engine_render_drift(const struct lkg_component *c, struct lkg_buf *buf);
+
+/* engine-remote.c: which configuration each component follows. */
+/** lkg_engine_open_store() - the durable memory of dynamic configuration. Return: 0; -EBUSY and others that are fatal. */
+int lkg_engine_open_store(struct lkg_engine *e, struct lkg_error *err);
+/** lkg_engine_open_dynamic() - what the store holds about every component that has none yet; layers over what it says. */
+int lkg_engine_open_dynamic(struct lkg_engine *e, struct lkg_error *err);
+/** lkg_engine_look_remote() - the reference, and the tracks, as far as @touched says. */
+void lkg_engine_look_remote(struct lkg_engine *e, struct lkg_component *c,
+                            const struct lkg_touched *touched);
+/** lkg_engine_watch_remote() - directories that decide what the reference is. */
+void lkg_engine_watch_remote(struct lkg_engine *e);
+/** lkg_engine_settle_remote() - make what should be active active; before a commit. */
+void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c);
+/** lkg_engine_prepare_remote() - what follows from serving c->active: a trial begins or ends. Durable before the publication. */
+void lkg_engine_prepare_remote(struct lkg_engine *e, struct lkg_component *c);
+/** lkg_engine_roll_back() - abandon what is active, for @reason. Return: 0 or -errno; @err. */
+int lkg_engine_roll_back(struct lkg_engine *e, struct lkg_component *c, const char *reason,
+                         struct lkg_error *err);
+/** lkg_engine_serves_active() - do readers get the source that is followed (and not a held generation)? */
+bool lkg_engine_serves_active(const struct lkg_component *c);
+/** lkg_engine_serve_stored() - the stored document of the last known good instead of a merge. */
+int lkg_engine_serve_stored(struct lkg_engine *e, struct lkg_component *c);
+/** lkg_engine_reload_dynamic() - another configuration of ours: references, scope, what is allowed. */
+int lkg_engine_reload_dynamic(struct lkg_engine *e, struct lkg_error *err);
+/** lkg_engine_collect() - remove checkpoints nobody needs. */
+void lkg_engine_collect(struct lkg_engine *e);
+/** lkg_engine_learn_version() - bad list and startups of the component's version count. */
+void lkg_engine_learn_version(struct lkg_engine *e, struct lkg_component *c);
+/** lkg_engine_is_remote() - may @c follow a remote configuration? */
+bool lkg_engine_is_remote(const struct lkg_engine *e, const struct lkg_component *c);
+/**
+ * lkg_engine_good_generation() - what a rollback now would serve.
+ * @ret: one reference; NULL: the very bytes of c->active, or nothing
+ * Return: 0 or -ENOMEM.
+ */
+int lkg_engine_good_generation(const struct lkg_component *c, struct lkg_generation **ret);
 
 /* engine-flags.c */
 /** lkg_engine_check_facts() - findings about release and command line of @c. */

@@ -77,6 +77,7 @@ void lkg_engine_persist(struct lkg_engine *e)
         e->persist_at_ns = LKG_NEVER;
         for (size_t i = 0; i < e->n_components; i++)
                 persist_component(e, &e->components[i]);
+        lkg_engine_collect(e);
         if (lkg_state_reserve_ahead(&e->state, &err) < 0)
                 lkg_log_warning("cannot reserve generation numbers: %s", err.message);
 }
@@ -95,7 +96,9 @@ void lkg_engine_arm(struct lkg_engine *e)
 
         at = earlier(earlier(at, e->layers_at_ns), lkg_watch_deadline(&e->watch));
         for (size_t i = 0; i < e->n_components; i++)
-                at = earlier(at, lkg_hold_deadline(&e->components[i].state.hold));
+                at = earlier(at, earlier(lkg_hold_deadline(&e->components[i].state.hold),
+                                         lkg_engine_trial_deadline(&e->components[i])));
+        at = earlier(at, lkg_engine_starts_deadline(e));
         if (at == LKG_NEVER) {
                 (void)sd_event_source_set_enabled(e->timer, SD_EVENT_OFF);
                 return;
@@ -135,6 +138,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
                 lkg_engine_stop(e);
                 return sd_event_exit(e->event, 0);
         }
+        lkg_engine_resolve_starts(e);
         lkg_engine_cycle(e, look);
         if (persist) {
                 (void)malloc_trim(0); /* a burst leaves holes; what is idle should be small */

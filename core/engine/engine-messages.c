@@ -7,7 +7,6 @@
 
 #include <lkg/log.h>
 
-#include "command.h"
 #include "engine-internal.h"
 
 /* ---- CHANGED ---- */
@@ -56,91 +55,12 @@ static void on_changed(struct lkg_engine *e, struct lkg_peer *peer, const struct
 
 /* ---- COMMAND ---- */
 
-static int carry_out(struct lkg_engine *e, struct lkg_component *c, const struct lkg_command_call *call,
-                     uint64_t ticket, const char **why)
-{
-        LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *target = NULL;
-        struct lkg_component_state before = c->state;
-        struct lkg_hold_step step;
-        bool known;
-        int r;
-
-        if (call->action == LKG_DO_SYNC)
-                return 0;
-        known = lkg_history_get(&c->history, call->argument, &target, NULL) >= 0; /* it can be read, too */
-        step = lkg_hold_command(c->state.hold, call->hold, call->argument, known,
-                                c->active ? c->active->number : 0);
-        *why = step.why;
-        if (step.result < 0)
-                return step.result;
-        c->state.hold = step.next;
-        c->state.ticket = ticket;
-        r = lkg_engine_save_state(e, c); /* durable before anybody sees it */
-        if (r < 0) {
-                c->state = before;
-                *why = "the state directory cannot be written";
-                return r;
-        }
-        c->dirty |= LKG_DIRTY_CONDITION;
-        return 0;
-}
-
-static void log_command(const struct lkg_component *c, const struct lkg_message *m, int result,
-                        const char *why)
-{
-        const struct lkg_log_fields fields = { .component = c->config->name };
-        char quoted[5 * 64 + 8], login[16] = "unset";
-
-        if (m->login_uid != UINT32_MAX)
-                (void)snprintf(login, sizeof(login), "%" PRIu32, m->login_uid);
-        lkg_log(result < 0 ? LOG_WARNING : LOG_NOTICE, &fields,
-                "control/%s %s by uid %" PRIu32 ", pid %" PRId32 ", %s, login uid %s: %s%s%s", m->command,
-                lkg_quote(m->text, m->text_size, quoted), m->uid, m->pid,
-                *m->exe ? m->exe : "unknown program", login, result < 0 ? "refused" : "accepted",
-                result < 0 ? ": " : "", result < 0 ? why : "");
-}
-
-static int run_command(struct lkg_engine *e, const struct lkg_message *m)
-{
-        struct lkg_command_call call = { 0 };
-        struct lkg_component *c;
-        const char *why = "";
-        char text[256] = "";
-        int r;
-
-        if (m->component >= e->n_components)
-                return -EINVAL;
-        c = &e->components[m->component];
-        if (m->uid != 0 || m->pid <= 0) /* the file server has judged this already; twice is cheap */
-                r = -EACCES;
-        else
-                r = lkg_command_parse(m->command, m->text, m->text_size, &call, text);
-        if (r == 0)
-                return 0;
-        if (r < 0) {
-                why = r == -EACCES ? "only root may give commands" : text;
-        } else {
-                r = carry_out(e, c, &call, m->ticket, &why);
-                if (r < 0 && why) {
-                        (void)snprintf(text, sizeof(text), "%s: %s", m->command, why);
-                        why = text;
-                }
-        }
-        lkg_component_set_last_error(c, r < 0 ? why : NULL);
-        log_command(c, m, r, why);
-        e->vouched_all = r >= 0 && call.action == LKG_DO_SYNC;
-        lkg_watch_touch(&e->watch, NULL);
-        lkg_engine_cycle(e, /* look= */ r >= 0);
-        e->vouched_all = false;
-        return r < 0 ? r : 0;
-}
-
 static void on_command(struct lkg_engine *e, struct lkg_peer *peer, const struct lkg_message *m)
 {
         int r;
 
         answer_changes(e); /* in the order in which they were asked */
-        r = run_command(e, m);
+        r = lkg_engine_run_command(e, m);
         lkg_server_done(peer, m->ticket, r, e->publisher.number);
 }
 
@@ -155,13 +75,6 @@ static void on_loaded(struct lkg_engine *e, struct lkg_peer *peer, const struct 
         oldest = lkg_server_loaded(&e->server);
         if (oldest != UINT64_MAX)
                 lkg_publisher_loaded(&e->publisher, oldest);
-}
-
-/* The opener waits for the answer only, not for what its command line means. */
-static void on_started(struct lkg_engine *e, struct lkg_peer *peer, const struct lkg_message *m)
-{
-        lkg_server_done(peer, m->ticket, 0, e->publisher.number);
-        lkg_engine_started(e, m);
 }
 
 static void on_supervisor(struct lkg_engine *e, const struct lkg_message *m)
@@ -193,7 +106,7 @@ static void on_message(struct lkg_peer *peer, const struct lkg_message *m, void 
         else if (m->type == LKG_MSG_COMMAND)
                 on_command(e, peer, m);
         else if (m->type == LKG_MSG_STARTED)
-                on_started(e, peer, m);
+                lkg_engine_start_seen(e, peer, m);
 }
 
 static void on_batch_done(struct lkg_peer *peer, void *userdata)
@@ -218,6 +131,7 @@ static void on_gone(struct lkg_peer *peer, void *userdata)
                 if (e->pending[i].peer != peer)
                         e->pending[n++] = e->pending[i];
         e->n_pending = n;
+        lkg_engine_forget_peer_starts(e, peer);
         if (peer->is_supervisor) {
                 lkg_log_notice("the supervisor is gone, serving on");
                 e->orphan = true;

@@ -69,6 +69,10 @@ static void take_over(struct lkg_component *to, struct lkg_component *from)
                 if (from->history.entries[i].generation)
                         (void)lkg_history_add(&to->history, from->history.entries[i].generation);
         to->facts = LKG_STEAL(from->facts);
+        to->dynamic = LKG_STEAL(from->dynamic);
+        if (from->base)
+                lkg_component_set_base(to, LKG_STEAL(from->base));
+        lkg_report_append(&to->remote_findings, &from->remote_findings);
         to->state = from->state;
         to->condition = from->condition;
         to->active = lkg_generation_ref(from->active);
@@ -122,6 +126,8 @@ static int apply_config(struct lkg_engine *e, struct lkg_config *next, struct lk
         }
         free_components(e, old, n_old);
         lkg_config_free(old_config);
+        if (lkg_engine_reload_dynamic(e, &ignored) < 0)
+                lkg_log_error("dynamic configuration is off: %s", ignored.message);
         lkg_engine_unwatch_facts(e); /* they go by index */
         if (lkg_engine_open_facts(e, &ignored) < 0 || lkg_engine_watch_facts(e) < 0)
                 lkg_log_error("cannot watch what is known about the components: %s", ignored.message);

@@ -89,6 +89,20 @@ static int read_published(struct lkg_engine *e, const struct lkg_publication *p,
         return lkg_blob_read(&e->publisher.blobs, entry->sha256, &ret->data, &ret->size, NULL);
 }
 
+/* As status/<c>/active has it: `init`, `default`, or an id and an object. */
+static void set_source(struct lkg_generation *g, char *word)
+{
+        char *object = strchr(word, ' ');
+
+        word[strcspn(word, "\n")] = '\0';
+        g->has_base = strcmp(word, "init") == 0;
+        if (!object)
+                return;
+        *object++ = '\0';
+        (void)snprintf(g->source, sizeof(g->source), "%s", word);
+        (void)snprintf(g->object, sizeof(g->object), "%s", object);
+}
+
 /* The generation that the predecessor's publication shows, put together from its blobs. */
 static int from_publication(struct lkg_engine *e, const struct lkg_component *c,
                             const struct lkg_publication *p, const struct lkg_entry *view,
@@ -116,7 +130,7 @@ static int from_publication(struct lkg_engine *e, const struct lkg_component *c,
                 r = read_published(e, p, &word, "status/%s/active", name);
         if (r < 0)
                 return r;
-        g->has_base = strcmp(word.data, "init\n") == 0;
+        set_source(g, word.data);
         free(word.data);
         *ret = LKG_STEAL(g);
         return 0;
@@ -189,6 +203,9 @@ static int recover(struct lkg_engine *e, const struct lkg_publication *previous)
                 if (r == 0)
                         lkg_engine_recover_last_good(c);
                 recover_previous(c);
+                if (c->dynamic && c->active &&
+                    (r = lkg_dynamic_resume(c->dynamic, c->active->sha256, &e->report)) < 0)
+                        return r;
         }
         return 0;
 }
@@ -206,6 +223,10 @@ static int open_engine(struct lkg_engine *e, struct lkg_error *err)
                 r = lkg_engine_new_components(e, err);
         if (r >= 0)
                 r = lkg_engine_open_facts(e, err);
+        if (r >= 0)
+                r = lkg_engine_open_store(e, err);
+        if (r >= 0)
+                r = lkg_engine_open_dynamic(e, err);
         if (r >= 0)
                 r = lkg_engine_build_rules(e, err);
         if (r >= 0 && (r = recover(e, previous)) < 0)
@@ -233,7 +254,7 @@ int lkg_engine_new(const struct lkg_engine_options *options, sd_event *event, st
                 return lkg_error_set(err, -ENOMEM, NULL, "engine");
         e->options = *options;
         e->event = sd_event_ref(event);
-        e->watch.fd = e->publisher.blobs.dirfd = -EBADF;
+        e->watch.fd = e->publisher.blobs.dirfd = e->store.lock_fd = -EBADF;
         e->persist_at_ns = e->retry_at_ns = e->poll_at_ns = e->orphan_at_ns = e->layers_at_ns = LKG_NEVER;
         e->retry_delay_ns = LKG_RETRY_MIN_NS;
         e->config_path = copy_or_null(options->config_path);
@@ -268,6 +289,9 @@ struct lkg_engine *lkg_engine_free(struct lkg_engine *e)
                 lkg_component_deinit(&e->components[i]);
         }
         free(e->components);
+        lkg_remote_file_deinit(&e->remote_file);
+        if (e->store.lock_fd >= 0)
+                lkg_store_close(&e->store);
         if (e->publisher.blobs.dirfd >= 0)
                 lkg_publisher_deinit(&e->publisher);
         if (e->watch.fd >= 0)

@@ -217,6 +217,7 @@ static bool update_watches(struct lkg_engine *e)
                 if (e->components[i].base_is_fallback && watch_fallback(e, &e->components[i]) < 0)
                         e->watch.poll = true;
         }
+        lkg_engine_watch_remote(e);
         added = lkg_watch_end(&e->watch);
         if (e->watch.over_limit && !e->over_limit_noted) {
                 e->over_limit_noted = true;
@@ -241,8 +242,10 @@ static bool look_once(struct lkg_engine *e)
 
         (void)lkg_watch_drain(&e->watch, lkg_boottime_ns());
         touched = lkg_watch_take_touched(&e->watch);
-        for (size_t i = 0; i < e->n_components; i++)
+        for (size_t i = 0; i < e->n_components; i++) {
                 refresh_component(e, &e->components[i], &touched);
+                lkg_engine_look_remote(e, &e->components[i], &touched);
+        }
         lkg_touched_deinit(&touched);
         if (update_watches(e)) {
                 lkg_watch_touch(&e->watch, NULL);
@@ -353,7 +356,8 @@ static void prune_history(struct lkg_engine *e, struct lkg_component *c)
 {
         /* What disk says was served last stays until a newer record is on disk. */
         const uint64_t keep[] = { c->active ? c->active->number : 0, c->state.hold.generation,
-                                  c->state.hold.try_previous, c->state.last_good };
+                                  c->state.hold.try_previous, c->state.last_good,
+                                  c->dynamic ? c->dynamic->pointers.good.generation : 0 };
 
         if (lkg_history_prune(&c->history, e->config->history_limit, keep, LKG_ARRAY_SIZE(keep)))
                 c->dirty |= LKG_DIRTY_HISTORY;
@@ -379,8 +383,8 @@ static int new_generation(struct lkg_engine *e, struct lkg_component *c, struct 
 
         if (r < 0)
                 return r;
-        r = lkg_generation_new(c->candidate, c->hint, number, lkg_realtime_ns(), c->rendered,
-                               digest_of_layer, c, &g);
+        r = lkg_generation_new(c->candidate, lkg_component_source(c), c->hint, number, lkg_realtime_ns(),
+                               c->rendered, digest_of_layer, c, &g);
         c->rendered = (struct lkg_text){ 0 };
         if (r >= 0)
                 r = lkg_history_add(&c->history, g);
@@ -435,6 +439,7 @@ static int prepare(struct lkg_engine *e, struct lkg_component *c, struct undo *u
                 r = lkg_component_judge(c); /* against what is active now */
                 prune_history(e, c);
         }
+        lkg_engine_prepare_remote(e, c);
         if (must_note(c))
                 lkg_component_note_difference(c);
         if (c->facts_unchecked && c->candidate)
@@ -470,6 +475,8 @@ static void announce(struct lkg_engine *e, struct lkg_component *c, const struct
         if (!u->changed)
                 return;
         c->fallback_due = c->state_changed = true;
+        c->served_ns = lkg_boottime_ns();
+        lkg_engine_consume(e, c);
         if (!c->active)
                 lkg_log(LOG_NOTICE, &fields, "%s is not served any more: %s", c->config->file,
                         c->condition.reason);
@@ -580,8 +587,10 @@ void lkg_engine_cycle(struct lkg_engine *e, bool look)
                 lkg_engine_look(e);
         }
         for (size_t i = 0; i < e->n_components; i++) {
+                lkg_engine_settle_remote(e, &e->components[i]);
                 tick_hold(e, &e->components[i]);
                 apply_hold(e, &e->components[i]);
+                lkg_engine_tick_trial(e, &e->components[i]);
         }
         (void)lkg_engine_commit(e, /* force= */ false);
         lkg_engine_arm(e);

@@ -9,7 +9,6 @@
 
 #include <lkg/buf.h>
 #include <lkg/file.h>
-#include <lkg/shared.h>
 
 #include "facts.h"
 
@@ -262,7 +261,7 @@ static void save_process(const struct lkg_facts *facts, const struct lkg_tracked
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
 
-        lkg_buf_printf(&buf, "%d %" PRIu64, t->pid, t->start_time);
+        lkg_buf_printf(&buf, "%d %" PRIu64 " %" PRIu64, t->pid, t->start_time, t->generation);
         lkg_buf_putc(&buf, '\0');
         for (size_t i = 0; i < t->line.words.n_items; i++)
                 lkg_buf_append(&buf, t->line.words.items[i], strlen(t->line.words.items[i]) + 1);
@@ -281,7 +280,8 @@ static int load_process(struct lkg_facts *facts)
         if (r < 0)
                 return r == -ENOMEM ? r : 0;
         first = strnlen(data, size);
-        if (first == size || sscanf(data, "%d %" SCNu64, &t.pid, &t.start_time) != 2 || t.pid <= 0)
+        if (first == size ||
+            sscanf(data, "%d %" SCNu64 " %" SCNu64, &t.pid, &t.start_time, &t.generation) < 2 || t.pid <= 0)
                 return 0;
         r = lkg_words_parse(data + first + 1, size - first - 1, &t.line.words);
         if (r < 0)
@@ -291,21 +291,30 @@ static int load_process(struct lkg_facts *facts)
         return 0;
 }
 
-static bool knows(const struct lkg_facts *facts, int pid, uint64_t start_time)
+static struct lkg_tracked *find_process(struct lkg_facts *facts, int pid, uint64_t start_time)
 {
         for (size_t i = 0; i < facts->n_processes; i++)
                 if (facts->processes[i].pid == pid && facts->processes[i].start_time == start_time)
-                        return true;
-        return false;
+                        return &facts->processes[i];
+        return NULL;
 }
 
-int lkg_facts_started(struct lkg_facts *facts, int pid, uint64_t start_time, struct lkg_tracked **ret)
+int lkg_facts_started(struct lkg_facts *facts, int pid, uint64_t start_time, uint64_t generation,
+                      struct lkg_tracked **ret)
 {
-        struct lkg_tracked t = { .pid = pid, .start_time = start_time, .pidfd = -EBADF };
+        struct lkg_tracked t = {
+                .pid = pid, .start_time = start_time, .pidfd = -EBADF, .generation = generation
+        };
+        struct lkg_tracked *known = find_process(facts, pid, start_time);
         int r;
 
-        if (knows(facts, pid, start_time))
+        if (known) {
+                if (generation > known->generation) {
+                        known->generation = generation;
+                        save_process(facts, known);
+                }
                 return 0;
+        }
         t.pidfd = open_process(pid, start_time);
         if (t.pidfd < 0)
                 return t.pidfd == -ESRCH ? 0 : t.pidfd;

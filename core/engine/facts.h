@@ -37,6 +37,7 @@ struct lkg_tracked {
         int pid, pidfd; /* pid 0 = free slot; pidfd -EBADF = it is gone */
         uint64_t start_time;
         sd_event_source *gone; /* of the engine's loop */
+        uint64_t generation;   /* newest that it opened; 0 = not known */
         struct lkg_line line;
 };
 
@@ -59,11 +60,13 @@ int lkg_facts_load(struct lkg_facts *facts);
 
 /**
  * lkg_facts_started() - a recognised process opened the file: read its command line.
+ * @generation: which one it opens; 0 = not known
  * @ret: the process, to be watched through its pidfd; borrowed until the next call
  *
  * Return: 1; 0 when it is known already, or gone again; -errno.
  */
-int lkg_facts_started(struct lkg_facts *facts, int pid, uint64_t start_time, struct lkg_tracked **ret);
+int lkg_facts_started(struct lkg_facts *facts, int pid, uint64_t start_time, uint64_t generation,
+                      struct lkg_tracked **ret);
 
 /** lkg_facts_gone() - drop the processes that have ended (or never were on this boot), but for the last one. */
 void lkg_facts_gone(struct lkg_facts *facts);

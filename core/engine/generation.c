@@ -2,6 +2,7 @@
 /* Generations: rendering a candidate, masking its secrets, and describing it (meta.json). */
 #include <inttypes.h>
 
+#include <lkg/decode.h>
 #include <lkg/render.h>
 
 #include "generation.h"
@@ -112,8 +113,11 @@ static int render_meta(struct lkg_generation *g, const struct lkg_candidate *can
         lkg_buf_printf(&buf,
                        "{\n  \"schemaVersion\": 1,\n  \"generation\": %" PRIu64 ",\n  \"sha256\": \"%s\",\n"
                        "  \"time\": \"%s\",\n  \"timeNs\": %" PRIu64 ",\n  \"local\": \"%s\",\n"
-                       "  \"source\": \"local@%.12s\",\n",
-                       g->number, g->sha256, time, g->time_ns, lkg_local_word(g->has_base), g->sha256);
+                       "  \"source\": \"%s%.*s\",\n",
+                       g->number, g->sha256, time, g->time_ns, *g->source ? "" : lkg_local_word(g->has_base),
+                       *g->source ? g->source : "local@", *g->source ? 0 : 12, g->sha256);
+        if (*g->object)
+                lkg_buf_printf(&buf, "  \"configMap\": \"%s\",\n", g->object);
         r = put_layers(candidate, digests, &buf);
         if (r < 0) {
                 lkg_buf_deinit(&buf);
@@ -131,9 +135,17 @@ struct lkg_generation *lkg_generation_alloc(void)
         return g;
 }
 
-int lkg_generation_new(const struct lkg_candidate *candidate, const char *hint, uint64_t number,
-                       uint64_t time_ns, struct lkg_text document, lkg_layer_digest_fn *digest,
-                       void *userdata, struct lkg_generation **ret)
+static void set_source(struct lkg_generation *g, const struct lkg_config_source *source)
+{
+        if (!source || lkg_config_source_is_local(source))
+                return;
+        lkg_config_source_id(source, g->source);
+        (void)snprintf(g->object, sizeof(g->object), "%s/%s", source->ns, source->name);
+}
+
+int lkg_generation_new(const struct lkg_candidate *candidate, const struct lkg_config_source *source,
+                       const char *hint, uint64_t number, uint64_t time_ns, struct lkg_text document,
+                       lkg_layer_digest_fn *digest, void *userdata, struct lkg_generation **ret)
 {
         const struct digests digests = { digest, userdata };
         LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = lkg_generation_alloc();
@@ -146,6 +158,7 @@ int lkg_generation_new(const struct lkg_candidate *candidate, const char *hint, 
         g->number = number;
         g->time_ns = time_ns;
         g->has_base = candidate->has_base;
+        set_source(g, source);
         g->document = document;
         r = lkg_sha256_hex(document.data, document.size, g->sha256);
         if (r >= 0)
@@ -158,6 +171,34 @@ int lkg_generation_new(const struct lkg_candidate *candidate, const char *hint, 
                 return r;
         *ret = LKG_STEAL(g);
         return 0;
+}
+
+int lkg_generation_stored(const struct lkg_config_source *source, uint64_t number, uint64_t time_ns,
+                          struct lkg_text document, struct lkg_generation **ret)
+{
+        struct lkg_candidate candidate = { .has_base = true };
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
+        LKG_CLEANUP(lkg_freep) char *hint = NULL;
+        struct lkg_source *where = lkg_source_new("last-known-good", "lkg");
+        const char *end = memchr(document.data, '\n', document.size);
+        int r = where ? 0 : -ENOMEM;
+
+        candidate.format = lkg_detect_format(document.data, document.size);
+        if (r == 0)
+                r = lkg_decode(document.data, document.size, candidate.format, 0, where, &ignored, &doc);
+        lkg_source_unref(where);
+        if (r == 0 && end && strncmp(document.data, "# ", 2) == 0) {
+                hint = strndup(document.data + 2, (size_t)(end - document.data) - 2);
+                r = hint ? 0 : -ENOMEM;
+        }
+        if (r < 0) {
+                free(document.data);
+                return r;
+        }
+        candidate.doc = doc;
+        return lkg_generation_new(&candidate, source, hint ? hint : "", number, time_ns, document, NULL,
+                                  NULL, ret);
 }
 
 struct lkg_generation *lkg_generation_ref(struct lkg_generation *generation)

@@ -8,6 +8,8 @@
 #include <lkg/buf.h>
 #include <lkg/stack.h>
 
+#include "../state/source.h"
+
 struct lkg_text {
         char *data; /* NUL-terminated */
         size_t size;
@@ -16,8 +18,10 @@ struct lkg_text {
 struct lkg_generation {
         unsigned refs;
         uint64_t number;
-        uint64_t time_ns; /* wall time of the publication */
-        bool has_base;    /* `init`, else `default` */
+        uint64_t time_ns;                        /* wall time of the publication */
+        bool has_base;                           /* of a local one: `init`, else `default` */
+        char source[LKG_SOURCE_ID_MAX + 1];      /* id of the remote configuration in it; "" = local */
+        char object[2 * LKG_IDENTIFIER_MAX + 2]; /* namespace/name of that */
         char sha256[LKG_SHA256_HEX];
         struct lkg_text document; /* the bytes served */
         struct lkg_text shown;  /* the same with secrets masked; data NULL = no secrets, document is shown */
@@ -40,14 +44,24 @@ typedef const char *lkg_layer_digest_fn(const struct lkg_layer_info *layer, size
 
 /**
  * lkg_generation_new() - make a generation of a valid candidate.
+ * @source:   the remote configuration in it; local or NULL = none
  * @document: its rendered bytes; taken over, also on failure
  * @digest:   saves rendering layers that did not change; may be NULL
  *
  * Return: 0 or -ENOMEM. Caller owns one reference.
  */
-int lkg_generation_new(const struct lkg_candidate *candidate, const char *hint, uint64_t number,
-                       uint64_t time_ns, struct lkg_text document, lkg_layer_digest_fn *digest,
-                       void *userdata, struct lkg_generation **ret);
+int lkg_generation_new(const struct lkg_candidate *candidate, const struct lkg_config_source *source,
+                       const char *hint, uint64_t number, uint64_t time_ns, struct lkg_text document,
+                       lkg_layer_digest_fn *digest, void *userdata, struct lkg_generation **ret);
+
+/**
+ * lkg_generation_stored() - a generation of which only the document is left.
+ * @document: taken over, also on failure
+ *
+ * Its origin says that it was stored; layers are not known. Return: 0; -EBADMSG it is no document; -ENOMEM.
+ */
+int lkg_generation_stored(const struct lkg_config_source *source, uint64_t number, uint64_t time_ns,
+                          struct lkg_text document, struct lkg_generation **ret);
 
 struct lkg_generation *lkg_generation_alloc(void); /* empty, one reference */
 struct lkg_generation *lkg_generation_ref(struct lkg_generation *generation);

@@ -46,9 +46,12 @@ static int insert(struct lkg_history *history, struct lkg_history_entry entry)
 
 int lkg_history_add(struct lkg_history *history, struct lkg_generation *generation)
 {
-        struct lkg_history_entry entry = { generation->number, generation->time_ns, generation, false };
+        struct lkg_history_entry entry = { .number = generation->number,
+                                           .time_ns = generation->time_ns,
+                                           .generation = generation };
         int r;
 
+        memcpy(entry.source, generation->source, sizeof(entry.source));
         if (lkg_history_find(history, generation->number))
                 return 0;
         r = insert(history, entry);
@@ -72,7 +75,7 @@ static int read_text(int dirfd, const char *name, struct lkg_text *ret, struct l
 static int check_record(struct lkg_generation *g, int dirfd, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *meta = NULL;
-        const char *want, *local;
+        const char *want, *local, *source, *object;
         int r = lkg_record_read(dirfd, "meta.json", &meta, err);
 
         if (r < 0)
@@ -87,6 +90,12 @@ static int check_record(struct lkg_generation *g, int dirfd, struct lkg_error *e
                                      "the document is not the one that meta.json describes.");
         g->time_ns = lkg_record_number(meta, "timeNs", 0);
         g->has_base = local && strcmp(local, "init") == 0;
+        source = lkg_map_get_string(meta, "source");
+        object = lkg_map_get_string(meta, "configMap");
+        if (source && object) {
+                (void)snprintf(g->source, sizeof(g->source), "%s", source);
+                (void)snprintf(g->object, sizeof(g->object), "%s", object);
+        }
         return 0;
 }
 
@@ -176,7 +185,12 @@ static int scan(struct lkg_history *history, const char *component, struct lkg_r
                         continue;
                 r = read_record(history->dirfd, number, &g, &err);
                 if (r >= 0) {
-                        r = insert(history, (struct lkg_history_entry){ number, g->time_ns, NULL, true });
+                        struct lkg_history_entry entry = { .number = number,
+                                                           .time_ns = g->time_ns,
+                                                           .written = true };
+
+                        memcpy(entry.source, g->source, sizeof(entry.source));
+                        r = insert(history, entry);
                 } else if (r != -ENOMEM) {
                         lkg_report_add(report, LKG_WARNING, 4005, NULL, "%s: %s; ignoring this record",
                                        component, err.message);

@@ -23,7 +23,8 @@
 struct lkg_history_entry {
         uint64_t number;
         uint64_t time_ns;
-        struct lkg_generation *generation; /* NULL = on disk only */
+        char source[LKG_SOURCE_ID_MAX + 1]; /* id of the remote configuration in it; "" = local */
+        struct lkg_generation *generation;  /* NULL = on disk only */
         bool written;
 };
 

@@ -7,6 +7,7 @@
 #include <lkg/file.h>
 
 #include "command.h"
+#include "engine-internal.h"
 #include "rules.h"
 #include "slot.h"
 #include "status.h"
@@ -75,6 +76,69 @@ static int render_status(struct lkg_publisher *p, const struct lkg_publication_i
         return 0;
 }
 
+/* lkg/: what a rollback now would serve; usually what is served. */
+static int render_good(struct lkg_publisher *p, const struct lkg_publication_input *in,
+                       struct lkg_component *c, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *good = NULL;
+        const struct lkg_generation *shown;
+        int r;
+
+        if (!(c->dirty & (LKG_DIRTY_ACTIVE | LKG_DIRTY_CANDIDATE | LKG_DIRTY_DYNAMIC)))
+                return 0;
+        r = lkg_engine_good_generation(c, &good);
+        if (r < 0)
+                return lkg_error_set(err, r, NULL, "last known good");
+        shown = good ? good : c->active;
+        if (!shown) {
+                lkg_slot_clear(p, &c->good_document);
+                return 0;
+        }
+        r = lkg_slot_fill(p, &c->good_document, shown->document.data, shown->document.size, in->now_ns, err);
+        if (r >= 0 && !good)
+                c->good_document.mtime_ns = shown->time_ns;
+        return r;
+}
+
+static void clear_bad(struct lkg_publisher *p, struct lkg_component *c)
+{
+        for (size_t i = 0; i < c->n_bad; i++) {
+                lkg_slot_clear(p, &c->bad[i].slot);
+                free(c->bad[i].id);
+        }
+        free(c->bad);
+        c->bad = NULL;
+        c->n_bad = 0;
+}
+
+static int render_bad(struct lkg_publisher *p, const struct lkg_publication_input *in,
+                      struct lkg_component *c, struct lkg_error *err)
+{
+        const struct lkg_bad_list *list = c->dynamic ? &c->dynamic->bad : NULL;
+        size_t n = list ? list->n_items : 0;
+        int r = 0;
+
+        if (!(c->dirty & LKG_DIRTY_BAD))
+                return 0;
+        clear_bad(p, c);
+        c->bad = calloc(n + 1, sizeof(*c->bad));
+        if (!c->bad)
+                return lkg_error_set(err, -ENOMEM, NULL, "bad list");
+        for (size_t i = 0; r >= 0 && i < n; i++) {
+                struct lkg_buf buf = LKG_BUF_INIT;
+                struct lkg_bad_slot *slot = &c->bad[c->n_bad];
+
+                lkg_bad_format(&list->items[i], &buf);
+                r = lkg_slot_fill_buf(p, &slot->slot, &buf, list->items[i].time_ns, err);
+                slot->id = r < 0 ? NULL : strdup(list->items[i].id);
+                if (r >= 0 && !slot->id)
+                        r = lkg_error_set(err, -ENOMEM, NULL, "bad list");
+                c->n_bad++;
+        }
+        (void)in;
+        return r;
+}
+
 static int render_component(struct lkg_publisher *p, const struct lkg_publication_input *in,
                             struct lkg_component *c, struct lkg_error *err)
 {
@@ -94,6 +158,10 @@ static int render_component(struct lkg_publisher *p, const struct lkg_publicatio
                         p, in, c, c->status[0].blob ? LKG_LAYERS_AT_ONCE : LKG_LAYERS_AT_FIRST, err);
         if (r >= 0 && (c->dirty & LKG_DIRTY_HISTORY))
                 r = lkg_publish_component_history(p, c, err);
+        if (r >= 0)
+                r = render_good(p, in, c, err);
+        if (r >= 0)
+                r = render_bad(p, in, c, err);
         if (r >= 0)
                 r = render_status(p, in, c, err);
         if (r >= 0 && (c->dirty & ~(unsigned)LKG_DIRTY_EVER || !c->changed_ns))
@@ -256,6 +324,26 @@ static void add_history(struct builder *b, const struct lkg_component *c)
         }
 }
 
+static void add_bad(struct builder *b, const struct lkg_component *c)
+{
+        const struct lkg_entry dir = { .type = LKG_ENTRY_BAD,
+                                       .mode = 0755,
+                                       .mtime_ns = (int64_t)c->changed_ns,
+                                       .component = c->index };
+
+        add_entry(b, dir, NULL, "bad/%s", c->config->name);
+        for (size_t i = 0; i < c->n_bad; i++)
+                add_entry(b, file_entry(c, &c->bad[i].slot, 0644, 0, 0, 0, 0), c->bad[i].slot.blob,
+                          "bad/%s/%s", c->config->name, c->bad[i].id);
+}
+
+static void add_good(struct builder *b, const struct lkg_component *c)
+{
+        if (c->good_document.blob)
+                add_entry(b, document_entry(c, &c->good_document, 0), c->good_document.blob, "lkg/%s",
+                          c->config->file);
+}
+
 static void add_control(struct builder *b, const struct lkg_component *c)
 {
         add_dir(b, 0700, b->dirs_ns, "control", c->config->name, NULL);
@@ -276,7 +364,8 @@ static void add_tops(struct builder *b)
         static const struct {
                 const char *name;
                 uint32_t mode;
-        } tops[] = { { "control", 0700 }, { "history", 0700 }, { "layers", 0700 }, { "status", 0755 } };
+        } tops[] = { { "bad", 0755 },    { "control", 0700 }, { "history", 0700 },
+                     { "layers", 0700 }, { "lkg", 0755 },     { "status", 0755 } };
         const char *top = b->in->config->virtual_dir;
 
         for (size_t i = 0; i < LKG_ARRAY_SIZE(tops); i++)
@@ -425,9 +514,9 @@ void lkg_publisher_loaded(struct lkg_publisher *p, uint64_t number)
 /* The directories in the order of their names, the few names of the root last: see sort_entries(). */
 static int build(struct lkg_publisher *p, struct builder *b, struct lkg_error *err)
 {
-        static void (*const parts[])(struct builder * b,
-                                     const struct lkg_component *c) = { add_control, add_history, add_layers,
-                                                                        add_status, add_view };
+        static void (*const parts[])(struct builder * b, const struct lkg_component *c) = {
+                add_bad, add_control, add_history, add_layers, add_good, add_status, add_view
+        };
         const struct lkg_publication_input *in = b->in;
 
         for (size_t i = 0; i < in->n_components; i++)
@@ -574,6 +663,8 @@ int lkg_publisher_open(int runtime_fd, struct lkg_publisher *ret, struct lkg_pub
 void lkg_publisher_release(struct lkg_publisher *p, struct lkg_component *c)
 {
         lkg_slot_clear(p, &c->document);
+        lkg_slot_clear(p, &c->good_document);
+        clear_bad(p, c);
         for (size_t i = 0; i < LKG_STATUS_FILES_MAX; i++)
                 lkg_slot_clear(p, &c->status[i]);
         for (size_t i = 0; i < c->n_layers; i++) {
@@ -593,12 +684,17 @@ void lkg_publisher_forget(struct lkg_component *c)
                 free(c->layers[i].name);
                 free(c->layers[i].layer);
         }
+        for (size_t i = 0; i < c->n_bad; i++)
+                free(c->bad[i].id);
+        free(c->bad);
+        c->bad = NULL;
+        c->n_bad = 0;
         free(c->layers);
         free(c->past);
         c->layers = NULL;
         c->past = NULL;
         c->n_layers = c->n_past = 0;
-        c->document = (struct lkg_slot){ 0 };
+        c->document = c->good_document = (struct lkg_slot){ 0 };
         memset(c->status, 0, sizeof(c->status));
         c->dirty = LKG_DIRTY_ALL;
 }

@@ -118,7 +118,7 @@ static void decode_try(const struct lkg_value *map, struct lkg_hold *ret)
 {
         uint64_t now = lkg_boottime_ns(), wall = lkg_realtime_ns(), due;
         const char *boot = lkg_map_get_string(map, "boot"), *phase = lkg_map_get_string(map, "phase");
-        char this_boot[40];
+        char this_boot[LKG_BOOT_ID_MAX];
 
         ret->try_duration_ns = lkg_record_number(map, "durationNs", 0);
         ret->try_previous = lkg_record_number(map, "previous", 0);
@@ -146,7 +146,7 @@ static void decode_component(const struct lkg_value *doc, struct lkg_component_s
                                *condition = lkg_map_get(doc, "condition");
 
         const char *boot = lkg_map_get_string(doc, "boot");
-        char this_boot[40];
+        char this_boot[LKG_BOOT_ID_MAX];
 
         lkg_boot_id(this_boot);
         if (boot && strcmp(boot, this_boot) == 0) /* tickets begin again at every boot */
@@ -201,7 +201,7 @@ int lkg_state_save_component(const struct lkg_state *state, const char *componen
         uint64_t now = lkg_boottime_ns(), wall = lkg_realtime_ns();
         const struct lkg_hold *h = &value->hold;
         struct lkg_buf buf = LKG_BUF_INIT;
-        char boot[40], path[PATH_MAX];
+        char boot[LKG_BOOT_ID_MAX], path[PATH_MAX];
         int r = component_path(component, path);
 
         if (r < 0)

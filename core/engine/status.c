@@ -3,13 +3,16 @@
  * Renderers of the status files: what the engine knows -> text. Pure; absolute times only, so that a file stays true
  * while it is not rendered again; no value of a document in a fact file, no secret anywhere.
  */
+#include <fcntl.h>
 #include <inttypes.h>
 
 #include <lkg-config.h>
+#include <lkg/file.h>
 #include <lkg/publication.h>
 #include <lkg/render.h>
 #include <lkg/schema.h>
 
+#include "engine-internal.h"
 #include "status.h"
 
 static void put_json(struct lkg_buf *buf, const char *text)
@@ -54,11 +57,27 @@ static void render_condition_json(const struct lkg_status_context *x, struct lkg
 /* What the NodeConfigStatus field `error` says; empty when there is none. A hint for people, never a value. */
 static const char *error_text(const struct lkg_component *c)
 {
+        const struct lkg_dynamic *d = c->dynamic;
+        const struct lkg_bad *bad = d ? lkg_dynamic_is_bad(d, &d->pointers.assigned) : NULL;
+
+        if (bad && (strncmp(bad->reason, "failed to load", 14) == 0 ||
+                    strncmp(bad->reason, "failed to parse", 15) == 0))
+                return "failed to load config, see status findings for details";
+        if (bad && strncmp(bad->reason, "failed to validate", 18) == 0)
+                return "failed to validate config, see status findings for details";
+        if (bad)
+                return bad->reason;
         if (c->candidate && c->candidate->state == LKG_CANDIDATE_INVALID)
                 return "failed to validate config, see status findings for details";
         if (c->candidate && c->candidate->state == LKG_CANDIDATE_NAME_TAKEN)
                 return "name taken: a kubeconfig stands under the name of the view file";
-        return c->fault ? c->fault : "";
+        if (c->fault)
+                return c->fault;
+        if (c->verdict == LKG_AVOID && d)
+                return d->pointers.rollback.reason;
+        return d && d->desired == LKG_DESIRED_UNKNOWN
+                       ? "failed to sync: the reference is unclear, see the condition"
+                       : "";
 }
 
 static void render_error(const struct lkg_status_context *x, struct lkg_buf *buf)
@@ -68,36 +87,74 @@ static void render_error(const struct lkg_status_context *x, struct lkg_buf *buf
         lkg_buf_printf(buf, "%s%s", text, *text ? "\n" : "");
 }
 
-static void put_source(struct lkg_buf *buf, const char *name, const struct lkg_generation *g)
+static const struct lkg_pointers *pointers(const struct lkg_component *c)
 {
+        static const struct lkg_pointers none = { 0 };
+
+        return c->dynamic && c->dynamic->desired != LKG_DESIRED_NONE ? &c->dynamic->pointers : &none;
+}
+
+/* A NodeConfigSource as NodeConfigStatus has it, and which generation it is where that is known. */
+static void put_source(struct lkg_buf *buf, const char *name, const struct lkg_config_source *source,
+                       const struct lkg_generation *g, uint64_t number, const char *sha256)
+{
+        char id[LKG_SOURCE_ID_MAX + 1];
+
         lkg_buf_printf(buf, ",\"%s\":", name);
-        if (!g) {
-                lkg_buf_puts(buf, "null");
+        if (lkg_config_source_is_local(source)) {
+                if (!g) {
+                        lkg_buf_puts(buf, "null");
+                        return;
+                }
+                lkg_buf_printf(buf,
+                               "{\"local\":\"%s\",\"source\":\"local@%.12s\",\"generation\":%" PRIu64
+                               ",\"sha256\":\"%s\"}",
+                               lkg_local_word(g->has_base), g->sha256, g->number, g->sha256);
                 return;
         }
+        lkg_config_source_id(source, id);
         lkg_buf_printf(buf,
-                       "{\"local\":\"%s\",\"source\":\"local@%.12s\",\"generation\":%" PRIu64
-                       ",\"sha256\":\"%s\"}",
-                       lkg_local_word(g->has_base), g->sha256, g->number, g->sha256);
+                       "{\"configMap\":{\"namespace\":\"%s\",\"name\":\"%s\",\"uid\":\"%s\","
+                       "\"resourceVersion\":\"%s\","
+                       "\"kubeletConfigKey\":\"%s\"},\"source\":\"%s\"",
+                       source->ns, source->name, source->uid, source->version, source->key, id);
+        if (number)
+                lkg_buf_printf(buf, ",\"generation\":%" PRIu64 ",\"sha256\":\"%s\"", number, sha256);
+        lkg_buf_putc(buf, '}');
+}
+
+/* The configuration that is avoided, named: the proposal's wish. */
+static void put_rejected(struct lkg_buf *buf, const struct lkg_component *c)
+{
+        const struct lkg_bad *bad =
+                c->dynamic ? lkg_dynamic_is_bad(c->dynamic, &pointers(c)->assigned) : NULL;
+
+        if (!bad && !c->rejected_ns && c->verdict != LKG_AVOID)
+                return;
+        lkg_buf_puts(buf, ",\"rejected\":{\"source\":");
+        put_json(buf, bad ? bad->id : "local");
+        lkg_buf_puts(buf, ",\"reason\":");
+        put_json(buf, bad ? bad->reason : c->condition.reason);
+        lkg_buf_puts(buf, ",\"time\":\"");
+        put_time(buf, bad ? bad->time_ns : c->rejected_ns ? c->rejected_ns : pointers(c)->rollback.time_ns);
+        lkg_buf_puts(buf, "\"}");
 }
 
 static void render_config_json(const struct lkg_status_context *x, struct lkg_buf *buf)
 {
         const struct lkg_component *c = x->component;
+        const struct lkg_pointers *p = pointers(c);
+        const struct lkg_generation *g = c->active;
+        const struct lkg_config_source *active = lkg_component_source(c);
+        bool is_active = lkg_config_source_equal(&p->assigned, active);
 
         lkg_buf_puts(buf, "{\"schemaVersion\":1");
-        put_source(buf, "assigned", c->active);
-        put_source(buf, "active", c->active);
-        put_source(buf, "lastKnownGood", c->active);
+        put_source(buf, "assigned", &p->assigned, g, is_active && g ? g->number : 0, g ? g->sha256 : "");
+        put_source(buf, "active", active, g, g ? g->number : 0, g ? g->sha256 : "");
+        put_source(buf, "lastKnownGood", &p->good.source, g, p->good.generation, p->good.sha256);
         lkg_buf_puts(buf, ",\"error\":");
         put_json(buf, error_text(c));
-        if (c->rejected_ns) {
-                lkg_buf_puts(buf, ",\"rejected\":{\"source\":\"local\",\"reason\":");
-                put_json(buf, c->condition.reason);
-                lkg_buf_puts(buf, ",\"time\":\"");
-                put_time(buf, c->rejected_ns);
-                lkg_buf_puts(buf, "\"}");
-        }
+        put_rejected(buf, c);
         lkg_buf_puts(buf, "}\n");
 }
 
@@ -112,11 +169,94 @@ static void render_sha256(const struct lkg_status_context *x, struct lkg_buf *bu
                 lkg_buf_printf(buf, "%s\n", active(x)->sha256);
 }
 
-/* Local configuration counts as good, so assigned, active and last known good are one word until a remote exists. */
-static void render_local_word(const struct lkg_status_context *x, struct lkg_buf *buf)
+static void put_word(const struct lkg_status_context *x, const struct lkg_config_source *source,
+                     struct lkg_buf *buf)
 {
-        if (active(x))
-                lkg_buf_printf(buf, "%s\n", lkg_local_word(active(x)->has_base));
+        char word[LKG_SOURCE_ID_MAX + 2 * LKG_IDENTIFIER_MAX + 4];
+
+        if (!active(x) && lkg_config_source_is_local(source))
+                return;
+        lkg_dynamic_word(source, active(x) ? active(x)->has_base : true, word);
+        lkg_buf_printf(buf, "%s\n", word);
+}
+
+static void render_assigned(const struct lkg_status_context *x, struct lkg_buf *buf)
+{
+        put_word(x, &pointers(x->component)->assigned, buf);
+}
+
+/* As the generation says, which may be a held one. */
+static void render_active(const struct lkg_status_context *x, struct lkg_buf *buf)
+{
+        const struct lkg_generation *g = active(x);
+
+        if (g && *g->source)
+                lkg_buf_printf(buf, "%s %s\n", g->source, g->object);
+        else if (g)
+                lkg_buf_printf(buf, "%s\n", lkg_local_word(g->has_base));
+}
+
+static void render_good(const struct lkg_status_context *x, struct lkg_buf *buf)
+{
+        put_word(x, &pointers(x->component)->good.source, buf);
+}
+
+/* ---- trial and starts ---- */
+
+static void put_pair_time(struct lkg_buf *buf, const char *name, uint64_t wall_ns)
+{
+        lkg_buf_printf(buf, "%s=", name);
+        if (wall_ns)
+                put_time(buf, wall_ns);
+        lkg_buf_putc(buf, '\n');
+}
+
+/* The deadline while the clock runs: a moment. While it stands still nobody can name one. */
+static void render_trial(const struct lkg_status_context *x, struct lkg_buf *buf)
+{
+        const struct lkg_dynamic *d = x->component->dynamic;
+        struct lkg_trial trial = d ? d->trial : (struct lkg_trial){ 0 };
+        uint64_t deadline = 0, left;
+
+        if (trial.state == LKG_TRIAL_RUNNING && trial.running_since_ns) {
+                left = trial.rules.duration_ns - lkg_trial_elapsed(&trial, trial.running_since_ns);
+                deadline = lkg_realtime_ns() - (lkg_boottime_ns() - trial.running_since_ns) + left;
+        }
+        lkg_buf_printf(buf, "state=%s\n", lkg_trial_state_name(trial.state));
+        put_pair_time(buf, "started", trial.started_wall_ns);
+        put_pair_time(buf, "deadline", deadline);
+        lkg_buf_printf(buf, "prior_starts=%u\nthreshold=%u\n", trial.prior, trial.rules.threshold);
+}
+
+static void render_startups(const struct lkg_status_context *x, struct lkg_buf *buf)
+{
+        const struct lkg_dynamic *d = x->component->dynamic;
+
+        lkg_buf_putc(buf, '[');
+        for (size_t i = 0; d && i < d->startups.n_items; i++) {
+                lkg_buf_puts(buf, i ? ",\"" : "\"");
+                put_time(buf, d->startups.items[i].time_ns);
+                lkg_buf_putc(buf, '"');
+        }
+        lkg_buf_puts(buf, "]\n");
+}
+
+/* The supervisor's own words: one line for each restart it was asked for. */
+static void render_restarts(const struct lkg_status_context *x, struct lkg_buf *buf)
+{
+        const struct lkg_facts *facts = x->component->facts;
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        LKG_CLEANUP(lkg_closep)
+        int fd = facts ? openat(facts->dirfd, "restarts", O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -EBADF;
+        size_t size;
+
+        if (fd >= 0 && lkg_read_file(fd, 64u << 10, &text, &size, NULL) >= 0)
+                lkg_buf_append(buf, text, size);
+}
+
+static void render_drift(const struct lkg_status_context *x, struct lkg_buf *buf)
+{
+        lkg_engine_render_drift(x->component, buf);
 }
 
 static void put_report(const struct lkg_report *report, struct lkg_buf *buf)
@@ -131,10 +271,28 @@ static void put_report(const struct lkg_report *report, struct lkg_buf *buf)
                 buf->failed = true;
 }
 
+/* Of the local layers that a remote configuration hides: what would be wrong after a rollback. */
+static void put_errors(const struct lkg_report *report, struct lkg_buf *buf)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report errors = LKG_REPORT_INIT;
+
+        for (size_t i = 0; i < report->n_findings; i++) {
+                const struct lkg_finding *f = &report->findings[i];
+                const struct lkg_where where = { f->file, f->line, f->column };
+
+                if (f->severity == LKG_ERROR)
+                        lkg_report_add(&errors, f->severity, f->code, &where, "%s", f->text);
+        }
+        put_report(&errors, buf);
+}
+
 static void render_findings(const struct lkg_status_context *x, struct lkg_buf *buf)
 {
         if (x->component->candidate)
                 put_report(&x->component->candidate->report, buf);
+        if (x->component->base && x->component->local.candidate)
+                put_errors(&x->component->local.candidate->report, buf);
+        put_report(&x->component->remote_findings, buf);
         put_report(&x->component->findings, buf);
         put_report(&x->component->fallback_findings, buf);
         put_report(&x->component->facts_findings, buf);
@@ -196,19 +354,38 @@ static void render_last_error(const struct lkg_status_context *x, struct lkg_buf
                 lkg_buf_printf(buf, "%s\n", x->component->last_error);
 }
 
-/* From the generation before to the active one; secrets are masked in both. */
-static void render_diff(const struct lkg_status_context *x, struct lkg_buf *buf)
+static void put_diff(const struct lkg_generation *a, const char *a_name, const struct lkg_generation *b,
+                     struct lkg_buf *buf)
 {
-        const struct lkg_generation *a = x->component->previous, *b = active(x);
-        char a_name[40], b_name[40];
+        char b_name[40];
 
-        if (!a || !b || a == b)
-                return;
-        (void)snprintf(a_name, sizeof(a_name), "generation %" PRIu64, a->number);
         (void)snprintf(b_name, sizeof(b_name), "generation %" PRIu64, b->number);
         if (lkg_render_diff(a_name, lkg_generation_shown(a)->data, lkg_generation_shown(a)->size, b_name,
                             lkg_generation_shown(b)->data, lkg_generation_shown(b)->size, buf) < 0)
                 buf->failed = true;
+}
+
+/* From the last known good; where that is the active source itself, from the generation before. Secrets are masked in both. */
+static void render_diff(const struct lkg_status_context *x, struct lkg_buf *buf)
+{
+        LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *good = NULL;
+        const struct lkg_generation *a = x->component->previous, *b = active(x);
+        char a_name[40];
+
+        if (!b)
+                return;
+        if (lkg_engine_good_generation(x->component, &good) < 0) {
+                buf->failed = true;
+                return;
+        }
+        if (good) {
+                put_diff(good, "last-known-good", b, buf);
+                return;
+        }
+        if (!a || a == b)
+                return;
+        (void)snprintf(a_name, sizeof(a_name), "generation %" PRIu64, a->number);
+        put_diff(a, a_name, b, buf);
 }
 
 /* ---- metrics: bounded labels only, never a value, a file name or a message ---- */
@@ -239,17 +416,28 @@ static void put_gauge(struct lkg_buf *buf, const char *name, const char *type, c
         lkg_buf_printf(buf, "\"} %" PRIu64 "\n", value);
 }
 
+static void put_info(struct lkg_buf *buf, const struct lkg_component *c, const char *role,
+                     const struct lkg_config_source *source)
+{
+        char id[LKG_SOURCE_ID_MAX + 1];
+
+        if (lkg_config_source_is_local(source))
+                (void)snprintf(id, sizeof(id), "local@%.12s", c->active->sha256);
+        else
+                lkg_config_source_id(source, id);
+        lkg_buf_puts(buf, "lkgfs_config_info{component=\"");
+        put_label(buf, c->config->name);
+        lkg_buf_printf(buf, "\",role=\"%s\",source_id=\"%s\"} 1\n", role, id);
+}
+
 static void put_config_info(struct lkg_buf *buf, const struct lkg_component *c)
 {
-        static const char *const roles[] = { "assigned", "active", "lkg" };
-
         put_metric(buf, "lkgfs_config_info", "gauge", "Configuration in each role; the value is always 1.");
-        for (size_t i = 0; c->active && i < LKG_ARRAY_SIZE(roles); i++) {
-                lkg_buf_puts(buf, "lkgfs_config_info{component=\"");
-                put_label(buf, c->config->name);
-                lkg_buf_printf(buf, "\",role=\"%s\",source_id=\"local@%.12s\"} 1\n", roles[i],
-                               c->active->sha256);
-        }
+        if (!c->active)
+                return;
+        put_info(buf, c, "assigned", &pointers(c)->assigned);
+        put_info(buf, c, "active", lkg_component_source(c));
+        put_info(buf, c, "lkg", &pointers(c)->good.source);
 }
 
 static void put_findings(struct lkg_buf *buf, const struct lkg_status_context *x)
@@ -259,7 +447,8 @@ static void put_findings(struct lkg_buf *buf, const struct lkg_status_context *x
         put_metric(buf, "lkgfs_findings", "gauge", "Findings about the layers, by severity.");
         for (int s = 0; s < _LKG_SEVERITY_MAX; s++) {
                 size_t n = c->findings.n_severity[s] + c->fallback_findings.n_severity[s] +
-                           c->facts_findings.n_severity[s] + x->findings->n_severity[s] +
+                           c->facts_findings.n_severity[s] + c->remote_findings.n_severity[s] +
+                           x->findings->n_severity[s] +
                            (c->candidate ? c->candidate->report.n_severity[s] : 0);
 
                 lkg_buf_puts(buf, "lkgfs_findings{component=\"");
@@ -292,6 +481,14 @@ static void render_metrics(const struct lkg_status_context *x, struct lkg_buf *b
                   "Generations published since the engine started.", c, c->n_published);
         put_gauge(buf, "lkgfs_refusals_total", "counter", "Candidates refused since the engine started.", c,
                   c->n_refused);
+        put_gauge(buf, "lkgfs_rollbacks_total", "counter",
+                  "Rollbacks because of a crash loop since the engine started.", c, c->n_rollbacks);
+        put_gauge(buf, "lkgfs_component_starts_total", "counter",
+                  "Starts of the component seen since the engine started.", c, c->n_starts);
+        put_gauge(buf, "lkgfs_trial_running", "gauge", "1 while a configuration is on trial.", c,
+                  c->dynamic && c->dynamic->trial.state == LKG_TRIAL_RUNNING);
+        put_gauge(buf, "lkgfs_bad_configs", "gauge", "Entries of the bad list.", c,
+                  c->dynamic ? c->dynamic->bad.n_items : 0);
         put_findings(buf, x);
         put_gauge(buf, "lkgfs_publication", "gauge", "Number of the publication this file belongs to.", c,
                   x->publication);
@@ -300,21 +497,28 @@ static void render_metrics(const struct lkg_status_context *x, struct lkg_buf *b
 #define ACTIVE    LKG_DIRTY_ACTIVE
 #define CANDIDATE LKG_DIRTY_CANDIDATE
 #define CONDITION LKG_DIRTY_CONDITION
+#define DYNAMIC   LKG_DIRTY_DYNAMIC
 
 const struct lkg_status_file lkg_status_files[] = {
         /* name            document flags  depends                          renderer            manual */
-        { "active", false, 0, ACTIVE, render_local_word,
-          "what the view shows: init (a base exists) or default" },
-        { "assigned", false, 0, ACTIVE, render_local_word, "what is meant to be shown, in the same words" },
+        { "active", false, 0, ACTIVE, render_active,
+          "what the view shows: source id and ConfigMap, or init (a base exists), or default" },
+        { "assigned", false, 0, ACTIVE | DYNAMIC, render_assigned,
+          "what is meant to be shown, in the same words" },
         { "condition", false, 0, CONDITION, render_condition, "status, reason and message in one line" },
         { "condition.json", false, 0, CONDITION, render_condition_json, "the same as a NodeCondition" },
-        { "config.json", false, 0, ACTIVE | CANDIDATE | CONDITION, render_config_json,
+        { "config.json", false, 0, ACTIVE | CANDIDATE | CONDITION | DYNAMIC | LKG_DIRTY_BAD,
+          render_config_json,
           "assigned, active, last known good and error in the shape of NodeConfigStatus" },
-        { "diff", true, 0, ACTIVE, render_diff, "what the active generation changed, as a unified diff" },
+        { "diff", true, 0, ACTIVE | DYNAMIC, render_diff,
+          "from the last known good to what is active, as a unified diff; from the generation before where "
+          "they are one" },
+        { "drift", true, 0, ACTIVE | DYNAMIC, render_drift,
+          "fields in which the running process, by its start, differs from what is served" },
         { "effective.yaml", true, 0, ACTIVE | CANDIDATE | LKG_DIRTY_EFFECTIVE, render_effective,
           "defaults, the served document and the component's flags, each value with where it comes from",
           true },
-        { "error", false, 0, CANDIDATE | CONDITION, render_error,
+        { "error", false, 0, CANDIDATE | CONDITION | DYNAMIC | LKG_DIRTY_BAD, render_error,
           "why the newest configuration is refused, or empty" },
         { "findings", true, 0, CANDIDATE | LKG_DIRTY_FINDINGS, render_findings,
           "everything noticed about the layers, one line each" },
@@ -322,12 +526,17 @@ const struct lkg_status_file lkg_status_files[] = {
           "number of the published document; poll(2) reports a change" },
         { "last-error", true, 0, LKG_DIRTY_LAST_ERROR, render_last_error,
           "why the last control write was refused" },
-        { "last-known-good", false, 0, ACTIVE, render_local_word,
+        { "last-known-good", false, 0, ACTIVE | DYNAMIC, render_good,
           "where a rollback leads, in the same words" },
         { "metrics.prom", false, 0, LKG_DIRTY_EVER, render_metrics,
           "metrics for node_exporter's textfile collector" },
         { "origin", true, 0, ACTIVE, render_origin, "where every value comes from, tab separated" },
+        { "restarts", false, 0, DYNAMIC, render_restarts, "restarts that lkgfs asked for, one line each" },
         { "sha256", false, 0, ACTIVE, render_sha256, "SHA-256 of the bytes served" },
+        { "startups", false, 0, DYNAMIC, render_startups,
+          "when the component started, the last eleven, as JSON" },
+        { "trial", false, 0, DYNAMIC, render_trial,
+          "state, started, deadline, prior_starts and threshold of the trial, one key=value a line" },
 };
 const size_t lkg_n_status_files = LKG_ARRAY_SIZE(lkg_status_files);
 

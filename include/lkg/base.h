@@ -66,6 +66,9 @@ uint64_t lkg_boottime_ns(void);
 /** lkg_realtime_ns() - wall time in nanoseconds since 1970; for what people and disks see. */
 uint64_t lkg_realtime_ns(void);
 
+/** lkg_process_start_time() - field 22 of /proc/@pid/stat, 0 when there is no such process. */
+uint64_t lkg_process_start_time(int pid);
+
 /** lkg_format_rfc3339() - @ns since 1970 as `2026-01-02T03:04:05Z` (whole seconds, UTC) into @buf[21]. */
 void lkg_format_rfc3339(uint64_t ns, char buf[static 21]);
 

@@ -257,6 +257,3 @@ static inline struct lkg_shared *lkg_shared_map(int fd)
         }
         return s;
 }
-
-/** lkg_process_start_time() - field 22 of /proc/@pid/stat, 0 when there is no such process. */
-uint64_t lkg_process_start_time(int pid);

@@ -37,7 +37,9 @@ static void test_rollback_pins_until_hold_off(void **state)
         assert_int_equal(changed(n, "kubelet.conf.d/10-a.conf"), 0);
         assert_int_equal(command(n, "rollback", "7\n"), -EINVAL);
         assert_has(n, "status/kubelet/last-error", "rollback: no such generation in history\n");
-        assert_int_equal(command(n, "rollback", "lkg\n"), -EINVAL);
+        assert_int_equal(command(n, "rollback", "lkg\n"), 0); /* local configuration counts as good */
+        assert_int_equal(generation(n), 2);
+        assert_has(n, "status/kubelet/condition", "True held at generation 2 (rollback)");
         assert_int_equal(command(n, "rollback", "1\n2\n"), -EINVAL);
         assert_int_equal(command(n, "rollback", ""), 0);
         assert_int_equal(generation(n), 2);

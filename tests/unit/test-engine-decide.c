@@ -41,7 +41,13 @@ static void test_verdicts(void **state)
                 bool same;
                 uint64_t active;
                 enum lkg_verdict want;
+                bool bad;
         } rows[] = {
+                { FREE, LKG_CANDIDATE_VALID, false, 3, LKG_AVOID, .bad = true },
+                { FREE, LKG_CANDIDATE_VALID, true, 3, LKG_KEEP, .bad = true },     /* it is what there is */
+                { FREE, LKG_CANDIDATE_VALID, false, 0, LKG_PUBLISH, .bad = true }, /* better than nothing */
+                { HELD(3), LKG_CANDIDATE_VALID, false, 3, LKG_AVOID, .bad = true },
+                { FREE, LKG_CANDIDATE_INVALID, false, 3, LKG_REFUSE, .bad = true },
                 { FREE, LKG_CANDIDATE_VALID, false, 0, LKG_PUBLISH },
                 { FREE, LKG_CANDIDATE_VALID, false, 3, LKG_PUBLISH },
                 { FREE, LKG_CANDIDATE_VALID, true, 3, LKG_KEEP },
@@ -67,8 +73,8 @@ static void test_verdicts(void **state)
 
         (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
-                enum lkg_verdict got =
-                        lkg_decide(&rows[i].hold, rows[i].candidate, rows[i].same, rows[i].active);
+                enum lkg_verdict got = lkg_decide(&rows[i].hold, rows[i].candidate, rows[i].same,
+                                                  rows[i].bad, rows[i].active);
 
                 if (got != rows[i].want)
                         fail_msg("row %zu: %d, want %d", i, got, rows[i].want);
@@ -171,16 +177,28 @@ static void test_words_of_control_files(void **state)
                 { "rollback", "0", -EINVAL, 0, 0, 0 },
                 { "rollback", "-1", -EINVAL, 0, 0, 0 },
                 { "rollback", "18446744073709551616", -EINVAL, 0, 0, 0 },
-                { "rollback", "lkg", -EINVAL, 0, 0, 0 },
+                { "rollback", "lkg", 1, LKG_DO_ROLLBACK_GOOD, 0, 0 },
+                { "rollback", "LKG", -EINVAL, 0, 0, 0 },
                 { "try", "5m\n", 1, LKG_DO_HOLD, LKG_CMD_TRY, UINT64_C(300000000000) },
                 { "try", "5", -EINVAL, 0, 0, 0 },
                 { "sync", "now", 1, LKG_DO_SYNC, 0, 0 },
                 { "sync", "later", -EINVAL, 0, 0, 0 },
                 { "commit", "now\n", 1, LKG_DO_HOLD, LKG_CMD_COMMIT, 0 },
                 { "commit", "yes", -EINVAL, 0, 0, 0 },
-                { "promote", "now", -EINVAL, 0, 0, 0 },
+                { "promote", "now", 1, LKG_DO_PROMOTE, 0, 0 },
+                { "promote", "yes", -EINVAL, 0, 0, 0 },
+                { "startup", "now", 1, LKG_DO_STARTUP, 0, 0 },
+                { "startup", "4711\n", 1, LKG_DO_STARTUP, 0, 4711 },
+                { "startup", "0", -EINVAL, 0, 0, 0 },
+                { "startup", "-1", -EINVAL, 0, 0, 0 },
+                { "startup", "4294967296", -EINVAL, 0, 0, 0 },
+                { "forget", "all", 1, LKG_DO_FORGET, 0, 0 },
+                { "forget", "8f1c@12:cfg\n", 1, LKG_DO_FORGET, 0, 0 },
+                { "forget", "../x", -EINVAL, 0, 0, 0 },
+                { "forgive", "8f1c", 1, LKG_DO_FORGET, 0, 0 },
+                { "nosuch", "now", -EINVAL, 0, 0, 0 },
         };
-        char why[256], longest[200];
+        char why[256], longest[300];
         struct lkg_command_call call;
 
         (void)state;
@@ -199,7 +217,7 @@ static void test_words_of_control_files(void **state)
         }
         memset(longest, '1', sizeof(longest));
         assert_int_equal(lkg_command_parse("rollback", longest, sizeof(longest), &call, why), -EINVAL);
-        assert_string_equal(why, "rollback: too long; want a generation number from history");
+        assert_string_equal(why, "rollback: too long; want lkg, or a generation number from history");
         assert_int_equal(lkg_command_parse("hold", "on\0x", 4, &call, why), -EINVAL);
         assert_int_equal(lkg_command_parse("hold", "\x1b[2J", 4, &call, why), -EINVAL);
         assert_string_equal(why, "hold: \"\\x1b[2J\" is not understood; want on or off");

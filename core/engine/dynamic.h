@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Dynamic configuration of one component: which source plays which part, what is bad, how the trial stands. Every change
+ * here is durable before it returns, and is taken back in memory when it could not be made durable. It knows no layers and
+ * publishes nothing; engine-remote.c and engine-starts.c decide what to call.
+ */
+#pragma once
+
+#include "../state/guard.h"
+#include "../state/store.h"
+#include "config.h"
+
+/* What the reference says right now; only this is not remembered. */
+enum lkg_desired_state {
+        LKG_DESIRED_NONE,    /* no reference is configured, or remote configuration is off */
+        LKG_DESIRED_UNKNOWN, /* it cannot be determined; why is in words */
+        LKG_DESIRED_LOCAL,
+        LKG_DESIRED_REMOTE,
+};
+
+struct lkg_dynamic {
+        struct lkg_store_component store;
+        struct lkg_pointers pointers;
+        struct lkg_bad_list bad;
+        struct lkg_startups startups;
+        struct lkg_trial trial; /* of pointers.active; after a rollback the one that failed */
+        uint64_t trial_saved_ns;
+        struct lkg_config_source document; /* trialScope all: local@<12 hex>, what the trial is about */
+        bool watched;     /* the component is recognised by process: its life drives the trial clock */
+        bool scope_all;   /* every generation is on trial, not only a remote one */
+        bool good_failed; /* the last known good could not be used either */
+        char boot[LKG_BOOT_ID_MAX];
+
+        enum lkg_desired_state desired;
+        char desired_fault[LKG_REASON_MAX]; /* UNKNOWN: why */
+};
+
+/** lkg_dynamic_open() - read everything; what is damaged goes to @report. */
+int lkg_dynamic_open(const struct lkg_store *store, const struct lkg_config *config,
+                     const struct lkg_config_component *k, struct lkg_dynamic **ret,
+                     struct lkg_report *report, struct lkg_error *err);
+/** lkg_dynamic_configure() - another configuration of ours is in force. */
+void lkg_dynamic_configure(struct lkg_dynamic *d, const struct lkg_config *config,
+                           const struct lkg_config_component *k);
+struct lkg_dynamic *lkg_dynamic_free(struct lkg_dynamic *d);
+
+/** lkg_dynamic_set_release() - whose bad list and startups count. Return: 1 another one than before, 0, -errno. */
+int lkg_dynamic_set_release(struct lkg_dynamic *d, const char *version, struct lkg_report *report,
+                            struct lkg_error *err);
+
+/** lkg_dynamic_is_bad() - the entry that condemns @source, or NULL. */
+const struct lkg_bad *lkg_dynamic_is_bad(const struct lkg_dynamic *d,
+                                         const struct lkg_config_source *source);
+/** lkg_dynamic_is_bad_document() - is the document with this digest condemned (trialScope all)? */
+bool lkg_dynamic_is_bad_document(const struct lkg_dynamic *d, const char *sha256);
+
+/**
+ * lkg_dynamic_assign() - @source, whose checkpoint is durable, becomes assigned. The same bytes under another version take the
+ * place of the old one in every pointer: nothing begins anew. A version with the bytes of a bad one is as bad.
+ */
+int lkg_dynamic_assign(struct lkg_dynamic *d, const struct lkg_config_source *source, uint64_t wall_ns,
+                       struct lkg_error *err);
+
+/** lkg_dynamic_follow() - assigned becomes active; its trial begins when it is first served. */
+int lkg_dynamic_follow(struct lkg_dynamic *d, struct lkg_error *err);
+
+/**
+ * lkg_dynamic_begin_trial() - what is active is served for the first time.
+ * @sha256: of the document; where every generation is on trial, it is this document that is
+ */
+int lkg_dynamic_begin_trial(struct lkg_dynamic *d, const char *sha256, struct lkg_trial_rules rules,
+                            uint64_t now_ns, uint64_t wall_ns, struct lkg_error *err);
+/** lkg_dynamic_is_other_trial() - trialScope all: another document than @sha256 was on trial. */
+bool lkg_dynamic_is_other_trial(const struct lkg_dynamic *d, const char *sha256);
+/** lkg_dynamic_resume() - trialScope all: @sha256 is served since before this engine began; its trial goes on. */
+int lkg_dynamic_resume(struct lkg_dynamic *d, const char *sha256, struct lkg_report *report);
+
+/** lkg_dynamic_condemn() - mark @source bad. @id: NULL = that of @source; else a uid or an id. */
+int lkg_dynamic_condemn(struct lkg_dynamic *d, const struct lkg_config_source *source, const char *id,
+                        const char *reason, uint64_t wall_ns, struct lkg_error *err);
+
+/** lkg_dynamic_forgive() - Return: number of entries removed; -ENOENT none; -errno. @id: NULL = all. */
+int lkg_dynamic_forgive(struct lkg_dynamic *d, const char *id, struct lkg_error *err);
+
+/** lkg_dynamic_fall_back() - the last known good becomes active because of @reason. @generation: the one that is abandoned. */
+int lkg_dynamic_fall_back(struct lkg_dynamic *d, const char *reason, uint64_t generation, uint64_t wall_ns,
+                          struct lkg_error *err);
+
+/** lkg_dynamic_promote() - what is active, served as @generation with this document, becomes the last known good. */
+int lkg_dynamic_promote(struct lkg_dynamic *d, uint64_t generation, const void *document, size_t size,
+                        uint64_t wall_ns, struct lkg_error *err);
+
+/** lkg_dynamic_reset() - back to the local configuration: last known good and assigned are cleared in one step. */
+int lkg_dynamic_reset(struct lkg_dynamic *d, uint64_t wall_ns, struct lkg_error *err);
+
+/** lkg_dynamic_save_trial() - @durable: also across a power cut. */
+int lkg_dynamic_save_trial(struct lkg_dynamic *d, uint64_t now_ns, bool durable, struct lkg_error *err);
+
+/** lkg_dynamic_note_start() - remember a start; durable while a trial or a rollback makes it count. */
+int lkg_dynamic_note_start(struct lkg_dynamic *d, const struct lkg_startup *startup, struct lkg_error *err);
+
+/** lkg_dynamic_word() - `<id> <namespace>/<name>`, `init` or `default`, as status/ shows a source. */
+void lkg_dynamic_word(const struct lkg_config_source *source, bool has_base,
+                      char ret[static LKG_SOURCE_ID_MAX + 2 * LKG_IDENTIFIER_MAX + 4]);

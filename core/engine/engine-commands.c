@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An operator's word: a write to a control file, a name made or removed in bad/. Parsed by command.c, judged by decide.h or by
+ * what dynamic configuration allows, durable before it is published, answered after. A command that is asked again (its
+ * answer was lost with a file server or an engine) comes to the same.
+ */
+#include <inttypes.h>
+
+#include <lkg/log.h>
+
+#include "command.h"
+#include "engine-internal.h"
+
+/* Why a command was refused: a literal, or text of its own. */
+struct refusal {
+        const char *why;
+        char text[200];
+};
+
+static int refuse(struct refusal *refusal, int code, const char *why)
+{
+        refusal->why = why;
+        return code;
+}
+
+static int refuse_error(struct refusal *refusal, const struct lkg_error *err, int code)
+{
+        (void)snprintf(refusal->text, sizeof(refusal->text), "%.190s", err->message);
+        refusal->why = refusal->text;
+        return code;
+}
+
+static int do_hold(struct lkg_engine *e, struct lkg_component *c, const struct lkg_command_call *call,
+                   uint64_t ticket, struct refusal *refusal)
+{
+        LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *target = NULL;
+        struct lkg_component_state before = c->state;
+        bool known =
+                lkg_history_get(&c->history, call->argument, &target, NULL) >= 0; /* it can be read, too */
+        struct lkg_hold_step step = lkg_hold_command(c->state.hold, call->hold, call->argument, known,
+                                                     c->active ? c->active->number : 0);
+        int r;
+
+        if (step.result < 0)
+                return refuse(refusal, step.result, step.why);
+        c->state.hold = step.next;
+        c->state.ticket = ticket;
+        r = lkg_engine_save_state(e, c); /* durable before anybody sees it */
+        if (r < 0) {
+                c->state = before;
+                return refuse(refusal, r, "the state directory cannot be written");
+        }
+        c->dirty |= LKG_DIRTY_CONDITION;
+        return 0;
+}
+
+/* An operator goes back behind what is active: a remote configuration that is left behind is bad, by request. */
+static int abandon(struct lkg_engine *e, struct lkg_component *c, struct refusal *refusal)
+{
+        struct lkg_dynamic *d = c->dynamic;
+        struct lkg_error err = { 0 };
+        char reason[LKG_REASON_MAX];
+        int r;
+
+        if (!d || lkg_config_source_is_local(&d->pointers.active) ||
+            lkg_config_source_equal(&d->pointers.active, &d->pointers.good.source))
+                return 0;
+        (void)snprintf(reason, sizeof(reason), "operator request (UID: %s)", d->pointers.active.uid);
+        r = lkg_dynamic_condemn(d, &d->pointers.active, NULL, reason, lkg_realtime_ns(), &err);
+        if (r >= 0)
+                r = lkg_engine_roll_back(e, c, reason, &err);
+        c->dirty |= LKG_DIRTY_BAD | LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION;
+        return r < 0 ? refuse_error(refusal, &err, r) : 0;
+}
+
+/* `rollback N`: another source's generation abandons what is active. */
+static int do_rollback(struct lkg_engine *e, struct lkg_component *c, const struct lkg_command_call *call,
+                       uint64_t ticket, struct refusal *refusal)
+{
+        const struct lkg_history_entry *target = lkg_history_find(&c->history, call->argument);
+        bool other = target && c->active && strcmp(target->source, c->active->source) != 0;
+        int r = do_hold(e, c, call, ticket, refusal);
+
+        return r < 0 || !other ? r : abandon(e, c, refusal);
+}
+
+/*
+ * `rollback lkg`: back to the last known good, published first, because only then it has a number that can be pinned. A crash
+ * in between leaves the rollback without its pin and the command without its answer, so it comes again.
+ */
+static int do_rollback_good(struct lkg_engine *e, struct lkg_component *c, uint64_t ticket,
+                            struct refusal *refusal)
+{
+        struct lkg_command_call pin = { .action = LKG_DO_HOLD, .hold = LKG_CMD_ROLLBACK };
+        int r;
+
+        if (!c->dynamic)
+                return refuse(refusal, -EBUSY,
+                              "the state directory cannot be written, so nothing is remembered");
+        if (c->state.hold.mode != LKG_HOLD_FREE) { /* what is pinned now would stay */
+                c->state.hold = (struct lkg_hold){ 0 };
+                c->dirty |= LKG_DIRTY_CONDITION;
+        }
+        r = abandon(e, c, refusal);
+        if (r < 0)
+                return r;
+        if (c->dynamic->scope_all && c->active &&
+            strcmp(c->active->sha256, c->dynamic->pointers.good.sha256) != 0)
+                r = lkg_engine_serve_stored(e, c);
+        if (r >= 0)
+                r = lkg_engine_commit(e, /* force= */ false);
+        if (r < 0 || !c->active)
+                return refuse(refusal, r < 0 ? r : -EBUSY,
+                              "there is no last known good that could be served");
+        pin.argument = c->active->number;
+        return do_hold(e, c, &pin, ticket, refusal);
+}
+
+static int do_promote(struct lkg_engine *e, struct lkg_component *c, struct refusal *refusal)
+{
+        struct lkg_dynamic *d = c->dynamic;
+        struct lkg_error err = { 0 };
+        int r;
+
+        if (!d || !c->active)
+                return refuse(refusal, -EBUSY, "nothing is served");
+        if (lkg_dynamic_is_bad(d, &d->pointers.assigned))
+                return refuse(refusal, -EBUSY,
+                              "what is assigned is marked bad; write its uid to forget first");
+        if (!lkg_config_source_equal(&d->pointers.assigned, &d->pointers.active) ||
+            !lkg_engine_serves_active(c))
+                return refuse(refusal, -EBUSY, "what is assigned is not active");
+        r = lkg_engine_promote(e, c, &err);
+        return r < 0 ? refuse_error(refusal, &err, r) : 0;
+}
+
+static int do_forget(struct lkg_component *c, const struct lkg_command_call *call, struct refusal *refusal)
+{
+        struct lkg_error err = { 0 };
+        int r = c->dynamic ? lkg_dynamic_forgive(c->dynamic, *call->id ? call->id : NULL, &err) : -ENOENT;
+
+        if (r == -ENOENT)
+                return refuse(refusal, -EINVAL, "no such entry in the bad list");
+        if (r < 0)
+                return refuse_error(refusal, &err, r);
+        if (!lkg_dynamic_is_bad(c->dynamic, &c->dynamic->pointers.assigned))
+                lkg_report_deinit(&c->remote_findings);
+        c->waited = lkg_candidate_unref(c->waited);
+        c->dirty |= LKG_DIRTY_BAD | LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION | LKG_DIRTY_FINDINGS;
+        return 0;
+}
+
+/* A uid condemns all its versions; what is active by it is rolled back by the cycle that follows. */
+static int do_condemn(struct lkg_component *c, const struct lkg_command_call *call, struct refusal *refusal)
+{
+        struct lkg_dynamic *d = c->dynamic;
+        struct lkg_config_source source;
+        struct lkg_error err = { 0 };
+        int r;
+
+        if (!d)
+                return refuse(refusal, -EBUSY,
+                              "the state directory cannot be written, so nothing is remembered");
+        if (lkg_config_source_parse_id(call->id, &source) < 0)
+                return refuse(refusal, -EINVAL, "no uid and no source id");
+        r = lkg_dynamic_condemn(d, &source, call->id, call->text, lkg_realtime_ns(), &err);
+        if (r < 0)
+                return refuse_error(refusal, &err, r);
+        c->dirty |= LKG_DIRTY_BAD | LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION;
+        return 0;
+}
+
+static int carry_out(struct lkg_engine *e, struct lkg_component *c, const struct lkg_command_call *call,
+                     uint64_t ticket, struct refusal *refusal)
+{
+        switch (call->action) {
+        case LKG_DO_HOLD:
+                return call->hold == LKG_CMD_ROLLBACK ? do_rollback(e, c, call, ticket, refusal)
+                                                      : do_hold(e, c, call, ticket, refusal);
+        case LKG_DO_SYNC:
+                e->remote_file.known = false;
+                return 0;
+        case LKG_DO_ROLLBACK_GOOD:
+                return do_rollback_good(e, c, ticket, refusal);
+        case LKG_DO_PROMOTE:
+                return do_promote(e, c, refusal);
+        case LKG_DO_FORGET:
+                return do_forget(c, call, refusal);
+        case LKG_DO_CONDEMN:
+                return do_condemn(c, call, refusal);
+        case LKG_DO_STARTUP:
+                return lkg_engine_start_reported(e, c, (int)call->argument) < 0
+                               ? refuse(refusal, -EINVAL, "there is no such process")
+                               : 0;
+        }
+        return refuse(refusal, -EINVAL, "unknown command");
+}
+
+static void log_command(const struct lkg_component *c, const struct lkg_message *m, int result,
+                        const char *why)
+{
+        const struct lkg_log_fields fields = { .component = c->config->name };
+        bool bad = strcmp(m->command, LKG_COMMAND_BAD) == 0 || strcmp(m->command, LKG_COMMAND_FORGIVE) == 0;
+        char quoted[5 * 64 + 8], login[16] = "unset";
+
+        if (m->login_uid != UINT32_MAX)
+                (void)snprintf(login, sizeof(login), "%" PRIu32, m->login_uid);
+        lkg_log(result < 0 ? LOG_WARNING : LOG_NOTICE, &fields,
+                "%s%s %s by uid %" PRIu32 ", pid %" PRId32 ", %s, login uid %s: %s%s%s",
+                bad ? "" : "control/", m->command, lkg_quote(m->text, m->text_size, quoted), m->uid, m->pid,
+                *m->exe ? m->exe : "unknown program", login, result < 0 ? "refused" : "accepted",
+                result < 0 ? ": " : "", result < 0 ? why : "");
+}
+
+int lkg_engine_run_command(struct lkg_engine *e, const struct lkg_message *m)
+{
+        struct lkg_command_call call = { 0 };
+        struct refusal refusal = { .why = "" };
+        struct lkg_component *c;
+        char text[256] = "";
+        int r;
+
+        if (m->component >= e->n_components)
+                return -EINVAL;
+        c = &e->components[m->component];
+        if (m->uid != 0 || m->pid <= 0) { /* the file server has judged this already; twice is cheap */
+                r = -EACCES;
+                (void)strcpy(text, "only root may give commands");
+        } else {
+                r = lkg_command_parse(m->command, m->text, m->text_size, &call, text);
+        }
+        if (r == 0)
+                return 0;
+        if (r > 0) {
+                r = carry_out(e, c, &call, m->ticket, &refusal);
+                if (r < 0)
+                        (void)snprintf(text, sizeof(text), "%.31s: %s", m->command, refusal.why);
+        }
+        lkg_component_set_last_error(c, r < 0 ? text : NULL);
+        log_command(c, m, r, text);
+        e->vouched_all = r >= 0 && call.action == LKG_DO_SYNC;
+        lkg_watch_touch(&e->watch, NULL);
+        lkg_engine_cycle(e, /* look= */ r >= 0);
+        e->vouched_all = false;
+        return r < 0 ? r : 0;
+}

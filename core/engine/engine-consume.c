@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The component runs with an older document: ask the supervisor to restart it, where the configuration wants that. Never for
+ * a document that means the same, and never while the process that starts is just about to read the new one.
+ */
+#include <lkg/decode.h>
+
+#include "engine-internal.h"
+
+static int parse(const struct lkg_generation *g, struct lkg_value **ret)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
+        const struct lkg_text *text = &g->document;
+
+        return lkg_decode(text->data, text->size, lkg_detect_format(text->data, text->size), 0, NULL,
+                          &ignored, ret);
+}
+
+/* Unknown counts as different. */
+static bool means_the_same(const struct lkg_generation *a, const struct lkg_generation *b)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *x = NULL, *y = NULL;
+
+        return a && b &&
+               (strcmp(a->sha256, b->sha256) == 0 ||
+                (parse(a, &x) >= 0 && parse(b, &y) >= 0 && lkg_value_equal(x, y)));
+}
+
+/* What the newest living process has read; NULL = none lives, or it cannot be known. One reference. */
+static struct lkg_generation *running(const struct lkg_component *c, bool *ret_alive)
+{
+        struct lkg_generation *g = NULL;
+
+        *ret_alive = false;
+        for (size_t i = c->facts ? c->facts->n_processes : 0; i-- > 0;) {
+                const struct lkg_tracked *t = &c->facts->processes[i];
+
+                if (t->pidfd < 0)
+                        continue;
+                *ret_alive = true;
+                (void)lkg_history_get(&c->history, t->generation, &g, NULL);
+                return g;
+        }
+        return NULL;
+}
+
+void lkg_engine_consume(struct lkg_engine *e, struct lkg_component *c)
+{
+        LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
+        struct lkg_message m;
+        bool alive;
+
+        if (c->config->restart.policy == LKG_RESTART_NEVER || !c->active || !e->server.supervisor ||
+            c->answers_start || !e->started)
+                return;
+        g = running(c, &alive);
+        if (!alive && c->dynamic && c->dynamic->watched)
+                return; /* whoever starts next reads it */
+        if (!g)
+                g = lkg_generation_ref(c->previous);
+        if (means_the_same(g, c->active))
+                return;
+        lkg_message_init(&m, LKG_MSG_RESTART);
+        m.component = c->index;
+        m.number = c->active->number;
+        /* Of a change that reaches every node at once, so the nodes must not restart at once. */
+        m.result = c->base && strcmp(c->active->source, c->previous ? c->previous->source : "") != 0;
+        lkg_peer_send(e->server.supervisor, &m);
+}
+
+/* ---- status/<c>/drift ---- */
+
+struct drift {
+        const struct lkg_value *other;
+        struct lkg_buf *buf;
+        bool missing_only;
+};
+
+static int compare_leaf(const struct lkg_leaf *leaf, void *userdata)
+{
+        struct drift *d = userdata;
+        const struct lkg_value *value =
+                *leaf->pointer ? lkg_value_get_pointer(d->other, leaf->pointer) : d->other;
+
+        if (value && (d->missing_only || lkg_value_equal(value, leaf->value)))
+                return 0;
+        lkg_buf_printf(d->buf, "%s\n", leaf->pointer);
+        return 0;
+}
+
+void lkg_engine_render_drift(const struct lkg_component *c, struct lkg_buf *buf)
+{
+        LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *runs = NULL, *served = NULL;
+        struct drift d = { .buf = buf };
+        bool alive;
+
+        g = running(c, &alive);
+        if (!g || !c->active || g->number == c->active->number || parse(g, &runs) < 0 ||
+            parse(c->active, &served) < 0)
+                return;
+        d.other = served;
+        (void)lkg_value_walk(runs, compare_leaf, &d);
+        d.other = runs;
+        d.missing_only = true;
+        (void)lkg_value_walk(served, compare_leaf, &d);
+}

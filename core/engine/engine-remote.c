@@ -1,0 +1,882 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which configuration a component follows: reference -> checkpoint -> assigned -> tried -> active, and back to the last
+ * known good. Each step is durable before the next; the publication that shows it comes last (engine.c). What fails is
+ * tried again by a later look and leaves everything as it was.
+ *
+ * architecture.md, "Dynamic configuration", has the flow.
+ */
+#include <inttypes.h>
+
+#include <lkg/log.h>
+
+#include "engine-internal.h"
+#include "track.h"
+
+static const struct lkg_touched everything = { .everything = true };
+
+/* ---- begin ---- */
+
+/* The reference is about a node's kubelet; where there is no component of that name, about the first one. */
+bool lkg_engine_is_remote(const struct lkg_engine *e, const struct lkg_component *c)
+{
+        size_t chosen = 0;
+
+        if (!e->config->remote.enabled || !c->dynamic)
+                return false;
+        for (size_t i = 0; i < e->n_components; i++)
+                if (strcmp(e->components[i].config->name, "kubelet") == 0)
+                        chosen = i;
+        return c == &e->components[chosen];
+}
+
+int lkg_engine_open_store(struct lkg_engine *e, struct lkg_error *err)
+{
+        int r = lkg_store_open(e->options.state_fd, &e->store, &e->report, err);
+
+        if (r >= 0)
+                return 0;
+        e->store.lock_fd = -EBADF;
+        if (r == -EBUSY || r == -EPROTO || r == -ENOMEM)
+                return r;
+        lkg_report_add(
+                &e->report, LKG_WARNING, 6013, NULL,
+                "the state directory cannot be written: %s; remote configuration, bad list and trial are "
+                "off until the next start",
+                err->message);
+        lkg_log_error("dynamic configuration is off: %s", err->message);
+        return 0;
+}
+
+static struct lkg_trial_settings trial_settings(const struct lkg_engine *e)
+{
+        return (struct lkg_trial_settings){
+                .duration_ns = e->config->trial.duration_ns,
+                .threshold = (unsigned)e->config->trial.crash_loop_threshold,
+                .min_duration_ns = e->config->trial.min_duration_ns,
+                .max_duration_ns = e->config->trial.max_duration_ns,
+        };
+}
+
+/* From its checkpoint. Return: 0 and a base that can be tried; -EINVAL: it is bad, @report says why; another -errno. */
+static int load_base(const struct lkg_engine *e, const struct lkg_config_source *source,
+                     struct lkg_remote_base **ret, struct lkg_report *report, struct lkg_error *err)
+{
+        struct lkg_trial_settings settings = trial_settings(e);
+        struct lkg_remote_base *base = NULL;
+        struct lkg_configmap configmap = { 0 };
+        int r = lkg_store_load_checkpoint(&e->store, source, &configmap, err);
+
+        if (r < 0)
+                return r;
+        r = lkg_remote_base_new(&configmap, source, &settings, &base, report);
+        if (r < 0)
+                return lkg_error_set(err, r, NULL, "checkpoint");
+        if (!base->text || report->n_severity[LKG_ERROR] > 0) {
+                lkg_remote_base_free(base);
+                return lkg_error_set(err, -EINVAL, NULL, "checkpoint");
+        }
+        *ret = base;
+        return 0;
+}
+
+static void say_uid(char *buf, size_t size, const char *words, const struct lkg_config_source *source)
+{
+        (void)snprintf(buf, size, "%s (UID: %s)", words, source->uid);
+}
+
+/* Layers over what the store says is active; what cannot be loaded is not bad, but cannot be served. */
+static void restore(struct lkg_engine *e, struct lkg_component *c)
+{
+        const struct lkg_log_fields fields = { .component = c->config->name };
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
+        struct lkg_remote_base *base = NULL;
+        struct lkg_dynamic *d = c->dynamic;
+        struct lkg_error err = { 0 };
+        char reason[LKG_REASON_MAX];
+
+        if (!lkg_engine_is_remote(e, c)) {
+                if (!lkg_config_source_is_local(&d->pointers.assigned))
+                        lkg_report_add(
+                                &c->remote_findings, LKG_NOTE, 6007, NULL,
+                                "a remote configuration is assigned (ConfigMap %s/%s) and not used, because "
+                                "remote configuration is off",
+                                d->pointers.assigned.ns, d->pointers.assigned.name);
+                return;
+        }
+        d->desired = LKG_DESIRED_UNKNOWN;
+        (void)snprintf(d->desired_fault, sizeof(d->desired_fault), "no reference yet");
+        if (lkg_config_source_is_local(&d->pointers.active))
+                return;
+        if (load_base(e, &d->pointers.active, &base, &ignored, &err) >= 0) {
+                lkg_component_set_base(c, base);
+                return;
+        }
+        lkg_log(LOG_ERR, &fields, "the checkpoint of what was active cannot be used: %s", err.message);
+        say_uid(reason, sizeof(reason), "failed to load current", &d->pointers.active);
+        if (lkg_config_source_equal(&d->pointers.active, &d->pointers.good.source) ||
+            lkg_engine_roll_back(e, c, reason, &err) < 0)
+                d->good_failed = true;
+}
+
+int lkg_engine_open_dynamic(struct lkg_engine *e, struct lkg_error *err)
+{
+        bool had_one = false;
+
+        for (size_t i = 0; i < e->n_components && e->store.lock_fd >= 0; i++) {
+                struct lkg_component *c = &e->components[i];
+                int r = c->dynamic ? 0
+                                   : lkg_dynamic_open(&e->store, e->config, c->config, &c->dynamic,
+                                                      &e->report, err);
+
+                if (r == -ENOMEM)
+                        return r;
+                if (r < 0) {
+                        lkg_report_add(&e->report, LKG_WARNING, 6013, NULL,
+                                       "component %s has no memory for remote configuration: %s",
+                                       c->config->name, err->message);
+                        continue;
+                }
+                lkg_engine_learn_version(e, c);
+                if (!c->base)
+                        restore(e, c);
+                had_one = had_one || (lkg_engine_is_remote(e, c) &&
+                                      !lkg_config_source_is_local(&c->dynamic->pointers.assigned));
+        }
+        lkg_remote_file_deinit(&e->remote_file);
+        if (e->config->remote.enabled && *e->config->remote.file)
+                e->remote_file.path = e->config->remote.file;
+        /* An engine that died is no start: what was there before it died still was there. */
+        e->remote_file.had_one = had_one && (e->started || !e->publisher.fresh);
+        return 0;
+}
+
+int lkg_engine_reload_dynamic(struct lkg_engine *e, struct lkg_error *err)
+{
+        for (size_t i = 0; i < e->n_components; i++) {
+                struct lkg_component *c = &e->components[i];
+
+                if (!c->dynamic)
+                        continue;
+                lkg_dynamic_configure(c->dynamic, e->config, c->config);
+                if (!lkg_engine_is_remote(e, c)) { /* switched off, or another component's now */
+                        lkg_component_set_base(c, NULL);
+                        lkg_track_close(&c->good);
+                        c->dynamic->desired = LKG_DESIRED_NONE;
+                        *c->dynamic->desired_fault = '\0';
+                } else if (!c->base) {
+                        restore(e, c);
+                }
+        }
+        return lkg_engine_open_dynamic(e, err);
+}
+
+/* ---- the component's version ---- */
+
+void lkg_engine_learn_version(struct lkg_engine *e, struct lkg_component *c)
+{
+        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        unsigned release = lkg_component_release(c);
+        struct lkg_error err = { 0 };
+        char words[64];
+        int r;
+
+        if (!c->dynamic)
+                return;
+        (void)snprintf(words, sizeof(words), "%u.%u", release / 100, release % 100);
+        if (c->facts && *c->facts->version)
+                (void)snprintf(words, sizeof(words), "%.63s", c->facts->version);
+        else if (*c->dynamic->store.release)
+                return; /* not known in this moment: the one before most likely */
+        r = lkg_dynamic_set_release(c->dynamic, words, &e->report, &err);
+        if (r < 0)
+                lkg_log(LOG_ERR, &fields, "cannot begin the bad list of %s: %s", words, err.message);
+        if (r <= 0)
+                return;
+        lkg_log(LOG_INFO, &fields, "bad list and startups of %s count", c->dynamic->store.release);
+        c->waited = lkg_candidate_unref(c->waited);
+        c->dirty |= LKG_DIRTY_BAD | LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION;
+}
+
+/* ---- what is local ---- */
+
+static const struct lkg_candidate *local_candidate(const struct lkg_component *c)
+{
+        return c->base ? c->local.candidate : c->candidate;
+}
+
+/* The document of the base file, for pinned fields. */
+static const struct lkg_value *local_base(const struct lkg_component *c)
+{
+        const struct lkg_candidate *local = local_candidate(c);
+
+        return local && local->n_layers > 0 && local->layers[0].role == LKG_LAYER_BASE ? local->layers[0].doc
+                                                                                       : NULL;
+}
+
+/* ---- trying what is assigned ---- */
+
+static bool is_path_field(const char *field, void *userdata)
+{
+        (void)userdata;
+        for (size_t i = 0; i < lkg_n_kubelet_fields; i++)
+                if (strcasecmp(lkg_kubelet_fields[i].path, field) == 0 &&
+                    lkg_kubelet_fields[i].flags & LKG_FIELD_PATH)
+                        return true;
+        for (size_t i = 0; i < lkg_n_kubeproxy_fields; i++)
+                if (strcasecmp(lkg_kubeproxy_fields[i].path, field) == 0 &&
+                    lkg_kubeproxy_fields[i].flags & LKG_FIELD_PATH)
+                        return true;
+        return false;
+}
+
+static int check_guard(const struct lkg_component *c, const struct lkg_candidate *tried,
+                       struct lkg_report *report)
+{
+        const struct lkg_config_component *k = c->config;
+        const struct lkg_guard guard = {
+                .hardened = k->guard.profile == LKG_GUARD_HARDENED,
+                .deny = (const char *const *)k->guard.deny.items,
+                .n_deny = k->guard.deny.n_items,
+                .pinned = (const char *const *)k->guard.pinned.items,
+                .n_pinned = k->guard.pinned.n_items,
+        };
+        const struct lkg_value *remote =
+                tried && tried->n_layers > 0 && tried->layers[0].role == LKG_LAYER_REMOTE
+                        ? tried->layers[0].doc
+                        : NULL;
+
+        return remote ? lkg_guard_check(&guard, remote, local_base(c), is_path_field, NULL, report) : 0;
+}
+
+/* Errors of a report that stand in @file. */
+static size_t errors_in(const struct lkg_report *report, const char *file, bool *ret_syntax)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < report->n_findings; i++) {
+                const struct lkg_finding *f = &report->findings[i];
+
+                if (f->severity != LKG_ERROR || !f->file || strcmp(f->file, file) != 0)
+                        continue;
+                n++;
+                *ret_syntax = *ret_syntax || f->code < 2000;
+        }
+        return n;
+}
+
+enum tried { TRIED_GOOD, TRIED_BAD, TRIED_WAIT };
+
+/*
+ * Whose fault is it? What stands in the remote document itself, or only goes wrong together with it, is the remote
+ * document's. When the local layers are wrong without it, too, nothing is proved.
+ */
+static enum tried blame(const struct lkg_component *c, const struct lkg_track *track, bool *ret_syntax)
+{
+        const struct lkg_candidate *local = local_candidate(c);
+
+        if (c->remote_findings.n_severity[LKG_ERROR] > 0)
+                return TRIED_BAD;
+        if (lkg_track_valid(track))
+                return TRIED_GOOD;
+        if (track->candidate && errors_in(&track->candidate->report, track->base->file, ret_syntax) > 0)
+                return TRIED_BAD;
+        return local && local->state == LKG_CANDIDATE_INVALID ? TRIED_WAIT : TRIED_BAD;
+}
+
+static int look_at_local(struct lkg_engine *e, struct lkg_component *c, const struct lkg_touched *touched,
+                         struct lkg_error *err)
+{
+        const struct lkg_component_env env = lkg_engine_env(e);
+        int r = 0;
+
+        if (!c->base)
+                return 0;
+        if (!c->local.stack) {
+                touched = &everything;
+                r = lkg_track_open(&c->local, c, &env, NULL, err);
+        }
+        if (r >= 0)
+                r = lkg_track_refresh(&c->local, touched, err);
+        if (r > 0)
+                c->dirty |= LKG_DIRTY_CONDITION | LKG_DIRTY_FINDINGS;
+        return r;
+}
+
+static void condemn_assigned(struct lkg_engine *e, struct lkg_component *c, const char *words)
+{
+        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        struct lkg_dynamic *d = c->dynamic;
+        struct lkg_error err = { 0 };
+        char reason[LKG_REASON_MAX];
+
+        say_uid(reason, sizeof(reason), words, &d->pointers.assigned);
+        if (lkg_dynamic_condemn(d, &d->pointers.assigned, NULL, reason, lkg_realtime_ns(), &err) < 0) {
+                lkg_log(LOG_ERR, &fields, "cannot mark a configuration as bad: %s", err.message);
+                e->retry_at_ns = lkg_boottime_ns() + e->retry_delay_ns;
+        }
+        lkg_log(LOG_WARNING, &fields, "%s: ConfigMap %s/%s, see findings", reason, d->pointers.assigned.ns,
+                d->pointers.assigned.name);
+        c->dirty |= LKG_DIRTY_BAD | LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION | LKG_DIRTY_FINDINGS;
+}
+
+/* The findings of what was tried and will not be served. */
+static void keep_findings(struct lkg_component *c, const struct lkg_candidate *candidate)
+{
+        if (candidate)
+                lkg_report_append(&c->remote_findings, &candidate->report);
+        c->dirty |= LKG_DIRTY_FINDINGS;
+}
+
+/* Takes @base over. */
+static void follow(struct lkg_engine *e, struct lkg_component *c, struct lkg_remote_base *base)
+{
+        const struct lkg_component_env env = lkg_engine_env(e);
+        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        struct lkg_error err = { 0 };
+
+        if (lkg_dynamic_follow(c->dynamic, &err) < 0) {
+                lkg_log(LOG_ERR, &fields, "cannot note what becomes active, trying again: %s", err.message);
+                lkg_remote_base_free(base);
+                e->retry_at_ns = lkg_boottime_ns() + e->retry_delay_ns;
+                return;
+        }
+        lkg_component_set_base(c, base);
+        if (lkg_component_refresh(c, &env, &everything, &err) < 0)
+                lkg_component_set_fault(c, "failed to read the layers: %s", strerror(-err.code));
+        lkg_log(LOG_NOTICE, &fields, "following ConfigMap %s/%s, UID %s, resourceVersion %s",
+                base->source.ns, base->source.name, base->source.uid, base->source.version);
+}
+
+static void try_assigned(struct lkg_engine *e, struct lkg_component *c)
+{
+        const struct lkg_component_env env = lkg_engine_env(e);
+        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        struct lkg_track track = { 0 };
+        struct lkg_remote_base *base = NULL;
+        struct lkg_error err = { 0 };
+        bool syntax = false;
+        int r;
+
+        lkg_report_deinit(&c->remote_findings);
+        c->dirty |= LKG_DIRTY_FINDINGS;
+        r = load_base(e, &c->dynamic->pointers.assigned, &base, &c->remote_findings, &err);
+        if (r == -EINVAL) {
+                condemn_assigned(e, c, "failed to load current");
+                return;
+        }
+        if (r >= 0)
+                r = lkg_track_open(&track, c, &env, base, &err);
+        if (r >= 0)
+                r = lkg_track_refresh(&track, &everything, &err);
+        if (r >= 0 && (r = check_guard(c, track.candidate, &c->remote_findings)) < 0)
+                (void)lkg_error_set(&err, r, NULL, "guard");
+        if (r < 0) {
+                lkg_log(LOG_ERR, &fields, "cannot try what is assigned, trying again: %s", err.message);
+                e->retry_at_ns = lkg_boottime_ns() + e->retry_delay_ns;
+                lkg_track_close(&track);
+                return;
+        }
+        switch (blame(c, &track, &syntax)) {
+        case TRIED_GOOD:
+                follow(e, c, LKG_STEAL(track.base));
+                break;
+        case TRIED_BAD:
+                keep_findings(c, track.candidate);
+                condemn_assigned(e, c, syntax ? "failed to parse current" : "failed to validate current");
+                break;
+        case TRIED_WAIT:
+                lkg_candidate_unref(c->waited);
+                c->waited = lkg_candidate_ref((struct lkg_candidate *)local_candidate(c));
+                break;
+        }
+        lkg_track_close(&track);
+}
+
+/* ---- the last known good ---- */
+
+/* Its document as it was stored; -ENOENT when there is none. */
+static int stored_document(const struct lkg_component *c, struct lkg_generation **ret, struct lkg_error *err)
+{
+        const struct lkg_good *good = &c->dynamic->pointers.good;
+        LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
+        struct lkg_text text = { 0 };
+        int r;
+
+        /* A local configuration is good as it is, so the last one that was served is the stored one. */
+        for (size_t i = c->history.n_entries; !*good->sha256 && i-- > 0;) {
+                r = lkg_history_get(&c->history, c->history.entries[i].number, &g, err);
+                if (r >= 0 && !*g->source) {
+                        *ret = LKG_STEAL(g);
+                        return 0;
+                }
+                g = lkg_generation_unref(g);
+        }
+        if (!*good->sha256)
+                return lkg_error_set(err, -ENOENT, NULL, "no document was stored");
+        if (lkg_history_get(&c->history, good->generation, &g, NULL) >= 0 &&
+            strcmp(g->sha256, good->sha256) == 0) {
+                *ret = LKG_STEAL(g);
+                return 0;
+        }
+        g = lkg_generation_unref(g);
+        r = lkg_store_load_document(&c->dynamic->store, good->sha256, &text.data, &text.size, err);
+        if (r >= 0)
+                r = lkg_generation_stored(&good->source, good->generation, good->time_ns, text, ret);
+        return r;
+}
+
+/* Instead of a merge: what was good, byte for byte. */
+static int serve_stored(struct lkg_engine *e, struct lkg_component *c, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
+        int r = stored_document(c, &g, err);
+
+        (void)e;
+        if (r >= 0)
+                r = lkg_history_add(&c->history, g);
+        if (r < 0)
+                return r;
+        lkg_component_set_active(c, g);
+        c->last_good = false;
+        c->dirty |= LKG_DIRTY_HISTORY;
+        return 0;
+}
+
+int lkg_engine_serve_stored(struct lkg_engine *e, struct lkg_component *c)
+{
+        struct lkg_error err = { 0 };
+
+        return serve_stored(e, c, &err);
+}
+
+/* Layers over the last known good. Return: 0; negative: its checkpoint cannot be used. */
+static int set_good_base(struct lkg_engine *e, struct lkg_component *c, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
+        const struct lkg_config_source *source = &c->dynamic->pointers.good.source;
+        struct lkg_remote_base *base = NULL;
+        int r = 0;
+
+        if (!lkg_config_source_is_local(source))
+                r = load_base(e, source, &base, &ignored, err);
+        lkg_component_set_base(c, r < 0 ? NULL : base);
+        return r;
+}
+
+int lkg_engine_roll_back(struct lkg_engine *e, struct lkg_component *c, const char *reason,
+                         struct lkg_error *err)
+{
+        const struct lkg_component_env env = lkg_engine_env(e);
+        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        struct lkg_dynamic *d = c->dynamic;
+        struct lkg_error why = { 0 };
+        bool same_source = lkg_config_source_equal(&d->pointers.active, &d->pointers.good.source);
+        int r = lkg_dynamic_fall_back(d, reason, c->active ? c->active->number : 0, lkg_realtime_ns(), err);
+
+        if (r < 0)
+                return r;
+        lkg_log(LOG_WARNING, &fields, "rolling back to the last known good: %s", reason);
+        c->dirty |= LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION | LKG_DIRTY_BAD;
+        d->good_failed = false;
+        if (!same_source)
+                r = set_good_base(e, c, &why);
+        if (r >= 0)
+                r = lkg_component_refresh(c, &env, &everything, &why);
+        if (r >= 0 && !d->scope_all && c->candidate && c->candidate->state == LKG_CANDIDATE_VALID)
+                return 0; /* the commit publishes it */
+        r = serve_stored(e, c, &why);
+        if (r >= 0)
+                return 0;
+        lkg_log(LOG_ERR, &fields,
+                "the last known good cannot be used, going on with the local configuration: %s",
+                why.message);
+        d->good_failed = true;
+        if (c->base) {
+                lkg_component_set_base(c, NULL);
+                (void)lkg_component_refresh(c, &env, &everything, &why);
+        }
+        return 0;
+}
+
+/* Open while the last known good is another source than the one that is followed. */
+static int look_at_good(struct lkg_engine *e, struct lkg_component *c, const struct lkg_touched *touched,
+                        struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
+        const struct lkg_component_env env = lkg_engine_env(e);
+        const struct lkg_config_source *source = &c->dynamic->pointers.good.source;
+        struct lkg_remote_base *base = NULL;
+        int r = 0;
+
+        if (c->good.stack && (!c->good.base || !lkg_config_source_equal(&c->good.base->source, source)))
+                lkg_track_close(&c->good);
+        if (lkg_config_source_equal(lkg_component_source(c), source) || lkg_config_source_is_local(source))
+                return 0; /* c->candidate or c->local is it */
+        if (!c->good.stack) {
+                touched = &everything;
+                r = load_base(e, source, &base, &ignored, err);
+                if (r >= 0)
+                        r = lkg_track_open(&c->good, c, &env, base, err);
+        }
+        if (r >= 0)
+                r = lkg_track_refresh(&c->good, touched, err);
+        if (r > 0)
+                c->dirty |= LKG_DIRTY_DYNAMIC;
+        return r;
+}
+
+/* Of what a rollback would merge now; NULL = it cannot be merged. */
+static const struct lkg_candidate *good_candidate(const struct lkg_component *c)
+{
+        const struct lkg_config_source *source = &c->dynamic->pointers.good.source;
+        const struct lkg_candidate *candidate = lkg_config_source_equal(lkg_component_source(c), source)
+                                                        ? c->candidate
+                                                : lkg_config_source_is_local(source) ? c->local.candidate
+                                                                                     : c->good.candidate;
+
+        return candidate && candidate->state == LKG_CANDIDATE_VALID ? candidate : NULL;
+}
+
+/* With its secrets masked, too. */
+static int render_good(const struct lkg_component *c, const struct lkg_candidate *candidate,
+                       struct lkg_generation **ret)
+{
+        struct lkg_buf buf = LKG_BUF_INIT;
+        struct lkg_text text;
+
+        lkg_document_render(candidate->doc, candidate->format, c->hint, &buf);
+        text.data = lkg_buf_steal(&buf, &text.size);
+        if (!text.data)
+                return -ENOMEM;
+        return lkg_generation_new(candidate, &c->dynamic->pointers.good.source, c->hint, 0, 0, text, NULL,
+                                  NULL, ret);
+}
+
+int lkg_engine_good_generation(const struct lkg_component *c, struct lkg_generation **ret)
+{
+        const struct lkg_candidate *candidate = NULL;
+        struct lkg_generation *g = NULL;
+        int r;
+
+        *ret = NULL;
+        if (!c->dynamic || !c->active)
+                return 0;
+        if (!c->dynamic->scope_all) {
+                candidate = good_candidate(c);
+                if (candidate == c->candidate && c->same)
+                        return 0; /* it is what is active */
+        }
+        r = candidate ? render_good(c, candidate, &g) : stored_document(c, &g, NULL);
+        if (r == -ENOMEM)
+                return r;
+        if (g && strcmp(g->sha256, c->active->sha256) == 0)
+                g = lkg_generation_unref(g);
+        *ret = g;
+        return 0;
+}
+
+/* ---- the reference ---- */
+
+static void set_desired(struct lkg_component *c, enum lkg_desired_state state, const char *fault)
+{
+        struct lkg_dynamic *d = c->dynamic;
+
+        if (d->desired == state && strcmp(d->desired_fault, fault) == 0)
+                return;
+        d->desired = state;
+        (void)snprintf(d->desired_fault, sizeof(d->desired_fault), "%.500s", fault);
+        c->dirty |= LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION;
+}
+
+/* The look after this one tries once more. */
+static void again(struct lkg_engine *e, struct lkg_component *c, const char *words,
+                  const struct lkg_error *err)
+{
+        const struct lkg_log_fields fields = lkg_engine_fields(c);
+
+        e->remote_file.known = false;
+        e->retry_at_ns = lkg_boottime_ns() + LKG_RETRY_MAX_NS;
+        set_desired(c, LKG_DESIRED_UNKNOWN, words);
+        lkg_log(LOG_ERR, &fields, "%s: %s", words, err->message);
+}
+
+/* A new assignment ends a rollback's pin, but no other hold. */
+static int unpin(struct lkg_engine *e, struct lkg_component *c)
+{
+        if (c->state.hold.mode != LKG_HOLD_ROLLBACK)
+                return 0;
+        c->state.hold.mode = LKG_HOLD_FREE;
+        c->state.hold.generation = 0;
+        c->dirty |= LKG_DIRTY_CONDITION;
+        return lkg_engine_save_state(e, c);
+}
+
+static void assign(struct lkg_engine *e, struct lkg_component *c, const struct lkg_configmap *configmap,
+                   const struct lkg_config_source *source)
+{
+        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        struct lkg_dynamic *d = c->dynamic;
+        bool known = lkg_config_source_equal(&d->pointers.assigned, source);
+        struct lkg_error err = { 0 };
+        char words[LKG_REASON_MAX];
+        int r = 0;
+
+        if (!known || !lkg_store_has_checkpoint(&e->store, source))
+                r = lkg_store_save_checkpoint(&e->store, configmap, &err);
+        if (r < 0) {
+                (void)snprintf(words, sizeof(words),
+                               "failed to save config checkpoint for object with UID %s", source->uid);
+                again(e, c, words, &err);
+                return;
+        }
+        set_desired(c, LKG_DESIRED_REMOTE, "");
+        if (known)
+                return;
+        r = lkg_dynamic_assign(d, source, lkg_realtime_ns(), &err);
+        if (r >= 0)
+                r = unpin(e, c);
+        if (r < 0) {
+                (void)snprintf(words, sizeof(words),
+                               "failed to set current config checkpoint to object with UID %s", source->uid);
+                again(e, c, words, &err);
+                return;
+        }
+        lkg_log(LOG_NOTICE, &fields, "assigned: ConfigMap %s/%s, UID %s, resourceVersion %s, key %s",
+                source->ns, source->name, source->uid, source->version, source->key);
+        if (c->base && lkg_config_source_same_content(&c->base->source, source))
+                c->base->source = *source;
+        c->waited = lkg_candidate_unref(c->waited);
+        lkg_report_deinit(&c->remote_findings);
+        c->dirty |= LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION | LKG_DIRTY_BAD | LKG_DIRTY_FINDINGS;
+}
+
+static void reset(struct lkg_engine *e, struct lkg_component *c)
+{
+        const struct lkg_component_env env = lkg_engine_env(e);
+        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        const struct lkg_pointers *p = &c->dynamic->pointers;
+        struct lkg_error err = { 0 };
+
+        set_desired(c, LKG_DESIRED_LOCAL, "");
+        e->remote_file.had_one = false;
+        if (lkg_config_source_is_local(&p->assigned) && lkg_config_source_is_local(&p->active) &&
+            lkg_config_source_is_local(&p->good.source))
+                return;
+        if (lkg_dynamic_reset(c->dynamic, lkg_realtime_ns(), &err) < 0 || unpin(e, c) < 0) {
+                e->remote_file.had_one = true;
+                again(e, c, "failed to reset to local (default or init) config", &err);
+                return;
+        }
+        lkg_log(LOG_NOTICE, &fields, "reset to the local configuration");
+        lkg_track_close(&c->good);
+        lkg_report_deinit(&c->remote_findings);
+        c->dirty |= LKG_DIRTY_FINDINGS;
+        lkg_component_set_base(c, NULL);
+        if (lkg_component_refresh(c, &env, &everything, &err) < 0)
+                lkg_component_set_fault(c, "failed to read the layers: %s", strerror(-err.code));
+}
+
+static bool vouched_or_settled(const char *path, void *userdata)
+{
+        const struct lkg_component_env env = lkg_engine_env(userdata);
+
+        return env.unsettled(path, env.userdata);
+}
+
+static void look_at_file(struct lkg_engine *e, struct lkg_component *c)
+{
+        const struct lkg_remote_file_options options = {
+                .max_bytes = e->config->remote.max_bytes,
+                .allowed = (const char *const *)e->config->remote.allowed_sources.items,
+                .n_allowed = e->config->remote.allowed_sources.n_items,
+                .unsettled = vouched_or_settled,
+                .userdata = e,
+        };
+        struct lkg_configmap configmap = { 0 };
+        struct lkg_config_source source;
+        enum lkg_remote_file_says says;
+        struct lkg_error err = { 0 };
+        int r = lkg_remote_file_look(&e->remote_file, &options, &says, &configmap, &source, &err);
+
+        if (r <= 0)
+                return;
+        switch (says) {
+        case LKG_FILE_SAYS_NOTHING:
+                set_desired(c, LKG_DESIRED_UNKNOWN, "no reference yet");
+                break;
+        case LKG_FILE_SAYS_UNCLEAR:
+                set_desired(c, LKG_DESIRED_UNKNOWN, err.message);
+                break;
+        case LKG_FILE_SAYS_LOCAL:
+                reset(e, c);
+                break;
+        case LKG_FILE_SAYS_CONFIGMAP:
+                assign(e, c, &configmap, &source);
+                lkg_configmap_deinit(&configmap);
+                break;
+        }
+}
+
+static bool concerns(const struct lkg_way *way, const struct lkg_touched *touched)
+{
+        if (touched->everything)
+                return true;
+        for (size_t i = 0; i < touched->n_paths; i++)
+                for (size_t k = 0; k < way->n; k++) {
+                        size_t n = strlen(way->items[k].path);
+
+                        if (strncmp(touched->paths[i], way->items[k].path, n) == 0)
+                                return true;
+                }
+        return false;
+}
+
+void lkg_engine_look_remote(struct lkg_engine *e, struct lkg_component *c, const struct lkg_touched *touched)
+{
+        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        struct lkg_error err = { 0 };
+
+        if (!lkg_engine_is_remote(e, c))
+                return;
+        if (look_at_local(e, c, touched, &err) < 0 || look_at_good(e, c, touched, &err) < 0)
+                lkg_log(LOG_ERR, &fields, "cannot look at what a rollback would serve: %s", err.message);
+        if (e->remote_file.path && (!e->remote_file.known || concerns(&e->remote_file.way, touched)))
+                look_at_file(e, c);
+        if (c->base && c->local.candidate && c->local.candidate->state == LKG_CANDIDATE_NAME_TAKEN &&
+            c->candidate != c->local.candidate)
+                (void)lkg_component_take_candidate(c, lkg_candidate_ref(c->local.candidate));
+}
+
+void lkg_engine_watch_remote(struct lkg_engine *e)
+{
+        for (size_t i = 0; i < e->remote_file.way.n; i++)
+                if (lkg_watch_add(&e->watch, &e->remote_file.way.items[i]) < 0)
+                        e->watch.poll = true;
+        for (size_t i = 0; i < e->n_components; i++) {
+                const struct lkg_stack_watch *wanted;
+                size_t n = e->components[i].local.stack
+                                   ? lkg_stack_watches(e->components[i].local.stack, &wanted)
+                                   : 0;
+
+                for (size_t k = 0; k < n; k++)
+                        if (lkg_watch_add(&e->watch, &wanted[k]) < 0)
+                                e->watch.poll = true;
+        }
+}
+
+/* ---- steps before a publication ---- */
+
+void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c)
+{
+        struct lkg_dynamic *d = c->dynamic;
+        const struct lkg_bad *bad;
+        struct lkg_error err = { 0 };
+
+        if (!lkg_engine_is_remote(e, c))
+                return;
+        /* Judged by local layers, so those first. */
+        if (c->base && !c->local.candidate)
+                (void)look_at_local(e, c, &everything, &err);
+        bad = lkg_dynamic_is_bad(d, &d->pointers.active);
+        if (bad && !lkg_config_source_equal(&d->pointers.active, &d->pointers.good.source)) {
+                char reason[LKG_REASON_MAX];
+
+                (void)snprintf(reason, sizeof(reason), "%s", bad->reason);
+                (void)lkg_engine_roll_back(e, c, reason, &err);
+        }
+        if (!lkg_config_source_is_local(&d->pointers.assigned) &&
+            !lkg_config_source_equal(&d->pointers.assigned, &d->pointers.active) &&
+            !lkg_dynamic_is_bad(d, &d->pointers.assigned) && (!c->waited || c->waited != local_candidate(c)))
+                try_assigned(e, c);
+        if (look_at_good(e, c, &(struct lkg_touched){ 0 }, &err) < 0)
+                c->dirty |= LKG_DIRTY_DYNAMIC;
+}
+
+bool lkg_engine_serves_active(const struct lkg_component *c)
+{
+        char id[LKG_SOURCE_ID_MAX + 1];
+
+        if (!c->active)
+                return false;
+        lkg_config_source_id(&c->dynamic->pointers.active, id);
+        return strcmp(c->active->source, id) == 0 || (c->same && c->verdict == LKG_KEEP);
+}
+
+static int default_rules(const struct lkg_engine *e, struct lkg_trial_rules *ret)
+{
+        struct lkg_trial_settings settings = trial_settings(e);
+        char ignored[256];
+
+        return lkg_trial_rules_make(&settings, NULL, NULL, NULL, NULL, ret, ignored);
+}
+
+/* Is c->active trusted already? */
+static bool is_good(const struct lkg_component *c)
+{
+        const struct lkg_pointers *p = &c->dynamic->pointers;
+
+        if (c->dynamic->scope_all)
+                return strcmp(p->good.sha256, c->active->sha256) == 0;
+        return lkg_config_source_equal(&p->active, &p->good.source);
+}
+
+void lkg_engine_prepare_remote(struct lkg_engine *e, struct lkg_component *c)
+{
+        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        struct lkg_dynamic *d = c->dynamic;
+        struct lkg_trial_rules rules;
+        struct lkg_error err = { 0 };
+
+        if (!d || (!d->scope_all && !lkg_engine_is_remote(e, c)) || !lkg_engine_serves_active(c) ||
+            is_good(c))
+                return;
+        if (d->scope_all &&
+            !*d->pointers.good.sha256) { /* nothing to go back to: what a node begins with is good */
+                (void)lkg_engine_promote(e, c, &err);
+                return;
+        }
+        if (c->base)
+                rules = c->base->rules;
+        else if (default_rules(e, &rules) < 0)
+                return;
+        if (d->trial.state == LKG_TRIAL_IDLE || lkg_dynamic_is_other_trial(d, c->active->sha256)) {
+                if (lkg_dynamic_begin_trial(d, c->active->sha256, rules, lkg_boottime_ns(),
+                                            lkg_realtime_ns(), &err) < 0)
+                        lkg_log(LOG_ERR, &fields, "the trial cannot be noted: %s", err.message);
+                c->dirty |= LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION;
+        }
+        if (d->trial.state == LKG_TRIAL_PASSED)
+                (void)lkg_engine_promote(e, c, &err);
+        else
+                lkg_engine_update_alive(e, c);
+}
+
+void lkg_engine_collect(struct lkg_engine *e)
+{
+        struct lkg_config_source *keep = calloc(e->n_components * (4 + LKG_HISTORY_MAX) + 1, sizeof(*keep));
+        struct lkg_error err = { 0 };
+        size_t n = 0;
+
+        if (!keep || e->store.lock_fd < 0) {
+                free(keep);
+                return;
+        }
+        for (size_t i = 0; i < e->n_components; i++) {
+                const struct lkg_component *c = &e->components[i];
+
+                if (!c->dynamic) { /* nobody knows what it needs */
+                        free(keep);
+                        return;
+                }
+                keep[n++] = c->dynamic->pointers.assigned;
+                keep[n++] = c->dynamic->pointers.active;
+                keep[n++] = c->dynamic->pointers.good.source;
+                for (size_t k = 0; k < c->history.n_entries && k < LKG_HISTORY_MAX; k++)
+                        if (lkg_config_source_parse_id(c->history.entries[k].source, &keep[n]) >= 0)
+                                n++;
+        }
+        if (lkg_store_collect(&e->store, keep, n, &err) < 0)
+                lkg_log_warning("cannot remove old checkpoints: %s", err.message);
+        free(keep);
+}

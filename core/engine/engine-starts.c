@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A component starts: remember it, ask why where somebody knows, look at the trial, switch, answer. The opener waits for the
+ * answer, so everything here is bounded; what its command line means is looked at afterwards.
+ *
+ * Whether a start counts is decided by facts, in this order of trust: the boot id, our own request for a restart (the
+ * supervisor's file `restarted`), the service manager's word (its file `start`), and how the process before it ended.
+ */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+
+#include <lkg/file.h>
+#include <lkg/log.h>
+
+#include "engine-internal.h"
+
+#define MANAGER_NS   (1 * LKG_NSEC_PER_SEC) /* for the manager's word; the caller's open() is waiting */
+#define OWN_EVENT_NS (2 * LKG_NSEC_PER_SEC) /* a watcher ends itself at once */
+#define LINE_MAX_    256u
+
+/* ---- facts ---- */
+
+static bool read_line(int dirfd, const char *name, char ret[static LINE_MAX_])
+{
+        LKG_CLEANUP(lkg_closep) int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        ssize_t n = fd < 0 ? -1 : read(fd, ret, LINE_MAX_ - 1);
+
+        if (n <= 0)
+                return false;
+        ret[n] = '\0';
+        ret[strcspn(ret, "\n")] = '\0';
+        return true;
+}
+
+/* Did we ask for this start? Then nothing started since we did. */
+static bool was_asked_for(const struct lkg_component *c)
+{
+        const struct lkg_startups *starts = &c->dynamic->startups;
+        uint64_t asked, now = lkg_boottime_ns(), wall = lkg_realtime_ns();
+        char line[LINE_MAX_], boot[LKG_BOOT_ID_MAX];
+
+        if (!c->facts || !read_line(c->facts->dirfd, "restarted", line) ||
+            sscanf(line, "%" SCNu64 " %39s", &asked, boot) != 2 || strcmp(boot, c->dynamic->boot) != 0 ||
+            asked > now)
+                return false;
+        return starts->n_items == 0 || starts->items[starts->n_items - 1].time_ns < wall - (now - asked);
+}
+
+/* The service manager's word about this very process. Return: true when it has one. */
+static bool manager_says(const struct lkg_component *c, int pid, uint64_t start_time, bool *ret_automatic)
+{
+        char line[LINE_MAX_], why[32];
+        uint64_t their_time;
+        int their_pid;
+
+        if (!c->facts || !read_line(c->facts->dirfd, "start", line) ||
+            sscanf(line, "%d %" SCNu64 " %31s", &their_pid, &their_time, why) != 3 || their_pid != pid ||
+            their_time != start_time)
+                return false;
+        *ret_automatic = strcmp(why, "automatic") == 0;
+        return true;
+}
+
+/* ---- is the component alive on what is on trial? ---- */
+
+static bool runs_active(const struct lkg_component *c, const struct lkg_tracked *t)
+{
+        const struct lkg_history_entry *entry = lkg_history_find(&c->history, t->generation);
+        char id[LKG_SOURCE_ID_MAX + 1];
+
+        if (!c->active || t->pidfd < 0)
+                return false;
+        if (t->generation == c->active->number)
+                return true;
+        if (c->dynamic->scope_all || !entry)
+                return false;
+        lkg_config_source_id(&c->dynamic->pointers.active, id);
+        return strcmp(entry->source, id) == 0;
+}
+
+void lkg_engine_update_alive(struct lkg_engine *e, struct lkg_component *c)
+{
+        struct lkg_dynamic *d = c->dynamic;
+        bool alive = false;
+
+        (void)e;
+        if (!d || !d->watched || !c->facts || d->trial.state != LKG_TRIAL_RUNNING)
+                return;
+        for (size_t i = 0; i < c->facts->n_processes; i++)
+                alive = alive || runs_active(c, &c->facts->processes[i]);
+        if (alive == (d->trial.running_since_ns != 0))
+                return;
+        d->trial = lkg_trial_alive(d->trial, alive, lkg_boottime_ns());
+        c->dirty |= LKG_DIRTY_DYNAMIC; /* the deadline is another one */
+}
+
+/* ---- promotion ---- */
+
+int lkg_engine_promote(struct lkg_engine *e, struct lkg_component *c, struct lkg_error *err)
+{
+        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        struct lkg_dynamic *d = c->dynamic;
+        int r = lkg_dynamic_promote(d, c->active->number, c->active->document.data, c->active->document.size,
+                                    lkg_realtime_ns(), err);
+
+        c->dirty |= LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION;
+        if (r < 0) {
+                lkg_log(LOG_ERR, &fields, "cannot note the last known good, trying again: %s", err->message);
+                e->retry_at_ns = lkg_boottime_ns() + LKG_RETRY_MAX_NS;
+                return r;
+        }
+        lkg_log(LOG_NOTICE, &fields, "generation %" PRIu64 " is the last known good", c->active->number);
+        return 0;
+}
+
+void lkg_engine_tick_trial(struct lkg_engine *e, struct lkg_component *c)
+{
+        struct lkg_dynamic *d = c->dynamic;
+        uint64_t now = lkg_boottime_ns();
+        struct lkg_trial_step step;
+        struct lkg_error err = { 0 };
+
+        if (!d || d->trial.state != LKG_TRIAL_RUNNING)
+                return;
+        step = lkg_trial_tick(d->trial, now);
+        if (step.verdict == LKG_TRIAL_PROMOTE && lkg_engine_serves_active(c)) {
+                (void)lkg_engine_promote(e, c, &err);
+                return;
+        }
+        if (d->trial.running_since_ns && now - d->trial_saved_ns >= LKG_TRIAL_SAVE_NS &&
+            lkg_dynamic_save_trial(d, now, /* durable= */ true, &err) < 0)
+                lkg_log_warning("cannot save how long a trial has lasted: %s", err.message);
+}
+
+uint64_t lkg_engine_trial_deadline(const struct lkg_component *c)
+{
+        const struct lkg_dynamic *d = c->dynamic;
+        uint64_t due, save;
+
+        if (!d || d->trial.state != LKG_TRIAL_RUNNING)
+                return LKG_NEVER;
+        due = lkg_engine_serves_active(c) ? lkg_trial_due(&d->trial) : LKG_NEVER;
+        save = d->trial.running_since_ns ? d->trial_saved_ns + LKG_TRIAL_SAVE_NS : LKG_NEVER;
+        return due < save ? due : save;
+}
+
+/* ---- a start ---- */
+
+/* What is on trial: a remote configuration, or, where every generation is, this document. */
+static int condemn_active(struct lkg_component *c, char reason[static LKG_REASON_MAX], struct lkg_error *err)
+{
+        struct lkg_dynamic *d = c->dynamic;
+        const struct lkg_config_source *active = &d->pointers.active;
+        struct lkg_config_source document = { .uid = "local", .key = LKG_KEY_DEFAULT };
+
+        if (!lkg_config_source_is_local(active) &&
+            !lkg_config_source_equal(active, &d->pointers.good.source)) {
+                (void)snprintf(reason, LKG_REASON_MAX,
+                               "current failed trial period due to crash loop (UID: %s)", active->uid);
+                return lkg_dynamic_condemn(d, active, NULL, reason, lkg_realtime_ns(), err);
+        }
+        (void)snprintf(document.version, sizeof(document.version), "%.12s", c->active->sha256);
+        (void)snprintf(reason, LKG_REASON_MAX, "current failed trial period due to crash loop (local@%.12s)",
+                       c->active->sha256);
+        memcpy(document.sha256, c->active->sha256, sizeof(document.sha256));
+        return lkg_dynamic_condemn(d, &document, NULL, reason, lkg_realtime_ns(), err);
+}
+
+static void crash_loop(struct lkg_engine *e, struct lkg_component *c)
+{
+        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        struct lkg_error err = { 0 };
+        char reason[LKG_REASON_MAX];
+        int r = c->active ? condemn_active(c, reason, &err) : -ENOENT;
+
+        if (r >= 0)
+                r = lkg_engine_roll_back(e, c, reason, &err);
+        if (r < 0)
+                lkg_log(LOG_ERR, &fields, "the component crash-loops, and that cannot be noted: %s",
+                        err.message);
+        else
+                c->n_rollbacks++;
+        c->answers_start =
+                true; /* the process that starts reads what is served now: nobody has to restart it */
+}
+
+static void count_on_good(struct lkg_engine *e, struct lkg_component *c)
+{
+        struct lkg_dynamic *d = c->dynamic;
+        struct lkg_pointers next = d->pointers;
+        struct lkg_error err = { 0 };
+
+        if (!*d->pointers.rollback.reason)
+                return;
+        next.rollback.starts_since++;
+        if (lkg_store_save_pointers(&d->store, &next, &err) < 0)
+                e->retry_at_ns = lkg_boottime_ns() + LKG_RETRY_MAX_NS;
+        else
+                d->pointers = next;
+        c->dirty |= LKG_DIRTY_CONDITION;
+}
+
+/* Record it, look at the trial, switch when it is one too many. */
+static void decide_start(struct lkg_engine *e, struct lkg_component *c, int pid, uint64_t start_time)
+{
+        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        struct lkg_dynamic *d = c->dynamic;
+        struct lkg_start_facts facts = {
+                .first_after_boot = *d->startups.boot && strcmp(d->startups.boot, d->boot) != 0,
+                .asked_for = was_asked_for(c),
+                .own_event = c->own_event,
+        };
+        struct lkg_startup startup = {
+                .time_ns = lkg_realtime_ns(),
+                .pid = pid,
+                .start_time = start_time,
+                .local = lkg_config_source_is_local(&d->pointers.active) || *d->pointers.rollback.reason,
+        };
+        struct lkg_trial_step step;
+        const char *why = NULL;
+        struct lkg_error err = { 0 };
+
+        facts.manager_knows = pid && manager_says(c, pid, start_time, &facts.automatic);
+        startup.counted = lkg_start_counts(&facts, &why);
+        c->own_event = false;
+        c->n_starts++;
+        c->dirty |= LKG_DIRTY_DYNAMIC;
+        lkg_log(LOG_INFO, &fields, "%s started (pid %d)%s%s", c->config->name, pid,
+                why ? ", not counted: " : "", why ? why : "");
+        if (lkg_dynamic_note_start(d, &startup, &err) < 0)
+                lkg_log(LOG_ERR, &fields, "cannot note a start: %s", err.message);
+        if (startup.counted && startup.local)
+                count_on_good(e, c);
+        if (d->trial.state != LKG_TRIAL_RUNNING || !lkg_engine_serves_active(c))
+                return;
+        step = lkg_trial_start(d->trial, startup.counted, lkg_boottime_ns());
+        d->trial = step.next;
+        if (step.verdict == LKG_TRIAL_CONDEMN)
+                crash_loop(e, c);
+        else if (lkg_dynamic_save_trial(d, lkg_boottime_ns(), /* durable= */ true, &err) < 0)
+                lkg_log(LOG_ERR, &fields, "cannot save the trial: %s", err.message);
+}
+
+static int finish(struct lkg_engine *e, const struct lkg_starting *s)
+{
+        struct lkg_component *c = &e->components[s->component];
+
+        if (c->dynamic &&
+            !lkg_startups_knows(&c->dynamic->startups, c->dynamic->boot, s->pid, s->start_time))
+                decide_start(e, c, s->pid, s->start_time);
+        lkg_engine_update_alive(e, c);
+        lkg_engine_cycle(e, /* look= */ false);
+        c->answers_start = false;
+        /* An open of what is not current any more is repeated by the kernel, and gets what is. */
+        return s->generation && c->active && c->active->number != s->generation ? -ESTALE : 0;
+}
+
+static bool must_ask(const struct lkg_engine *e, const struct lkg_component *c)
+{
+        return c->dynamic && c->dynamic->trial.state == LKG_TRIAL_RUNNING && *c->config->match.unit &&
+               e->server.supervisor && e->n_starting < LKG_STARTING_MAX;
+}
+
+void lkg_engine_start_seen(struct lkg_engine *e, struct lkg_peer *peer, const struct lkg_message *m)
+{
+        const struct lkg_starting s = {
+                .peer = peer,
+                .ticket = m->ticket,
+                .component = m->component,
+                .pid = m->pid,
+                .start_time = m->start_time,
+                .generation = m->number,
+                .deadline_ns = lkg_boottime_ns() + MANAGER_NS,
+        };
+        struct lkg_component *c = m->component < e->n_components ? &e->components[m->component] : NULL;
+        bool is_new;
+
+        if (!c) {
+                lkg_server_done(peer, m->ticket, -EINVAL, e->publisher.number);
+                return;
+        }
+        is_new = lkg_engine_started(e, m); /* asks the supervisor, too */
+        if (is_new && must_ask(e, c)) {
+                e->starting[e->n_starting++] = s;
+                lkg_engine_arm(e);
+                return;
+        }
+        lkg_server_done(peer, m->ticket, finish(e, &s), e->publisher.number);
+        if (is_new)
+                lkg_engine_learn(e, c);
+}
+
+void lkg_engine_resolve_starts(struct lkg_engine *e)
+{
+        uint64_t now = lkg_boottime_ns();
+
+        for (size_t i = 0; i < e->n_starting;) {
+                const struct lkg_starting s = e->starting[i];
+                struct lkg_component *c = &e->components[s.component];
+                bool automatic;
+                int r;
+
+                if (s.deadline_ns > now && !manager_says(c, s.pid, s.start_time, &automatic)) {
+                        i++;
+                        continue;
+                }
+                e->starting[i] = e->starting[--e->n_starting];
+                r = finish(e, &s);
+                if (s.peer)
+                        lkg_server_done(s.peer, s.ticket, r, e->publisher.number);
+                lkg_engine_learn(e, c);
+        }
+}
+
+void lkg_engine_forget_peer_starts(struct lkg_engine *e, const struct lkg_peer *peer)
+{
+        for (size_t i = 0; i < e->n_starting; i++)
+                if (e->starting[i].peer == peer)
+                        e->starting[i].peer =
+                                NULL; /* its successor asks again; the start is one all the same */
+}
+
+uint64_t lkg_engine_starts_deadline(const struct lkg_engine *e)
+{
+        uint64_t first = LKG_NEVER;
+
+        for (size_t i = 0; i < e->n_starting; i++)
+                if (e->starting[i].deadline_ns < first)
+                        first = e->starting[i].deadline_ns;
+        return first;
+}
+
+int lkg_engine_start_reported(struct lkg_engine *e, struct lkg_component *c, int pid)
+{
+        uint64_t start_time = pid ? lkg_process_start_time(pid) : 0;
+
+        if (!c->dynamic || (pid && !start_time))
+                return -EINVAL;
+        if (!pid || !lkg_startups_knows(&c->dynamic->startups, c->dynamic->boot, pid, start_time))
+                decide_start(e, c, pid, start_time);
+        return 0;
+}
+
+/* ---- an end ---- */
+
+/* linux/pidfd.h of kernel 6.15; what it says of a process that has ended. */
+struct ending {
+        uint64_t mask, cgroup;
+        uint32_t pid, tgid, ppid, ids[8];
+        int32_t exit_code;
+        uint32_t spare[2];
+};
+#define ENDING_MASK_EXIT (UINT64_C(1) << 3)
+#define ENDING_IOCTL     _IOWR(0xFF, 11, struct ending)
+
+/* By a signal: whoever sent it, it was not our change event. */
+static bool was_killed(int pidfd)
+{
+        struct ending ending = { .mask = ENDING_MASK_EXIT };
+
+        return pidfd >= 0 && ioctl(pidfd, ENDING_IOCTL, &ending) == 0 && ending.mask & ENDING_MASK_EXIT &&
+               WIFSIGNALED(ending.exit_code);
+}
+
+/*
+ * kube-proxy ends itself when its file changes. A process that ran on another generation and ended by itself right after a
+ * publication did that; the start that follows says nothing about the new one.
+ */
+void lkg_engine_note_end(struct lkg_component *c, const struct lkg_tracked *t)
+{
+        uint64_t now = lkg_boottime_ns();
+
+        if (!c->active || t->generation == 0 || t->generation == c->active->number || c->served_ns == 0 ||
+            now - c->served_ns > OWN_EVENT_NS || was_killed(t->pidfd))
+                return;
+        c->own_event = true;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `remote.file`: a ConfigMap in a local file as the reference (air-gapped nodes, image builds, tests). The file says three
+ * things: this object, back to the local configuration (empty, removed, or the text `local`), or nothing that can be
+ * understood. Source: spec section 8.
+ */
+#pragma once
+
+#include <lkg/file.h>
+#include <lkg/stack.h>
+
+#include "../state/configmap.h"
+
+#define LKG_KEY_ANNOTATION "lkgfs.io/config-key" /* of an object in a file: which key is meant */
+
+enum lkg_remote_file_says {
+        LKG_FILE_SAYS_NOTHING, /* missing or empty, and there was no object before: no reference yet */
+        LKG_FILE_SAYS_UNCLEAR, /* err: why */
+        LKG_FILE_SAYS_LOCAL,
+        LKG_FILE_SAYS_CONFIGMAP,
+};
+
+struct lkg_remote_file {
+        const char *path; /* absolute; borrowed */
+        struct lkg_way way;
+        bool known; /* id is that of the last look; a missing file has none */
+        struct lkg_file_id id;
+        bool had_one; /* there was an object before: emptying or removing it means something */
+};
+
+struct lkg_remote_file_options {
+        size_t max_bytes;
+        const char *const *allowed; /* remote.allowedSources */
+        size_t n_allowed;
+        lkg_unsettled_fn *unsettled; /* is somebody in the middle of writing it? May be NULL */
+        void *userdata;
+};
+
+/**
+ * lkg_remote_file_look() - read it again when it may have changed.
+ * @ret, @ret_source: the object and what it means, for CONFIGMAP; caller lkg_configmap_deinit()
+ * @err:              for UNCLEAR and NOTHING
+ *
+ * Return: 1 and *@ret_says; 0 nothing new (also: it is just being written); -ENOMEM.
+ */
+int lkg_remote_file_look(struct lkg_remote_file *file, const struct lkg_remote_file_options *options,
+                         enum lkg_remote_file_says *ret_says, struct lkg_configmap *ret,
+                         struct lkg_config_source *ret_source, struct lkg_error *err);
+void lkg_remote_file_deinit(struct lkg_remote_file *file);

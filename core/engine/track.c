@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "track.h"
+
+int lkg_track_open(struct lkg_track *track, const struct lkg_component *c,
+                   const struct lkg_component_env *env, struct lkg_remote_base *base, struct lkg_error *err)
+{
+        struct lkg_stack_config config =
+                lkg_component_stack_config(c->config, env->source_fd, env->source_path);
+        struct lkg_judge_config judge = lkg_component_judge_config(c);
+        int r;
+
+        lkg_track_close(track);
+        track->base = base;
+        if (base)
+                config.remote = lkg_remote_base_stack(base);
+        else if (c->base_is_fallback)
+                config.base = "";
+        r = lkg_judge_new(&judge, &track->judge);
+        if (r < 0)
+                (void)lkg_error_set(err, r, NULL, "judge");
+        else
+                r = lkg_stack_new(&config, &track->stack, err);
+        if (r < 0) {
+                lkg_track_close(track);
+                return r;
+        }
+        lkg_stack_set_unsettled(track->stack, env->unsettled, env->userdata);
+        lkg_stack_set_judge(track->stack, lkg_judge_candidate, track->judge);
+        return 0;
+}
+
+void lkg_track_close(struct lkg_track *track)
+{
+        lkg_candidate_unref(track->candidate);
+        lkg_stack_free(track->stack);
+        lkg_judge_free(track->judge);
+        lkg_remote_base_free(track->base);
+        *track = (struct lkg_track){ 0 };
+}
+
+int lkg_track_refresh(struct lkg_track *track, const struct lkg_touched *touched, struct lkg_error *err)
+{
+        struct lkg_candidate *candidate = NULL;
+        int r = touched->everything
+                        ? lkg_stack_refresh(track->stack, &candidate, err)
+                        : lkg_stack_refresh_touched(track->stack, (const char *const *)touched->paths,
+                                                    touched->n_paths, &candidate, err);
+
+        if (r < 0)
+                return r;
+        r = candidate != track->candidate;
+        lkg_candidate_unref(track->candidate);
+        track->candidate = candidate;
+        return r;
+}
+
+bool lkg_track_valid(const struct lkg_track *track)
+{
+        return track->candidate && track->candidate->state == LKG_CANDIDATE_VALID;
+}
+
+void lkg_track_rejudge(struct lkg_track *track, const struct lkg_judge_config *config)
+{
+        if (!track->stack)
+                return;
+        (void)lkg_judge_configure(track->judge, config);
+        lkg_stack_rejudge(track->stack);
+}
