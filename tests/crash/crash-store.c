@@ -80,10 +80,23 @@ static void close_world(struct world *w)
         w->c.fd = w->store.lock_fd = -EBADF;
 }
 
+/* The directory of the world that is there now, for a test that ends in the middle. */
+static char current[TMPDIR_MAX];
+
+static int remove_current(void **state)
+{
+        (void)state;
+        if (*current)
+                (void)tmpdir_remove(current);
+        current[0] = '\0';
+        return 0;
+}
+
 static void make_world(struct world *w, const struct operation *operation)
 {
         *w = (struct world){ .operation = operation, .c.fd = -EBADF, .store.lock_fd = -EBADF };
         assert_int_equal(tmpdir_make(w->top), 0);
+        memcpy(current, w->top, sizeof(current));
         w->fd = open(w->top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         assert_true(w->fd >= 0);
         if (operation->fill)
@@ -95,6 +108,7 @@ static void drop_world(struct world *w)
         close_world(w);
         w->fd = lkg_close(w->fd);
         assert_int_equal(tmpdir_remove(w->top), 0);
+        current[0] = '\0';
 }
 
 static int put(struct world *w, const char *name, const char *text)
@@ -491,11 +505,20 @@ static void finish(struct world *w, const struct state *old, const struct state 
         state_deinit(&state);
 }
 
+/* The first line that is in neither, and what was wanted in its place. */
 static void third_state(const struct world *w, const char *when, const struct lkg_buf *state,
                         const struct lkg_buf *old, const struct lkg_buf *new)
 {
-        fail_msg("%s %s: neither old nor new:\n%s\nold:\n%s\nnew:\n%s", w->operation->name, when,
-                 state->data, old->data, new->data);
+        const char *t = state->data, *a = old->data, *b = new->data;
+
+        while (*t &&
+               (strncmp(t, a, strcspn(t, "\n") + 1) == 0 || strncmp(t, b, strcspn(t, "\n") + 1) == 0)) {
+                t += strcspn(t, "\n") + (strchr(t, '\n') != NULL);
+                a += strcspn(a, "\n") + (strchr(a, '\n') != NULL);
+                b += strcspn(b, "\n") + (strchr(b, '\n') != NULL);
+        }
+        fail_msg("%s %s: neither old nor new: '%.*s', old: '%.*s', new: '%.*s'", w->operation->name, when,
+                 (int)strcspn(t, "\n"), t, (int)strcspn(a, "\n"), a, (int)strcspn(b, "\n"), b);
 }
 
 /* ---- tests ---- */
@@ -719,18 +742,24 @@ static void test_order_of_flushes(void **state)
 
 static int run_operation(const struct operation *operation)
 {
-        char names[3][96];
-        struct CMUnitTest tests[] = {
-                { .name = names[0],
-                  .test_func = test_killed_at_every_stop,
-                  .initial_state = (void *)operation },
-                { .name = names[1], .test_func = test_every_call_fails, .initial_state = (void *)operation },
-                { .name = names[2], .test_func = test_order_of_flushes, .initial_state = (void *)operation },
+        static const struct {
+                const char *what;
+                CMUnitTestFunction test;
+        } kinds[] = {
+                { "killed at every stop", test_killed_at_every_stop },
+                { "with every call failing", test_every_call_fails },
+                { "flushes in the right order", test_order_of_flushes },
         };
+        struct CMUnitTest tests[LKG_ARRAY_SIZE(kinds)];
+        char names[LKG_ARRAY_SIZE(kinds)][96];
 
-        (void)snprintf(names[0], sizeof(names[0]), "%s killed at every stop", operation->name);
-        (void)snprintf(names[1], sizeof(names[1]), "%s with every call failing", operation->name);
-        (void)snprintf(names[2], sizeof(names[2]), "%s flushes in the right order", operation->name);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(kinds); i++) {
+                (void)snprintf(names[i], sizeof(names[i]), "%s %s", operation->name, kinds[i].what);
+                tests[i] = (struct CMUnitTest){ .name = names[i],
+                                                .test_func = kinds[i].test,
+                                                .teardown_func = remove_current,
+                                                .initial_state = (void *)operation };
+        }
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
 
