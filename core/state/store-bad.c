@@ -137,7 +137,9 @@ static void read_source(const struct lkg_fields *fields, struct lkg_bad *bad)
         if (!map || !lkg_fields_parts(&inner, &source))
                 return;
         lkg_config_source_id(&source, id);
-        if (strcmp(bad->source.version[0] ? id : source.uid, bad->id) == 0)
+        /* A mark of all versions names none of them. */
+        if (bad->source.version[0] ? strcmp(id, bad->id) == 0 && lkg_config_source_check(&source, NULL) == 0
+                                   : strcmp(source.uid, bad->id) == 0)
                 bad->source = source;
         else
                 lkg_fields_complain(fields, "source", "the source that the file is named after");

@@ -151,6 +151,16 @@ static void guess_release(struct lkg_store_component *c)
                 memcpy(c->release, used[0].name, sizeof(c->release));
 }
 
+/* It is made before it is named: a name without a directory was cut off, or written by somebody else. */
+static bool release_exists(const struct lkg_store_component *c, const char *name)
+{
+        char path[LKG_RELEASE_PATH];
+        struct stat st;
+
+        (void)snprintf(path, sizeof(path), LKG_RELEASES "/%s", name);
+        return fstatat(c->fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+}
+
 static int read_release(struct lkg_store_component *c, struct lkg_report *report)
 {
         LKG_CLEANUP(lkg_freep) char *text = NULL;
@@ -164,7 +174,7 @@ static int read_release(struct lkg_store_component *c, struct lkg_report *report
                 return r == -ENOENT ? 0 : r;
         if (r == 0 && size > 0 && text[size - 1] == '\n')
                 text[--size] = '\0';
-        if (r == 0 && strlen(text) == size && release_ok(text)) {
+        if (r == 0 && strlen(text) == size && release_ok(text) && release_exists(c, text)) {
                 memcpy(c->release, text, size + 1);
                 return 0;
         }

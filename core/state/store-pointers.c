@@ -31,7 +31,9 @@ static void read_rollback(const struct lkg_fields *fields, struct lkg_pointers *
         if (!map)
                 return;
         lkg_fields_source(&inner, "from", &ret->rollback.from);
-        (void)lkg_fields_text(&inner, "reason", ret->rollback.reason, sizeof(ret->rollback.reason));
+        if (lkg_fields_text(&inner, "reason", ret->rollback.reason, sizeof(ret->rollback.reason)) &&
+            !ret->rollback.reason[0])
+                lkg_fields_complain(&inner, "reason", "some text");
         /* An empty reason would say that there was no rollback. */
         if (!ret->rollback.reason[0])
                 (void)snprintf(ret->rollback.reason, sizeof(ret->rollback.reason),

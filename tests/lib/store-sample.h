@@ -205,7 +205,9 @@ static inline int dump_component(struct lkg_buf *buf, const struct lkg_store_com
         dump_bad(buf, &bad);
         lkg_bad_list_deinit(&bad);
         r = lkg_store_load_document(c, pointers.good.sha256, &text, &size, NULL);
-        lkg_buf_printf(buf, "document %d %.*s\n", r, r == 0 ? (int)size : 0, r == 0 ? text : "");
+        lkg_buf_printf(buf, "document %d ", r);
+        lkg_buf_json_string(buf, r == 0 ? text : "", r == 0 ? size : 0);
+        lkg_buf_putc(buf, '\n');
         free(text);
         return 0;
 }

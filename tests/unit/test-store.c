@@ -144,7 +144,7 @@ static void test_everything_comes_back(void **state)
         assert_non_null(strstr(first.data, "trial 1 600000000000 10 2 1767323045123456789 42000000007"));
         assert_non_null(strstr(first.data, "  1767323046123456789 101 5001 0 1"));
         assert_non_null(strstr(first.data, "release 'v1.36.3'"));
-        assert_non_null(strstr(first.data, "document 0 kind: KubeletConfiguration"));
+        assert_non_null(strstr(first.data, "document 0 \"kind: KubeletConfiguration"));
         assert_int_equal(dump_state(p->fd, &second, &p->report), 0);
         assert_string_equal(first.data, second.data);
         assert_int_equal(take_findings(p), 0);
