@@ -15,9 +15,12 @@
  *
  * Every change is one atomic step: a file is written under another name, flushed, renamed, and its directory flushed. Where
  * two files depend on each other the one that is pointed at is durable first (checkpoint before pointers, document before
- * pointers, bad mark before pointers), so a crash at any system call leaves the old or the new state. What cannot be read or
- * understood (torn, empty, foreign, of a newer format) is reported with its file, put aside as `<name>.damaged` where it
- * would be overwritten, and treated as absent: the rest still serves.
+ * pointers, bad mark before pointers), so a crash at any system call leaves the old or the new state. An operation that fails
+ * leaves the old one, unless what failed is the very last flush: then the new one is there, but not sure to survive.
+ *
+ * What cannot be read or understood (torn, empty, foreign, of a newer format) is reported with its file, kept beside as
+ * `<name>.damaged`, because it will be overwritten, and treated as absent: the rest still serves. In a record that can be
+ * read each field is judged alone.
  *
  * The names of the directories of a component are checked by the configuration; sources are checked by
  * lkg_config_source_check() before they come here.
