@@ -134,7 +134,7 @@ bool lkg_fields_flag(const struct lkg_fields *fields, const char *field)
         return false;
 }
 
-static bool is_digest(const char *text)
+bool lkg_store_is_digest(const char *text)
 {
         return strlen(text) == LKG_SHA256_HEX - 1 && strspn(text, "0123456789abcdef") == LKG_SHA256_HEX - 1;
 }
@@ -144,7 +144,7 @@ void lkg_fields_digest(const struct lkg_fields *fields, const char *field, char 
         const char *text = lkg_map_get_string(fields->map, field);
 
         ret[0] = '\0';
-        if (text && is_digest(text))
+        if (text && lkg_store_is_digest(text))
                 memcpy(ret, text, LKG_SHA256_HEX);
         else if (!text || *text)
                 lkg_fields_complain(fields, field, "64 hex digits, or nothing");
