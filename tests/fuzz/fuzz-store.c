@@ -20,13 +20,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
                 }                                                                 \
         } while (0)
 
-#define BAD_ID "11111111-aaaa-4bbb-8ccc-000000000001@101"
-
 static const char *const records[] = {
         "dynamic/kubelet/pointers.json",
         "dynamic/kubelet/trial.json",
         "dynamic/kubelet/releases/unknown/startups.json",
-        "dynamic/kubelet/releases/unknown/bad/" BAD_ID,
+        "dynamic/kubelet/releases/unknown/bad/11111111-aaaa-4bbb-8ccc-000000000001@101",
         "dynamic/kubelet/release",
         "checkpoints/11111111-aaaa-4bbb-8ccc-000000000001/100/configmap.json",
 };

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is held against a configuration: bad marks and starts. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "store-place.h"
+
+/* ---- bad list ---- */
+
+static void test_bad_list(void **state)
+{
+        struct place *p = *state;
+        struct lkg_bad_list list = { .items = NULL }, back;
+        struct lkg_bad uid = { .id = "11111111-aaaa-4bbb-8ccc-000000000001",
+                               .time_ns = 7,
+                               .reason = "by\nhand\x7f" };
+        struct lkg_config_source first, second, third, renewed, local = { .uid = "" };
+        struct lkg_bad bad = sample_bad(1);
+        struct lkg_store_component c;
+        struct lkg_store store;
+        struct lkg_buf buf = LKG_BUF_INIT, here = LKG_BUF_INIT, there = LKG_BUF_INIT;
+        char *text;
+
+        assert_int_equal(sample_source(0, &first), 0);
+        assert_int_equal(sample_source(1, &second), 0);
+        assert_int_equal(sample_source(2, &third), 0);
+        open_both(p, &store, &c);
+        assert_int_equal(lkg_store_set_release(&c, "v1", &p->err), 1);
+        assert_int_equal(lkg_store_mark_bad(&c, &list, &bad, &p->err), 0);
+        assert_null(lkg_bad_find(&list, &first));
+        assert_null(lkg_bad_find(&list, &local));
+        assert_ptr_equal(lkg_bad_find(&list, &second), &list.items[0]);
+        renewed = second;
+        (void)snprintf(renewed.version, sizeof(renewed.version), "999");
+        assert_null(lkg_bad_find(&list, &renewed));
+        assert_non_null(lkg_bad_same_content(&list, &renewed));
+        assert_null(lkg_bad_same_content(&list, &first));
+
+        text = get(p, "dynamic/kubelet/releases/v1/bad/11111111-aaaa-4bbb-8ccc-000000000001@101");
+        lkg_bad_format(&bad, &buf);
+        assert_string_equal(text, buf.data);
+        assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
+        assert_non_null(strstr(
+                text, "{\"schemaVersion\":1,\"time\":\"2026-01-02T03:04:05.12345679Z\",\"reason\":\"failed "
+                      "to validate current (UID: \\\"11111111-aaaa-4bbb-8ccc-000000000001\\\")\","
+                      "\"source\":{\"namespace\":\"kube-system\",\"name\":\"kubelet-config-0\",\"uid\":"));
+        free(text);
+        lkg_buf_deinit(&buf);
+
+        assert_int_equal(lkg_store_mark_bad(&c, &list, &uid, &p->err), 0);
+        assert_int_equal(list.n_items, 2);
+        assert_string_equal(lkg_bad_find(&list, &first)->reason, "by hand ");
+        assert_string_equal(lkg_bad_find(&list, &second)->id, bad.id); /* the exact one first */
+        assert_null(lkg_bad_find(&list, &third));
+        (void)snprintf(bad.reason, sizeof(bad.reason), "again");
+        assert_int_equal(lkg_store_mark_bad(&c, &list, &bad, &p->err), 0);
+        assert_int_equal(list.n_items, 2);
+
+        assert_int_equal(lkg_store_load_bad(&c, &back, &p->report), 0);
+        assert_int_equal(back.n_items, 2);
+        dump_bad(&here, &list);
+        dump_bad(&there, &back);
+        assert_string_equal(here.data, there.data);
+        lkg_buf_deinit(&here);
+        lkg_buf_deinit(&there);
+        lkg_bad_list_deinit(&back);
+        lkg_bad_list_deinit(&list);
+        assert_int_equal(take_findings(p), 0);
+        close_both(&store, &c);
+}
+
+static void test_mark_names_are_checked(void **state)
+{
+        static const char *const names[] = { "",     ".",  "..",    "a/b",   "../x@1", "u@",
+                                             "u@1:", "@1", "u@1@2", "local", "u@.." };
+        struct place *p = *state;
+        struct lkg_bad_list list = { .items = NULL };
+        struct lkg_store_component c;
+        struct lkg_store store;
+
+        open_both(p, &store, &c);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(names); i++) {
+                struct lkg_bad bad = { .time_ns = 1 };
+
+                (void)snprintf(bad.id, sizeof(bad.id), "%s", names[i]);
+                assert_int_equal(lkg_store_mark_bad(&c, &list, &bad, &p->err), -EINVAL);
+                assert_int_equal(lkg_store_forgive(&c, &list, names[i], &p->err), -EINVAL);
+        }
+        assert_int_equal(list.n_items, 0);
+        lkg_bad_list_deinit(&list);
+        close_both(&store, &c);
+}
+
+static void mark(struct lkg_store_component *c, struct lkg_bad_list *list, const char *id, uint64_t time_ns)
+{
+        struct lkg_bad bad = { .time_ns = time_ns, .reason = "test" };
+
+        (void)snprintf(bad.id, sizeof(bad.id), "%s", id);
+        assert_int_equal(lkg_store_mark_bad(c, list, &bad, NULL), 0);
+}
+
+static void expect_marks(struct place *p, const struct lkg_store_component *c,
+                         const struct lkg_bad_list *list, const char *want)
+{
+        struct lkg_buf here = LKG_BUF_INIT, there = LKG_BUF_INIT;
+        struct lkg_bad_list back;
+
+        assert_int_equal(lkg_store_load_bad(c, &back, &p->report), 0);
+        for (size_t i = 0; i < list->n_items; i++)
+                lkg_buf_printf(&here, "%s ", list->items[i].id);
+        for (size_t i = 0; i < back.n_items; i++)
+                lkg_buf_printf(&there, "%s ", back.items[i].id);
+        assert_string_equal(here.data ? here.data : "", want);
+        assert_string_equal(there.data ? there.data : "", want);
+        lkg_bad_list_deinit(&back);
+        lkg_buf_deinit(&here);
+        lkg_buf_deinit(&there);
+        assert_int_equal(take_findings(p), 0);
+}
+
+static void test_forgive(void **state)
+{
+        struct place *p = *state;
+        struct lkg_bad_list list = { .items = NULL };
+        struct lkg_store_component c;
+        struct lkg_store store;
+
+        open_both(p, &store, &c);
+        mark(&c, &list, "b@2", 1);
+        mark(&c, &list, "a@1:key", 1);
+        mark(&c, &list, "b", 1);
+        mark(&c, &list, "b@1", 1);
+        mark(&c, &list, "bb@1", 1);
+        mark(&c, &list, "local@0123456789ab", 1);
+        mark(&c, &list, "b@3:kubelet", 1); /* the same as b@3 */
+        expect_marks(p, &c, &list, "a@1:key b b@1 b@2 b@3 bb@1 local@0123456789ab ");
+        assert_int_equal(lkg_store_forgive(&c, &list, "c", &p->err), 0);
+        assert_int_equal(lkg_store_forgive(&c, &list, "a", &p->err), 1);
+        assert_int_equal(lkg_store_forgive(&c, &list, "b@2", &p->err), 1);
+        assert_int_equal(lkg_store_forgive(&c, &list, "b@2", &p->err), 0);
+        expect_marks(p, &c, &list, "b b@1 b@3 bb@1 local@0123456789ab ");
+        assert_int_equal(lkg_store_forgive(&c, &list, "b", &p->err), 3);
+        expect_marks(p, &c, &list, "bb@1 local@0123456789ab ");
+        assert_int_equal(lkg_store_forgive(&c, &list, NULL, &p->err), 2);
+        expect_marks(p, &c, &list, "");
+        assert_int_equal(lkg_store_forgive(&c, &list, NULL, &p->err), 0);
+        mark(&c, &list, "z", 1);
+        expect_marks(p, &c, &list, "z ");
+        lkg_bad_list_deinit(&list);
+        close_both(&store, &c);
+}
+
+static void test_oldest_mark_goes_first(void **state)
+{
+        struct place *p = *state;
+        struct lkg_bad_list list = { .items = NULL };
+        struct lkg_store_component c;
+        struct lkg_store store;
+        char id[16];
+
+        open_both(p, &store, &c);
+        for (unsigned i = 0; i <= LKG_BAD_MAX; i++) {
+                (void)snprintf(id, sizeof(id), "u@%u", i);
+                mark(&c, &list, id, 1000 + (i + 100) % (LKG_BAD_MAX + 1)); /* the oldest is u@157 */
+        }
+        assert_int_equal(list.n_items, LKG_BAD_MAX);
+        for (size_t i = 0; i < list.n_items; i++)
+                assert_string_not_equal(list.items[i].id, "u@157");
+        mark(&c, &list, "new", 1); /* older than all, and the one that was asked for */
+        assert_int_equal(list.n_items, LKG_BAD_MAX);
+        lkg_bad_list_deinit(&list);
+        assert_int_equal(lkg_store_load_bad(&c, &list, &p->report), 0);
+        assert_int_equal(list.n_items, LKG_BAD_MAX);
+        assert_string_equal(list.items[0].id, "new");
+        lkg_bad_list_deinit(&list);
+        close_both(&store, &c);
+}
+
+/* ---- starts ---- */
+
+static void test_startups(void **state)
+{
+        struct place *p = *state;
+        struct lkg_buf here = LKG_BUF_INIT, there = LKG_BUF_INIT;
+        struct lkg_startups s = { .n_items = 0 }, back;
+        struct lkg_store_component c;
+        struct lkg_store store;
+
+        open_both(p, &store, &c);
+        for (unsigned n = 0; n <= LKG_STARTUPS_MAX + 3; n++) {
+                size_t want = n < LKG_STARTUPS_MAX ? n : LKG_STARTUPS_MAX;
+
+                s = sample_startups(n);
+                assert_int_equal(s.n_items, want);
+                assert_int_equal(lkg_store_save_startups(&c, &s, false, &p->err), 0);
+                assert_int_equal(lkg_store_load_startups(&c, &back, &p->report), 0);
+                assert_int_equal(back.n_items, want);
+                lkg_buf_reset(&here);
+                lkg_buf_reset(&there);
+                dump_startups(&here, &s);
+                dump_startups(&there, &back);
+                assert_string_equal(here.data, there.data);
+                if (want > 0) /* the oldest went */
+                        assert_int_equal(back.items[want - 1].pid, 99 + (int)n);
+        }
+        lkg_buf_deinit(&here);
+        lkg_buf_deinit(&there);
+        assert_int_equal(take_findings(p), 0);
+        close_both(&store, &c);
+}
+
+static void test_which_process_is_known(void **state)
+{
+        struct lkg_startups s = sample_startups(3);
+        const struct lkg_startup by_hand = { .time_ns = 1, .counted = true };
+
+        (void)state;
+        assert_true(lkg_startups_knows(&s, SAMPLE_BOOT, 101, 5001));
+        assert_false(lkg_startups_knows(&s, SAMPLE_BOOT, 101, 5002));
+        assert_false(lkg_startups_knows(&s, "another boot", 101, 5001));
+        assert_false(lkg_startups_knows(&s, "", 101, 5001));
+        lkg_startups_add(&s, "another boot", &by_hand);
+        assert_false(lkg_startups_knows(&s, "another boot", 0, 0));
+        assert_false(lkg_startups_knows(&s, "another boot", 101, 5001)); /* it was of the boot before */
+        assert_int_equal(s.n_items, 4);
+        assert_int_equal(s.items[1].time_ns, SAMPLE_TIME + LKG_NSEC_PER_SEC);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                T(test_bad_list), T(test_mark_names_are_checked),
+                T(test_forgive),  T(test_oldest_mark_goes_first),
+                T(test_startups), cmocka_unit_test(test_which_process_is_known),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
