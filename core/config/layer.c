@@ -522,12 +522,15 @@ static int take_out(struct lkg_value *doc, const char *const *names)
 int lkg_layer_from_memory(const struct lkg_stack_remote *remote, const char *key, const char *beside,
                           struct lkg_layer *cached, struct lkg_stack_stats *stats, struct lkg_layer **ret)
 {
-        const struct lkg_place place = {
-                .role = LKG_LAYER_REMOTE, .type = LKG_PATCH_BASE, .path = key, .name = remote->name
-        };
+        const struct lkg_place place = { .role = LKG_LAYER_REMOTE,
+                                         .type = LKG_PATCH_BASE,
+                                         .path = key,
+                                         .name = remote->name };
+        const char *text = remote->fault ? remote->fault : remote->text;
+        size_t size = remote->fault ? strlen(text) : remote->size;
         LKG_CLEANUP(lkg_layer_unrefp) struct lkg_layer *layer = NULL;
         char sha256[LKG_SHA256_HEX];
-        int r = lkg_sha256_hex(remote->text, remote->size, sha256);
+        int r = lkg_sha256_hex(text, size, sha256);
 
         if (r < 0)
                 return r;
@@ -544,8 +547,13 @@ int lkg_layer_from_memory(const struct lkg_stack_remote *remote, const char *key
         layer->beside = beside ? strdup(beside) : NULL;
         if (!layer->file || (beside && !layer->beside))
                 return -ENOMEM;
+        if (remote->fault) {
+                say(layer, LKG_C_UNREADABLE, remote->fault);
+                *ret = LKG_STEAL(layer);
+                return 0;
+        }
         stats->n_parses++;
-        r = decode(layer, remote->text, remote->size);
+        r = decode(layer, text, size);
         if (r == 0 && layer->n_docs > 0)
                 r = take_out(layer->docs[0], remote->hidden);
         if (r < 0)

@@ -438,7 +438,7 @@ static int collect_once(struct collect *c)
         bool found = false;
         int r = 0;
 
-        if (config->remote.text) {
+        if (config->remote.text || config->remote.fault) {
                 r = take_remote(c);
                 if (r < 0)
                         return r;

@@ -125,7 +125,7 @@ static bool say_bad(struct lkg_condition *c, const struct lkg_condition_facts *f
         if (!f->remote.bad)
                 return false;
         c->status = LKG_CONDITION_FALSE;
-        if (strstr(f->remote.bad, "(UID: "))
+        if (strstr(f->remote.bad, "(UID: ") || strstr(f->remote.bad, "(local@"))
                 (void)snprintf(c->reason, sizeof(c->reason), "%.255s", f->remote.bad);
         else
                 (void)snprintf(c->reason, sizeof(c->reason), "marked bad (UID: %.64s): %.160s",

@@ -74,14 +74,35 @@ struct lkg_dynamic *lkg_dynamic_free(struct lkg_dynamic *d)
         return NULL;
 }
 
-int lkg_dynamic_set_release(struct lkg_dynamic *d, const char *version, struct lkg_report *report,
-                            struct lkg_error *err)
+/* What was noted before the version was known. An entry that cannot be carried over is tried once more: no more is lost. */
+static void carry_over(struct lkg_dynamic *d, const struct lkg_bad_list *bad,
+                       const struct lkg_startups *startups)
 {
+        for (size_t i = 0; d->bad.n_items == 0 && i < bad->n_items; i++)
+                if (lkg_store_mark_bad(&d->store, &d->bad, &bad->items[i], NULL) < 0)
+                        return;
+        if (d->startups.n_items == 0 && startups->n_items > 0) {
+                d->startups = *startups;
+                (void)lkg_store_save_startups(&d->store, &d->startups, /* durable= */ false, NULL);
+        }
+}
+
+int lkg_dynamic_set_release(struct lkg_dynamic *d, const char *version, const char *guess,
+                            struct lkg_report *report, struct lkg_error *err)
+{
+        bool guessed = !*d->store.release || strcmp(d->store.release, guess) == 0;
+        const struct lkg_startups startups = d->startups;
+        struct lkg_bad_list bad;
         int r = lkg_store_set_release(&d->store, version, err), k;
 
         if (r <= 0)
                 return r;
+        bad = d->bad;
+        d->bad = (struct lkg_bad_list){ 0 };
         k = load_release(d, report);
+        if (k >= 0 && guessed)
+                carry_over(d, &bad, &startups);
+        lkg_bad_list_deinit(&bad);
         return k < 0 ? k : 1;
 }
 

@@ -44,9 +44,13 @@ void lkg_dynamic_configure(struct lkg_dynamic *d, const struct lkg_config *confi
                            const struct lkg_config_component *k);
 struct lkg_dynamic *lkg_dynamic_free(struct lkg_dynamic *d);
 
-/** lkg_dynamic_set_release() - whose bad list and startups count. Return: 1 another one than before, 0, -errno. */
-int lkg_dynamic_set_release(struct lkg_dynamic *d, const char *version, struct lkg_report *report,
-                            struct lkg_error *err);
+/**
+ * lkg_dynamic_set_release() - whose bad list and startups count.
+ * @guess: the name used while the version was not known: what was noted under it belongs to @version
+ * Return: 1 another one than before, 0, -errno.
+ */
+int lkg_dynamic_set_release(struct lkg_dynamic *d, const char *version, const char *guess,
+                            struct lkg_report *report, struct lkg_error *err);
 
 /** lkg_dynamic_is_bad() - the entry that condemns @source, or NULL. */
 const struct lkg_bad *lkg_dynamic_is_bad(const struct lkg_dynamic *d,

@@ -189,6 +189,24 @@ void lkg_engine_watch_remote(struct lkg_engine *e);
 void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c);
 /** lkg_engine_prepare_remote() - what follows from serving c->active: a trial begins or ends. Durable before the publication. */
 void lkg_engine_prepare_remote(struct lkg_engine *e, struct lkg_component *c);
+/* engine-good.c: the last known good. */
+struct lkg_trial_settings lkg_engine_trial_settings(const struct lkg_engine *e);
+/**
+ * lkg_engine_load_base() - @source from its checkpoint.
+ * Return: 0 and a base that can be tried; -EINVAL: it is bad, @report says why; another -errno.
+ */
+int lkg_engine_load_base(const struct lkg_engine *e, const struct lkg_config_source *source,
+                         struct lkg_remote_base **ret, struct lkg_report *report, struct lkg_error *err);
+/** lkg_engine_refresh_anew() - the layers of @c stand on another base than at the last look. */
+int lkg_engine_refresh_anew(struct lkg_engine *e, struct lkg_component *c, struct lkg_error *err);
+/** lkg_engine_open_track() - open and look for the first time. @base: taken over. */
+int lkg_engine_open_track(struct lkg_engine *e, struct lkg_component *c, struct lkg_track *track,
+                          struct lkg_remote_base *base, struct lkg_error *err);
+/** lkg_engine_look_at_good() - what a rollback would merge, while that is another source than the one followed. */
+int lkg_engine_look_at_good(struct lkg_engine *e, struct lkg_component *c, const struct lkg_touched *touched,
+                            struct lkg_error *err);
+/** lkg_engine_follow_missing() - the last known good has no checkpoint any more: its stored document, else the local one. */
+void lkg_engine_follow_missing(struct lkg_engine *e, struct lkg_component *c, const struct lkg_error *why);
 /** lkg_engine_roll_back() - abandon what is active, for @reason. Return: 0 or -errno; @err. */
 int lkg_engine_roll_back(struct lkg_engine *e, struct lkg_component *c, const char *reason,
                          struct lkg_error *err);

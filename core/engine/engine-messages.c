@@ -141,10 +141,18 @@ static void on_gone(struct lkg_peer *peer, void *userdata)
         watch_for_orphans(e);
 }
 
+/* An engine before us may have died between a publication and its announcement, and ours come before the first connection. */
 static void on_came(struct lkg_peer *peer, void *userdata)
 {
-        (void)peer;
-        watch_for_orphans(userdata);
+        struct lkg_engine *e = userdata;
+        struct lkg_message m;
+
+        watch_for_orphans(e);
+        if (peer->is_supervisor || e->publisher.number == 0)
+                return;
+        lkg_message_init(&m, LKG_MSG_PUBLISHED);
+        m.number = e->publisher.number;
+        lkg_peer_send(peer, &m);
 }
 
 const struct lkg_server_ops lkg_engine_server_ops = {

@@ -13,6 +13,8 @@
 #include "engine-internal.h"
 #include "track.h"
 
+#define BUSY_TRIES 20u /* 100 ms each */
+
 static const struct lkg_touched everything = { .everything = true };
 
 /* ---- begin ---- */
@@ -32,8 +34,14 @@ bool lkg_engine_is_remote(const struct lkg_engine *e, const struct lkg_component
 
 int lkg_engine_open_store(struct lkg_engine *e, struct lkg_error *err)
 {
+        const struct timespec moment = { .tv_nsec = 100 * (long)LKG_NSEC_PER_MSEC };
         int r = lkg_store_open(e->options.state_fd, &e->store, &e->report, err);
 
+        /* An engine that is just being ended may still have it. */
+        for (unsigned i = 0; r == -EBUSY && i < BUSY_TRIES; i++) {
+                (void)nanosleep(&moment, NULL);
+                r = lkg_store_open(e->options.state_fd, &e->store, &e->report, err);
+        }
         if (r >= 0)
                 return 0;
         e->store.lock_fd = -EBADF;
@@ -45,38 +53,6 @@ int lkg_engine_open_store(struct lkg_engine *e, struct lkg_error *err)
                 "off until the next start",
                 err->message);
         lkg_log_error("dynamic configuration is off: %s", err->message);
-        return 0;
-}
-
-static struct lkg_trial_settings trial_settings(const struct lkg_engine *e)
-{
-        return (struct lkg_trial_settings){
-                .duration_ns = e->config->trial.duration_ns,
-                .threshold = (unsigned)e->config->trial.crash_loop_threshold,
-                .min_duration_ns = e->config->trial.min_duration_ns,
-                .max_duration_ns = e->config->trial.max_duration_ns,
-        };
-}
-
-/* From its checkpoint. Return: 0 and a base that can be tried; -EINVAL: it is bad, @report says why; another -errno. */
-static int load_base(const struct lkg_engine *e, const struct lkg_config_source *source,
-                     struct lkg_remote_base **ret, struct lkg_report *report, struct lkg_error *err)
-{
-        struct lkg_trial_settings settings = trial_settings(e);
-        struct lkg_remote_base *base = NULL;
-        struct lkg_configmap configmap = { 0 };
-        int r = lkg_store_load_checkpoint(&e->store, source, &configmap, err);
-
-        if (r < 0)
-                return r;
-        r = lkg_remote_base_new(&configmap, source, &settings, &base, report);
-        if (r < 0)
-                return lkg_error_set(err, r, NULL, "checkpoint");
-        if (!base->text || report->n_severity[LKG_ERROR] > 0) {
-                lkg_remote_base_free(base);
-                return lkg_error_set(err, -EINVAL, NULL, "checkpoint");
-        }
-        *ret = base;
         return 0;
 }
 
@@ -108,15 +84,17 @@ static void restore(struct lkg_engine *e, struct lkg_component *c)
         (void)snprintf(d->desired_fault, sizeof(d->desired_fault), "no reference yet");
         if (lkg_config_source_is_local(&d->pointers.active))
                 return;
-        if (load_base(e, &d->pointers.active, &base, &ignored, &err) >= 0) {
+        if (lkg_engine_load_base(e, &d->pointers.active, &base, &ignored, &err) >= 0) {
                 lkg_component_set_base(c, base);
                 return;
         }
         lkg_log(LOG_ERR, &fields, "the checkpoint of what was active cannot be used: %s", err.message);
+        if (lkg_config_source_equal(&d->pointers.active, &d->pointers.good.source)) {
+                lkg_engine_follow_missing(e, c, &err);
+                return;
+        }
         say_uid(reason, sizeof(reason), "failed to load current", &d->pointers.active);
-        if (lkg_config_source_equal(&d->pointers.active, &d->pointers.good.source) ||
-            lkg_engine_roll_back(e, c, reason, &err) < 0)
-                d->good_failed = true;
+        (void)lkg_engine_roll_back(e, c, reason, &err);
 }
 
 int lkg_engine_open_dynamic(struct lkg_engine *e, struct lkg_error *err)
@@ -178,17 +156,18 @@ void lkg_engine_learn_version(struct lkg_engine *e, struct lkg_component *c)
         const struct lkg_log_fields fields = lkg_engine_fields(c);
         unsigned release = lkg_component_release(c);
         struct lkg_error err = { 0 };
-        char words[64];
+        char words[64], guess[16];
         int r;
 
         if (!c->dynamic)
                 return;
-        (void)snprintf(words, sizeof(words), "%u.%u", release / 100, release % 100);
+        (void)snprintf(guess, sizeof(guess), "%u.%u", release / 100, release % 100);
+        (void)snprintf(words, sizeof(words), "%s", guess);
         if (c->facts && *c->facts->version)
                 (void)snprintf(words, sizeof(words), "%.63s", c->facts->version);
         else if (*c->dynamic->store.release)
                 return; /* not known in this moment: the one before most likely */
-        r = lkg_dynamic_set_release(c->dynamic, words, &e->report, &err);
+        r = lkg_dynamic_set_release(c->dynamic, words, guess, &e->report, &err);
         if (r < 0)
                 lkg_log(LOG_ERR, &fields, "cannot begin the bad list of %s: %s", words, err.message);
         if (r <= 0)
@@ -287,17 +266,12 @@ static enum tried blame(const struct lkg_component *c, const struct lkg_track *t
 static int look_at_local(struct lkg_engine *e, struct lkg_component *c, const struct lkg_touched *touched,
                          struct lkg_error *err)
 {
-        const struct lkg_component_env env = lkg_engine_env(e);
-        int r = 0;
+        int r;
 
         if (!c->base)
                 return 0;
-        if (!c->local.stack) {
-                touched = &everything;
-                r = lkg_track_open(&c->local, c, &env, NULL, err);
-        }
-        if (r >= 0)
-                r = lkg_track_refresh(&c->local, touched, err);
+        r = c->local.stack ? lkg_track_refresh(&c->local, touched, err)
+                           : lkg_engine_open_track(e, c, &c->local, NULL, err);
         if (r > 0)
                 c->dirty |= LKG_DIRTY_CONDITION | LKG_DIRTY_FINDINGS;
         return r;
@@ -331,7 +305,6 @@ static void keep_findings(struct lkg_component *c, const struct lkg_candidate *c
 /* Takes @base over. */
 static void follow(struct lkg_engine *e, struct lkg_component *c, struct lkg_remote_base *base)
 {
-        const struct lkg_component_env env = lkg_engine_env(e);
         const struct lkg_log_fields fields = lkg_engine_fields(c);
         struct lkg_error err = { 0 };
 
@@ -342,15 +315,13 @@ static void follow(struct lkg_engine *e, struct lkg_component *c, struct lkg_rem
                 return;
         }
         lkg_component_set_base(c, base);
-        if (lkg_component_refresh(c, &env, &everything, &err) < 0)
-                lkg_component_set_fault(c, "failed to read the layers: %s", strerror(-err.code));
+        (void)lkg_engine_refresh_anew(e, c, &err);
         lkg_log(LOG_NOTICE, &fields, "following ConfigMap %s/%s, UID %s, resourceVersion %s",
                 base->source.ns, base->source.name, base->source.uid, base->source.version);
 }
 
 static void try_assigned(struct lkg_engine *e, struct lkg_component *c)
 {
-        const struct lkg_component_env env = lkg_engine_env(e);
         const struct lkg_log_fields fields = lkg_engine_fields(c);
         struct lkg_track track = { 0 };
         struct lkg_remote_base *base = NULL;
@@ -360,15 +331,13 @@ static void try_assigned(struct lkg_engine *e, struct lkg_component *c)
 
         lkg_report_deinit(&c->remote_findings);
         c->dirty |= LKG_DIRTY_FINDINGS;
-        r = load_base(e, &c->dynamic->pointers.assigned, &base, &c->remote_findings, &err);
+        r = lkg_engine_load_base(e, &c->dynamic->pointers.assigned, &base, &c->remote_findings, &err);
         if (r == -EINVAL) {
                 condemn_assigned(e, c, "failed to load current");
                 return;
         }
         if (r >= 0)
-                r = lkg_track_open(&track, c, &env, base, &err);
-        if (r >= 0)
-                r = lkg_track_refresh(&track, &everything, &err);
+                r = lkg_engine_open_track(e, c, &track, base, &err);
         if (r >= 0 && (r = check_guard(c, track.candidate, &c->remote_findings)) < 0)
                 (void)lkg_error_set(&err, r, NULL, "guard");
         if (r < 0) {
@@ -391,189 +360,6 @@ static void try_assigned(struct lkg_engine *e, struct lkg_component *c)
                 break;
         }
         lkg_track_close(&track);
-}
-
-/* ---- the last known good ---- */
-
-/* Its document as it was stored; -ENOENT when there is none. */
-static int stored_document(const struct lkg_component *c, struct lkg_generation **ret, struct lkg_error *err)
-{
-        const struct lkg_good *good = &c->dynamic->pointers.good;
-        LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
-        struct lkg_text text = { 0 };
-        int r;
-
-        /* A local configuration is good as it is, so the last one that was served is the stored one. */
-        for (size_t i = c->history.n_entries; !*good->sha256 && i-- > 0;) {
-                r = lkg_history_get(&c->history, c->history.entries[i].number, &g, err);
-                if (r >= 0 && !*g->source) {
-                        *ret = LKG_STEAL(g);
-                        return 0;
-                }
-                g = lkg_generation_unref(g);
-        }
-        if (!*good->sha256)
-                return lkg_error_set(err, -ENOENT, NULL, "no document was stored");
-        if (lkg_history_get(&c->history, good->generation, &g, NULL) >= 0 &&
-            strcmp(g->sha256, good->sha256) == 0) {
-                *ret = LKG_STEAL(g);
-                return 0;
-        }
-        g = lkg_generation_unref(g);
-        r = lkg_store_load_document(&c->dynamic->store, good->sha256, &text.data, &text.size, err);
-        if (r >= 0)
-                r = lkg_generation_stored(&good->source, good->generation, good->time_ns, text, ret);
-        return r;
-}
-
-/* Instead of a merge: what was good, byte for byte. */
-static int serve_stored(struct lkg_engine *e, struct lkg_component *c, struct lkg_error *err)
-{
-        LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
-        int r = stored_document(c, &g, err);
-
-        (void)e;
-        if (r >= 0)
-                r = lkg_history_add(&c->history, g);
-        if (r < 0)
-                return r;
-        lkg_component_set_active(c, g);
-        c->last_good = false;
-        c->dirty |= LKG_DIRTY_HISTORY;
-        return 0;
-}
-
-int lkg_engine_serve_stored(struct lkg_engine *e, struct lkg_component *c)
-{
-        struct lkg_error err = { 0 };
-
-        return serve_stored(e, c, &err);
-}
-
-/* Layers over the last known good. Return: 0; negative: its checkpoint cannot be used. */
-static int set_good_base(struct lkg_engine *e, struct lkg_component *c, struct lkg_error *err)
-{
-        LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
-        const struct lkg_config_source *source = &c->dynamic->pointers.good.source;
-        struct lkg_remote_base *base = NULL;
-        int r = 0;
-
-        if (!lkg_config_source_is_local(source))
-                r = load_base(e, source, &base, &ignored, err);
-        lkg_component_set_base(c, r < 0 ? NULL : base);
-        return r;
-}
-
-int lkg_engine_roll_back(struct lkg_engine *e, struct lkg_component *c, const char *reason,
-                         struct lkg_error *err)
-{
-        const struct lkg_component_env env = lkg_engine_env(e);
-        const struct lkg_log_fields fields = lkg_engine_fields(c);
-        struct lkg_dynamic *d = c->dynamic;
-        struct lkg_error why = { 0 };
-        bool same_source = lkg_config_source_equal(&d->pointers.active, &d->pointers.good.source);
-        int r = lkg_dynamic_fall_back(d, reason, c->active ? c->active->number : 0, lkg_realtime_ns(), err);
-
-        if (r < 0)
-                return r;
-        lkg_log(LOG_WARNING, &fields, "rolling back to the last known good: %s", reason);
-        c->dirty |= LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION | LKG_DIRTY_BAD;
-        d->good_failed = false;
-        if (!same_source)
-                r = set_good_base(e, c, &why);
-        if (r >= 0)
-                r = lkg_component_refresh(c, &env, &everything, &why);
-        if (r >= 0 && !d->scope_all && c->candidate && c->candidate->state == LKG_CANDIDATE_VALID)
-                return 0; /* the commit publishes it */
-        r = serve_stored(e, c, &why);
-        if (r >= 0)
-                return 0;
-        lkg_log(LOG_ERR, &fields,
-                "the last known good cannot be used, going on with the local configuration: %s",
-                why.message);
-        d->good_failed = true;
-        if (c->base) {
-                lkg_component_set_base(c, NULL);
-                (void)lkg_component_refresh(c, &env, &everything, &why);
-        }
-        return 0;
-}
-
-/* Open while the last known good is another source than the one that is followed. */
-static int look_at_good(struct lkg_engine *e, struct lkg_component *c, const struct lkg_touched *touched,
-                        struct lkg_error *err)
-{
-        LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
-        const struct lkg_component_env env = lkg_engine_env(e);
-        const struct lkg_config_source *source = &c->dynamic->pointers.good.source;
-        struct lkg_remote_base *base = NULL;
-        int r = 0;
-
-        if (c->good.stack && (!c->good.base || !lkg_config_source_equal(&c->good.base->source, source)))
-                lkg_track_close(&c->good);
-        if (lkg_config_source_equal(lkg_component_source(c), source) || lkg_config_source_is_local(source))
-                return 0; /* c->candidate or c->local is it */
-        if (!c->good.stack) {
-                touched = &everything;
-                r = load_base(e, source, &base, &ignored, err);
-                if (r >= 0)
-                        r = lkg_track_open(&c->good, c, &env, base, err);
-        }
-        if (r >= 0)
-                r = lkg_track_refresh(&c->good, touched, err);
-        if (r > 0)
-                c->dirty |= LKG_DIRTY_DYNAMIC;
-        return r;
-}
-
-/* Of what a rollback would merge now; NULL = it cannot be merged. */
-static const struct lkg_candidate *good_candidate(const struct lkg_component *c)
-{
-        const struct lkg_config_source *source = &c->dynamic->pointers.good.source;
-        const struct lkg_candidate *candidate = lkg_config_source_equal(lkg_component_source(c), source)
-                                                        ? c->candidate
-                                                : lkg_config_source_is_local(source) ? c->local.candidate
-                                                                                     : c->good.candidate;
-
-        return candidate && candidate->state == LKG_CANDIDATE_VALID ? candidate : NULL;
-}
-
-/* With its secrets masked, too. */
-static int render_good(const struct lkg_component *c, const struct lkg_candidate *candidate,
-                       struct lkg_generation **ret)
-{
-        struct lkg_buf buf = LKG_BUF_INIT;
-        struct lkg_text text;
-
-        lkg_document_render(candidate->doc, candidate->format, c->hint, &buf);
-        text.data = lkg_buf_steal(&buf, &text.size);
-        if (!text.data)
-                return -ENOMEM;
-        return lkg_generation_new(candidate, &c->dynamic->pointers.good.source, c->hint, 0, 0, text, NULL,
-                                  NULL, ret);
-}
-
-int lkg_engine_good_generation(const struct lkg_component *c, struct lkg_generation **ret)
-{
-        const struct lkg_candidate *candidate = NULL;
-        struct lkg_generation *g = NULL;
-        int r;
-
-        *ret = NULL;
-        if (!c->dynamic || !c->active)
-                return 0;
-        if (!c->dynamic->scope_all) {
-                candidate = good_candidate(c);
-                if (candidate == c->candidate && c->same)
-                        return 0; /* it is what is active */
-        }
-        r = candidate ? render_good(c, candidate, &g) : stored_document(c, &g, NULL);
-        if (r == -ENOMEM)
-                return r;
-        if (g && strcmp(g->sha256, c->active->sha256) == 0)
-                g = lkg_generation_unref(g);
-        *ret = g;
-        return 0;
 }
 
 /* ---- the reference ---- */
@@ -612,6 +398,18 @@ static int unpin(struct lkg_engine *e, struct lkg_component *c)
         return lkg_engine_save_state(e, c);
 }
 
+static void load_again(struct lkg_engine *e, struct lkg_component *c)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
+        struct lkg_remote_base *base = NULL;
+        struct lkg_error err = { 0 };
+
+        if (lkg_engine_load_base(e, &c->base->source, &base, &ignored, &err) < 0)
+                return;
+        lkg_component_set_base(c, base);
+        (void)lkg_engine_refresh_anew(e, c, &err);
+}
+
 static void assign(struct lkg_engine *e, struct lkg_component *c, const struct lkg_configmap *configmap,
                    const struct lkg_config_source *source)
 {
@@ -622,6 +420,16 @@ static void assign(struct lkg_engine *e, struct lkg_component *c, const struct l
         char words[LKG_REASON_MAX];
         int r = 0;
 
+        if (known && strcmp(d->pointers.assigned.sha256, source->sha256) != 0) {
+                (void)snprintf(
+                        words, sizeof(words),
+                        "ConfigMap %.100s/%.100s has another content and the same resourceVersion %.100s; "
+                        "remove metadata.resourceVersion from the file, or change it",
+                        source->ns, source->name, source->version);
+                set_desired(c, LKG_DESIRED_UNKNOWN, words);
+                return;
+        }
+
         if (!known || !lkg_store_has_checkpoint(&e->store, source))
                 r = lkg_store_save_checkpoint(&e->store, configmap, &err);
         if (r < 0) {
@@ -631,6 +439,8 @@ static void assign(struct lkg_engine *e, struct lkg_component *c, const struct l
                 return;
         }
         set_desired(c, LKG_DESIRED_REMOTE, "");
+        if (known && c->base && c->base->fault && lkg_config_source_equal(&c->base->source, source))
+                load_again(e, c); /* its checkpoint had been lost, and has come back */
         if (known)
                 return;
         r = lkg_dynamic_assign(d, source, lkg_realtime_ns(), &err);
@@ -653,7 +463,6 @@ static void assign(struct lkg_engine *e, struct lkg_component *c, const struct l
 
 static void reset(struct lkg_engine *e, struct lkg_component *c)
 {
-        const struct lkg_component_env env = lkg_engine_env(e);
         const struct lkg_log_fields fields = lkg_engine_fields(c);
         const struct lkg_pointers *p = &c->dynamic->pointers;
         struct lkg_error err = { 0 };
@@ -673,8 +482,7 @@ static void reset(struct lkg_engine *e, struct lkg_component *c)
         lkg_report_deinit(&c->remote_findings);
         c->dirty |= LKG_DIRTY_FINDINGS;
         lkg_component_set_base(c, NULL);
-        if (lkg_component_refresh(c, &env, &everything, &err) < 0)
-                lkg_component_set_fault(c, "failed to read the layers: %s", strerror(-err.code));
+        (void)lkg_engine_refresh_anew(e, c, &err);
 }
 
 static bool vouched_or_settled(const char *path, void *userdata)
@@ -739,7 +547,7 @@ void lkg_engine_look_remote(struct lkg_engine *e, struct lkg_component *c, const
 
         if (!lkg_engine_is_remote(e, c))
                 return;
-        if (look_at_local(e, c, touched, &err) < 0 || look_at_good(e, c, touched, &err) < 0)
+        if (look_at_local(e, c, touched, &err) < 0 || lkg_engine_look_at_good(e, c, touched, &err) < 0)
                 lkg_log(LOG_ERR, &fields, "cannot look at what a rollback would serve: %s", err.message);
         if (e->remote_file.path && (!e->remote_file.known || concerns(&e->remote_file.way, touched)))
                 look_at_file(e, c);
@@ -789,7 +597,7 @@ void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c)
             !lkg_config_source_equal(&d->pointers.assigned, &d->pointers.active) &&
             !lkg_dynamic_is_bad(d, &d->pointers.assigned) && (!c->waited || c->waited != local_candidate(c)))
                 try_assigned(e, c);
-        if (look_at_good(e, c, &(struct lkg_touched){ 0 }, &err) < 0)
+        if (lkg_engine_look_at_good(e, c, &(struct lkg_touched){ 0 }, &err) < 0)
                 c->dirty |= LKG_DIRTY_DYNAMIC;
 }
 
@@ -805,7 +613,7 @@ bool lkg_engine_serves_active(const struct lkg_component *c)
 
 static int default_rules(const struct lkg_engine *e, struct lkg_trial_rules *ret)
 {
-        struct lkg_trial_settings settings = trial_settings(e);
+        struct lkg_trial_settings settings = lkg_engine_trial_settings(e);
         char ignored[256];
 
         return lkg_trial_rules_make(&settings, NULL, NULL, NULL, NULL, ret, ignored);

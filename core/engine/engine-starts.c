@@ -175,6 +175,8 @@ static void crash_loop(struct lkg_engine *e, struct lkg_component *c)
         char reason[LKG_REASON_MAX];
         int r = c->active ? condemn_active(c, reason, &err) : -ENOENT;
 
+        c->answers_start =
+                true; /* the process that starts reads what is served now: nobody has to restart it */
         if (r >= 0)
                 r = lkg_engine_roll_back(e, c, reason, &err);
         if (r < 0)
@@ -182,8 +184,6 @@ static void crash_loop(struct lkg_engine *e, struct lkg_component *c)
                         err.message);
         else
                 c->n_rollbacks++;
-        c->answers_start =
-                true; /* the process that starts reads what is served now: nobody has to restart it */
 }
 
 static void count_on_good(struct lkg_engine *e, struct lkg_component *c)

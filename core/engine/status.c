@@ -94,22 +94,31 @@ static const struct lkg_pointers *pointers(const struct lkg_component *c)
         return c->dynamic && c->dynamic->desired != LKG_DESIRED_NONE ? &c->dynamic->pointers : &none;
 }
 
-/* A NodeConfigSource as NodeConfigStatus has it, and which generation it is where that is known. */
+/* Of the local configuration, also while a remote one hides it: is there a base? */
+static bool has_local_base(const struct lkg_component *c)
+{
+        if (!c->base && c->candidate)
+                return c->candidate->has_base;
+        if (c->base && c->local.candidate)
+                return c->local.candidate->has_base;
+        return !c->active || c->active->has_base;
+}
+
+/* A NodeConfigSource as NodeConfigStatus has it, and which generation it is where that is known (@g: of a local one). */
 static void put_source(struct lkg_buf *buf, const char *name, const struct lkg_config_source *source,
-                       const struct lkg_generation *g, uint64_t number, const char *sha256)
+                       const struct lkg_generation *g, bool has_base, uint64_t number, const char *sha256)
 {
         char id[LKG_SOURCE_ID_MAX + 1];
 
         lkg_buf_printf(buf, ",\"%s\":", name);
         if (lkg_config_source_is_local(source)) {
-                if (!g) {
-                        lkg_buf_puts(buf, "null");
-                        return;
-                }
-                lkg_buf_printf(buf,
-                               "{\"local\":\"%s\",\"source\":\"local@%.12s\",\"generation\":%" PRIu64
-                               ",\"sha256\":\"%s\"}",
-                               lkg_local_word(g->has_base), g->sha256, g->number, g->sha256);
+                lkg_buf_printf(buf, "{\"local\":\"%s\"", lkg_local_word(has_base));
+                if (g)
+                        lkg_buf_printf(buf,
+                                       ",\"source\":\"local@%.12s\",\"generation\":%" PRIu64
+                                       ",\"sha256\":\"%s\"",
+                                       g->sha256, g->number, g->sha256);
+                lkg_buf_putc(buf, '}');
                 return;
         }
         lkg_config_source_id(source, id);
@@ -146,12 +155,14 @@ static void render_config_json(const struct lkg_status_context *x, struct lkg_bu
         const struct lkg_pointers *p = pointers(c);
         const struct lkg_generation *g = c->active;
         const struct lkg_config_source *active = lkg_component_source(c);
-        bool is_active = lkg_config_source_equal(&p->assigned, active);
+        bool is_active = lkg_config_source_equal(&p->assigned, active), base = has_local_base(c);
 
         lkg_buf_puts(buf, "{\"schemaVersion\":1");
-        put_source(buf, "assigned", &p->assigned, g, is_active && g ? g->number : 0, g ? g->sha256 : "");
-        put_source(buf, "active", active, g, g ? g->number : 0, g ? g->sha256 : "");
-        put_source(buf, "lastKnownGood", &p->good.source, g, p->good.generation, p->good.sha256);
+        put_source(buf, "assigned", &p->assigned, is_active ? g : NULL, base, is_active && g ? g->number : 0,
+                   g ? g->sha256 : "");
+        put_source(buf, "active", active, g, base, g ? g->number : 0, g ? g->sha256 : "");
+        put_source(buf, "lastKnownGood", &p->good.source, c->base ? NULL : g, base, p->good.generation,
+                   p->good.sha256);
         lkg_buf_puts(buf, ",\"error\":");
         put_json(buf, error_text(c));
         put_rejected(buf, c);
@@ -176,7 +187,7 @@ static void put_word(const struct lkg_status_context *x, const struct lkg_config
 
         if (!active(x) && lkg_config_source_is_local(source))
                 return;
-        lkg_dynamic_word(source, active(x) ? active(x)->has_base : true, word);
+        lkg_dynamic_word(source, has_local_base(x->component), word);
         lkg_buf_printf(buf, "%s\n", word);
 }
 
@@ -185,12 +196,15 @@ static void render_assigned(const struct lkg_status_context *x, struct lkg_buf *
         put_word(x, &pointers(x->component)->assigned, buf);
 }
 
-/* As the generation says, which may be a held one. */
+/* As the generation says, which may be a held one; unless its very bytes are what is followed now. */
 static void render_active(const struct lkg_status_context *x, struct lkg_buf *buf)
 {
+        const struct lkg_component *c = x->component;
         const struct lkg_generation *g = active(x);
 
-        if (g && *g->source)
+        if (g && c->same && c->verdict == LKG_KEEP && (*g->source || c->base))
+                put_word(x, lkg_component_source(c), buf);
+        else if (g && *g->source)
                 lkg_buf_printf(buf, "%s %s\n", g->source, g->object);
         else if (g)
                 lkg_buf_printf(buf, "%s\n", lkg_local_word(g->has_base));
@@ -501,7 +515,7 @@ static void render_metrics(const struct lkg_status_context *x, struct lkg_buf *b
 
 const struct lkg_status_file lkg_status_files[] = {
         /* name            document flags  depends                          renderer            manual */
-        { "active", false, 0, ACTIVE, render_active,
+        { "active", false, 0, ACTIVE | DYNAMIC, render_active,
           "what the view shows: source id and ConfigMap, or init (a base exists), or default" },
         { "assigned", false, 0, ACTIVE | DYNAMIC, render_assigned,
           "what is meant to be shown, in the same words" },

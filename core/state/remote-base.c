@@ -16,6 +16,7 @@ struct lkg_stack_remote lkg_remote_base_stack(const struct lkg_remote_base *base
                 .name = base->name,
                 .file = base->file,
                 .text = base->text,
+                .fault = base->fault,
                 .size = base->size,
                 .hidden = hidden,
         };
@@ -28,8 +29,30 @@ struct lkg_remote_base *lkg_remote_base_free(struct lkg_remote_base *base)
         lkg_configmap_deinit(&base->configmap);
         free(base->name);
         free(base->file);
+        free(base->fault);
         free(base);
         return NULL;
+}
+
+static int set_names(struct lkg_remote_base *base, const struct lkg_config_source *source)
+{
+        base->source = *source;
+        base->name = strdup(source->name);
+        if (asprintf(&base->file, "%s/%s:%s", source->ns, source->name, source->key) < 0)
+                base->file = NULL;
+        return base->name && base->file ? 0 : -ENOMEM;
+}
+
+struct lkg_remote_base *lkg_remote_base_missing(const struct lkg_config_source *source, const char *fault)
+{
+        struct lkg_remote_base *base = calloc(1, sizeof(*base));
+
+        if (!base)
+                return NULL;
+        base->fault = strdup(fault);
+        if (set_names(base, source) < 0 || !base->fault)
+                return lkg_remote_base_free(base);
+        return base;
 }
 
 /* A number or a word; anything else is shown as what it is, so that the message about it says so. */
@@ -87,12 +110,7 @@ int lkg_remote_base_new(struct lkg_configmap *configmap, const struct lkg_config
         }
         base->configmap = *configmap;
         *configmap = (struct lkg_configmap){ 0 };
-        base->source = *source;
-        base->name = strdup(source->name);
-        if (asprintf(&base->file, "%s/%s:%s", source->ns, source->name, source->key) < 0)
-                base->file = NULL;
-        if (!base->name || !base->file)
-                r = -ENOMEM;
+        r = set_names(base, source);
         if (r == 0 &&
             lkg_configmap_payload(&base->configmap, source->key, &base->text, &base->size, &err) < 0) {
                 const struct lkg_where where = { .file = base->file };

@@ -20,6 +20,7 @@ struct lkg_remote_base {
         const char *text;  /* the payload; NULL: there is none, see the finding */
         size_t size;
         struct lkg_trial_rules rules;
+        char *fault; /* it cannot be loaded: whoever merges over it gets an invalid candidate; NULL = it can */
 };
 
 /**
@@ -32,6 +33,8 @@ struct lkg_remote_base {
 int lkg_remote_base_new(struct lkg_configmap *configmap, const struct lkg_config_source *source,
                         const struct lkg_trial_settings *settings, struct lkg_remote_base **ret,
                         struct lkg_report *report);
+/** lkg_remote_base_missing() - what should be followed and cannot be loaded, because of @fault. NULL = no memory. */
+struct lkg_remote_base *lkg_remote_base_missing(const struct lkg_config_source *source, const char *fault);
 struct lkg_remote_base *lkg_remote_base_free(struct lkg_remote_base *base);
 
 /** lkg_remote_base_stack() - for lkg_stack_set_remote(); borrows from @base. */

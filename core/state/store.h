@@ -4,7 +4,7 @@
  * A person can read all of it with cat:
  *
  *     format                                       "lkgfs-state 1"
- *     lock                                         flock(2): one daemon at a time
+ *     store.lock                                   flock(2): one engine at a time (`lock` is the daemon's own)
  *     checkpoints/<uid>/<version>/configmap.json   the whole object, immutable (0600)
  *     dynamic/<component>/pointers.json            assigned, active, last known good, what abandoned what
  *     dynamic/<component>/trial.json               of the active source; saved often

@@ -117,7 +117,7 @@ static void test_second_daemon_is_refused(void **state)
         lkg_store_close(&store);
         assert_int_equal(lkg_store_open(p->fd, &store, &p->report, &p->err), 0);
         lkg_store_close(&store);
-        put(p, "lock", "not a pid");
+        put(p, "store.lock", "not a pid");
         assert_int_equal(lkg_store_open(p->fd, &store, &p->report, &p->err), 0);
         lkg_store_close(&store);
 }
@@ -137,7 +137,7 @@ static void test_newer_format_is_not_touched(void **state)
                 text = get(p, "format");
                 assert_string_equal(text, newer[i]);
                 free(text);
-                assert_false(exists(p, "lock"));
+                assert_false(exists(p, "store.lock"));
                 assert_false(exists(p, "checkpoints"));
         }
         assert_int_equal(take_findings(p), 0);

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The last known good: what a rollback leads to, as a merge with today's local layers or, where that is impossible or not
+ * wanted, as the document that was stored; and how layers come to stand on another base.
+ */
+#include <inttypes.h>
+
+#include <lkg/log.h>
+
+#include "engine-internal.h"
+#include "track.h"
+
+static const struct lkg_touched everything = { .everything = true };
+
+/* ---- another base ---- */
+
+/* Its layers have no earlier content to fall back on while one of them is being written, so every file counts as it is. */
+int lkg_engine_refresh_anew(struct lkg_engine *e, struct lkg_component *c, struct lkg_error *err)
+{
+        const struct lkg_component_env env = lkg_engine_env(e);
+        bool before = e->new_stacks;
+        int r;
+
+        e->new_stacks = true;
+        r = lkg_component_refresh(c, &env, &everything, err);
+        e->new_stacks = before;
+        if (r < 0)
+                lkg_component_set_fault(c, "failed to read the layers: %s", strerror(-r));
+        return r;
+}
+
+/* A track that is not open yet, looked at for the first time. */
+int lkg_engine_open_track(struct lkg_engine *e, struct lkg_component *c, struct lkg_track *track,
+                          struct lkg_remote_base *base, struct lkg_error *err)
+{
+        const struct lkg_component_env env = lkg_engine_env(e);
+        bool before = e->new_stacks;
+        int r = lkg_track_open(track, c, &env, base, err);
+
+        e->new_stacks = true;
+        if (r >= 0)
+                r = lkg_track_refresh(track, &everything, err);
+        e->new_stacks = before;
+        return r;
+}
+
+/* ---- bases from checkpoints ---- */
+
+struct lkg_trial_settings lkg_engine_trial_settings(const struct lkg_engine *e)
+{
+        return (struct lkg_trial_settings){
+                .duration_ns = e->config->trial.duration_ns,
+                .threshold = (unsigned)e->config->trial.crash_loop_threshold,
+                .min_duration_ns = e->config->trial.min_duration_ns,
+                .max_duration_ns = e->config->trial.max_duration_ns,
+        };
+}
+
+int lkg_engine_load_base(const struct lkg_engine *e, const struct lkg_config_source *source,
+                         struct lkg_remote_base **ret, struct lkg_report *report, struct lkg_error *err)
+{
+        struct lkg_trial_settings settings = lkg_engine_trial_settings(e);
+        struct lkg_remote_base *base = NULL;
+        struct lkg_configmap configmap = { 0 };
+        int r = lkg_store_load_checkpoint(&e->store, source, &configmap, err);
+
+        if (r < 0)
+                return r;
+        r = lkg_remote_base_new(&configmap, source, &settings, &base, report);
+        if (r < 0)
+                return lkg_error_set(err, r, NULL, "checkpoint");
+        if (!base->text || report->n_severity[LKG_ERROR] > 0) {
+                lkg_remote_base_free(base);
+                return lkg_error_set(err, -EINVAL, NULL, "checkpoint");
+        }
+        *ret = base;
+        return 0;
+}
+
+/* ---- the last known good ---- */
+
+/* Its document as it was stored; -ENOENT when there is none. */
+static int stored_document(const struct lkg_component *c, struct lkg_generation **ret, struct lkg_error *err)
+{
+        const struct lkg_good *good = &c->dynamic->pointers.good;
+        LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
+        struct lkg_text text = { 0 };
+        int r;
+
+        /* A local configuration is good as it is, so the last one that was served is the stored one. */
+        for (size_t i = c->history.n_entries; !*good->sha256 && i-- > 0;) {
+                r = lkg_history_get(&c->history, c->history.entries[i].number, &g, err);
+                if (r >= 0 && !*g->source) {
+                        *ret = LKG_STEAL(g);
+                        return 0;
+                }
+                g = lkg_generation_unref(g);
+        }
+        if (!*good->sha256)
+                return lkg_error_set(err, -ENOENT, NULL, "no document was stored");
+        if (lkg_history_get(&c->history, good->generation, &g, NULL) >= 0 &&
+            strcmp(g->sha256, good->sha256) == 0) {
+                *ret = LKG_STEAL(g);
+                return 0;
+        }
+        g = lkg_generation_unref(g);
+        r = lkg_store_load_document(&c->dynamic->store, good->sha256, &text.data, &text.size, err);
+        if (r >= 0)
+                r = lkg_generation_stored(&good->source, good->generation, good->time_ns, text, ret);
+        return r;
+}
+
+/* Instead of a merge: what was good, byte for byte. */
+static int serve_stored(struct lkg_engine *e, struct lkg_component *c, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
+        const struct lkg_log_fields fields = { .component = c->config->name };
+        int r = stored_document(c, &g, err);
+
+        if (r >= 0)
+                r = lkg_history_add(&c->history, g);
+        if (r < 0)
+                return r;
+        lkg_component_set_active(c, g);
+        c->last_good = false;
+        c->fallback_due = c->state_changed = true;
+        c->served_ns = lkg_boottime_ns();
+        c->dirty |= LKG_DIRTY_HISTORY;
+        lkg_log(LOG_NOTICE, &fields, "serving generation %" PRIu64 " again", g->number);
+        lkg_engine_consume(e, c);
+        return 0;
+}
+
+int lkg_engine_serve_stored(struct lkg_engine *e, struct lkg_component *c)
+{
+        struct lkg_error err = { 0 };
+
+        return serve_stored(e, c, &err);
+}
+
+/* Layers over the last known good. Return: 0; negative: its checkpoint cannot be used, nothing has changed. */
+static int set_good_base(struct lkg_engine *e, struct lkg_component *c, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
+        const struct lkg_config_source *source = &c->dynamic->pointers.good.source;
+        struct lkg_remote_base *base = NULL;
+        int r = lkg_config_source_is_local(source) ? 0
+                                                   : lkg_engine_load_base(e, source, &base, &ignored, err);
+
+        if (r >= 0)
+                lkg_component_set_base(c, base);
+        return r;
+}
+
+/* Nothing of the last known good can be used. */
+static void go_local(struct lkg_engine *e, struct lkg_component *c, const struct lkg_error *why)
+{
+        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        struct lkg_error err = { 0 };
+
+        lkg_log(LOG_ERR, &fields,
+                "the last known good cannot be used, going on with the local configuration: %s",
+                why->message);
+        c->dynamic->good_failed = true;
+        if (!c->base)
+                return;
+        lkg_component_set_base(c, NULL);
+        (void)lkg_engine_refresh_anew(e, c, &err);
+}
+
+/*
+ * The last known good cannot be merged any more, because its checkpoint is lost: its stored document serves, and its layers
+ * are invalid until the object comes again. Without a document the local configuration it is.
+ */
+void lkg_engine_follow_missing(struct lkg_engine *e, struct lkg_component *c, const struct lkg_error *why)
+{
+        struct lkg_remote_base *base = NULL;
+        struct lkg_error err = { 0 };
+        char fault[LKG_REASON_MAX];
+
+        (void)snprintf(fault, sizeof(fault),
+                       "the checkpoint is lost, its stored document is served instead: %.300s",
+                       why->message);
+        if (serve_stored(e, c, &err) >= 0)
+                base = lkg_remote_base_missing(&c->dynamic->pointers.good.source, fault);
+        if (base)
+                lkg_component_set_base(c, base);
+        else
+                go_local(e, c, &err);
+}
+
+int lkg_engine_roll_back(struct lkg_engine *e, struct lkg_component *c, const char *reason,
+                         struct lkg_error *err)
+{
+        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        struct lkg_dynamic *d = c->dynamic;
+        struct lkg_error why = { 0 };
+        bool same_source = lkg_config_source_equal(&d->pointers.active, &d->pointers.good.source);
+        int r = lkg_dynamic_fall_back(d, reason, c->active ? c->active->number : 0, lkg_realtime_ns(), err);
+
+        if (r < 0)
+                return r;
+        lkg_log(LOG_WARNING, &fields, "rolling back to the last known good: %s", reason);
+        c->dirty |= LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION | LKG_DIRTY_BAD;
+        d->good_failed = false;
+        if (!same_source)
+                r = set_good_base(e, c, &why);
+        if (r < 0) {
+                lkg_engine_follow_missing(e, c, &why);
+                (void)lkg_engine_refresh_anew(e, c, &why);
+                return 0;
+        }
+        r = lkg_engine_refresh_anew(e, c, &why);
+        if (r >= 0 && !d->scope_all && c->candidate && c->candidate->state == LKG_CANDIDATE_VALID)
+                return 0; /* the commit publishes it */
+        if (serve_stored(e, c, &why) >= 0)
+                return 0;
+        go_local(e, c, &why);
+        return 0;
+}
+
+/* Open while the last known good is another source than the one that is followed. */
+int lkg_engine_look_at_good(struct lkg_engine *e, struct lkg_component *c, const struct lkg_touched *touched,
+                            struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
+        const struct lkg_config_source *source = &c->dynamic->pointers.good.source;
+        struct lkg_remote_base *base = NULL;
+        int r;
+
+        if (c->good.stack && (!c->good.base || !lkg_config_source_equal(&c->good.base->source, source)))
+                lkg_track_close(&c->good);
+        if (lkg_config_source_equal(lkg_component_source(c), source) || lkg_config_source_is_local(source))
+                return 0; /* c->candidate or c->local is it */
+        if (c->good.stack) {
+                r = lkg_track_refresh(&c->good, touched, err);
+        } else {
+                r = lkg_engine_load_base(e, source, &base, &ignored, err);
+                if (r >= 0)
+                        r = lkg_engine_open_track(e, c, &c->good, base, err);
+        }
+        if (r > 0)
+                c->dirty |= LKG_DIRTY_DYNAMIC;
+        return r;
+}
+
+/* Of what a rollback would merge now; NULL = it cannot be merged. */
+static const struct lkg_candidate *good_candidate(const struct lkg_component *c)
+{
+        const struct lkg_config_source *source = &c->dynamic->pointers.good.source;
+        const struct lkg_candidate *candidate = lkg_config_source_equal(lkg_component_source(c), source)
+                                                        ? c->candidate
+                                                : lkg_config_source_is_local(source) ? c->local.candidate
+                                                                                     : c->good.candidate;
+
+        return candidate && candidate->state == LKG_CANDIDATE_VALID ? candidate : NULL;
+}
+
+/* With its secrets masked, too. */
+static int render_good(const struct lkg_component *c, const struct lkg_candidate *candidate,
+                       struct lkg_generation **ret)
+{
+        struct lkg_buf buf = LKG_BUF_INIT;
+        struct lkg_text text;
+
+        lkg_document_render(candidate->doc, candidate->format, c->hint, &buf);
+        text.data = lkg_buf_steal(&buf, &text.size);
+        if (!text.data)
+                return -ENOMEM;
+        return lkg_generation_new(candidate, &c->dynamic->pointers.good.source, c->hint, 0, 0, text, NULL,
+                                  NULL, ret);
+}
+
+int lkg_engine_good_generation(const struct lkg_component *c, struct lkg_generation **ret)
+{
+        const struct lkg_candidate *candidate = NULL;
+        struct lkg_generation *g = NULL;
+        int r;
+
+        *ret = NULL;
+        if (!c->dynamic || !c->active)
+                return 0;
+        if (!c->dynamic->scope_all) {
+                candidate = good_candidate(c);
+                if (candidate == c->candidate && c->same)
+                        return 0; /* it is what is active */
+        }
+        r = candidate ? render_good(c, candidate, &g) : stored_document(c, &g, NULL);
+        if (r == -ENOMEM)
+                return r;
+        if (g && strcmp(g->sha256, c->active->sha256) == 0)
+                g = lkg_generation_unref(g);
+        *ret = g;
+        return 0;
+}

@@ -1,0 +1,542 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Dynamic configuration with real processes: assigned, on trial, last known good, rolled back, by files alone."""
+import errno
+import json
+import os
+import signal
+
+import pytest
+
+import lkgfs_testlib as lib
+from lkgfs_node import Node
+
+INIT_REASON = "current is set to the local default, and an init config was provided"
+UNPARSABLE, INVALID = "{0xdeadbeef}", "kubeAPIQPS: -1\n"
+
+
+@pytest.fixture
+def node(mounts):
+    nodes = []
+
+    def make(**options):
+        nodes.append(Node(mounts, **options))
+        return nodes[-1]
+    yield make
+    for one in nodes:
+        one.close()
+
+
+# ---- assigned, active, last known good ----
+
+def test_nothing_is_assigned(node):
+    n = node()
+    n.wait("condition", "Unknown failed to sync, desired config unclear, cause: no reference yet: using ")
+    assert n.sources() == ("init", "init", "init")
+    assert "clusterDomain" in n.mount.document()
+
+
+def test_a_good_one_is_followed(node):
+    n = node()
+    source = n.assign("maxPods: 42\n")
+    n.wait("condition", "True all checks passed: using current (UID: 8f1c)")
+    assert n.sources() == (source, source, "init")
+    assert "\nmaxPods: 42\n" in n.mount.document()
+    status = n.config_json()
+    assert status["assigned"]["configMap"] == {"namespace": "kube-system", "name": "node-config", "uid": "8f1c",
+                                               "resourceVersion": "1", "kubeletConfigKey": "kubelet"}
+    assert status["active"]["source"] == source and "local" in status["lastKnownGood"] and status["error"] == ""
+    assert n.trial()["state"] == "running"
+    layers = os.listdir(n.mount.vpath("layers", "kubelet"))
+    assert "0000-remote-node-config.yaml" in layers
+    assert "remote node-config\tkube-system/node-config:kubelet:3:10" in n.status("origin")
+
+
+def test_it_replaces_the_base_and_nothing_else(node):
+    n = node()
+    n.mount.drop("50-x.conf", "registryBurst: 7\n")
+    n.assign("maxPods: 42\nregistryBurst: 3\n")
+    document = n.mount.document()
+    assert "\nmaxPods: 42\n" in document and "\nregistryBurst: 7\n" in document
+    assert "clusterDomain" not in document, "the base is gone as a whole"
+
+
+@pytest.mark.parametrize("body,words,error", [
+    (UNPARSABLE, "failed to parse current (UID: 8f1c)", "failed to load config"),
+    ("maxPods: [\n", "failed to parse current (UID: 8f1c)", "failed to load config"),
+    (INVALID, "failed to validate current (UID: 8f1c)", "failed to validate config"),
+    ("maxPods: many\n", "failed to validate current (UID: 8f1c)", "failed to validate config"),
+])
+def test_a_bad_one_is_assigned_and_never_active(node, body, words, error):
+    n = node()
+    before, generation = n.mount.document(), n.mount.generation()
+    source = n.assign(body, header=body is not UNPARSABLE)
+    n.wait("condition", f"False {words}: using last-known-good (init)")
+    assert n.sources() == (source, "init", "init")
+    assert n.mount.document() == before and n.mount.generation() == generation
+    assert n.bad()[source]["reason"] == words
+    assert n.bad()[source]["source"]["name"] == "node-config"
+    status = n.config_json()
+    assert status["error"].startswith(error)
+    assert status["rejected"]["source"] == source and status["rejected"]["reason"] == words
+    assert "kube-system/node-config:kubelet:" in n.status("findings")
+    assert n.trial()["state"] == "idle"
+
+
+@pytest.mark.parametrize("change,words", [
+    (lambda o: o["data"].clear(), "failed to load current"),
+    (lambda o: o["data"].update(kubelet=""), "failed to load current"),
+    (lambda o: (o["data"].clear(), o.update(binaryData={"kubelet": "AAA="})), "failed to load current"),
+    (lambda o: o["data"].update(other=o["data"].pop("kubelet")), "failed to load current"),
+])
+def test_payloads_that_are_none(node, change, words):
+    n = node()
+    obj = n.configmap("maxPods: 42\n")
+    change(obj)
+    n.put(obj)
+    n.wait("condition", f"False {words} (UID: 8f1c): using last-known-good (init)")
+    assert n.sources()[0] == "8f1c@1" and "LKG6004" in n.status("findings")
+
+
+@pytest.mark.parametrize("change", [
+    lambda o: o.update(kind="Secret"), lambda o: o["metadata"].pop("name"), lambda o: o["metadata"].pop("namespace"),
+    lambda o: o["metadata"].update(uid="../../etc"), lambda o: o["metadata"].update(resourceVersion=".."),
+    lambda o: o["metadata"].update(namespace="default"),
+])
+def test_unclear_references_change_nothing(node, change):
+    n = node()
+    source = n.assign("maxPods: 42\n")
+    n.wait("active", source)
+    obj = n.configmap("maxPods: 43\n")
+    change(obj)
+    n.put(obj)
+    n.wait("condition", "Unknown failed to sync, desired config unclear, cause: ")
+    assert n.sources() == (source, source, "init") and n.bad() == {}
+    n.assign("maxPods: 44\n")
+    n.wait("condition", "True all checks passed")
+
+
+@pytest.mark.parametrize("end", ["local\n", "", " \n", None])
+def test_reset_to_local(node, end):
+    n = node(trial={"duration": "0s"})
+    before = n.mount.document()
+    source = n.assign("maxPods: 42\n")
+    n.wait("last-known-good", source)
+    if end is None:
+        os.unlink(n.file)
+    else:
+        n.put(end)
+    n.wait("assigned", "init")
+    assert n.sources() == ("init", "init", "init")
+    assert n.mount.document() == before
+    n.wait("condition", f"True {INIT_REASON}: using current (init)")
+
+
+def test_missing_at_a_start_is_no_reset(node):
+    n = node(trial={"duration": "0s"})
+    source = n.assign("maxPods: 42\n")
+    n.wait("last-known-good", source)
+    n.mount.stop()
+    os.unlink(n.file)
+    n.mount.start()
+    n.wait("condition", "Unknown failed to sync, desired config unclear, cause: no reference yet: using current (UID: 8f1c)")
+    assert n.sources() == (source, source, source) and "\nmaxPods: 42\n" in n.mount.document()
+
+
+def test_same_content_under_a_new_version(node):
+    n = node()
+    n.assign("maxPods: 42\n", version=1)
+    n.wait("active", "8f1c@1")
+    generation = n.mount.generation()
+    n.assign("maxPods: 42\n", version=2, annotations={"touched": "yes"})
+    n.wait("condition", "True all checks passed")
+    assert n.mount.generation() == generation
+    assert n.trial()["state"] == "running"
+
+
+def test_same_content_as_a_bad_one_is_as_bad(node):
+    n = node()
+    n.assign(INVALID, version=1)
+    n.wait("condition", "False failed to validate current")
+    n.assign(INVALID, version=2, annotations={"touched": "yes"})
+    n.wait("condition", "False failed to validate current")
+    assert set(n.bad()) == {"8f1c@1", "8f1c@2"}
+
+
+def test_in_place_good_bad_good(node):
+    n = node(trial={"duration": "0s"})
+    first = n.assign("maxPods: 1\n")
+    n.wait("last-known-good", first)
+    second = n.assign(UNPARSABLE, header=False)
+    n.wait("condition", "False failed to parse current (UID: 8f1c): using last-known-good (UID: 8f1c)")
+    assert n.sources() == (second, first, first)
+    third = n.assign("maxPods: 3\n")
+    n.wait("last-known-good", third)
+    n.wait("condition", "True all checks passed: using current (UID: 8f1c)")
+    assert n.sources() == (third, third, third) and "\nmaxPods: 3\n" in n.mount.document()
+
+
+def test_another_key(node):
+    n = node(trial={"duration": "0s"})
+    good = n.assign("maxPods: 1\n", key="good")
+    n.wait("last-known-good", good)
+    bad = n.assign(INVALID, key="wrong")
+    n.wait("condition", "False failed to validate current")
+    assert n.sources() == (bad, good, good) and bad.endswith(":wrong")
+
+
+def test_another_object(node):
+    n = node(trial={"duration": "0s"})
+    first = n.assign("maxPods: 1\n", uid="aaaa")
+    n.wait("last-known-good", first)
+    second = n.assign("maxPods: 2\n", uid="bbbb")
+    n.wait("last-known-good", second)
+    assert n.sources() == (second, second, second)
+
+
+def test_a_hundred_changes(node):
+    n = node(trial={"duration": "0s"})
+    for i in range(100):
+        source = n.assign(f"maxPods: {40 + i % 2}\n", uid="aaaa" if i % 2 else "bbbb")
+        n.wait("last-known-good", source)
+    assert len(os.listdir(os.path.join(n.mount.state, "checkpoints"))) <= 2
+
+
+def test_local_layers_to_blame(node):
+    n = node()
+    n.mount.drop("50-x.conf", "maxPods: many\n")
+    source = n.assign("registryBurst: 9\n")
+    n.wait("condition", "False ")
+    assert n.bad() == {}, "nothing is proved against it"
+    os.unlink(n.mount.path("kubelet.conf.d", "50-x.conf"))
+    n.wait("active", source)
+    n.wait("condition", "True all checks passed")
+
+
+def test_an_invalid_dropin_is_refused_and_proves_nothing(node):
+    n = node()
+    source = n.assign("registryBurst: 9\n")
+    n.wait("active", source)
+    n.mount.drop("50-x.conf", "maxPods: many\n")
+    n.wait("condition", "False failed to validate")
+    assert n.bad() == {} and n.sources()[1] == source
+
+
+# ---- trial ----
+
+def test_promotion_after_the_trial(node):
+    n = node(trial={"duration": "300ms"})
+    source = n.assign("maxPods: 42\n")
+    n.wait("active", source)
+    life = n.live()
+    assert "\nmaxPods: 42\n" in life.document
+    n.wait("last-known-good", source)
+    assert n.trial()["state"] == "passed"
+    life.kill()
+
+
+def test_the_clock_stands_still_without_the_component(node):
+    n = node(trial={"duration": "200ms"})
+    source = n.assign("maxPods: 42\n")
+    n.wait("active", source)
+    n.mount.command("sync", "now")
+    assert n.trial()["deadline"] == "" and n.status("last-known-good") == "init\n"
+    life = n.live()
+    assert n.trial()["deadline"] != "" or n.trial()["state"] == "passed"
+    n.wait("last-known-good", source)
+    life.kill()
+
+
+@pytest.mark.parametrize("threshold,condemned", [(0, 2), (1, 3), (10, 12)])
+def test_the_start_that_is_one_too_many_reads_the_last_known_good(node, threshold, condemned):
+    n = node(trial={"crashLoopThreshold": threshold})
+    local = n.mount.document()
+    source = n.assign("maxPods: 42\n")
+    n.wait("active", source)
+    for _ in range(condemned - 1):
+        assert "\nmaxPods: 42\n" in n.crash()
+    promised = n.good_document()
+    assert n.crash() == local == promised, "the starting process itself is served the last known good"
+    assert n.mount.document() == promised
+    assert n.status("condition").startswith(
+        "False current failed trial period due to crash loop (UID: 8f1c): using last-known-good (init)")
+    assert n.sources() == (source, "init", "init")
+    assert n.bad()[source]["reason"] == "current failed trial period due to crash loop (UID: 8f1c)"
+    assert n.trial()["state"] == "failed" and n.trial()["threshold"] == str(threshold)
+    assert len(json.loads(n.status("startups"))) == min(condemned, 11)
+
+
+def test_rollback_to_a_remote_one(node):
+    n = node(trial={"duration": "0s"})
+    good = n.assign("maxPods: 1\n")
+    n.wait("last-known-good", good)
+    n.configure(trial={"duration": "10m"})
+    n.mount.reload()
+    n.mount.drop("50-x.conf", "registryBurst: 7\n")
+    bad = n.assign("maxPods: 2\n", annotations={"lkgfs.io/crash-loop-threshold": "0"})
+    n.wait("active", bad)
+    promised = n.good_document()
+    assert "\nmaxPods: 1\n" in promised and "\nregistryBurst: 7\n" in promised
+    n.crash()
+    assert n.crash() == promised
+    assert n.sources() == (bad, good, good)
+    n.wait("condition", "using last-known-good (UID: 8f1c)")
+
+
+@pytest.mark.parametrize("body,annotations", [
+    ("configTrialDuration: 0s\nmaxPods: 42\n", {}),
+    ("maxPods: 42\n", {"lkgfs.io/trial-duration": "0s"}),
+    ("configTrialDuration: 0s\ncrashLoopThreshold: 3\nmaxPods: 42\n", {"lkgfs.io/trial-duration": "1h"}),
+])
+def test_the_candidate_brings_its_own_trial(node, body, annotations):
+    n = node()
+    source = n.assign(body, annotations=annotations)
+    n.wait("last-known-good", source)
+    document = n.mount.document()
+    assert "configTrialDuration" not in document and "crashLoopThreshold" not in document
+
+
+@pytest.mark.parametrize("body", ["configTrialDuration: soon\n", "crashLoopThreshold: 11\n", "crashLoopThreshold: -1\n",
+                                  "configTrialDuration: -1s\n", "crashLoopThreshold: {}\n"])
+def test_trial_fields_out_of_range_are_bad(node, body):
+    n = node()
+    source = n.assign(body)
+    n.wait("condition", "False failed to load current (UID: 8f1c)")
+    assert source in n.bad() and "LKG6005" in n.status("findings")
+
+
+def test_a_restart_of_the_daemon_in_the_middle(node):
+    n = node(trial={"crashLoopThreshold": 1})
+    source = n.assign("maxPods: 42\n")
+    n.wait("active", source)
+    n.crash()
+    n.mount.stop()
+    n.mount.start()
+    assert n.sources()[:2] == (source, source) and n.trial()["prior_starts"] == "1"
+    assert "\nmaxPods: 42\n" in n.crash()
+    n.mount.kill_child("lkgfs-engine")
+    assert "\nmaxPods: 42\n" not in n.crash()
+    assert source in n.bad()
+
+
+def test_exoneration(node):
+    n = node(trial={"crashLoopThreshold": 0})
+    source = n.assign("maxPods: 42\n")
+    n.wait("active", source)
+    for _ in range(6):
+        n.crash()
+    n.wait("condition", "probably not the cause")
+    assert n.mount.command("forget", source)
+    n.wait("active", source)
+
+
+def test_who_does_not_count(node):
+    n = node(trial={"crashLoopThreshold": 0})
+    source = n.assign("maxPods: 42\n")
+    n.wait("active", source)
+    for _ in range(5):
+        lib.run("cat", n.mount.path("kubelet.conf"), check=True)
+    assert n.trial()["prior_starts"] == "0" and n.status("startups") == "[]\n"
+
+
+def test_starts_by_hand(node):
+    n = node(component={"match": {"unit": "", "exe": []}}, trial={"crashLoopThreshold": 1})
+    source = n.assign("maxPods: 42\n")
+    n.wait("active", source)
+    for _ in range(2):
+        n.mount.command("startup", "now")
+    assert n.sources()[1] == source
+    n.mount.command("startup", str(os.getpid()))
+    assert n.sources()[1] == "init" and source in n.bad()
+    assert lib.error_of(n.mount.command, "startup", "x") == errno.EINVAL
+
+
+def test_a_component_that_is_not_watched_counts_plain_time(node):
+    n = node(component={"match": {"unit": "", "exe": []}}, trial={"duration": "300ms"})
+    source = n.assign("maxPods: 42\n")
+    n.wait("last-known-good", source)
+
+
+# ---- operators ----
+
+def test_rollback_lkg_pins_until_hold_off(node):
+    n = node()
+    local = n.mount.document()
+    source = n.assign("maxPods: 42\n")
+    n.wait("active", source)
+    promised = n.good_document()
+    n.mount.command("rollback", "lkg")
+    assert n.mount.document() == promised == local
+    assert n.bad()[source]["reason"] == "operator request (UID: 8f1c)"
+    n.wait("condition", "False operator request (UID: 8f1c)")
+    n.mount.drop("50-x.conf", "registryBurst: 7\n")
+    assert n.mount.document() == promised, "pinned"
+    n.mount.command("hold", "off")
+    assert "\nregistryBurst: 7\n" in n.mount.document()
+
+
+def test_a_new_assignment_ends_the_pin(node):
+    n = node()
+    source = n.assign("maxPods: 42\n")
+    n.wait("active", source)
+    n.mount.command("rollback", "lkg")
+    other = n.assign("maxPods: 43\n")
+    n.wait("active", other)
+    assert "\nmaxPods: 43\n" in n.mount.document()
+
+
+def test_rollback_to_a_generation_abandons_a_remote_one(node):
+    n = node()
+    first = n.mount.generation()
+    source = n.assign("maxPods: 42\n")
+    n.wait("active", source)
+    n.mount.command("rollback", str(first))
+    assert n.mount.generation() == first and source in n.bad()
+
+
+def test_promote(node):
+    n = node()
+    source = n.assign("maxPods: 42\n")
+    n.wait("active", source)
+    n.mount.command("promote", "now")
+    assert n.sources() == (source, source, source)
+    bad = n.assign(INVALID)
+    n.wait("condition", "False failed to validate")
+    assert lib.error_of(n.mount.command, "promote", "now") == errno.EBUSY
+    assert "marked bad" in n.status("last-error")
+    assert n.sources() == (bad, source, source)
+
+
+def test_forget_and_try_again(node):
+    n = node(trial={"crashLoopThreshold": 0})
+    source = n.assign("maxPods: 42\n")
+    n.wait("active", source)
+    n.crash()
+    n.crash()
+    assert source in n.bad()
+    assert lib.error_of(n.mount.command, "forget", "nobody@1") == errno.EINVAL
+    n.mount.command("forget", source)
+    n.wait("active", source)
+    assert n.bad() == {} and n.trial()["state"] == "running" and n.trial()["prior_starts"] == "0"
+
+
+def test_rm_forgives_and_echo_condemns(node):
+    n = node()
+    source = n.assign("maxPods: 42\n")
+    n.wait("active", source)
+    bad = n.mount.vpath("bad", "kubelet")
+    lib.shell(f"echo not on my watch > {bad}/8f1c", check=True)
+    assert n.sources()[1] == "init" and n.bad()["8f1c"]["reason"] == "not on my watch"
+    n.wait("condition", "False marked bad (UID: 8f1c): not on my watch: using last-known-good (init)")
+    again = n.assign("maxPods: 43\n")
+    n.wait("assigned", again)
+    assert n.sources()[1] == "init", "all its versions"
+    lib.shell(f": > {bad}/nothing; touch {bad}/nothing", check=False)
+    assert set(n.bad()) == {"8f1c"}
+    n.mount.stop()
+    n.mount.start()
+    assert set(n.bad()) == {"8f1c"} and n.sources()[1] == "init"
+    lib.shell(f"rm {bad}/8f1c", check=True)
+    n.wait("active", again)
+    assert n.bad() == {}
+    for name in ("..x/y", "a b", "x" * 300):
+        assert lib.error_of(lib.write_file, os.path.join(bad, name), "r") in (errno.EINVAL, errno.ENOENT,
+                                                                               errno.ENAMETOOLONG)
+
+
+def test_hold_freezes_what_is_shown_only(node):
+    n = node()
+    n.mount.command("hold", "on")
+    before = n.mount.document()
+    source = n.assign("maxPods: 42\n")
+    n.wait("assigned", source)
+    assert n.mount.document() == before
+    assert n.trial()["state"] == "idle", "what nobody sees is not on trial"
+    n.mount.command("hold", "off")
+    assert "\nmaxPods: 42\n" in n.mount.document() and n.trial()["state"] == "running"
+
+
+# ---- guards, scope, versions, the store ----
+
+@pytest.mark.parametrize("guard,body,ok", [
+    ({"deny": ["maxPods"]}, "maxPods: 1\n", False), ({"deny": ["maxPods"]}, "MAXPODS: 1\n", False),
+    ({"deny": ["authentication.anonymous"]}, "authentication: {anonymous: {enabled: true}}\n", False),
+    ({"pinned": ["clusterDomain"]}, "clusterDomain: cluster.local\n", True),
+    ({"pinned": ["clusterDomain"]}, "clusterDomain: evil.example\n", False),
+    ({"profile": "hardened"}, "staticPodPath: /tmp\n", False), ({"profile": "hardened"}, "maxPods: 5\n", True),
+])
+def test_guard(node, guard, body, ok):
+    n = node(component={"guard": guard})
+    source = n.assign(body)
+    n.wait("condition", "True all checks passed" if ok else "False failed to validate current (UID: 8f1c)")
+    assert (source in n.bad()) == (not ok)
+    assert ok or "LKG600" in n.status("findings")
+
+
+def test_scope_all_tries_dropins_too(node):
+    n = node(trial={"scope": "all", "crashLoopThreshold": 0}, remote={"enabled": False})
+    first = n.mount.document()
+    n.mount.drop("50-x.conf", "maxPods: 9\n")
+    assert n.trial()["state"] == "running"
+    assert "\nmaxPods: 9\n" in n.crash()
+    assert n.good_document() == first
+    assert n.crash() == first
+    assert n.mount.document() == first
+    n.wait("condition", "False current failed trial period due to crash loop (local@")
+    assert len(n.bad()) == 1 and next(iter(n.bad())).startswith("local@")
+    n.mount.drop("50-x.conf", "maxPods: 8\n")
+    assert "\nmaxPods: 8\n" in n.mount.document(), "another document is judged afresh"
+
+
+def test_switched_off_and_on(node):
+    n = node(trial={"duration": "0s"})
+    local = n.mount.document()
+    source = n.assign("maxPods: 42\n")
+    n.wait("last-known-good", source)
+    n.configure(remote={"enabled": False})
+    n.mount.reload()
+    n.mount.wait_for(lambda: n.mount.document() == local, "the local configuration")
+    assert "LKG6007" in n.status("findings")
+    n.configure(remote={"enabled": True})
+    n.mount.reload()
+    n.mount.wait_for(lambda: "\nmaxPods: 42\n" in n.mount.document(), "the remote one again")
+
+
+def test_checkpoints_are_files_for_people(node):
+    n = node(trial={"duration": "0s"})
+    source = n.assign("maxPods: 42\n")
+    n.wait("last-known-good", source)
+    path = os.path.join(n.mount.state, "checkpoints", "8f1c", "1")
+    assert os.stat(path).st_mode & 0o077 == 0
+    obj = json.loads(lib.read_file(os.path.join(path, os.listdir(path)[0])))
+    assert obj["kind"] == "ConfigMap" and "maxPods: 42" in obj["data"]["kubelet"]
+
+
+def test_a_lost_checkpoint_of_the_active_one(node):
+    n = node(trial={"duration": "0s"})
+    local = n.mount.document()
+    source = n.assign("maxPods: 42\n")
+    n.wait("last-known-good", source)
+    n.mount.stop()
+    lib.shell(f"rm -rf {n.mount.state}/checkpoints/*; rm -rf {n.mount.runtime}", check=True)
+    os.unlink(n.file)
+    n.mount.start()
+    assert n.mount.document() != local, "the stored document serves"
+    assert "\nmaxPods: 42\n" in n.mount.document()
+
+
+@pytest.mark.parametrize("name", ["lkgfs-engine", "lkgfs-fs", "lkgfs-notify"])
+def test_kills_change_no_outcome(node, name):
+    n = node(trial={"crashLoopThreshold": 1})
+    local = n.mount.document()
+    source = n.assign("maxPods: 42\n", wait=False)
+    for _ in range(3):
+        n.mount.kill_child(name)
+        n.mount.wait_for(lambda: name in n.mount.children(), name)
+    n.wait("active", source)
+    for _ in range(2):
+        n.mount.kill_child(name, signal.SIGKILL)
+        assert "\nmaxPods: 42\n" in n.crash()
+    n.mount.kill_child(name)
+    assert n.crash() == local
+    n.wait("condition", "False current failed trial period due to crash loop (UID: 8f1c)")
+    assert set(n.bad()) == {source}
