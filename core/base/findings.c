@@ -524,6 +524,30 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "and sets "
           "it to another value, or the base does not have it. It is rejected whole. Numbers are compared by "
           "value and lists as a whole; a field that the remote configuration leaves out is fine." },
+        { 6004, LKG_ERROR, "no document in the ConfigMap",
+          "Put the document under the named key of `data`, or name the key that has it.",
+          "The ConfigMap has no such key in `data`, or the text under it is empty, or the key stands in "
+          "`binaryData`. "
+          "An object without a document is bad as soon as it is assigned; what was served before stays." },
+        { 6005, LKG_ERROR, "wrong trial rules", "Correct the named field or annotation.",
+          "A remote configuration may say how long its own trial lasts (`configTrialDuration`, a duration "
+          "that is not "
+          "negative) and how many starts it survives (`crashLoopThreshold`, 0 to 10), or its ConfigMap does "
+          "so in "
+          "annotations. One of these values is not right. The configuration is bad then: what its author "
+          "wanted to be "
+          "safe by cannot be known." },
+        { 6006, LKG_ERROR, "not a usable ConfigMap", "Name one complete ConfigMap of apiVersion v1.",
+          "The file or the reply is not a ConfigMap that could be used: another kind, several documents, no "
+          "namespace "
+          "or name, a name or key that no ConfigMap can have, too many bytes. Nothing of it is looked at. "
+          "On a node it "
+          "is an invalid reference: what is served stays, and nothing is marked as bad." },
+        { 6007, LKG_NOTE, "remote configuration is off",
+          "Set remote.enabled to true to follow it again, or remove the reference.",
+          "A remote configuration was assigned to this component and is not used now, because remote "
+          "configuration is switched off in our own configuration, or follows another component. What is "
+          "stored stays: when it is switched on again the component follows what was assigned." },
         { 6010, LKG_WARNING, "state of a newer lkgfs",
           "Use the lkgfs that wrote it, or go on without the named record.",
           "A record in the state directory has a schemaVersion that this lkgfs does not know, most "

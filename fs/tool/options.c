@@ -39,6 +39,8 @@ static const struct row rows[] = {
           "with defaults and component flags, as the component will see it" },
         { "remote", 0, "FILE", LKG_OPT_JUDGE, STRING, AT(remote),
           "ConfigMap whose document replaces the base" },
+        { "remote-key", 0, "KEY", LKG_OPT_JUDGE, STRING, AT(remote_key),
+          "key in the ConfigMap (default: kubelet)" },
         { "type", 0, "TYPE", LKG_OPT_PATCH, STRING, AT(type), "`merge` (JSON merge patch) or `strategic`" },
         { "strict", 0, NULL, LKG_OPT_STRICT, FLAG, AT(strict), "a duplicate key is an error" },
         { "output", 0, "DIR", LKG_OPT_BAKE, STRING, AT(output_dir), "existing directory to write into" },

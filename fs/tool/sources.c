@@ -9,13 +9,15 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <core/state/remote-base.h>
 #include <lkg/file.h>
 #include <lkg/limits.h>
 #include <lkg/schema.h>
 
 bool lkg_tool_has_sources(const struct lkg_tool *tool)
 {
-        return tool->options.config || tool->options.config_dir || tool->options.instance_config;
+        return tool->options.config || tool->options.config_dir || tool->options.instance_config ||
+               tool->options.remote;
 }
 
 enum lkg_format lkg_tool_render_format(const struct lkg_tool *tool, enum lkg_format input)
@@ -114,6 +116,14 @@ static int check_readable(const struct lkg_tool *tool, const char *path)
         return lkg_tool_fail(tool, LKG_TOOL_FAILED, "read '%s': %s", path, strerror(errno));
 }
 
+/* With a remote the base is not read: it only says where relative paths start. Standard input is nowhere. */
+static const char *base_of(const struct lkg_tool *tool, const struct lkg_tool_sources *sources)
+{
+        const char *base = tool->options.config;
+
+        return !base || (sources->remote && is_stdin(base)) ? "" : base;
+}
+
 static int prepare(const struct lkg_tool *tool, struct lkg_stack_config *config,
                    struct lkg_tool_sources *sources, struct lkg_error *err)
 {
@@ -122,7 +132,7 @@ static int prepare(const struct lkg_tool *tool, struct lkg_stack_config *config,
         *config = (struct lkg_stack_config){
                 .component = tool->options.component ? tool->options.component : "component",
                 .source_path = "",
-                .base = tool->options.config ? tool->options.config : "",
+                .base = base_of(tool, sources),
                 .dropin_dir = tool->options.config_dir ? tool->options.config_dir : "",
                 .dropin_dir_required = true,
                 .instance = tool->options.instance_config ? tool->options.instance_config : "",
@@ -132,7 +142,8 @@ static int prepare(const struct lkg_tool *tool, struct lkg_stack_config *config,
                 .kind = tool->options.kind ? tool->options.kind : "",
                 .api_version = "",
         };
-        sources->dirfd = AT_FDCWD;
+        if (sources->remote)
+                config->remote = lkg_remote_base_stack(sources->remote);
         if (is_stdin(config->base) || is_stdin(config->instance)) {
                 r = store_stdin(sources, err);
                 if (r < 0)
@@ -173,45 +184,93 @@ static int set_judge(const struct lkg_tool *tool, struct lkg_tool_sources *sourc
         return 0;
 }
 
-int lkg_tool_sources_load(const struct lkg_tool *tool, struct lkg_tool_sources *ret)
+static int check_usage(const struct lkg_tool *tool)
 {
-        struct lkg_tool_sources sources = { .dirfd = AT_FDCWD };
+        const struct lkg_tool_options *options = &tool->options;
         char first[LKG_RELEASE_TEXT_MAX], last[LKG_RELEASE_TEXT_MAX];
-        struct lkg_stack_config config;
-        struct lkg_error err = { 0 };
-        int r;
 
+        if (options->remote_key && !options->remote)
+                return lkg_tool_fail(tool, LKG_TOOL_USAGE, "--remote-key needs --remote FILE");
         if (!lkg_tool_has_sources(tool))
                 return lkg_tool_fail(tool, LKG_TOOL_USAGE,
-                                     "which documents? Name them: --config BASE, --config-dir DIR, "
-                                     "--instance-config FILE");
-        if (is_stdin(tool->options.config) && is_stdin(tool->options.instance_config))
+                                     "which documents? Name them: --config BASE or --remote CONFIGMAP-FILE, "
+                                     "--config-dir DIR, --instance-config FILE");
+        if (is_stdin(options->config) + is_stdin(options->instance_config) + is_stdin(options->remote) > 1)
                 return lkg_tool_fail(tool, LKG_TOOL_USAGE,
                                      "only one of the documents can be standard input");
-        if (tool->options.remote)
-                return lkg_tool_fail(tool, LKG_TOOL_USAGE,
-                                     "--remote is not available in this version: it comes with remote "
-                                     "configuration");
-        if (tool->options.release &&
-            (tool->options.release < LKG_RELEASE_MIN || tool->options.release > LKG_RELEASE_MAX))
+        if (options->release && (options->release < LKG_RELEASE_MIN || options->release > LKG_RELEASE_MAX))
                 return lkg_tool_fail(tool, LKG_TOOL_USAGE, "--release: there are tables for %s to %s only",
                                      lkg_release_text(LKG_RELEASE_MIN, first),
                                      lkg_release_text(LKG_RELEASE_MAX, last));
-        r = check_readable(tool, tool->options.config);
-        if (r == LKG_TOOL_OK)
-                r = check_readable(tool, tool->options.instance_config);
-        if (r != LKG_TOOL_OK)
-                return r;
-        r = prepare(tool, &config, &sources, &err);
+        return LKG_TOOL_OK;
+}
+
+/* Nobody else has seen the candidate yet, so it may still change. */
+static void add_remote_findings(struct lkg_candidate *candidate, struct lkg_report *report)
+{
+        const struct lkg_report merged = candidate->report;
+
+        lkg_report_append(report, &merged); /* lowest layer first */
+        candidate->report = *report;
+        *report = merged;
+        if (!candidate->report.n_severity[LKG_ERROR])
+                return;
+        candidate->state = LKG_CANDIDATE_INVALID;
+        candidate->doc = lkg_value_unref(candidate->doc);
+        candidate->effective = lkg_value_unref(candidate->effective);
+}
+
+/* @refused: nothing is merged with a ConfigMap that is refused as a whole */
+static int build(const struct lkg_tool *tool, bool refused, struct lkg_tool_sources *sources,
+                 struct lkg_error *err)
+{
+        struct lkg_stack_config config;
+        int r;
+
+        r = prepare(tool, &config, sources, err);
+        if (refused)
+                config.base = config.dropin_dir = config.instance = "";
         if (r == 0)
-                r = lkg_stack_new(&config, &sources.stack, &err);
+                r = lkg_stack_new(&config, &sources->stack, err);
         if (r == 0)
-                r = set_judge(tool, &sources, &err);
+                r = set_judge(tool, sources, err);
         if (r == 0)
-                r = lkg_stack_refresh(sources.stack, &sources.candidate, &err);
-        if (r < 0) {
-                lkg_tool_sources_deinit(&sources);
+                r = lkg_stack_refresh(sources->stack, &sources->candidate, err);
+        return r;
+}
+
+static int load(const struct lkg_tool *tool, struct lkg_tool_sources *sources)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
+        int status = LKG_TOOL_OK;
+        struct lkg_error err = { 0 };
+        bool refused;
+
+        if (tool->options.remote)
+                status = lkg_tool_remote_load(tool, &sources->remote, &report);
+        refused = status == LKG_TOOL_DIFFERENT;
+        if (status == LKG_TOOL_OK && !sources->remote)
+                status = check_readable(tool, tool->options.config);
+        if (status == LKG_TOOL_OK)
+                status = check_readable(tool, tool->options.instance_config);
+        if (status != LKG_TOOL_OK && !refused)
+                return status;
+        if (build(tool, refused, sources, &err) < 0)
                 return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", err.message);
+        add_remote_findings(sources->candidate, &report);
+        return LKG_TOOL_OK;
+}
+
+int lkg_tool_sources_load(const struct lkg_tool *tool, struct lkg_tool_sources *ret)
+{
+        struct lkg_tool_sources sources = { .dirfd = AT_FDCWD };
+        int status = check_usage(tool);
+
+        if (status == LKG_TOOL_OK)
+                status = load(tool, &sources);
+        if (status != LKG_TOOL_OK) {
+                lkg_tool_sources_deinit(&sources);
+                return status;
         }
         *ret = sources;
         return LKG_TOOL_OK;
@@ -222,6 +281,7 @@ void lkg_tool_sources_deinit(struct lkg_tool_sources *sources)
         lkg_candidate_unref(sources->candidate);
         lkg_stack_free(sources->stack);
         lkg_judge_free(sources->judge);
+        lkg_remote_base_free(sources->remote);
         if (sources->dirfd >= 0) {
                 (void)unlinkat(sources->dirfd, "-", 0);
                 (void)lkg_close(sources->dirfd);
@@ -234,7 +294,7 @@ void lkg_tool_sources_deinit(struct lkg_tool_sources *sources)
         *sources = (struct lkg_tool_sources){ .dirfd = AT_FDCWD };
 }
 
-static int read_input(const char *path, char **ret, size_t *ret_size, struct lkg_error *err)
+int lkg_tool_read_input(const char *path, char **ret, size_t *ret_size, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_closep) int fd = -EBADF;
         int r;
@@ -260,7 +320,7 @@ int lkg_tool_read_doc(const struct lkg_tool *tool, const char *path, bool as_yam
         size_t size;
         int r;
 
-        r = read_input(path, &data, &size, &err);
+        r = lkg_tool_read_input(path, &data, &size, &err);
         if (r < 0)
                 return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", err.message);
         source = lkg_source_new(path, path);

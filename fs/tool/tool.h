@@ -41,8 +41,10 @@ enum lkg_tool_option_bits {
         LKG_OPT_PATCH = 1 << 4,  /* --type, --kind */
         LKG_OPT_BAKE = 1 << 5,   /* --output, --force */
         LKG_OPT_TIMEOUT = 1 << 6,
-        LKG_OPT_MOUNT = 1 << 7,   /* mount: --config is our own configuration */
-        LKG_OPT_JUDGE = 1 << 8,   /* --release, --host, --effective, --remote; component flags behind `--` */
+        LKG_OPT_MOUNT = 1 << 7, /* mount: --config is our own configuration */
+        LKG_OPT_JUDGE =
+                1
+                << 8, /* --release, --host, --effective, --remote, --remote-key; component flags behind `--` */
         LKG_OPT_EXPLAIN = 1 << 9, /* --kind, --release */
 };
 
@@ -52,6 +54,7 @@ struct lkg_tool_options {
         const char *type;       /* patch: "merge", "strategic" */
         const char *output_dir; /* bake */
         const char *remote;     /* a file with a ConfigMap; NULL = none */
+        const char *remote_key; /* of its data; NULL = what the object says, else `kubelet` */
         unsigned release;       /* 136 is 1.36; 0 = the latest known */
         unsigned host_cgroup;   /* version of the cgroup hierarchy, 1 or 2; 0 = not said */
         enum lkg_tool_format format;
@@ -147,19 +150,22 @@ struct lkg_value *lkg_tool_findings_value(const struct lkg_report *report);
 struct lkg_tool_sources {
         struct lkg_stack *stack;
         struct lkg_judge *judge;
+        struct lkg_remote_base *remote; /* NULL = the base is a file, or there is none */
         struct lkg_candidate *candidate;
         int dirfd;                   /* holds standard input under the name "-", or AT_FDCWD */
         char *directory;             /* its path, removed again */
         char *config_dir, *instance; /* absolute when dirfd is not the working directory */
 };
 /**
- * lkg_tool_sources_load() - build the candidate of --config, --config-dir and --instance-config.
+ * lkg_tool_sources_load() - build the candidate of --config or --remote, --config-dir and --instance-config.
  * Return: LKG_TOOL_OK, also for an invalid candidate; another exit status after a message.
  */
 int lkg_tool_sources_load(const struct lkg_tool *tool, struct lkg_tool_sources *ret);
 void lkg_tool_sources_deinit(struct lkg_tool_sources *sources);
-/** lkg_tool_has_sources() - was any of the three options given? */
+/** lkg_tool_has_sources() - was any of the four options given? */
 bool lkg_tool_has_sources(const struct lkg_tool *tool);
+/** lkg_tool_read_input() - one file ("-": standard input), one byte more than a document may have at most. 0 or -errno. */
+int lkg_tool_read_input(const char *path, char **ret, size_t *ret_size, struct lkg_error *err);
 /**
  * lkg_tool_read_doc() - one file ("-": standard input) as a value tree.
  * @as_yaml: read JSON as YAML too, as sigs.k8s.io/yaml does; else JSON is read as Go's encoding/json reads it
@@ -171,6 +177,18 @@ int lkg_tool_read_doc(const struct lkg_tool *tool, const char *path, bool as_yam
                       struct lkg_report *report, enum lkg_format *ret_format, struct lkg_value **ret);
 /** lkg_tool_render_format() - the format of a document on output: -o, else that of the input. */
 enum lkg_format lkg_tool_render_format(const struct lkg_tool *tool, enum lkg_format input);
+
+/* remote.c */
+struct lkg_remote_base;
+/**
+ * lkg_tool_remote_load() - the ConfigMap of --remote.
+ * @ret: caller frees; stays as it is when the file means the local configuration
+ * @report: why it is refused (LKG6004 to LKG6006)
+ * Return: LKG_TOOL_OK, also with LKG6005 in @report; LKG_TOOL_DIFFERENT when it is refused as a whole; another exit status
+ * after a message.
+ */
+int lkg_tool_remote_load(const struct lkg_tool *tool, struct lkg_remote_base **ret,
+                         struct lkg_report *report);
 
 /* view.c: what the other verbs read and write */
 struct lkg_view {

@@ -61,6 +61,20 @@ def test_render_stdin_beside_relative_paths(tree):
     assert tool(tree, "render", "--config", "-", "--instance-config", "-", input=base)[0] == USAGE
 
 
+def test_remote_from_standard_input(tree):
+    document = "".join(f"    {line}\n" for line in (tree / "kubelet.conf").read_text().splitlines())
+    configmap = ("apiVersion: v1\nkind: ConfigMap\nmetadata: {namespace: kube-system, name: c}\n"
+                 f"data:\n  kubelet: |\n{document}")
+    want = tool(tree, "render", *STACK)[1]
+    assert tool(tree, "render", *STACK, "--remote", "-", input=configmap.encode())[:2] == (GOOD, want)
+    assert tool(tree, "render", "--config", "missing", *STACK[2:], "--remote", "-", input=configmap.encode())[0] == GOOD
+    code, out, err = tool(tree, "render", "--remote", "-", "--instance-config", "-", input=configmap.encode())
+    assert (code, out) == (USAGE, "") and "standard input" in err
+    code, out, _ = tool(tree, "check", "--remote", "-", "-o", "json", input=b"kind: Secret\n")
+    report = json.loads(out)
+    assert code == DIFFERENT and report["state"] == "invalid" and report["findings"][0]["code"] == "LKG6006"
+
+
 def test_stdin_leaves_nothing_behind(tree, tmp_path):
     scratch = tmp_path / "scratch"
     scratch.mkdir()

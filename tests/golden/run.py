@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs golden cases: run.py PROGRAM [CASE...]
+"""Runs golden cases: run.py PROGRAM TOOL [CASE...]
 
 A case is a directory:
     source/        the source directory (kubelet.conf, kubelet.conf.d/, ...), copied before use
@@ -11,12 +11,18 @@ A case is a directory:
     want.layers    optional: the layers in merge order
     want.origin    optional: the origin table
 
+A case with a file `command` runs the tool instead, with the words of that file (one line, quoted as in a shell), in the copy:
+    want.out       its standard output; absent when there must be none
+    want.error     its standard error; absent when there must be none
+    want.status    its exit status
+
 GOLDEN_UPDATE=1 writes what came out instead of comparing it; read the difference before keeping it.
 """
 
 import difflib
 import os
 import pathlib
+import shlex
 import shutil
 import subprocess
 import sys
@@ -25,7 +31,19 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 
 
-def run_case(program, case, scratch):
+def run_tool(tool, case, source):
+    words = shlex.split((case / "command").read_text())
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("LKGFS")}
+    done = subprocess.run([tool, *words], cwd=source, env=environment, capture_output=True, timeout=60, check=False,
+                          stdin=subprocess.DEVNULL)
+    return {
+        "want.out": done.stdout.decode(errors="surrogateescape"),
+        "want.error": done.stderr.decode(errors="surrogateescape"),
+        "want.status": f"{done.returncode}\n",
+    }
+
+
+def run_case(program, tool, case, scratch):
     source = scratch / case.name
     if (case / "source").is_dir():
         shutil.copytree(case / "source", source, symlinks=True)
@@ -33,6 +51,8 @@ def run_case(program, case, scratch):
         source.mkdir()
     if (case / "setup").is_file():
         subprocess.run(["sh", "-eu", str(case / "setup")], cwd=source, check=True)
+    if (case / "command").is_file():
+        return run_tool(tool, case, source)
     args = []
     if (case / "args").is_file():
         args = [line for line in (case / "args").read_text().splitlines() if line]
@@ -50,7 +70,12 @@ def run_case(program, case, scratch):
 
 
 def expected(case, got):
-    """File name -> (wanted text, what came out)."""
+    """File name, wanted text, what came out."""
+    if "document" not in got:
+        for name, text in got.items():
+            path = case / name
+            yield name, path.read_text(errors="surrogateescape") if path.is_file() else "", text
+        return
     document = "want.json" if got["document"].startswith("{\n") else "want.yaml"
     files = {
         document: got["document"],
@@ -89,7 +114,7 @@ def check(case, got, update):
 
 
 def main():
-    program, names = os.path.abspath(sys.argv[1]), sys.argv[2:]
+    program, tool, names = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), sys.argv[3:]
     cases = [HERE / name for name in names]
     if not names:
         cases = sorted(p for p in HERE.iterdir() if p.is_dir() and not p.name.startswith((".", "__")))
@@ -97,7 +122,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="lkg-golden-") as scratch:
         for case in cases:
             try:
-                got = run_case(program, case, pathlib.Path(scratch))
+                got = run_case(program, tool, case, pathlib.Path(scratch))
                 good = check(case, got, "GOLDEN_UPDATE" in os.environ)
             except (RuntimeError, subprocess.SubprocessError) as e:
                 print(f"{case.name}: {e}")

@@ -108,6 +108,7 @@ static void test_usage_mistakes(void **state)
                 { { "check", "--effective=1" }, "--effective takes no value" },
                 { { "status", "--release", "1.36" }, "`status` does not take --release" },
                 { { "bake", "--effective" }, "`bake` does not take --effective" },
+                { { "bake", "--remote", "cm.yaml" }, "`bake` does not take --remote" },
         };
 
         (void)state;
@@ -135,6 +136,10 @@ static void test_what_to_judge_by(void **state)
         assert_int_equal(PARSE(W("render"), W("--effective"), W("--remote"), W("cm.yaml")), 0);
         assert_true(tool.options.effective);
         assert_string_equal(tool.options.remote, "cm.yaml");
+        assert_null(tool.options.remote_key);
+        assert_int_equal(PARSE(W("diff"), W("--remote-key=blue"), W("--remote=-")), 0);
+        assert_string_equal(tool.options.remote_key, "blue");
+        assert_string_equal(tool.options.remote, "-");
         assert_int_equal(tool.options.release, 0);
         assert_int_equal(tool.n_flags, 0);
 }

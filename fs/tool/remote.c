@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * --remote: a ConfigMap in the base's place, as remote.file has it on a node. The object is checked as the engine checks
+ * one, by the same code; what belongs to a node and not to the object (allowedSources, guard, the bad list) is not asked.
+ *
+ * Three ways to end: the file cannot be read (a failure), it is no ConfigMap that could be used (a finding: the document is
+ * wrong), or it means the local configuration (then the base is the base).
+ */
+#include "tool.h"
+
+#include <core/state/remote-base.h>
+#include <lkg/limits.h>
+
+#define KEY_NOTE "lkgfs.io/config-key"
+
+/* The defaults of our configuration: only what the object itself says about its trial is judged here. */
+static const struct lkg_trial_settings trial_settings = {
+        .duration_ns = 600 * LKG_NSEC_PER_SEC,
+        .threshold = LKG_TRIAL_THRESHOLD_MAX,
+};
+
+/* `FILE:LINE:COLUMN: text` of a fault about @file as the place and the text of a finding. */
+static void add_refusal(const char *file, const struct lkg_error *err, struct lkg_report *report)
+{
+        struct lkg_where where = { .file = file };
+        const char *text = err->message;
+        size_t n = strlen(file);
+
+        if (strncmp(text, file, n) == 0 && text[n] == ':') {
+                int used = 0;
+
+                text += n;
+                if (sscanf(text, ":%u:%u: %n", &where.line, &where.column, &used) == 2 && used)
+                        text += used;
+                else
+                        text += 1 + (text[1] == ' ');
+        }
+        lkg_report_add(report, LKG_ERROR, 6006, &where, "%s", text);
+}
+
+/* --remote-key, else what the object itself says, else the default. */
+static int choose_source(const struct lkg_tool *tool, const struct lkg_configmap *configmap,
+                         struct lkg_config_source *ret, struct lkg_error *err)
+{
+        const char *key = tool->options.remote_key;
+        struct lkg_reference reference;
+        int r;
+
+        if (!key)
+                key = lkg_configmap_annotation(configmap, KEY_NOTE);
+        r = lkg_reference_from_parts(configmap->ns, configmap->name, key ? key : "", "", &reference, err);
+        if (r < 0)
+                return tool->options.remote_key ? r : lkg_error_wrap(err, r, "annotation " KEY_NOTE);
+        return lkg_configmap_resolve(configmap, &reference, ret, err);
+}
+
+/* Takes over @configmap. */
+static int make_base(const struct lkg_tool *tool, struct lkg_configmap *configmap,
+                     struct lkg_remote_base **ret, struct lkg_report *report)
+{
+        struct lkg_config_source source;
+        struct lkg_error err = { 0 };
+        int r = choose_source(tool, configmap, &source, &err);
+
+        if (r < 0) {
+                lkg_configmap_deinit(configmap);
+                if (r == -ENOMEM)
+                        return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", err.message);
+                if (tool->options.remote_key)
+                        return lkg_tool_fail(tool, LKG_TOOL_USAGE, "--remote-key: %s", err.message);
+                add_refusal(tool->options.remote, &err, report);
+                return LKG_TOOL_DIFFERENT;
+        }
+        r = lkg_remote_base_new(configmap, &source, &trial_settings, ret, report);
+        if (r < 0)
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(-r));
+        return (*ret)->text ? LKG_TOOL_OK : LKG_TOOL_DIFFERENT;
+}
+
+int lkg_tool_remote_load(const struct lkg_tool *tool, struct lkg_remote_base **ret,
+                         struct lkg_report *report)
+{
+        const char *path = tool->options.remote;
+        const struct lkg_configmap_options options = {
+                .max_bytes = LKG_DOC_BYTES_MAX,
+                .from_file = true,
+                .file = path,
+        };
+        LKG_CLEANUP(lkg_freep) char *data = NULL;
+        struct lkg_configmap configmap;
+        struct lkg_error err = { 0 };
+        size_t size;
+        int r;
+
+        r = lkg_tool_read_input(path, &data, &size, &err);
+        if (r < 0)
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", err.message);
+        r = lkg_configmap_parse(data, size, &options, &configmap, &err);
+        switch (r) {
+        case 0:
+                return make_base(tool, &configmap, ret, report);
+        case -ENODATA:
+                lkg_tool_note(tool, "%s", err.message);
+                return LKG_TOOL_OK;
+        case -EINVAL:
+        case -EBADMSG:
+        case -EFBIG:
+                add_refusal(path, &err, report);
+                return LKG_TOOL_DIFFERENT;
+        }
+        return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", err.message);
+}
