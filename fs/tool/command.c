@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rollback, hold, sync, try, commit: one write to the control file of the same name. Words are the file's
- * own words. */
+/* rollback, promote, forget, hold, sync, try, commit, startup: one write to the control file of the same name. Words are
+ * the file's own words. */
 #include "tool.h"
 
-#define DEFAULT_WORD "now" /* of the files that know only this one: sync, commit */
+#define DEFAULT_WORD "now" /* of the files that know this one: promote, sync, commit, startup */
 
 int lkg_verb_command(const struct lkg_tool *tool)
 {

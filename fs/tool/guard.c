@@ -151,8 +151,9 @@ int lkg_tool_guard(const struct lkg_tool *tool)
                 return r;
         }
         (void)kill(pid, SIGKILL);
-        return lkg_tool_fail(tool, LKG_TOOL_FAILED,
-                             "the mount has not answered for %u s: is lkgfsd running? "
-                             "(journalctl -u lkgfs; lkgfsd adopts the mount when it is started again)",
-                             tool->verb->limit_s);
+        (void)lkg_tool_fail(tool, LKG_TOOL_FAILED,
+                            "the mount has not answered for %u s: is lkgfsd running? "
+                            "(journalctl -u lkgfs; lkgfsd adopts the mount when it is started again)",
+                            tool->verb->limit_s);
+        return tool->verb->silent ? tool->verb->silent(tool) : LKG_TOOL_FAILED;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Help made from the table of verbs: the whole fits a screen of 24 lines of 80 columns. */
+/* Help made from the table of verbs: the whole fits a screen of 24 lines of 80 columns, so what no person types is only
+ * named. */
 #include "tool.h"
 
 static void line(const struct lkg_tool_verb *verb, struct lkg_buf *buf)
@@ -10,18 +11,36 @@ static void line(const struct lkg_tool_verb *verb, struct lkg_buf *buf)
         lkg_buf_printf(buf, "  %-20s %s\n", left, verb->help);
 }
 
+static void programs(struct lkg_buf *buf)
+{
+        const char *separator = "  ";
+
+        for (size_t i = 0; i < lkg_n_tool_verbs; i++) {
+                if (!lkg_tool_verbs[i].for_programs)
+                        continue;
+                lkg_buf_printf(buf, "%s%s", separator, lkg_tool_verbs[i].name);
+                separator = ", ";
+        }
+        lkg_buf_puts(buf, " are for units, monitors and fstab.\n");
+}
+
 void lkg_tool_help(struct lkg_buf *buf)
 {
-        lkg_buf_puts(buf, "Usage: lkgfs VERB [--component C] [--mountpoint M] [-o text|json|yaml] ...\n"
-                          "On files:\n");
+        bool mounted = false;
+
+        lkg_buf_puts(buf, "Usage: lkgfs VERB [-c COMPONENT] [-m MOUNTPOINT] [-o FORMAT] ...; on files:\n");
         for (size_t i = 0; i < lkg_n_tool_verbs; i++) {
-                if (i > 0 && !(lkg_tool_verbs[i - 1].options & LKG_OPT_VIEW) && lkg_tool_verbs[i].limit_s &&
-                    !(lkg_tool_verbs[i].options & LKG_OPT_STACK))
+                const struct lkg_tool_verb *verb = &lkg_tool_verbs[i];
+
+                if (!mounted && verb->limit_s && !(verb->options & LKG_OPT_STACK)) {
                         lkg_buf_puts(buf, "On a mounted view:\n");
-                line(&lkg_tool_verbs[i], buf);
+                        mounted = true;
+                }
+                if (!verb->for_programs)
+                        line(verb, buf);
         }
-        lkg_buf_puts(buf, "`lkgfs VERB --help` shows the options of a verb and an example.\n"
-                          "Exit status: 0 good, 1 findings or a difference, 2 failure, 64 usage.\n");
+        programs(buf);
+        lkg_buf_puts(buf, "VERB --help: options, example. Exit: 0 good, 1 findings, 2 failure, 64 usage.\n");
 }
 
 void lkg_tool_verb_help(const struct lkg_tool_verb *verb, struct lkg_buf *buf)

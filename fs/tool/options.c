@@ -52,6 +52,7 @@ static const struct row rows[] = {
         { "virtual-dir", 0, "D", LKG_OPT_VIEW, STRING, AT(virtual_dir),
           "virtualDir of the mount (default: found)" },
         { "timeout", 0, "T", LKG_OPT_TIMEOUT, DURATION, AT(timeout_ns), "give up after 30s, 5m, ..." },
+        { "check", 0, "CHECK", LKG_OPT_CHECK, STRING, AT(check), "condition (default), served or bad" },
         { "output", 'o', "FORMAT", LKG_OPT_FORMAT, FORMAT, AT(format), "text, json or yaml" },
         { "color", 0, "WHEN", 0, COLOUR, AT(colour), "auto, always or never" },
         { "help", 'h', NULL, 0, FLAG, AT(help), "this text" },

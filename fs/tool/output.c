@@ -67,6 +67,10 @@ static void say(const struct lkg_tool *tool, const char *fmt, va_list ap)
                 text = NULL;
                 return;
         }
+        if (tool->said) {
+                (void)snprintf(*tool->said, sizeof(*tool->said), "%s", text);
+                return;
+        }
         lkg_buf_printf(&buf, "lkgfs%s%s: %s\n", tool->verb ? " " : "", tool->verb ? tool->verb->name : "",
                        text);
         if (!lkg_buf_failed(&buf))
@@ -90,6 +94,12 @@ void lkg_tool_note(const struct lkg_tool *tool, const char *fmt, ...)
         va_start(ap, fmt);
         say(tool, fmt, ap);
         va_end(ap);
+}
+
+void lkg_tool_put_clean(struct lkg_buf *buf, const char *text)
+{
+        for (; *text; text++)
+                lkg_buf_putc(buf, (unsigned char)*text < ' ' || *text == 0x7f ? '?' : *text);
 }
 
 /* Where `error:` stands in a line `file:line:col: error: text [LKGnnnn]`; a file name may hold the word

@@ -7,7 +7,7 @@
  *
  * Exit status 1 when any condition is not True.
  */
-#include "tool.h"
+#include "dynamic.h"
 
 #include <sys/stat.h>
 #include <time.h>
@@ -20,7 +20,8 @@ struct facts {
         char *name;
         char *condition; /* "<status> <reason>: <message>" */
         char *since;     /* last transition, RFC 3339 */
-        char *generation, *sha256, *active, *assigned, *last_known_good, *error, *findings, *last_error;
+        char *generation, *sha256, *error, *findings, *last_error;
+        struct lkg_dynamic dynamic;
         bool findings_hidden; /* only root may read them */
         char served_since[21];
         size_t n_severity[_LKG_SEVERITY_MAX];
@@ -29,10 +30,10 @@ struct facts {
 
 static void facts_deinit(struct facts *facts)
 {
-        char *texts[] = { facts->name,   facts->condition, facts->since,     facts->generation,
-                          facts->sha256, facts->active,    facts->assigned,  facts->last_known_good,
-                          facts->error,  facts->findings,  facts->last_error };
+        char *texts[] = { facts->name,   facts->condition, facts->since,    facts->generation,
+                          facts->sha256, facts->error,     facts->findings, facts->last_error };
 
+        lkg_dynamic_deinit(&facts->dynamic);
         for (size_t i = 0; i < LKG_ARRAY_SIZE(texts); i++)
                 free(texts[i]);
 }
@@ -87,9 +88,6 @@ static void read_facts(const struct lkg_view *view, const char *component, struc
         } files[] = {
                 { "condition", &facts->condition },
                 { "sha256", &facts->sha256 },
-                { "active", &facts->active },
-                { "assigned", &facts->assigned },
-                { "last-known-good", &facts->last_known_good },
                 { "error", &facts->error },
                 { "last-error", &facts->last_error },
         };
@@ -104,6 +102,7 @@ static void read_facts(const struct lkg_view *view, const char *component, struc
         r = lkg_view_read(view, &facts->findings, NULL, "status/%s/findings", component);
         facts->findings_hidden = r == -EACCES;
         facts->since = read_since(view, component);
+        lkg_dynamic_read(view, component, &facts->dynamic);
         count_findings(facts);
         facts->rank = rank_of(facts);
 }
@@ -141,6 +140,21 @@ static void append_explain(const char *findings, struct lkg_buf *buf)
                 lkg_buf_printf(buf, " (`lkgfs explain %.7s`)", code + 1);
 }
 
+/* When no document of this node is wrong. */
+static void append_next_remote(const struct facts *facts, struct lkg_buf *buf)
+{
+        if (lkg_dynamic_next(&facts->dynamic, facts->name, buf))
+                return;
+        if (facts->rank == RANK_FALSE || facts->rank == RANK_UNKNOWN)
+                lkg_buf_puts(buf, facts->findings_hidden
+                                          ? "run this as root to see the findings"
+                                          : "look into the log of lkgfsd (journalctl -u lkgfs)");
+        else if (facts->n_severity[LKG_WARNING])
+                lkg_buf_puts(buf, "read the warnings above; what is served is complete");
+        else
+                lkg_buf_puts(buf, "nothing to do");
+}
+
 /* What to do next, one line. */
 static void append_next(const struct facts *facts, struct lkg_buf *buf)
 {
@@ -154,17 +168,12 @@ static void append_next(const struct facts *facts, struct lkg_buf *buf)
                         "`lkgfs commit --component %s` keeps the tried change, without it the previous one "
                         "comes back",
                         facts->name);
-        else if (facts->n_severity[LKG_ERROR]) {
+        else if (facts->dynamic.assigned_mark || !facts->n_severity[LKG_ERROR])
+                append_next_remote(facts, buf);
+        else {
                 lkg_buf_puts(buf, "correct the files named above; what is right is served when it is saved");
                 append_explain(facts->findings, buf);
-        } else if (facts->rank == RANK_FALSE || facts->rank == RANK_UNKNOWN)
-                lkg_buf_puts(buf, facts->findings_hidden
-                                          ? "run this as root to see the findings"
-                                          : "look into the log of lkgfsd (journalctl -u lkgfs)");
-        else if (facts->n_severity[LKG_WARNING])
-                lkg_buf_puts(buf, "read the warnings above; what is served is complete");
-        else
-                lkg_buf_puts(buf, "nothing to do");
+        }
 }
 
 static void append_counts(const struct facts *facts, struct lkg_buf *buf)
@@ -234,12 +243,14 @@ static void text_component(const struct lkg_view *view, const struct facts *fact
         }
         if (served) {
                 lkg_buf_printf(buf, "  serving   generation %s, sha256 %.12s, %s, since ", facts->generation,
-                               facts->sha256 ? facts->sha256 : "?", facts->active ? facts->active : "?");
+                               facts->sha256 ? facts->sha256 : "?",
+                               facts->dynamic.active ? facts->dynamic.active : "?");
                 append_age(facts->served_since, buf);
                 lkg_buf_putc(buf, '\n');
         } else {
                 lkg_buf_printf(buf, "  serving   nothing below %s\n", view->mountpoint);
         }
+        lkg_dynamic_text(&facts->dynamic, buf);
         if (facts->error && *facts->error)
                 lkg_buf_printf(buf, "  error     %s\n", facts->error);
         lkg_buf_puts(buf, "  findings  ");
@@ -294,9 +305,7 @@ static void structured_component(const struct facts *facts, struct lkg_value *li
                             facts->generation ? strtoull(facts->generation, NULL, 10) : 0);
         lkg_tool_map_string(&map, "servedSince", *facts->served_since ? facts->served_since : NULL);
         lkg_tool_map_string(&map, "sha256", facts->sha256);
-        lkg_tool_map_string(&map, "active", facts->active);
-        lkg_tool_map_string(&map, "assigned", facts->assigned);
-        lkg_tool_map_string(&map, "lastKnownGood", facts->last_known_good);
+        lkg_dynamic_map(&facts->dynamic, &map);
         lkg_tool_map_string(&map, "error", facts->error);
         lkg_tool_map_string(&map, "lastError", facts->last_error);
         lkg_tool_map_string(&map, "next", next.data);

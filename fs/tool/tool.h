@@ -46,6 +46,7 @@ enum lkg_tool_option_bits {
                 1
                 << 8, /* --release, --host, --effective, --remote, --remote-key; component flags behind `--` */
         LKG_OPT_EXPLAIN = 1 << 9, /* --kind, --release */
+        LKG_OPT_CHECK = 1 << 10,  /* npd */
 };
 
 struct lkg_tool_options {
@@ -53,6 +54,7 @@ struct lkg_tool_options {
         const char *config, *config_dir, *instance_config, *kind;
         const char *type;       /* patch: "merge", "strategic" */
         const char *output_dir; /* bake */
+        const char *check;      /* npd: "condition", "served", "bad"; NULL = the first */
         const char *remote;     /* a file with a ConfigMap; NULL = none */
         const char *remote_key; /* of its data; NULL = what the object says, else `kubelet` */
         unsigned release;       /* 136 is 1.36; 0 = the latest known */
@@ -74,6 +76,7 @@ struct lkg_tool {
         size_t n_words;
         char **flags; /* LKG_OPT_JUDGE: what stands behind `--`, the component's own command line */
         size_t n_flags;
+        char (*said)[512]; /* messages go here instead of to standard error; NULL = standard error */
 };
 
 struct lkg_tool_verb {
@@ -84,6 +87,9 @@ struct lkg_tool_verb {
         unsigned min_words, max_words;
         unsigned limit_s; /* seconds until "does not answer"; 0 = offline, or waits by design */
         int (*run)(const struct lkg_tool *tool);
+        bool for_programs; /* called by units and monitors: the overview only names it */
+        /* Called in the parent behind the message, when the mount does not answer within limit_s; NULL = LKG_TOOL_FAILED. */
+        int (*silent)(const struct lkg_tool *tool);
 };
 
 /* verbs.c */
@@ -124,6 +130,8 @@ int lkg_tool_print_value(const struct lkg_value *value, enum lkg_tool_format for
 int lkg_tool_fail(const struct lkg_tool *tool, int status, const char *fmt, ...) LKG_PRINTF(3, 4);
 /** lkg_tool_note() - the same for what is not a failure. */
 void lkg_tool_note(const struct lkg_tool *tool, const char *fmt, ...) LKG_PRINTF(2, 3);
+/** lkg_tool_put_clean() - @text with a `?` for each control character, so that it stays one line and cannot steer a terminal. */
+void lkg_tool_put_clean(struct lkg_buf *buf, const char *text);
 /** lkg_tool_print_findings() - every finding on @fd, coloured on a terminal. */
 void lkg_tool_print_findings(const struct lkg_tool *tool, int fd, const struct lkg_report *report);
 /** lkg_tool_paint_findings() - finding lines of a report or of status/<component>/findings into @buf. */
@@ -208,6 +216,11 @@ void lkg_view_close(struct lkg_view *view);
  */
 int lkg_view_components(const struct lkg_view *view, char ***ret, size_t *ret_n);
 /**
+ * lkg_view_bad_names() - names in bad/<component>/, sorted; none when there is no such directory. Caller frees with
+ * lkg_view_free_mounts(). 0 or -errno.
+ */
+int lkg_view_bad_names(const struct lkg_view *view, const char *component, char ***ret, size_t *ret_n);
+/**
  * lkg_view_component() - --component, else the only one. Return: LKG_TOOL_OK, caller frees *ret; else a
  * status.
  */
@@ -217,6 +230,13 @@ int lkg_view_component(const struct lkg_tool *tool, const struct lkg_view *view,
  */
 int lkg_view_read(const struct lkg_view *view, char **ret, struct stat *ret_st, const char *fmt, ...)
         LKG_PRINTF(4, 5);
+/**
+ * lkg_view_write() - one write of @text to @path below the root; on refusal the words of last-error.
+ * @flags: of open(2), besides O_WRONLY
+ * Return: exit status.
+ */
+int lkg_view_write(const struct lkg_tool *tool, const struct lkg_view *view, const char *component,
+                   const char *path, int flags, const char *text);
 /** lkg_view_command() - one control write; on refusal the words of last-error. Return: exit status. */
 int lkg_view_command(const struct lkg_tool *tool, const char *command, const char *text);
 /** lkg_view_read_json() - one file as a map; NULL when there is none. Caller owns one reference. */
@@ -244,10 +264,13 @@ int lkg_verb_bake(const struct lkg_tool *tool);
 int lkg_verb_explain(const struct lkg_tool *tool);
 int lkg_verb_status(const struct lkg_tool *tool);
 int lkg_verb_history(const struct lkg_tool *tool);
-int lkg_verb_command(const struct lkg_tool *tool); /* rollback, hold, sync, try, commit */
+int lkg_verb_bad(const struct lkg_tool *tool);
+int lkg_verb_command(const struct lkg_tool *tool); /* one write to the control file of the same name */
 int lkg_verb_wait(const struct lkg_tool *tool);
 int lkg_verb_gate(const struct lkg_tool *tool);
 int lkg_verb_mount(const struct lkg_tool *tool);
+int lkg_verb_npd(const struct lkg_tool *tool);
+int lkg_npd_silent(const struct lkg_tool *tool); /* struct lkg_tool_verb.silent */
 
 /* blame.c, shared with its tests */
 /** lkg_blame_matches() - does @pointer (JSON pointer) lie at or below @field (dotted or JSON pointer)? */

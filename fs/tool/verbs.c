@@ -2,10 +2,14 @@
 /* The verbs, in the order in which `lkgfs --help` lists them: first those that need no daemon. */
 #include "tool.h"
 
+#include <limits.h>
+
 #include <lkg/nearest.h>
 
 #define VIEW_LIMIT_S \
         20 /* engineTimeout is 2 s by default; a mount that is silent for ten times that is sick */
+
+#define NPD_LIMIT_S 3 /* below the timeout of the rules in contrib/node-problem-detector */
 
 const struct lkg_tool_verb lkg_tool_verbs[] = {
         { "render", "", "merged document on stdout, findings on stderr",
@@ -37,22 +41,33 @@ const struct lkg_tool_verb lkg_tool_verbs[] = {
           LKG_OPT_VIEW | LKG_OPT_FORMAT, 0, 0, VIEW_LIMIT_S, lkg_verb_status },
         { "history", "", "the generations that can be rolled back to", "lkgfs history",
           LKG_OPT_VIEW | LKG_OPT_FORMAT, 0, 0, VIEW_LIMIT_S, lkg_verb_history },
-        { "rollback", "GENERATION", "serve an earlier generation and stay there", "lkgfs rollback 41",
+        { "bad", "[ID REASON...]", "configurations known to be bad; with an ID, one more", "lkgfs bad",
+          LKG_OPT_VIEW | LKG_OPT_FORMAT, 0, UINT_MAX, VIEW_LIMIT_S, lkg_verb_bad },
+        { "rollback", "lkg|N", "serve an earlier generation and stay there", "lkgfs rollback lkg",
           LKG_OPT_VIEW, 1, 1, VIEW_LIMIT_S, lkg_verb_command },
+        { "promote", "[now]", "trust what is assigned without waiting for the trial", "lkgfs promote",
+          LKG_OPT_VIEW, 0, 1, VIEW_LIMIT_S, lkg_verb_command },
+        { "forget", "ID|all", "remove bad marks: it may be tried again", "lkgfs forget all", LKG_OPT_VIEW, 1,
+          1, VIEW_LIMIT_S, lkg_verb_command },
         { "hold", "on|off", "freeze what is served, or follow the files again", "lkgfs hold on",
           LKG_OPT_VIEW, 1, 1, VIEW_LIMIT_S, lkg_verb_command },
-        { "sync", "", "read every layer again, now", "lkgfs sync", LKG_OPT_VIEW, 0, 0, VIEW_LIMIT_S,
+        { "sync", "[now]", "read every layer again, now", "lkgfs sync", LKG_OPT_VIEW, 0, 1, VIEW_LIMIT_S,
           lkg_verb_command },
         { "try", "DURATION", "keep the next change only if `commit` follows in time", "lkgfs try 5m",
           LKG_OPT_VIEW, 1, 1, VIEW_LIMIT_S, lkg_verb_command },
-        { "commit", "", "keep the tried change", "lkgfs commit", LKG_OPT_VIEW, 0, 0, VIEW_LIMIT_S,
+        { "commit", "[now]", "keep the tried change", "lkgfs commit", LKG_OPT_VIEW, 0, 1, VIEW_LIMIT_S,
           lkg_verb_command },
         { "wait", "[generation N]", "sleep until another (or the Nth) generation is served",
           "lkgfs wait generation 42 --timeout 30s", LKG_OPT_VIEW | LKG_OPT_TIMEOUT, 0, 2, 0, lkg_verb_wait },
         { "gate", "COMPONENT", "0 if it is served (or lkgfs is disabled), else 1", "lkgfs gate kubelet",
-          LKG_OPT_VIEW, 1, 1, VIEW_LIMIT_S, lkg_verb_gate },
+          LKG_OPT_VIEW, 1, 1, VIEW_LIMIT_S, lkg_verb_gate, .for_programs = true },
+        { "npd", "", "one line and an exit status for node-problem-detector",
+          "lkgfs npd --component kubelet --check served", LKG_OPT_VIEW | LKG_OPT_CHECK, 0, 0, NPD_LIMIT_S,
+          lkg_verb_npd, .for_programs = true, .silent = lkg_npd_silent },
+        { "startup", "[PID|now]", "report that the component starts", "lkgfs startup --component kubelet",
+          LKG_OPT_VIEW, 0, 1, VIEW_LIMIT_S, lkg_verb_command, .for_programs = true },
         { "mount", "MOUNTPOINT", "start lkgfsd in the background", "lkgfs mount /etc/kubernetes",
-          LKG_OPT_MOUNT, 1, 1, 0, lkg_verb_mount },
+          LKG_OPT_MOUNT, 1, 1, 0, lkg_verb_mount, .for_programs = true },
 };
 const size_t lkg_n_tool_verbs = LKG_ARRAY_SIZE(lkg_tool_verbs);
 

@@ -205,7 +205,7 @@ int lkg_view_open(const struct lkg_tool *tool, struct lkg_view *ret)
         }
         view.fd = open(view.root, O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (view.fd < 0 || faccessat(view.fd, "status", F_OK, 0) < 0) {
-                const char *why = errno == ENOENT ? "no view of lkgfs is there"
+                const char *why = errno == ENOENT ? "lkgfs is not running there"
                                   : errno == ENOTCONN
                                           ? "the mount is dead (start lkgfsd again, it recovers it)"
                                           : strerror(errno);
@@ -241,9 +241,11 @@ static DIR *open_directory(const struct lkg_view *view, const char *path)
         return dir;
 }
 
-int lkg_view_components(const struct lkg_view *view, char ***ret, size_t *ret_n)
+/* Entries of @path that are of @type, sorted. */
+static int list_names(const struct lkg_view *view, const char *path, unsigned char type, char ***ret,
+                      size_t *ret_n)
 {
-        DIR *dir = open_directory(view, "status");
+        DIR *dir = open_directory(view, path);
         const struct dirent *entry;
         char **list = NULL;
         size_t n = 0;
@@ -252,7 +254,7 @@ int lkg_view_components(const struct lkg_view *view, char ***ret, size_t *ret_n)
         if (!dir)
                 return -errno;
         while (r == 0 && (entry = readdir(dir)))
-                if (entry->d_name[0] != '.' && (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN))
+                if (entry->d_name[0] != '.' && (entry->d_type == type || entry->d_type == DT_UNKNOWN))
                         r = append_string(&list, &n, strdup(entry->d_name));
         (void)closedir(dir);
         if (r < 0) {
@@ -263,6 +265,28 @@ int lkg_view_components(const struct lkg_view *view, char ***ret, size_t *ret_n)
                 qsort(list, n, sizeof(*list), by_name);
         *ret = list;
         *ret_n = n;
+        return 0;
+}
+
+int lkg_view_components(const struct lkg_view *view, char ***ret, size_t *ret_n)
+{
+        return list_names(view, "status", DT_DIR, ret, ret_n);
+}
+
+int lkg_view_bad_names(const struct lkg_view *view, const char *component, char ***ret, size_t *ret_n)
+{
+        LKG_CLEANUP(lkg_freep) char *path = NULL;
+        int r;
+
+        if (asprintf(&path, "bad/%s", component) < 0) {
+                path = NULL;
+                return -ENOMEM;
+        }
+        r = list_names(view, path, DT_REG, ret, ret_n);
+        if (r != -ENOENT)
+                return r;
+        *ret = NULL;
+        *ret_n = 0;
         return 0;
 }
 
@@ -396,18 +420,28 @@ int lkg_view_list_numbers(const struct lkg_view *view, const char *path, uint64_
 }
 
 static int refused(const struct lkg_tool *tool, const struct lkg_view *view, const char *component,
-                   const char *command, int error)
+                   const char *path, int error)
 {
         LKG_CLEANUP(lkg_freep) char *words = NULL;
 
         if (error == EACCES || error == EPERM)
-                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s/control/%s/%s: only root may do this",
-                                     view->root, component, command);
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s/%s: only root may do this", view->root,
+                                     path);
         if ((error == EINVAL || error == EBUSY) &&
             lkg_view_read(view, &words, NULL, "status/%s/last-error", component) == 0 && *words)
                 return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", words);
-        return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s/control/%s/%s: %s", view->root, component, command,
-                             strerror(error));
+        return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s/%s: %s", view->root, path, strerror(error));
+}
+
+int lkg_view_write(const struct lkg_tool *tool, const struct lkg_view *view, const char *component,
+                   const char *path, int flags, const char *text)
+{
+        LKG_CLEANUP(lkg_closep)
+        int fd = openat(view->fd, path, O_WRONLY | O_NOCTTY | O_CLOEXEC | flags, 0644);
+
+        if (fd < 0 || write(fd, text, strlen(text)) < 0)
+                return refused(tool, view, component, path, errno);
+        return LKG_TOOL_OK;
 }
 
 int lkg_view_command(const struct lkg_tool *tool, const char *command, const char *text)
@@ -415,7 +449,6 @@ int lkg_view_command(const struct lkg_tool *tool, const char *command, const cha
         LKG_CLEANUP(lkg_view_close) struct lkg_view view = { .fd = -EBADF };
         LKG_CLEANUP(lkg_freep) char *component = NULL;
         LKG_CLEANUP(lkg_freep) char *path = NULL;
-        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
         int r;
 
         r = lkg_view_open(tool, &view);
@@ -427,8 +460,5 @@ int lkg_view_command(const struct lkg_tool *tool, const char *command, const cha
                 path = NULL;
                 return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
         }
-        fd = openat(view.fd, path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
-        if (fd < 0 || write(fd, text, strlen(text)) < 0)
-                return refused(tool, &view, component, command, errno);
-        return LKG_TOOL_OK;
+        return lkg_view_write(tool, &view, component, path, 0, text);
 }

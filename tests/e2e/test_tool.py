@@ -301,13 +301,18 @@ def test_usage(tree):
     assert tool(tree, "hold", "on", "off")[0] == USAGE
 
 
+def verbs_in(text):
+    """One a line, the last ones on a line of their own."""
+    return [verb for line in re.findall(r"^  ([a-z]+(?:, [a-z]+)*)", text, re.M) for verb in line.split(", ")]
+
+
 def test_help(tree):
     code, out, err = tool(tree, "--help")
     assert (code, err) == (GOOD, "")
     lines = out.splitlines()
     assert len(lines) <= 24 and max(map(len, lines)) < 80
-    verbs = re.findall(r"^  ([a-z]+)", out, re.M)
-    assert len(verbs) == 18
+    verbs = verbs_in(out)
+    assert len(verbs) == 23
     for verb in verbs:
         code, out, err = tool(tree, verb, "--help")
         assert (code, err) == (GOOD, "") and len(out.splitlines()) <= 24
@@ -322,12 +327,14 @@ def complete(tree, *words):
 
 
 def test_completion_knows_every_verb_and_option(tree):
-    verbs = set(re.findall(r"^  ([a-z]+)", tool(tree, "--help")[1], re.M))
+    verbs = set(verbs_in(tool(tree, "--help")[1]))
     assert complete(tree, "lkgfs", "") == verbs
     for verb in verbs:
         options = set(re.findall(r"^  (?:-., |    )(--[a-z-]+)", tool(tree, verb, "--help")[1], re.M))
         assert complete(tree, "lkgfs", verb, "--") == options, verb
     assert complete(tree, "lkgfs", "hold", "") == {"on", "off"}
+    assert complete(tree, "lkgfs", "rollback", "") == {"lkg"}
+    assert complete(tree, "lkgfs", "npd", "--check", "") == {"condition", "served", "bad"}
     assert complete(tree, "lkgfs", "status", "-o", "j") == {"json"}
 
 
@@ -370,9 +377,12 @@ def test_colour_only_on_a_terminal(tree):
 
 
 def test_no_mount(tree):
-    for words in (["status"], ["history"], ["hold", "on"], ["wait"], ["blame"], ["bake", "--output", "."]):
+    for words in (["status"], ["history"], ["hold", "on"], ["wait"], ["blame"], ["bake", "--output", "."], ["bad"],
+                  ["promote"], ["forget", "all"], ["startup"], ["bad", "u-1", "x"]):
         code, out, err = tool(tree, *words, "--mountpoint", tree)
         assert (code, out) == (FAILED, "") and str(tree) in err, words
     assert tool(tree, "gate", "kubelet", "--mountpoint", tree)[0] == DIFFERENT
+    assert tool(tree, "npd", "--mountpoint", "/nowhere")[:2] == (2, "'/nowhere': lkgfs is not running there\n")
+    assert tool(tree, "npd", "--mountpoint", "/nowhere", "--check", "served")[0] == 1
     assert tool(tree, "wait", "generation", "x", "--mountpoint", tree)[0] == USAGE
     assert tool(tree, "wait", "two", "--mountpoint", tree)[0] == USAGE

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lkgfs bad: the configurations that are known to be bad, one file each in bad/<component>/, newest first; with an id and a
+ * reason, one more of them (what `echo REASON > bad/<component>/ID` does). Forgiving is the verb forget.
+ *
+ * Id and reason come from whoever could name an object or write the file: nothing of them reaches a terminal as a control
+ * character.
+ */
+#include "tool.h"
+
+#include <fcntl.h>
+
+struct mark {
+        char *id;
+        struct lkg_value *json; /* NULL: cannot be read */
+};
+
+static void marks_free(struct mark *marks, size_t n)
+{
+        for (size_t i = 0; i < n; i++) {
+                free(marks[i].id);
+                lkg_value_unref(marks[i].json);
+        }
+        free(marks);
+}
+
+static const char *text_of(const struct mark *mark, const char *key)
+{
+        const char *text = mark->json ? lkg_map_get_string(mark->json, key) : NULL;
+
+        return text ? text : "-";
+}
+
+/* RFC 3339 in UTC sorts as text. */
+static int newest_first(const void *a, const void *b)
+{
+        const struct mark *x = a, *y = b;
+        int order = strcmp(text_of(y, "time"), text_of(x, "time"));
+
+        return order ? order : strcmp(x->id, y->id);
+}
+
+/* Return: 0, also when there is no such directory, which is an empty list; -errno. */
+static int read_marks(const struct lkg_view *view, const char *component, struct mark **ret, size_t *ret_n)
+{
+        char **names = NULL;
+        struct mark *marks;
+        size_t n = 0;
+        int r;
+
+        r = lkg_view_bad_names(view, component, &names, &n);
+        if (r < 0)
+                return r;
+        marks = calloc(n ? n : 1, sizeof(*marks));
+        for (size_t i = 0; marks && i < n; i++) {
+                marks[i].id = LKG_STEAL(names[i]);
+                marks[i].json = lkg_view_read_json(view, "bad/%s/%s", component, marks[i].id);
+        }
+        lkg_view_free_mounts(names, n);
+        if (!marks)
+                return -ENOMEM;
+        if (n > 1)
+                qsort(marks, n, sizeof(*marks), newest_first);
+        *ret = marks;
+        *ret_n = n;
+        return 0;
+}
+
+static int print_text(const struct mark *marks, size_t n)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        int width = (int)strlen("ID");
+
+        for (size_t i = 0; i < n; i++)
+                if ((int)strlen(marks[i].id) > width)
+                        width = (int)strlen(marks[i].id);
+        lkg_buf_printf(&buf, "TIME                  %-*s  REASON\n", width, "ID");
+        for (size_t i = 0; i < n; i++) {
+                lkg_buf_printf(&buf, "%-20.20s  ", text_of(&marks[i], "time"));
+                lkg_tool_put_clean(&buf, marks[i].id);
+                lkg_buf_printf(&buf, "%*s  ", width - (int)strlen(marks[i].id), "");
+                lkg_tool_put_clean(&buf, marks[i].json ? text_of(&marks[i], "reason") : "(cannot be read)");
+                lkg_buf_putc(&buf, '\n');
+        }
+        return lkg_tool_print(&buf, LKG_TOOL_OK);
+}
+
+static int print_structured(const struct lkg_tool *tool, const char *component, const struct mark *marks,
+                            size_t n)
+{
+        struct lkg_value *list = lkg_value_new_list(NULL, 0, 0);
+        struct lkg_tool_map map, item;
+        bool failed = false;
+
+        for (size_t i = 0; i < n; i++) {
+                struct lkg_value *source = marks[i].json ? lkg_map_get(marks[i].json, "source") : NULL;
+
+                lkg_tool_map_init(&item, false);
+                lkg_tool_map_string(&item, "id", marks[i].id);
+                if (marks[i].json) {
+                        lkg_tool_map_string(&item, "time", lkg_map_get_string(marks[i].json, "time"));
+                        lkg_tool_map_string(&item, "reason", lkg_map_get_string(marks[i].json, "reason"));
+                }
+                if (source)
+                        lkg_tool_map_value(&item, "source", lkg_value_ref(source));
+                lkg_tool_list_take(list, &item, &failed);
+        }
+        lkg_tool_map_init(&map, true);
+        map.failed |= failed;
+        lkg_tool_map_string(&map, "component", component);
+        lkg_tool_map_value(&map, "configurations", list);
+        return lkg_tool_print_map(tool, &map, LKG_TOOL_OK);
+}
+
+static int list_marks(const struct lkg_tool *tool, const struct lkg_view *view, const char *component)
+{
+        struct mark *marks = NULL;
+        size_t n = 0;
+        int r;
+
+        r = read_marks(view, component, &marks, &n);
+        if (r < 0)
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s/bad/%s: %s", view->root, component,
+                                     strerror(-r));
+        if (tool->options.format == LKG_TOOL_JSON || tool->options.format == LKG_TOOL_YAML)
+                r = print_structured(tool, component, marks, n);
+        else
+                r = print_text(marks, n);
+        marks_free(marks, n);
+        return r;
+}
+
+/* The words behind the id are one sentence, as for echo(1). */
+static int condemn(const struct lkg_tool *tool, const struct lkg_view *view, const char *component)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf reason = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_freep) char *path = NULL;
+
+        for (size_t i = 1; i < tool->n_words; i++)
+                lkg_buf_printf(&reason, "%s%s", i > 1 ? " " : "", tool->words[i]);
+        if (lkg_buf_failed(&reason) || asprintf(&path, "bad/%s/%s", component, tool->words[0]) < 0) {
+                path = NULL;
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
+        }
+        return lkg_view_write(tool, view, component, path, O_CREAT, reason.data);
+}
+
+int lkg_verb_bad(const struct lkg_tool *tool)
+{
+        LKG_CLEANUP(lkg_view_close) struct lkg_view view = { .fd = -EBADF };
+        LKG_CLEANUP(lkg_freep) char *component = NULL;
+        const char *id = tool->n_words > 0 ? tool->words[0] : NULL;
+        int r;
+
+        /* What is no file name would be written to another place; an empty reason would do nothing. */
+        if (id && (!*id || *id == '.' || strchr(id, '/')))
+                return lkg_tool_fail(tool, LKG_TOOL_USAGE, "\"%.60s\" is no uid and no source id", id);
+        if (id && (tool->n_words < 2 || !*tool->words[1]))
+                return lkg_tool_fail(tool, LKG_TOOL_USAGE, "want a reason behind the id");
+        r = lkg_view_open(tool, &view);
+        if (r == LKG_TOOL_OK)
+                r = lkg_view_component(tool, &view, &component);
+        if (r != LKG_TOOL_OK)
+                return r;
+        return id ? condemn(tool, &view, component) : list_marks(tool, &view, component);
+}

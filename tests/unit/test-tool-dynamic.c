@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the tool makes of status/, bad/ and control/ of dynamic configuration: the verbs npd, bad, status and those that are
+ * one control write, on directories written by hand.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <fcntl.h>
+
+#include "fs/tool/dynamic.h"
+#include "tmpdir.h"
+
+#include <lkg/file.h>
+
+#define COMPONENT "kubelet"
+
+struct fixture {
+        char dir[TMPDIR_MAX];
+        char *out, *err; /* of the last call */
+};
+
+/* Takes what is printed on @fd into a file; undone by restore(). */
+static int divert(const struct fixture *f, const char *name, int fd, int *ret_saved)
+{
+        char path[TMPDIR_MAX + 16];
+        int file;
+
+        (void)snprintf(path, sizeof(path), "%s/%s", f->dir, name);
+        file = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        assert_true(file >= 0);
+        *ret_saved = dup(fd);
+        assert_true(*ret_saved >= 0 && dup2(file, fd) == fd);
+        return file;
+}
+
+static char *restore(int file, int fd, int saved)
+{
+        char *text = NULL;
+
+        assert_int_equal(dup2(saved, fd), fd);
+        assert_int_equal(lseek(file, 0, SEEK_SET), 0);
+        assert_int_equal(lkg_read_file(file, 1 << 20, &text, NULL, NULL), 0);
+        (void)lkg_close(saved);
+        (void)lkg_close(file);
+        return text;
+}
+
+/* Return: exit status of `lkgfs ARGS --mountpoint DIR/v`; what it printed is in @f. */
+static int call(struct fixture *f, const char *args)
+{
+        char line[1024], message[512], *argv[32] = { NULL }, *save = NULL;
+        int n = 0, status, out, err, saved_out, saved_err;
+        struct lkg_tool tool;
+
+        (void)snprintf(line, sizeof(line), "lkgfs %s --mountpoint %s/v", args, f->dir);
+        for (char *word = strtok_r(line, " ", &save); word && n < 31; word = strtok_r(NULL, " ", &save))
+                argv[n++] = word;
+        free(f->out);
+        free(f->err);
+        out = divert(f, "out", STDOUT_FILENO, &saved_out);
+        err = divert(f, "err", STDERR_FILENO, &saved_err);
+        status = lkg_tool_parse(&tool, n, argv, message) < 0 ? LKG_TOOL_USAGE : tool.verb->run(&tool);
+        f->err = restore(err, STDERR_FILENO, saved_err);
+        f->out = restore(out, STDOUT_FILENO, saved_out);
+        return status;
+}
+
+static void put(const struct fixture *f, const char *path, const char *text)
+{
+        char full[TMPDIR_MAX + 128];
+        int fd;
+
+        (void)snprintf(full, sizeof(full), "%s/v/%s", f->dir, path);
+        fd = open(full, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        assert_true(fd >= 0);
+        assert_int_equal(lkg_write_all(fd, text, strlen(text)), 0);
+        (void)lkg_close(fd);
+}
+
+static char *get(const struct fixture *f, const char *path)
+{
+        char full[TMPDIR_MAX + 128], *text = NULL;
+        int fd;
+
+        (void)snprintf(full, sizeof(full), "%s/v/%s", f->dir, path);
+        fd = open(full, O_RDONLY | O_CLOEXEC);
+        assert_true(fd >= 0);
+        assert_int_equal(lkg_read_file(fd, 1 << 20, &text, NULL, NULL), 0);
+        (void)lkg_close(fd);
+        return text;
+}
+
+static void condition(const struct fixture *f, const char *status, const char *reason, const char *text)
+{
+        char json[1024], line[1024];
+
+        (void)snprintf(json, sizeof(json),
+                       "{\"schemaVersion\":1,\"type\":\"ConfigOK\",\"status\":\"%s\",\"reason\":\"%s\","
+                       "\"message\":\"%s\",\"lastTransitionTime\":\"2026-11-21T10:00:00Z\"}\n",
+                       status, reason, text);
+        (void)snprintf(line, sizeof(line), "%s %s: %s\n", status, reason, text);
+        put(f, "status/" COMPONENT "/condition.json", json);
+        put(f, "status/" COMPONENT "/condition", line);
+}
+
+static int setup(void **state)
+{
+        static const char *const dirs[] = { "v/status/" COMPONENT, "v/bad/" COMPONENT,
+                                            "v/control/" COMPONENT };
+        struct fixture *f = calloc(1, sizeof(*f));
+        int fd;
+
+        assert_non_null(f);
+        assert_int_equal(tmpdir_make(f->dir), 0);
+        fd = open(f->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(dirs); i++)
+                assert_int_equal(lkg_mkdir_p(fd, dirs[i], 0755, NULL), 0);
+        (void)lkg_close(fd);
+        put(f, "status/" COMPONENT "/generation", "7\n");
+        put(f, "status/" COMPONENT "/findings", "");
+        condition(f, "True", "passing all checks", "using current (UID: u-1)");
+        *state = f;
+        return 0;
+}
+
+static int teardown(void **state)
+{
+        struct fixture *f = *state;
+
+        assert_int_equal(tmpdir_remove(f->dir), 0);
+        free(f->out);
+        free(f->err);
+        free(f);
+        return 0;
+}
+
+/* ---- npd ---- */
+
+static void test_npd_turns_the_condition_round(void **state)
+{
+        static const struct {
+                const char *status;
+                int want;
+        } rows[] = { { "True", 0 }, { "False", 1 }, { "Unknown", 2 }, { "Perhaps", 2 }, { "", 2 } };
+        struct fixture *f = *state;
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                condition(f, rows[i].status, "failed to parse", "using last-known-good (init)");
+                assert_int_equal(call(f, "npd"), rows[i].want);
+                assert_string_equal(f->err, "");
+                if (i < 3)
+                        assert_string_equal(f->out, "failed to parse: using last-known-good (init)\n");
+                else
+                        assert_non_null(strstr(f->out, "no condition of kubelet can be read in "));
+        }
+}
+
+static void test_npd_prints_one_line_of_80_ascii_bytes(void **state)
+{
+        struct fixture *f = *state;
+        char text[256];
+
+        memset(text, 'x', sizeof(text) - 1);
+        text[sizeof(text) - 1] = '\0';
+        condition(f, "False", "r", text);
+        assert_int_equal(call(f, "npd --check condition"), 1);
+        assert_int_equal(strlen(f->out), 81);
+        assert_int_equal(f->out[80], '\n');
+        condition(f, "False", "caf\xc3\xa9", "a\\nb\\u001b[1m");
+        assert_int_equal(call(f, "npd"), 1);
+        assert_string_equal(f->out, "caf??: a?b?[1m\n");
+}
+
+static void test_npd_without_a_condition_is_unknown(void **state)
+{
+        static const char *const texts[] = { "", "{", "[]", "\"False\"", "{\"status\":false}", "{}" };
+        struct fixture *f = *state;
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(texts); i++) {
+                put(f, "status/" COMPONENT "/condition.json", texts[i]);
+                assert_int_equal(call(f, "npd"), 2);
+                assert_memory_equal(f->out, "no condition of kubelet", 23);
+        }
+        assert_int_equal(call(f, "npd --component kube-proxy"), 2);
+        assert_string_equal(f->out, "no component \"kube-proxy\", there is: kubelet\n");
+        assert_string_equal(f->err, "");
+}
+
+static void test_npd_says_that_lkgfs_is_not_running(void **state)
+{
+        static const struct {
+                const char *args;
+                int want;
+        } rows[] = { { "npd", 2 }, { "npd --check served", 1 }, { "npd --check bad", 2 } };
+        struct fixture *f = *state;
+        char path[TMPDIR_MAX + 8], away[TMPDIR_MAX + 8];
+
+        (void)snprintf(path, sizeof(path), "%s/v", f->dir);
+        (void)snprintf(away, sizeof(away), "%s/w", f->dir);
+        assert_int_equal(rename(path, away), 0);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                assert_int_equal(call(f, rows[i].args), rows[i].want);
+                assert_non_null(strstr(f->out, "lkgfs is not running"));
+                assert_string_equal(f->err, "");
+        }
+}
+
+static void test_npd_served(void **state)
+{
+        struct fixture *f = *state;
+
+        condition(f, "False", "r", "m");
+        assert_int_equal(call(f, "npd --check served"), 0);
+        assert_string_equal(f->out, "generation 7 of kubelet is served\n");
+        put(f, "status/" COMPONENT "/generation", "0\n");
+        assert_int_equal(call(f, "npd --check served"), 1);
+        assert_memory_equal(f->out, "no configuration of kubelet is served in ", 41);
+}
+
+static void test_npd_bad(void **state)
+{
+        struct fixture *f = *state;
+
+        assert_int_equal(call(f, "npd --check bad"), 0);
+        put(f, "bad/" COMPONENT "/u-1@7", "{}");
+        assert_int_equal(call(f, "npd --check bad"), 1);
+        assert_string_equal(f->out, "1 bad configuration of kubelet: u-1@7\n");
+        put(f, "bad/" COMPONENT "/u-0", "{}");
+        assert_int_equal(call(f, "npd --check bad"), 1);
+        assert_string_equal(f->out, "2 bad configurations of kubelet: u-0, ...\n");
+}
+
+static void test_npd_unknown_check_is_usage(void **state)
+{
+        struct fixture *f = *state;
+
+        assert_int_equal(call(f, "npd --check good"), LKG_TOOL_USAGE);
+        assert_non_null(strstr(f->err, "want condition, served or bad"));
+}
+
+static void test_npd_of_a_silent_mount(void **state)
+{
+        static const struct {
+                const char *check;
+                int want;
+        } rows[] = { { NULL, 2 }, { "condition", 2 }, { "served", 1 }, { "bad", 2 }, { "good", 2 } };
+        const struct lkg_tool_verb *verb = lkg_tool_find_verb("npd");
+        struct fixture *f = *state;
+
+        assert_non_null(verb);
+        assert_true(verb->limit_s > 0);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                const struct lkg_tool tool = { .verb = verb, .options.check = rows[i].check };
+                int saved, file = divert(f, "out", STDOUT_FILENO, &saved), status = verb->silent(&tool);
+
+                free(f->out);
+                f->out = restore(file, STDOUT_FILENO, saved);
+                assert_int_equal(status, rows[i].want);
+                assert_string_equal(f->out, "lkgfs does not answer: the mount hangs\n");
+        }
+}
+
+/* ---- bad ---- */
+
+static void test_bad_lists_the_newest_first(void **state)
+{
+        struct fixture *f = *state;
+
+        assert_int_equal(call(f, "bad"), 0);
+        assert_string_equal(f->out, "TIME                  ID  REASON\n");
+        put(f, "bad/" COMPONENT "/u-1@7",
+            "{\"schemaVersion\":1,\"time\":\"2026-11-20T10:00:00Z\",\"reason\":\"operator request\","
+            "\"source\":{\"namespace\":\"kube-system\",\"name\":\"c\"}}");
+        put(f, "bad/" COMPONENT "/u-2",
+            "{\"schemaVersion\":1,\"time\":\"2026-11-21T10:00:00Z\",\"reason\":\"\\u001b[1m\"}");
+        put(f, "bad/" COMPONENT "/u-3", "torn");
+        assert_int_equal(call(f, "bad"), 0);
+        assert_string_equal(f->out, "TIME                  ID     REASON\n"
+                                    "2026-11-21T10:00:00Z  u-2    ?[1m\n"
+                                    "2026-11-20T10:00:00Z  u-1@7  operator request\n"
+                                    "-                     u-3    (cannot be read)\n");
+        assert_int_equal(call(f, "bad -o json"), 0);
+        assert_non_null(strstr(f->out, "\"schemaVersion\": 1"));
+        assert_non_null(strstr(f->out, "\"namespace\": \"kube-system\""));
+        assert_non_null(strstr(f->out, "\"id\": \"u-3\""));
+}
+
+static void test_bad_without_a_directory_is_an_empty_list(void **state)
+{
+        struct fixture *f = *state;
+        char path[TMPDIR_MAX + 32];
+
+        (void)snprintf(path, sizeof(path), "%s/v/bad/" COMPONENT, f->dir);
+        assert_int_equal(rmdir(path), 0);
+        assert_int_equal(call(f, "bad"), 0);
+        assert_int_equal(call(f, "npd --check bad"), 0);
+        assert_int_equal(call(f, "bad u-1 because"), LKG_TOOL_FAILED);
+}
+
+static void test_bad_condemns_with_a_reason(void **state)
+{
+        struct fixture *f = *state;
+        char *text;
+
+        assert_int_equal(call(f, "bad u-1@7 it took the node down"), 0);
+        text = get(f, "bad/" COMPONENT "/u-1@7");
+        assert_string_equal(text, "it took the node down");
+        free(text);
+        assert_int_equal(call(f, "bad u-2"), LKG_TOOL_USAGE);
+        assert_int_equal(call(f, "bad ../u-2 x"), LKG_TOOL_USAGE);
+        assert_int_equal(call(f, "bad . x"), LKG_TOOL_USAGE);
+        assert_int_equal(call(f, "bad"), 0);
+        assert_null(strstr(f->out, "u-2"));
+}
+
+/* ---- commands ---- */
+
+static void test_commands_write_the_words_of_the_control_files(void **state)
+{
+        static const struct {
+                const char *args, *file, *want;
+        } rows[] = {
+                { "rollback lkg", "rollback", "lkg" }, { "rollback 41", "rollback", "41" },
+                { "promote", "promote", "now" },       { "promote now", "promote", "now" },
+                { "forget u-1@7", "forget", "u-1@7" }, { "forget all", "forget", "all" },
+                { "startup", "startup", "now" },       { "startup 4711", "startup", "4711" },
+                { "hold on", "hold", "on" },           { "sync", "sync", "now" },
+                { "sync now", "sync", "now" },         { "try 5m", "try", "5m" },
+                { "commit", "commit", "now" },
+        };
+        struct fixture *f = *state;
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                char path[64], *text;
+
+                (void)snprintf(path, sizeof(path), "control/" COMPONENT "/%s", rows[i].file);
+                put(f, path, "");
+                assert_int_equal(call(f, rows[i].args), 0);
+                text = get(f, path);
+                assert_string_equal(text, rows[i].want);
+                free(text);
+        }
+        assert_int_equal(call(f, "rollback"), LKG_TOOL_USAGE);
+        assert_int_equal(call(f, "forget"), LKG_TOOL_USAGE);
+        assert_int_equal(call(f, "promote now now"), LKG_TOOL_USAGE);
+}
+
+/* ---- status ---- */
+
+static void test_status_of_a_local_configuration_has_no_more_lines(void **state)
+{
+        struct fixture *f = *state;
+
+        put(f, "status/" COMPONENT "/assigned", "init\n");
+        put(f, "status/" COMPONENT "/active", "init\n");
+        put(f, "status/" COMPONENT "/last-known-good", "local@0123456789ab\n");
+        put(f, "status/" COMPONENT "/trial",
+            "state=idle\nstarted=\ndeadline=\nprior_starts=0\nthreshold=10\n");
+        assert_int_equal(call(f, "status"), 0);
+        assert_null(strstr(f->out, "\n  assigned"));
+        assert_null(strstr(f->out, "\n  trial"));
+        assert_null(strstr(f->out, "\n  bad"));
+        assert_int_equal(call(f, "status -o json"), 0);
+        assert_non_null(strstr(f->out, "\"bad\": 0"));
+        assert_non_null(strstr(f->out, "\"state\": \"idle\""));
+        assert_null(strstr(f->out, "\"deadline\""));
+}
+
+static void test_status_of_a_trial(void **state)
+{
+        struct fixture *f = *state;
+
+        put(f, "status/" COMPONENT "/assigned", "u-1@7 kube-system/kubelet-config\n");
+        put(f, "status/" COMPONENT "/active", "u-1@7 kube-system/kubelet-config\n");
+        put(f, "status/" COMPONENT "/last-known-good", "init\n");
+        put(f, "status/" COMPONENT "/trial",
+            "state=running\nstarted=2026-11-21T10:00:00Z\ndeadline=2026-11-21T10:10:00Z\nprior_starts=1\n"
+            "threshold=10\nlater=x\n");
+        assert_int_equal(call(f, "status"), 0);
+        assert_non_null(strstr(f->out, "\n  assigned  u-1@7 kube-system/kubelet-config\n"
+                                       "  active    u-1@7 kube-system/kubelet-config\n"
+                                       "  last good init\n"
+                                       "  trial     running since 2026-11-21T10:00:00Z until "
+                                       "2026-11-21T10:10:00Z, 1 start, threshold 10\n"));
+        assert_null(strstr(f->out, "\n  bad"));
+        assert_non_null(strstr(f->out, "`lkgfs promote --component kubelet`"));
+        assert_int_equal(call(f, "status -o json"), 0);
+        assert_non_null(strstr(f->out, "\"priorStarts\": 1"));
+        assert_non_null(strstr(f->out, "\"deadline\": \"2026-11-21T10:10:00Z\""));
+}
+
+static void test_status_of_a_bad_one_says_how_to_forgive(void **state)
+{
+        static const char *const names[] = { "u-1@7", "u-1" };
+        struct fixture *f = *state;
+
+        condition(f, "False", "current failed", "using last-known-good (init)");
+        put(f, "status/" COMPONENT "/assigned", "u-1@7 kube-system/kubelet-config\n");
+        put(f, "status/" COMPONENT "/active", "init\n");
+        put(f, "bad/" COMPONENT "/u-1@70", "{}");
+        assert_int_equal(call(f, "status"), 1);
+        assert_non_null(strstr(f->out, "\n  bad       1 configuration (`lkgfs bad`)\n"));
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(names); i++) {
+                char path[64], want[256];
+
+                (void)snprintf(path, sizeof(path), "bad/" COMPONENT "/%s", names[i]);
+                (void)snprintf(want, sizeof(want), "`lkgfs forget %s --component kubelet`", names[i]);
+                put(f, path, "{}");
+                assert_int_equal(call(f, "status"), 1);
+                assert_non_null(strstr(f->out, "configurations, the assigned one too (`lkgfs bad`)\n"));
+                assert_non_null(strstr(f->out, want));
+                assert_int_equal(call(f, "forget x"), LKG_TOOL_FAILED);
+                (void)snprintf(want, sizeof(want), "%s/v/%s", f->dir, path);
+                assert_int_equal(unlink(want), 0);
+        }
+}
+
+static void test_status_with_damaged_files_says_what_is_left(void **state)
+{
+        struct fixture *f = *state;
+
+        put(f, "status/" COMPONENT "/assigned", "u-1@7 \x1b[1mx\n");
+        put(f, "status/" COMPONENT "/trial", "state\n=\nprior_starts=many\nthreshold=-1\nstate=running\n\n");
+        assert_int_equal(call(f, "status"), 0);
+        assert_non_null(strstr(f->out, "\n  assigned  u-1@7 ?[1mx\n"));
+        assert_non_null(strstr(f->out, "\n  trial     running\n"));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
+
+int main(void)
+{
+        static const struct CMUnitTest tests[] = {
+                TEST(npd_turns_the_condition_round),
+                TEST(npd_prints_one_line_of_80_ascii_bytes),
+                TEST(npd_without_a_condition_is_unknown),
+                TEST(npd_says_that_lkgfs_is_not_running),
+                TEST(npd_served),
+                TEST(npd_bad),
+                TEST(npd_unknown_check_is_usage),
+                TEST(npd_of_a_silent_mount),
+                TEST(bad_lists_the_newest_first),
+                TEST(bad_without_a_directory_is_an_empty_list),
+                TEST(bad_condemns_with_a_reason),
+                TEST(commands_write_the_words_of_the_control_files),
+                TEST(status_of_a_local_configuration_has_no_more_lines),
+                TEST(status_of_a_trial),
+                TEST(status_of_a_bad_one_says_how_to_forgive),
+                TEST(status_with_damaged_files_says_what_is_left),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
