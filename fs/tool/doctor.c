@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lkgfs doctor: why does it not do what I expect? Looks at the node and at status/ of each component for what is wrong
+ * without being an error of a document: lkgfs does not run, a switch was left on, starts that nobody sees, stored state that
+ * was lost, an assigned configuration that is not served. One line each, with what to do about it; nothing is changed.
+ *
+ * Exit status 1 when there is an error or a warning. A view that cannot be opened is one: this is made for broken nodes.
+ */
+#include "dynamic.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+
+#include <lkg/file.h>
+
+#define DISABLED   "/etc/lkgfs/disabled"
+#define DEVICE     "/dev/fuse"
+#define PROC_NAMES 15u /* bytes of a name in /proc/PID/comm */
+
+/* What was found so far, in the form that is printed at the end. */
+struct diagnosis {
+        const struct lkg_tool *tool;
+        const struct lkg_view *view; /* NULL when there is none */
+        const char *component;       /* the one being looked at; NULL = the node */
+        struct lkg_value *list;      /* structured output; NULL = text */
+        struct lkg_buf text;
+        size_t n_severity[_LKG_SEVERITY_MAX];
+        bool failed;
+};
+
+static void add(struct diagnosis *d, enum lkg_severity severity, const char *advice, const char *fmt, ...)
+        LKG_PRINTF(4, 5);
+
+static void add(struct diagnosis *d, enum lkg_severity severity, const char *advice, const char *fmt, ...)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf clean = LKG_BUF_INIT;
+        bool colour = !d->list && lkg_tool_colour_for(d->tool, STDOUT_FILENO);
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        struct lkg_tool_map item;
+        va_list ap;
+        int r;
+
+        va_start(ap, fmt);
+        r = vasprintf(&text, fmt, ap);
+        va_end(ap);
+        if (r < 0) {
+                text = NULL;
+                d->failed = true;
+                return;
+        }
+        d->n_severity[severity]++;
+        lkg_tool_put_clean(&clean, text);
+        if (!d->list) {
+                lkg_buf_printf(&d->text, "%s%s%s: %s%s%s\n    %s\n", lkg_tool_paint(colour, severity),
+                               lkg_severity_name(severity), lkg_tool_paint_end(colour),
+                               d->component ? d->component : "", d->component ? ": " : "",
+                               clean.data ? clean.data : "", advice);
+                return;
+        }
+        lkg_tool_map_init(&item, false);
+        lkg_tool_map_string(&item, "severity", lkg_severity_name(severity));
+        lkg_tool_map_string(&item, "component", d->component);
+        lkg_tool_map_string(&item, "text", clean.data);
+        lkg_tool_map_string(&item, "advice", advice);
+        lkg_tool_list_take(d->list, &item, &d->failed);
+}
+
+/* ---- the node ---- */
+
+static void look_at_node(struct diagnosis *d)
+{
+        if (access(DISABLED, F_OK) == 0)
+                add(d, LKG_WARNING, "remove the file when lkgfs shall be waited for again",
+                    DISABLED " exists: `lkgfs gate` lets components start without lkgfs");
+        if (access(DEVICE, F_OK) < 0)
+                add(d, LKG_ERROR, "load the kernel module fuse; in a container, pass the device in",
+                    DEVICE ": %s", strerror(errno));
+}
+
+/* ---- one component ---- */
+
+/* Return: the text, NULL when there is none or it may not be read. Caller frees. */
+static char *fact(const struct diagnosis *d, const char *file)
+{
+        char *text = NULL;
+
+        return lkg_view_read(d->view, &text, NULL, "status/%s/%s", d->component, file) < 0 ? NULL : text;
+}
+
+static void check_condition(struct diagnosis *d)
+{
+        LKG_CLEANUP(lkg_freep) char *condition = fact(d, "condition");
+        const char *advice = "`lkgfs status` says more";
+
+        if (!condition)
+                add(d, LKG_WARNING, "is lkgfsd of the same version as this tool?",
+                    "no condition can be read");
+        else if (strncmp(condition, "False ", 6) == 0)
+                add(d, LKG_ERROR, advice, "%s", condition);
+        else if (strncmp(condition, "True ", 5) != 0)
+                add(d, LKG_WARNING, advice, "%s", condition);
+}
+
+static void check_generation(struct diagnosis *d)
+{
+        LKG_CLEANUP(lkg_freep) char *generation = fact(d, "generation");
+
+        if (generation && strtoull(generation, NULL, 10) == 0)
+                add(d, LKG_ERROR, "give it a base or a drop-in; `lkgfs status` names what stands in the way",
+                    "no document is served");
+}
+
+/* Codes of findings about what lkgfs itself keeps on disk; one row each in core/base/findings.c. */
+static bool is_about_state(unsigned code)
+{
+        return code == 4005 || (code >= 6010 && code <= 6019);
+}
+
+/* `... [LKGnnnn]` at the end of a line; 0: none. */
+static unsigned code_of(const char *line, size_t size)
+{
+        unsigned code = 0;
+
+        if (size < 9 || strncmp(line + size - 9, "[LKG", 4) != 0 || line[size - 1] != ']')
+                return 0;
+        for (size_t i = size - 5; i < size - 1; i++) {
+                if (!isdigit((unsigned char)line[i]))
+                        return 0;
+                code = code * 10 + (unsigned)(line[i] - '0');
+        }
+        return code;
+}
+
+static void check_state(struct diagnosis *d)
+{
+        LKG_CLEANUP(lkg_freep) char *findings = fact(d, "findings");
+
+        for (const char *line = findings; line && *line;) {
+                size_t size = strcspn(line, "\n");
+                unsigned code = code_of(line, size);
+
+                if (is_about_state(code)) {
+                        char advice[64];
+
+                        (void)snprintf(advice, sizeof(advice), "`lkgfs explain LKG%04u`", code);
+                        add(d, LKG_WARNING, advice, "stored state: %.*s", (int)size, line);
+                }
+                line += size + (line[size] != '\0');
+        }
+}
+
+static void check_assigned(struct diagnosis *d, const struct lkg_dynamic *dynamic)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf advice = LKG_BUF_INIT;
+
+        if (!lkg_dynamic_is_remote(dynamic->assigned) || !dynamic->active ||
+            strcmp(dynamic->assigned, dynamic->active) == 0)
+                return;
+        if (dynamic->assigned_mark && lkg_dynamic_next(dynamic, d->component, &advice) &&
+            !lkg_buf_failed(&advice))
+                add(d, LKG_WARNING, advice.data, "%s is assigned and known to be bad; %s is served",
+                    dynamic->assigned, dynamic->active);
+        else
+                add(d, LKG_WARNING,
+                    "remote.enabled may be false, or a `hold`, `rollback` or `try` be in force: the "
+                    "condition names it",
+                    "%s is assigned, and %s is served", dynamic->assigned, dynamic->active);
+}
+
+/* Is @pid a process of root with this name? A hint only: anybody can choose the name of a process. */
+static bool is_named(int proc, const char *pid, const char *name)
+{
+        char path[300], comm[PROC_NAMES + 2] = "";
+        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+        struct stat st;
+        ssize_t n;
+
+        (void)snprintf(path, sizeof(path), "%s/comm", pid);
+        fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0 || fstat(fd, &st) < 0 || st.st_uid != 0)
+                return false;
+        n = read(fd, comm, sizeof(comm) - 1);
+        if (n <= 0)
+                return false;
+        comm[strcspn(comm, "\n")] = '\0';
+        return strncmp(comm, name, PROC_NAMES) == 0 && strlen(comm) == strnlen(name, PROC_NAMES);
+}
+
+/* Return: the process, 0 = none. */
+static unsigned long find_process(const char *name)
+{
+        DIR *dir = opendir("/proc");
+        const struct dirent *entry;
+        unsigned long found = 0;
+
+        while (dir && !found && (entry = readdir(dir)))
+                if (isdigit((unsigned char)entry->d_name[0]) && is_named(dirfd(dir), entry->d_name, name))
+                        found = strtoul(entry->d_name, NULL, 10);
+        if (dir)
+                (void)closedir(dir);
+        return found;
+}
+
+/* Return: true when status/<component>/startups is an empty list. */
+static bool never_started(const struct diagnosis *d)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *list = NULL;
+        LKG_CLEANUP(lkg_freep) char *text = fact(d, "startups");
+
+        if (!text || lkg_decode_json(text, strlen(text), 0, NULL, &report, &list) < 0)
+                return false;
+        return lkg_value_type(list) == LKG_LIST && lkg_value_size(list) == 0;
+}
+
+static void check_starts(struct diagnosis *d, const struct lkg_dynamic *dynamic)
+{
+        const char *advice =
+                "it reads another path, or components[].match names neither its unit nor its program; "
+                "else report starts with `lkgfs startup`";
+        unsigned long pid = never_started(d) ? find_process(d->component) : 0;
+
+        if (pid && lkg_dynamic_is_on_trial(dynamic))
+                add(d, LKG_ERROR, advice,
+                    "runs as process %lu, but no start of it was ever seen: the trial cannot notice a crash "
+                    "loop",
+                    pid);
+        else if (pid && lkg_dynamic_matters(dynamic))
+                add(d, LKG_WARNING, advice, "runs as process %lu, but no start of it was ever seen", pid);
+}
+
+static void check_drift(struct diagnosis *d)
+{
+        LKG_CLEANUP(lkg_freep) char *drift = fact(d, "drift");
+
+        if (drift && *drift)
+                add(d, LKG_WARNING, "restart it when that is convenient; restart.policy can do so",
+                    "runs with other values than are served: see status/%s/drift", d->component);
+}
+
+static void look_at_component(struct diagnosis *d)
+{
+        LKG_CLEANUP(lkg_dynamic_deinit) struct lkg_dynamic dynamic = { 0 };
+
+        lkg_dynamic_read(d->view, d->component, &dynamic);
+        check_condition(d);
+        check_generation(d);
+        check_state(d);
+        check_assigned(d, &dynamic);
+        check_starts(d, &dynamic);
+        check_drift(d);
+}
+
+/* ---- all of it ---- */
+
+/* The view, or why there is none. */
+static void look_at_view(struct diagnosis *d)
+{
+        LKG_CLEANUP(lkg_view_close) struct lkg_view view = { .fd = -EBADF };
+        const char *only = d->tool->options.component;
+        struct lkg_tool quiet = *d->tool;
+        char said[512] = "", **names = NULL;
+        bool found = false;
+        size_t n = 0;
+        int r;
+
+        quiet.said = &said;
+        if (lkg_view_open(&quiet, &view) != LKG_TOOL_OK) {
+                add(d, LKG_ERROR,
+                    "name another mount with --mountpoint, or start it: `lkgfs mount MOUNTPOINT`; "
+                    "journalctl -u lkgfs says why it ended",
+                    "%s", said);
+                return;
+        }
+        r = lkg_view_components(&view, &names, &n);
+        if (r < 0)
+                add(d, LKG_ERROR, "journalctl -u lkgfs", "%s/status: %s", view.root, strerror(-r));
+        d->view = &view;
+        for (size_t i = 0; i < n; i++) {
+                if (only && strcmp(only, names[i]) != 0)
+                        continue;
+                found = true;
+                d->component = names[i];
+                look_at_component(d);
+        }
+        d->component = NULL;
+        d->view = NULL;
+        if (r == 0 && !found)
+                add(d, LKG_ERROR, "components[].name of the configuration names those that there are",
+                    "no component \"%.60s\" in %s", only ? only : "", view.root);
+        lkg_view_free_mounts(names, n);
+}
+
+int lkg_verb_doctor(const struct lkg_tool *tool)
+{
+        bool structured = tool->options.format == LKG_TOOL_JSON || tool->options.format == LKG_TOOL_YAML;
+        struct diagnosis d = { .tool = tool, .text = LKG_BUF_INIT };
+        struct lkg_tool_map map;
+        int status;
+
+        if (structured)
+                d.list = lkg_value_new_list(NULL, 0, 0);
+        if (structured && !d.list)
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
+        look_at_node(&d);
+        look_at_view(&d);
+        status = d.n_severity[LKG_ERROR] || d.n_severity[LKG_WARNING] ? LKG_TOOL_DIFFERENT : LKG_TOOL_OK;
+        if (structured) {
+                lkg_tool_map_init(&map, true);
+                map.failed |= d.failed;
+                lkg_tool_map_value(&map, "problems", d.list);
+                return lkg_tool_print_map(tool, &map, status);
+        }
+        if (d.text.size == 0)
+                lkg_buf_puts(&d.text, "nothing wrong was found\n");
+        status = d.failed ? lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM))
+                          : lkg_tool_print(&d.text, status);
+        lkg_buf_deinit(&d.text);
+        return status;
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lkgfs doctor on views written by hand. What it says about the node itself depends on the node and is not looked at. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tool-view.h"
+
+#define REMOTE "u-1@7 kube-system/kubelet-config\n"
+
+/* Does it say anything about the component? */
+static bool complains(const struct fixture *f)
+{
+        return strstr(f->out, ": " COMPONENT ": ");
+}
+
+static void remote_on_trial(const struct fixture *f)
+{
+        put(f, "status/" COMPONENT "/assigned", REMOTE);
+        put(f, "status/" COMPONENT "/active", REMOTE);
+        put(f, "status/" COMPONENT "/trial", "state=running\nstarted=2026-11-21T10:00:00Z\n");
+}
+
+static void test_a_good_node(void **state)
+{
+        struct fixture *f = *state;
+
+        (void)call(f, "doctor");
+        assert_false(complains(f));
+        remote_on_trial(f);
+        put(f, "status/" COMPONENT "/startups", "[\"2026-11-21T10:00:00Z\"]\n");
+        put(f, "status/" COMPONENT "/drift", "");
+        (void)call(f, "doctor");
+        assert_false(complains(f));
+}
+
+static void test_a_condition_that_is_not_true(void **state)
+{
+        struct fixture *f = *state;
+
+        condition(f, "False", "failed to parse", "using last-known-good (init)");
+        assert_int_equal(call(f, "doctor"), 1);
+        assert_non_null(
+                strstr(f->out, "error: kubelet: False failed to parse: using last-known-good (init)\n"));
+        condition(f, "Unknown", "engine not ready", "m");
+        assert_int_equal(call(f, "doctor"), 1);
+        assert_non_null(strstr(f->out, "warning: kubelet: Unknown engine not ready: m\n"));
+        put(f, "status/" COMPONENT "/generation", "0\n");
+        assert_int_equal(call(f, "doctor"), 1);
+        assert_non_null(strstr(f->out, "error: kubelet: no document is served\n"));
+}
+
+static void test_stored_state_that_was_lost(void **state)
+{
+        struct fixture *f = *state;
+
+        put(f, "status/" COMPONENT "/findings",
+            "a.conf:1:1: error: wrong [LKG1001]\n"
+            "/x/pointers.json: warning: cannot be read [LKG6012]\nwarning: lost "
+            "[LKG4005]\nLKG6012]\n[LKG601x]\n");
+        assert_int_equal(call(f, "doctor"), 1);
+        assert_non_null(strstr(f->out,
+                               "warning: kubelet: stored state: /x/pointers.json: warning: cannot be "
+                               "read [LKG6012]\n    `lkgfs explain LKG6012`\n"));
+        assert_non_null(strstr(f->out, "stored state: warning: lost [LKG4005]\n"));
+        assert_null(strstr(f->out, "LKG1001"));
+        assert_null(strstr(f->out, "LKG601x"));
+}
+
+static void test_assigned_and_not_served(void **state)
+{
+        struct fixture *f = *state;
+
+        put(f, "status/" COMPONENT "/assigned", REMOTE);
+        put(f, "status/" COMPONENT "/active", "init\n");
+        assert_int_equal(call(f, "doctor"), 1);
+        assert_non_null(strstr(f->out,
+                               "warning: kubelet: u-1@7 kube-system/kubelet-config is assigned, and init is "
+                               "served\n    remote.enabled may be false"));
+        put(f, "bad/" COMPONENT "/u-1@7", "{}");
+        assert_int_equal(call(f, "doctor"), 1);
+        assert_non_null(strstr(f->out, " is assigned and known to be bad; init is served\n"));
+        assert_non_null(strstr(f->out, "`lkgfs forget u-1@7 --component kubelet`"));
+}
+
+/* This process has the component's name, as far as /proc shows it; a hint is only given for processes of root. */
+static void test_a_component_whose_starts_nobody_sees(void **state)
+{
+        struct fixture *f = *state;
+        char own[16] = "", path[TMPDIR_MAX + 64], to[TMPDIR_MAX + 64];
+        int fd = open("/proc/self/comm", O_RDONLY | O_CLOEXEC);
+
+        assert_true(fd >= 0 && read(fd, own, sizeof(own) - 1) > 0);
+        own[strcspn(own, "\n")] = '\0';
+        (void)lkg_close(fd);
+        remote_on_trial(f);
+        put(f, "status/" COMPONENT "/startups", "[]\n");
+        (void)snprintf(path, sizeof(path), "%s/v/status/" COMPONENT, f->dir);
+        (void)snprintf(to, sizeof(to), "%s/v/status/%s", f->dir, own);
+        assert_int_equal(rename(path, to), 0);
+        (void)call(f, "doctor");
+        if (geteuid() == 0)
+                assert_non_null(strstr(f->out,
+                                       "no start of it was ever seen: the trial cannot notice a crash "
+                                       "loop\n"));
+        else
+                assert_null(strstr(f->out, "was ever seen"));
+        (void)snprintf(path, sizeof(path), "status/%s/startups", own);
+        put(f, path, "[\"2026-11-21T10:00:00Z\"]");
+        (void)call(f, "doctor");
+        assert_null(strstr(f->out, "was ever seen"));
+}
+
+static void test_drift(void **state)
+{
+        struct fixture *f = *state;
+
+        put(f, "status/" COMPONENT "/drift", "/maxPods\t110\t64\n");
+        assert_int_equal(call(f, "doctor"), 1);
+        assert_non_null(strstr(f->out, "runs with other values than are served: see status/kubelet/drift"));
+}
+
+static void test_one_component_or_none(void **state)
+{
+        struct fixture *f = *state;
+
+        condition(f, "False", "r", "m");
+        assert_int_equal(call(f, "doctor --component kube-proxy"), 1);
+        assert_false(complains(f));
+        assert_non_null(strstr(f->out, "no component \"kube-proxy\""));
+        assert_int_equal(call(f, "doctor -o json --component kubelet"), 1);
+        assert_non_null(strstr(f->out, "\"component\": \"kubelet\""));
+        assert_non_null(strstr(f->out, "\"schemaVersion\": 1"));
+}
+
+static void test_without_a_view(void **state)
+{
+        struct fixture *f = *state;
+        char path[TMPDIR_MAX + 8], away[TMPDIR_MAX + 8];
+
+        (void)snprintf(path, sizeof(path), "%s/v", f->dir);
+        (void)snprintf(away, sizeof(away), "%s/w", f->dir);
+        assert_int_equal(rename(path, away), 0);
+        assert_int_equal(call(f, "doctor"), 1);
+        assert_non_null(strstr(f->out, "/v': lkgfs is not running there\n"));
+        assert_string_equal(f->err, "");
+}
+
+int main(void)
+{
+        static const struct CMUnitTest tests[] = {
+                TEST(a_good_node),
+                TEST(a_condition_that_is_not_true),
+                TEST(stored_state_that_was_lost),
+                TEST(assigned_and_not_served),
+                TEST(a_component_whose_starts_nobody_sees),
+                TEST(drift),
+                TEST(one_component_or_none),
+                TEST(without_a_view),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

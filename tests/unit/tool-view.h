@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A view written by hand (status/, bad/, control/ of one component), and calls of the tool on it in this process. */
+#pragma once
+
+#include <fcntl.h>
+
+#include "fs/tool/tool.h"
+#include "tmpdir.h"
+
+#include <lkg/file.h>
+
+#define COMPONENT "kubelet"
+
+struct fixture {
+        char dir[TMPDIR_MAX];
+        char *out, *err; /* of the last call */
+};
+
+/* Takes what is printed on @fd into a file; undone by restore(). */
+static inline int divert(const struct fixture *f, const char *name, int fd, int *ret_saved)
+{
+        char path[TMPDIR_MAX + 16];
+        int file;
+
+        (void)snprintf(path, sizeof(path), "%s/%s", f->dir, name);
+        file = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        assert_true(file >= 0);
+        *ret_saved = dup(fd);
+        assert_true(*ret_saved >= 0 && dup2(file, fd) == fd);
+        return file;
+}
+
+static inline char *restore(int file, int fd, int saved)
+{
+        char *text = NULL;
+
+        assert_int_equal(dup2(saved, fd), fd);
+        assert_int_equal(lseek(file, 0, SEEK_SET), 0);
+        assert_int_equal(lkg_read_file(file, 1 << 20, &text, NULL, NULL), 0);
+        (void)lkg_close(saved);
+        (void)lkg_close(file);
+        return text;
+}
+
+/* Return: exit status of `lkgfs ARGS --mountpoint DIR/v`; what it printed is in @f. */
+static inline int call(struct fixture *f, const char *args)
+{
+        char line[1024], message[512], *argv[32] = { NULL }, *save = NULL;
+        int n = 0, status, out, err, saved_out, saved_err;
+        struct lkg_tool tool;
+
+        (void)snprintf(line, sizeof(line), "lkgfs %s --mountpoint %s/v", args, f->dir);
+        for (char *word = strtok_r(line, " ", &save); word && n < 31; word = strtok_r(NULL, " ", &save))
+                argv[n++] = word;
+        free(f->out);
+        free(f->err);
+        out = divert(f, "out", STDOUT_FILENO, &saved_out);
+        err = divert(f, "err", STDERR_FILENO, &saved_err);
+        status = lkg_tool_parse(&tool, n, argv, message) < 0 ? LKG_TOOL_USAGE : tool.verb->run(&tool);
+        f->err = restore(err, STDERR_FILENO, saved_err);
+        f->out = restore(out, STDOUT_FILENO, saved_out);
+        return status;
+}
+
+static inline void put(const struct fixture *f, const char *path, const char *text)
+{
+        char full[TMPDIR_MAX + 256];
+        int fd;
+
+        (void)snprintf(full, sizeof(full), "%s/v/%s", f->dir, path);
+        fd = open(full, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        assert_true(fd >= 0);
+        assert_int_equal(lkg_write_all(fd, text, strlen(text)), 0);
+        (void)lkg_close(fd);
+}
+
+static inline char *get(const struct fixture *f, const char *path)
+{
+        char full[TMPDIR_MAX + 256], *text = NULL;
+        int fd;
+
+        (void)snprintf(full, sizeof(full), "%s/v/%s", f->dir, path);
+        fd = open(full, O_RDONLY | O_CLOEXEC);
+        assert_true(fd >= 0);
+        assert_int_equal(lkg_read_file(fd, 1 << 20, &text, NULL, NULL), 0);
+        (void)lkg_close(fd);
+        return text;
+}
+
+static inline void condition(const struct fixture *f, const char *status, const char *reason,
+                             const char *text)
+{
+        char json[1024], line[1024];
+
+        (void)snprintf(json, sizeof(json),
+                       "{\"schemaVersion\":1,\"type\":\"ConfigOK\",\"status\":\"%s\",\"reason\":\"%s\","
+                       "\"message\":\"%s\",\"lastTransitionTime\":\"2026-11-21T10:00:00Z\"}\n",
+                       status, reason, text);
+        (void)snprintf(line, sizeof(line), "%s %s: %s\n", status, reason, text);
+        put(f, "status/" COMPONENT "/condition.json", json);
+        put(f, "status/" COMPONENT "/condition", line);
+}
+
+static inline int setup(void **state)
+{
+        static const char *const dirs[] = { "v/status/" COMPONENT, "v/bad/" COMPONENT,
+                                            "v/control/" COMPONENT };
+        struct fixture *f = calloc(1, sizeof(*f));
+        int fd;
+
+        assert_non_null(f);
+        assert_int_equal(tmpdir_make(f->dir), 0);
+        fd = open(f->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(dirs); i++)
+                assert_int_equal(lkg_mkdir_p(fd, dirs[i], 0755, NULL), 0);
+        (void)lkg_close(fd);
+        put(f, "status/" COMPONENT "/generation", "7\n");
+        put(f, "status/" COMPONENT "/findings", "");
+        condition(f, "True", "passing all checks", "using current (UID: u-1)");
+        *state = f;
+        return 0;
+}
+
+static inline int teardown(void **state)
+{
+        struct fixture *f = *state;
+
+        assert_int_equal(tmpdir_remove(f->dir), 0);
+        free(f->out);
+        free(f->err);
+        free(f);
+        return 0;
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
