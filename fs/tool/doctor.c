@@ -23,9 +23,9 @@
 /* What was found so far, in the form that is printed at the end. */
 struct diagnosis {
         const struct lkg_tool *tool;
-        const struct lkg_view *view; /* NULL when there is none */
-        const char *component;       /* the one being looked at; NULL = the node */
-        struct lkg_value *list;      /* structured output; NULL = text */
+        struct lkg_view view;
+        const char *component;  /* the one being looked at; NULL = the node */
+        struct lkg_value *list; /* structured output; NULL = text */
         struct lkg_buf text;
         size_t n_severity[_LKG_SEVERITY_MAX];
         bool failed;
@@ -87,7 +87,7 @@ static char *fact(const struct diagnosis *d, const char *file)
 {
         char *text = NULL;
 
-        return lkg_view_read(d->view, &text, NULL, "status/%s/%s", d->component, file) < 0 ? NULL : text;
+        return lkg_view_read(&d->view, &text, NULL, "status/%s/%s", d->component, file) < 0 ? NULL : text;
 }
 
 static void check_condition(struct diagnosis *d)
@@ -245,7 +245,7 @@ static void look_at_component(struct diagnosis *d)
 {
         LKG_CLEANUP(lkg_dynamic_deinit) struct lkg_dynamic dynamic = { 0 };
 
-        lkg_dynamic_read(d->view, d->component, &dynamic);
+        lkg_dynamic_read(&d->view, d->component, &dynamic);
         check_condition(d);
         check_generation(d);
         check_state(d);
@@ -259,7 +259,6 @@ static void look_at_component(struct diagnosis *d)
 /* The view, or why there is none. */
 static void look_at_view(struct diagnosis *d)
 {
-        LKG_CLEANUP(lkg_view_close) struct lkg_view view = { .fd = -EBADF };
         const char *only = d->tool->options.component;
         struct lkg_tool quiet = *d->tool;
         char said[512] = "", **names = NULL;
@@ -268,17 +267,16 @@ static void look_at_view(struct diagnosis *d)
         int r;
 
         quiet.said = &said;
-        if (lkg_view_open(&quiet, &view) != LKG_TOOL_OK) {
+        if (lkg_view_open(&quiet, &d->view) != LKG_TOOL_OK) {
                 add(d, LKG_ERROR,
                     "name another mount with --mountpoint, or start it: `lkgfs mount MOUNTPOINT`; "
                     "journalctl -u lkgfs says why it ended",
                     "%s", said);
                 return;
         }
-        r = lkg_view_components(&view, &names, &n);
+        r = lkg_view_components(&d->view, &names, &n);
         if (r < 0)
-                add(d, LKG_ERROR, "journalctl -u lkgfs", "%s/status: %s", view.root, strerror(-r));
-        d->view = &view;
+                add(d, LKG_ERROR, "journalctl -u lkgfs", "%s/status: %s", d->view.root, strerror(-r));
         for (size_t i = 0; i < n; i++) {
                 if (only && strcmp(only, names[i]) != 0)
                         continue;
@@ -287,17 +285,16 @@ static void look_at_view(struct diagnosis *d)
                 look_at_component(d);
         }
         d->component = NULL;
-        d->view = NULL;
         if (r == 0 && !found)
                 add(d, LKG_ERROR, "components[].name of the configuration names those that there are",
-                    "no component \"%.60s\" in %s", only ? only : "", view.root);
+                    "no component \"%.60s\" in %s", only ? only : "", d->view.root);
         lkg_view_free_mounts(names, n);
 }
 
 int lkg_verb_doctor(const struct lkg_tool *tool)
 {
         bool structured = tool->options.format == LKG_TOOL_JSON || tool->options.format == LKG_TOOL_YAML;
-        struct diagnosis d = { .tool = tool, .text = LKG_BUF_INIT };
+        struct diagnosis d = { .tool = tool, .view.fd = -EBADF, .text = LKG_BUF_INIT };
         struct lkg_tool_map map;
         int status;
 
@@ -307,6 +304,7 @@ int lkg_verb_doctor(const struct lkg_tool *tool)
                 return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
         look_at_node(&d);
         look_at_view(&d);
+        lkg_view_close(&d.view);
         status = d.n_severity[LKG_ERROR] || d.n_severity[LKG_WARNING] ? LKG_TOOL_DIFFERENT : LKG_TOOL_OK;
         if (structured) {
                 lkg_tool_map_init(&map, true);

@@ -29,8 +29,9 @@ struct check {
 static int say(const char *text, int status)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        size_t n = strnlen(text, LINE_BYTES_MAX);
 
-        for (size_t i = 0; text[i] && i < LINE_BYTES_MAX; i++)
+        for (size_t i = 0; i < n; i++)
                 lkg_buf_putc(&buf, text[i] < ' ' || text[i] > '~' ? '?' : text[i]);
         lkg_buf_putc(&buf, '\n');
         return lkg_tool_print(&buf, status);

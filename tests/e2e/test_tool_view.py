@@ -154,6 +154,28 @@ def test_gate(mount):
     assert result.returncode == DIFFERENT and result.stderr
 
 
+def test_npd(mount):
+    assert tool(mount, "npd") == (GOOD, mount.status("condition").strip().removeprefix("True ")[:80] + "\n", "")
+    assert tool(mount, "npd", "--check", "served")[0] == GOOD
+    mount.drop("50-bad.conf", "[")
+    code, out, err = tool(mount, "npd")
+    assert (code, err) == (1, "") and len(out) <= 81 and out.endswith("\n")
+    assert tool(mount, "npd", "--check", "served")[0] == GOOD, "the generation before it is"
+    point = mount.mountpoint
+    assert mount.stop() == 0
+    for check, want in (("condition", 2), ("served", 1)):
+        result = lib.run(lib.LKGFS, "npd", "--mountpoint", point, "--check", check)
+        assert result.returncode == want and b"not running" in result.stdout and result.stderr == b""
+
+
+def test_doctor(mount):
+    code, out, _ = tool(mount, "doctor")
+    assert "kubelet: " not in out
+    mount.drop("50-bad.conf", "[")
+    code, out, _ = tool(mount, "doctor")
+    assert code == DIFFERENT and "error: kubelet: False " in out
+
+
 def test_not_root(mount):
     os.chmod(mount.root, 0o755)
     nobody = {"user": 65534, "group": 65534, "extra_groups": []}
@@ -195,6 +217,9 @@ def test_a_silent_mount_does_not_hang_the_tool(mount):
             time.sleep(0.01)
         _, err = process.communicate(timeout=60)
         assert process.returncode == FAILED and b"not answered" in err and time.monotonic() - began < 40
+        for check, want in (("condition", 2), ("served", 1)):
+            result = lib.run(lib.LKGFS, "npd", "--mountpoint", mount.mountpoint, "--check", check)
+            assert (result.returncode, result.stdout) == (want, b"lkgfs does not answer: the mount hangs\n")
     finally:
         process.kill()
         for pid in pids:
