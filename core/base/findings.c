@@ -548,6 +548,14 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "A remote configuration was assigned to this component and is not used now, because remote "
           "configuration is switched off in our own configuration, or follows another component. What is "
           "stored stays: when it is switched on again the component follows what was assigned." },
+        { 6008, LKG_WARNING, "assigned configuration is bad",
+          "Assign a better one, or remove its file in bad/ to have it tried again.",
+          "The reference names a configuration that is in the bad list of this component: it could not be "
+          "decoded, broke a rule, crash-looped, or an operator condemned it. The last known good serves in "
+          "its "
+          "place. The file in bad/ has the reason and the time; removing it forgives, and the configuration "
+          "is "
+          "tried again at once, with a trial of its own." },
         { 6010, LKG_WARNING, "state of a newer lkgfs",
           "Use the lkgfs that wrote it, or go on without the named record.",
           "A record in the state directory has a schemaVersion that this lkgfs does not know, most "

@@ -81,6 +81,12 @@ static int parse_forget(const char *text, struct lkg_command_call *ret)
         return strcmp(text, "all") == 0 ? 0 : parse_id(text, ret);
 }
 
+static int parse_forgive(const char *text, struct lkg_command_call *ret)
+{
+        *ret = (struct lkg_command_call){ .action = LKG_DO_FORGIVE };
+        return parse_id(text, ret);
+}
+
 static int parse_startup(const char *text, struct lkg_command_call *ret)
 {
         char *end;
@@ -158,7 +164,7 @@ static int parse_condemn(const char *text, size_t size, struct lkg_command_call 
 int lkg_command_parse(const char *name, const char *text, size_t size, struct lkg_command_call *ret,
                       char why[static 256])
 {
-        static const struct lkg_command forgive = { LKG_COMMAND_FORGIVE, parse_forget, "a name in bad/",
+        static const struct lkg_command forgive = { LKG_COMMAND_FORGIVE, parse_forgive, "a name in bad/",
                                                     "" };
         const struct lkg_command *command = strcmp(name, forgive.name) == 0 ? &forgive : find(name);
         char word[LKG_SOURCE_ID_MAX + 1], quoted[5 * 64 + 8], what[200];

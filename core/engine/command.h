@@ -13,7 +13,8 @@ enum lkg_command_action {
         LKG_DO_SYNC,
         LKG_DO_ROLLBACK_GOOD, /* `rollback lkg` */
         LKG_DO_PROMOTE,
-        LKG_DO_FORGET,  /* id; "" = all */
+        LKG_DO_FORGET,  /* id, with all versions of a uid; "" = all */
+        LKG_DO_FORGIVE, /* id: the entry of exactly this name */
         LKG_DO_CONDEMN, /* id, text: the reason */
         LKG_DO_STARTUP, /* argument: pid, 0 = not known */
 };

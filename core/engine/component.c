@@ -475,7 +475,7 @@ static const char *why_not_assigned(const struct lkg_component *c)
 
         if (bad)
                 return bad->reason;
-        if (*d->pointers.rollback.reason && (c->verdict == LKG_AVOID || d->scope_all))
+        if (*d->pointers.rollback.reason && c->verdict == LKG_AVOID)
                 return d->pointers.rollback.reason;
         return NULL;
 }
@@ -501,8 +501,9 @@ static struct lkg_condition_remote remote_facts(const struct lkg_component *c)
         if (d->desired == LKG_DESIRED_UNKNOWN)
                 remote.desired_fault = d->desired_fault;
         remote.any = *remote.assigned || remote.bad || remote.desired_fault;
-        remote.exonerated =
-                remote.bad && *p->rollback.reason && p->rollback.starts_since > d->trial.rules.threshold + 1;
+        /* By the rule that condemned it: the start that was one too many ran on the last known good already. */
+        remote.exonerated = remote.bad && *p->rollback.reason && d->trial.state == LKG_TRIAL_FAILED &&
+                            p->rollback.starts_since > d->trial.rules.threshold;
         return remote;
 }
 

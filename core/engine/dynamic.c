@@ -31,7 +31,13 @@ static int load_release(struct lkg_dynamic *d, struct lkg_report *report)
 void lkg_dynamic_configure(struct lkg_dynamic *d, const struct lkg_config *config,
                            const struct lkg_config_component *k)
 {
-        d->watched = is_watched(k);
+        bool watched = is_watched(k);
+
+        if (watched != d->watched && d->trial.state == LKG_TRIAL_RUNNING) {
+                d->trial = lkg_trial_alive(d->trial, false, lkg_boottime_ns());
+                d->trial = lkg_trial_resume(d->trial, watched, lkg_boottime_ns());
+        }
+        d->watched = watched;
         d->scope_all = config->trial.scope == LKG_TRIAL_ALL;
 }
 
@@ -102,6 +108,8 @@ int lkg_dynamic_set_release(struct lkg_dynamic *d, const char *version, const ch
         k = load_release(d, report);
         if (k >= 0 && guessed)
                 carry_over(d, &bad, &startups);
+        else if (d->trial.state == LKG_TRIAL_RUNNING)
+                d->trial.prior = 0; /* starts of another version prove nothing about this one */
         lkg_bad_list_deinit(&bad);
         return k < 0 ? k : 1;
 }
@@ -160,6 +168,16 @@ int lkg_dynamic_assign(struct lkg_dynamic *d, const struct lkg_config_source *so
                             : 0;
                 return r < 0 ? r : save(d, &next, err);
         }
+        /* What is known to be good under an older version needs no trial under this one. */
+        if (lkg_config_source_same_content(&next.good.source, source)) {
+                const struct lkg_config_source was_good = next.good.source;
+
+                next.good.source = *source;
+                if (lkg_config_source_equal(&next.active, &was_good)) {
+                        next.active = *source;
+                        memset(&next.rollback, 0, sizeof(next.rollback));
+                }
+        }
         next.assigned = *source;
         next.assigned_ns = wall_ns;
         return save(d, &next, err);
@@ -168,13 +186,19 @@ int lkg_dynamic_assign(struct lkg_dynamic *d, const struct lkg_config_source *so
 int lkg_dynamic_follow(struct lkg_dynamic *d, struct lkg_error *err)
 {
         struct lkg_pointers next = d->pointers;
+        const struct lkg_trial none = { .state = LKG_TRIAL_IDLE };
         int r;
 
         next.active = next.assigned;
         memset(&next.rollback, 0, sizeof(next.rollback));
-        r = save(d, &next, err);
+        /* An earlier trial of the same source must not be found after a crash: this one begins anew. */
+        r = d->scope_all ? 0
+                         : lkg_store_save_trial(&d->store, &next.active, &none, lkg_boottime_ns(),
+                                                /* durable= */ true, err);
+        if (r >= 0)
+                r = save(d, &next, err);
         if (r >= 0) {
-                d->trial = (struct lkg_trial){ .state = LKG_TRIAL_IDLE };
+                d->trial = none;
                 d->good_failed = false;
         }
         return r;
@@ -196,6 +220,14 @@ int lkg_dynamic_fall_back(struct lkg_dynamic *d, const char *reason, uint64_t ge
                 d->trial.state = LKG_TRIAL_FAILED;
                 (void)lkg_dynamic_save_trial(d, lkg_boottime_ns(), /* durable= */ false, NULL);
         }
+        return save(d, &next, err);
+}
+
+int lkg_dynamic_drop_good(struct lkg_dynamic *d, struct lkg_error *err)
+{
+        struct lkg_pointers next = d->pointers;
+
+        memset(&next.good, 0, sizeof(next.good));
         return save(d, &next, err);
 }
 
@@ -255,6 +287,12 @@ static struct lkg_config_source document_source(const char *sha256)
 bool lkg_dynamic_is_other_trial(const struct lkg_dynamic *d, const char *sha256)
 {
         return d->scope_all && strncmp(d->document.version, sha256, 12) != 0;
+}
+
+void lkg_dynamic_end_trial(struct lkg_dynamic *d)
+{
+        d->trial = (struct lkg_trial){ .state = LKG_TRIAL_IDLE };
+        (void)lkg_dynamic_save_trial(d, lkg_boottime_ns(), /* durable= */ false, NULL);
 }
 
 int lkg_dynamic_resume(struct lkg_dynamic *d, const char *sha256, struct lkg_report *report)
@@ -319,9 +357,10 @@ int lkg_dynamic_condemn(struct lkg_dynamic *d, const struct lkg_config_source *s
         return lkg_store_mark_bad(&d->store, &d->bad, &bad, err);
 }
 
-int lkg_dynamic_forgive(struct lkg_dynamic *d, const char *id, struct lkg_error *err)
+int lkg_dynamic_forgive(struct lkg_dynamic *d, const char *id, bool exactly, struct lkg_error *err)
 {
-        int r = lkg_store_forgive(&d->store, &d->bad, id, err);
+        int r = exactly ? lkg_store_forgive_one(&d->store, &d->bad, id, err)
+                        : lkg_store_forgive(&d->store, &d->bad, id, err);
 
         return r == 0 && id ? lkg_error_set(err, -ENOENT, NULL, "%s is not in the bad list", id) : r;
 }

@@ -74,6 +74,8 @@ int lkg_dynamic_follow(struct lkg_dynamic *d, struct lkg_error *err);
  */
 int lkg_dynamic_begin_trial(struct lkg_dynamic *d, const char *sha256, struct lkg_trial_rules rules,
                             uint64_t now_ns, uint64_t wall_ns, struct lkg_error *err);
+/** lkg_dynamic_end_trial() - what was on trial is not served any more. */
+void lkg_dynamic_end_trial(struct lkg_dynamic *d);
 /** lkg_dynamic_is_other_trial() - trialScope all: another document than @sha256 was on trial. */
 bool lkg_dynamic_is_other_trial(const struct lkg_dynamic *d, const char *sha256);
 /** lkg_dynamic_resume() - trialScope all: @sha256 is served since before this engine began; its trial goes on. */
@@ -83,12 +85,20 @@ int lkg_dynamic_resume(struct lkg_dynamic *d, const char *sha256, struct lkg_rep
 int lkg_dynamic_condemn(struct lkg_dynamic *d, const struct lkg_config_source *source, const char *id,
                         const char *reason, uint64_t wall_ns, struct lkg_error *err);
 
-/** lkg_dynamic_forgive() - Return: number of entries removed; -ENOENT none; -errno. @id: NULL = all. */
-int lkg_dynamic_forgive(struct lkg_dynamic *d, const char *id, struct lkg_error *err);
+/**
+ * lkg_dynamic_forgive() - remove marks.
+ * @id:      NULL = all; a uid stands for all its versions, too
+ * @exactly: only the mark of this very name
+ * Return: number of entries removed; -ENOENT none; -errno.
+ */
+int lkg_dynamic_forgive(struct lkg_dynamic *d, const char *id, bool exactly, struct lkg_error *err);
 
 /** lkg_dynamic_fall_back() - the last known good becomes active because of @reason. @generation: the one that is abandoned. */
 int lkg_dynamic_fall_back(struct lkg_dynamic *d, const char *reason, uint64_t generation, uint64_t wall_ns,
                           struct lkg_error *err);
+
+/** lkg_dynamic_drop_good() - the last known good is condemned itself: the local configuration is, from now on. */
+int lkg_dynamic_drop_good(struct lkg_dynamic *d, struct lkg_error *err);
 
 /** lkg_dynamic_promote() - what is active, served as @generation with this document, becomes the last known good. */
 int lkg_dynamic_promote(struct lkg_dynamic *d, uint64_t generation, const void *document, size_t size,

@@ -92,6 +92,7 @@ static int do_rollback_good(struct lkg_engine *e, struct lkg_component *c, uint6
                             struct refusal *refusal)
 {
         struct lkg_command_call pin = { .action = LKG_DO_HOLD, .hold = LKG_CMD_ROLLBACK };
+        const struct lkg_hold before = c->state.hold;
         int r;
 
         if (!c->dynamic)
@@ -102,16 +103,20 @@ static int do_rollback_good(struct lkg_engine *e, struct lkg_component *c, uint6
                 c->dirty |= LKG_DIRTY_CONDITION;
         }
         r = abandon(e, c, refusal);
-        if (r < 0)
+        if (r < 0) {
+                c->state.hold = before;
                 return r;
-        if (c->dynamic->scope_all && c->active &&
-            strcmp(c->active->sha256, c->dynamic->pointers.good.sha256) != 0)
+        }
+        /* A stored document has its number already; a merge gets one by being published. */
+        if (c->dynamic->scope_all)
                 r = lkg_engine_serve_stored(e, c);
-        if (r >= 0)
+        else
                 r = lkg_engine_commit(e, /* force= */ false);
-        if (r < 0 || !c->active)
+        if (r < 0 || !c->active) {
+                c->state.hold = before;
                 return refuse(refusal, r < 0 ? r : -EBUSY,
                               "there is no last known good that could be served");
+        }
         pin.argument = c->active->number;
         return do_hold(e, c, &pin, ticket, refusal);
 }
@@ -137,7 +142,11 @@ static int do_promote(struct lkg_engine *e, struct lkg_component *c, struct refu
 static int do_forget(struct lkg_component *c, const struct lkg_command_call *call, struct refusal *refusal)
 {
         struct lkg_error err = { 0 };
-        int r = c->dynamic ? lkg_dynamic_forgive(c->dynamic, *call->id ? call->id : NULL, &err) : -ENOENT;
+        bool exactly = call->action == LKG_DO_FORGIVE;
+        int r = -ENOENT;
+
+        if (c->dynamic)
+                r = lkg_dynamic_forgive(c->dynamic, *call->id ? call->id : NULL, exactly, &err);
 
         if (r == -ENOENT)
                 return refuse(refusal, -EINVAL, "no such entry in the bad list");
@@ -185,6 +194,7 @@ static int carry_out(struct lkg_engine *e, struct lkg_component *c, const struct
         case LKG_DO_PROMOTE:
                 return do_promote(e, c, refusal);
         case LKG_DO_FORGET:
+        case LKG_DO_FORGIVE:
                 return do_forget(c, call, refusal);
         case LKG_DO_CONDEMN:
                 return do_condemn(c, call, refusal);
@@ -242,5 +252,6 @@ int lkg_engine_run_command(struct lkg_engine *e, const struct lkg_message *m)
         lkg_watch_touch(&e->watch, NULL);
         lkg_engine_cycle(e, /* look= */ r >= 0);
         e->vouched_all = false;
+        c->answers_start = false;
         return r < 0 ? r : 0;
 }

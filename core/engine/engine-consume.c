@@ -68,6 +68,17 @@ void lkg_engine_consume(struct lkg_engine *e, struct lkg_component *c)
         lkg_peer_send(e->server.supervisor, &m);
 }
 
+void lkg_engine_consumed(struct lkg_engine *e, const struct lkg_component *c)
+{
+        struct lkg_message m;
+
+        if (c->config->restart.policy == LKG_RESTART_NEVER || !e->server.supervisor)
+                return;
+        lkg_message_init(&m, LKG_MSG_RESTART); /* of generation 0: no longer needed */
+        m.component = c->index;
+        lkg_peer_send(e->server.supervisor, &m);
+}
+
 /* ---- status/<c>/drift ---- */
 
 struct drift {

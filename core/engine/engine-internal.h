@@ -172,6 +172,8 @@ int lkg_engine_run_command(struct lkg_engine *e, const struct lkg_message *m);
 /* engine-consume.c */
 /** lkg_engine_consume() - c->active is new: have the component restarted, if that is wanted and it changes anything for it. */
 void lkg_engine_consume(struct lkg_engine *e, struct lkg_component *c);
+/** lkg_engine_consumed() - a process that starts reads what is served now: a restart that is only planned is not needed. */
+void lkg_engine_consumed(struct lkg_engine *e, const struct lkg_component *c);
 /** lkg_engine_render_drift() - fields in which the running process differs from what is served, one JSON pointer a line. */
 void lkg_engine_render_drift(const struct lkg_component *c, struct lkg_buf *buf);
 

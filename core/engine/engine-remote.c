@@ -362,6 +362,27 @@ static void try_assigned(struct lkg_engine *e, struct lkg_component *c)
         lkg_track_close(&track);
 }
 
+/* What was found when it was tried, found again: an engine does not remember findings. Decides nothing. */
+static void explain_bad(struct lkg_engine *e, struct lkg_component *c)
+{
+        const struct lkg_bad *bad = lkg_dynamic_is_bad(c->dynamic, &c->dynamic->pointers.assigned);
+        const struct lkg_where where = { .file = bad->id };
+        struct lkg_remote_base *base = NULL;
+        struct lkg_track track = { 0 };
+        struct lkg_error err = { 0 };
+        int r = lkg_engine_load_base(e, &c->dynamic->pointers.assigned, &base, &c->remote_findings, &err);
+
+        if (r >= 0)
+                r = lkg_engine_open_track(e, c, &track, base, &err);
+        if (r >= 0 && check_guard(c, track.candidate, &c->remote_findings) >= 0 && !lkg_track_valid(&track))
+                keep_findings(c, track.candidate);
+        lkg_track_close(&track);
+        lkg_report_add(&c->remote_findings, LKG_WARNING, 6008, &where,
+                       "is assigned and not used: %s; remove bad/%s/%s to try it again", bad->reason,
+                       c->config->name, bad->id);
+        c->dirty |= LKG_DIRTY_FINDINGS;
+}
+
 /* ---- the reference ---- */
 
 static void set_desired(struct lkg_component *c, enum lkg_desired_state state, const char *fault)
@@ -443,9 +464,10 @@ static void assign(struct lkg_engine *e, struct lkg_component *c, const struct l
                 load_again(e, c); /* its checkpoint had been lost, and has come back */
         if (known)
                 return;
-        r = lkg_dynamic_assign(d, source, lkg_realtime_ns(), &err);
+        /* The pin first: after a crash in between the reference comes again, and nothing but it would end the pin. */
+        r = unpin(e, c);
         if (r >= 0)
-                r = unpin(e, c);
+                r = lkg_dynamic_assign(d, source, lkg_realtime_ns(), &err);
         if (r < 0) {
                 (void)snprintf(words, sizeof(words),
                                "failed to set current config checkpoint to object with UID %s", source->uid);
@@ -472,7 +494,7 @@ static void reset(struct lkg_engine *e, struct lkg_component *c)
         if (lkg_config_source_is_local(&p->assigned) && lkg_config_source_is_local(&p->active) &&
             lkg_config_source_is_local(&p->good.source))
                 return;
-        if (lkg_dynamic_reset(c->dynamic, lkg_realtime_ns(), &err) < 0 || unpin(e, c) < 0) {
+        if (unpin(e, c) < 0 || lkg_dynamic_reset(c->dynamic, lkg_realtime_ns(), &err) < 0) {
                 e->remote_file.had_one = true;
                 again(e, c, "failed to reset to local (default or init) config", &err);
                 return;
@@ -548,7 +570,7 @@ void lkg_engine_look_remote(struct lkg_engine *e, struct lkg_component *c, const
         if (!lkg_engine_is_remote(e, c))
                 return;
         if (look_at_local(e, c, touched, &err) < 0 || lkg_engine_look_at_good(e, c, touched, &err) < 0)
-                lkg_log(LOG_ERR, &fields, "cannot look at what a rollback would serve: %s", err.message);
+                lkg_log(LOG_DEBUG, &fields, "cannot look at what a rollback would serve: %s", err.message);
         if (e->remote_file.path && (!e->remote_file.known || concerns(&e->remote_file.way, touched)))
                 look_at_file(e, c);
         if (c->base && c->local.candidate && c->local.candidate->state == LKG_CANDIDATE_NAME_TAKEN &&
@@ -586,6 +608,8 @@ void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c)
         /* Judged by local layers, so those first. */
         if (c->base && !c->local.candidate)
                 (void)look_at_local(e, c, &everything, &err);
+        if (lkg_dynamic_is_bad(d, &d->pointers.good.source) && lkg_dynamic_drop_good(d, &err) < 0)
+                e->retry_at_ns = lkg_boottime_ns() + LKG_RETRY_MAX_NS;
         bad = lkg_dynamic_is_bad(d, &d->pointers.active);
         if (bad && !lkg_config_source_equal(&d->pointers.active, &d->pointers.good.source)) {
                 char reason[LKG_REASON_MAX];
@@ -593,12 +617,14 @@ void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c)
                 (void)snprintf(reason, sizeof(reason), "%s", bad->reason);
                 (void)lkg_engine_roll_back(e, c, reason, &err);
         }
+        if (lkg_dynamic_is_bad(d, &d->pointers.assigned) && c->remote_findings.n_findings == 0)
+                explain_bad(e, c);
         if (!lkg_config_source_is_local(&d->pointers.assigned) &&
             !lkg_config_source_equal(&d->pointers.assigned, &d->pointers.active) &&
             !lkg_dynamic_is_bad(d, &d->pointers.assigned) && (!c->waited || c->waited != local_candidate(c)))
                 try_assigned(e, c);
-        if (lkg_engine_look_at_good(e, c, &(struct lkg_touched){ 0 }, &err) < 0)
-                c->dirty |= LKG_DIRTY_DYNAMIC;
+        if (!c->good.stack) /* it may be another one now; what is open was looked at already */
+                (void)lkg_engine_look_at_good(e, c, &everything, &err);
 }
 
 bool lkg_engine_serves_active(const struct lkg_component *c)
@@ -636,9 +662,13 @@ void lkg_engine_prepare_remote(struct lkg_engine *e, struct lkg_component *c)
         struct lkg_trial_rules rules;
         struct lkg_error err = { 0 };
 
-        if (!d || (!d->scope_all && !lkg_engine_is_remote(e, c)) || !lkg_engine_serves_active(c) ||
-            is_good(c))
+        if (!d || (!d->scope_all && !lkg_engine_is_remote(e, c)) || !lkg_engine_serves_active(c))
                 return;
+        if (is_good(c)) {
+                if (lkg_dynamic_is_other_trial(d, c->active->sha256) && d->trial.state == LKG_TRIAL_RUNNING)
+                        lkg_dynamic_end_trial(d); /* of a document that nobody reads any more */
+                return;
+        }
         if (d->scope_all &&
             !*d->pointers.good.sha256) { /* nothing to go back to: what a node begins with is good */
                 (void)lkg_engine_promote(e, c, &err);
@@ -648,7 +678,8 @@ void lkg_engine_prepare_remote(struct lkg_engine *e, struct lkg_component *c)
                 rules = c->base->rules;
         else if (default_rules(e, &rules) < 0)
                 return;
-        if (d->trial.state == LKG_TRIAL_IDLE || lkg_dynamic_is_other_trial(d, c->active->sha256)) {
+        if (d->trial.state == LKG_TRIAL_IDLE || lkg_dynamic_is_other_trial(d, c->active->sha256) ||
+            (d->scope_all && d->trial.state == LKG_TRIAL_FAILED)) { /* it was forgiven */
                 if (lkg_dynamic_begin_trial(d, c->active->sha256, rules, lkg_boottime_ns(),
                                             lkg_realtime_ns(), &err) < 0)
                         lkg_log(LOG_ERR, &fields, "the trial cannot be noted: %s", err.message);

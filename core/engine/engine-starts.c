@@ -96,6 +96,14 @@ void lkg_engine_update_alive(struct lkg_engine *e, struct lkg_component *c)
         c->dirty |= LKG_DIRTY_DYNAMIC; /* the deadline is another one */
 }
 
+/* Running and about what readers get. What an operator has frozen is not judged: nothing could follow from it. */
+static bool on_trial(const struct lkg_component *c)
+{
+        return c->active && (c->dynamic->scope_all || !*c->dynamic->pointers.rollback.reason) &&
+               c->state.hold.mode == LKG_HOLD_FREE && c->dynamic->trial.state == LKG_TRIAL_RUNNING &&
+               lkg_engine_serves_active(c) && !lkg_dynamic_is_other_trial(c->dynamic, c->active->sha256);
+}
+
 /* ---- promotion ---- */
 
 int lkg_engine_promote(struct lkg_engine *e, struct lkg_component *c, struct lkg_error *err)
@@ -125,7 +133,7 @@ void lkg_engine_tick_trial(struct lkg_engine *e, struct lkg_component *c)
         if (!d || d->trial.state != LKG_TRIAL_RUNNING)
                 return;
         step = lkg_trial_tick(d->trial, now);
-        if (step.verdict == LKG_TRIAL_PROMOTE && lkg_engine_serves_active(c)) {
+        if (step.verdict == LKG_TRIAL_PROMOTE && on_trial(c)) {
                 (void)lkg_engine_promote(e, c, &err);
                 return;
         }
@@ -141,7 +149,7 @@ uint64_t lkg_engine_trial_deadline(const struct lkg_component *c)
 
         if (!d || d->trial.state != LKG_TRIAL_RUNNING)
                 return LKG_NEVER;
-        due = lkg_engine_serves_active(c) ? lkg_trial_due(&d->trial) : LKG_NEVER;
+        due = on_trial(c) ? lkg_trial_due(&d->trial) : LKG_NEVER;
         save = d->trial.running_since_ns ? d->trial_saved_ns + LKG_TRIAL_SAVE_NS : LKG_NEVER;
         return due < save ? due : save;
 }
@@ -168,12 +176,13 @@ static int condemn_active(struct lkg_component *c, char reason[static LKG_REASON
         return lkg_dynamic_condemn(d, &document, NULL, reason, lkg_realtime_ns(), err);
 }
 
+/* When it cannot be noted the trial is as it was, and the next start tries again. */
 static void crash_loop(struct lkg_engine *e, struct lkg_component *c)
 {
         const struct lkg_log_fields fields = lkg_engine_fields(c);
         struct lkg_error err = { 0 };
         char reason[LKG_REASON_MAX];
-        int r = c->active ? condemn_active(c, reason, &err) : -ENOENT;
+        int r = condemn_active(c, reason, &err);
 
         c->answers_start =
                 true; /* the process that starts reads what is served now: nobody has to restart it */
@@ -192,7 +201,9 @@ static void count_on_good(struct lkg_engine *e, struct lkg_component *c)
         struct lkg_pointers next = d->pointers;
         struct lkg_error err = { 0 };
 
-        if (!*d->pointers.rollback.reason)
+        /* As long after the rollback as the trial was to last: later ones have other causes. */
+        if (!*d->pointers.rollback.reason ||
+            lkg_realtime_ns() - d->pointers.rollback.time_ns > d->trial.rules.duration_ns)
                 return;
         next.rollback.starts_since++;
         if (lkg_store_save_pointers(&d->store, &next, &err) < 0)
@@ -233,28 +244,47 @@ static void decide_start(struct lkg_engine *e, struct lkg_component *c, int pid,
                 lkg_log(LOG_ERR, &fields, "cannot note a start: %s", err.message);
         if (startup.counted && startup.local)
                 count_on_good(e, c);
-        if (d->trial.state != LKG_TRIAL_RUNNING || !lkg_engine_serves_active(c))
+        if (!on_trial(c))
                 return;
         step = lkg_trial_start(d->trial, startup.counted, lkg_boottime_ns());
-        d->trial = step.next;
-        if (step.verdict == LKG_TRIAL_CONDEMN)
+        if (step.verdict == LKG_TRIAL_CONDEMN) {
                 crash_loop(e, c);
-        else if (lkg_dynamic_save_trial(d, lkg_boottime_ns(), /* durable= */ true, &err) < 0)
+                return;
+        }
+        d->trial = step.next;
+        if (lkg_dynamic_save_trial(d, lkg_boottime_ns(), /* durable= */ true, &err) < 0)
                 lkg_log(LOG_ERR, &fields, "cannot save the trial: %s", err.message);
 }
 
 static int finish(struct lkg_engine *e, const struct lkg_starting *s)
 {
         struct lkg_component *c = &e->components[s->component];
+        bool is_new = c->dynamic &&
+                      !lkg_startups_knows(&c->dynamic->startups, c->dynamic->boot, s->pid, s->start_time);
 
-        if (c->dynamic &&
-            !lkg_startups_knows(&c->dynamic->startups, c->dynamic->boot, s->pid, s->start_time))
+        if (is_new)
                 decide_start(e, c, s->pid, s->start_time);
         lkg_engine_update_alive(e, c);
         lkg_engine_cycle(e, /* look= */ false);
         c->answers_start = false;
+        if (is_new)
+                lkg_engine_consumed(e, c);
+        if (s->generation == 0 || !c->active || c->active->number == s->generation)
+                return 0;
         /* An open of what is not current any more is repeated by the kernel, and gets what is. */
-        return s->generation && c->active && c->active->number != s->generation ? -ESTALE : 0;
+        if (c->facts)
+                lkg_facts_reads(c->facts, s->pid, s->start_time, c->active->number);
+        lkg_engine_update_alive(e, c);
+        return -ESTALE;
+}
+
+/* Asked about twice (by a file server and its successor) while the manager's word is waited for: both get the answer. */
+static bool is_asked_for(const struct lkg_engine *e, const struct lkg_starting *s)
+{
+        for (size_t i = 0; i < e->n_starting; i++)
+                if (e->starting[i].pid == s->pid && e->starting[i].start_time == s->start_time)
+                        return e->n_starting < LKG_STARTING_MAX;
+        return false;
 }
 
 static bool must_ask(const struct lkg_engine *e, const struct lkg_component *c)
@@ -282,7 +312,7 @@ void lkg_engine_start_seen(struct lkg_engine *e, struct lkg_peer *peer, const st
                 return;
         }
         is_new = lkg_engine_started(e, m); /* asks the supervisor, too */
-        if (is_new && must_ask(e, c)) {
+        if ((is_new && must_ask(e, c)) || is_asked_for(e, &s)) {
                 e->starting[e->n_starting++] = s;
                 lkg_engine_arm(e);
                 return;

@@ -323,6 +323,8 @@ static void apply_hold(struct lkg_engine *e, struct lkg_component *c)
         lkg_component_set_active(c, g);
         c->last_good = false;
         c->fallback_due = true; /* the copy for the day when lkgfs is gone follows what is served */
+        c->served_ns = lkg_boottime_ns();
+        lkg_engine_consume(e, c);
         lkg_log(LOG_NOTICE, &fields, "serving generation %" PRIu64 " again", g->number);
 }
 

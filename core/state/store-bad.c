@@ -427,3 +427,26 @@ int lkg_store_forgive(const struct lkg_store_component *c, struct lkg_bad_list *
                         drop(list, i - 1);
         return (int)n;
 }
+
+int lkg_store_forgive_one(const struct lkg_store_component *c, struct lkg_bad_list *list, const char *id,
+                          struct lkg_error *err)
+{
+        LKG_CLEANUP(place_close) struct place place = { -EBADF, -EBADF };
+        int r;
+
+        for (size_t i = 0; i < list->n_items; i++) {
+                if (strcmp(list->items[i].id, id) != 0)
+                        continue;
+                r = place_make(c, &place, err);
+                if (r < 0)
+                        return r;
+                if (unlinkat(place.of_bad, id, 0) < 0 && errno != ENOENT)
+                        return lkg_error_set(err, -errno, NULL, "forgive %s", id);
+                r = lkg_sync_dir(place.of_bad);
+                if (r < 0)
+                        return lkg_error_set(err, r, NULL, "forgive %s", id);
+                drop(list, i);
+                return 1;
+        }
+        return 0;
+}

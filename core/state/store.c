@@ -16,7 +16,8 @@
 #define FORMAT_PREFIX "lkgfs-state "
 #define FORMAT_NUMBER UINT64_C(1)
 #define FORMAT_MAX    64u
-#define LOCK_NAME     "store.lock" /* `lock` is the supervisor's; this one is about two engines of one supervisor, too */
+#define LOCK_NAME \
+        "store.lock" /* `lock` is the supervisor's; this one is about two engines of one supervisor, too */
 
 /* ---- format ---- */
 

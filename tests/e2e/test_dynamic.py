@@ -318,13 +318,57 @@ def test_a_restart_of_the_daemon_in_the_middle(node):
     assert source in n.bad()
 
 
+@pytest.mark.parametrize("how", ["kill", "stop"])
+def test_the_last_known_good_is_on_no_trial_after_a_restart(node, how):
+    n = node(trial={"crashLoopThreshold": 0})
+    local = n.mount.document()
+    source = n.assign("maxPods: 42\n")
+    n.wait("active", source)
+    n.crash()
+    assert n.crash() == local
+    if how == "kill":
+        n.mount.kill_child("lkgfs-engine")
+    else:
+        n.mount.stop()
+        n.mount.start()
+    for _ in range(3):
+        assert n.crash() == local
+    assert set(n.bad()) == {source} and n.trial()["state"] == "failed"
+
+
+def test_the_content_of_the_last_known_good_again(node):
+    n = node(trial={"duration": "0s"})
+    good = n.assign("maxPods: 1\n")
+    n.wait("last-known-good", good)
+    generation = n.mount.generation()
+    n.configure(trial={"duration": "10m"})
+    n.mount.reload()
+    n.assign(INVALID)
+    n.wait("condition", "False failed to validate")
+    again = n.assign("maxPods: 1\n")
+    n.wait("condition", "True all checks passed")
+    assert n.sources() == (again, again, again) and n.mount.generation() == generation
+
+
+def test_rollback_lkg_where_everything_is_on_trial(node):
+    n = node(trial={"scope": "all"}, remote={"enabled": False})
+    first = n.mount.document()
+    n.mount.drop("50-x.conf", "maxPods: 9\n")
+    n.mount.command("rollback", "lkg")
+    assert n.mount.document() == first and "(rollback)" in n.status("condition")
+    n.mount.command("hold", "off")
+    assert "\nmaxPods: 9\n" in n.mount.document()
+
+
 def test_exoneration(node):
     n = node(trial={"crashLoopThreshold": 0})
     source = n.assign("maxPods: 42\n")
     n.wait("active", source)
-    for _ in range(6):
-        n.crash()
-    n.wait("condition", "probably not the cause")
+    n.crash()
+    n.crash()
+    assert "probably" not in n.status("condition")
+    n.crash()
+    n.wait("condition", "False crash loop goes on with last-known-good, so the configuration was probably not the cause")
     assert n.mount.command("forget", source)
     n.wait("active", source)
 
@@ -443,6 +487,50 @@ def test_rm_forgives_and_echo_condemns(node):
                                                                                errno.ENAMETOOLONG)
 
 
+def test_rm_of_every_mark(node):
+    n = node()
+    for version in (1, 2):
+        n.assign(INVALID if version == 1 else "kubeAPIQPS: -2\n", version=version)
+        n.wait("condition", "False failed to validate")
+    bad = n.mount.vpath("bad", "kubelet")
+    lib.shell(f"echo all of it > {bad}/8f1c", check=True)
+    assert set(n.bad()) == {"8f1c", "8f1c@1", "8f1c@2"}
+    lib.shell(f"rm {bad}/*", check=True)
+    n.wait("condition", "False failed to validate")
+    assert set(n.bad()) == {"8f1c@2"}, "what is assigned was tried again"
+
+
+def test_condemning_the_last_known_good(node):
+    n = node(trial={"duration": "0s"})
+    local = n.mount.document()
+    source = n.assign("maxPods: 42\n")
+    n.wait("last-known-good", source)
+    lib.shell(f"echo no > {n.mount.vpath('bad', 'kubelet')}/8f1c", check=True)
+    assert n.mount.document() == local and n.sources() == (source, "init", "init")
+
+
+def test_what_is_held_is_not_judged(node):
+    n = node(trial={"crashLoopThreshold": 0})
+    source = n.assign("maxPods: 42\n")
+    n.wait("active", source)
+    n.mount.command("hold", "on")
+    for _ in range(4):
+        assert "\nmaxPods: 42\n" in n.crash()
+    assert n.bad() == {} and n.sources()[:2] == (source, source)
+    n.mount.command("hold", "off")
+    n.crash()
+    assert "\nmaxPods: 42\n" not in n.crash()
+
+
+def test_findings_of_a_bad_one_after_a_restart(node):
+    n = node()
+    n.assign("maxPods: many\n")
+    n.wait("condition", "False failed to validate")
+    n.mount.kill_child("lkgfs-engine")
+    n.wait("findings", "[LKG6008]")
+    assert "kube-system/node-config:kubelet:3:10: error: maxPods" in n.status("findings")
+
+
 def test_hold_freezes_what_is_shown_only(node):
     n = node()
     n.mount.command("hold", "on")
@@ -485,6 +573,24 @@ def test_scope_all_tries_dropins_too(node):
     assert len(n.bad()) == 1 and next(iter(n.bad())).startswith("local@")
     n.mount.drop("50-x.conf", "maxPods: 8\n")
     assert "\nmaxPods: 8\n" in n.mount.document(), "another document is judged afresh"
+    n.wait("condition", "True ")
+    n.crash()
+    assert n.crash() == first and len(n.bad()) == 2
+    n.mount.command("forget", "all")
+    assert "\nmaxPods: 8\n" in n.mount.document() and n.trial()["state"] == "running", "forgiven, with a trial of its own"
+    n.crash()
+    assert n.crash() == first
+
+
+def test_scope_all_going_back_by_hand(node):
+    n = node(trial={"scope": "all", "crashLoopThreshold": 0}, remote={"enabled": False})
+    first = n.mount.document()
+    n.mount.drop("50-x.conf", "maxPods: 9\n")
+    n.crash()
+    os.unlink(n.mount.path("kubelet.conf.d", "50-x.conf"))
+    for _ in range(4):
+        assert n.crash() == first, "the last known good is on no trial"
+    assert n.bad() == {}
 
 
 def test_switched_off_and_on(node):

@@ -210,7 +210,7 @@ def test_virtual_dir(mounts):
     os.mkdir(mount.path("status"))
     lib.write_file(mount.path("status", "mine"), "x")
     assert mount.status("generation").strip().isdigit()
-    assert sorted(os.listdir(mount.path(".lkgfs"))) == ["control", "history", "layers", "status"]
+    assert sorted(os.listdir(mount.path(".lkgfs"))) == ["bad", "control", "history", "layers", "lkg", "status"]
     mount.command("sync", "now")
     assert mount.tool("status").returncode == 0
     assert mount.tool("hold", "on").returncode == 0 and "held" in mount.status("condition")

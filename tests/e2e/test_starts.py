@@ -132,7 +132,7 @@ def test_a_newer_generation_is_told(engine):
     for generation in (2, 3):
         assert opener.line() and opener.line()
         engine.publish(f"{generation}\n", generation)
-        lib.read_file(engine.mount.path("kubelet.conf"))  # served
+        engine.mount.wait_for(lambda shown=f"{generation}\n": engine.mount.document() == shown, "the new generation")
         opener.go_on()
         told = engine.next("STARTED")
         assert (told.pid, told.number) == (opener.pid, generation)

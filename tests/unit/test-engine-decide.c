@@ -195,7 +195,8 @@ static void test_words_of_control_files(void **state)
                 { "forget", "all", 1, LKG_DO_FORGET, 0, 0 },
                 { "forget", "8f1c@12:cfg\n", 1, LKG_DO_FORGET, 0, 0 },
                 { "forget", "../x", -EINVAL, 0, 0, 0 },
-                { "forgive", "8f1c", 1, LKG_DO_FORGET, 0, 0 },
+                { "forgive", "8f1c", 1, LKG_DO_FORGIVE, 0, 0 },
+                { "forgive", "all", 1, LKG_DO_FORGIVE, 0, 0 }, /* a name like any other */
                 { "nosuch", "now", -EINVAL, 0, 0, 0 },
         };
         char why[256], longest[300];
