@@ -494,6 +494,7 @@ static struct lkg_condition_remote remote_facts(const struct lkg_component *c)
                 .good_failed = d->good_failed,
                 .active_is_assigned = lkg_config_source_equal(&p->assigned, lkg_component_source(c)),
                 .active_is_good = lkg_config_source_equal(&p->good.source, lkg_component_source(c)),
+                .local_has_base = local && local->has_base,
                 .n_local_errors = local ? local->report.n_severity[LKG_ERROR] : 0,
                 .waits = c->waited != NULL,
         };
@@ -505,6 +506,14 @@ static struct lkg_condition_remote remote_facts(const struct lkg_component *c)
         remote.exonerated = remote.bad && *p->rollback.reason && d->trial.state == LKG_TRIAL_FAILED &&
                             p->rollback.starts_since > d->trial.rules.threshold;
         return remote;
+}
+
+/* A document that two configurations have in common belongs to the one that is followed now. */
+static bool served_has_base(const struct lkg_component *c)
+{
+        if (c->active && c->same && c->verdict == LKG_KEEP && c->candidate)
+                return c->candidate->has_base;
+        return c->active && c->active->has_base;
 }
 
 void lkg_component_update_condition(struct lkg_component *c, bool not_ready)
@@ -525,7 +534,7 @@ void lkg_component_update_condition(struct lkg_component *c, bool not_ready)
                 .n_errors = c->candidate ? c->candidate->report.n_severity[LKG_ERROR] : 0,
                 .candidate_has_base = c->candidate && c->candidate->has_base,
                 .active = c->active ? c->active->number : 0,
-                .active_has_base = c->active && c->active->has_base,
+                .active_has_base = served_has_base(c),
                 .last_good = c->last_good,
                 .fault = c->fault,
                 .not_ready = not_ready,

@@ -151,7 +151,7 @@ static bool say_local_invalid(struct lkg_condition *c, const struct lkg_conditio
         c->status = LKG_CONDITION_FALSE;
         (void)snprintf(c->reason, sizeof(c->reason),
                        "failed to validate local (%s), %zu error%s, see %s/findings%s",
-                       local_name(f->active_has_base), f->remote.n_local_errors,
+                       local_name(f->remote.local_has_base), f->remote.n_local_errors,
                        f->remote.n_local_errors == 1 ? "" : "s", f->status_path,
                        f->remote.waits ? "; what is assigned waits for it" : "");
         return true;

@@ -27,6 +27,7 @@ struct lkg_condition_remote {
         const char *bad;           /* why assigned is not used; NULL = it is */
         bool good_failed;          /* the last known good could not be used either */
         bool exonerated;           /* the component crash-loops on the last known good, too */
+        bool local_has_base;       /* of the local layers, while a remote configuration hides them */
         size_t n_local_errors;     /* of the local layers, while a remote configuration hides them */
         bool waits;                /* assigned cannot be tried while the local layers are invalid */
 };

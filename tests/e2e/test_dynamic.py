@@ -131,6 +131,26 @@ def test_reset_to_local(node, end):
     n.wait("condition", f"True {INIT_REASON}: using current (init)")
 
 
+def test_reset_to_a_local_configuration_of_the_same_bytes(node):
+    n = node(trial={"duration": "0s"})
+    source = n.assign("".join(lib.read_file(n.mount.path("kubelet.conf.base")).decode().split("\n", 2)[2:]))
+    n.wait("last-known-good", source)
+    generation = n.mount.generation()
+    n.put("local\n")
+    n.wait("assigned", "init")
+    n.wait("condition", f"True {INIT_REASON}: using current (init)")
+    assert n.status("active") == "init\n" and n.mount.generation() == generation
+
+
+def test_a_wrong_base_under_a_remote_one_is_reported(node):
+    n = node()
+    source = n.assign("maxPods: 42\n")
+    n.wait("active", source)
+    lib.write_file(n.mount.path("kubelet.conf.base"), lib.HEADER + "maxPods: many\n")
+    n.wait("condition", "False failed to validate local (init), 1 error, see status/kubelet/findings: using current (UID: 8f1c)")
+    assert n.sources()[1] == source and n.bad() == {}
+
+
 def test_missing_at_a_start_is_no_reset(node):
     n = node(trial={"duration": "0s"})
     source = n.assign("maxPods: 42\n")
