@@ -99,7 +99,7 @@ static void restore(struct lkg_engine *e, struct lkg_component *c)
 
 int lkg_engine_open_dynamic(struct lkg_engine *e, struct lkg_error *err)
 {
-        bool had_one = false;
+        bool fresh = !e->started && e->publisher.fresh; /* an engine that died is no start */
 
         for (size_t i = 0; i < e->n_components && e->store.lock_fd >= 0; i++) {
                 struct lkg_component *c = &e->components[i];
@@ -118,14 +118,11 @@ int lkg_engine_open_dynamic(struct lkg_engine *e, struct lkg_error *err)
                 lkg_engine_learn_version(e, c);
                 if (!c->base)
                         restore(e, c);
-                had_one = had_one || (lkg_engine_is_remote(e, c) &&
-                                      !lkg_config_source_is_local(&c->dynamic->pointers.assigned));
         }
-        lkg_remote_file_deinit(&e->remote_file);
-        if (e->config->remote.enabled && *e->config->remote.file)
-                e->remote_file.path = e->config->remote.file;
-        /* An engine that died is no start: what was there before it died still was there. */
-        e->remote_file.had_one = had_one && (e->started || !e->publisher.fresh);
+        lkg_remote_file_open(&e->remote_file,
+                             e->config->remote.enabled && *e->config->remote.file ? e->config->remote.file
+                                                                                  : NULL,
+                             e->options.runtime_fd, fresh);
         return 0;
 }
 
@@ -490,12 +487,10 @@ static void reset(struct lkg_engine *e, struct lkg_component *c)
         struct lkg_error err = { 0 };
 
         set_desired(c, LKG_DESIRED_LOCAL, "");
-        e->remote_file.had_one = false;
         if (lkg_config_source_is_local(&p->assigned) && lkg_config_source_is_local(&p->active) &&
             lkg_config_source_is_local(&p->good.source))
                 return;
         if (unpin(e, c) < 0 || lkg_dynamic_reset(c->dynamic, lkg_realtime_ns(), &err) < 0) {
-                e->remote_file.had_one = true;
                 again(e, c, "failed to reset to local (default or init) config", &err);
                 return;
         }

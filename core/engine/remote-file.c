@@ -1,14 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
+#include <limits.h>
 
 #include "remote-file.h"
 
 #define LOCAL_TEXT "local"
+#define SEEN_NAME  "reference" /* runtime directory: the path that was understood */
 
 void lkg_remote_file_deinit(struct lkg_remote_file *file)
 {
         lkg_way_deinit(&file->way);
         *file = (struct lkg_remote_file){ 0 };
+}
+
+void lkg_remote_file_open(struct lkg_remote_file *file, const char *path, int runtime_fd, bool fresh)
+{
+        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+        LKG_CLEANUP(lkg_freep) char *seen = NULL;
+        size_t size;
+
+        lkg_remote_file_deinit(file);
+        file->path = path;
+        file->runtime_fd = runtime_fd;
+        if (fresh)
+                (void)unlinkat(runtime_fd, SEEN_NAME, 0);
+        if (!path)
+                return;
+        fd = openat(runtime_fd, SEEN_NAME, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        file->had_one = fd >= 0 && lkg_read_file(fd, PATH_MAX, &seen, &size, NULL) >= 0 &&
+                        size == strlen(path) && memcmp(seen, path, size) == 0;
+}
+
+/* A note that cannot be made costs no more than a removal that is not understood by a successor: nothing changes then. */
+static void note_seen(struct lkg_remote_file *file)
+{
+        if (!file->had_one)
+                (void)lkg_write_file_atomic(file->runtime_fd, SEEN_NAME, file->path, strlen(file->path),
+                                            0600,
+                                            /* durable= */ false, NULL);
+        file->had_one = true;
 }
 
 static bool is_blank(char c)
@@ -59,6 +89,7 @@ static int understand(struct lkg_remote_file *file, const struct lkg_remote_file
 
         if (left == strlen(LOCAL_TEXT) && memcmp(word, LOCAL_TEXT, left) == 0) {
                 *ret_says = LKG_FILE_SAYS_LOCAL;
+                note_seen(file);
                 return 0;
         }
         if (left == 0) {
@@ -77,7 +108,7 @@ static int understand(struct lkg_remote_file *file, const struct lkg_remote_file
                 return r == -ENOMEM ? r : 0;
         }
         *ret_says = LKG_FILE_SAYS_CONFIGMAP;
-        file->had_one = true;
+        note_seen(file);
         return 0;
 }
 

@@ -14,7 +14,7 @@
 #define LKG_KEY_ANNOTATION "lkgfs.io/config-key" /* of an object in a file: which key is meant */
 
 enum lkg_remote_file_says {
-        LKG_FILE_SAYS_NOTHING, /* missing or empty, and there was no object before: no reference yet */
+        LKG_FILE_SAYS_NOTHING, /* missing or empty, and it said nothing before: no reference yet */
         LKG_FILE_SAYS_UNCLEAR, /* err: why */
         LKG_FILE_SAYS_LOCAL,
         LKG_FILE_SAYS_CONFIGMAP,
@@ -25,7 +25,8 @@ struct lkg_remote_file {
         struct lkg_way way;
         bool known; /* id is that of the last look; a missing file has none */
         struct lkg_file_id id;
-        bool had_one; /* there was an object before: emptying or removing it means something */
+        bool had_one; /* it was understood before, an object or `local`: emptying or removing it means something */
+        int runtime_fd; /* borrowed; where had_one outlives an engine that is killed */
 };
 
 struct lkg_remote_file_options {
@@ -46,4 +47,13 @@ struct lkg_remote_file_options {
 int lkg_remote_file_look(struct lkg_remote_file *file, const struct lkg_remote_file_options *options,
                          enum lkg_remote_file_says *ret_says, struct lkg_configmap *ret,
                          struct lkg_config_source *ret_source, struct lkg_error *err);
+/**
+ * lkg_remote_file_open() - (re)configure it.
+ * @path:       absolute, borrowed; NULL = there is none
+ * @runtime_fd: borrowed
+ * @fresh:      a daemon begins, so a file that is missing now never was a reference (spec section 8: "at start")
+ *
+ * Otherwise what a predecessor or an earlier configuration has seen at this very path counts.
+ */
+void lkg_remote_file_open(struct lkg_remote_file *file, const char *path, int runtime_fd, bool fresh);
 void lkg_remote_file_deinit(struct lkg_remote_file *file);
