@@ -326,11 +326,12 @@ static int look_up_bad(struct lkg_component *c)
         int r;
 
         c->bad_document = false;
-        if (!c->dynamic || !c->rendered.data || c->dynamic->bad.n_items == 0)
+        if (!c->dynamic || !c->dynamic->scope_all || !c->rendered.data)
                 return 0;
         r = lkg_sha256_hex(c->rendered.data, c->rendered.size, sha256);
         if (r >= 0)
-                c->bad_document = lkg_dynamic_is_bad_document(c->dynamic, sha256);
+                c->bad_document = lkg_dynamic_is_bad_document(c->dynamic, sha256) ||
+                                  strcmp(c->passed_over, sha256) == 0;
         return r;
 }
 

@@ -93,10 +93,13 @@ struct lkg_component {
         struct lkg_candidate
                 *waited; /* local candidate that was invalid when the assigned source was tried */
         struct lkg_report remote_findings; /* about the assigned source */
-        bool bad_document;                 /* the candidate is known to be bad (trialScope all) */
-        struct lkg_candidate *candidate;   /* last looked at; NULL = none yet */
-        struct lkg_text rendered;          /* of a valid candidate that differs from active; else empty */
-        bool same;                         /* its bytes are those of active */
+        bool guard_unchecked;              /* base was followed before this configuration of ours was read */
+        char passed_over
+                [LKG_SHA256_HEX]; /* trialScope all: what the layers came to when the stored document was taken */
+        bool bad_document;        /* the candidate is known to be bad (trialScope all) */
+        struct lkg_candidate *candidate; /* last looked at; NULL = none yet */
+        struct lkg_text rendered;        /* of a valid candidate that differs from active; else empty */
+        bool same;                       /* its bytes are those of active */
         enum lkg_verdict verdict;
         uint64_t rejected_ns; /* wall time since when the candidate is invalid, 0 = it is not */
         char *fault;          /* the layers could not be looked at, or nothing could be published */

@@ -65,6 +65,8 @@ int lkg_dynamic_open(const struct lkg_store *store, const struct lkg_config *con
                 return r;
         }
         d->trial = lkg_trial_resume(d->trial, d->watched, lkg_boottime_ns());
+        if (!d->scope_all && *d->pointers.rollback.reason && d->trial.state == LKG_TRIAL_RUNNING)
+                d->trial.state = LKG_TRIAL_FAILED; /* the pointers say so */
         *ret = d;
         return 0;
 }
@@ -84,7 +86,9 @@ struct lkg_dynamic *lkg_dynamic_free(struct lkg_dynamic *d)
 static void carry_over(struct lkg_dynamic *d, const struct lkg_bad_list *bad,
                        const struct lkg_startups *startups)
 {
-        for (size_t i = 0; d->bad.n_items == 0 && i < bad->n_items; i++)
+        bool none = d->bad.n_items == 0;
+
+        for (size_t i = 0; none && i < bad->n_items; i++)
                 if (lkg_store_mark_bad(&d->store, &d->bad, &bad->items[i], NULL) < 0)
                         return;
         if (d->startups.n_items == 0 && startups->n_items > 0) {

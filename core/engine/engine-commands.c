@@ -62,7 +62,7 @@ static int abandon(struct lkg_engine *e, struct lkg_component *c, struct refusal
         char reason[LKG_REASON_MAX];
         int r;
 
-        if (!d || lkg_config_source_is_local(&d->pointers.active) ||
+        if (!d || !lkg_engine_is_remote(e, c) || lkg_config_source_is_local(&d->pointers.active) ||
             lkg_config_source_equal(&d->pointers.active, &d->pointers.good.source))
                 return 0;
         (void)snprintf(reason, sizeof(reason), "operator request (UID: %s)", d->pointers.active.uid);
@@ -155,6 +155,7 @@ static int do_forget(struct lkg_component *c, const struct lkg_command_call *cal
         if (!lkg_dynamic_is_bad(c->dynamic, &c->dynamic->pointers.assigned))
                 lkg_report_deinit(&c->remote_findings);
         c->waited = lkg_candidate_unref(c->waited);
+        *c->passed_over = '\0';
         c->dirty |= LKG_DIRTY_BAD | LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION | LKG_DIRTY_FINDINGS;
         return 0;
 }

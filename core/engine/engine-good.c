@@ -213,6 +213,8 @@ int lkg_engine_roll_back(struct lkg_engine *e, struct lkg_component *c, const ch
         r = lkg_engine_refresh_anew(e, c, &why);
         if (r >= 0 && !d->scope_all && c->candidate && c->candidate->state == LKG_CANDIDATE_VALID)
                 return 0; /* the commit publishes it */
+        if (d->scope_all && c->rendered.data)
+                (void)lkg_sha256_hex(c->rendered.data, c->rendered.size, c->passed_over);
         if (serve_stored(e, c, &why) >= 0)
                 return 0;
         go_local(e, c, &why);
@@ -256,6 +258,12 @@ static const struct lkg_candidate *good_candidate(const struct lkg_component *c)
         return candidate && candidate->state == LKG_CANDIDATE_VALID ? candidate : NULL;
 }
 
+/* Without remote configuration what is local is good, whatever was good before. */
+static bool has_good(const struct lkg_component *c)
+{
+        return c->dynamic->scope_all || c->dynamic->desired != LKG_DESIRED_NONE;
+}
+
 /* With its secrets masked, too. */
 static int render_good(const struct lkg_component *c, const struct lkg_candidate *candidate,
                        struct lkg_generation **ret)
@@ -278,7 +286,7 @@ int lkg_engine_good_generation(const struct lkg_component *c, struct lkg_generat
         int r;
 
         *ret = NULL;
-        if (!c->dynamic || !c->active)
+        if (!c->dynamic || !c->active || !has_good(c))
                 return 0;
         if (!c->dynamic->scope_all) {
                 candidate = good_candidate(c);

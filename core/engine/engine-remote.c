@@ -86,6 +86,7 @@ static void restore(struct lkg_engine *e, struct lkg_component *c)
                 return;
         if (lkg_engine_load_base(e, &d->pointers.active, &base, &ignored, &err) >= 0) {
                 lkg_component_set_base(c, base);
+                c->guard_unchecked = true;
                 return;
         }
         lkg_log(LOG_ERR, &fields, "the checkpoint of what was active cannot be used: %s", err.message);
@@ -241,6 +242,12 @@ static size_t errors_in(const struct lkg_report *report, const char *file, bool 
         return n;
 }
 
+static bool is_base_broken(const struct lkg_candidate *local)
+{
+        return local && local->n_layers > 0 && local->layers[0].role == LKG_LAYER_BASE &&
+               !local->layers[0].doc;
+}
+
 enum tried { TRIED_GOOD, TRIED_BAD, TRIED_WAIT };
 
 /*
@@ -251,6 +258,8 @@ static enum tried blame(const struct lkg_component *c, const struct lkg_track *t
 {
         const struct lkg_candidate *local = local_candidate(c);
 
+        if (c->config->guard.pinned.n_items && is_base_broken(local))
+                return TRIED_WAIT; /* what it must be equal to is not known */
         if (c->remote_findings.n_severity[LKG_ERROR] > 0)
                 return TRIED_BAD;
         if (lkg_track_valid(track))
@@ -357,6 +366,26 @@ static void try_assigned(struct lkg_engine *e, struct lkg_component *c)
                 break;
         }
         lkg_track_close(&track);
+}
+
+/* Our own configuration forbids it now, or did all along and was read by an lkgfs that knew no guard. */
+static void condemn_active(struct lkg_engine *e, struct lkg_component *c, const struct lkg_report *forbidden)
+{
+        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        const struct lkg_config_source *active = &c->dynamic->pointers.active;
+        struct lkg_error err = { 0 };
+        char reason[LKG_REASON_MAX];
+
+        say_uid(reason, sizeof(reason), "failed to validate current", active);
+        lkg_report_append(&c->remote_findings, forbidden);
+        if (lkg_dynamic_condemn(c->dynamic, active, NULL, reason, lkg_realtime_ns(), &err) < 0) {
+                c->guard_unchecked = true;
+                e->retry_at_ns = lkg_boottime_ns() + LKG_RETRY_MAX_NS;
+                lkg_log(LOG_ERR, &fields, "cannot mark a configuration as bad: %s", err.message);
+                return;
+        }
+        lkg_log(LOG_WARNING, &fields, "%s: the guard forbids it, see findings", reason);
+        c->dirty |= LKG_DIRTY_BAD | LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION | LKG_DIRTY_FINDINGS;
 }
 
 /* What was found when it was tried, found again: an engine does not remember findings. Decides nothing. */
@@ -515,6 +544,7 @@ static void look_at_file(struct lkg_engine *e, struct lkg_component *c)
                 .max_bytes = e->config->remote.max_bytes,
                 .allowed = (const char *const *)e->config->remote.allowed_sources.items,
                 .n_allowed = e->config->remote.allowed_sources.n_items,
+                .careful = !lkg_config_source_is_local(&c->dynamic->pointers.assigned),
                 .unsettled = vouched_or_settled,
                 .userdata = e,
         };
@@ -524,6 +554,8 @@ static void look_at_file(struct lkg_engine *e, struct lkg_component *c)
         struct lkg_error err = { 0 };
         int r = lkg_remote_file_look(&e->remote_file, &options, &says, &configmap, &source, &err);
 
+        if (r == 0 && e->remote_file.blank_ns && e->retry_at_ns > e->remote_file.blank_ns + LKG_BLANK_NS)
+                e->retry_at_ns = e->remote_file.blank_ns + LKG_BLANK_NS;
         if (r <= 0)
                 return;
         switch (says) {
@@ -603,6 +635,13 @@ void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c)
         /* Judged by local layers, so those first. */
         if (c->base && !c->local.candidate)
                 (void)look_at_local(e, c, &everything, &err);
+        if (c->guard_unchecked && c->base && local_candidate(c) && c->candidate) {
+                LKG_CLEANUP(lkg_report_deinit) struct lkg_report forbidden = LKG_REPORT_INIT;
+
+                c->guard_unchecked = false;
+                if (check_guard(c, c->candidate, &forbidden) >= 0 && forbidden.n_severity[LKG_ERROR] > 0)
+                        condemn_active(e, c, &forbidden);
+        }
         if (lkg_dynamic_is_bad(d, &d->pointers.good.source) && lkg_dynamic_drop_good(d, &err) < 0)
                 e->retry_at_ns = lkg_boottime_ns() + LKG_RETRY_MAX_NS;
         bad = lkg_dynamic_is_bad(d, &d->pointers.active);

@@ -39,10 +39,11 @@ static bool was_asked_for(const struct lkg_component *c)
 {
         const struct lkg_startups *starts = &c->dynamic->startups;
         uint64_t asked, now = lkg_boottime_ns(), wall = lkg_realtime_ns();
-        char line[LINE_MAX_], boot[LKG_BOOT_ID_MAX];
+        char line[LINE_MAX_], boot[LKG_BOOT_ID_MAX], result[16];
 
         if (!c->facts || !read_line(c->facts->dirfd, "restarted", line) ||
-            sscanf(line, "%" SCNu64 " %39s", &asked, boot) != 2 || strcmp(boot, c->dynamic->boot) != 0 ||
+            sscanf(line, "%" SCNu64 " %39s %*u %15s", &asked, boot, result) != 3 ||
+            strncmp(result, "failed", strlen("failed")) == 0 || strcmp(boot, c->dynamic->boot) != 0 ||
             asked > now)
                 return false;
         return starts->n_items == 0 || starts->items[starts->n_items - 1].time_ns < wall - (now - asked);

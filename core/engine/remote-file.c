@@ -38,7 +38,7 @@ static void note_seen(struct lkg_remote_file *file)
                 (void)lkg_write_file_atomic(file->runtime_fd, SEEN_NAME, file->path, strlen(file->path),
                                             0600,
                                             /* durable= */ false, NULL);
-        file->had_one = true;
+        file->had_one = file->here = true;
 }
 
 static bool is_blank(char c)
@@ -126,9 +126,26 @@ static int missing(struct lkg_remote_file *file, int code, enum lkg_remote_file_
         return 1;
 }
 
-int lkg_remote_file_look(struct lkg_remote_file *file, const struct lkg_remote_file_options *options,
-                         enum lkg_remote_file_says *ret_says, struct lkg_configmap *ret,
-                         struct lkg_config_source *ret_source, struct lkg_error *err)
+/* Return: true when what looks like a reset is not believed yet. */
+static bool too_early(struct lkg_remote_file *file, bool careful, enum lkg_remote_file_says says)
+{
+        uint64_t now = lkg_boottime_ns();
+
+        if (says != LKG_FILE_SAYS_LOCAL || file->here || !careful) {
+                file->blank_ns = 0;
+                return false;
+        }
+        if (file->blank_ns == 0)
+                file->blank_ns = now;
+        if (now - file->blank_ns >= LKG_BLANK_NS)
+                return false;
+        file->known = false;
+        return true;
+}
+
+static int look(struct lkg_remote_file *file, const struct lkg_remote_file_options *options,
+                enum lkg_remote_file_says *ret_says, struct lkg_configmap *ret,
+                struct lkg_config_source *ret_source, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_freep) char *text = NULL;
         LKG_CLEANUP(lkg_closep) int fd = -EBADF;
@@ -161,4 +178,13 @@ int lkg_remote_file_look(struct lkg_remote_file *file, const struct lkg_remote_f
         }
         r = understand(file, options, text, size, ret_says, ret, ret_source, err);
         return r < 0 ? r : 1;
+}
+
+int lkg_remote_file_look(struct lkg_remote_file *file, const struct lkg_remote_file_options *options,
+                         enum lkg_remote_file_says *ret_says, struct lkg_configmap *ret,
+                         struct lkg_config_source *ret_source, struct lkg_error *err)
+{
+        int r = look(file, options, ret_says, ret, ret_source, err);
+
+        return r > 0 && too_early(file, options->careful, *ret_says) ? 0 : r;
 }

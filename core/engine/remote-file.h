@@ -25,14 +25,24 @@ struct lkg_remote_file {
         struct lkg_way way;
         bool known; /* id is that of the last look; a missing file has none */
         struct lkg_file_id id;
+        bool here; /* this engine has understood it itself */
+        uint64_t
+                blank_ns; /* CLOCK_BOOTTIME since when it is empty or missing, while that is not believed; 0 = it is not */
         bool had_one; /* it was understood before, an object or `local`: emptying or removing it means something */
         int runtime_fd; /* borrowed; where had_one outlives an engine that is killed */
 };
+
+/*
+ * Somebody may be in the middle of writing the file while an engine begins, and no event tells: an empty or missing one is
+ * believed after this long, unless the same engine has seen the object itself.
+ */
+#define LKG_BLANK_NS (2 * LKG_NSEC_PER_SEC)
 
 struct lkg_remote_file_options {
         size_t max_bytes;
         const char *const *allowed; /* remote.allowedSources */
         size_t n_allowed;
+        bool careful;                /* a reset would lose something: see LKG_BLANK_NS */
         lkg_unsettled_fn *unsettled; /* is somebody in the middle of writing it? May be NULL */
         void *userdata;
 };

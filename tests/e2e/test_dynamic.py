@@ -380,6 +380,69 @@ def test_rollback_lkg_where_everything_is_on_trial(node):
     assert "\nmaxPods: 9\n" in n.mount.document()
 
 
+def test_scope_all_with_a_remote_one(node):
+    n = node(trial={"scope": "all", "crashLoopThreshold": 0})
+    n.mount.drop("50-x.conf", "maxPods: 9\n")
+    first = n.mount.document()
+    n.mount.command("promote", "now")
+    good = n.good_document()
+    assert good == first
+    source = n.assign("registryBurst: 7\n")
+    n.wait("active", source)
+    n.mount.drop("51-y.conf", "registryPullQPS: 3\n")
+    n.crash()
+    assert n.crash() == good and n.mount.document() == good, "the stored document, without the untried drop-in"
+    assert source in n.bad()
+
+
+def test_a_guard_that_comes_later(node):
+    n = node()
+    local = n.mount.document()
+    source = n.assign("maxPods: 42\n")
+    n.wait("active", source)
+    n.configure(guard={"deny": ["maxPods"]})
+    n.mount.reload()
+    n.mount.wait_for(lambda: n.mount.document() == local, "the guard")
+    assert source in n.bad() and "LKG6002" in n.status("findings")
+
+
+def test_pinned_to_a_broken_base(node):
+    n = node(component={"guard": {"pinned": ["maxPods"]}})
+    lib.write_file(n.mount.behind("kubelet.conf"), "maxPods: [\n")
+    n.wait("condition", "False ")
+    source = n.assign("maxPods: 110\n")
+    assert n.bad() == {}
+    lib.write_file(n.mount.behind("kubelet.conf"), lib.HEADER + "failCgroupV1: false\nmaxPods: 110\n")
+    n.wait("active", source)
+
+
+def test_switched_off_there_is_no_remote_last_known_good(node):
+    n = node(trial={"duration": "0s"})
+    local = n.mount.document()
+    source = n.assign("maxPods: 42\n")
+    n.wait("last-known-good", source)
+    n.configure(remote={"enabled": False})
+    n.mount.reload()
+    n.mount.wait_for(lambda: n.mount.document() == local, "the local configuration")
+    assert n.good_document() == local
+    n.mount.command("rollback", "lkg")
+    assert n.mount.document() == local and n.bad() == {}
+
+
+def test_an_engine_that_begins_while_the_file_is_written(node):
+    n = node(trial={"duration": "0s"})
+    source = n.assign("maxPods: 42\n")
+    n.wait("last-known-good", source)
+    obj = json.dumps(n.configmap("maxPods: 43\n"))
+    with open(n.file, "w", encoding="utf-8") as f:
+        n.mount.kill_child("lkgfs-engine")
+        n.mount.wait_for(lambda: "lkgfs-engine" in n.mount.children(), "the engine")
+        n.mount.command("sync", "now")
+        assert n.sources() == (source, source, source)
+        f.write(obj)
+    n.wait("active", "8f1c@2")
+
+
 def test_exoneration(node):
     n = node(trial={"crashLoopThreshold": 0})
     source = n.assign("maxPods: 42\n")
