@@ -97,6 +97,7 @@ struct lkg_component {
         char passed_over
                 [LKG_SHA256_HEX]; /* trialScope all: what the layers came to when the stored document was taken */
         bool bad_document;        /* the candidate is known to be bad (trialScope all) */
+        bool explained;           /* they say why it was refused; else it is judged once more for them */
         struct lkg_candidate *candidate; /* last looked at; NULL = none yet */
         struct lkg_text rendered;        /* of a valid candidate that differs from active; else empty */
         bool same;                       /* its bytes are those of active */

@@ -202,7 +202,7 @@ int lkg_engine_roll_back(struct lkg_engine *e, struct lkg_component *c, const ch
                 return r;
         lkg_log(LOG_WARNING, &fields, "rolling back to the last known good: %s", reason);
         c->dirty |= LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION | LKG_DIRTY_BAD;
-        d->good_failed = false;
+        d->good_failed = c->explained = false;
         if (!same_source)
                 r = set_good_base(e, c, &why);
         if (r < 0) {

@@ -135,6 +135,8 @@ int lkg_engine_reload_dynamic(struct lkg_engine *e, struct lkg_error *err)
                 if (!c->dynamic)
                         continue;
                 lkg_dynamic_configure(c->dynamic, e->config, c->config);
+                lkg_report_deinit(&c->remote_findings); /* found again by the rules of today */
+                c->explained = false;
                 if (!lkg_engine_is_remote(e, c)) { /* switched off, or another component's now */
                         lkg_component_set_base(c, NULL);
                         lkg_track_close(&c->good);
@@ -283,14 +285,26 @@ static int look_at_local(struct lkg_engine *e, struct lkg_component *c, const st
         return r;
 }
 
+static void say_not_used(struct lkg_component *c, const char *id, const char *reason)
+{
+        const struct lkg_where where = { .file = id };
+
+        lkg_report_add(&c->remote_findings, LKG_WARNING, 6008, &where,
+                       "is assigned and not used: %s; remove bad/%s/%s to try it again", reason,
+                       c->config->name, id);
+        c->dirty |= LKG_DIRTY_FINDINGS;
+}
+
 static void condemn_assigned(struct lkg_engine *e, struct lkg_component *c, const char *words)
 {
         const struct lkg_log_fields fields = lkg_engine_fields(c);
         struct lkg_dynamic *d = c->dynamic;
         struct lkg_error err = { 0 };
-        char reason[LKG_REASON_MAX];
+        char reason[LKG_REASON_MAX], id[LKG_SOURCE_ID_MAX + 1];
 
         say_uid(reason, sizeof(reason), words, &d->pointers.assigned);
+        lkg_config_source_id(&d->pointers.assigned, id);
+        say_not_used(c, id, reason);
         if (lkg_dynamic_condemn(d, &d->pointers.assigned, NULL, reason, lkg_realtime_ns(), &err) < 0) {
                 lkg_log(LOG_ERR, &fields, "cannot mark a configuration as bad: %s", err.message);
                 e->retry_at_ns = lkg_boottime_ns() + e->retry_delay_ns;
@@ -326,26 +340,39 @@ static void follow(struct lkg_engine *e, struct lkg_component *c, struct lkg_rem
                 base->source.ns, base->source.name, base->source.uid, base->source.version);
 }
 
+/* @track: what is assigned with today's local layers. Return: 0; 1: it is no configuration at all; negative: a fault. */
+static int open_assigned(struct lkg_engine *e, struct lkg_component *c, struct lkg_track *track,
+                         struct lkg_error *err)
+{
+        struct lkg_remote_base *base = NULL;
+        int r;
+
+        lkg_report_deinit(&c->remote_findings);
+        c->explained = true;
+        c->dirty |= LKG_DIRTY_FINDINGS;
+        r = lkg_engine_load_base(e, &c->dynamic->pointers.assigned, &base, &c->remote_findings, err);
+        if (r == -EINVAL)
+                return 1;
+        if (r >= 0)
+                r = lkg_engine_open_track(e, c, track, base, err);
+        if (r < 0)
+                return r;
+        r = check_guard(c, track->candidate, &c->remote_findings);
+        return r < 0 ? lkg_error_set(err, r, NULL, "guard") : 0;
+}
+
 static void try_assigned(struct lkg_engine *e, struct lkg_component *c)
 {
         const struct lkg_log_fields fields = lkg_engine_fields(c);
         struct lkg_track track = { 0 };
-        struct lkg_remote_base *base = NULL;
         struct lkg_error err = { 0 };
         bool syntax = false;
-        int r;
+        int r = open_assigned(e, c, &track, &err);
 
-        lkg_report_deinit(&c->remote_findings);
-        c->dirty |= LKG_DIRTY_FINDINGS;
-        r = lkg_engine_load_base(e, &c->dynamic->pointers.assigned, &base, &c->remote_findings, &err);
-        if (r == -EINVAL) {
+        if (r > 0) {
                 condemn_assigned(e, c, "failed to load current");
                 return;
         }
-        if (r >= 0)
-                r = lkg_engine_open_track(e, c, &track, base, &err);
-        if (r >= 0 && (r = check_guard(c, track.candidate, &c->remote_findings)) < 0)
-                (void)lkg_error_set(&err, r, NULL, "guard");
         if (r < 0) {
                 lkg_log(LOG_ERR, &fields, "cannot try what is assigned, trying again: %s", err.message);
                 e->retry_at_ns = lkg_boottime_ns() + e->retry_delay_ns;
@@ -388,25 +415,29 @@ static void condemn_active(struct lkg_engine *e, struct lkg_component *c, const 
         c->dirty |= LKG_DIRTY_BAD | LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION | LKG_DIRTY_FINDINGS;
 }
 
-/* What was found when it was tried, found again: an engine does not remember findings. Decides nothing. */
-static void explain_bad(struct lkg_engine *e, struct lkg_component *c)
+/*
+ * The findings of what was refused live in memory. Whoever comes after the engine that found them, or knows it as bad by its
+ * content alone, finds them once more; the verdict stays what it is.
+ */
+static void explain_assigned(struct lkg_engine *e, struct lkg_component *c, const struct lkg_bad *bad)
 {
-        const struct lkg_bad *bad = lkg_dynamic_is_bad(c->dynamic, &c->dynamic->pointers.assigned);
-        const struct lkg_where where = { .file = bad->id };
-        struct lkg_remote_base *base = NULL;
+        const struct lkg_log_fields fields = lkg_engine_fields(c);
         struct lkg_track track = { 0 };
         struct lkg_error err = { 0 };
-        int r = lkg_engine_load_base(e, &c->dynamic->pointers.assigned, &base, &c->remote_findings, &err);
+        bool syntax = false;
+        int r;
 
-        if (r >= 0)
-                r = lkg_engine_open_track(e, c, &track, base, &err);
-        if (r >= 0 && check_guard(c, track.candidate, &c->remote_findings) >= 0 && !lkg_track_valid(&track))
+        if (c->explained)
+                return;
+        r = open_assigned(e, c, &track, &err);
+        if (r == 0 && blame(c, &track, &syntax) == TRIED_BAD)
                 keep_findings(c, track.candidate);
+        if (r < 0)
+                lkg_log(LOG_WARNING, &fields, "cannot find again what is wrong with what is assigned: %s",
+                        err.message);
         lkg_track_close(&track);
-        lkg_report_add(&c->remote_findings, LKG_WARNING, 6008, &where,
-                       "is assigned and not used: %s; remove bad/%s/%s to try it again", bad->reason,
-                       c->config->name, bad->id);
-        c->dirty |= LKG_DIRTY_FINDINGS;
+        say_not_used(c, bad->id, bad->reason);
+        c->explained = true;
 }
 
 /* ---- the reference ---- */
@@ -506,6 +537,7 @@ static void assign(struct lkg_engine *e, struct lkg_component *c, const struct l
                 c->base->source = *source;
         c->waited = lkg_candidate_unref(c->waited);
         lkg_report_deinit(&c->remote_findings);
+        c->explained = false;
         c->dirty |= LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION | LKG_DIRTY_BAD | LKG_DIRTY_FINDINGS;
 }
 
@@ -651,12 +683,14 @@ void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c)
                 (void)snprintf(reason, sizeof(reason), "%s", bad->reason);
                 (void)lkg_engine_roll_back(e, c, reason, &err);
         }
-        if (lkg_dynamic_is_bad(d, &d->pointers.assigned) && c->remote_findings.n_findings == 0)
-                explain_bad(e, c);
         if (!lkg_config_source_is_local(&d->pointers.assigned) &&
-            !lkg_config_source_equal(&d->pointers.assigned, &d->pointers.active) &&
-            !lkg_dynamic_is_bad(d, &d->pointers.assigned) && (!c->waited || c->waited != local_candidate(c)))
-                try_assigned(e, c);
+            !lkg_config_source_equal(&d->pointers.assigned, &d->pointers.active)) {
+                bad = lkg_dynamic_is_bad(d, &d->pointers.assigned);
+                if (bad)
+                        explain_assigned(e, c, bad);
+                else if (!c->waited || c->waited != local_candidate(c))
+                        try_assigned(e, c);
+        }
         if (!c->good.stack) /* it may be another one now; what is open was looked at already */
                 (void)lkg_engine_look_at_good(e, c, &everything, &err);
 }
