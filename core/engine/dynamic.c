@@ -64,6 +64,9 @@ int lkg_dynamic_open(const struct lkg_store *store, const struct lkg_config *con
                 lkg_dynamic_free(d);
                 return r;
         }
+        /* The pointers are durable, the end of the trial is not: what was abandoned is not on trial any more. */
+        if (!d->scope_all && *d->pointers.rollback.reason && d->trial.state == LKG_TRIAL_RUNNING)
+                d->trial.state = LKG_TRIAL_FAILED;
         d->trial = lkg_trial_resume(d->trial, d->watched, lkg_boottime_ns());
         if (!d->scope_all && *d->pointers.rollback.reason && d->trial.state == LKG_TRIAL_RUNNING)
                 d->trial.state = LKG_TRIAL_FAILED; /* the pointers say so */
@@ -219,7 +222,7 @@ int lkg_dynamic_fall_back(struct lkg_dynamic *d, const char *reason, uint64_t ge
         next.rollback.starts_since = 0;
         next.rollback.abandoned_generation = generation;
         next.active = next.good.source;
-        if (d->trial.state == LKG_TRIAL_RUNNING) {
+        if (d->trial.state == LKG_TRIAL_RUNNING || d->trial.state == LKG_TRIAL_FAILED) {
                 d->trial = lkg_trial_alive(d->trial, false, lkg_boottime_ns());
                 d->trial.state = LKG_TRIAL_FAILED;
                 (void)lkg_dynamic_save_trial(d, lkg_boottime_ns(), /* durable= */ false, NULL);

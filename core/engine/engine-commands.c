@@ -4,6 +4,7 @@
  * what dynamic configuration allows, durable before it is published, answered after. A command that is asked again (its
  * answer was lost with a file server or an engine) comes to the same.
  */
+#include <fcntl.h>
 #include <inttypes.h>
 
 #include <lkg/log.h>
@@ -139,15 +140,37 @@ static int do_promote(struct lkg_engine *e, struct lkg_component *c, struct refu
         return r < 0 ? refuse_error(refusal, &err, r) : 0;
 }
 
-static int do_forget(struct lkg_component *c, const struct lkg_command_call *call, struct refusal *refusal)
+/* Only what was there can be forgotten, so the same command after an engine that died would find nothing left to do. */
+static bool has_forgotten(const struct lkg_engine *e, const char *ticket)
+{
+        LKG_CLEANUP(lkg_closep)
+        int fd = openat(e->options.runtime_fd, LKG_FORGETTING_NAME, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        size_t size;
+
+        return fd >= 0 && lkg_read_file(fd, 64, &text, &size, NULL) >= 0 && strcmp(text, ticket) == 0;
+}
+
+static int do_forget(const struct lkg_engine *e, struct lkg_component *c,
+                     const struct lkg_command_call *call, uint64_t ticket, struct refusal *refusal)
 {
         struct lkg_error err = { 0 };
         bool exactly = call->action == LKG_DO_FORGIVE;
+        char text[24];
         int r = -ENOENT;
 
-        if (c->dynamic)
+        (void)snprintf(text, sizeof(text), "%" PRIu64, ticket);
+        if (c->dynamic && has_forgotten(e, text)) {
                 r = lkg_dynamic_forgive(c->dynamic, *call->id ? call->id : NULL, exactly, &err);
-
+                r = r == -ENOENT ? 0 : r;
+        } else if (c->dynamic) {
+                (void)lkg_write_file_atomic(e->options.runtime_fd, LKG_FORGETTING_NAME, text, strlen(text),
+                                            0600,
+                                            /* durable= */ false, NULL);
+                r = lkg_dynamic_forgive(c->dynamic, *call->id ? call->id : NULL, exactly, &err);
+                if (r < 0)
+                        (void)unlinkat(e->options.runtime_fd, LKG_FORGETTING_NAME, 0);
+        }
         if (r == -ENOENT)
                 return refuse(refusal, -EINVAL, "no such entry in the bad list");
         if (r < 0)
@@ -196,11 +219,11 @@ static int carry_out(struct lkg_engine *e, struct lkg_component *c, const struct
                 return do_promote(e, c, refusal);
         case LKG_DO_FORGET:
         case LKG_DO_FORGIVE:
-                return do_forget(c, call, refusal);
+                return do_forget(e, c, call, ticket, refusal);
         case LKG_DO_CONDEMN:
                 return do_condemn(c, call, refusal);
         case LKG_DO_STARTUP:
-                return lkg_engine_start_reported(e, c, (int)call->argument) < 0
+                return lkg_engine_start_reported(e, c, (int)call->argument, ticket) < 0
                                ? refuse(refusal, -EINVAL, "there is no such process")
                                : 0;
         }

@@ -25,6 +25,8 @@
 #define LKG_LAYERS_NS \
         (20 *         \
          LKG_NSEC_PER_MSEC) /* of quiet, before the rest of layers/ is rendered; for many: LKG_PERSIST_NS */
+#define LKG_FORGETTING_NAME \
+        "forgetting" /* runtime directory: ticket of the last command that removed bad marks */
 #define LKG_STARTING_NAME "starting" /* runtime directory: an engine began and has not published yet */
 
 /* How old the last change of a file must be to be believed without the writer's word: well above a clock tick. */
@@ -154,8 +156,11 @@ void lkg_engine_start_seen(struct lkg_engine *e, struct lkg_peer *peer, const st
 void lkg_engine_resolve_starts(struct lkg_engine *e);
 void lkg_engine_forget_peer_starts(struct lkg_engine *e, const struct lkg_peer *peer);
 uint64_t lkg_engine_starts_deadline(const struct lkg_engine *e);
-/** lkg_engine_start_reported() - control/<c>/startup. @pid: 0 = not known. Return: 0; -EINVAL no such process. */
-int lkg_engine_start_reported(struct lkg_engine *e, struct lkg_component *c, int pid);
+/**
+ * lkg_engine_start_reported() - control/<c>/startup. @pid: 0 = not known, then @ticket tells one start from another.
+ * Return: 0; -EINVAL no such process.
+ */
+int lkg_engine_start_reported(struct lkg_engine *e, struct lkg_component *c, int pid, uint64_t ticket);
 /** lkg_engine_note_end() - @t, of @c, has ended; its pidfd is still open. */
 void lkg_engine_note_end(struct lkg_component *c, const struct lkg_tracked *t);
 /** lkg_engine_update_alive() - the trial clock runs while a process lives on what is on trial. */

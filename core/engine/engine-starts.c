@@ -214,7 +214,38 @@ static void count_on_good(struct lkg_engine *e, struct lkg_component *c)
         c->dirty |= LKG_DIRTY_CONDITION;
 }
 
-/* Record it, look at the trial, switch when it is one too many. */
+/*
+ * What this start means for the trial, durable: counted, over, or condemned. The trial knows the newest start that it has
+ * judged, so one that is told again, because an engine died before it was recorded, is not judged twice, nor never.
+ */
+static void judge_start(struct lkg_engine *e, struct lkg_component *c, const struct lkg_startup *startup)
+{
+        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        struct lkg_dynamic *d = c->dynamic;
+        struct lkg_trial_step step;
+        struct lkg_error err = { 0 };
+
+        if (!on_trial(c))
+                return;
+        step = lkg_trial_start(d->trial, startup->counted, lkg_boottime_ns());
+        if (step.verdict == LKG_TRIAL_CONDEMN) { /* one that cannot be noted leaves the trial as it was */
+                crash_loop(e, c);
+                return;
+        }
+        d->trial = step.next;
+        d->trial.last_pid = startup->pid;
+        d->trial.last_start_time = startup->start_time;
+        if (lkg_dynamic_save_trial(d, lkg_boottime_ns(), /* durable= */ true, &err) < 0)
+                lkg_log(LOG_ERR, &fields, "cannot save the trial: %s", err.message);
+}
+
+static bool is_judged(const struct lkg_trial *trial, const struct lkg_startup *startup)
+{
+        return startup->start_time && trial->last_start_time == startup->start_time &&
+               trial->last_pid == startup->pid;
+}
+
+/* Look at the trial, switch when it is one too many, record it. */
 static void decide_start(struct lkg_engine *e, struct lkg_component *c, int pid, uint64_t start_time)
 {
         const struct lkg_log_fields fields = lkg_engine_fields(c);
@@ -230,7 +261,6 @@ static void decide_start(struct lkg_engine *e, struct lkg_component *c, int pid,
                 .start_time = start_time,
                 .local = lkg_config_source_is_local(&d->pointers.active) || *d->pointers.rollback.reason,
         };
-        struct lkg_trial_step step;
         const char *why = NULL;
         struct lkg_error err = { 0 };
 
@@ -241,20 +271,13 @@ static void decide_start(struct lkg_engine *e, struct lkg_component *c, int pid,
         c->dirty |= LKG_DIRTY_DYNAMIC;
         lkg_log(LOG_INFO, &fields, "%s started (pid %d)%s%s", c->config->name, pid,
                 why ? ", not counted: " : "", why ? why : "");
+        if (!is_judged(&d->trial, &startup)) {
+                judge_start(e, c, &startup);
+                if (startup.counted && startup.local)
+                        count_on_good(e, c);
+        }
         if (lkg_dynamic_note_start(d, &startup, &err) < 0)
                 lkg_log(LOG_ERR, &fields, "cannot note a start: %s", err.message);
-        if (startup.counted && startup.local)
-                count_on_good(e, c);
-        if (!on_trial(c))
-                return;
-        step = lkg_trial_start(d->trial, startup.counted, lkg_boottime_ns());
-        if (step.verdict == LKG_TRIAL_CONDEMN) {
-                crash_loop(e, c);
-                return;
-        }
-        d->trial = step.next;
-        if (lkg_dynamic_save_trial(d, lkg_boottime_ns(), /* durable= */ true, &err) < 0)
-                lkg_log(LOG_ERR, &fields, "cannot save the trial: %s", err.message);
 }
 
 static int finish(struct lkg_engine *e, const struct lkg_starting *s)
@@ -363,13 +386,13 @@ uint64_t lkg_engine_starts_deadline(const struct lkg_engine *e)
         return first;
 }
 
-int lkg_engine_start_reported(struct lkg_engine *e, struct lkg_component *c, int pid)
+int lkg_engine_start_reported(struct lkg_engine *e, struct lkg_component *c, int pid, uint64_t ticket)
 {
-        uint64_t start_time = pid ? lkg_process_start_time(pid) : 0;
+        uint64_t start_time = pid ? lkg_process_start_time(pid) : ticket;
 
         if (!c->dynamic || (pid && !start_time))
                 return -EINVAL;
-        if (!pid || !lkg_startups_knows(&c->dynamic->startups, c->dynamic->boot, pid, start_time))
+        if (!lkg_startups_knows(&c->dynamic->startups, c->dynamic->boot, pid, start_time))
                 decide_start(e, c, pid, start_time);
         return 0;
 }

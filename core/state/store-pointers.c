@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which configuration plays which part, and how the trial of the active one stands. */
 #include <inttypes.h>
+#include <limits.h>
 
 #include "store-internal.h"
 
@@ -124,6 +125,8 @@ static void read_trial(const struct lkg_fields *fields, struct lkg_trial *ret)
         uint64_t threshold = lkg_fields_number(fields, "threshold", LKG_TRIAL_THRESHOLD_MAX, UINT64_MAX);
 
         trial.prior = (unsigned)lkg_fields_number(fields, "priorStarts", UINT32_MAX, 0);
+        trial.last_pid = (int)lkg_fields_number(fields, "lastPid", INT_MAX, 0);
+        trial.last_start_time = lkg_fields_number(fields, "lastStartTime", UINT64_MAX - 1, 0);
         trial.started_wall_ns = lkg_fields_time(fields, "started");
         trial.good_ns = lkg_fields_number(fields, "goodNs", TRIAL_MAX_NS, 0);
         if (!state || lkg_trial_state_parse(state, &trial.state) < 0) {
@@ -170,9 +173,11 @@ int lkg_store_save_trial(const struct lkg_store_component *c, const struct lkg_c
         lkg_store_put_source(&buf, source, false);
         lkg_buf_printf(&buf,
                        ",\n  \"state\": \"%s\",\n  \"durationNs\": %" PRIu64 ",\n  \"threshold\": %u,\n"
-                       "  \"priorStarts\": %u,\n  \"goodNs\": %" PRIu64 ",\n  \"started\": ",
+                       "  \"priorStarts\": %u,\n  \"lastPid\": %d,\n  \"lastStartTime\": %" PRIu64
+                       ",\n  \"goodNs\": %" PRIu64 ",\n  \"started\": ",
                        lkg_trial_state_name(trial->state), trial->rules.duration_ns, trial->rules.threshold,
-                       trial->prior, good_ns < TRIAL_MAX_NS ? good_ns : TRIAL_MAX_NS);
+                       trial->prior, trial->last_pid, trial->last_start_time,
+                       good_ns < TRIAL_MAX_NS ? good_ns : TRIAL_MAX_NS);
         lkg_store_put_time(&buf, trial->started_wall_ns);
         lkg_buf_puts(&buf, "\n}\n");
         r = lkg_store_write(c->fd, TRIAL_NAME, &buf, durable, err);

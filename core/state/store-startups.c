@@ -119,7 +119,7 @@ void lkg_startups_add(struct lkg_startups *startups, const char *boot, const str
 
 bool lkg_startups_knows(const struct lkg_startups *startups, const char *boot, int pid, uint64_t start_time)
 {
-        if (!*boot || strcmp(startups->boot, boot) != 0 || pid <= 0 || start_time == 0)
+        if (!*boot || strcmp(startups->boot, boot) != 0 || pid < 0 || start_time == 0)
                 return false;
         for (size_t i = 0; i < startups->n_items; i++)
                 if (startups->items[i].pid == pid && startups->items[i].start_time == start_time)

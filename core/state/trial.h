@@ -66,7 +66,9 @@ int lkg_trial_state_parse(const char *name, enum lkg_trial_state *ret);
 struct lkg_trial {
         enum lkg_trial_state state;
         struct lkg_trial_rules rules;
-        unsigned prior;            /* counted starts so far */
+        unsigned prior; /* counted starts so far */
+        int last_pid;   /* the newest start that was judged: told again after a crash, it is the same one */
+        uint64_t last_start_time;  /* 0 = none, or not known */
         uint64_t started_wall_ns;  /* when it began */
         uint64_t good_ns;          /* the clock, up to running_since_ns */
         uint64_t running_since_ns; /* 0 = it stands still */

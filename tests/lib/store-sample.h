@@ -87,6 +87,8 @@ static inline struct lkg_trial sample_trial(void)
                 .state = LKG_TRIAL_RUNNING,
                 .rules = { .duration_ns = 600 * LKG_NSEC_PER_SEC, .threshold = 10 },
                 .prior = 2,
+                .last_pid = 4711,
+                .last_start_time = 123456,
                 .started_wall_ns = SAMPLE_TIME,
                 .good_ns = 42 * LKG_NSEC_PER_SEC + 7,
         };
@@ -133,8 +135,9 @@ static inline void dump_pointers(struct lkg_buf *buf, const struct lkg_pointers 
 
 static inline void dump_trial(struct lkg_buf *buf, const struct lkg_trial *t)
 {
-        lkg_buf_printf(buf, "trial %d %" PRIu64 " %u %u %" PRIu64 " %" PRIu64 "\n", (int)t->state,
-                       t->rules.duration_ns, t->rules.threshold, t->prior, t->started_wall_ns, t->good_ns);
+        lkg_buf_printf(buf, "trial %d %" PRIu64 " %u %u %d %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
+                       (int)t->state, t->rules.duration_ns, t->rules.threshold, t->prior, t->last_pid,
+                       t->last_start_time, t->started_wall_ns, t->good_ns);
 }
 
 static inline void dump_startups(struct lkg_buf *buf, const struct lkg_startups *s)

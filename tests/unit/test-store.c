@@ -55,7 +55,7 @@ static void test_everything_comes_back(void **state)
         assert_non_null(strstr(first.data, "good 17 1767323045123456784 "));
         assert_non_null(
                 strstr(first.data, "rollback 'current failed trial period' 1767323045123456798 3 18"));
-        assert_non_null(strstr(first.data, "trial 1 600000000000 10 2 1767323045123456789 42000000007"));
+        assert_non_null(strstr(first.data, "trial 1 600000000000 10 2 4711 123456 1767323045123456789 42000000007"));
         assert_non_null(strstr(first.data, "  1767323046123456789 101 5001 0 1"));
         assert_non_null(strstr(first.data, "release 'v1.36.3'"));
         assert_non_null(strstr(first.data, "document 0 \"kind: KubeletConfiguration"));
@@ -84,6 +84,8 @@ static void test_records_are_readable(void **state)
                             "  \"durationNs\": 600000000000,\n"
                             "  \"threshold\": 10,\n"
                             "  \"priorStarts\": 2,\n"
+                            "  \"lastPid\": 4711,\n"
+                            "  \"lastStartTime\": 123456,\n"
                             "  \"goodNs\": 42000000007,\n"
                             "  \"started\": \"2026-01-02T03:04:05.123456789Z\"\n"
                             "}\n");
@@ -430,6 +432,8 @@ static void test_trial_of_another_source(void **state)
         assert_int_equal(back.state, LKG_TRIAL_RUNNING);
         assert_int_equal(back.good_ns, 50 * LKG_NSEC_PER_SEC + 7);
         assert_int_equal(back.running_since_ns, 0);
+        assert_int_equal(back.last_pid, 4711);
+        assert_int_equal(back.last_start_time, 123456);
         assert_true(back.rules.duration_ns == INT64_MAX);
         assert_int_equal(lkg_store_load_trial(&c, &other, &back, &p->report), 0);
         assert_int_equal(back.state, LKG_TRIAL_IDLE);
