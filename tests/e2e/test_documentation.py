@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the documents say word for word is what the code says: conditions, errors, names of files and commands.
+
+Reads sources and documents; mounts nothing.
+"""
+import re
+
+import pytest
+
+import lkgfs_testlib as lib
+
+SOURCES = lib.REPOSITORY / "core"
+PAGE = (lib.REPOSITORY / "docs/dynamic-configuration.md").read_text()
+MANUAL = lib.REPOSITORY / "docs/man"
+LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"(?:\s*(PRIu64)\s*)?')
+NOT_WORDS = {"ConfigOK", "", "%s", "%.255s"}
+
+
+def source(name):
+    return (SOURCES / name).read_text()
+
+
+def joined(text):
+    """Adjacent literals are one, as the compiler has it; a number's conversion is a placeholder like any other."""
+    text = re.sub(r'%"\s*PRIu64\s*"', "%u", text)
+    text = re.sub(r'%"\s*PRIu64\b', '%u"', text)
+    return re.sub(r'"\s*\n\s*"', "", text)
+
+
+def literals(text):
+    return [m[1].replace('\\"', '"') for m in LITERAL.finditer(joined(text))]
+
+
+def pattern(literal):
+    """What a format can print, where the page may write a placeholder in angle brackets."""
+    parts = re.split(r"%[.\d]*z?[sdu]", literal)
+    return ".*".join(re.escape(part) for part in parts)
+
+
+def cells(heading):
+    """Everything in backticks in the tables of this section."""
+    section = PAGE.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("|")]
+    return [cell for row in rows for cell in re.findall(r"`([^`]+)`", row)]
+
+
+CONDITION = [text for text in literals(source("engine/condition.c").split("*/", 2)[2])
+             if " " in text.strip() and not text.endswith(".h") and text not in NOT_WORDS]
+REMOTE = source("engine/engine-remote.c") + source("engine/engine-starts.c") + source("engine/engine-commands.c")
+
+
+def remote_words():
+    """Reasons and causes that other files hand to the condition."""
+    calls = re.findall(r"(?:say_uid|condemn_assigned|set_desired|again)\(([^;]*)\);|snprintf\(\s*(?:words|reason),([^;]*);"
+                       r"|(?:->|\.)desired_fault\),([^;]*);|set_fault\(([^;]*)\);",
+                       joined(REMOTE + source("engine/engine-good.c") + source("engine/engine.c")))
+    return sorted({text for call in calls for part in call for text in literals(part)
+                   if " " in text and not text.startswith("%")})
+
+
+@pytest.mark.parametrize("text", CONDITION)
+def test_every_word_of_the_condition_is_documented(text):
+    shown = "\n".join(cells("Conditions"))
+    fragments = pattern(text.lstrip("; ,").replace("error%s", "errors"))
+    assert re.search(fragments, shown), f"{text!r} is not in the page"
+
+
+@pytest.mark.parametrize("text", remote_words())
+def test_every_reason_and_cause_is_documented(text):
+    assert re.search(pattern(text), "\n".join(cells("Conditions"))), f"{text!r} is not in the page"
+
+
+def test_words_are_found_in_the_sources_at_all():
+    assert len(CONDITION) > 20 and len(remote_words()) > 8
+
+
+@pytest.mark.parametrize("text", sorted(set(cells("Conditions"))))
+def test_every_documented_word_is_in_the_code(text):
+    sources = CONDITION + remote_words() + literals(source("engine/status.c") + source("engine/remote-file.c"))
+    reference = source("state/reference.c") + source("state/configmap.c") + source("engine/dynamic.c")
+    reference = re.sub(r'INVALID\s+"', '"invalid NodeConfigSource, ', reference)
+    known = sources + literals(reference)
+    if text.startswith(("hold", "rollback", "trial.scope", "commit", "configMapRef", "cause:", "status/", "ConfigOK")):
+        return
+    stem = re.split(r"<", text)[0].strip(" ;(")
+    words = re.sub(r"\b(init|default|UID: )\b.*", "", stem).strip(" (")
+    assert words == "" or any(re.sub(r"%[.\d]*z?[sdu]", "", k).startswith(words.split("(")[0].strip()[:24]) or
+                              re.match(pattern(k), text) for k in known if " " in k), text
+
+
+def test_why_a_start_does_not_count():
+    table = source("state/trial.c").split("excuses[] = {")[1].split("};")[0]
+    shown = cells("The trial")
+    assert [text for text in literals(table) if text not in shown] == []
+
+
+@pytest.mark.parametrize("table,name,page", [
+    ("engine/status.c", r'^\s*\{ "([\w.-]+)", (?:true|false),', "lkgfs-view.7"),
+    ("engine/command.c", r'^\s*\{ "(\w+)", parse_\w+,', "lkgfs-view.7"),
+    ("engine/config-fields.c", r'^\s*\{ "(\w+)", F_', "lkgfs.conf.5"),
+])
+def test_every_name_has_its_place_in_the_manual(table, name, page):
+    names = set(re.findall(name, source(table), re.MULTILINE))
+    text = (MANUAL / page).read_text()
+    assert len(names) > 7
+    assert [n for n in sorted(names) if not re.search(rf"\b{re.escape(n)}\b", text)] == []
+
+
+@pytest.mark.parametrize("path", ["pointers.json", "trial.json", "startups.json", "configmap.json"])
+def test_names_of_the_state_directory(path):
+    assert f'"{path}"' in "".join(p.read_text() for p in (SOURCES / "state").glob("*.c"))
+    assert path in PAGE
+
+
+def test_fields_of_the_records():
+    text = source("state/store-pointers.c") + source("state/store-startups.c")
+    section = PAGE.split("\n## The state directory\n")[1].split("\n## ")[0]
+    fields = set(re.findall(r'\\"(\w+)\\":', text)) - {"schemaVersion"}
+    assert len(fields) > 12
+    assert [f for f in sorted(fields) if f"`{f}`" not in section] == []
+
+
+@pytest.mark.parametrize("page", ["dynamic-configuration.md", "walkthrough.md"])
+def test_links_lead_somewhere(page):
+    folder = lib.REPOSITORY / "docs"
+    links = re.findall(r"\]\(([^)#:]+)\)", (folder / page).read_text())
+    assert links and [link for link in links if not (folder / link).exists()] == []
