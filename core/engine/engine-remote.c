@@ -98,6 +98,14 @@ static void restore(struct lkg_engine *e, struct lkg_component *c)
         (void)lkg_engine_roll_back(e, c, reason, &err);
 }
 
+static bool refers_to_file(const struct lkg_config *config)
+{
+        for (size_t i = 0; i < config->remote.references.n_items; i++)
+                if (strcmp(config->remote.references.items[i], "file") == 0)
+                        return *config->remote.file;
+        return false;
+}
+
 int lkg_engine_open_dynamic(struct lkg_engine *e, struct lkg_error *err)
 {
         bool fresh = !e->started && e->publisher.fresh; /* an engine that died is no start */
@@ -121,8 +129,8 @@ int lkg_engine_open_dynamic(struct lkg_engine *e, struct lkg_error *err)
                         restore(e, c);
         }
         lkg_remote_file_open(&e->remote_file,
-                             e->config->remote.enabled && *e->config->remote.file ? e->config->remote.file
-                                                                                  : NULL,
+                             e->config->remote.enabled && refers_to_file(e->config) ? e->config->remote.file
+                                                                                    : NULL,
                              e->options.runtime_fd, fresh);
         return 0;
 }

@@ -690,6 +690,16 @@ def test_switched_off_and_on(node):
     n.mount.wait_for(lambda: "\nmaxPods: 42\n" in n.mount.document(), "the remote one again")
 
 
+def test_a_file_that_is_no_reference_is_not_looked_at(node):
+    n = node(remote={"references": ["static"]})
+    n.put(n.configmap("maxPods: 42\n"))
+    n.mount.command("sync", "now")
+    assert n.sources() == ("init", "init", "init") and "no reference yet" in n.status("condition")
+    n.configure(remote={"references": ["static", "file"]})
+    n.mount.reload()
+    n.wait("active", "8f1c@1")
+
+
 def test_checkpoints_are_files_for_people(node):
     n = node(trial={"duration": "0s"})
     source = n.assign("maxPods: 42\n")
