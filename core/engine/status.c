@@ -104,20 +104,36 @@ static bool has_local_base(const struct lkg_component *c)
         return !c->active || c->active->has_base;
 }
 
-/* A NodeConfigSource as NodeConfigStatus has it, and which generation it is where that is known (@g: of a local one). */
+/* The document of the last known good where it has been served or stored: number and SHA-256; 0 = not known. */
+static uint64_t good_document(const struct lkg_component *c, const char **ret_sha256)
+{
+        const struct lkg_good *good = &pointers(c)->good;
+
+        if (c->dynamic && c->dynamic->scope_all && *c->dynamic->pointers.good.sha256)
+                good = &c->dynamic->pointers.good;
+        *ret_sha256 = good->sha256;
+        if (*good->sha256)
+                return good->generation;
+        if (!c->active || c->base || !lkg_config_source_is_local(&good->source))
+                return 0;
+        *ret_sha256 = c->active->sha256; /* whatever is local is good */
+        return c->active->number;
+}
+
+/* A NodeConfigSource as NodeConfigStatus has it, and which generation it is; @number 0: it is not known. */
 static void put_source(struct lkg_buf *buf, const char *name, const struct lkg_config_source *source,
-                       const struct lkg_generation *g, bool has_base, uint64_t number, const char *sha256)
+                       bool has_base, uint64_t number, const char *sha256)
 {
         char id[LKG_SOURCE_ID_MAX + 1];
 
         lkg_buf_printf(buf, ",\"%s\":", name);
         if (lkg_config_source_is_local(source)) {
                 lkg_buf_printf(buf, "{\"local\":\"%s\"", lkg_local_word(has_base));
-                if (g)
+                if (number)
                         lkg_buf_printf(buf,
                                        ",\"source\":\"local@%.12s\",\"generation\":%" PRIu64
                                        ",\"sha256\":\"%s\"",
-                                       g->sha256, g->number, g->sha256);
+                                       sha256, number, sha256);
                 lkg_buf_putc(buf, '}');
                 return;
         }
@@ -156,13 +172,13 @@ static void render_config_json(const struct lkg_status_context *x, struct lkg_bu
         const struct lkg_generation *g = c->active;
         const struct lkg_config_source *active = lkg_component_source(c);
         bool is_active = lkg_config_source_equal(&p->assigned, active), base = has_local_base(c);
+        const char *sha256 = g ? g->sha256 : "", *good_sha256;
+        uint64_t number = g ? g->number : 0, good_number = good_document(c, &good_sha256);
 
         lkg_buf_puts(buf, "{\"schemaVersion\":1");
-        put_source(buf, "assigned", &p->assigned, is_active ? g : NULL, base, is_active && g ? g->number : 0,
-                   g ? g->sha256 : "");
-        put_source(buf, "active", active, g, base, g ? g->number : 0, g ? g->sha256 : "");
-        put_source(buf, "lastKnownGood", &p->good.source, c->base ? NULL : g, base, p->good.generation,
-                   p->good.sha256);
+        put_source(buf, "assigned", &p->assigned, base, is_active ? number : 0, sha256);
+        put_source(buf, "active", active, base, number, sha256);
+        put_source(buf, "lastKnownGood", &p->good.source, base, good_number, good_sha256);
         lkg_buf_puts(buf, ",\"error\":");
         put_json(buf, error_text(c));
         put_rejected(buf, c);
@@ -431,12 +447,12 @@ static void put_gauge(struct lkg_buf *buf, const char *name, const char *type, c
 }
 
 static void put_info(struct lkg_buf *buf, const struct lkg_component *c, const char *role,
-                     const struct lkg_config_source *source)
+                     const struct lkg_config_source *source, const char *sha256)
 {
         char id[LKG_SOURCE_ID_MAX + 1];
 
         if (lkg_config_source_is_local(source))
-                (void)snprintf(id, sizeof(id), "local@%.12s", c->active->sha256);
+                (void)snprintf(id, sizeof(id), "local%s%.12s", *sha256 ? "@" : "", sha256);
         else
                 lkg_config_source_id(source, id);
         lkg_buf_puts(buf, "lkgfs_config_info{component=\"");
@@ -446,12 +462,17 @@ static void put_info(struct lkg_buf *buf, const struct lkg_component *c, const c
 
 static void put_config_info(struct lkg_buf *buf, const struct lkg_component *c)
 {
+        const struct lkg_config_source *assigned = &pointers(c)->assigned;
+        const char *good_sha256;
+
         put_metric(buf, "lkgfs_config_info", "gauge", "Configuration in each role; the value is always 1.");
         if (!c->active)
                 return;
-        put_info(buf, c, "assigned", &pointers(c)->assigned);
-        put_info(buf, c, "active", lkg_component_source(c));
-        put_info(buf, c, "lkg", &pointers(c)->good.source);
+        (void)good_document(c, &good_sha256);
+        put_info(buf, c, "assigned", assigned,
+                 lkg_config_source_equal(assigned, lkg_component_source(c)) ? c->active->sha256 : "");
+        put_info(buf, c, "active", lkg_component_source(c), c->active->sha256);
+        put_info(buf, c, "lkg", &pointers(c)->good.source, good_sha256);
 }
 
 static void put_findings(struct lkg_buf *buf, const struct lkg_status_context *x)

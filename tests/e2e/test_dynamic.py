@@ -45,6 +45,7 @@ def test_a_good_one_is_followed(node):
     assert status["assigned"]["configMap"] == {"namespace": "kube-system", "name": "node-config", "uid": "8f1c",
                                                "resourceVersion": "1", "kubeletConfigKey": "kubelet"}
     assert status["active"]["source"] == source and "local" in status["lastKnownGood"] and status["error"] == ""
+    assert 'role="lkg",source_id="local"' in n.status("metrics.prom"), "which document that would be was not served"
     assert n.trial()["state"] == "running"
     layers = os.listdir(n.mount.vpath("layers", "kubelet"))
     assert "0000-remote-node-config.yaml" in layers
@@ -648,6 +649,10 @@ def test_scope_all_tries_dropins_too(node):
     first = n.mount.document()
     n.mount.drop("50-x.conf", "maxPods: 9\n")
     assert n.trial()["state"] == "running"
+    status, metrics = n.config_json(), n.status("metrics.prom")
+    assert status["lastKnownGood"]["generation"] < status["active"]["generation"] == n.mount.generation()
+    for role, name in (("active", "active"), ("lkg", "lastKnownGood")):
+        assert f'role="{role}",source_id="{status[name]["source"]}"' in metrics
     assert "\nmaxPods: 9\n" in n.crash()
     assert n.good_document() == first
     assert n.crash() == first
