@@ -51,8 +51,9 @@ REMOTE = source("engine/engine-remote.c") + source("engine/engine-starts.c") + s
 
 def remote_words():
     """Reasons and causes that other files hand to the condition."""
-    calls = re.findall(r"(?:say_uid|condemn_assigned|set_desired|again)\(([^;]*)\);|snprintf\(\s*(?:words|reason),([^;]*);"
-                       r"|(?:->|\.)desired_fault\),([^;]*);|set_fault\(([^;]*)\);",
+    rest = r'((?:[^;"]|"(?:[^"\\]|\\.)*")*);'  # of the statement; a literal may hold a semicolon
+    calls = re.findall(rf"(?:say_uid|condemn_assigned|set_desired|again|set_fault)\({rest}|snprintf\(\s*(?:words|reason),{rest}"
+                       rf"|desired_fault\),{rest}",
                        joined(REMOTE + source("engine/engine-good.c") + source("engine/engine.c")))
     return sorted({text for call in calls for part in call for text in literals(part)
                    if " " in text and not text.startswith("%")})
