@@ -4,9 +4,11 @@
 A fenced block `sh` is pasted as it is and must print nothing. In a block `console` a line behind `# ` is a command and what
 follows is its output. Directory, times, checksums and numbers of generations are another matter on each machine.
 """
+import contextlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 
@@ -48,8 +50,16 @@ def play(commands, directory, path):
     script = "".join(f"printf '{MARK}'\n{command.replace(DIRECTORY, directory)}\n" for command in commands)
     environment = {**os.environ, "PATH": f"{path}:{os.environ['PATH']}", "LC_ALL": "C.UTF-8"}
     with tempfile.TemporaryFile() as out:
-        subprocess.run(["bash", "-c", script], stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=environment,
-                       cwd="/", timeout=2 * lib.TIMEOUT_S, check=False)
+        shell = subprocess.Popen(["bash", "-c", script], stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                                 env=environment, cwd="/", start_new_session=True)
+        try:
+            shell.wait(2 * lib.TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            pass  # what it printed until then says where it waits
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(shell.pid, signal.SIGKILL)
+            shell.wait()
         out.seek(0)
         text = out.read().decode().replace(directory, DIRECTORY)
     return text.split(MARK)[1:]
@@ -70,6 +80,7 @@ def directory():
     view = os.path.join(path, "view")
     if lib.mounts_below(view):
         lib.run("umount", "--recursive", "--lazy", view)
+        lib.run("flock", os.path.join(path, "state/lock"), "true")  # until the daemon has ended
     if os.path.isdir(path):
         shutil.rmtree(path)
 
