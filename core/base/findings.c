@@ -480,6 +480,15 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "Base and drop-ins together come to something that no single document gives. lkgfs serves one "
           "document, so it refuses the change rather than serve something else. No such case is known; "
           "please report it with the layers." },
+        { 5027, LKG_WARNING, "unknown word is taken for another",
+          "Use one of the words named in the message.",
+          "The component compares the field with one word and takes everything else for the other one, "
+          "without a "
+          "message: `cgroupDriver: Systemd` is cgroupfs. The words are case-sensitive. Two cgroup drivers "
+          "on one "
+          "node make it unstable under memory pressure. A container runtime that names its own driver "
+          "(KEP-4033) "
+          "hides the mistake until it is replaced." },
         { 5030, LKG_ERROR, "out of range", "Use a value within the limits named in the message.",
           "A number or duration is smaller or larger than the component allows. It refuses the "
           "whole configuration, not only this field. The message names the limits." },

@@ -446,6 +446,22 @@ static void check_ignored(const struct lkg_rules *rules)
                 advise(rules, "staticPodURL", url, "the component cannot fetch it", reason);
 }
 
+/* newCgroupCommon (pkg/kubelet/cm) and NodeAllocatableRoot ask only whether it is `systemd`. */
+static void check_cgroup_driver(const struct lkg_rules *rules)
+{
+        const struct lkg_value *value = lkg_object_get(rules->object, "cgroupDriver");
+        struct lkg_span text = text_of(value);
+        struct lkg_where where = lkg_where_of(value);
+        char quoted[5 * 64 + 8];
+
+        if (text.size == 0 || lkg_span_is(text, "systemd") || lkg_span_is(text, "cgroupfs"))
+                return;
+        lkg_report_add(rules->report, LKG_WARNING, LKG_F_WORD_UNKNOWN, &where,
+                       "cgroupDriver: %s is no driver, and the component takes it for cgroupfs unless the "
+                       "container runtime names another; want systemd or cgroupfs",
+                       lkg_quote(text.data, text.size, quoted));
+}
+
 int lkg_rules_later(const struct lkg_rules *rules)
 {
         int r;
@@ -466,5 +482,6 @@ int lkg_rules_later(const struct lkg_rules *rules)
                 check_options(rules, &managers[i]);
         check_exclusive_options(rules);
         check_ignored(rules);
+        check_cgroup_driver(rules);
         return 0;
 }

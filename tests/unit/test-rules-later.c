@@ -76,6 +76,11 @@ static const struct expectation managers[] = {
 static const struct expectation ignored[] = {
         { "clusterDNS: [10.96.0.10, \"fd00::a\"]", NULL },
         { "clusterDNS: [10.96.0.10, dns.local]", "clusterDNS[1]", LKG_F_BAD_FORMAT },
+        { "cgroupDriver: systemd", NULL },
+        { "cgroupDriver: cgroupfs", NULL },
+        { "cgroupDriver: \"\"", NULL },
+        { "cgroupDriver: Systemd", "cgroupDriver", LKG_F_WORD_UNKNOWN },
+        { "cgroupDriver: system", "cgroupDriver", LKG_F_WORD_UNKNOWN },
         { "staticPodURL: https://h/pods", NULL },
         { "staticPodURL: \"https://h:x/pods\"", "staticPodURL", LKG_F_BAD_FORMAT },
 };

@@ -155,7 +155,7 @@ const struct lkg_field lkg_kubelet_fields[] = {
           .rule = "true while enforceNodeAllocatable has more than none", .flag = "cgroups-per-qos",
           .doc = "a cgroup for each class of pods and for each pod" },
         { "cgroupDriver", "string", .def = "\"cgroupfs\"",
-          .rule = "one of cgroupfs, systemd (checked later)", .flag = "cgroup-driver",
+          .rule = "one of cgroupfs, systemd; any other word is taken for cgroupfs", .flag = "cgroup-driver",
           .doc = "who makes cgroups; the container runtime must agree" },
         { "cpuManagerPolicy", "string", .def = "\"none\"", .rule = "one of none, static (checked later)",
           .flag = "cpu-manager-policy", .doc = "whether containers may get CPUs of their own" },
