@@ -489,6 +489,12 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "node make it unstable under memory pressure. A container runtime that names its own driver "
           "(KEP-4033) "
           "hides the mistake until it is replaced." },
+        { 5028, LKG_NOTE, "fraction is rounded up", "Write a whole number.",
+          "A reservation has a fraction smaller than a thousandth. The component rounds it up to a "
+          "thousandth when "
+          "it stands in the file of `--config`, and keeps it when it comes from a drop-in; lkgfs serves one "
+          "file. "
+          "Nothing else differs: whoever uses the reservation rounds it up to a whole number." },
         { 5030, LKG_ERROR, "out of range", "Use a value within the limits named in the message.",
           "A number or duration is smaller or larger than the component allows. It refuses the "
           "whole configuration, not only this field. The message names the limits." },

@@ -34,6 +34,7 @@ enum lkg_schema_code {
         LKG_F_LOST = 5025,                  /* accepted, and forgotten by the component */
         LKG_F_NOT_IN_ONE_FILE = 5026,       /* base and drop-ins come to what no single document says */
         LKG_F_WORD_UNKNOWN = 5027, /* a word that the component takes for another, without a message */
+        LKG_F_ROUNDED = 5028,      /* less than a thousandth, which one file rounds up */
 
         LKG_F_OUT_OF_RANGE = 5030,  /* a number or duration beyond its limits */
         LKG_F_NOT_ONE_OF = 5031,    /* not in the list of allowed words */

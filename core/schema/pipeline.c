@@ -87,7 +87,7 @@ int lkg_kubelet_load(const struct lkg_schema *schema, const struct lkg_value *ba
         int r = 0;
 
         if (base)
-                r = lkg_typed_decode(root, base, 0, report, &object);
+                r = lkg_typed_decode(root, base, LKG_TYPED_ROUND, report, &object);
         else
                 object = lkg_value_new_map(NULL, 0, 0);
         if (!object)

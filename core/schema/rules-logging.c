@@ -76,37 +76,6 @@ static void check_vmodule(const struct lkg_rules *rules)
         }
 }
 
-/* Digits times ten to the scale, modulo 2^64: what is left of a big integer that is cut to 64 bits. */
-static uint64_t low_bits(const struct lkg_quantity *quantity)
-{
-        uint64_t n = quantity->value;
-
-        if (quantity->digits) {
-                n = 0;
-                for (size_t i = 0; i < quantity->n_digits; i++)
-                        n = n * 10 + (uint64_t)(quantity->digits[i] - '0');
-        }
-        for (int32_t i = 0; n != 0 && i < quantity->scale; i++)
-                n *= 10;
-        return n;
-}
-
-/*
- * Whether Quantity.Value is 0, which is what the component asks. It is so for zero, but also for some values
- * that do not fit into 64 bits (`1e400` passes as if it were 0) and for the one integer that has no positive twin.
- */
-static bool is_zero_value(const struct lkg_quantity *quantity)
-{
-        bool smallest = quantity->negative && !quantity->digits && quantity->value == UINT64_C(1) << 63;
-        int64_t n;
-
-        if (lkg_quantity_is_zero(quantity) || (smallest && quantity->scale == 0))
-                return true;
-        if (quantity->scale < 0)
-                return false; /* fractions are rounded away from zero */
-        return quantity->wide ? low_bits(quantity) == 0 : !lkg_quantity_int64(quantity, &n);
-}
-
 static int check_buffer(const struct lkg_rules *rules, const char *path)
 {
         LKG_CLEANUP(lkg_quantity_deinit) struct lkg_quantity quantity = LKG_QUANTITY_INIT;
@@ -119,7 +88,7 @@ static int check_buffer(const struct lkg_rules *rules, const char *path)
                 return 0;
         text = lkg_value_text(value, &size);
         r = lkg_quantity_parse(text, size, &quantity, NULL);
-        if (r == 0 && !is_zero_value(&quantity))
+        if (r == 0 && lkg_quantity_value(&quantity) != 0)
                 lkg_breach(rules, LKG_F_NEEDS_GATE, path, value,
                            "needs the feature gate %s, which is off; turn the gate on, or remove the line",
                            alpha_gate);

@@ -12,6 +12,7 @@
 #include <lkg/render.h>
 
 #include "../config/internal.h"
+#include "values/quantity.h"
 
 #define ROUNDS_MAX 3
 
@@ -42,6 +43,40 @@ static bool is_allowed(const struct compare *c, const struct lkg_node *node, con
                         return false;
         }
         return true;
+}
+
+/*
+ * A component that reads one file rounds reservations up to thousandths, which a value of a drop-in escapes
+ * (typed.h, LKG_TYPED_ROUND): no file says `1n`. Nobody notices, because whoever uses them rounds them up to
+ * whole numbers. Return: 1 when that is all that differs, 0, -ENOMEM.
+ */
+static int is_rounded(const struct compare *c, const struct lkg_node *node, const struct lkg_value *wanted,
+                      const struct lkg_value *got)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report scratch = LKG_REPORT_INIT;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *object = lkg_value_new_map(NULL, 0, 0);
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *rounded = NULL;
+        struct lkg_where where = lkg_where_of(wanted);
+        int r;
+
+        if (!wanted || !got || strcmp(node->field->path, "reservedMemory") != 0)
+                return 0;
+        r = object ? lkg_object_set(object, node->field->path, lkg_value_ref((struct lkg_value *)wanted))
+                   : -ENOMEM;
+        if (r == 0)
+                r = lkg_typed_decode(lkg_schema_root(c->judge->schema), object, LKG_TYPED_ROUND, &scratch,
+                                     &rounded);
+        if (r < 0)
+                return r == -EBADMSG ? 0 : r;
+        if (!lkg_value_equal(lkg_object_get(rounded, node->field->path), got))
+                return 0;
+        if (c->report)
+                lkg_report_add(
+                        c->report, LKG_NOTE, LKG_F_ROUNDED, &where,
+                        "%s: what is finer than 1m is rounded up to 1m, because it is served in one file; "
+                        "write a whole number",
+                        node->field->path);
+        return 1;
 }
 
 /* Without what may be secret; nothing for what is not there. */
@@ -90,10 +125,13 @@ static int differs(struct compare *c, const struct lkg_node *node, const struct 
                    const struct lkg_value *got)
 {
         struct lkg_value *value = NULL;
-        int r = 0;
+        int r;
 
         if (is_allowed(c, node, wanted, got))
                 return 0;
+        r = is_rounded(c, node, wanted, got);
+        if (r != 0)
+                return r < 0 ? r : 0;
         c->n_differences++;
         if (!c->served)
                 return 0;
@@ -115,9 +153,31 @@ static const struct lkg_value *printed(const struct lkg_node *node, const struct
         return value;
 }
 
-static bool same(const struct lkg_value *a, const struct lkg_value *b)
+/* Texts of one quantity, of which the component makes one number (not so `1e20` and `100E`). 1, 0, -ENOMEM. */
+static int same_quantity(const struct lkg_value *a, const struct lkg_value *b)
 {
-        return a == b || (a && b && lkg_value_equal(a, b));
+        LKG_CLEANUP(lkg_quantity_deinit)
+        struct lkg_quantity left = LKG_QUANTITY_INIT, right = LKG_QUANTITY_INIT;
+        size_t size_a, size_b;
+        const char *text_a = lkg_value_text(a, &size_a), *text_b = lkg_value_text(b, &size_b);
+        int r = lkg_quantity_parse(text_a, size_a, &left, NULL);
+
+        if (r == 0)
+                r = lkg_quantity_parse(text_b, size_b, &right, NULL);
+        if (r < 0)
+                return r == -ENOMEM ? r : 0;
+        return lkg_quantity_compare(&left, &right) == 0 &&
+               lkg_quantity_value(&left) == lkg_quantity_value(&right);
+}
+
+/* Return: 1, 0, -ENOMEM. */
+static int same(const struct lkg_node *node, const struct lkg_value *a, const struct lkg_value *b)
+{
+        if (a == b || !a || !b)
+                return a == b;
+        if (lkg_value_equal(a, b))
+                return 1;
+        return node->class == LKG_CLASS_QUANTITY ? same_quantity(a, b) : 0;
 }
 
 static bool is_header(const struct lkg_node *node)
@@ -137,10 +197,15 @@ static int compare_members(struct compare *c, const struct lkg_node *node, const
                 const struct lkg_value *a = lkg_node_value(member, &beside_wanted);
                 const struct lkg_value *b = lkg_node_value(member, &beside_got);
 
-                if (member->class == LKG_CLASS_STRUCT && (!member->pointer || (a && b)))
+                if (member->class == LKG_CLASS_STRUCT && (!member->pointer || (a && b))) {
                         r = compare_members(c, member, a, b);
-                else if (!same(printed(member, a), printed(member, b)) && !is_header(member))
+                        continue;
+                }
+                r = is_header(member) ? 1 : same(member, printed(member, a), printed(member, b));
+                if (r == 0)
                         r = differs(c, member, printed(member, a), printed(member, b));
+                else if (r > 0)
+                        r = 0;
         }
         return r;
 }

@@ -370,6 +370,10 @@ static int decode_flush(struct decode *d, const struct lkg_node *node, const str
         return n == 0 ? 0 : decoded_integer(value, n, ret);
 }
 
+/*
+ * A quantity in a map is kept as it prints. One that is a field keeps its text until it is printed, because
+ * some values lose something then (`1000E` prints as `1`), and rules are about what was read.
+ */
 static int decode_quantity(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
                            const struct step *step, bool item, struct lkg_value **ret)
 {
@@ -388,9 +392,28 @@ static int decode_quantity(struct decode *d, const struct lkg_node *node, const 
                 return r;
         if (r < 0)
                 return wrong_value(d, node, value, step, why);
-        /* A v1.ResourceList is rounded to milli when it becomes internal (pkg/apis/core/v1, conversion.go). */
-        if (item && lkg_quantity_round(&quantity, -3) < 0)
+        if (item && d->flags & LKG_TYPED_ROUND && lkg_quantity_round(&quantity, -3) < 0)
                 return -ENOMEM;
+        if (item)
+                lkg_quantity_text(&quantity, given, &text);
+        else
+                lkg_buf_append(&text, given.data, given.size);
+        if (lkg_buf_failed(&text))
+                return -ENOMEM;
+        return canonical(value, LKG_STRING, text.data, ret);
+}
+
+static int encode_quantity(const struct lkg_value *value, struct lkg_value **ret)
+{
+        LKG_CLEANUP(lkg_quantity_deinit) struct lkg_quantity quantity = { 0 };
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
+        struct lkg_span given;
+        int r;
+
+        given.data = lkg_value_text(value, &given.size);
+        r = lkg_quantity_parse(given.data, given.size, &quantity, NULL);
+        if (r < 0)
+                return r;
         lkg_quantity_text(&quantity, given, &text);
         if (lkg_buf_failed(&text))
                 return -ENOMEM;
@@ -514,6 +537,15 @@ static bool is_stamped(const struct lkg_node *node, const struct lkg_value *list
         return node->number != 0 && (lkg_list_stamp_get(list) & (LKG_NODE_NUMBER_MAX | also)) == want;
 }
 
+/* Would LKG_TYPED_ROUND make a difference for values of this type? */
+static bool can_round(const struct lkg_node *node)
+{
+        for (size_t m = 0; m < node->n_members; m++)
+                if (can_round(node->members[m]))
+                        return true;
+        return node->item && (node->item->class == LKG_CLASS_QUANTITY || can_round(node->item));
+}
+
 static int decode_list(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
                        const struct lkg_value *before, const struct step *step, struct lkg_value **ret)
 {
@@ -537,7 +569,8 @@ static int decode_list(struct decode *d, const struct lkg_node *node, const stru
                 if (r < 0)
                         return r;
         }
-        if (!before && !list && d->n_misfits == n_before)
+        /* What is as it has to be when it is rounded is so when it is not, but not the other way round. */
+        if (!before && !list && d->n_misfits == n_before && (d->flags & LKG_TYPED_ROUND || !can_round(node)))
                 lkg_list_stamp(value, node->number);
         *ret = list ? LKG_STEAL(list) : lkg_value_ref((struct lkg_value *)value);
         return 0;
@@ -843,9 +876,10 @@ static int encode_value(const struct lkg_node *node, const struct lkg_value *val
         case LKG_CLASS_FLOAT:
         case LKG_CLASS_DURATION:
         case LKG_CLASS_FLUSH:
-        case LKG_CLASS_QUANTITY:
         case LKG_CLASS_TIME:
                 break;
+        case LKG_CLASS_QUANTITY:
+                return encode_quantity(value, ret);
         }
         *ret = lkg_value_ref((struct lkg_value *)value);
         return 0;

@@ -8,6 +8,12 @@
 
 enum lkg_typed_flags {
         LKG_TYPED_FOLD = 1 << 0, /* names without regard to case: encoding/json; else sigs.k8s.io/json */
+        /*
+         * Quantities in a map (v1.ResourceList) become whole thousandths. Upstream does that where it completes a
+         * document that it has read (SetObjectDefaults_KubeletConfiguration) and not where it completes the merge
+         * of drop-ins (SetDefaults_KubeletConfiguration).
+         */
+        LKG_TYPED_ROUND = 1 << 1,
 };
 
 /**
@@ -29,7 +35,7 @@ int lkg_typed_encode(const struct lkg_node *root, const struct lkg_value *object
 
 /**
  * lkg_typed_check() - is @value, alone, of @node's type? For values that do not come from a document.
- * @ret: its canonical form, one reference; NULL = the zero value
+ * @ret: as a typed document holds it, one reference; NULL = the zero value
  */
 int lkg_typed_scalar(const struct lkg_node *node, const struct lkg_value *value, const char *path,
                      struct lkg_report *report, struct lkg_value **ret);

@@ -157,7 +157,7 @@ static void test_durations_and_quantities(void **state)
         assert_string_equal(KUBELET("{syncFrequency: 1s}", "--sync-frequency=0"), "{}");
         assert_non_null(strstr(KUBELET("{}", "--sync-frequency=90"), "--sync-frequency: \"90\""));
         assert_string_equal(KUBELET("{}", "--log-text-info-buffer-size=1.5Gi"),
-                            "{\"logging\":{\"options\":{\"text\":{\"infoBufferSize\":\"1536Mi\"}}}}");
+                            "{\"logging\":{\"options\":{\"text\":{\"infoBufferSize\":\"1.5Gi\"}}}}");
         assert_non_null(strstr(KUBELET("{}", "--log-text-info-buffer-size=x"),
                                "--log-text-info-buffer-size: \"x\""));
 }

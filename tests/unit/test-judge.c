@@ -400,6 +400,51 @@ static void test_judging_does_not_change_the_layers(void **state)
         tear_down(&s);
 }
 
+static size_t count(const char *text, const char *word)
+{
+        size_t n = 0;
+
+        while ((text = strstr(text, word))) {
+                text++;
+                n++;
+        }
+        return n;
+}
+
+/* No file says it: the component rounds what it reads, and not what it merges. */
+static void test_fraction_of_a_drop_in_is_served_with_a_note(void **state)
+{
+        struct stack s;
+
+        (void)state;
+        set_up(&s, &plain, NULL, HEADER "reservedMemory: [{numaNode: 0, limits: {memory: 1n}}]\n");
+        assert_int_equal(count(judge(&s), "[LKG5028]"), 1);
+        assert_int_equal(s.candidate.report.n_severity[LKG_ERROR], 0);
+        put_layer(&s, 0, LKG_LAYER_DROPIN, "1.conf",
+                  HEADER "reservedMemory: [{numaNode: 0, limits: {memory: 1m}}]\n");
+        assert_int_equal(count(judge(&s), "[LKG5028]"), 0);
+        tear_down(&s);
+}
+
+/* 1e20 of a base becomes 100E where drop-ins are merged, and that counts as 0. */
+static void test_quantity_that_changes_by_merging_is_served_as_merged(void **state)
+{
+        struct stack s;
+
+        (void)state;
+        set_up(&s, &plain,
+               HEADER "logging: {options: {json: {infoBufferSize: \"100000000000000000000\"}}}\n", NULL);
+        assert_non_null(strstr(judge(&s), "[LKG5033]"));
+        put_layer(&s, 1, LKG_LAYER_DROPIN, "1.conf", HEADER "maxPods: 5\n");
+        assert_null(strstr(judge(&s), "[LKG5033]"));
+        assert_non_null(strstr(s.said, "\"100E\" is served explicitly"));
+        put_layer(&s, 0, LKG_LAYER_BASE, "base.yaml",
+                  HEADER "featureGates: {LoggingAlphaOptions: true}\n"
+                         "logging: {options: {json: {infoBufferSize: 1024Mi}}}\n");
+        assert_null(strstr(judge(&s), "is served explicitly"));
+        tear_down(&s);
+}
+
 /* ---- what is kept ---- */
 
 static void test_unchanged_layers_are_not_linted_again(void **state)
@@ -524,6 +569,8 @@ int main(void)
                 cmocka_unit_test(test_list_that_a_flag_adds_to_is_the_flags),
                 cmocka_unit_test(test_flags_do_not_change_what_is_served),
                 cmocka_unit_test(test_judging_does_not_change_the_layers),
+                cmocka_unit_test(test_fraction_of_a_drop_in_is_served_with_a_note),
+                cmocka_unit_test(test_quantity_that_changes_by_merging_is_served_as_merged),
                 cmocka_unit_test(test_unchanged_layers_are_not_linted_again),
                 cmocka_unit_test(test_layer_that_goes_takes_its_findings_along),
                 cmocka_unit_test(test_another_base_is_loaded),

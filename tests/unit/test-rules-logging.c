@@ -47,6 +47,9 @@ static const struct expectation rows[] = {
         { "logging: {options: {json: {infoBufferSize: \"18446744073709551616\"}}}", NULL },
         { "logging: {options: {json: {infoBufferSize: \"18446744073709551617\"}}}", BUFFER,
           LKG_F_NEEDS_GATE },
+        /* of the text that was read, not of the one that is printed (22337203685474776k, 1) */
+        { "logging: {options: {json: {infoBufferSize: 22337203685474775808}}}", BUFFER, LKG_F_NEEDS_GATE },
+        { "logging: {options: {json: {infoBufferSize: 1000E}}}", NULL },
 };
 
 static void test_rows(void **state)

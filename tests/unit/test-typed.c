@@ -144,6 +144,44 @@ static void test_fractions_are_no_integers_in_a_json_base(void **state)
         assert_string_equal(typed("{maxPods: 50.0}"), "{\"maxPods\":50}");
 }
 
+static void test_reservations_are_rounded_in_a_base_only(void **state)
+{
+        static const char text[] =
+                "{reservedMemory: [{limits: {a: 1n, memory: 1001u, z: 1.99999999999Ki}}]}";
+
+        (void)state;
+        assert_string_equal(
+                typed_as("KubeletConfiguration", text, LKG_TYPED_ROUND),
+                "{\"reservedMemory\":[{\"limits\":{\"a\":\"1m\",\"memory\":\"2m\",\"z\":\"2Ki\"}}]}");
+        assert_string_equal(folded(text), "{\"reservedMemory\":[{\"limits\":{\"a\":\"1n\",\"memory\":"
+                                          "\"1001u\",\"z\":\"2047999999990n\"}}]}");
+}
+
+/* What a drop-in's list came to is remembered with the list, and does not answer for a base. */
+static void test_list_that_was_not_rounded_is_rounded_later(void **state)
+{
+        static const unsigned flags[] = { LKG_TYPED_FOLD, LKG_TYPED_ROUND, LKG_TYPED_FOLD };
+        static const char *const want[] = { "1n", "1m", "1n" };
+        struct lkg_value *value = flow("{reservedMemory: [{limits: {memory: 1n}}]}", LKG_DECODE_UNTYPED);
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(flags); i++) {
+                struct lkg_report report = LKG_REPORT_INIT;
+                struct lkg_value *object = NULL;
+                char text[64];
+
+                assert_int_equal(
+                        lkg_typed_decode(root_of("KubeletConfiguration"), value, flags[i], &report, &object),
+                        0);
+                (void)snprintf(text, sizeof(text), "{\"reservedMemory\":[{\"limits\":{\"memory\":\"%s\"}}]}",
+                               want[i]);
+                assert_string_equal(json(object), text);
+                lkg_value_unref(object);
+                lkg_report_deinit(&report);
+        }
+        lkg_value_unref(value);
+}
+
 static void test_float32_is_rounded(void **state)
 {
         static const char proxy[] = "KubeProxyConfiguration";
@@ -321,6 +359,8 @@ int main(void)
                 cmocka_unit_test(test_zero_is_kept_where_it_differs_from_nothing),
                 cmocka_unit_test(test_integers_overflow),
                 cmocka_unit_test(test_fractions_are_no_integers_in_a_json_base),
+                cmocka_unit_test(test_reservations_are_rounded_in_a_base_only),
+                cmocka_unit_test(test_list_that_was_not_rounded_is_rounded_later),
                 cmocka_unit_test(test_float32_is_rounded),
                 cmocka_unit_test(test_every_misfit_is_reported),
                 cmocka_unit_test(test_secrets_are_not_quoted),

@@ -218,6 +218,56 @@ static void test_int64(void **state)
         }
 }
 
+/* What Quantity.Value of apimachinery v0.36.3 answers. */
+static void test_value_wraps_as_upstream_does(void **state)
+{
+        static const struct {
+                const char *text;
+                int64_t value;
+        } cases[] = {
+                { "0", 0 },
+                { "1", 1 },
+                { "1500m", 2 },
+                { "1n", 1 },
+                { "-1n", -1 },
+                { "-1500m", -2 },
+                { "1Ki", 1024 },
+                { "-1Ki", -1024 },
+                { "1E", 1000000000000000000 },
+                { "10E", 0 },
+                { "999999999999999999k", 3875820019684211736 },
+                { "999999999999999999M", 2003764205205896640 },
+                { "999999999999999999e4", 0 },
+                { "9223372036854775807", INT64_MAX },
+                { "9223372036854775808", INT64_MIN },
+                { "-9223372036854775808", 0 },
+                { "-9223372036854775809", -1 },
+                { "18446744073709551616", 0 },
+                { "18446744073709551617", 1 },
+                { "18446744073709551615.5", 0 },
+                { "-1.0000000000000000001", 0 },
+                { "-2.0000000000000000001", -1 },
+                { "1.0000000000000000001", 2 },
+                { "-18446744073709551617.5", 0 },
+                { "16Ei", INT64_MAX },
+                { "-16Ei", -INT64_MAX },
+                { "0.1Ki", 103 },
+                { "-0.1Ki", -101 },
+                { "1234567890123456789012e20", -7360141842769248256 },
+                { "1e400", 0 },
+                { "100000000000000000000", 7766279631452241920 },
+                { "-100000000000000000000", -7886392055 },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
+                LKG_CLEANUP(lkg_quantity_deinit) struct lkg_quantity quantity = parse(cases[i].text);
+
+                if (lkg_quantity_value(&quantity) != cases[i].value)
+                        fail_msg("%s: %lld", cases[i].text, (long long)lkg_quantity_value(&quantity));
+        }
+}
+
 static void test_json_strings_are_trimmed(void **state)
 {
         struct lkg_span span;
@@ -244,6 +294,7 @@ int main(void)
                 cmocka_unit_test(test_refusals),
                 cmocka_unit_test(test_compare),
                 cmocka_unit_test(test_int64),
+                cmocka_unit_test(test_value_wraps_as_upstream_does),
                 cmocka_unit_test(test_json_strings_are_trimmed),
         };
 

@@ -589,3 +589,72 @@ bool lkg_quantity_int64(const struct lkg_quantity *quantity, int64_t *ret)
         *ret = n;
         return true;
 }
+
+/* ---- what is left in 64 bits ---- */
+
+static int64_t wrap(uint64_t n)
+{
+        int64_t signed_n;
+
+        memcpy(&signed_n, &n, sizeof(signed_n));
+        return signed_n;
+}
+
+static uint64_t power_of_ten(int32_t exponent)
+{
+        uint64_t n = 1;
+
+        for (int32_t i = 0; n != 0 && i < exponent; i++)
+                n *= 10; /* modulo 2^64: nothing is left of 10^64 */
+        return n;
+}
+
+/* AsScaledInt64: what does not fit is 0, or for the powers with a function of their own, its low bits. */
+static int64_t short_value(const struct lkg_quantity *q)
+{
+        int64_t n = q->negative ? -(int64_t)q->value : (int64_t)q->value;
+        bool fraction = false;
+
+        for (int32_t i = q->scale; i < 0 && n != 0; i++) {
+                fraction |= n % 10 != 0;
+                n /= 10;
+        }
+        if (fraction)
+                return q->negative ? n - 1 : n + 1;
+        if (q->scale <= 3 || q->scale == 6 || q->scale == 9)
+                return wrap((uint64_t)n * power_of_ten(q->scale));
+        for (int32_t i = 0; i < q->scale; i++)
+                if (__builtin_mul_overflow(n, 10, &n))
+                        return 0;
+        return n;
+}
+
+/*
+ * scaledValue: the decimal is one of billionths. A positive one is divided exactly and then cut to 64 bits; a
+ * negative one is cut before, and rounded up instead of away from zero.
+ */
+static int64_t wide_value(const struct lkg_quantity *q)
+{
+        static const int64_t billion = 1000000000;
+        char small[24];
+        int32_t scale;
+        struct lkg_span digits = mantissa(q, small, &scale), none = lkg_span(NULL, 0);
+        size_t fraction = scale < 0 ? (size_t)-scale : 0;
+        int64_t n;
+
+        if (q->format == LKG_QUANTITY_BINARY && q->value == INT64_MAX) /* capped: whole */
+                return q->negative ? -INT64_MAX : INT64_MAX;
+        if (q->negative) {
+                n = wrap(-(number(digits, none) * power_of_ten(scale - NANO)));
+                return n / billion + (n % billion != 0);
+        }
+        digits.size -= fraction < digits.size ? fraction : digits.size;
+        return wrap(number(digits, none) * power_of_ten(scale) + (fraction > 0));
+}
+
+int64_t lkg_quantity_value(const struct lkg_quantity *quantity)
+{
+        if (lkg_quantity_is_zero(quantity))
+                return 0;
+        return quantity->wide ? wide_value(quantity) : short_value(quantity);
+}

@@ -91,3 +91,10 @@ int lkg_quantity_compare(const struct lkg_quantity *a, const struct lkg_quantity
  * digits and more, fractions with a binary suffix, and the like), which it does not convert either.
  */
 bool lkg_quantity_int64(const struct lkg_quantity *quantity, int64_t *ret);
+/**
+ * lkg_quantity_value() - the value in units, rounded up, as Quantity.Value
+ *
+ * Like that function it never fails: of a value that does not fit into 64 bits it gives what upstream's
+ * arithmetic leaves of it, often 0 (`1e400`, `-1.00000000000000000001`), so that rules which ask for 0 agree.
+ */
+int64_t lkg_quantity_value(const struct lkg_quantity *quantity);

@@ -315,6 +315,8 @@ class Served(Kubelet):
         different = list(differences(json.loads(wanted), json.loads(text)))
         if want["out"].get("mergeDefaultEvictionSettings") is True:
             different = [path for path in different if path.partition(".")[0] != "evictionHard"]
+        if "[LKG5028]" in (got.get("error") or ""):  # no file can say it (docs/decisions/009)
+            different = [path for path in different if path != "reservedMemory"]
         return not different
 
     @staticmethod
