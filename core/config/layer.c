@@ -522,10 +522,9 @@ static int take_out(struct lkg_value *doc, const char *const *names)
 int lkg_layer_from_memory(const struct lkg_stack_remote *remote, const char *key, const char *beside,
                           struct lkg_layer *cached, struct lkg_stack_stats *stats, struct lkg_layer **ret)
 {
-        const struct lkg_place place = { .role = LKG_LAYER_REMOTE,
-                                         .type = LKG_PATCH_BASE,
-                                         .path = key,
-                                         .name = remote->name };
+        const struct lkg_place place = {
+                .role = LKG_LAYER_REMOTE, .type = LKG_PATCH_BASE, .path = key, .name = remote->name
+        };
         const char *text = remote->fault ? remote->fault : remote->text;
         size_t size = remote->fault ? strlen(text) : remote->size;
         LKG_CLEANUP(lkg_layer_unrefp) struct lkg_layer *layer = NULL;

@@ -39,7 +39,7 @@ struct lkg_stack_remote {
                 *file; /* as lkg_layer_info has them: "kubelet-config", "kube-system/kubelet-config:kubelet" */
         const char *text; /* NULL = none: the base file is the base */
         size_t size;
-        const char *fault;         /* there is no text, and this is why: the candidate is invalid; NULL = none */
+        const char *fault; /* there is no text, and this is why: the candidate is invalid; NULL = none */
         const char *const *hidden; /* top-level fields that are not part of the document; NULL at the end */
 };
 
