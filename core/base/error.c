@@ -21,18 +21,29 @@ size_t lkg_where_text(const struct lkg_where *where, char *buf, size_t size)
         return n < 0 ? 0 : (size_t)n < size ? (size_t)n : size - 1;
 }
 
-int lkg_error_set(struct lkg_error *err, int code, const struct lkg_where *where, const char *fmt, ...)
+int lkg_error_setv(struct lkg_error *err, int code, const struct lkg_where *where, const char *fmt,
+                   va_list ap)
 {
-        size_t n, length;
-        va_list ap;
+        size_t n;
 
         if (!err)
                 return code;
         err->code = code;
         n = lkg_where_text(where, err->message, sizeof(err->message));
-        va_start(ap, fmt);
         (void)vsnprintf(err->message + n, sizeof(err->message) - n, fmt, ap);
+        return code;
+}
+
+int lkg_error_set(struct lkg_error *err, int code, const struct lkg_where *where, const char *fmt, ...)
+{
+        size_t length;
+        va_list ap;
+
+        va_start(ap, fmt);
+        (void)lkg_error_setv(err, code, where, fmt, ap);
         va_end(ap);
+        if (!err)
+                return code;
         length = strlen(err->message);
         /* A sentence that ends in a full stop has said its cause; otherwise the system's words follow. */
         if (code < 0 && length > 0 && err->message[length - 1] != '.')

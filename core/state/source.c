@@ -9,14 +9,9 @@
 int lkg_refuse_because(struct lkg_error *err, int code, const struct lkg_where *where, const char *fmt, ...)
 {
         va_list ap;
-        size_t n;
 
-        if (!err)
-                return code;
-        err->code = code;
-        n = lkg_where_text(where, err->message, sizeof(err->message));
         va_start(ap, fmt);
-        (void)vsnprintf(err->message + n, sizeof(err->message) - n, fmt, ap);
+        (void)lkg_error_setv(err, code, where, fmt, ap);
         va_end(ap);
         return code;
 }

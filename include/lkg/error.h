@@ -10,6 +10,8 @@
  */
 #pragma once
 
+#include <stdarg.h>
+
 #include <lkg/base.h>
 
 /* A place in a user's file. line and column count from 1; 0 = not known. file may be NULL. */
@@ -38,6 +40,13 @@ struct lkg_error {
  */
 int lkg_error_set(struct lkg_error *err, int code, const struct lkg_where *where, const char *fmt, ...)
         LKG_PRINTF(4, 5);
+
+/**
+ * lkg_error_setv() - the message alone, never with the system's words; for functions that take a format.
+ * Return: @code.
+ */
+int lkg_error_setv(struct lkg_error *err, int code, const struct lkg_where *where, const char *fmt,
+                   va_list ap) LKG_PRINTF(4, 0);
 
 /** lkg_error_wrap() - prepend `purpose: ` to an error on its way up. Return: @code. */
 int lkg_error_wrap(struct lkg_error *err, int code, const char *fmt, ...) LKG_PRINTF(3, 4);

@@ -8,44 +8,38 @@
 #include <lkg/settings.h>
 
 #include "core/engine/config.h"
+#include "fuzz-check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define SEPARATOR "\n%%%\n"
-#define CHECK(condition)                                                          \
-        do {                                                                      \
-                if (!(condition)) {                                               \
-                        (void)fprintf(stderr, "does not hold: %s\n", #condition); \
-                        abort();                                                  \
-                }                                                                 \
-        } while (0)
 
 static void check_config(const struct lkg_config *c)
 {
         struct lkg_settings *settings = NULL, *back = NULL;
         struct lkg_buf first = LKG_BUF_INIT, second = LKG_BUF_INIT;
 
-        CHECK(c->n_components >= 1 && c->n_components <= LKG_COMPONENTS_MAX);
-        CHECK(c->history_limit >= 1 && c->history_limit <= LKG_HISTORY_MAX);
-        CHECK(c->status_mode <= 0777);
-        CHECK(!*c->virtual_dir || lkg_bare_name_ok(c->virtual_dir));
+        FUZZ_CHECK(c->n_components >= 1 && c->n_components <= LKG_COMPONENTS_MAX);
+        FUZZ_CHECK(c->history_limit >= 1 && c->history_limit <= LKG_HISTORY_MAX);
+        FUZZ_CHECK(c->status_mode <= 0777);
+        FUZZ_CHECK(!*c->virtual_dir || lkg_bare_name_ok(c->virtual_dir));
         for (size_t i = 0; i < c->n_components; i++) {
                 const struct lkg_config_component *k = &c->components[i];
 
-                CHECK(lkg_bare_name_ok(k->name) && lkg_bare_name_ok(k->file));
-                CHECK(!lkg_config_is_virtual(c, k->file));
-                CHECK(k->mode <= 0777 && k->uid != UINT32_MAX && k->gid != UINT32_MAX);
+                FUZZ_CHECK(lkg_bare_name_ok(k->name) && lkg_bare_name_ok(k->file));
+                FUZZ_CHECK(!lkg_config_is_virtual(c, k->file));
+                FUZZ_CHECK(k->mode <= 0777 && k->uid != UINT32_MAX && k->gid != UINT32_MAX);
                 for (size_t n = 0; n < k->match.exe.n_items; n++)
-                        CHECK(k->match.exe.items[n][0] == '/');
+                        FUZZ_CHECK(k->match.exe.items[n][0] == '/');
                 for (size_t other = 0; other < i; other++)
-                        CHECK(strcmp(c->components[other].file, k->file) != 0 &&
-                              strcmp(c->components[other].name, k->name) != 0);
+                        FUZZ_CHECK(strcmp(c->components[other].file, k->file) != 0 &&
+                                   strcmp(c->components[other].name, k->name) != 0);
         }
-        CHECK(lkg_config_to_settings(c, &settings) == 0);
+        FUZZ_CHECK(lkg_config_to_settings(c, &settings) == 0);
         lkg_settings_format(settings, &first);
-        CHECK(lkg_settings_parse(first.data, first.size, &back, NULL) == 0);
+        FUZZ_CHECK(lkg_settings_parse(first.data, first.size, &back, NULL) == 0);
         lkg_settings_format(back, &second);
-        CHECK(first.size == second.size && memcmp(first.data, second.data, first.size) == 0);
+        FUZZ_CHECK(first.size == second.size && memcmp(first.data, second.data, first.size) == 0);
         lkg_buf_deinit(&first);
         lkg_buf_deinit(&second);
         lkg_settings_free(settings);
@@ -76,17 +70,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (cut)
                 patch = decode(cut + strlen(SEPARATOR), size - first - strlen(SEPARATOR) + 1, &report);
         if (doc && patch)
-                CHECK(lkg_config_merge(doc, patch, &merged) == 0);
+                FUZZ_CHECK(lkg_config_merge(doc, patch, &merged) == 0);
         lkg_report_deinit(&report);
         if (doc) {
                 r = lkg_config_decode(merged ? merged : doc, "/etc/lkgfs", &config, &report);
-                CHECK(r == 0 || r == -EBADMSG);
-                CHECK((r == 0) == (report.n_severity[LKG_ERROR] == 0));
+                FUZZ_CHECK(r == 0 || r == -EBADMSG);
+                FUZZ_CHECK((r == 0) == (report.n_severity[LKG_ERROR] == 0));
                 if (r == 0)
                         check_config(config);
         }
         findings = lkg_report_format(&report, NULL);
-        CHECK(findings);
+        FUZZ_CHECK(findings);
         free(findings);
         lkg_config_free(config);
         lkg_value_unref(doc);

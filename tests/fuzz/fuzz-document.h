@@ -6,13 +6,7 @@
 #include <lkg/merge.h>
 #include <lkg/render.h>
 
-#define FUZZ_CHECK(condition)                                                     \
-        do {                                                                      \
-                if (!(condition)) {                                               \
-                        (void)fprintf(stderr, "does not hold: %s\n", #condition); \
-                        abort();                                                  \
-                }                                                                 \
-        } while (0)
+#include "fuzz-check.h"
 
 /* Rendered and read back it is the same document, and renders to the same bytes. */
 static inline void fuzz_round_trip(const struct lkg_value *value, enum lkg_format format)

@@ -9,16 +9,9 @@
 #include <lkg/file.h>
 
 #include "tests/lib/store-sample.h"
+#include "fuzz-check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define CHECK(condition)                                                          \
-        do {                                                                      \
-                if (!(condition)) {                                               \
-                        (void)fprintf(stderr, "does not hold: %s\n", #condition); \
-                        abort();                                                  \
-                }                                                                 \
-        } while (0)
 
 static const char *const records[] = {
         "dynamic/kubelet/pointers.json",
@@ -52,12 +45,12 @@ static int make_top(const char *record)
 
         (void)snprintf(top, sizeof(top), "%s/lkgfs-fuzz-XXXXXX",
                        access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-        CHECK(mkdtemp(top));
+        FUZZ_CHECK(mkdtemp(top));
         fd = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        CHECK(fd >= 0);
+        FUZZ_CHECK(fd >= 0);
         (void)snprintf(path, sizeof(path), "%s", record);
         *strrchr(path, '/') = '\0';
-        CHECK(lkg_mkdir_p(fd, path, 0700, NULL) == 0);
+        FUZZ_CHECK(lkg_mkdir_p(fd, path, 0700, NULL) == 0);
         return fd;
 }
 
@@ -72,24 +65,24 @@ static void resave(int fd, struct lkg_buf *ret, struct lkg_report *report)
         struct lkg_store store;
         struct lkg_trial trial;
 
-        CHECK(lkg_store_open(fd, &store, report, NULL) == 0);
+        FUZZ_CHECK(lkg_store_open(fd, &store, report, NULL) == 0);
         dump_checkpoints(ret, &store);
-        CHECK(lkg_store_component_open(&store, SAMPLE_COMPONENT, &c, report, NULL) == 0);
-        CHECK(dump_component(ret, &c, report) == 0);
-        CHECK(sample_source(0, &source) == 0);
-        CHECK(lkg_store_load_pointers(&c, &pointers, report) == 0);
-        CHECK(lkg_store_load_trial(&c, &source, &trial, report) == 0);
-        CHECK(lkg_store_load_startups(&c, &startups, report) == 0);
-        CHECK(lkg_store_load_bad(&c, &list, report) == 0);
-        CHECK(lkg_store_save_pointers(&c, &pointers, NULL) == 0);
-        CHECK(lkg_store_save_trial(&c, &source, &trial, 0, false, NULL) == 0);
-        CHECK(lkg_store_save_startups(&c, &startups, false, NULL) == 0);
+        FUZZ_CHECK(lkg_store_component_open(&store, SAMPLE_COMPONENT, &c, report, NULL) == 0);
+        FUZZ_CHECK(dump_component(ret, &c, report) == 0);
+        FUZZ_CHECK(sample_source(0, &source) == 0);
+        FUZZ_CHECK(lkg_store_load_pointers(&c, &pointers, report) == 0);
+        FUZZ_CHECK(lkg_store_load_trial(&c, &source, &trial, report) == 0);
+        FUZZ_CHECK(lkg_store_load_startups(&c, &startups, report) == 0);
+        FUZZ_CHECK(lkg_store_load_bad(&c, &list, report) == 0);
+        FUZZ_CHECK(lkg_store_save_pointers(&c, &pointers, NULL) == 0);
+        FUZZ_CHECK(lkg_store_save_trial(&c, &source, &trial, 0, false, NULL) == 0);
+        FUZZ_CHECK(lkg_store_save_startups(&c, &startups, false, NULL) == 0);
         for (size_t i = 0; i < list.n_items; i++) {
                 const struct lkg_bad bad = list.items[i];
 
-                CHECK(lkg_store_mark_bad(&c, &list, &bad, NULL) == 0);
+                FUZZ_CHECK(lkg_store_mark_bad(&c, &list, &bad, NULL) == 0);
         }
-        CHECK(lkg_store_set_release(&c, c.release, NULL) >= 0);
+        FUZZ_CHECK(lkg_store_set_release(&c, c.release, NULL) >= 0);
         lkg_bad_list_deinit(&list);
         lkg_store_component_close(&c);
         lkg_store_close(&store);
@@ -107,12 +100,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         record = records[data[0] % LKG_ARRAY_SIZE(records)];
         fd = make_top(record);
         file = openat(fd, record, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-        CHECK(file >= 0 && lkg_write_all(file, data + 1, size - 1) == 0);
+        FUZZ_CHECK(file >= 0 && lkg_write_all(file, data + 1, size - 1) == 0);
         lkg_close(file);
         resave(fd, &first, &first_report);
         resave(fd, &second, &second_report);
-        CHECK(first.size == second.size && memcmp(first.data, second.data, first.size) == 0);
-        CHECK(second_report.n_findings == 0);
+        FUZZ_CHECK(first.size == second.size && memcmp(first.data, second.data, first.size) == 0);
+        FUZZ_CHECK(second_report.n_findings == 0);
         lkg_buf_deinit(&first);
         lkg_buf_deinit(&second);
         lkg_report_deinit(&first_report);
