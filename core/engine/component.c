@@ -86,6 +86,27 @@ const struct lkg_config_source *lkg_component_source(const struct lkg_component 
         return c->base ? &c->base->source : &local;
 }
 
+const struct lkg_config_source *lkg_component_shown(const struct lkg_component *c,
+                                                    struct lkg_config_source *ret)
+{
+        const struct lkg_generation *g = c->active;
+        const char *slash;
+
+        *ret = *lkg_component_source(c);
+        /* Nothing; the very bytes of what is followed; or what it was before its layers became invalid. */
+        if (!g || (c->same && c->verdict == LKG_KEEP && (*g->source || c->base)) ||
+            (c->verdict == LKG_REFUSE && c->state.hold.mode == LKG_HOLD_FREE && !!*g->source == !!c->base))
+                return ret;
+        if (!*g->source || lkg_config_source_parse_id(g->source, ret) < 0)
+                *ret = (struct lkg_config_source){ 0 };
+        slash = strchr(g->object, '/');
+        if (!*ret->uid || !slash)
+                return ret;
+        (void)snprintf(ret->ns, sizeof(ret->ns), "%.*s", (int)(slash - g->object), g->object);
+        (void)snprintf(ret->name, sizeof(ret->name), "%s", slash + 1);
+        return ret;
+}
+
 void lkg_component_set_base(struct lkg_component *c, struct lkg_remote_base *base)
 {
         struct lkg_stack_remote remote = base ? lkg_remote_base_stack(base) : (struct lkg_stack_remote){ 0 };
@@ -481,7 +502,8 @@ static const char *why_not_assigned(const struct lkg_component *c)
         return NULL;
 }
 
-static struct lkg_condition_remote remote_facts(const struct lkg_component *c)
+static struct lkg_condition_remote remote_facts(const struct lkg_component *c,
+                                                const struct lkg_config_source *shown)
 {
         const struct lkg_dynamic *d = c->dynamic;
         const struct lkg_pointers *p = &d->pointers;
@@ -489,12 +511,13 @@ static struct lkg_condition_remote remote_facts(const struct lkg_component *c)
         bool in_use = d->desired != LKG_DESIRED_NONE;
         struct lkg_condition_remote remote = {
                 .assigned = in_use ? p->assigned.uid : "",
-                .active = c->base ? c->base->source.uid : "",
+                .active = shown->uid,
+                .followed = lkg_component_source(c)->uid,
                 .good = p->good.source.uid,
                 .bad = in_use || d->scope_all ? why_not_assigned(c) : NULL,
                 .good_failed = d->good_failed,
-                .active_is_assigned = lkg_config_source_equal(&p->assigned, lkg_component_source(c)),
-                .active_is_good = lkg_config_source_equal(&p->good.source, lkg_component_source(c)),
+                .active_is_assigned = lkg_config_source_equal(&p->assigned, shown),
+                .active_is_good = lkg_config_source_equal(&p->good.source, shown),
                 .local_has_base = local && local->has_base,
                 .n_local_errors = local ? local->report.n_severity[LKG_ERROR] : 0,
                 .waits = c->waited != NULL,
@@ -520,12 +543,14 @@ static bool served_has_base(const struct lkg_component *c)
 void lkg_component_update_condition(struct lkg_component *c, bool not_ready)
 {
         uint64_t wall = lkg_realtime_ns(), now = lkg_boottime_ns();
+        struct lkg_config_source shown;
         uint64_t left = c->state.hold.try_deadline_ns > now ? c->state.hold.try_deadline_ns - now : 0;
         const struct lkg_condition_facts facts = {
-                .remote =
-                        c->dynamic
-                                ? remote_facts(c)
-                                : (struct lkg_condition_remote){ .assigned = "", .active = "", .good = "" },
+                .remote = c->dynamic ? remote_facts(c, lkg_component_shown(c, &shown))
+                                     : (struct lkg_condition_remote){ .assigned = "",
+                                                                      .active = "",
+                                                                      .followed = "",
+                                                                      .good = "" },
                 .component = c->config->name,
                 .file = c->config->file,
                 .status_path = c->status_path,

@@ -161,6 +161,15 @@ void lkg_component_set_base(struct lkg_component *c, struct lkg_remote_base *bas
 /** lkg_component_source() - what its layers are merged over: the local one, or that of its remote base. */
 const struct lkg_config_source *lkg_component_source(const struct lkg_component *c);
 
+/**
+ * lkg_component_shown() - what the view shows, which may be a held generation of another source.
+ * @ret: written; without the digest of its content
+ *
+ * Return: @ret.
+ */
+const struct lkg_config_source *lkg_component_shown(const struct lkg_component *c,
+                                                    struct lkg_config_source *ret);
+
 /** lkg_component_take_candidate() - @candidate (one reference taken over) instead of that of its own stack. */
 int lkg_component_take_candidate(struct lkg_component *c, struct lkg_candidate *candidate);
 

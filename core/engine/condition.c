@@ -164,7 +164,7 @@ static bool say_invalid(struct lkg_condition *c, const struct lkg_condition_fact
         if (f->state != LKG_CANDIDATE_INVALID)
                 return false;
         c->status = LKG_CONDITION_FALSE;
-        say_which(which, sizeof(which), f->remote.active, f->candidate_has_base);
+        say_which(which, sizeof(which), f->remote.followed, f->candidate_has_base);
         (void)snprintf(c->reason, sizeof(c->reason),
                        "failed to validate current %s, %zu error%s, see %s/findings", which, f->n_errors,
                        f->n_errors == 1 ? "" : "s", f->status_path);

@@ -21,7 +21,8 @@ struct lkg_condition {
 /* What dynamic configuration adds; all zero = there is none. */
 struct lkg_condition_remote {
         const char *assigned, *active, *good; /* uid; "" = local */
-        bool any;                             /* something is assigned, or the reference is unclear */
+        const char *followed; /* uid of what the layers stand on; not what is active while that is held */
+        bool any;             /* something is assigned, or the reference is unclear */
         bool active_is_assigned, active_is_good;
         const char *desired_fault; /* the reference cannot be determined; NULL = it can */
         const char *bad;           /* why assigned is not used; NULL = it is */

@@ -192,16 +192,16 @@ int lkg_dynamic_assign(struct lkg_dynamic *d, const struct lkg_config_source *so
 
 int lkg_dynamic_follow(struct lkg_dynamic *d, struct lkg_error *err)
 {
-        struct lkg_pointers next = d->pointers;
         const struct lkg_trial none = { .state = LKG_TRIAL_IDLE };
-        int r;
+        struct lkg_pointers next = d->pointers;
+        int r = 0;
 
         next.active = next.assigned;
         memset(&next.rollback, 0, sizeof(next.rollback));
-        /* An earlier trial of the same source must not be found after a crash: this one begins anew. */
-        r = d->scope_all ? 0
-                         : lkg_store_save_trial(&d->store, &next.active, &none, lkg_boottime_ns(),
-                                                /* durable= */ true, err);
+        /* Its trial is a new one, also where the record of an earlier one is left: gone before the pointers say so. */
+        if (!d->scope_all)
+                r = lkg_store_save_trial(&d->store, &next.active, &none, lkg_boottime_ns(),
+                                         /* durable= */ true, err);
         if (r >= 0)
                 r = save(d, &next, err);
         if (r >= 0) {

@@ -40,10 +40,16 @@ static int do_hold(struct lkg_engine *e, struct lkg_component *c, const struct l
                 lkg_history_get(&c->history, call->argument, &target, NULL) >= 0; /* it can be read, too */
         struct lkg_hold_step step = lkg_hold_command(c->state.hold, call->hold, call->argument, known,
                                                      c->active ? c->active->number : 0);
-        int r;
+        struct lkg_error err = { 0 };
+        uint64_t needed = step.next.generation ? step.next.generation : step.next.try_previous;
+        int r = 0;
 
         if (step.result < 0)
                 return refuse(refusal, step.result, step.why);
+        if (needed) /* what is pinned, or may be, must be there for whoever reads the state */
+                r = lkg_history_write(&c->history, needed, &err);
+        if (r < 0)
+                return refuse(refusal, r, "the state directory cannot be written");
         c->state.hold = step.next;
         c->state.ticket = ticket;
         r = lkg_engine_save_state(e, c); /* durable before anybody sees it */
@@ -108,7 +114,8 @@ static int do_rollback_good(struct lkg_engine *e, struct lkg_component *c, uint6
                 c->state.hold = before;
                 return r;
         }
-        /* A stored document has its number already; a merge gets one by being published. */
+        /* A stored document has its number already: the layers of today stay behind the pin. A merge gets one by being
+         * published. */
         if (c->dynamic->scope_all)
                 r = lkg_engine_serve_stored(e, c);
         else

@@ -66,6 +66,12 @@ static bool manager_says(const struct lkg_component *c, int pid, uint64_t start_
 
 /* ---- is the component alive on what is on trial? ---- */
 
+/* Is what is served what is on trial? An operator may have pinned something else. */
+static bool is_tried(const struct lkg_component *c)
+{
+        return lkg_engine_serves_active(c) && !lkg_dynamic_is_other_trial(c->dynamic, c->active->sha256);
+}
+
 static bool runs_active(const struct lkg_component *c, const struct lkg_tracked *t)
 {
         const struct lkg_history_entry *entry = lkg_history_find(&c->history, t->generation);
@@ -74,7 +80,7 @@ static bool runs_active(const struct lkg_component *c, const struct lkg_tracked 
         if (!c->active || t->pidfd < 0)
                 return false;
         if (t->generation == c->active->number)
-                return true;
+                return is_tried(c);
         if (c->dynamic->scope_all || !entry)
                 return false;
         lkg_config_source_id(&c->dynamic->pointers.active, id);

@@ -385,6 +385,12 @@ static int new_generation(struct lkg_engine *e, struct lkg_component *c, struct 
 
         if (r < 0)
                 return r;
+        hold = lkg_hold_published(c->state.hold, c->active ? c->active->number : 0, lkg_boottime_ns());
+        /* What a try goes back to must be there for whoever reads the state. */
+        if (hold.try_phase != c->state.hold.try_phase &&
+            lkg_history_write(&c->history, hold.try_previous, NULL) < 0)
+                lkg_log_warning("cannot write generation %" PRIu64 ", which the try may go back to",
+                                hold.try_previous);
         r = lkg_generation_new(c->candidate, lkg_component_source(c), c->hint, number, lkg_realtime_ns(),
                                c->rendered, digest_of_layer, c, &g);
         c->rendered = (struct lkg_text){ 0 };
@@ -393,7 +399,6 @@ static int new_generation(struct lkg_engine *e, struct lkg_component *c, struct 
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "generation %" PRIu64, number);
         u->number = number;
-        hold = lkg_hold_published(c->state.hold, c->active ? c->active->number : 0, lkg_boottime_ns());
         if (hold.try_phase != c->state.hold.try_phase) {
                 c->state.hold = hold;
                 (void)lkg_engine_save_state(e, c);

@@ -170,14 +170,16 @@ static void render_config_json(const struct lkg_status_context *x, struct lkg_bu
         const struct lkg_component *c = x->component;
         const struct lkg_pointers *p = pointers(c);
         const struct lkg_generation *g = c->active;
-        const struct lkg_config_source *active = lkg_component_source(c);
-        bool is_active = lkg_config_source_equal(&p->assigned, active), base = has_local_base(c);
+        struct lkg_config_source active;
+        bool is_active, base = has_local_base(c);
         const char *sha256 = g ? g->sha256 : "", *good_sha256;
         uint64_t number = g ? g->number : 0, good_number = good_document(c, &good_sha256);
 
+        lkg_component_shown(c, &active);
+        is_active = lkg_config_source_equal(&p->assigned, &active);
         lkg_buf_puts(buf, "{\"schemaVersion\":1");
         put_source(buf, "assigned", &p->assigned, base, is_active ? number : 0, sha256);
-        put_source(buf, "active", active, base, number, sha256);
+        put_source(buf, "active", &active, base, number, sha256);
         put_source(buf, "lastKnownGood", &p->good.source, base, good_number, good_sha256);
         lkg_buf_puts(buf, ",\"error\":");
         put_json(buf, error_text(c));
@@ -212,18 +214,16 @@ static void render_assigned(const struct lkg_status_context *x, struct lkg_buf *
         put_word(x, &pointers(x->component)->assigned, buf);
 }
 
-/* As the generation says, which may be a held one; unless its very bytes are what is followed now. */
 static void render_active(const struct lkg_status_context *x, struct lkg_buf *buf)
 {
-        const struct lkg_component *c = x->component;
         const struct lkg_generation *g = active(x);
+        struct lkg_config_source shown;
 
-        if (g && c->same && c->verdict == LKG_KEEP && (*g->source || c->base))
-                put_word(x, lkg_component_source(c), buf);
-        else if (g && *g->source)
-                lkg_buf_printf(buf, "%s %s\n", g->source, g->object);
-        else if (g)
+        lkg_component_shown(x->component, &shown);
+        if (g && lkg_config_source_is_local(&shown))
                 lkg_buf_printf(buf, "%s\n", lkg_local_word(g->has_base));
+        else if (g)
+                put_word(x, &shown, buf);
 }
 
 static void render_good(const struct lkg_status_context *x, struct lkg_buf *buf)

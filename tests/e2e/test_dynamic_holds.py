@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Holds, tries and rollbacks by an operator while a remote configuration comes, goes and is on trial."""
+import errno
+import json
+
+import pytest
+
+import lkgfs_testlib as lib
+from lkgfs_node import Node
+
+
+@pytest.fixture
+def node(mounts):
+    nodes = []
+
+    def make(**options):
+        nodes.append(Node(mounts, **options))
+        return nodes[-1]
+    yield make
+    for one in nodes:
+        one.close()
+
+
+def again_not(node):
+    pass
+
+
+def again_kill(node):
+    node.mount.kill_child("lkgfs-engine")
+    node.mount.command("sync", "now")
+
+
+def again_restart(node):
+    node.mount.stop()
+    node.mount.start()
+
+
+AGAIN = pytest.mark.parametrize("again", [again_not, again_kill, again_restart], ids=["", "engine killed", "restarted"])
+
+
+@AGAIN
+def test_assigned_while_held(node, again):
+    """What is held is what is shown, and what is shown is what active says; nothing waits for its trial meanwhile."""
+    n = node(trial={"crashLoopThreshold": 0, "duration": "300ms"})
+    local = n.mount.document()
+    n.mount.command("hold", "on")
+    source = n.assign("maxPods: 42\n")
+    again(n)
+    n.wait("condition", "True held at generation ")
+    assert "a newer one waits for hold off" in n.status("condition")
+    assert n.mount.document() == local
+    assert n.sources() == (source, "init", "init"), "active is what the view shows"
+    assert n.config_json()["active"].get("local") == "init"
+    life = n.live()
+    assert life.document == local
+    for _ in range(3):
+        assert n.crash() == local, "a start on what is held condemns nothing"
+    assert n.bad() == {} and n.trial()["state"] == "idle"
+    life.kill()
+    n.mount.command("hold", "off")
+    assert "\nmaxPods: 42\n" in n.mount.document()
+    assert n.sources() == (source, source, "init") and n.trial()["state"] == "running"
+    assert n.trial()["prior_starts"] == "0"
+
+
+@AGAIN
+def test_the_clock_does_not_run_on_what_is_held(node, again):
+    """A process that runs the held generation proves nothing about the one that waits."""
+    n = node(trial={"duration": "400ms"})
+    source = n.assign("maxPods: 42\n")
+    n.wait("active", source)
+    first = n.mount.generation()
+    n.mount.command("promote", "now")
+    second = n.assign("maxPods: 43\n")
+    n.wait("active", second)
+    n.mount.command("hold", "on")
+    n.mount.command("hold", "off")
+    assert n.trial()["state"] == "running"
+    n.mount.command("rollback", str(first))
+    assert n.sources() == (second, source, source) and second in n.bad()
+    assert n.trial()["state"] == "failed"
+    again(n)
+    life = n.live()
+    assert "\nmaxPods: 42\n" in life.document
+    n.mount.command("forget", second)
+    again(n)
+    assert "\nmaxPods: 42\n" in n.mount.document(), "still pinned"
+    assert n.sources()[1:] == (source, source)
+    assert n.trial()["deadline"] == "" or n.trial()["state"] != "running"
+    life.kill()
+    n.mount.command("hold", "off")
+    assert n.sources() == (second, second, source)
+    assert n.trial()["state"] == "running"
+
+
+@AGAIN
+def test_a_try_with_a_remote(node, again):
+    n = node()
+    local, first = n.mount.document(), n.mount.generation()
+    n.mount.command("try", "1s")
+    source = n.assign("maxPods: 42\n")
+    n.wait("condition", "True on try until ")
+    assert "\nmaxPods: 42\n" in n.mount.document()
+    again(n)
+    n.wait("condition", f"False try expired, held at generation {first}")
+    assert n.mount.document() == local and n.mount.generation() == first
+    assert n.sources() == (source, "init", "init"), "assigned stays what it is; what is shown is active"
+    assert n.bad() == {}
+    again(n)
+    assert n.mount.document() == local
+    assert lib.error_of(n.mount.command, "promote", "now") == errno.EBUSY
+    n.mount.command("hold", "off")
+    n.wait("condition", "True all checks passed")
+    assert "\nmaxPods: 42\n" in n.mount.document() and n.sources() == (source, source, "init")
+
+
+@AGAIN
+def test_a_process_on_what_is_pinned_proves_nothing(node, again):
+    """The trial of what a try had shown stands still while something else is pinned: neither clock nor starts."""
+    n = node(trial={"duration": "1s", "crashLoopThreshold": 0})
+    local = n.mount.document()
+    n.mount.command("try", "50ms")
+    source = n.assign("maxPods: 42\n")
+    n.wait("condition", "False try expired, held at generation ")
+    again(n)
+    life = n.live()
+    assert life.document == local
+    assert n.trial()["deadline"] == "", "the clock does not run"
+    for _ in range(2):
+        assert n.crash() == local
+    assert n.trial()["prior_starts"] == "0" and n.bad() == {}
+    life.kill()
+    n.mount.command("hold", "off")
+    assert n.sources() == (source, source, "init") and n.trial()["state"] == "running"
+
+
+@AGAIN
+def test_scope_all_a_start_on_what_is_pinned_proves_nothing(node, again):
+    n = node(trial={"scope": "all", "crashLoopThreshold": 0}, remote={"enabled": False})
+    first, generation = n.mount.document(), n.mount.generation()
+    n.mount.drop("50-x.conf", "maxPods: 9\n")
+    n.mount.command("rollback", str(generation))
+    again(n)
+    for _ in range(3):
+        assert n.crash() == first
+    assert n.bad() == {}
+    n.mount.command("hold", "off")
+    assert "\nmaxPods: 9\n" in n.mount.document() and n.trial()["prior_starts"] == "0"
+
+
+@AGAIN
+def test_a_try_that_is_committed(node, again):
+    n = node()
+    n.mount.command("try", "20s")
+    assert lib.error_of(n.mount.command, "try", "20s") == errno.EBUSY
+    source = n.assign("maxPods: 42\n")
+    n.wait("active", source)
+    again(n)
+    n.mount.command("commit", "now")
+    n.wait("condition", "True all checks passed")
+    assert n.sources() == (source, source, "init")
+    assert lib.error_of(n.mount.command, "commit", "now") == errno.EINVAL
+
+
+@AGAIN
+def test_rollback_across_sources_and_back(node, again):
+    n = node(trial={"duration": "0s"})
+    local, first = n.mount.document(), n.mount.generation()
+    one = n.assign("maxPods: 1\n", uid="aaaa")
+    n.wait("last-known-good", one)
+    document, generation = n.mount.document(), n.mount.generation()
+    two = n.assign("maxPods: 2\n", uid="bbbb")
+    n.wait("last-known-good", two)
+    n.mount.command("rollback", str(generation))
+    again(n)
+    assert n.mount.document() == document and n.mount.generation() == generation
+    n.mount.command("rollback", str(first))
+    again(n)
+    assert n.mount.document() == local and n.mount.generation() == first
+    assert lib.error_of(n.mount.command, "rollback", "99999") == errno.EINVAL
+    assert n.mount.generation() == first
+    n.mount.command("rollback", "lkg")
+    again(n)
+    assert n.mount.document() == n.good_document()
+    assert "maxPods: 2\n" in n.mount.document(), "the last known good is none of those that were shown"
+    n.mount.command("rollback", "lkg")
+    assert "maxPods: 2\n" in n.mount.document() and n.sources()[2] == two
+
+
+@AGAIN
+def test_rollback_lkg_twice(node, again):
+    n = node()
+    source = n.assign("maxPods: 42\n")
+    n.wait("active", source)
+    n.mount.command("rollback", "lkg")
+    document, generation, bad = n.mount.document(), n.mount.generation(), n.bad()
+    again(n)
+    n.mount.command("rollback", "lkg")
+    assert (n.mount.document(), n.mount.generation(), n.bad()) == (document, generation, bad)
+    assert n.sources() == (source, "init", "init")
+
+
+@AGAIN
+def test_promote_while_held(node, again):
+    """What is shown may be promoted, held or not; what waits may not."""
+    n = node()
+    one = n.assign("maxPods: 1\n", uid="aaaa")
+    n.wait("active", one)
+    n.mount.command("hold", "on")
+    n.mount.command("promote", "now")
+    assert n.sources() == (one, one, one)
+    two = n.assign("maxPods: 2\n", uid="bbbb")
+    again(n)
+    assert lib.error_of(n.mount.command, "promote", "now") == errno.EBUSY
+    assert n.sources() == (two, one, one) and "\nmaxPods: 1\n" in n.mount.document()
+    n.mount.command("hold", "off")
+    n.wait("active", two)
+    n.mount.command("promote", "now")
+    assert n.sources() == (two, two, two)
+
+
+def test_condemned_while_held(node):
+    n = node(trial={"duration": "0s"})
+    one = n.assign("maxPods: 1\n", uid="aaaa")
+    n.wait("last-known-good", one)
+    n.mount.command("hold", "on")
+    n.assign("maxPods: 2\n", uid="bbbb")
+    lib.write_file(n.mount.vpath("bad", "kubelet", "bbbb"), "no\n")
+    n.mount.command("hold", "off")
+    assert "\nmaxPods: 1\n" in n.mount.document() and n.sources()[1:] == (one, one)
+    n.wait("condition", "False marked bad (UID: bbbb): no: using last-known-good (UID: aaaa)")
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_reset_while_held(node, held):
+    """A reset clears what is remembered; what an operator froze stays until the operator lets go."""
+    n = node(trial={"duration": "0s"})
+    local = n.mount.document()
+    one = n.assign("maxPods: 1\n", uid="aaaa")
+    n.wait("last-known-good", one)
+    if held:
+        n.mount.command("hold", "on")
+    else:
+        n.mount.command("rollback", "lkg")
+    n.put("local\n")
+    n.wait("assigned", "init")
+    if held:
+        assert "\nmaxPods: 1\n" in n.mount.document()
+        n.mount.command("hold", "off")
+    assert n.mount.document() == local and n.sources() == ("init", "init", "init")
+
+
+# ---- every generation on trial ----
+
+@AGAIN
+def test_scope_all_with_a_remote_and_dropins(node, again):
+    n = node(trial={"scope": "all", "crashLoopThreshold": 0})
+    first = n.mount.document()
+    assert n.good_document() == first
+    source = n.assign("maxPods: 42\n")
+    n.wait("active", source)
+    assert n.trial()["state"] == "running"
+    again(n)
+    n.mount.command("promote", "now")
+    good = n.mount.document()
+    assert n.sources() == (source, source, source) and n.good_document() == good
+    n.mount.drop("50-x.conf", "registryBurst: 9\n")
+    both = n.mount.document()
+    assert "\nregistryBurst: 9\n" in both and n.trial()["state"] == "running"
+    assert n.good_document() == good, "the stored document, not a merge of today"
+    again(n)
+    assert n.crash() == both
+    again(n)
+    assert n.crash() == good == n.mount.document()
+    assert [name for name in n.bad() if not name.startswith("local@")] == [], "the drop-in was on trial, not the remote"
+    assert len(n.bad()) == 1 and n.sources() == (source, source, source)
+    again(n)
+    assert n.crash() == good and len(n.bad()) == 1
+    n.mount.drop("50-x.conf", "registryBurst: 8\n")
+    assert "\nregistryBurst: 8\n" in n.mount.document() and n.trial()["state"] == "running"
+
+
+@AGAIN
+def test_scope_all_rolls_a_remote_back_to_the_stored_document(node, again):
+    n = node(trial={"scope": "all", "crashLoopThreshold": 0})
+    n.mount.command("promote", "now")
+    first = n.mount.document()
+    source = n.assign("maxPods: 42\n")
+    n.wait("active", source)
+    assert n.crash() != first
+    again(n)
+    assert n.crash() == first == n.mount.document()
+    assert source in n.bad() and n.sources() == (source, "init", "init")
+    again(n)
+    for _ in range(3):
+        assert n.crash() == first
+    assert set(n.bad()) == {source}
+
+
+def test_scope_all_rollback_lkg(node):
+    n = node(trial={"scope": "all"})
+    source = n.assign("maxPods: 42\n")
+    n.wait("active", source)
+    n.mount.command("promote", "now")
+    good = n.mount.document()
+    n.mount.drop("50-x.conf", "registryBurst: 9\n")
+    assert n.mount.document() != good
+    n.mount.command("rollback", "lkg")
+    assert n.mount.document() == good and n.sources() == (source, source, source)
+    assert json.loads(n.status("condition.json"))["status"] == "True" or "operator" in n.status("condition")
+    n.mount.command("hold", "off")
+    assert "\nregistryBurst: 9\n" in n.mount.document()
