@@ -458,11 +458,12 @@ static bool same(const struct lkg_buf *a, const struct lkg_buf *b)
         return strcmp(a->data, b->data) == 0;
 }
 
+/* Is each line that of @old or that of @new? All three have as many lines. */
 static bool lines_are_of(const struct lkg_buf *text, const struct lkg_buf *old, const struct lkg_buf *new)
 {
         const char *t = text->data, *a = old->data, *b = new->data;
 
-        while (*t) {
+        while (*t && *a && *b) {
                 size_t n = strcspn(t, "\n") + 1, n_a = strcspn(a, "\n") + 1, n_b = strcspn(b, "\n") + 1;
 
                 if (!(n == n_a && memcmp(t, a, n) == 0) && !(n == n_b && memcmp(t, b, n) == 0))
@@ -471,7 +472,7 @@ static bool lines_are_of(const struct lkg_buf *text, const struct lkg_buf *old, 
                 a += n_a;
                 b += n_b;
         }
-        return true;
+        return !*t && !*a && !*b;
 }
 
 static int find_tmp(const char *path, const struct stat *st, int type, struct FTW *ftw)

@@ -163,6 +163,7 @@ static inline void dump_checkpoints(struct lkg_buf *buf, const struct lkg_store 
         for (unsigned i = 0; i < SAMPLE_OBJECTS; i++) {
                 struct lkg_config_source source;
                 struct lkg_configmap configmap;
+                size_t start = buf->size;
                 int r = sample_source(i, &source);
 
                 if (r == 0)
@@ -176,6 +177,10 @@ static inline void dump_checkpoints(struct lkg_buf *buf, const struct lkg_store 
                         lkg_configmap_format(&configmap, buf);
                         lkg_configmap_deinit(&configmap);
                 }
+                /* One line for each, whatever there is: they are compared line by line. */
+                for (size_t k = start; k < buf->size; k++)
+                        if (buf->data[k] == '\n')
+                                buf->data[k] = ' ';
                 lkg_buf_putc(buf, '\n');
         }
 }
