@@ -93,8 +93,11 @@ bool lkg_engine_started(struct lkg_engine *e, const struct lkg_message *m)
         if (r < 0)
                 lkg_log(LOG_WARNING, &fields, "cannot read the command line of process %d: %s", m->pid,
                         strerror(-r));
-        if (r == 0)
+        if (r ==
+            0) { /* a process that is known is told of because it reads a newer one: what it differs in is another */
+                c->dirty |= LKG_DIRTY_DYNAMIC;
                 return false;
+        }
         tell_supervisor(e, c);
         return true;
 }

@@ -299,14 +299,15 @@ static struct lkg_tracked *find_process(struct lkg_facts *facts, int pid, uint64
         return NULL;
 }
 
-void lkg_facts_reads(struct lkg_facts *facts, int pid, uint64_t start_time, uint64_t generation)
+bool lkg_facts_reads(struct lkg_facts *facts, int pid, uint64_t start_time, uint64_t generation)
 {
         struct lkg_tracked *known = find_process(facts, pid, start_time);
 
         if (!known || known->generation == generation)
-                return;
+                return false;
         known->generation = generation;
         save_process(facts, known);
+        return true;
 }
 
 int lkg_facts_started(struct lkg_facts *facts, int pid, uint64_t start_time, uint64_t generation,

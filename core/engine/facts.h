@@ -68,8 +68,8 @@ int lkg_facts_load(struct lkg_facts *facts);
 int lkg_facts_started(struct lkg_facts *facts, int pid, uint64_t start_time, uint64_t generation,
                       struct lkg_tracked **ret);
 
-/** lkg_facts_reads() - a known process reads @generation after all. */
-void lkg_facts_reads(struct lkg_facts *facts, int pid, uint64_t start_time, uint64_t generation);
+/** lkg_facts_reads() - a known process reads this generation, which may be an older one. Return: true when that is news. */
+bool lkg_facts_reads(struct lkg_facts *facts, int pid, uint64_t start_time, uint64_t generation);
 
 /** lkg_facts_gone() - drop the processes that have ended (or never were on this boot), but for the last one. */
 void lkg_facts_gone(struct lkg_facts *facts);

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A component that is restarted by a hook: once for each change that means something, and never blamed on what it reads."""
+import json
+import os
+
+import pytest
+
+import lkgfs_testlib as lib
+from lkgfs_node import Node
+
+HOOK = """#!/usr/bin/python3 -ISB
+import json, os, sys
+with open({log!r}, "a") as log:
+    log.write(json.dumps({{"environment": dict(os.environ), "argv": sys.argv[1:], "cwd": os.getcwd(),
+                          "stdin": os.readlink("/proc/self/fd/0"), "fds": sorted(map(int, os.listdir("/proc/self/fd")))}}) + "\\n")
+sys.exit({code})
+"""
+
+
+class Hooked:
+    """A node whose component is restarted by a script that notes how it was called."""
+
+    def __init__(self, mounts, code=0, restart=None, **options):
+        self.node = Node(mounts, start=False, remote={"restartJitter": "0s", **options.pop("remote", {})}, **options)
+        self.log = os.path.join(self.node.mount.root, "hook.log")
+        hook = os.path.join(self.node.mount.root, "hook")
+        lib.write_file(hook, HOOK.format(log=self.log, code=code), 0o755)
+        self.node.configure(restart={"policy": "hook", "hook": [hook, "--word", "a b"], "minInterval": "1ms",
+                                     "maxPerHour": 100, **(restart or {})})
+        self.node.mount.start()
+
+    def calls(self):
+        try:
+            return [json.loads(line) for line in lib.read_file(self.log).decode().splitlines()]
+        except FileNotFoundError:
+            return []
+
+    def restarts(self):
+        return self.node.status("restarts").splitlines()
+
+    def wait_calls(self, n):
+        self.node.mount.wait_for(lambda: len(self.calls()) >= n, f"{n} restarts")
+        assert len(self.calls()) == n
+
+    def wait_restarts(self, n, word="done"):
+        self.node.mount.wait_for(lambda: len(self.restarts()) >= n and self.restarts()[-1].endswith(word), f"{n} in status/restarts")
+        assert len(self.restarts()) == n
+
+
+@pytest.fixture
+def hooked(mounts):
+    made = []
+
+    def make(**options):
+        made.append(Hooked(mounts, **options))
+        return made[-1]
+    yield make
+    for one in made:
+        one.node.close()
+
+
+def test_asked_once_for_a_change(hooked):
+    h = hooked()
+    n = h.node
+    life = n.live()
+    source = n.assign("maxPods: 42\n")
+    n.wait("active", source)
+    h.wait_calls(1)
+    h.wait_restarts(1)
+    call = h.calls()[0]
+    assert call["argv"] == ["--word", "a b"] and call["cwd"] == "/" and call["stdin"] == "/dev/null"
+    assert not [name for name in call["environment"] if name in ("NOTIFY_SOCKET", "HOME", "LKGFS_BUILD", "LISTEN_FDS")]
+    assert h.restarts()[0].split()[1:] == ["hook", str(n.mount.generation()), "done"]
+    assert max(call["fds"]) <= 4, "nothing of ours is inherited"
+    life.kill()
+
+
+def test_not_for_what_means_the_same(hooked):
+    h = hooked()
+    n = h.node
+    n.mount.drop("50-x.conf", "maxPods: 9\nregistryBurst: 7\n")
+    life = n.live()
+    for body in ("registryBurst: 7\nmaxPods: 9\n", "# a comment\nmaxPods:    9 # another\nregistryBurst: 7\n",
+                 "{maxPods: 9, registryBurst: 7}\n"):
+        n.mount.drop("50-x.conf", body)
+    n.mount.drop("60-y.conf", "maxPods: 9\n")
+    n.mount.drop("50-x.conf", "maxPods: 10\nregistryBurst: 7\n")  # hidden by 60-y.conf
+    n.mount.command("sync", "now")
+    n.mount.drop("70-z.conf", "maxPods: 11\n")
+    h.wait_calls(1)
+    h.wait_restarts(1)
+    assert h.restarts()[0].split()[2] == str(n.mount.generation())
+    life.kill()
+
+
+def test_back_before_it_was_carried_out(hooked):
+    """A change that is taken back before its restart is due needs none."""
+    h = hooked(restart={"minInterval": "2s"})
+    n = h.node
+    life = n.live()
+    n.mount.drop("50-x.conf", "maxPods: 9\n")
+    h.wait_calls(1)
+    life.kill()
+    life = n.live()
+    n.mount.drop("50-x.conf", "maxPods: 10\n")
+    n.mount.drop("50-x.conf", "maxPods: 9\n")
+    n.mount.drop("60-y.conf", "maxPods: 12\n")
+    h.wait_calls(2)
+    h.wait_restarts(2)
+    assert h.restarts()[1].split()[2] == str(n.mount.generation()), "one for both, for the newest"
+    life.kill()
+
+
+def test_rate(hooked):
+    h = hooked(restart={"maxPerHour": 2})
+    n = h.node
+    life = n.live()
+    for i in range(2):
+        n.mount.drop("50-x.conf", f"maxPods: {i + 1}\n")
+        h.wait_calls(i + 1)
+        h.wait_restarts(i + 1)
+    for i in range(5):
+        n.mount.drop("50-x.conf", f"maxPods: {i + 11}\n")
+    n.mount.command("sync", "now")
+    assert len(h.calls()) == 2 and len(h.restarts()) == 2
+    life.kill()
+
+
+def test_a_start_that_was_asked_for_does_not_count(hooked):
+    h = hooked(trial={"crashLoopThreshold": 0})
+    n = h.node
+    life = n.live()
+    source = n.assign("maxPods: 42\n")
+    n.wait("active", source)
+    h.wait_restarts(1)
+    life.kill()
+    assert "\nmaxPods: 42\n" in n.crash()
+    assert n.trial()["prior_starts"] == "0", "it was asked for"
+    assert "\nmaxPods: 42\n" in n.crash()
+    assert n.trial()["prior_starts"] == "1", "and that one was not"
+    assert "\nmaxPods: 42\n" not in n.crash()
+    assert source in n.bad()
+
+
+def test_a_hook_that_fails_is_said_and_repeated(hooked):
+    h = hooked(code=3)
+    n = h.node
+    life = n.live()
+    n.mount.drop("50-x.conf", "maxPods: 9\n")
+    n.mount.wait_for(lambda: any(" failed: " in line for line in h.restarts()), "a failure")
+    assert "\nmaxPods: 9\n" in n.mount.document()
+    life.kill()
+
+
+def test_drift_shows_and_clears(hooked):
+    h = hooked()
+    n = h.node
+    life = n.live()
+    assert n.status("drift") == ""
+    n.mount.drop("50-x.conf", "maxPods: 9\nregistryBurst: 7\n")
+    n.mount.wait_for(lambda: n.status("drift") == "/maxPods\n/registryBurst\n", "drift")
+    n.mount.drop("50-x.conf", "maxPods: 110\n")
+    n.mount.wait_for(lambda: n.status("drift") == "", "the same again")
+    n.mount.drop("50-x.conf", "maxPods: 9\n")
+    n.mount.wait_for(lambda: n.status("drift") == "/maxPods\n", "drift")
+    life.kill()
+    life = n.live()
+    n.mount.wait_for(lambda: n.status("drift") == "", "it reads what is served")
+    life.kill()
+
+
+@pytest.mark.parametrize("scope", ["remote", "all"])
+def test_no_restart_for_the_start_that_reads_the_rollback(hooked, scope):
+    """The one too many reads the last known good itself: nobody has to restart it."""
+    h = hooked(trial={"crashLoopThreshold": 0, "scope": scope})
+    n = h.node
+    source = n.assign("maxPods: 42\n")
+    n.wait("active", source)
+    n.crash()
+    life = n.live()
+    assert "\nmaxPods: 42\n" not in life.document
+    n.mount.command("sync", "now")
+    n.mount.wait_for(lambda: n.status("drift") == "", "it reads what is served")
+    assert h.calls() == []
+    life.kill()
+
+
+def test_a_held_one_is_not_restarted_for(hooked):
+    h = hooked()
+    n = h.node
+    life = n.live()
+    n.mount.command("hold", "on")
+    n.assign("maxPods: 42\n")
+    n.mount.drop("50-x.conf", "maxPods: 9\n")
+    n.mount.command("sync", "now")
+    assert h.calls() == []
+    n.mount.command("hold", "off")
+    h.wait_calls(1)
+    life.kill()
