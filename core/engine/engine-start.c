@@ -331,9 +331,9 @@ static int fatal(struct lkg_engine *e, int code, struct lkg_error *err)
         return code;
 }
 
-static void log_all_findings(const struct lkg_component *c)
+static void log_all_findings(const struct lkg_component *c, const struct lkg_candidate *wrong)
 {
-        LKG_CLEANUP(lkg_freep) char *text = lkg_report_format(&c->candidate->report, NULL);
+        LKG_CLEANUP(lkg_freep) char *text = lkg_report_format(&wrong->report, NULL);
         const struct lkg_log_fields fields = { .component = c->config->name };
         char *rest = text, *line;
 
@@ -342,9 +342,9 @@ static void log_all_findings(const struct lkg_component *c)
                         lkg_log(LOG_ERR, &fields, "%s", line);
 }
 
-static const struct lkg_finding *first_error(const struct lkg_component *c)
+static const struct lkg_finding *first_error(const struct lkg_candidate *wrong)
 {
-        const struct lkg_report *report = &c->candidate->report;
+        const struct lkg_report *report = &wrong->report;
 
         for (size_t i = 0; i < report->n_findings; i++)
                 if (report->findings[i].severity == LKG_ERROR)
@@ -352,9 +352,22 @@ static const struct lkg_finding *first_error(const struct lkg_component *c)
         return NULL;
 }
 
+/* The candidate that keeps a component from being served; with strict also the local one, which a remote one would hide. */
+static const struct lkg_candidate *find_wrong(const struct lkg_component *c)
+{
+        bool strict = c->config->local_policy != LKG_LOCAL_LKG;
+
+        if (c->candidate->state == LKG_CANDIDATE_INVALID)
+                return strict || !c->active ? c->candidate : NULL;
+        return strict && c->base && c->local.candidate && c->local.candidate->state == LKG_CANDIDATE_INVALID
+                       ? c->local.candidate
+                       : NULL;
+}
+
 /* May this component begin to be served? Only asked when nothing of it is mounted yet. */
 static int check_first(struct lkg_engine *e, const struct lkg_component *c, struct lkg_error *err)
 {
+        const struct lkg_candidate *wrong;
         const struct lkg_finding *f;
         struct lkg_where where;
         char place[PATH_MAX];
@@ -371,19 +384,19 @@ static int check_first(struct lkg_engine *e, const struct lkg_component *c, stru
                         "another name in the configuration (file: %s-config.yaml) and start it with "
                         "--config of that file.",
                         e->source_path, c->config->file, c->config->name, c->config->name);
-                log_all_findings(c);
+                log_all_findings(c, c->candidate);
                 return EX_CONFIG;
         }
-        if (c->candidate->state != LKG_CANDIDATE_INVALID ||
-            (c->active && c->config->local_policy == LKG_LOCAL_LKG))
+        wrong = find_wrong(c);
+        if (!wrong)
                 return 0;
-        log_all_findings(c);
-        f = first_error(c);
+        log_all_findings(c, wrong);
+        f = first_error(wrong);
         where = f ? (struct lkg_where){ f->file, f->line, f->column } : (struct lkg_where){ 0 };
         (void)lkg_where_text(&where, place, sizeof(place));
         (void)lkg_error_set(err, -EINVAL, NULL, "component %s: %zu error%s and %s: %s%s.", c->config->name,
-                            c->candidate->report.n_severity[LKG_ERROR],
-                            c->candidate->report.n_severity[LKG_ERROR] == 1 ? "" : "s",
+                            wrong->report.n_severity[LKG_ERROR],
+                            wrong->report.n_severity[LKG_ERROR] == 1 ? "" : "s",
                             c->active ? "localPolicy is strict" : "no last-known-good to serve instead",
                             place, f ? f->text : "");
         return EX_CONFIG;
