@@ -119,6 +119,11 @@ class Story:
                 self.reset]
 
 
+def errors(node):
+    """Of the documents; what is said about a command line comes and goes with the process that had it."""
+    return [line for line in node.status("findings").replace(node.mount.root, "").splitlines() if ": error: " in line]
+
+
 def outcome(node):
     """What people and monitors see, without times, generation numbers and counters of processes."""
     status = node.config_json()
@@ -129,7 +134,7 @@ def outcome(node):
     condition = node.status("condition").split("generation")[0]
     return {"document": node.mount.document(), "good": node.good_document(), "sources": node.sources(),
             "condition": condition, "error": node.status("error"), "status": status, "trial": trial,
-            "starts": len(json.loads(node.status("startups"))), "findings": node.status("findings").replace(node.mount.root, "").splitlines(),
+            "starts": len(json.loads(node.status("startups"))), "findings": errors(node),
             "bad": {name: entry["reason"] for name, entry in node.bad().items()}}
 
 
