@@ -109,14 +109,16 @@ static bool say_good_failed(struct lkg_condition *c, const struct lkg_condition_
 
 static bool say_exonerated(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
+        const char *which = f->remote.bad ? strrchr(f->remote.bad, '(') : NULL;
+
         if (!f->remote.exonerated)
                 return false;
         c->status = LKG_CONDITION_FALSE;
         (void)snprintf(
                 c->reason, sizeof(c->reason),
                 "crash loop goes on with last-known-good, so the configuration was probably not the cause "
-                "(UID: %.64s); forgive it by forget",
-                f->remote.assigned);
+                "%.80s; forgive it by forget",
+                which ? which : "");
         return true;
 }
 

@@ -251,6 +251,16 @@ static bool is_judged(const struct lkg_trial *trial, const struct lkg_startup *s
                trial->last_pid == startup->pid;
 }
 
+/* On something that is not under suspicion. */
+static bool starts_on_good(const struct lkg_component *c)
+{
+        const struct lkg_pointers *p = &c->dynamic->pointers;
+
+        if (c->dynamic->scope_all)
+                return c->active && strcmp(c->active->sha256, p->good.sha256) == 0;
+        return lkg_config_source_is_local(&p->active) || *p->rollback.reason;
+}
+
 /* Look at the trial, switch when it is one too many, record it. */
 static void decide_start(struct lkg_engine *e, struct lkg_component *c, int pid, uint64_t start_time)
 {
@@ -265,7 +275,7 @@ static void decide_start(struct lkg_engine *e, struct lkg_component *c, int pid,
                 .time_ns = lkg_realtime_ns(),
                 .pid = pid,
                 .start_time = start_time,
-                .local = lkg_config_source_is_local(&d->pointers.active) || *d->pointers.rollback.reason,
+                .local = starts_on_good(c),
         };
         const char *why = NULL;
         struct lkg_error err = { 0 };

@@ -151,17 +151,19 @@ static void put_source(struct lkg_buf *buf, const char *name, const struct lkg_c
 /* The configuration that is avoided, named: the proposal's wish. */
 static void put_rejected(struct lkg_buf *buf, const struct lkg_component *c)
 {
-        const struct lkg_bad *bad =
-                c->dynamic ? lkg_dynamic_is_bad(c->dynamic, &pointers(c)->assigned) : NULL;
+        const struct lkg_dynamic *d = c->dynamic;
+        const struct lkg_bad *bad = d ? lkg_dynamic_is_bad(d, &pointers(c)->assigned) : NULL;
+        bool avoided = !bad && d && c->verdict == LKG_AVOID;
+        const char *reason = bad ? bad->reason : avoided ? d->pointers.rollback.reason : c->condition.reason;
 
-        if (!bad && !c->rejected_ns && c->verdict != LKG_AVOID)
+        if (!bad && !avoided && !c->rejected_ns)
                 return;
         lkg_buf_puts(buf, ",\"rejected\":{\"source\":");
         put_json(buf, bad ? bad->id : "local");
         lkg_buf_puts(buf, ",\"reason\":");
-        put_json(buf, bad ? bad->reason : c->condition.reason);
+        put_json(buf, reason);
         lkg_buf_puts(buf, ",\"time\":\"");
-        put_time(buf, bad ? bad->time_ns : c->rejected_ns ? c->rejected_ns : pointers(c)->rollback.time_ns);
+        put_time(buf, bad ? bad->time_ns : avoided ? d->pointers.rollback.time_ns : c->rejected_ns);
         lkg_buf_puts(buf, "\"}");
 }
 
@@ -221,7 +223,9 @@ static void render_active(const struct lkg_status_context *x, struct lkg_buf *bu
 
         lkg_component_shown(x->component, &shown);
         if (g && lkg_config_source_is_local(&shown))
-                lkg_buf_printf(buf, "%s\n", lkg_local_word(g->has_base));
+                lkg_buf_printf(
+                        buf, "%s\n",
+                        lkg_local_word(x->component->base ? g->has_base : has_local_base(x->component)));
         else if (g)
                 put_word(x, &shown, buf);
 }
