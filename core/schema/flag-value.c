@@ -22,6 +22,7 @@ enum use_state {
         USE_AGAIN = 1 << 0, /* lists and maps are cleared by the first use only */
         USE_GONE =
                 1 << 1, /* was given as nothing, and the component has let go of where it keeps the value */
+        USE_INTEGER = 1 << 2, /* the document has a duration as an integer, and so has every later value */
 };
 
 /* One use of a flag. */
@@ -94,6 +95,24 @@ static int note_zero(const struct use *use, struct lkg_value *zero)
         r = zero ? lkg_map_set(use->apply->zeros, path, strlen(path), lkg_value_ref(zero))
                  : lkg_map_remove(use->apply->zeros, path, strlen(path));
         return r < 0 ? r : 0;
+}
+
+/*
+ * A flush value remembers how the document wrote it (component-base, TimeOrMetaDuration's SerializeAsString): a
+ * flag changes the time alone. A zero in between leaves nothing in the document to tell it from, so the first use
+ * looks and the others are told.
+ */
+static bool stays_integer(const struct use *use)
+{
+        unsigned char *used = &use->apply->used[use->flag - use->apply->flags];
+        const struct lkg_value *before;
+
+        if (!use->node || use->node->class != LKG_CLASS_FLUSH)
+                return false;
+        before = lkg_object_get(use->apply->object, use->node->field->path);
+        if (before && lkg_value_type(before) == LKG_NUMBER)
+                *used |= USE_INTEGER;
+        return *used & USE_INTEGER;
 }
 
 /* Takes over @value: the field's new value, in the form that a document's would have. */
@@ -195,7 +214,7 @@ static int set_duration(const struct use *use)
 
         if (lkg_duration_parse(use->text, use->size, &ns, why) < 0)
                 return refuse_value(use, why);
-        return set_string(use);
+        return stays_integer(use) ? set_field(use, new_number(use, ns)) : set_string(use);
 }
 
 /* Nothing leaves the address as it is; but the component crashes when another one follows. */

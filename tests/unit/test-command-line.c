@@ -221,6 +221,24 @@ static void test_taints_and_reservations(void **state)
 }
 
 /* The kubelet appends these to what its document has. */
+/* component-base, TimeOrMetaDuration: how the document wrote it stays, also over a zero in between. */
+static void test_flush_frequency_stays_an_integer(void **state)
+{
+        static const char integer[] = "{logging: {flushFrequency: -5}}";
+
+        (void)state;
+        assert_string_equal(KUBELET(integer, "--log_flush_frequency=720h"),
+                            "{\"logging\":{\"flushFrequency\":2592000000000000}}");
+        assert_string_equal(KUBELET(integer, "--log-flush-frequency=0s", "--log_flush_frequency=8s"),
+                            "{\"logging\":{\"flushFrequency\":8000000000}}");
+        assert_string_equal(KUBELET("{logging: {flushFrequency: 5s}}", "--log-flush-frequency=720h"),
+                            "{\"logging\":{\"flushFrequency\":\"720h0m0s\"}}");
+        assert_string_equal(KUBELET("{}", "--log-flush-frequency=8s"),
+                            "{\"logging\":{\"flushFrequency\":\"8s\"}}");
+        assert_string_equal(KUBELET("{syncFrequency: 5s}", "--sync-frequency=8s"),
+                            "{\"syncFrequency\":\"8s\"}");
+}
+
 /* kube-proxy reads its document after its flags, so what the document says comes behind. */
 static void test_vmodule_of_kube_proxy_comes_first(void **state)
 {
@@ -323,6 +341,7 @@ int main(void)
                 cmocka_unit_test(test_feature_gates_are_per_key),
                 cmocka_unit_test(test_taints_and_reservations),
                 cmocka_unit_test(test_vmodule_adds_up),
+                cmocka_unit_test(test_flush_frequency_stays_an_integer),
                 cmocka_unit_test(test_vmodule_of_kube_proxy_comes_first),
                 cmocka_unit_test(test_node_labels),
                 cmocka_unit_test(test_headers_and_their_values_are_not_shown),
