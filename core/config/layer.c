@@ -302,23 +302,81 @@ static unsigned decode_flags(const struct lkg_layer *layer)
 }
 
 /*
- * Whoever asks a base for its kind reads the names in any case (apimachinery, SimpleMetaFactory); drop-ins are
- * asked in another way and are not.
+ * Does @a come behind @b where the component reads? A JSON base is read as it stands; one in YAML is made JSON
+ * first, which orders it as our maps are ordered, and they are walked in that order.
  */
-static int fold_header(struct lkg_value *doc, const char *name)
+static bool is_read_later(const struct lkg_layer *layer, const struct lkg_value *a,
+                          const struct lkg_value *b)
 {
-        if (lkg_value_type(doc) != LKG_MAP || lkg_map_get(doc, name))
+        if (layer->format != LKG_FORMAT_JSON)
+                return true;
+        if (lkg_value_line(a) != lkg_value_line(b))
+                return lkg_value_line(a) > lkg_value_line(b);
+        return lkg_value_column(a) > lkg_value_column(b);
+}
+
+/* The value of @name in any case that counts: the last one that is not null, or one that is no string. */
+static struct lkg_value *header_that_counts(const struct lkg_layer *layer, const struct lkg_value *doc,
+                                            const char *name)
+{
+        struct lkg_value *counts = NULL;
+
+        for (size_t i = 0; i < lkg_value_size(doc); i++) {
+                const char *key;
+                size_t size;
+                struct lkg_value *value = lkg_map_at(doc, i, &key, &size);
+
+                if (!lkg_merge_key_folds(name, key, size) || lkg_value_type(value) == LKG_NULL)
+                        continue;
+                if (lkg_value_type(value) != LKG_STRING)
+                        return value; /* refused, whatever comes behind it */
+                if (!counts || is_read_later(layer, value, counts))
+                        counts = value;
+        }
+        return counts;
+}
+
+/* A spelling's text becomes @text; it stays where it was written, for findings about it. */
+static int set_spelling(struct lkg_value *doc, const char *key, size_t key_size, struct lkg_value *spelling,
+                        const struct lkg_value *text)
+{
+        struct lkg_value *value;
+        const char *data;
+        size_t size;
+
+        data = lkg_value_text(text, &size);
+        value = lkg_value_new_string(data, size, lkg_value_source_mut(spelling), lkg_value_line(spelling),
+                                     lkg_value_column(spelling));
+        return value && lkg_map_set(doc, key, key_size, value) >= 0 ? 0 : -ENOMEM;
+}
+
+/*
+ * Whoever asks a base for its kind reads the names in any case, and the last one counts (apimachinery,
+ * SimpleMetaFactory, with encoding/json); drop-ins are asked in another way and are not. Every spelling gets the
+ * text that counts: served in our order, another one could be the last.
+ */
+static int fold_header(const struct lkg_layer *layer, struct lkg_value *doc, const char *name)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *kept = NULL;
+        struct lkg_value *counts = header_that_counts(layer, doc, name);
+
+        if (!counts)
+                return 0;
+        kept = lkg_value_ref(counts);
+        if (lkg_map_get(doc, name) != kept && lkg_map_set(doc, name, strlen(name), lkg_value_ref(kept)) < 0)
+                return -ENOMEM;
+        if (lkg_value_type(kept) != LKG_STRING)
                 return 0;
         for (size_t i = 0; i < lkg_value_size(doc); i++) {
                 const char *key;
                 size_t size;
                 struct lkg_value *value = lkg_map_at(doc, i, &key, &size);
-                int r;
 
-                if (!lkg_merge_key_folds(name, key, size))
+                if (lkg_value_type(value) == LKG_NULL || !lkg_merge_key_folds(name, key, size) ||
+                    lkg_value_equal(value, kept))
                         continue;
-                r = lkg_map_set(doc, name, strlen(name), lkg_value_ref(value));
-                return r < 0 ? r : 0;
+                if (set_spelling(doc, key, size, value, kept) < 0)
+                        return -ENOMEM;
         }
         return 0;
 }
@@ -329,8 +387,10 @@ static int fold_headers(const struct lkg_layer *layer, struct lkg_value *doc)
 
         if (layer->role != LKG_LAYER_BASE && layer->role != LKG_LAYER_REMOTE)
                 return 0;
-        r = fold_header(doc, "kind");
-        return r < 0 ? r : fold_header(doc, "apiVersion");
+        if (lkg_value_type(doc) != LKG_MAP)
+                return 0;
+        r = fold_header(layer, doc, "kind");
+        return r < 0 ? r : fold_header(layer, doc, "apiVersion");
 }
 
 static int decode_one(struct lkg_layer *layer, const char *data, size_t size, struct lkg_source *source)

@@ -173,6 +173,66 @@ static void test_nothing_then_something(void **state)
         assert_int_equal(candidate->state, LKG_CANDIDATE_NONE);
 }
 
+static void base_says(const char *text)
+{
+        put("kubelet.conf", text);
+        (void)look();
+}
+
+/* apimachinery, SimpleMetaFactory: names in any case, in the order in which the component reads them. */
+static void test_last_spelling_of_a_header_name_counts(void **state)
+{
+#define API  "\"apiVersion\": \"kubelet.config.k8s.io/v1beta1\""
+#define KIND "\"kind\": \"KubeletConfiguration\""
+        static const char *const refused[] = {
+                "{" API ", " KIND ", \"apiVersioN\": \"\"}",
+                "{" API ", " KIND ", \"Kind\": \"\"}",
+                "{" API ",\n" KIND ",\n\"KIND\": \"\"}",
+                "{\"Kind\": 5, " API ", " KIND "}",
+                HEADER "apiversion: ''\n",
+                "apiversion: ''\n" HEADER,
+                "apiVersion: v1\nkind: ''\n",
+                "apiVersion: ''\nkind: KubeletConfiguration\n",
+        };
+        static const char *const taken[] = {
+                "{\"apiversion\": \"\", " API ", " KIND "}",
+                "{\"kind\": \"X\",\n" API ",\"Kind\": \"KubeletConfiguration\"}",
+                "{" API ", " KIND ", \"KIND\": null}",
+                "{\"kind\": null, " API ", \"Kind\": \"KubeletConfiguration\"}",
+                "Kind: ''\n" HEADER,
+                HEADER "Kind: ''\n",
+                HEADER "apiversion: null\n",
+        };
+
+        (void)state;
+        open_stack();
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(refused); i++) {
+                base_says(refused[i]);
+                if (candidate->state != LKG_CANDIDATE_INVALID)
+                        fail_msg("taken: %s", refused[i]);
+        }
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(taken); i++) {
+                base_says(taken[i]);
+                if (candidate->state != LKG_CANDIDATE_VALID)
+                        fail_msg("refused: %s", taken[i]);
+                assert_string_equal(field("kind"), "\"KubeletConfiguration\"");
+                assert_string_equal(field("apiVersion"), "\"kubelet.config.k8s.io/v1beta1\"");
+        }
+#undef API
+#undef KIND
+}
+
+/* We serve in byte order, where the spelling that counts may not be the last one any more. */
+static void test_every_spelling_of_a_header_name_says_the_same(void **state)
+{
+        (void)state;
+        open_stack();
+        base_says("{\"apiversion\": \"\", \"apiVersion\": \"a/v1\", \"KIND\": \"X\", \"kind\": \"K\", "
+                  "\"Kind\": null}");
+        assert_string_equal(field(""), "{\"KIND\":\"K\",\"Kind\":null,\"apiVersion\":\"a/v1\","
+                                       "\"apiversion\":\"a/v1\",\"kind\":\"K\"}");
+}
+
 static void test_nothing_changed_reads_nothing(void **state)
 {
         struct lkg_stack_stats before;
@@ -707,7 +767,11 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_nothing_then_something, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_last_spelling_of_a_header_name_counts, set_up,
+                                                tear_down),
                 cmocka_unit_test_setup_teardown(test_nothing_changed_reads_nothing, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_every_spelling_of_a_header_name_says_the_same, set_up,
+                                                tear_down),
                 cmocka_unit_test_setup_teardown(test_one_change_parses_one_file, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_second_write_within_a_tick, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_touch_changes_nothing, set_up, tear_down),
