@@ -16,6 +16,7 @@
 
 #include "../config/internal.h"
 #include "findings-codes.h"
+#include "typed-internal.h"
 #include "values/quantity.h"
 
 /* Where we are, for messages: `registerWithTaints[0].key`. */
@@ -206,8 +207,8 @@ static int rewritten(const struct lkg_value *value, enum lkg_type type, const ch
 }
 
 /* @value itself when its text is the canonical one already. */
-static int canonical(const struct lkg_value *value, enum lkg_type type, const char *text,
-                     struct lkg_value **ret)
+int lkg_typed_canonical(const struct lkg_value *value, enum lkg_type type, const char *text,
+                        struct lkg_value **ret)
 {
         size_t size, n = strlen(text);
         const char *was;
@@ -279,7 +280,7 @@ static int decoded_integer(const struct lkg_value *value, intmax_t n, struct lkg
                 return 0;
         }
         (void)snprintf(text, sizeof(text), "%jd", n);
-        return canonical(value, LKG_NUMBER, text, ret);
+        return lkg_typed_canonical(value, LKG_NUMBER, text, ret);
 }
 
 static int decode_int(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
@@ -335,7 +336,7 @@ static int decode_float(struct decode *d, const struct lkg_node *node, const str
                 n = strtod(digits, NULL);
         }
         lkg_float_json(n, text);
-        return canonical(value, LKG_NUMBER, text, ret);
+        return lkg_typed_canonical(value, LKG_NUMBER, text, ret);
 }
 
 static int decode_duration(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
@@ -354,7 +355,7 @@ static int decode_duration(struct decode *d, const struct lkg_node *node, const 
         if (ns == 0 && !keeps_zero(node, item))
                 return 0;
         (void)lkg_duration_format(ns, text);
-        return canonical(value, LKG_STRING, text, ret);
+        return lkg_typed_canonical(value, LKG_STRING, text, ret);
 }
 
 static int decode_flush(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
@@ -400,24 +401,7 @@ static int decode_quantity(struct decode *d, const struct lkg_node *node, const 
                 lkg_buf_append(&text, given.data, given.size);
         if (lkg_buf_failed(&text))
                 return -ENOMEM;
-        return canonical(value, LKG_STRING, text.data, ret);
-}
-
-static int encode_quantity(const struct lkg_value *value, struct lkg_value **ret)
-{
-        LKG_CLEANUP(lkg_quantity_deinit) struct lkg_quantity quantity = { 0 };
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
-        struct lkg_span given;
-        int r;
-
-        given.data = lkg_value_text(value, &given.size);
-        r = lkg_quantity_parse(given.data, given.size, &quantity, NULL);
-        if (r < 0)
-                return r;
-        lkg_quantity_text(&quantity, given, &text);
-        if (lkg_buf_failed(&text))
-                return -ENOMEM;
-        return canonical(value, LKG_STRING, text.data, ret);
+        return lkg_typed_canonical(value, LKG_STRING, text.data, ret);
 }
 
 /* metav1.Time: RFC 3339; the kubelet refuses any taint that has one, so its form is all that matters. */
@@ -445,7 +429,7 @@ static int decode_value(struct decode *d, const struct lkg_node *node, const str
                         struct lkg_value **ret);
 
 /* The zero value as an item of a list or map: it is there, so it must be printed. @at: NULL = from nowhere. */
-static int zero_item(const struct lkg_node *node, const struct lkg_value *at, struct lkg_value **ret)
+int lkg_typed_zero(const struct lkg_node *node, const struct lkg_value *at, struct lkg_value **ret)
 {
         struct lkg_source *source = at ? lkg_value_source_mut(at) : NULL;
         unsigned line = at ? lkg_value_line(at) : 0, column = at ? lkg_value_column(at) : 0;
@@ -500,14 +484,15 @@ static int decode_item(struct decode *d, const struct lkg_node *node, const stru
                 *ret = lkg_value_ref(before);
                 return 0;
         }
-        return zero_item(node, value, ret);
+        return lkg_typed_zero(node, value, ret);
 }
 
 /*
  * What is in normal form already, and most of it is, is shared and not copied: here a list gets @item, which
  * is taken over, in place of @value's own. *list stays NULL while nothing differs.
  */
-static int put_item(const struct lkg_value *value, size_t i, struct lkg_value *item, struct lkg_value **list)
+int lkg_typed_put_item(const struct lkg_value *value, size_t i, struct lkg_value *item,
+                       struct lkg_value **list)
 {
         if (!*list && item == lkg_list_get(value, i)) {
                 lkg_value_unref(item);
@@ -528,9 +513,8 @@ static int put_item(const struct lkg_value *value, size_t i, struct lkg_value *i
  * it went in, without a word, is stamped with the number of its type; with a bit more when it is printed as
  * it is, too.
  */
-#define STAMP_PRINTED 0x8000u
 
-static bool is_stamped(const struct lkg_node *node, const struct lkg_value *list, uint16_t also)
+bool lkg_typed_is_stamped(const struct lkg_node *node, const struct lkg_value *list, uint16_t also)
 {
         uint16_t want = (uint16_t)(node->number | also);
 
@@ -554,7 +538,7 @@ static int decode_list(struct decode *d, const struct lkg_node *node, const stru
 
         if (lkg_value_type(value) != LKG_LIST)
                 return wrong_type(d, node, value, step);
-        if (!before && is_stamped(node, value, 0)) {
+        if (!before && lkg_typed_is_stamped(node, value, 0)) {
                 *ret = lkg_value_ref((struct lkg_value *)value);
                 return 0;
         }
@@ -565,7 +549,7 @@ static int decode_list(struct decode *d, const struct lkg_node *node, const stru
                                     &item);
 
                 if (r == 0)
-                        r = put_item(value, i, item, &list);
+                        r = lkg_typed_put_item(value, i, item, &list);
                 if (r < 0)
                         return r;
         }
@@ -577,7 +561,8 @@ static int decode_list(struct decode *d, const struct lkg_node *node, const stru
 }
 
 /* A map for what becomes of @value, with its first @n members, which are as they have to be. */
-static struct lkg_value *start_map(const struct lkg_value *before, const struct lkg_value *value, size_t n)
+struct lkg_value *lkg_typed_start_map(const struct lkg_value *before, const struct lkg_value *value,
+                                      size_t n)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = NULL;
 
@@ -593,7 +578,7 @@ static struct lkg_value *start_map(const struct lkg_value *before, const struct 
 }
 
 /* Can @value itself be the result, if its members can? A typed map has no history of its own. */
-static bool may_share(const struct lkg_value *before, const struct lkg_value *value)
+bool lkg_typed_may_share(const struct lkg_value *before, const struct lkg_value *value)
 {
         return !before && !lkg_value_shadowed(value);
 }
@@ -613,16 +598,16 @@ static int decode_map(struct decode *d, const struct lkg_node *node, const struc
 
                 if (r < 0)
                         return r;
-                if (!map && item == member && may_share(before, value))
+                if (!map && item == member && lkg_typed_may_share(before, value))
                         continue;
                 if (!map)
-                        map = start_map(before, value, i);
+                        map = lkg_typed_start_map(before, value, i);
                 r = map ? lkg_map_set(map, at.name, at.size, LKG_STEAL(item)) : -ENOMEM;
                 if (r < 0)
                         return r;
         }
-        if (!map && !may_share(before, value)) { /* an empty one */
-                map = start_map(before, value, 0);
+        if (!map && !lkg_typed_may_share(before, value)) { /* an empty one */
+                map = lkg_typed_start_map(before, value, 0);
                 if (!map)
                         return -ENOMEM;
         }
@@ -692,10 +677,10 @@ static int decode_struct(struct decode *d, const struct lkg_node *node, const st
                         r = decode_member(d, field, member, NULL, &at, &made);
                 if (r < 0)
                         return r;
-                if (!map && made == member && may_share(before, value))
+                if (!map && made == member && lkg_typed_may_share(before, value))
                         continue;
                 if (!map)
-                        map = start_map(before, value, i);
+                        map = lkg_typed_start_map(before, value, i);
                 if (!map)
                         return -ENOMEM;
                 if (field && !in_order)
@@ -705,8 +690,8 @@ static int decode_struct(struct decode *d, const struct lkg_node *node, const st
                 if (r < 0)
                         return r;
         }
-        if (!map && !may_share(before, value)) { /* an empty one */
-                map = start_map(before, value, 0);
+        if (!map && !lkg_typed_may_share(before, value)) { /* an empty one */
+                map = lkg_typed_start_map(before, value, 0);
                 if (!map)
                         return -ENOMEM;
         }
@@ -778,120 +763,4 @@ int lkg_typed_scalar(const struct lkg_node *node, const struct lkg_value *value,
         int r = decode_value(&d, node, value, NULL, false, &step, ret);
 
         return r < 0 ? r : d.n_misfits > 0 ? -EBADMSG : 0;
-}
-
-/* ---- encoding ---- */
-
-static int encode_value(const struct lkg_node *node, const struct lkg_value *value, struct lkg_value **ret);
-
-/* What Go prints for a field that holds its zero value. *ret stays NULL when it prints nothing. */
-static int encode_zero(const struct lkg_node *node, struct lkg_value **ret)
-{
-        bool always = node->field->flags & LKG_FIELD_ALWAYS;
-
-        if (node->pointer) {
-                if (always)
-                        *ret = lkg_value_new_null(NULL, 0, 0);
-                return !always || *ret ? 0 : -ENOMEM;
-        }
-        if (node->class == LKG_CLASS_STRUCT)
-                return encode_value(node, NULL, ret);
-        /* omitempty never leaves out a Go struct, and these are structs */
-        if (!always && node->class != LKG_CLASS_DURATION && node->class != LKG_CLASS_QUANTITY &&
-            node->class != LKG_CLASS_FLUSH)
-                return 0;
-        return zero_item(node, NULL, ret);
-}
-
-/* @value: NULL = all of it zero. Like decoding, shares what is as it has to be. */
-static int encode_struct(const struct lkg_node *node, const struct lkg_value *value, struct lkg_value **ret)
-{
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = value ? NULL : lkg_value_new_map(NULL, 0, 0);
-        struct lkg_beside beside = { .map = value };
-
-        if (!value && !map)
-                return -ENOMEM;
-        for (size_t m = 0; m < node->n_members; m++) {
-                const struct lkg_node *member = node->members[m];
-                const struct lkg_value *was = lkg_node_value(member, &beside);
-                LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *item = NULL;
-                int r = was ? encode_value(member, was, &item) : encode_zero(member, &item);
-
-                if (r < 0)
-                        return r;
-                if (!map && item == was && may_share(NULL, value))
-                        continue;
-                if (!map)
-                        map = start_map(NULL, value, beside.i);
-                if (!map)
-                        return -ENOMEM;
-                if (item)
-                        r = lkg_map_append_like(map, node->names, m, LKG_STEAL(item));
-                if (r < 0)
-                        return r;
-        }
-        *ret = map ? LKG_STEAL(map) : lkg_value_ref((struct lkg_value *)value);
-        return 0;
-}
-
-static int encode_list(const struct lkg_node *node, const struct lkg_value *value, struct lkg_value **ret)
-{
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *list = NULL;
-
-        if (node->item->class != LKG_CLASS_STRUCT || is_stamped(node, value, STAMP_PRINTED)) {
-                *ret = lkg_value_ref((struct lkg_value *)value);
-                return 0;
-        }
-        for (size_t i = 0; i < lkg_value_size(value); i++) {
-                struct lkg_value *item = NULL;
-                int r = encode_struct(node->item, lkg_list_get(value, i), &item);
-
-                if (r == 0)
-                        r = put_item(value, i, item, &list);
-                if (r < 0)
-                        return r;
-        }
-        if (!list && is_stamped(node, value, 0))
-                lkg_list_stamp(value, (uint16_t)(node->number | STAMP_PRINTED));
-        *ret = list ? LKG_STEAL(list) : lkg_value_ref((struct lkg_value *)value);
-        return 0;
-}
-
-static int encode_value(const struct lkg_node *node, const struct lkg_value *value, struct lkg_value **ret)
-{
-        switch (node->class) {
-        case LKG_CLASS_STRUCT:
-                return encode_struct(node, value, ret);
-        case LKG_CLASS_LIST:
-                if (lkg_value_size(value) == 0 && !(node->field->flags & LKG_FIELD_ALWAYS))
-                        return 0;
-                return encode_list(node, value, ret);
-        case LKG_CLASS_MAP:
-                if (lkg_value_size(value) == 0 && !(node->field->flags & LKG_FIELD_ALWAYS))
-                        return 0;
-                break;
-        case LKG_CLASS_BOOL:
-        case LKG_CLASS_STRING:
-        case LKG_CLASS_INT:
-        case LKG_CLASS_FLOAT:
-        case LKG_CLASS_DURATION:
-        case LKG_CLASS_FLUSH:
-        case LKG_CLASS_TIME:
-                break;
-        case LKG_CLASS_QUANTITY:
-                return encode_quantity(value, ret);
-        }
-        *ret = lkg_value_ref((struct lkg_value *)value);
-        return 0;
-}
-
-int lkg_typed_encode(const struct lkg_node *root, const struct lkg_value *object, struct lkg_value **ret)
-{
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *encoded = NULL;
-        int r = encode_struct(root, object, &encoded);
-
-        if (r < 0)
-                return r;
-        *ret = encoded == object ? lkg_value_clone_shallow(object) : LKG_STEAL(encoded);
-        return *ret ? 0 : -ENOMEM;
 }
