@@ -192,6 +192,9 @@ void lkg_engine_look_remote(struct lkg_engine *e, struct lkg_component *c,
                             const struct lkg_touched *touched);
 /** lkg_engine_watch_remote() - directories that decide what the reference is. */
 void lkg_engine_watch_remote(struct lkg_engine *e);
+/** lkg_engine_look_at_local() - the local layers, while a remote base hides them. */
+int lkg_engine_look_at_local(struct lkg_engine *e, struct lkg_component *c,
+                             const struct lkg_touched *touched, struct lkg_error *err);
 /** lkg_engine_settle_remote() - make what should be active active; before a commit. */
 void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c);
 /** lkg_engine_prepare_remote() - what follows from serving c->active: a trial begins or ends. Durable before the publication. */

@@ -715,6 +715,19 @@ def test_checkpoints_are_files_for_people(node):
     assert obj["kind"] == "ConfigMap" and "maxPods: 42" in obj["data"]["kubelet"]
 
 
+def test_state_of_a_newer_lkgfs(node):
+    n = node()
+    local = n.mount.document()
+    n.assign("maxPods: 42\n")
+    n.mount.stop()
+    lib.write_file(os.path.join(n.mount.state, "format"), "lkgfs-state 2\n", 0o600)
+    before = sorted(os.listdir(os.path.join(n.mount.state, "dynamic", "kubelet")))
+    n.mount.start()
+    assert n.mount.document() == local and "LKG6010" in n.status("findings")
+    assert sorted(os.listdir(os.path.join(n.mount.state, "dynamic", "kubelet"))) == before
+    assert lib.error_of(n.mount.command, "promote", "now") == errno.EBUSY
+
+
 def test_a_lost_checkpoint_of_the_active_one(node):
     n = node(trial={"duration": "0s"})
     local = n.mount.document()
