@@ -293,17 +293,31 @@ static bool still_named(int fd, int dirfd, const char *name)
                a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
+/* A read-only file system can be locked as well: what is stored there still serves. */
+static int open_lock(int dirfd, bool *ret_read_only)
+{
+        int fd = openat(dirfd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+        *ret_read_only = fd < 0 && errno == EROFS;
+        if (*ret_read_only)
+                fd = openat(dirfd, "lock", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        return fd < 0 ? -errno : fd;
+}
+
 static int take_lock(const struct lkg_supervisor *s, int dirfd, const char *dir, const char *what, int *ret,
                      struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_freep) char *path = NULL;
         LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+        bool read_only = false;
 
         if (asprintf(&path, "%s/lock", dir) < 0)
                 return lkg_fail(err, EX_OSERR, ENOMEM, "lock %s", dir);
         for (unsigned n_tries = 0;; n_tries++) {
-                fd = openat(dirfd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-                fd = fd < 0 ? -errno : lkg_lift_fd(fd);
+                fd = open_lock(dirfd, &read_only);
+                if (fd == -ENOENT)
+                        return 0; /* never used and not writable: there is nothing that two could do to each other */
+                fd = fd < 0 ? fd : lkg_lift_fd(fd);
                 if (fd < 0)
                         return lkg_fail(err, EX_IOERR, -fd, "open %s", path);
                 if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
@@ -316,7 +330,8 @@ static int take_lock(const struct lkg_supervisor *s, int dirfd, const char *dir,
                 fd = lkg_close(fd);
         }
         /* For the words of the one that finds it locked; nobody depends on it. */
-        if (ftruncate(fd, 0) < 0 || dprintf(fd, "%d %s\n", (int)getpid(), s->mount_point) < 0)
+        if (!read_only &&
+            (ftruncate(fd, 0) < 0 || dprintf(fd, "%d %s\n", (int)getpid(), s->mount_point) < 0))
                 return lkg_fail(err, EX_IOERR, errno, "write %s", path);
         *ret = LKG_STEAL_FD(fd);
         return 0;

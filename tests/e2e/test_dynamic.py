@@ -715,6 +715,29 @@ def test_checkpoints_are_files_for_people(node):
     assert obj["kind"] == "ConfigMap" and "maxPods: 42" in obj["data"]["kubelet"]
 
 
+def test_a_read_only_state_directory(node):
+    n = node(trial={"duration": "0s"})
+    source = n.assign("maxPods: 42\n")
+    n.wait("last-known-good", source)
+    served = n.mount.document()
+    n.mount.stop()
+    state = n.mount.state
+    lib.shell(f"mount --bind {state} {state} && mount -o remount,bind,ro {state} {state}", check=True)
+    try:
+        lib.shell(f"rm -rf {n.mount.runtime}", check=True)
+        n.mount.start()
+        assert n.mount.document() == served and n.sources() == (source, source, source)
+        assert "LKG6013" in n.status("findings")
+        n.put(n.configmap("maxPods: 43\n"))
+        n.wait("condition", "Unknown failed to sync, desired config unclear, cause: failed to save config checkpoint")
+        assert n.mount.document() == served
+        n.mount.stop()
+    finally:
+        lib.shell(f"umount -l {state}", check=True)
+    n.mount.start()
+    n.wait("active", "8f1c@2")
+
+
 def test_state_of_a_newer_lkgfs(node):
     n = node()
     local = n.mount.document()
