@@ -237,13 +237,55 @@ static int compare_once(const struct lkg_judge *judge, const struct lkg_value *w
         return 0;
 }
 
+static bool is_other_spelling(const char *key, size_t size)
+{
+        static const char *const names[] = { "apiVersion", "kind" };
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(names); i++)
+                if (lkg_merge_key_folds(names[i], key, size) &&
+                    (size != strlen(names[i]) || memcmp(key, names[i], size) != 0))
+                        return true;
+        return false;
+}
+
+/*
+ * A drop-in's `apiversion` is a field that nobody knows; in the one file that the kubelet reads it would be the header,
+ * because there names count in any case. Replaces *doc by a copy without such names, when there are any.
+ */
+static int drop_other_spellings(struct lkg_value **doc)
+{
+        const struct lkg_value *merged = *doc;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *copy = NULL;
+
+        for (size_t i = 0; i < lkg_value_size(merged); i++) {
+                const char *key;
+                size_t size;
+
+                (void)lkg_map_at(merged, i, &key, &size);
+                if (!is_other_spelling(key, size))
+                        continue;
+                if (!copy && !(copy = lkg_value_clone_shallow(merged)))
+                        return -ENOMEM;
+                if (lkg_map_remove(copy, key, size) < 0)
+                        return -ENOMEM;
+        }
+        if (copy) {
+                lkg_value_unref(*doc);
+                *doc = LKG_STEAL(copy);
+        }
+        return 0;
+}
+
 int lkg_serve(const struct lkg_judge *judge, const struct lkg_value *merged, const struct lkg_value *object,
               struct lkg_report *report, struct lkg_value **ret)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *served = lkg_value_ref((struct lkg_value *)merged);
         size_t n = 0;
         unsigned round = 0;
-        int r;
+        int r = drop_other_spellings(&served);
+
+        if (r < 0)
+                return r;
 
         do { /* a value that was added may change the default of another field */
                 r = compare_once(judge, object, round < ROUNDS_MAX, report, &served, &n);
