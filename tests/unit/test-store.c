@@ -55,7 +55,8 @@ static void test_everything_comes_back(void **state)
         assert_non_null(strstr(first.data, "good 17 1767323045123456784 "));
         assert_non_null(
                 strstr(first.data, "rollback 'current failed trial period' 1767323045123456798 3 18"));
-        assert_non_null(strstr(first.data, "trial 1 600000000000 10 2 4711 123456 1767323045123456789 42000000007"));
+        assert_non_null(
+                strstr(first.data, "trial 1 600000000000 10 2 4711 123456 1767323045123456789 42000000007"));
         assert_non_null(strstr(first.data, "  1767323046123456789 101 5001 0 1"));
         assert_non_null(strstr(first.data, "release 'v1.36.3'"));
         assert_non_null(strstr(first.data, "document 0 \"kind: KubeletConfiguration"));
