@@ -46,7 +46,7 @@ def cells(heading):
 
 CONDITION = [text for text in literals(source("engine/condition.c").split("*/", 2)[2])
              if " " in text.strip() and not text.endswith(".h") and text not in NOT_WORDS]
-REMOTE = source("engine/engine-remote.c") + source("engine/engine-starts.c") + source("engine/engine-commands.c")
+REMOTE = "".join(source(f"engine/engine-{name}.c") for name in ("remote", "reference", "starts", "commands"))
 
 
 def remote_words():
