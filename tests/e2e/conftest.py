@@ -12,6 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 sys.dont_write_bytecode = True
 
 import lkgfs_testlib as lib  # noqa: E402
+from lkgfs_node import Node  # noqa: E402
 
 TEST_LIMIT_S = 100
 
@@ -112,6 +113,19 @@ def factory():
 @pytest.fixture
 def mounts():
     yield from factory()
+
+
+@pytest.fixture
+def node(mounts):
+    """Factory: nodes with a component of their own, whose lives end with the test."""
+    nodes = []
+
+    def make(**options):
+        nodes.append(Node(mounts, **options))
+        return nodes[-1]
+    yield make
+    for one in nodes:
+        one.close()
 
 
 @pytest.fixture(scope="module")

@@ -8,22 +8,9 @@ import signal
 import pytest
 
 import lkgfs_testlib as lib
-from lkgfs_node import Node
 
 INIT_REASON = "current is set to the local default, and an init config was provided"
 UNPARSABLE, INVALID = "{0xdeadbeef}", "kubeAPIQPS: -1\n"
-
-
-@pytest.fixture
-def node(mounts):
-    nodes = []
-
-    def make(**options):
-        nodes.append(Node(mounts, **options))
-        return nodes[-1]
-    yield make
-    for one in nodes:
-        one.close()
 
 
 # ---- assigned, active, last known good ----

@@ -6,19 +6,6 @@ import subprocess
 import pytest
 
 import lkgfs_testlib as lib
-from lkgfs_node import Node
-
-
-@pytest.fixture
-def node(mounts):
-    nodes = []
-
-    def make(**options):
-        nodes.append(Node(mounts, **options))
-        return nodes[-1]
-    yield make
-    for one in nodes:
-        one.close()
 
 
 @pytest.fixture
