@@ -20,7 +20,7 @@ struct lkg_condition {
 
 /* What dynamic configuration adds; all zero = there is none. */
 struct lkg_condition_remote {
-        const char *assigned, *active, *good; /* uid; "" = local */
+        const char *assigned, *active; /* uid; "" = local */
         const char *followed; /* uid of what the layers stand on; not what is active while that is held */
         bool any;             /* something is assigned, or the reference is unclear */
         bool active_is_assigned, active_is_good;
