@@ -38,6 +38,7 @@ static const struct lkg_config_field remote_fields[] = {
         { "file", F_PATH, CONFIG(remote.file), "" },
         { "allowedSources", F_TEXTS, CONFIG(remote.allowed_sources), "kube-system/*" },
         { "allowExec", F_BOOL, CONFIG(remote.allow_exec), "false" },
+        { "allowInsecure", F_BOOL, CONFIG(remote.allow_insecure), "false" },
         { "pollInterval", F_DURATION, CONFIG(remote.poll_interval_ns), "60s" },
         { "maxBytes", F_BYTES, CONFIG(remote.max_bytes), "3Mi" },
         { "restartJitter", F_DURATION, CONFIG(remote.restart_jitter_ns), "5m" },

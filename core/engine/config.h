@@ -76,7 +76,7 @@ struct lkg_config {
                 } fixed; /* `static` in the document */
                 char *file;
                 struct lkg_strings allowed_sources;
-                bool allow_exec;
+                bool allow_exec, allow_insecure;
                 uint64_t poll_interval_ns, max_bytes, restart_jitter_ns;
                 bool condition, events;
         } remote;

@@ -18,6 +18,7 @@
 #define LKG_SOURCE_ID_MAX  255u /* NAME_MAX */
 #define LKG_KEY_DEFAULT    "kubelet"
 #define LKG_UID_LOCAL      "local" /* in ids of local configurations; no object may have it */
+#define LKG_REASON_MAX     512u    /* why something is bad or unclear, for people */
 #define LKG_SHORT_HASH     12u     /* hex digits of a SHA-256 that stand for it in ids */
 
 /* All empty = the local configuration. */

@@ -36,9 +36,8 @@
 
 #define LKG_STARTUPS_MAX   11u  /* the highest threshold and one more: dynamic-configuration proposal */
 #define LKG_BAD_MAX        256u /* entries kept; the oldest goes first */
-#define LKG_REASON_MAX     512u
-#define LKG_RELEASE_NAME   64u /* with its final NUL */
-#define LKG_RELEASES_MAX   5u  /* directories kept; those used longest ago go first */
+#define LKG_RELEASE_NAME   64u  /* with its final NUL */
+#define LKG_RELEASES_MAX   5u   /* directories kept; those used longest ago go first */
 #define LKG_COMPONENT_PATH 160u
 
 /* ---- the whole directory ---- */

@@ -27,6 +27,7 @@
  *     PUBLISHED  as above; the first one means "ready"
  *     FATAL      result is a sysexits code, text the reason: do not restart me
  *     STARTED    a process of the component (index) began or ended: its executable and its unit may have changed
+ *     CREDENTIAL run the exec plugin of the kubeconfig that our configuration names; the engine may execute nothing
  *     RESTART    restart the component (index): what it runs with means something else now. `number` = generation that
  *                it is to read, 0 = a restart that is only planned is no longer needed; result 1 = because of a remote
  *                change (a fleet must not restart at once: jitter), 0 = because of a local one or an operator
@@ -34,7 +35,8 @@
  * STARTED is sent once by a process that waits for the answer, and once more, when nobody waits, for every newer
  * generation that this process opens later.
  *
- * supervisor -> engine:  RELOAD (SIGHUP), STOP (write the durable state, exit 0).
+ * supervisor -> engine:  RELOAD (SIGHUP), STOP (write the durable state, exit 0), CREDENTIAL (the plugin's answer is the file
+ * `credential` of the runtime directory, result 0; or result -errno and the reason as text).
  * supervisor -> file server: STOP.  All tickets are chosen by the sender of the request and unique per boot: a repeated ticket
  * (the file server was killed and asks again) is answered with the first result and not carried out twice.
  */
@@ -43,7 +45,7 @@
 #include <lkg/base.h>
 #include <lkg/limits.h>
 
-#define LKG_MESSAGE_VERSION 2
+#define LKG_MESSAGE_VERSION 3
 
 enum lkg_message_type {
         LKG_MSG_CHANGED = 1,
@@ -56,6 +58,7 @@ enum lkg_message_type {
         LKG_MSG_RELOAD,
         LKG_MSG_STOP,
         LKG_MSG_RESTART,
+        LKG_MSG_CREDENTIAL,
         _LKG_MSG_MAX
 };
 

@@ -58,7 +58,8 @@ static void test_defaults(void **state)
         assert_string_equal(c->remote.allowed_sources.items[0], "kube-system/*");
         assert_int_equal(c->remote.max_bytes, 3u << 20);
         assert_int_equal(c->remote.poll_interval_ns, 60 * LKG_NSEC_PER_SEC);
-        assert_true(c->remote.condition && c->remote.events && !c->remote.allow_exec);
+        assert_true(c->remote.condition && c->remote.events && !c->remote.allow_exec &&
+                    !c->remote.allow_insecure);
         assert_int_equal(c->trial.duration_ns, 600 * LKG_NSEC_PER_SEC);
         assert_int_equal(c->trial.crash_loop_threshold, 10);
         assert_int_equal(c->trial.scope, LKG_TRIAL_REMOTE);

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How long to wait before the next try, as client-go's reflector waits: 800 ms, twice as long each time, 30 s at most, each
+ * with up to as much again at random, from the beginning after two minutes of health. Pure: clock and dice are arguments.
+ */
+#pragma once
+
+#include <lkg/base.h>
+
+#define LKG_BACKOFF_FIRST_NS   (800 * LKG_NSEC_PER_MSEC)
+#define LKG_BACKOFF_MAX_NS     (30 * LKG_NSEC_PER_SEC)
+#define LKG_BACKOFF_HEALTHY_NS (120 * LKG_NSEC_PER_SEC)
+#define LKG_RETRY_AFTER_MAX_NS (600 * LKG_NSEC_PER_SEC) /* a server that asks for more gets this */
+
+/* Zero is a fresh one. */
+struct lkg_backoff {
+        unsigned n_failures;
+        uint64_t healthy_ns; /* CLOCK_BOOTTIME since when it works; 0 = it does not */
+};
+
+/** lkg_backoff_succeeded() - it works. Failures are forgotten when it has worked for LKG_BACKOFF_HEALTHY_NS. */
+void lkg_backoff_succeeded(struct lkg_backoff *backoff, uint64_t now_ns);
+
+/**
+ * lkg_backoff_failed() - how long to wait now.
+ * @retry_after_ns: what the server asked for, 0 = nothing; it is a lower bound
+ * @random:         uniform 32 bits
+ * Return: nanoseconds, at least LKG_BACKOFF_FIRST_NS.
+ */
+uint64_t lkg_backoff_failed(struct lkg_backoff *backoff, uint64_t retry_after_ns, uint32_t random,
+                            uint64_t now_ns);
+
+/** lkg_jitter() - @ns, more or less by up to @percent at random. */
+uint64_t lkg_jitter(uint64_t ns, unsigned percent, uint32_t random);
+
+/** lkg_random() - 32 uniform bits from the kernel. */
+uint32_t lkg_random(void);

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What we show to the API server, as it is now: a kubeconfig (or a pod's service account) and every file that it names, read
+ * and checked, and read again when one of them has changed. Whoever rotates a certificate, a token or the whole kubeconfig need
+ * not tell us. What cannot be read or does not fit together keeps the last one that did (half of a rotation), with a finding.
+ *
+ * Order of search when remote.kubeconfig is empty: a pod's service account; the node's own kubeconfig `kubelet.conf` in the
+ * source directory, if it is one (kubeadm); none.
+ */
+#pragma once
+
+#include <systemd/sd-event.h>
+
+#include "kubeconfig.h"
+
+/* What the transport needs. Immutable, shared; texts are PEM. NULL = not given. */
+struct lkg_identity {
+        unsigned refs;
+        uint64_t serial; /* another one after each change */
+        char *server, *tls_server_name, *proxy_url;
+        bool insecure, disable_compression;
+        char *ca, *certificate, *key;
+        char *token, *username, *password, *impersonate;
+        char *user; /* who the certificate says we are ("system:node:n1"); NULL = unknown (a token) */
+        uint64_t expires_ns; /* wall time at which certificate or token end; 0 = unknown */
+};
+struct lkg_identity *lkg_identity_ref(struct lkg_identity *identity);
+struct lkg_identity *lkg_identity_unref(struct lkg_identity *identity); /* wipes the last one */
+
+enum lkg_credential_kind {
+        LKG_CREDENTIAL_NONE,
+        LKG_CREDENTIAL_KUBECONFIG, /* remote.kubeconfig */
+        LKG_CREDENTIAL_NODE,       /* kubelet.conf of the source directory */
+        LKG_CREDENTIAL_IN_CLUSTER,
+};
+const char *lkg_credential_kind_name(enum lkg_credential_kind kind);
+
+struct lkg_credential_options {
+        const char *kubeconfig;  /* remote.kubeconfig, absolute; "" = search */
+        const char *source_path; /* source directory as people know it */
+        int source_fd;           /* O_PATH */
+        bool allow_exec, allow_insecure;
+        /* Runs the exec plugin of kubeconfig @file, elsewhere (this process must not execute anything); the answer comes back
+         * through lkg_credential_exec_done(). Return: 0 or -errno: it cannot be asked for. */
+        int (*run_exec)(void *userdata);
+        void *userdata;
+};
+
+struct lkg_credential;
+
+/** lkg_credential_new() - nothing is read yet. Options are copied. */
+int lkg_credential_new(const struct lkg_credential_options *options, struct lkg_credential **ret);
+struct lkg_credential *lkg_credential_free(struct lkg_credential *credential);
+
+/**
+ * lkg_credential_refresh() - look at the files; cheap (stat) while nothing has changed.
+ * @now_ns: wall time, for expiry of exec credentials and certificates
+ * Return: 1 when the identity is another one now (or has gone); 0; -ENOMEM.
+ */
+int lkg_credential_refresh(struct lkg_credential *credential, uint64_t now_ns);
+
+/** lkg_credential_rejected() - the server answered 401: the next refresh reads everything, and an exec plugin runs again. */
+void lkg_credential_rejected(struct lkg_credential *credential);
+
+/**
+ * lkg_credential_exec_done() - what the plugin printed, an ExecCredential as JSON, or why it did not (@why; @text NULL then).
+ * Takes part in the next refresh.
+ */
+void lkg_credential_exec_done(struct lkg_credential *credential, const char *text, size_t size,
+                              const char *why);
+
+/** lkg_credential_identity() - the newest one that is complete, borrowed; NULL = none, see the findings. */
+struct lkg_identity *lkg_credential_identity(const struct lkg_credential *credential);
+enum lkg_credential_kind lkg_credential_kind(const struct lkg_credential *credential);
+/** lkg_credential_file() - the kubeconfig, or the service account's directory; "" = none. */
+const char *lkg_credential_file(const struct lkg_credential *credential);
+/** lkg_credential_findings() - what is wrong with the files as they are now, LKG7001 to LKG7004. */
+const struct lkg_report *lkg_credential_findings(const struct lkg_credential *credential);
+/** lkg_credential_is_node() - is the identity certainly that of node @name (certificate of system:node:@name, group system:nodes)? */
+bool lkg_credential_is_node(const struct lkg_credential *credential, const char *name);

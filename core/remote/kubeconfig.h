@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A kubeconfig (kubectl's `kind: Config`, apiVersion v1), reduced to what its current context says. Pure: text in, fields
+ * out, nothing is opened. Source of the rules: client-go tools/clientcmd/api/v1 and its overrides: `*-data` (base64) wins
+ * over the file of the same name, relative paths start in the directory of the kubeconfig, tokenFile wins over token.
+ */
+#pragma once
+
+#include <lkg/doc.h>
+
+#define LKG_KUBECONFIG_BYTES_MAX (1u << 20)
+
+/* A file or what would be in it. Both NULL = not given. */
+struct lkg_file_or_data {
+        char *path; /* absolute */
+        char *data; /* NUL-terminated, size bytes; decoded */
+        size_t size;
+        const char *field; /* as written in the file, for messages: "users[u].user.client-key-data" */
+};
+
+/* users[].user.exec: a program that prints an ExecCredential. */
+struct lkg_exec_plugin {
+        char **argv;       /* NULL-terminated; argv[0] absolute or a name for PATH */
+        char **env;        /* NAME=value, NULL-terminated */
+        char *api_version; /* client.authentication.k8s.io/v1 or v1beta1 */
+        bool provide_cluster_info;
+};
+
+struct lkg_kubeconfig {
+        char *file;            /* the path people would edit; "" of an in-cluster configuration */
+        char *server;          /* https://host[:port][/path], no `/` at its end, no userinfo */
+        char *tls_server_name; /* NULL = the host of server */
+        char *proxy_url;       /* NULL = what the environment says */
+        bool insecure;         /* insecure-skip-tls-verify */
+        bool disable_compression;
+        struct lkg_file_or_data ca, certificate, key;
+        char *token, *token_file; /* token_file absolute */
+        char *username, *password;
+        char *impersonate; /* `as`; groups and extra are refused: nobody impersonates itself to a kubelet's config */
+        struct lkg_exec_plugin *exec;
+};
+
+struct lkg_kubeconfig_options {
+        const char *file;    /* absolute path, for messages and relative paths */
+        bool allow_exec;     /* remote.allowExec */
+        bool allow_insecure; /* remote.allowInsecure */
+};
+
+/**
+ * lkg_kubeconfig_parse() - decode and check.
+ * @ret: lkg_kubeconfig_free(); written only on success
+ *
+ * Every mistake is one finding LKG7001 that names file, line, column, field, and what would be right; never a value of a
+ * secret field. Refused: no or an unknown current-context, cluster or user; a server that is not https (or has userinfo,
+ * query or fragment); insecure-skip-tls-verify, exec and interactiveMode: Always unless allowed (the last never is);
+ * data that is not base64; a certificate without a key and the other way round; insecure together with a CA; a proxy that is not
+ * http, https or socks5; auth-provider (removed upstream). Unknown fields are ignored, as client-go does it, with a warning.
+ *
+ * Return: 0; -EBADMSG when @report has errors; -ENOMEM.
+ */
+int lkg_kubeconfig_parse(const char *text, size_t size, const struct lkg_kubeconfig_options *options,
+                         struct lkg_kubeconfig **ret, struct lkg_report *report);
+
+/**
+ * lkg_kubeconfig_in_cluster() - what a pod has: KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT and @directory
+ * (/var/run/secrets/kubernetes.io/serviceaccount) with `token` and `ca.crt`.
+ * Return: 0; -ENOENT: not in a pod (a variable is missing); -EINVAL: host or port are none; -ENOMEM.
+ */
+int lkg_kubeconfig_in_cluster(const char *host, const char *port, const char *directory,
+                              struct lkg_kubeconfig **ret, struct lkg_error *err);
+
+/* Wipes what is secret. */
+struct lkg_kubeconfig *lkg_kubeconfig_free(struct lkg_kubeconfig *kubeconfig);

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Back to the cluster: the condition ConfigOK in the node's status, and Events about the node. Only with a credential that
+ * certainly is the node's own (system:node:<name>), so that no identity that could write other nodes is ever used for it. What cannot be
+ * sent is tried again with back-off and changes nothing for anybody else.
+ *
+ * Condition: strategic merge patch of nodes/<name>/status with exactly one condition of our type; on change, and every 5 min +-20 %.
+ * Events: core/v1 in namespace default, as client-go's correlator would send them: the same one again is a PATCH of its count, at
+ * most 25 and then one every 5 min. Reasons: spec section 8.
+ */
+#pragma once
+
+#include "backoff.h"
+#include "client.h"
+
+#define LKG_HEARTBEAT_NS      (300 * LKG_NSEC_PER_SEC)
+#define LKG_HEARTBEAT_PERCENT 20u
+
+/* As status/<c>/condition.json has it. */
+struct lkg_node_condition {
+        const char *status; /* "True", "False", "Unknown" */
+        const char *reason, *message;
+        uint64_t transition_ns; /* wall time */
+};
+
+struct lkg_reporter_options {
+        sd_event *event;
+        struct lkg_client *client;
+        const struct lkg_credential *credential;
+        const char *node_name, *host;
+        bool condition, events;          /* remote.condition, remote.events */
+        void (*changed)(void *userdata); /* lkg_reporter_words() has changed */
+        void *userdata;
+};
+
+struct lkg_reporter;
+
+int lkg_reporter_new(const struct lkg_reporter_options *options, struct lkg_reporter **ret,
+                     struct lkg_error *err);
+struct lkg_reporter *lkg_reporter_free(struct lkg_reporter *reporter);
+
+/** lkg_reporter_set_node() - uid of the Node, for events; "" = unknown: events wait (16 at most, the oldest go). */
+void lkg_reporter_set_node(struct lkg_reporter *reporter, const char *uid);
+/** lkg_reporter_set_condition() - what the node's status is to say; equal to before = nothing is sent. */
+void lkg_reporter_set_condition(struct lkg_reporter *reporter, const struct lkg_node_condition *condition);
+/** lkg_reporter_event() - @reason CamelCase; @message is cut at 1024 bytes, never inside a character. */
+void lkg_reporter_event(struct lkg_reporter *reporter, bool warning, const char *reason,
+                        const char *message);
+/** lkg_reporter_kick() - another identity: try at once. */
+void lkg_reporter_kick(struct lkg_reporter *reporter);
+/** lkg_reporter_words() - why nothing can be written ("" = it can, or was not tried yet). For status and findings. */
+const char *lkg_reporter_words(const struct lkg_reporter *reporter);
