@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How long to wait before the next try, as client-go's reflector waits: 800 ms, twice as long each time, 30 s at most, each
- * with up to as much again at random, from the beginning after two minutes of health. Pure: clock and dice are arguments.
+ * with up to as much again at random, from the beginning after two minutes of health; and how often to ask at all, as
+ * client-go's default rate limiter has it. Pure: clock and dice are arguments.
  */
 #pragma once
 
@@ -30,8 +31,20 @@ void lkg_backoff_succeeded(struct lkg_backoff *backoff, uint64_t now_ns);
 uint64_t lkg_backoff_failed(struct lkg_backoff *backoff, uint64_t retry_after_ns, uint32_t random,
                             uint64_t now_ns);
 
-/** lkg_jitter() - @ns, more or less by up to @percent at random. */
+/** lkg_jitter() - @ns, more or less by up to @percent (at most 100) at random. */
 uint64_t lkg_jitter(uint64_t ns, unsigned percent, uint32_t random);
 
 /** lkg_random() - 32 uniform bits from the kernel. */
 uint32_t lkg_random(void);
+
+#define LKG_BUCKET_INTERVAL_NS \
+        (LKG_NSEC_PER_SEC / 5) /* client-go's defaults: 5 requests a second on average, ... */
+#define LKG_BUCKET_BURST 10u   /* ... 10 at once */
+
+/* A token bucket, as the time at which it would be full again. Zero is a full one. */
+struct lkg_bucket {
+        uint64_t full_ns;
+};
+
+/** lkg_bucket_take() - one token. Return: 0: taken; else nanoseconds to wait before asking again, nothing is taken. */
+uint64_t lkg_bucket_take(struct lkg_bucket *bucket, uint64_t now_ns);
