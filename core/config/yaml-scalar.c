@@ -15,53 +15,6 @@ bool lkg_yaml_is_tag(struct lkg_yaml_span tag, const char *name)
                memcmp(tag.text + prefix, name, size) == 0;
 }
 
-static int base64_value(char c)
-{
-        static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-        const char *at = c ? strchr(digits, c) : NULL;
-
-        return at ? (int)(at - digits) : -1;
-}
-
-/*
- * Go's base64.StdEncoding: padded, line breaks ignored. @to has room for 3/4 of @size. Return: bytes, or
- * -1.
- */
-static ssize_t base64_decode(const char *from, size_t size, char *to)
-{
-        size_t n = 0, n_digits = 0, n_pad = 0;
-        uint32_t bits = 0;
-
-        for (size_t i = 0; i < size; i++) {
-                int v;
-
-                if (from[i] == '\n' || from[i] == '\r')
-                        continue;
-                if (from[i] == '=') {
-                        n_pad++;
-                        continue;
-                }
-                v = base64_value(from[i]);
-                if (v < 0 || n_pad > 0)
-                        return -1;
-                bits = bits << 6 | (uint32_t)v;
-                if (++n_digits % 4 == 0) {
-                        to[n++] = (char)(bits >> 16);
-                        to[n++] = (char)(bits >> 8);
-                        to[n++] = (char)bits;
-                }
-        }
-        if ((n_digits + n_pad) % 4 != 0 || n_pad > 2)
-                return -1;
-        if (n_digits % 4 == 2)
-                to[n++] = (char)(bits >> 4);
-        if (n_digits % 4 == 3) {
-                to[n++] = (char)(bits >> 10);
-                to[n++] = (char)(bits >> 2);
-        }
-        return (ssize_t)n;
-}
-
 /* Bytes to a string in which what is not UTF-8 is U+FFFD, as Go's JSON encoder writes it. */
 static struct lkg_value *string_from_bytes(struct lkg_yaml *p, const char *bytes, size_t size, unsigned line,
                                            unsigned column)
@@ -90,7 +43,7 @@ static int binary_value(struct lkg_yaml *p, const char *text, size_t size, unsig
 
         if (!bytes)
                 return -ENOMEM;
-        n = base64_decode(text, size, bytes);
+        n = lkg_base64_decode(text, size, bytes);
         if (n < 0)
                 return fail_at(p, LKG_C_SCALAR, line, column, "a !!binary value must be base64");
         *ret = string_from_bytes(p, bytes, (size_t)n, line, column);

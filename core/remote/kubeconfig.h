@@ -9,13 +9,16 @@
 #include <lkg/doc.h>
 
 #define LKG_KUBECONFIG_BYTES_MAX (1u << 20)
+#define LKG_EXEC_V1              "client.authentication.k8s.io/v1"
+#define LKG_EXEC_V1BETA1         "client.authentication.k8s.io/v1beta1"
 
-/* A file or what would be in it. Both NULL = not given. */
+/* A file, or what would be in it. path and data NULL = not given; at most one of them is not. */
 struct lkg_file_or_data {
         char *path; /* absolute */
         char *data; /* NUL-terminated, size bytes; decoded */
         size_t size;
-        const char *field; /* as written in the file, for messages: "users[u].user.client-key-data" */
+        char *field; /* for messages: "users[u].user.client-key-data"; NULL = not given, or no kubeconfig says so */
+        unsigned line, column; /* of the field */
 };
 
 /* users[].user.exec: a program that prints an ExecCredential. */
@@ -30,11 +33,12 @@ struct lkg_kubeconfig {
         char *file;            /* the path people would edit; "" of an in-cluster configuration */
         char *server;          /* https://host[:port][/path], no `/` at its end, no userinfo */
         char *tls_server_name; /* NULL = the host of server */
-        char *proxy_url;       /* NULL = what the environment says */
-        bool insecure;         /* insecure-skip-tls-verify */
+        char *proxy_url; /* as libcurl names schemes, see endpoint.h; NULL = what the environment says */
+        bool insecure;   /* insecure-skip-tls-verify */
         bool disable_compression;
         struct lkg_file_or_data ca, certificate, key;
-        char *token, *token_file; /* token_file absolute */
+        struct lkg_file_or_data token_file; /* tokenFile: a path, never data */
+        char *token;                        /* what counts as long as the file cannot be read */
         char *username, *password;
         char *impersonate; /* `as`; groups and extra are refused: nobody impersonates itself to a kubelet's config */
         struct lkg_exec_plugin *exec;

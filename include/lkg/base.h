@@ -86,3 +86,10 @@ void lkg_boot_id(char ret[static LKG_BOOT_ID_MAX]);
 
 /** lkg_sha256_hex() - SHA-256 of @data as 64 lower-case hex digits and NUL. Return: 0 or -ENOMEM. */
 int lkg_sha256_hex(const void *data, size_t size, char ret[static LKG_SHA256_HEX]);
+
+/**
+ * lkg_base64_decode() - Go's base64.StdEncoding: padded, line breaks ignored.
+ * @to: room for 3/4 of @size, at least 3 bytes; @from itself will do
+ * Return: bytes, or -1: it is not base64.
+ */
+ssize_t lkg_base64_decode(const char *from, size_t size, char *to);

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where requests go: the URL of an API server and that of a proxy, judged by a grammar so narrow that every parser behind
+ * it (libcurl's) understands the same. Pure; reasons as in <lkg/span.h>, and they never quote what stands in a URL.
+ */
+#pragma once
+
+#include <lkg/span.h>
+
+/**
+ * lkg_endpoint_server() - `https://HOST[:PORT][/PATH]`, HOST a name, an IPv4 address or an IPv6 address in brackets.
+ * @ret: the same without a `/` at its end, the scheme in lower case; heap, caller frees
+ * Return: 0; -EINVAL; -ENOMEM.
+ */
+int lkg_endpoint_server(struct lkg_span text, char **ret, char *reason);
+
+/**
+ * lkg_endpoint_proxy() - the same with http, https or socks5, user and password allowed, without a path.
+ *
+ * @ret has socks5h for socks5: in a kubeconfig the proxy is the one that resolves names (Go's golang.org/x/net/proxy),
+ * which is what libcurl calls so.
+ */
+int lkg_endpoint_proxy(struct lkg_span text, char **ret, char *reason);
+
+/** lkg_endpoint_host() - a host name or an address without brackets: tls-server-name. Return: 0; -EINVAL. */
+int lkg_endpoint_host(struct lkg_span text, char *reason);
+
+/** lkg_endpoint_port() - 1 to 65535. Return: 0; -EINVAL. */
+int lkg_endpoint_port(struct lkg_span text, char *reason);
