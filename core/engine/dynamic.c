@@ -153,8 +153,24 @@ static int mark_like(struct lkg_dynamic *d, const struct lkg_config_source *sour
         return lkg_dynamic_condemn(d, source, NULL, reason, wall_ns, err);
 }
 
-int lkg_dynamic_assign(struct lkg_dynamic *d, const struct lkg_config_source *source, uint64_t wall_ns,
-                       struct lkg_error *err)
+static void set_node(struct lkg_pointers *pointers, const char *node_uid)
+{
+        if (node_uid)
+                (void)snprintf(pointers->node_uid, sizeof(pointers->node_uid), "%s", node_uid);
+}
+
+int lkg_dynamic_note_node(struct lkg_dynamic *d, const char *node_uid, struct lkg_error *err)
+{
+        struct lkg_pointers next = d->pointers;
+
+        if (strcmp(next.node_uid, node_uid) == 0)
+                return 0;
+        set_node(&next, node_uid);
+        return save(d, &next, err);
+}
+
+int lkg_dynamic_assign(struct lkg_dynamic *d, const struct lkg_config_source *source, const char *node_uid,
+                       uint64_t wall_ns, struct lkg_error *err)
 {
         struct lkg_pointers next = d->pointers;
         const struct lkg_config_source old = d->pointers.assigned;
@@ -162,6 +178,7 @@ int lkg_dynamic_assign(struct lkg_dynamic *d, const struct lkg_config_source *so
 
         if (r < 0)
                 return r;
+        set_node(&next, node_uid);
         if (lkg_config_source_same_content(&old, source)) {
                 struct lkg_trial trial = d->trial;
 

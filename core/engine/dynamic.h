@@ -61,9 +61,12 @@ bool lkg_dynamic_is_bad_document(const struct lkg_dynamic *d, const char *sha256
 /**
  * lkg_dynamic_assign() - @source, whose checkpoint is durable, becomes assigned. The same bytes under another version take the
  * place of the old one in every pointer: nothing begins anew. A version with the bytes of a bad one is as bad.
+ * @node_uid: the Node whose reference this is, remembered in the same step; NULL = of no Node, then the one before stays
  */
-int lkg_dynamic_assign(struct lkg_dynamic *d, const struct lkg_config_source *source, uint64_t wall_ns,
-                       struct lkg_error *err);
+int lkg_dynamic_assign(struct lkg_dynamic *d, const struct lkg_config_source *source, const char *node_uid,
+                       uint64_t wall_ns, struct lkg_error *err);
+/** lkg_dynamic_note_node() - what is assigned already stands on the Node with this uid now. */
+int lkg_dynamic_note_node(struct lkg_dynamic *d, const char *node_uid, struct lkg_error *err);
 
 /** lkg_dynamic_follow() - assigned becomes active; its trial begins when it is first served. */
 int lkg_dynamic_follow(struct lkg_dynamic *d, struct lkg_error *err);

@@ -90,7 +90,7 @@ static void assign(struct lkg_engine *e, struct lkg_component *c, const struct l
         /* The pin first: after a crash in between the reference comes again, and nothing but it would end the pin. */
         r = unpin(e, c);
         if (r >= 0)
-                r = lkg_dynamic_assign(d, source, lkg_realtime_ns(), &err);
+                r = lkg_dynamic_assign(d, source, NULL, lkg_realtime_ns(), &err);
         if (r < 0) {
                 (void)snprintf(words, sizeof(words),
                                "failed to set current config checkpoint to object with UID %s", source->uid);

@@ -162,7 +162,7 @@ const struct lkg_value *lkg_fields_map(const struct lkg_fields *fields, const ch
 }
 
 /* An identifier, or "": whether it may be missing is for lkg_config_source_check(). */
-static bool identifier(const struct lkg_fields *fields, const char *field, char *ret)
+bool lkg_fields_identifier(const struct lkg_fields *fields, const char *field, char *ret)
 {
         const struct lkg_value *value = lkg_map_get(fields->map, field);
         size_t size;
@@ -180,12 +180,12 @@ static bool identifier(const struct lkg_fields *fields, const char *field, char 
 
 bool lkg_fields_parts(const struct lkg_fields *fields, struct lkg_config_source *ret)
 {
-        bool ok = identifier(fields, "namespace", ret->ns);
+        bool ok = lkg_fields_identifier(fields, "namespace", ret->ns);
 
-        ok = identifier(fields, "name", ret->name) && ok;
-        ok = identifier(fields, "uid", ret->uid) && ok;
-        ok = identifier(fields, "resourceVersion", ret->version) && ok;
-        ok = identifier(fields, "key", ret->key) && ok;
+        ok = lkg_fields_identifier(fields, "name", ret->name) && ok;
+        ok = lkg_fields_identifier(fields, "uid", ret->uid) && ok;
+        ok = lkg_fields_identifier(fields, "resourceVersion", ret->version) && ok;
+        ok = lkg_fields_identifier(fields, "key", ret->key) && ok;
         lkg_fields_digest(fields, "sha256", ret->sha256);
         return ok;
 }

@@ -102,6 +102,8 @@ void lkg_fields_digest(const struct lkg_fields *fields, const char *field, char 
 const struct lkg_value *lkg_fields_map(const struct lkg_fields *fields, const char *field);
 /** lkg_fields_source() - a source, the local one when it is null or anything in it is wrong. */
 void lkg_fields_source(const struct lkg_fields *fields, const char *field, struct lkg_config_source *ret);
+/** lkg_fields_identifier() - into @ret[LKG_IDENTIFIER_MAX + 1]; may be empty. Return: is it one, or empty? */
+bool lkg_fields_identifier(const struct lkg_fields *fields, const char *field, char *ret);
 /** lkg_fields_parts() - the parts of a source, unchecked as a whole. Return: are all of them fine? */
 bool lkg_fields_parts(const struct lkg_fields *fields, struct lkg_config_source *ret);
 

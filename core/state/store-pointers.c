@@ -60,6 +60,10 @@ int lkg_store_load_pointers(const struct lkg_store_component *c, struct lkg_poin
 
                 lkg_fields_source(&fields, "assigned", &ret->assigned);
                 ret->assigned_ns = lkg_fields_time(&fields, "assignedTime");
+                if (lkg_map_get(
+                            map,
+                            "nodeUid")) /* not written by older ones, nor when no Node has said anything */
+                        (void)lkg_fields_identifier(&fields, "nodeUid", ret->node_uid);
                 lkg_fields_source(&fields, "active", &ret->active);
                 read_good(&fields, &ret->good);
                 read_rollback(&fields, ret);
@@ -104,6 +108,10 @@ int lkg_store_save_pointers(const struct lkg_store_component *c, const struct lk
         lkg_store_put_source(&buf, &pointers->assigned, false);
         lkg_buf_puts(&buf, ",\n  \"assignedTime\": ");
         lkg_store_put_time(&buf, pointers->assigned_ns);
+        if (*pointers->node_uid) {
+                lkg_buf_puts(&buf, ",\n  \"nodeUid\": ");
+                lkg_store_put_text(&buf, pointers->node_uid);
+        }
         lkg_buf_puts(&buf, ",\n  \"active\": ");
         lkg_store_put_source(&buf, &pointers->active, false);
         lkg_buf_puts(&buf, ",\n");

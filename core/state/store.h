@@ -6,7 +6,7 @@
  *     format                                       "lkgfs-state 1"
  *     store.lock                                   flock(2): one engine at a time (`lock` is the daemon's own)
  *     checkpoints/<uid>/<version>/configmap.json   the whole object, immutable (0600)
- *     dynamic/<component>/pointers.json            assigned, active, last known good, what abandoned what
+ *     dynamic/<component>/pointers.json            assigned, active, last known good, what abandoned what, by which Node
  *     dynamic/<component>/trial.json               of the active source; saved often
  *     dynamic/<component>/documents/<sha256>       full document of the last known good (0600)
  *     dynamic/<component>/release                  name of the directory that counts now, without a line break
@@ -111,6 +111,8 @@ struct lkg_good {
 struct lkg_pointers {
         struct lkg_config_source assigned; /* local = nothing is assigned */
         uint64_t assigned_ns;              /* wall time of its last change */
+        char node_uid[LKG_IDENTIFIER_MAX +
+                      1]; /* the Node whose reference was followed last; "" = none was */
         struct lkg_config_source
                 active; /* what the view follows; differs from assigned when that is bad or held */
         struct lkg_good good;

@@ -250,6 +250,8 @@ static int save_assigned(struct world *w, unsigned i)
         int r = sample_source(i, &pointers.assigned);
 
         pointers.assigned_ns = SAMPLE_TIME + 100;
+        (void)snprintf(pointers.node_uid, sizeof(pointers.node_uid), "99999999-aaaa-4bbb-8ccc-00000000000%u",
+                       i + 1);
         return r < 0 ? r : lkg_store_save_pointers(&w->c, &pointers, NULL);
 }
 

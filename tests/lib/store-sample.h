@@ -67,6 +67,7 @@ static inline struct lkg_pointers sample_pointers(unsigned active, const char *d
 {
         struct lkg_pointers p = { .assigned_ns = SAMPLE_TIME };
 
+        (void)snprintf(p.node_uid, sizeof(p.node_uid), "99999999-aaaa-4bbb-8ccc-000000000000");
         (void)sample_source(active, &p.assigned);
         (void)sample_source(0, &p.active);
         (void)sample_source(0, &p.good.source);
@@ -123,7 +124,7 @@ static inline void dump_source(struct lkg_buf *buf, const char *name, const stru
 static inline void dump_pointers(struct lkg_buf *buf, const struct lkg_pointers *p)
 {
         dump_source(buf, "assigned", &p->assigned);
-        lkg_buf_printf(buf, "assigned %" PRIu64 "\n", p->assigned_ns);
+        lkg_buf_printf(buf, "assigned %" PRIu64 " by '%s'\n", p->assigned_ns, p->node_uid);
         dump_source(buf, "active", &p->active);
         dump_source(buf, "good", &p->good.source);
         lkg_buf_printf(buf, "good %" PRIu64 " %" PRIu64 " %s\n", p->good.generation, p->good.time_ns,

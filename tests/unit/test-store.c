@@ -412,6 +412,28 @@ static void test_documents(void **state)
         close_both(&store, &c);
 }
 
+static void test_the_node_that_referred_is_remembered(void **state)
+{
+        struct place *p = *state;
+        struct lkg_pointers pointers = { .assigned_ns = 5, .node_uid = "u-1" }, back;
+        struct lkg_store_component c;
+        struct lkg_store store;
+        const char *wrong =
+                "{\"schemaVersion\":1,\"assigned\":null,\"assignedTime\":\"1970-01-01T00:00:05Z\","
+                "\"nodeUid\":\"../x\",\"active\":null,\"lastKnownGood\":null,\"rollback\":null}";
+
+        open_both(p, &store, &c);
+        assert_int_equal(lkg_store_save_pointers(&c, &pointers, &p->err), 0);
+        assert_int_equal(lkg_store_load_pointers(&c, &back, &p->report), 0);
+        assert_memory_equal(&pointers, &back, sizeof(back));
+        assert_int_equal(take_findings(p), 0);
+        put(p, "dynamic/kubelet/pointers.json", wrong);
+        assert_int_equal(lkg_store_load_pointers(&c, &back, &p->report), 0);
+        assert_string_equal(back.node_uid, "");
+        assert_int_equal(take_findings(p), 1);
+        close_both(&store, &c);
+}
+
 static void test_trial_of_another_source(void **state)
 {
         struct place *p = *state;
@@ -573,6 +595,7 @@ int main(void)
                 T(test_damaged_checkpoint_is_replaced),
                 T(test_collect_keeps_what_is_needed),
                 T(test_local_pointers),
+                T(test_the_node_that_referred_is_remembered),
                 T(test_documents),
                 T(test_trial_of_another_source),
                 T(test_release),
