@@ -393,13 +393,42 @@ static bool means_local(const struct lkg_value *object)
         return lkg_value_type(object) == LKG_NULL || is_text(object, "local");
 }
 
+/*
+ * The checks of an object, whichever way it came, in the order in which somebody would correct it.
+ * @object: one reference, taken over
+ * @text:   the bytes that it was decoded from, for a version that is made up; NULL = @from_file is false
+ */
+static int take_object(struct lkg_value *object, const char *text, size_t size, bool from_file,
+                       struct lkg_configmap *ret, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *owned = object;
+        struct lkg_configmap configmap = { 0 };
+        int r = check_size(owned, err);
+
+        if (r == 0)
+                r = check_kind(owned, err);
+        if (r == 0)
+                r = check_metadata(owned, text, size, from_file, err);
+        if (r == 0)
+                r = check_data(owned, err);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(identities); i++) {
+                const char *found = lkg_map_get_string(lkg_map_get(owned, "metadata"), identities[i].field);
+
+                memcpy((char *)&configmap + identities[i].offset, &found, sizeof(found));
+        }
+        configmap.object = LKG_STEAL(owned);
+        *ret = configmap;
+        return 0;
+}
+
 int lkg_configmap_parse(const char *text, size_t size, const struct lkg_configmap_options *options,
                         struct lkg_configmap *ret, struct lkg_error *err)
 {
         size_t max = options->max_bytes < LKG_DOC_BYTES_MAX ? options->max_bytes : LKG_DOC_BYTES_MAX;
         const struct lkg_where where = { file_name(options), 0, 0 };
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *object = NULL;
-        struct lkg_configmap configmap = { 0 };
         int r;
 
         if (size > max)
@@ -409,23 +438,15 @@ int lkg_configmap_parse(const char *text, size_t size, const struct lkg_configma
                 return r;
         if (options->from_file && means_local(object))
                 return lkg_refuse_because(err, -ENODATA, &where, "no ConfigMap: the local configuration");
-        r = check_size(object, err);
-        if (r == 0)
-                r = check_kind(object, err);
-        if (r == 0)
-                r = check_metadata(object, text, size, options->from_file, err);
-        if (r == 0)
-                r = check_data(object, err);
-        if (r < 0)
-                return r;
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(identities); i++) {
-                const char *found = lkg_map_get_string(lkg_map_get(object, "metadata"), identities[i].field);
+        return take_object(LKG_STEAL(object), text, size, options->from_file, ret, err);
+}
 
-                memcpy((char *)&configmap + identities[i].offset, &found, sizeof(found));
-        }
-        configmap.object = LKG_STEAL(object);
-        *ret = configmap;
-        return 0;
+int lkg_configmap_from_value(const struct lkg_value *object, struct lkg_configmap *ret,
+                             struct lkg_error *err)
+{
+        /* Values are shared by counting; nothing of this one is changed, because nothing is made up. */
+        return take_object(lkg_value_ref((struct lkg_value *)object), NULL, 0, /* from_file= */ false, ret,
+                           err);
 }
 
 void lkg_configmap_deinit(struct lkg_configmap *configmap)

@@ -45,6 +45,14 @@ struct lkg_configmap_options {
  */
 int lkg_configmap_parse(const char *text, size_t size, const struct lkg_configmap_options *options,
                         struct lkg_configmap *ret, struct lkg_error *err);
+/**
+ * lkg_configmap_from_value() - the same checks for an object that is decoded already: a reply of the API server.
+ * @object: shared, never changed
+ *
+ * How many bytes came is for whoever received them to limit. Return: 0; -EFBIG, -EINVAL and -ENOMEM as above.
+ */
+int lkg_configmap_from_value(const struct lkg_value *object, struct lkg_configmap *ret,
+                             struct lkg_error *err);
 void lkg_configmap_deinit(struct lkg_configmap *configmap);
 
 /**

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include <lkg/decode.h>
 #include <lkg/limits.h>
 
 #include "core/state/configmap.h"
@@ -406,10 +407,63 @@ static void test_id_that_is_too_long_for_a_file_name(void **state)
         lkg_configmap_deinit(&configmap);
 }
 
+static struct lkg_value *decoded(const char *text)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
+        struct lkg_value *value = NULL;
+
+        if (lkg_decode_json(text, strlen(text), 0, NULL, &report, &value) < 0)
+                fail_msg("no JSON: %s", text);
+        return value;
+}
+
+static void test_a_decoded_object_passes_the_same_checks(void **state)
+{
+        static const struct {
+                const char *text;
+                int code;
+                const char *words;
+        } wrong[] = {
+                { "[]", -EINVAL, "a list; want a ConfigMap" },
+                { "{\"kind\":\"Secret\",\"apiVersion\":\"v1\"}", -EINVAL,
+                  "kind \"Secret\" of apiVersion \"v1\"; want kind ConfigMap of apiVersion v1" },
+                { "{" META "\"uid\":\"u-1\"}}", -EINVAL, "metadata.resourceVersion is missing" },
+                { "{" META "\"resourceVersion\":\"7\"}}", -EINVAL, "metadata.uid is missing" },
+                { "{" META "\"uid\":\"..\",\"resourceVersion\":\"7\"}}", -EINVAL,
+                  "metadata.uid \"..\": not 1 to 253 of the characters A-Z, a-z, 0-9, ., _ and -" },
+                { "{" FULL ",\"data\":{\"k\":1}}", -EINVAL,
+                  "data: \"k\" is a number; want text (a number in quotes, a document behind |)" },
+        };
+        LKG_CLEANUP(lkg_value_unrefp)
+        struct lkg_value *value = decoded("{" FULL ",\"data\":{\"kubelet\":\"a: 1\\n\"}}");
+        struct lkg_configmap configmap,
+                other = parsed("{" FULL ",\"data\":{\"kubelet\":\"a: 1\\n\"}}", &api);
+
+        (void)state;
+        assert_int_equal(lkg_configmap_from_value(value, &configmap, NULL), 0);
+        value = lkg_value_unref(value); /* it has a reference of its own */
+        assert_string_equal(configmap.name, "cfg");
+        assert_string_equal(configmap.uid, "u-1");
+        assert_string_equal(configmap.version, "7");
+        assert_true(lkg_value_equal(configmap.object, other.object));
+        lkg_configmap_deinit(&configmap);
+        lkg_configmap_deinit(&other);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(wrong); i++) {
+                LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *object = decoded(wrong[i].text);
+                struct lkg_error err = { 0 };
+
+                assert_int_equal(lkg_configmap_from_value(object, &configmap, &err), wrong[i].code);
+                if (!strstr(err.message, wrong[i].words))
+                        fail_msg("%s: %s", wrong[i].text, err.message);
+                assert_null(configmap.object);
+        }
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_api_object),
+                cmocka_unit_test(test_a_decoded_object_passes_the_same_checks),
                 cmocka_unit_test(test_file_gets_uid_and_version),
                 cmocka_unit_test(test_checkpoint_reads_back_as_the_same),
                 cmocka_unit_test(test_wrong_kinds_are_named),
