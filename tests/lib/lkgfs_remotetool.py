@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""remote-tool as a child: the API client without an engine, one JSON line per callback.
+
+    get    {"status", "http_status", "words", "object"}, then it ends
+    watch  {"state": object or null} and {"mode", "status", "words"}, until it is ended
+"""
+import json
+import os
+import select
+import signal
+import subprocess
+import threading
+import time
+
+import lkgfs_testlib as lib
+
+PROGRAM = lib.BUILD / "tests/lib/remote-tool"
+# Limits in milliseconds, so short that no test waits for one of the real ones.
+FAST = {"connect": 400, "deadline": 800, "idle": 600, "partial": 400, "backoff": 10, "backoff-max": 80, "poll": 60}
+
+
+class Tool:
+    """One run. A context manager."""
+
+    def __init__(self, kubeconfig, *words, limits=None, max_bytes=None, environment=None):
+        options = [part for name, ms in {**FAST, **(limits or {})}.items() for part in (f"--{name}-ms", str(ms))]
+        if max_bytes:
+            options += ["--max-bytes", str(max_bytes)]
+        # Nothing of the caller's environment: a proxy of his would be asked first.
+        self.process = subprocess.Popen([PROGRAM, "--kubeconfig", kubeconfig, *options, *words], stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd="/",
+                                        env={"PATH": "/usr/bin:/bin", **(environment or {})})
+        self.lines, self.changed, self.errors = [], threading.Condition(), b""
+        self.ended = False
+        self.peak_bytes = 0
+        self.threads = [threading.Thread(target=target, daemon=True) for target in (self._read, self._complain)]
+        for thread in self.threads:
+            thread.start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            with self.changed:
+                self.lines.append(json.loads(line))
+                self.changed.notify_all()
+        with self.changed:
+            self.ended = True
+            self.changed.notify_all()
+
+    def _complain(self):
+        self.errors = self.process.stderr.read()
+
+    def wait(self, predicate, what="", since=0, seconds=lib.TIMEOUT_S):
+        """The first line from the `since`-th on for which predicate(line) holds."""
+        end = time.monotonic() + seconds
+        with self.changed:
+            at = since
+            while True:
+                while at < len(self.lines):
+                    if predicate(self.lines[at]):
+                        return self.lines[at]
+                    at += 1
+                left = end - time.monotonic()
+                if left <= 0 or self.ended:
+                    raise AssertionError(f"no line {what}; it said {self.lines[-12:]} {self.errors.decode()}")
+                self.changed.wait(left)
+
+    def mark(self):
+        """How many lines there are: for `since`."""
+        with self.changed:
+            return len(self.lines)
+
+    def states(self, since=0):
+        with self.changed:
+            return [line["state"] for line in self.lines[since:] if "state" in line]
+
+    def wait_state(self, check, since=0):
+        """A state (None: there is no such object) for which check(state) holds."""
+        return self.wait(lambda line: "state" in line and check(line["state"]), "with that state", since)["state"]
+
+    def wait_version(self, obj, since=0):
+        version = obj["metadata"]["resourceVersion"]
+        return self.wait_state(lambda state: state and state["metadata"]["resourceVersion"] == version, since)
+
+    def wait_absent(self, since=0):
+        self.wait_state(lambda state: state is None, since)
+
+    def wait_mode(self, mode, since=0, status=None):
+        return self.wait(lambda line: line.get("mode") == mode and status in (None, line["status"]),
+                         f"with mode {mode} {status or ''}", since)
+
+    def memory(self):
+        """Peak of the resident set so far, in bytes."""
+        for line in lib.read_file(f"/proc/{self.process.pid}/status").decode().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+        raise AssertionError("no VmHWM")
+
+    def processor_s(self):
+        fields = lib.read_file(f"/proc/{self.process.pid}/stat").rpartition(b")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def finish(self, seconds=lib.TIMEOUT_S):
+        """Wait for its own end; the exit code."""
+        fd = os.pidfd_open(self.process.pid)
+        try:
+            if not select.select([fd], [], [], seconds)[0]:
+                raise AssertionError(f"it hangs; it said {self.lines[-12:]}")
+        finally:
+            os.close(fd)
+        _, wait_status, usage = os.wait4(self.process.pid, 0)
+        self.process.returncode = os.waitstatus_to_exitcode(wait_status)
+        self.peak_bytes = usage.ru_maxrss * 1024
+        self._join()
+        return self.process.returncode
+
+    def _join(self):
+        for thread in self.threads:
+            thread.join(lib.TIMEOUT_S)
+        self.process.stdout.close()
+        self.process.stderr.close()
+
+    def close(self):
+        """SIGTERM; it must end by itself then, and well."""
+        if self.process.returncode is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                code = self.finish()
+            except AssertionError:
+                self.process.kill()
+                self.process.wait()
+                self._join()
+                raise
+            assert code == 0, f"it ended with {code}: {self.errors.decode()}"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+def get(kubeconfig, resource, name, **options):
+    """(line, Tool) of one GET."""
+    tool = Tool(kubeconfig, "get", resource, name, **options)
+    code = tool.finish()
+    assert code == 0 and len(tool.lines) == 1, f"exit {code}: {tool.lines} {tool.errors.decode()}"
+    return tool.lines[0], tool
