@@ -25,7 +25,8 @@ class ApiNode(Node):
 
     def __init__(self, mounts, kubeconfig, name="n1", remote=None, **options):
         self.name, self.kubeconfig = name, kubeconfig
-        settings = {"references": ["nodeAnnotation", "nodeSpec"], "file": "", "kubeconfig": kubeconfig, "nodeName": name}
+        settings = {"references": ["nodeAnnotation", "nodeSpec"], "file": "", "kubeconfig": kubeconfig,
+                    "nodeName": name}
         super().__init__(mounts, remote={**settings, **(remote or {})}, **options)
 
     def follows(self, obj, key="kubelet"):

@@ -27,8 +27,8 @@ class Tool:
         if max_bytes:
             options += ["--max-bytes", str(max_bytes)]
         # Nothing of the caller's environment: a proxy of his would be asked first.
-        self.process = subprocess.Popen([PROGRAM, "--kubeconfig", kubeconfig, *options, *words], stdin=subprocess.DEVNULL,
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd="/",
+        self.process = subprocess.Popen([PROGRAM, "--kubeconfig", kubeconfig, *options, *words], cwd="/",
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                         env={"PATH": "/usr/bin:/bin", **(environment or {})})
         self.lines, self.changed, self.errors = [], threading.Condition(), b""
         self.ended = False

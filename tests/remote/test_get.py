@@ -169,7 +169,8 @@ def test_not_found_by_somebody_else_is_no_deletion(server, client):
 @pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
 def test_redirects_are_not_followed(server, client, certificates, code):
     with ApiServer(certificates) as elsewhere:
-        with server.fault(faults.redirect(elsewhere.url + "/api/v1/namespaces/kube-system/configmaps/node-config", code)):
+        target = elsewhere.url + "/api/v1/namespaces/kube-system/configmaps/node-config"
+        with server.fault(faults.redirect(target, code)):
             line = client.get()
         assert line["status"] == "invalid" and line["http_status"] == code
         assert elsewhere.n_connections == 0

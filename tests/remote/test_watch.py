@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One object, followed: what is told, in which order, and that nothing which goes wrong in between is believed or stays."""
+"""One object, followed: what is told, in which order, and that nothing which goes wrong in between is believed."""
 import copy
 import json
 import random
@@ -285,7 +285,8 @@ def test_unknown_types_and_empty_lines_are_passed_over(server, client):
     assert len(server.seen(verb="watch")) == 1
 
 
-@pytest.mark.parametrize("data", [b"{\n", b"\x00\xff\n", b"[]\n", b"<html>\n", b'{"type":5}\n', b"[" * 100_000 + b"\n"],
+@pytest.mark.parametrize("data", [b"{\n", b"\x00\xff\n", b"[]\n", b"<html>\n", b'{"type":5}\n',
+                                  b"[" * 100_000 + b"\n"],
                          ids=["half", "bytes", "list", "html", "type", "deep"])
 def test_no_json_in_the_stream(server, client, data):
     tool = client.watching()
