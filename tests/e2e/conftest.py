@@ -2,8 +2,10 @@
 """Fixtures of the end-to-end tests, the watchdog that ends a test that hangs in the mount, and the final check."""
 import os
 import pathlib
+import shutil
 import signal
 import sys
+import tempfile
 import threading
 
 import pytest
@@ -12,6 +14,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 sys.dont_write_bytecode = True
 
 import lkgfs_testlib as lib  # noqa: E402
+from lkgfs_apinode import ApiNode  # noqa: E402
+from lkgfs_apiserver import ApiServer  # noqa: E402
+from lkgfs_certs import Certificates  # noqa: E402
 from lkgfs_node import Node  # noqa: E402
 
 TEST_LIMIT_S = 100
@@ -126,6 +131,39 @@ def node(mounts):
     yield make
     for one in nodes:
         one.close()
+
+
+@pytest.fixture(scope="session")
+def certificates():
+    """Of API servers and nodes; made when the first test asks for them."""
+    directory = tempfile.mkdtemp(prefix=lib.PREFIX, dir=lib.PARENT)
+    try:
+        yield Certificates(directory)
+    finally:
+        shutil.rmtree(directory)
+
+
+@pytest.fixture
+def api(certificates):
+    """An API server that a test changes and breaks as it likes."""
+    with ApiServer(certificates) as server:
+        yield server
+
+
+@pytest.fixture
+def api_node(mounts, api):
+    """Factory: nodes that follow `api` with the credential of the Node `name`."""
+    nodes = []
+
+    def make(name="n1", **options):
+        directory = tempfile.mkdtemp(prefix=lib.PREFIX, dir=lib.PARENT)
+        kubeconfig = api.kubeconfig(os.path.join(directory, "kubeconfig"), node=name)
+        nodes.append((directory, ApiNode(mounts, kubeconfig, name, **options)))
+        return nodes[-1][1]
+    yield make
+    for directory, one in nodes:
+        one.close()
+        shutil.rmtree(directory)
 
 
 @pytest.fixture(scope="module")
