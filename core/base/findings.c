@@ -3,7 +3,7 @@
  * Every finding code, one row each, in order. A code never changes its meaning and is never used again.
  *
  * 1000-1999 one document, 2000-2999 layers and merging, 3000-3999 our own configuration, 4000-4999 the
- * running system, 5000-5999 the fields of a kind, 6000-6999 remote configuration.
+ * running system, 5000-5999 the fields of a kind, 6000-6999 remote configuration, 7000-7999 the client of the API server.
  */
 #include <lkg/error.h>
 
@@ -590,5 +590,41 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "What is stored still serves, and nothing new is remembered: a configuration that is "
           "assigned, tried, marked or promoted now is forgotten by the next restart. A file system "
           "that the kernel made read-only after an error points at the disk." },
+        { 7001, LKG_ERROR, "wrong kubeconfig",
+          "Correct the named field; `kubectl --kubeconfig FILE config view` shows how kubectl reads it.",
+          "The kubeconfig with which the API server would be asked has a mistake at the named place, or "
+          "asks for "
+          "what lkgfs does not do without being allowed (insecure-skip-tls-verify, exec) or never does "
+          "(plain http, "
+          "auth-provider). While it is wrong, the credential read last goes on being used; without one "
+          "nothing is "
+          "asked. What is served does not change by that." },
+        { 7002, LKG_ERROR, "file of a credential is wrong",
+          "Put the right file there, owned by root and writable by nobody else, with every directory on its "
+          "way.",
+          "A certificate, key, CA bundle or token that the kubeconfig or the service account names is "
+          "missing, is "
+          "nothing of the kind, does not fit to the others, or could be replaced by somebody else than "
+          "root. Half of "
+          "a rotation looks like this for a moment: until the other half is there, the credential that was "
+          "complete "
+          "last goes on being used." },
+        { 7003, LKG_ERROR, "exec plugin failed",
+          "Run the kubeconfig's command as root with an almost empty environment, and see what it prints.",
+          "The program that the kubeconfig names under exec gave no usable ExecCredential: it could not be "
+          "run, took "
+          "too long, ended with an error or printed something else. Its command has to be root's on its "
+          "whole way. "
+          "It is asked again after 10 seconds, later up to 5 minutes; what it said last is used "
+          "meanwhile." },
+        { 7004, LKG_WARNING, "credential ends soon or has ended",
+          "Renew it, and look why nobody did: the kubelet's own rotation, the service account, an "
+          "administrator.",
+          "A certificate has less than a tenth of its life (and less than 30 days) left, has ended, or is "
+          "not valid "
+          "yet, or a token has ended. It is used all the same, because the API server decides and the clock "
+          "may be "
+          "wrong; when it refuses, changes no longer reach this node. Renewed files are noticed without a "
+          "restart." },
 };
 const size_t lkg_n_finding_kinds = LKG_ARRAY_SIZE(lkg_finding_kinds);

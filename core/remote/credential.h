@@ -22,6 +22,7 @@ struct lkg_identity {
         char *ca, *certificate, *key;
         char *token, *username, *password, *impersonate;
         char *user; /* who the certificate says we are ("system:node:n1"); NULL = unknown (a token) */
+        bool is_node_group;  /* and that it is in the group system:nodes */
         uint64_t expires_ns; /* wall time at which certificate or token end; 0 = unknown */
 };
 struct lkg_identity *lkg_identity_ref(struct lkg_identity *identity);
@@ -39,6 +40,9 @@ struct lkg_credential_options {
         const char *kubeconfig;  /* remote.kubeconfig, absolute; "" = search */
         const char *source_path; /* source directory as people know it */
         int source_fd;           /* O_PATH */
+        const char *
+                mount_point; /* where the view is: paths below it mean the source directory; NULL = nowhere */
+        const char *pod_dir; /* of a pod's service account; NULL = where Kubernetes mounts it */
         bool allow_exec, allow_insecure;
         /* Runs the exec plugin of kubeconfig @file, elsewhere (this process must not execute anything); the answer comes back
          * through lkg_credential_exec_done(). Return: 0 or -errno: it cannot be asked for. */
@@ -48,18 +52,26 @@ struct lkg_credential_options {
 
 struct lkg_credential;
 
-/** lkg_credential_new() - nothing is read yet. Options are copied. */
+/** lkg_credential_new() - nothing is read yet. Options are copied, source_fd is borrowed. */
 int lkg_credential_new(const struct lkg_credential_options *options, struct lkg_credential **ret);
 struct lkg_credential *lkg_credential_free(struct lkg_credential *credential);
 
 /**
- * lkg_credential_refresh() - look at the files; cheap (stat) while nothing has changed.
+ * lkg_credential_refresh() - look at the files; cheap (stat) while nothing has changed. Before each request, and every
+ * few seconds while one waits: nothing else notices a rotation.
  * @now_ns: wall time, for expiry of exec credentials and certificates
+ *
+ * Which files count: only those that nobody but root (or ourselves, without root) can write or replace, on the whole way
+ * and through links (lkg_open_owned()); at most 1 MiB each. A token file is read again at least every 60 s.
+ *
  * Return: 1 when the identity is another one now (or has gone); 0; -ENOMEM.
  */
 int lkg_credential_refresh(struct lkg_credential *credential, uint64_t now_ns);
 
-/** lkg_credential_rejected() - the server answered 401: the next refresh reads everything, and an exec plugin runs again. */
+/**
+ * lkg_credential_rejected() - the server answered 401: the next refresh reads everything, and an exec plugin runs again
+ * (10 s after it was asked last, at the earliest).
+ */
 void lkg_credential_rejected(struct lkg_credential *credential);
 
 /**

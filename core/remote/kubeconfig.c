@@ -15,8 +15,10 @@
 #include <lkg/decode.h>
 #include <lkg/limits.h>
 #include <lkg/nearest.h>
+#include <lkg/stack.h>
 
 #include "endpoint.h"
+#include "wipe.h"
 
 #define CODE       7001
 #define QUOTED_MAX (5 * LKG_QUOTE_MAX + 8)
@@ -847,18 +849,7 @@ static void read_document(struct reader *r, const struct lkg_value *doc)
         }
 }
 
-/* The tree is ours alone, and its end is near: nobody reads these texts again. */
-static void wipe_text(const struct lkg_value *value)
-{
-        size_t size;
-        const char *text;
-
-        if (!is_type(value, LKG_STRING))
-                return;
-        text = lkg_value_text(value, &size);
-        OPENSSL_cleanse((void *)(uintptr_t)text, size);
-}
-
+/* What may be secret of every user, not of ours alone. */
 static void wipe_document(const struct lkg_value *doc)
 {
         static const char *const secrets[] = { "token", "password", "client-key-data" };
@@ -871,10 +862,10 @@ static void wipe_document(const struct lkg_value *doc)
                 const struct lkg_value *env = is_type(exec, LKG_MAP) ? lkg_map_get(exec, "env") : NULL;
 
                 for (size_t k = 0; is_type(user, LKG_MAP) && k < LKG_ARRAY_SIZE(secrets); k++)
-                        wipe_text(lkg_map_get(user, secrets[k]));
+                        lkg_value_wipe(lkg_map_get(user, secrets[k]));
                 for (size_t k = 0; is_type(env, LKG_LIST) && k < lkg_value_size(env); k++)
                         if (is_type(lkg_list_get(env, k), LKG_MAP))
-                                wipe_text(lkg_map_get(lkg_list_get(env, k), "value"));
+                                lkg_value_wipe(lkg_map_get(lkg_list_get(env, k), "value"));
         }
 }
 
@@ -914,6 +905,19 @@ static int read_text(struct reader *r, const char *text, size_t size)
         if (k == -ENOMEM || r->failed)
                 return -ENOMEM;
         return r->report.n_severity[LKG_ERROR] > 0 ? -EBADMSG : k;
+}
+
+int lkg_kubeconfig_detect(const char *text, size_t size)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report findings = LKG_REPORT_INIT;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
+        int r = lkg_decode_yaml(text, size, 0, NULL, &findings, &doc);
+
+        if (r < 0)
+                return r;
+        r = lkg_is_kubeconfig(doc);
+        wipe_document(doc);
+        return r;
 }
 
 int lkg_kubeconfig_parse(const char *text, size_t size, const struct lkg_kubeconfig_options *options,
@@ -976,13 +980,6 @@ int lkg_kubeconfig_in_cluster(const char *host, const char *port, const char *di
 
 /* ---- the end ---- */
 
-static void wipe(char *text)
-{
-        if (text)
-                OPENSSL_cleanse(text, strlen(text));
-        free(text);
-}
-
 static void free_part(struct lkg_file_or_data *x)
 {
         wipe_data(x);
@@ -993,7 +990,7 @@ static void free_part(struct lkg_file_or_data *x)
 static void free_list(char **list)
 {
         for (size_t i = 0; list && list[i]; i++)
-                wipe(list[i]);
+                lkg_wipe_free(list[i]);
         free(list);
 }
 
@@ -1004,14 +1001,14 @@ struct lkg_kubeconfig *lkg_kubeconfig_free(struct lkg_kubeconfig *k)
         free(k->file);
         free(k->server);
         free(k->tls_server_name);
-        wipe(k->proxy_url);
+        lkg_wipe_free(k->proxy_url);
         free_part(&k->ca);
         free_part(&k->certificate);
         free_part(&k->key);
         free_part(&k->token_file);
-        wipe(k->token);
-        wipe(k->username);
-        wipe(k->password);
+        lkg_wipe_free(k->token);
+        lkg_wipe_free(k->username);
+        lkg_wipe_free(k->password);
         free(k->impersonate);
         if (k->exec) {
                 free_list(k->exec->argv);

@@ -65,6 +65,9 @@ struct lkg_kubeconfig_options {
 int lkg_kubeconfig_parse(const char *text, size_t size, const struct lkg_kubeconfig_options *options,
                          struct lkg_kubeconfig **ret, struct lkg_report *report);
 
+/** lkg_kubeconfig_detect() - is it one (lkg_is_kubeconfig())? Return: 1; 0; -EBADMSG: no YAML, nobody knows; -ENOMEM. */
+int lkg_kubeconfig_detect(const char *text, size_t size);
+
 /**
  * lkg_kubeconfig_in_cluster() - what a pod has: KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT and @directory
  * (/var/run/secrets/kubernetes.io/serviceaccount) with `token` and `ca.crt`.

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "certificate.h"
+
+#include <time.h>
+
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+
+#include <lkg/decode.h>
+
+#define NODES_GROUP     "system:nodes"
+#define CLAIMS_MAX      16384u
+#define SECONDS_MAX     (UINT64_MAX / LKG_NSEC_PER_SEC)
+#define BUNDLE_MAX      4096 /* certificates: nobody counts further */
+#define PASSPHRASE_NONE (-1)
+
+static void bio_freep(BIO **bio)
+{
+        BIO_free(*bio);
+}
+
+static void x509_freep(X509 **x)
+{
+        X509_free(*x);
+}
+
+static void pkey_freep(EVP_PKEY **key)
+{
+        EVP_PKEY_free(*key);
+}
+
+/* Someone who wants a passphrase gets none, and is remembered. */
+static int no_passphrase(char *buf, int size, int writing, void *userdata)
+{
+        bool *asked = userdata;
+
+        (void)buf;
+        (void)size;
+        (void)writing;
+        if (asked)
+                *asked = true;
+        return PASSPHRASE_NONE;
+}
+
+static BIO *open_text(const char *text, size_t size)
+{
+        return size > INT32_MAX ? NULL : BIO_new_mem_buf(text, (int)size);
+}
+
+/* Return: NULL when there is none. What OpenSSL thinks about it is of no use to anybody. */
+static X509 *first_certificate(const char *pem, size_t size)
+{
+        LKG_CLEANUP(bio_freep) BIO *bio = open_text(pem, size);
+        X509 *x = bio ? PEM_read_bio_X509(bio, NULL, no_passphrase, NULL) : NULL;
+
+        ERR_clear_error();
+        return x;
+}
+
+static uint64_t time_ns(const ASN1_TIME *t, uint64_t otherwise)
+{
+        struct tm tm;
+        time_t seconds;
+
+        if (!t || ASN1_TIME_to_tm(t, &tm) != 1)
+                return otherwise;
+        seconds = timegm(&tm);
+        return seconds < 0                        ? 0
+               : (uint64_t)seconds >= SECONDS_MAX ? UINT64_MAX
+                                                  : (uint64_t)seconds * LKG_NSEC_PER_SEC;
+}
+
+/* An attribute as UTF-8; NULL when it has none, or a NUL byte: no name of ours can have one. */
+static char *attribute_text(const X509_NAME_ENTRY *entry)
+{
+        unsigned char *utf8 = NULL;
+        int n = ASN1_STRING_to_UTF8(&utf8, X509_NAME_ENTRY_get_data(entry));
+        char *copy = n >= 0 && !memchr(utf8, '\0', (size_t)n) ? strndup((char *)utf8, (size_t)n) : NULL;
+
+        if (n >= 0)
+                OPENSSL_free(utf8);
+        return copy;
+}
+
+/* Of several common names the last one counts, as in Go's crypto/x509. */
+static void read_subject(const X509_NAME *name, struct lkg_certificate *ret)
+{
+        int at = -1, last = -1;
+
+        while ((at = X509_NAME_get_index_by_NID(name, NID_commonName, at)) >= 0)
+                last = at;
+        if (last >= 0)
+                ret->user = attribute_text(X509_NAME_get_entry(name, last));
+        at = -1;
+        while ((at = X509_NAME_get_index_by_NID(name, NID_organizationName, at)) >= 0) {
+                LKG_CLEANUP(lkg_freep) char *group = attribute_text(X509_NAME_get_entry(name, at));
+
+                if (group && strcmp(group, NODES_GROUP) == 0)
+                        ret->is_node_group = true;
+        }
+}
+
+void lkg_certificate_deinit(struct lkg_certificate *certificate)
+{
+        free(certificate->user);
+        *certificate = (struct lkg_certificate){ 0 };
+}
+
+int lkg_certificate_read(const char *pem, size_t size, struct lkg_certificate *ret)
+{
+        LKG_CLEANUP(x509_freep) X509 *x = first_certificate(pem, size);
+        struct lkg_certificate certificate = { 0 };
+
+        if (!x)
+                return -EINVAL;
+        certificate.begins_ns = time_ns(X509_get0_notBefore(x), 0);
+        certificate.ends_ns = time_ns(X509_get0_notAfter(x), UINT64_MAX);
+        read_subject(X509_get_subject_name(x), &certificate);
+        ERR_clear_error();
+        *ret = certificate;
+        return 0;
+}
+
+int lkg_certificate_count(const char *pem, size_t size)
+{
+        LKG_CLEANUP(bio_freep) BIO *bio = open_text(pem, size);
+        int n = 0;
+
+        if (!bio)
+                return -ENOMEM;
+        while (n < BUNDLE_MAX) {
+                LKG_CLEANUP(x509_freep) X509 *x = PEM_read_bio_X509(bio, NULL, no_passphrase, NULL);
+
+                if (x)
+                        n++;
+                else if (ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE || BIO_eof(bio))
+                        break; /* the end; one that cannot be read is passed over, as Go does */
+        }
+        ERR_clear_error();
+        return n;
+}
+
+enum lkg_key_state lkg_certificate_key(const char *pem, size_t size, const char *key, size_t key_size)
+{
+        LKG_CLEANUP(bio_freep) BIO *bio = open_text(key, key_size);
+        LKG_CLEANUP(x509_freep) X509 *x = first_certificate(pem, size);
+        LKG_CLEANUP(pkey_freep) EVP_PKEY *pkey = NULL;
+        bool asked = false, fits;
+
+        if (bio)
+                pkey = PEM_read_bio_PrivateKey(bio, NULL, no_passphrase, &asked);
+        fits = pkey && x && X509_check_private_key(x, pkey) == 1;
+        ERR_clear_error();
+        if (!pkey)
+                return asked ? LKG_KEY_ENCRYPTED : LKG_KEY_MISSING;
+        return fits ? LKG_KEY_FITS : LKG_KEY_OTHER;
+}
+
+/* ---- tokens ---- */
+
+/* base64url without padding (RFC 7515) -> bytes at @to, which has room for @size + 4. Return: their number, -1. */
+static ssize_t decode_segment(const char *from, size_t size, char *to)
+{
+        size_t n = size;
+
+        for (size_t i = 0; i < size; i++)
+                to[i] = from[i] == '-' ? '+' : from[i] == '_' ? '/' : from[i];
+        while (n % 4 != 0)
+                to[n++] = '=';
+        return lkg_base64_decode(to, n, to);
+}
+
+uint64_t lkg_token_ends_ns(const char *token)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *claims = NULL;
+        const char *first = strchr(token, '.'), *second = first ? strchr(first + 1, '.') : NULL;
+        const struct lkg_value *exp;
+        char text[CLAIMS_MAX + 4];
+        ssize_t n;
+        double seconds;
+
+        if (!second || (size_t)(second - first - 1) > CLAIMS_MAX)
+                return 0;
+        n = decode_segment(first + 1, (size_t)(second - first - 1), text);
+        if (n <= 0 || lkg_decode_json(text, (size_t)n, 0, NULL, &report, &claims) < 0 ||
+            lkg_value_type(claims) != LKG_MAP)
+                return 0;
+        exp = lkg_map_get(claims, "exp");
+        if (!exp || lkg_value_type(exp) != LKG_NUMBER)
+                return 0;
+        seconds = strtod(lkg_value_text(exp, NULL), NULL);
+        return seconds >= 1 && seconds < (double)SECONDS_MAX ? (uint64_t)seconds * LKG_NSEC_PER_SEC : 0;
+}

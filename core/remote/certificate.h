@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What stands in PEM texts and tokens, as far as it concerns a client: whose they are, whether they fit together, when they
+ * end. Nothing is verified: that is the API server's part. Pure; keys are wiped by OpenSSL when they are let go.
+ */
+#pragma once
+
+#include <lkg/base.h>
+
+struct lkg_certificate {
+        uint64_t begins_ns, ends_ns; /* wall time; 0 and UINT64_MAX when it is out of our range */
+        char *user;         /* the common name, which is who it says it is; NULL = none that could be one */
+        bool is_node_group; /* one of its organizations is system:nodes */
+};
+void lkg_certificate_deinit(struct lkg_certificate *certificate);
+
+/** lkg_certificate_read() - the first certificate of @pem. Return: 0; -EINVAL: there is none; -ENOMEM. */
+int lkg_certificate_read(const char *pem, size_t size, struct lkg_certificate *ret);
+
+/** lkg_certificate_count() - certificates in the bundle @pem that can be read. Return: number; -ENOMEM. */
+int lkg_certificate_count(const char *pem, size_t size);
+
+enum lkg_key_state {
+        LKG_KEY_FITS,
+        LKG_KEY_MISSING,   /* there is no private key in it */
+        LKG_KEY_ENCRYPTED, /* with a passphrase that nobody can type here */
+        LKG_KEY_OTHER,     /* it belongs to another certificate */
+};
+
+/** lkg_certificate_key() - the first private key of @key, and the first certificate of @pem. */
+enum lkg_key_state lkg_certificate_key(const char *pem, size_t size, const char *key, size_t key_size);
+
+/** lkg_token_ends_ns() - the claim `exp` of a JSON web token (RFC 7519), wall time; 0 = no such claim, or another kind. */
+uint64_t lkg_token_ends_ns(const char *token);

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The answer of an exec plugin: an ExecCredential of the version that the kubeconfig names (client-go, pkg/apis/
+ * clientauthentication). It is renewed at 4/5 of its life and at least 10 s before it ends, and after a 401. A plugin that
+ * fails is asked again after 10 s, then twice as long each time, 5 minutes at most; what it said before serves meanwhile.
+ */
+#include <lkg/decode.h>
+#include <lkg/span.h>
+
+#include "certificate.h"
+#include "credential-internal.h"
+#include "wipe.h"
+
+#define PAUSE_FIRST_NS (10 * LKG_NSEC_PER_SEC)
+#define PAUSE_MAX_NS   (300 * LKG_NSEC_PER_SEC)
+#define AHEAD_NS       (10 * LKG_NSEC_PER_SEC)
+#define LOST_NS        (45 * LKG_NSEC_PER_SEC) /* the supervisor's own limit is 30 s: nothing will come any more */
+
+static void forget_credential(struct lkg_exec_state *state)
+{
+        lkg_wipe_free(LKG_STEAL(state->token));
+        lkg_wipe_free(LKG_STEAL(state->certificate));
+        lkg_wipe_free(LKG_STEAL(state->key));
+        state->have = false;
+}
+
+void lkg_exec_state_deinit(struct lkg_exec_state *state)
+{
+        forget_credential(state);
+        lkg_wipe_free(state->answer);
+        free(state->why);
+        *state = (struct lkg_exec_state){ 0 };
+}
+
+static int set_why(struct lkg_exec_state *state, const char *why)
+{
+        char *copy = strdup(why);
+
+        free(state->why);
+        state->why = copy;
+        return copy ? 0 : -ENOMEM;
+}
+
+int lkg_exec_state_done(struct lkg_exec_state *state, const char *text, size_t size, const char *why)
+{
+        state->asked = false;
+        lkg_wipe_free(LKG_STEAL(state->answer));
+        state->no_answer = !text;
+        if (!text)
+                return set_why(state, why && *why ? why : "it did not answer");
+        state->answer = lkg_span_dup(lkg_span(text, size));
+        state->answer_size = size;
+        return state->answer ? 0 : -ENOMEM;
+}
+
+/* ---- one answer ---- */
+
+static const struct lkg_value *map_in(const struct lkg_value *map, const char *name)
+{
+        const struct lkg_value *value = lkg_map_get(map, name);
+
+        return value && lkg_value_type(value) == LKG_MAP ? value : NULL;
+}
+
+/* A member that is one line of text: a token. Anything else is none. */
+static const char *line_in(const struct lkg_value *map, const char *name)
+{
+        const struct lkg_value *value = lkg_map_get(map, name);
+        const char *text;
+        size_t size;
+
+        if (!value || lkg_value_type(value) != LKG_STRING)
+                return NULL;
+        text = lkg_value_text(value, &size);
+        for (size_t i = 0; i < size; i++)
+                if ((unsigned char)text[i] <= ' ' || text[i] == 0x7f)
+                        return NULL;
+        return size > 0 ? text : NULL;
+}
+
+static const char *text_in(const struct lkg_value *map, const char *name)
+{
+        const char *text = lkg_map_get_string(map, name);
+
+        return text && *text ? text : NULL;
+}
+
+/* Return: why it is of no use; NULL = it is. What it says goes to @ret. */
+static const char *judge(const struct lkg_value *doc, const char *api_version, struct lkg_exec_state *ret)
+{
+        const struct lkg_value *status;
+        const char *token, *certificate, *key, *ends, *version, *kind;
+
+        if (lkg_value_type(doc) != LKG_MAP)
+                return "its output is no ExecCredential";
+        version = text_in(doc, "apiVersion");
+        kind = text_in(doc, "kind");
+        if (!kind || strcmp(kind, "ExecCredential") != 0)
+                return "its output is not of kind ExecCredential";
+        if (!version || strcmp(version, api_version) != 0)
+                return "its output is of another apiVersion than the kubeconfig names";
+        status = map_in(doc, "status");
+        if (!status)
+                return "its output has no status";
+        token = line_in(status, "token");
+        certificate = text_in(status, "clientCertificateData");
+        key = text_in(status, "clientKeyData");
+        ends = text_in(status, "expirationTimestamp");
+        if (text_in(status, "token") && !token)
+                return "the token in its output has white space or control characters";
+        if (!token && !(certificate && key))
+                return certificate || key
+                               ? "its output has only one of clientCertificateData and clientKeyData"
+                               : "its output has neither a token nor a certificate";
+        if (!certificate != !key)
+                return "its output has only one of clientCertificateData and clientKeyData";
+        if (certificate &&
+            lkg_certificate_key(certificate, strlen(certificate), key, strlen(key)) != LKG_KEY_FITS)
+                return "certificate and key in its output do not belong together, or are no PEM";
+        if (ends && lkg_parse_rfc3339(ends, &ret->expires_ns) < 0)
+                return "the expirationTimestamp in its output is not RFC 3339";
+        ret->token = token ? strdup(token) : NULL;
+        ret->certificate = certificate ? strdup(certificate) : NULL;
+        ret->key = key ? strdup(key) : NULL;
+        ret->have = (!token || ret->token) && (!certificate || (ret->certificate && ret->key));
+        return NULL;
+}
+
+static void wipe_answer(const struct lkg_value *doc)
+{
+        static const char *const secrets[] = { "token", "clientKeyData" };
+        const struct lkg_value *status = lkg_value_type(doc) == LKG_MAP ? map_in(doc, "status") : NULL;
+
+        for (size_t i = 0; status && i < LKG_ARRAY_SIZE(secrets); i++)
+                lkg_value_wipe(lkg_map_get(status, secrets[i]));
+}
+
+static uint64_t refresh_at(uint64_t now_ns, uint64_t expires_ns)
+{
+        uint64_t life_ns = expires_ns > now_ns ? expires_ns - now_ns : 0, at;
+
+        if (expires_ns == 0)
+                return UINT64_MAX;
+        at = now_ns + life_ns / 5 * 4;
+        if (life_ns > AHEAD_NS && at > expires_ns - AHEAD_NS)
+                at = expires_ns - AHEAD_NS;
+        return at;
+}
+
+static void failed(struct lkg_exec_state *state, uint64_t now_ns)
+{
+        state->pause_ns = state->pause_ns ? 2 * state->pause_ns : PAUSE_FIRST_NS;
+        if (state->pause_ns > PAUSE_MAX_NS)
+                state->pause_ns = PAUSE_MAX_NS;
+        state->next_ns = now_ns + state->pause_ns;
+}
+
+static int take_answer(struct lkg_exec_state *state, const char *api_version, uint64_t now_ns)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
+        LKG_CLEANUP(lkg_wipe_freep) char *answer = LKG_STEAL(state->answer);
+        struct lkg_exec_state got = { 0 };
+        const char *why = "its output is no JSON";
+        int r = lkg_decode_json(answer, state->answer_size, 0, NULL, &report, &doc);
+
+        if (r == 0) {
+                why = judge(doc, api_version, &got);
+                wipe_answer(doc);
+        }
+        if (r == -ENOMEM || (!why && !got.have)) {
+                lkg_exec_state_deinit(&got);
+                return -ENOMEM;
+        }
+        if (why) {
+                lkg_exec_state_deinit(&got);
+                failed(state, now_ns);
+                return set_why(state, why);
+        }
+        forget_credential(state);
+        state->token = got.token;
+        state->certificate = got.certificate;
+        state->key = got.key;
+        state->expires_ns = got.expires_ns;
+        state->have = true;
+        state->stale = false;
+        state->pause_ns = 0;
+        state->refresh_ns = refresh_at(now_ns, got.expires_ns);
+        free(LKG_STEAL(state->why));
+        return 0;
+}
+
+/* ---- when ---- */
+
+/* A clock that was put back must not make us wait for the time it showed. */
+static void heed_clock(struct lkg_exec_state *state, uint64_t now_ns)
+{
+        if (state->next_ns > now_ns + PAUSE_MAX_NS)
+                state->next_ns = now_ns + PAUSE_MAX_NS;
+        if (state->asked_ns > now_ns)
+                state->asked_ns = now_ns;
+}
+
+static int ask(struct lkg_exec_state *state, uint64_t now_ns, int (*run)(void *userdata), void *userdata)
+{
+        int r = run ? run(userdata) : -EOPNOTSUPP;
+
+        if (r < 0) {
+                failed(state, now_ns);
+                return set_why(state, "it cannot be asked for now");
+        }
+        state->asked = true;
+        state->asked_ns = now_ns;
+        state->next_ns = now_ns + PAUSE_FIRST_NS;
+        return 0;
+}
+
+int lkg_exec_state_step(struct lkg_exec_state *state, const char *api_version, uint64_t now_ns,
+                        int (*run)(void *userdata), void *userdata, uint64_t *ret_review_ns)
+{
+        bool want;
+        int r = 0;
+
+        heed_clock(state, now_ns);
+        if (state->answer)
+                r = take_answer(state, api_version, now_ns);
+        else if (state->no_answer)
+                failed(state, now_ns);
+        state->no_answer = false;
+        if (state->asked && now_ns - state->asked_ns >= LOST_NS) {
+                state->asked = false;
+                failed(state, now_ns);
+                r = set_why(state, "nothing came back from it");
+        }
+        want = !state->have || state->stale || now_ns >= state->refresh_ns;
+        if (r == 0 && want && !state->asked && now_ns >= state->next_ns)
+                r = ask(state, now_ns, run, userdata);
+        *ret_review_ns = state->asked ? state->asked_ns + LOST_NS
+                         : want       ? state->next_ns
+                                      : state->refresh_ns;
+        return r;
+}

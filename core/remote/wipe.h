@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Secrets are overwritten before their memory goes back. */
+#pragma once
+
+#include <lkg/doc.h>
+
+/** lkg_wipe_free() - overwrite a text, then free it. NULL is fine. */
+void lkg_wipe_free(char *text);
+void lkg_wipe_freep(char **text);
+
+/**
+ * lkg_value_wipe() - overwrite the text of @value; anything but a string is left alone, NULL too. For a tree that its
+ * caller alone has and lets go next: nobody may read the value again.
+ */
+void lkg_value_wipe(const struct lkg_value *value);
