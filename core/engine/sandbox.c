@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Giving up privileges: see sandbox.h. */
-#include <linux/audit.h>
 #include <linux/capability.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
+#include <pthread.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include "sandbox.h"
+#include "syscall-filter.h"
 
-#define DATA_BYTES_MAX (256u << 20)
+#define DATA_BYTES_MAX     (256u << 20)
+#define THREAD_STACK_BYTES (1u << 20) /* instead of 8 MiB; the resolver needs a tenth of it */
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
@@ -22,18 +21,6 @@
 #endif
 #ifndef SANITIZED
 #define SANITIZED 0
-#endif
-
-#if defined(__x86_64__)
-#define ARCH AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define ARCH AUDIT_ARCH_AARCH64
-#elif defined(__riscv) && __riscv_xlen == 64
-#define ARCH AUDIT_ARCH_RISCV64
-#elif defined(__powerpc64__) && defined(__LITTLE_ENDIAN__)
-#define ARCH AUDIT_ARCH_PPC64LE
-#elif defined(__s390x__)
-#define ARCH AUDIT_ARCH_S390X
 #endif
 
 static int drop_capabilities(struct lkg_error *err)
@@ -57,72 +44,20 @@ static int limit(int resource, rlim_t value)
         return setrlimit((__rlimit_resource_t)resource, &both) < 0 ? -errno : 0;
 }
 
-#ifdef ARCH
-#define DENY(name) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 1), BPF_STMT(BPF_RET | BPF_K, DENIED)
-#define DENIED     (SECCOMP_RET_ERRNO | (EPERM & SECCOMP_RET_DATA))
-
-/* A deny-list: what could change the system or reach into another process. The rest the C library may need. */
-static int deny_system_calls(struct lkg_error *err)
+/* Threads of the resolver (libcurl starts one for each look-up): their stacks count as data. */
+static int bound_thread_stacks(void)
 {
-        struct sock_filter filter[] = {
-                BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
-                BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCH, 1, 0),
-                BPF_STMT(BPF_RET | BPF_K, DENIED), /* another calling convention: nothing of ours */
-                BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-                DENY(mount),
-                DENY(umount2),
-                DENY(pivot_root),
-                DENY(fsopen),
-                DENY(fsmount),
-                DENY(fspick),
-                DENY(move_mount),
-                DENY(open_tree),
-                DENY(mount_setattr),
-                DENY(chroot),
-                DENY(setns),
-                DENY(unshare),
-                DENY(ptrace),
-                DENY(process_vm_readv),
-                DENY(process_vm_writev),
-                DENY(pidfd_getfd),
-                DENY(init_module),
-                DENY(finit_module),
-                DENY(delete_module),
-                DENY(kexec_load),
-                DENY(reboot),
-                DENY(swapon),
-                DENY(swapoff),
-                DENY(bpf),
-                DENY(perf_event_open),
-                DENY(userfaultfd),
-                DENY(keyctl),
-                DENY(add_key),
-                DENY(request_key),
-                DENY(open_by_handle_at),
-                DENY(sethostname),
-                DENY(setdomainname),
-                DENY(settimeofday),
-                DENY(clock_settime),
-                DENY(acct),
-                DENY(quotactl),
-                DENY(execve),
-                DENY(execveat),
-                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-        };
-        const struct sock_fprog program = { .len = (unsigned short)LKG_ARRAY_SIZE(filter),
-                                            .filter = filter };
+        pthread_attr_t attr;
+        int r = pthread_attr_init(&attr);
 
-        if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) < 0 && errno != EINVAL)
-                return lkg_error_set(err, -errno, NULL, "seccomp filter");
-        return 0; /* EINVAL: a kernel without seccomp filters; the rest still holds */
+        if (r != 0)
+                return -r;
+        r = pthread_attr_setstacksize(&attr, THREAD_STACK_BYTES);
+        if (r == 0)
+                r = pthread_setattr_default_np(&attr);
+        (void)pthread_attr_destroy(&attr);
+        return -r;
 }
-#else
-static int deny_system_calls(struct lkg_error *err)
-{
-        (void)err;
-        return 0;
-}
-#endif
 
 int lkg_sandbox_enter(struct lkg_error *err)
 {
@@ -130,6 +65,8 @@ int lkg_sandbox_enter(struct lkg_error *err)
 
         if (r >= 0 && !SANITIZED) /* a sanitizer's shadow memory counts as data */
                 r = limit(RLIMIT_DATA, DATA_BYTES_MAX);
+        if (r >= 0)
+                r = bound_thread_stacks();
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "resource limits");
         if (prctl(PR_SET_DUMPABLE, SANITIZED, 0, 0, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
@@ -137,5 +74,5 @@ int lkg_sandbox_enter(struct lkg_error *err)
         r = drop_capabilities(err);
         if (r < 0 || SANITIZED) /* the leak checker traces its own process */
                 return r;
-        return deny_system_calls(err);
+        return lkg_syscall_filter_install(err);
 }

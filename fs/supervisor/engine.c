@@ -2,7 +2,7 @@
 /*
  * The engine: started in a mount namespace of its own in which the view does not exist, so that no path of a
  * configuration can lead it through our own mount. Everything else of the host it sees as it is, later
- * mounts included.
+ * mounts included; what was mounted when it started is read-only.
  */
 #include <fcntl.h>
 #include <sched.h>
@@ -62,6 +62,7 @@ static int record_self(const struct setup *setup)
 static int hide_view(const char *mount_point)
 {
         struct mount_attr private = { .propagation = MS_PRIVATE };
+        struct mount_attr read_only = { .attr_set = MOUNT_ATTR_RDONLY };
         LKG_CLEANUP(lkg_closep) int tree = -EBADF;
         int r;
 
@@ -86,6 +87,12 @@ static int hide_view(const char *mount_point)
                 return complain("mount_setattr");
         if (move_mount(tree, "", AT_FDCWD, mount_point, MOVE_MOUNT_F_EMPTY_PATH) < 0)
                 return complain("move_mount");
+        /*
+         * What it has to write it reaches by descriptors, which belong to mounts of the host. By a path it only reads:
+         * without capabilities it is still the owner of every file of root's.
+         */
+        if (mount_setattr(AT_FDCWD, "/", AT_RECURSIVE, &read_only, sizeof(read_only)) < 0)
+                return complain("make everything read-only");
         return 0;
 }
 

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The seccomp filter of the engine: see syscall-filter.h. */
+#include <assert.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stddef.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "syscall-filter.h"
+
+#define PROGRAM_MAX 512u
+#define VALUES_MAX  4u
+/* The newest call of Linux 6.1. From pidfd_send_signal (424) on, numbers are the same on every architecture. */
+#define NEWEST_KNOWN 450u
+
+#if defined(__x86_64__)
+#define ARCH    AUDIT_ARCH_X86_64
+#define X32_BIT 0x40000000u /* the same calls under other numbers */
+#elif defined(__aarch64__)
+#define ARCH AUDIT_ARCH_AARCH64
+#elif defined(__riscv) && __riscv_xlen == 64
+#define ARCH AUDIT_ARCH_RISCV64
+#elif defined(__powerpc64__) && defined(__LITTLE_ENDIAN__)
+#define ARCH AUDIT_ARCH_PPC64LE
+#elif defined(__s390x__)
+#define ARCH AUDIT_ARCH_S390X
+#endif
+
+#ifdef __s390x__
+#define CLONE_FLAGS_ARG 1u /* CONFIG_CLONE_BACKWARDS2: the stack comes first */
+#else
+#define CLONE_FLAGS_ARG 0u
+#endif
+
+#define CLONE_NAMESPACES                                                                              \
+        (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | \
+         CLONE_NEWNET)
+
+#define KILLED(name)                 \
+        {                            \
+#name, SYS_##name, 0 \
+        }
+#define FAILS(name, error)                 \
+        {                                  \
+#name, SYS_##name, (error) \
+        }
+
+const struct lkg_syscall_rule lkg_syscall_rules[] = {
+        /* running something else */
+        KILLED(execve),
+        KILLED(execveat),
+        /* what is where in the file system, and namespaces */
+        KILLED(mount),
+        KILLED(umount2),
+        KILLED(pivot_root),
+        KILLED(chroot),
+        KILLED(fsopen),
+        KILLED(fsconfig),
+        KILLED(fsmount),
+        KILLED(fspick),
+        KILLED(move_mount),
+        KILLED(open_tree),
+        KILLED(mount_setattr),
+        KILLED(setns),
+        KILLED(unshare),
+        KILLED(open_by_handle_at),
+        KILLED(quotactl),
+        KILLED(quotactl_fd),
+        KILLED(acct),
+        KILLED(swapon),
+        KILLED(swapoff),
+        /* other processes */
+        KILLED(ptrace),
+        KILLED(process_vm_readv),
+        KILLED(process_vm_writev),
+        KILLED(pidfd_getfd),
+        /* the kernel and the machine */
+        KILLED(init_module),
+        KILLED(finit_module),
+        KILLED(delete_module),
+        KILLED(kexec_load),
+#ifdef SYS_kexec_file_load
+        KILLED(kexec_file_load),
+#endif
+        KILLED(reboot),
+        KILLED(bpf),
+        KILLED(perf_event_open),
+        KILLED(userfaultfd),
+        KILLED(sethostname),
+        KILLED(setdomainname),
+        KILLED(settimeofday),
+        KILLED(clock_settime),
+        KILLED(vhangup),
+#ifdef SYS_iopl
+        KILLED(iopl),
+        KILLED(ioperm),
+        KILLED(modify_ldt),
+#endif
+        /* Kerberos, which libcurl is linked with, looks for keyrings. */
+        FAILS(add_key, EPERM),
+        FAILS(request_key, EPERM),
+        FAILS(keyctl, EPERM),
+        /* Newer libsystemds ask these two and go on without an answer. */
+        FAILS(kcmp, EPERM),
+        FAILS(name_to_handle_at, EPERM),
+/* A plugin of the resolver that forks has to cope with a failure. Threads: see clone. */
+#ifdef SYS_fork
+        FAILS(fork, EPERM),
+        FAILS(vfork, EPERM),
+#endif
+        /* Its flags are in memory, where no filter can look; every C library falls back to clone. */
+        FAILS(clone3, ENOSYS),
+        /* What is done through a ring no filter sees. */
+        FAILS(io_uring_setup, ENOSYS),
+        FAILS(io_uring_enter, ENOSYS),
+        FAILS(io_uring_register, ENOSYS),
+        FAILS(io_setup, ENOSYS),
+        /* Without a privilege they work on processes of the same user, which is root. */
+        FAILS(tkill, EPERM),
+        FAILS(pidfd_send_signal, EPERM),
+        FAILS(process_madvise, EPERM),
+        FAILS(process_mrelease, EPERM),
+        FAILS(migrate_pages, EPERM),
+        FAILS(move_pages, EPERM),
+        FAILS(sched_setaffinity, EPERM),
+        FAILS(sched_setattr, EPERM),
+        FAILS(sched_setparam, EPERM),
+        FAILS(sched_setscheduler, EPERM),
+        FAILS(setpriority, EPERM),
+        FAILS(ioprio_set, EPERM),
+        /* Of no use to us. */
+        FAILS(setuid, EPERM),
+        FAILS(setgid, EPERM),
+        FAILS(setreuid, EPERM),
+        FAILS(setregid, EPERM),
+        FAILS(setresuid, EPERM),
+        FAILS(setresgid, EPERM),
+        FAILS(setfsuid, EPERM),
+        FAILS(setfsgid, EPERM),
+        FAILS(setgroups, EPERM),
+        FAILS(personality, EPERM),
+        FAILS(adjtimex, EPERM),
+        FAILS(clock_adjtime, EPERM),
+        FAILS(syslog, EPERM),
+        FAILS(fanotify_init, EPERM),
+};
+const size_t lkg_n_syscall_rules = LKG_ARRAY_SIZE(lkg_syscall_rules);
+
+#ifdef ARCH
+
+/* Calls that are judged by one argument. `own` stands for our process id, among the values. */
+static const struct argument_rule {
+        int nr;
+        unsigned argument;
+        bool only; /* these values and no others; else all but these */
+        bool own;
+        unsigned n_values;
+        uint32_t values[VALUES_MAX];
+        int error; /* as in lkg_syscall_rule */
+} argument_rules[] = {
+        /* Netlink: the resolver asks for the addresses of this machine. */
+        { SYS_socket, 0, true, false, 4, { AF_UNIX, AF_INET, AF_INET6, AF_NETLINK }, EAFNOSUPPORT },
+        { SYS_socketpair, 0, true, false, 1, { AF_UNIX }, EAFNOSUPPORT },
+        /* Signals and limits: of this process alone. */
+        { SYS_kill, 0, true, true, 0, { 0 }, EPERM },
+        { SYS_tgkill, 0, true, true, 0, { 0 }, EPERM },
+        { SYS_rt_sigqueueinfo, 0, true, true, 0, { 0 }, EPERM },
+        { SYS_rt_tgsigqueueinfo, 0, true, true, 0, { 0 }, EPERM },
+        { SYS_prlimit64, 0, true, true, 1, { 0 }, EPERM },
+        { SYS_fcntl, 1, false, false, 2, { F_SETOWN, F_SETOWN_EX }, EPERM },
+        { SYS_ioctl, 1, false, false, 3, { FIOSETOWN, SIOCSPGRP, TIOCSTI }, 0 },
+};
+
+struct program {
+        size_t n;
+        struct sock_filter at[PROGRAM_MAX];
+};
+
+static void put(struct program *p, struct sock_filter instruction)
+{
+        assert(p->n < PROGRAM_MAX); /* all that is put are the tables above */
+        p->at[p->n++] = instruction;
+}
+
+static void put_answer(struct program *p, uint32_t answer)
+{
+        put(p, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, answer));
+}
+
+static uint32_t refusal(int error)
+{
+        return error ? SECCOMP_RET_ERRNO | ((uint32_t)error & SECCOMP_RET_DATA) : SECCOMP_RET_KILL_PROCESS;
+}
+
+/* If what is loaded compares so with @value, the next @n instructions; else those behind them. */
+static void put_test(struct program *p, uint16_t comparison, uint32_t value, unsigned n)
+{
+        put(p, (struct sock_filter)BPF_JUMP(BPF_JMP | comparison | BPF_K, value, 0, (uint8_t)n));
+}
+
+/* Arguments that are ints to the kernel: the upper half of the register means nothing. */
+static void put_load_argument(struct program *p, unsigned argument)
+{
+        uint32_t offset = (uint32_t)(offsetof(struct seccomp_data, args) + argument * sizeof(uint64_t));
+
+        if (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
+                offset += (uint32_t)sizeof(uint32_t);
+        put(p, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offset));
+}
+
+static void put_rule(struct program *p, const struct lkg_syscall_rule *rule)
+{
+        put_test(p, BPF_JEQ, (uint32_t)rule->nr, 1);
+        put_answer(p, refusal(rule->error));
+}
+
+static void put_argument_rule(struct program *p, const struct argument_rule *rule)
+{
+        uint32_t listed = rule->only ? SECCOMP_RET_ALLOW : refusal(rule->error);
+        unsigned n = rule->n_values + (rule->own ? 1 : 0);
+
+        put_test(p, BPF_JEQ, (uint32_t)rule->nr, 1 + 2 * n + 1);
+        put_load_argument(p, rule->argument);
+        for (unsigned i = 0; i < n; i++) {
+                put_test(p, BPF_JEQ, i < rule->n_values ? rule->values[i] : (uint32_t)getpid(), 1);
+                put_answer(p, listed);
+        }
+        put_answer(p, rule->only ? refusal(rule->error) : SECCOMP_RET_ALLOW);
+}
+
+/* Threads are made with it, and processes, which we have no use for; in new namespaces they are an attack. */
+static void put_clone(struct program *p)
+{
+        put_test(p, BPF_JEQ, SYS_clone, 6);
+        put_load_argument(p, CLONE_FLAGS_ARG);
+        put_test(p, BPF_JSET, CLONE_NAMESPACES, 1);
+        put_answer(p, SECCOMP_RET_KILL_PROCESS);
+        put_test(p, BPF_JSET, CLONE_THREAD, 1);
+        put_answer(p, SECCOMP_RET_ALLOW);
+        put_answer(p, refusal(EPERM));
+}
+
+/* Other calling conventions reach the same calls under other numbers: nothing of ours uses them. */
+static void put_convention(struct program *p)
+{
+        put(p, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)));
+        put(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCH, 1, 0));
+        put_answer(p, SECCOMP_RET_KILL_PROCESS);
+        put(p, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)));
+#ifdef X32_BIT
+        put_test(p, BPF_JGE, X32_BIT, 1);
+        put_answer(p, SECCOMP_RET_KILL_PROCESS);
+#endif
+}
+
+static void build(struct program *p)
+{
+        put_convention(p);
+        /* What this file cannot have an opinion about does not exist, as on the kernels that it was written for. */
+        put_test(p, BPF_JGT, NEWEST_KNOWN, 1);
+        put_answer(p, refusal(ENOSYS));
+        for (size_t i = 0; i < lkg_n_syscall_rules; i++)
+                put_rule(p, &lkg_syscall_rules[i]);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(argument_rules); i++)
+                put_argument_rule(p, &argument_rules[i]);
+        put_clone(p);
+        put_answer(p, SECCOMP_RET_ALLOW);
+}
+
+int lkg_syscall_filter_install(struct lkg_error *err)
+{
+        struct program p = { 0 };
+        struct sock_fprog program = { .filter = p.at };
+
+        build(&p);
+        program.len = (unsigned short)p.n;
+        if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) < 0 && errno != EINVAL)
+                return lkg_error_set(err, -errno, NULL, "seccomp filter");
+        return 0; /* EINVAL: a kernel without seccomp filters; the rest still holds */
+}
+
+#else
+
+int lkg_syscall_filter_install(struct lkg_error *err)
+{
+        (void)err;
+        return 0;
+}
+
+#endif
