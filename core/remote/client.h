@@ -2,10 +2,19 @@
 /*
  * One API server: requests on resources, with the credential as it is now, and what the server's answer means. 401 makes the
  * credential look again and is tried once more if it has become another one.
+ *
+ * At most 5 requests a second on average, 10 at once (client-go's limits); what is more waits its turn. Before each request the
+ * credential's files are looked at, and every 10 s while a request is under way, every 45 s while none is.
+ *
+ * Everything is called from the loop, nothing from within the call that asks for it. One thread.
  */
 #pragma once
 
 #include "http.h"
+
+#define LKG_CLIENT_REQUEST_NS    (60 * LKG_NSEC_PER_SEC)  /* a GET, POST or PATCH as a whole */
+#define LKG_CLIENT_IDLE_NS       (30 * LKG_NSEC_PER_SEC)  /* of it without one byte */
+#define LKG_CLIENT_WATCH_IDLE_NS (150 * LKG_NSEC_PER_SEC) /* a watch; bookmarks come every minute */
 
 /* One object. */
 struct lkg_resource {
@@ -19,7 +28,7 @@ struct lkg_resource {
 
 enum lkg_api_status {
         LKG_API_OK,
-        LKG_API_UNREACHABLE,  /* no or half an answer: network, TLS, time, a limit */
+        LKG_API_UNREACHABLE, /* no or half an answer: network, TLS, time, a limit of all replies; no credential */
         LKG_API_UNAUTHORIZED, /* 401 */
         LKG_API_FORBIDDEN,    /* 403 */
         LKG_API_NOT_FOUND,    /* 404 */
@@ -32,13 +41,17 @@ enum lkg_api_status {
 };
 const char *lkg_api_status_name(enum lkg_api_status status); /* "ok", "unreachable", ...: for metrics */
 
+#define LKG_API_WORDS_MAX 512
+
 /* An answer. Texts live during the call only. */
 struct lkg_api_answer {
         enum lkg_api_status status;
         unsigned http_status; /* 0 = none came */
         uint64_t retry_after_ns;
         char words
-                [512]; /* not OK: one sentence for people. 403: verb, resource, name and what the server said */
+                [LKG_API_WORDS_MAX]; /* not OK: a sentence. 403: verb, resource, name and what the server said */
+        char flow_schema
+                [64]; /* which one of the server's queues it was in; "" = not said. For logs of 429 */
         const struct lkg_value *object; /* OK: the decoded reply */
         const char *text;               /* OK: its bytes */
         size_t size;
@@ -51,6 +64,8 @@ struct lkg_client_options {
         struct lkg_credential *credential; /* borrowed */
         const char *user_agent;
         size_t max_bytes; /* remote.maxBytes: of one object */
+        /* 0 = the limits above, and LKG_HTTP_CONNECT_NS. */
+        uint64_t request_ns, idle_ns, watch_idle_ns, connect_ns;
         /* The credential was read again and is another one: whoever watches begins anew. May be NULL. */
         void (*on_identity)(void *userdata);
         void *userdata;
@@ -60,9 +75,15 @@ struct lkg_client;
 struct lkg_call; /* a request under way */
 
 int lkg_client_new(const struct lkg_client_options *options, struct lkg_client **ret, struct lkg_error *err);
+/** lkg_client_free() - cancels every call. Not from a callback. */
 struct lkg_client *lkg_client_free(struct lkg_client *client);
 
-/** lkg_client_get() - the newest state (a consistent read). Return: 0 or -errno; then @done is not called. */
+/**
+ * lkg_client_get() - the newest state (a consistent read).
+ *
+ * What cannot be sent (no credential, no connection, ...) is an answer like any other, after the call.
+ * Return: 0; -EINVAL: a name that no object can have; -ENOMEM. Then @done is not called.
+ */
 int lkg_client_get(struct lkg_client *client, const struct lkg_resource *resource, lkg_client_fn *done,
                    void *userdata, struct lkg_call **ret, struct lkg_error *err);
 
@@ -82,15 +103,18 @@ struct lkg_watch_handlers {
  * lkg_client_watch() - follow one object: fieldSelector metadata.name=..., allowWatchBookmarks, timeoutSeconds.
  * @version: resourceVersion to begin after; NULL = the state of now comes first, as an ADDED event
  * @seconds: after which the server ends it; we do 30 s later
+ *
+ * When handlers->data returns -EFBIG the watch ends as LKG_API_TOO_LARGE, with -EBADMSG as LKG_API_INVALID, with another
+ * negative number as LKG_API_UNREACHABLE.
  */
 int lkg_client_watch(struct lkg_client *client, const struct lkg_resource *resource, const char *version,
                      unsigned seconds, const struct lkg_watch_handlers *handlers, struct lkg_call **ret,
                      struct lkg_error *err);
 
-/** lkg_call_cancel() - nothing is called any more. NULL is fine; returns NULL. Not from its own end. */
+/** lkg_call_cancel() - nothing is called any more. NULL is fine; returns NULL. From any callback, not from its own end. */
 struct lkg_call *lkg_call_cancel(struct lkg_call *call);
 
-/** lkg_client_set_max_bytes() - after a reload. */
+/** lkg_client_set_max_bytes() - after a reload; for requests from now on. */
 void lkg_client_set_max_bytes(struct lkg_client *client, size_t max_bytes);
 
 struct lkg_client_counters {

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a reply of the API server means. Pure. Source: Kubernetes API conventions, "Response Status Kind" and "HTTP Status codes". */
+#pragma once
+
+#include "client.h"
+
+/* The request that was answered. */
+struct lkg_api_question {
+        const char *verb; /* as RBAC has it: get, watch, create, patch */
+        const struct lkg_resource *resource;
+        bool stream; /* of status 200: no object is expected */
+};
+
+/**
+ * lkg_api_judge() - status and words, and of a success the object.
+ * @ret:        object stays NULL unless @ret_object is set
+ * @ret_object: the decoded reply, caller owns one reference; NULL unless status is LKG_API_OK and no stream
+ *
+ * Return: 0; -ENOMEM: nothing is known.
+ */
+int lkg_api_judge(const struct lkg_api_question *question, const struct lkg_http_result *result,
+                  struct lkg_api_answer *ret, struct lkg_value **ret_object);

@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A call waits in a list until the loop's next turn, and until the rate limit lets it pass (pump()); then it is with http.c, which
+ * says once how it ended. Its owner may cancel any call from any callback, so nothing here holds on to a call across one.
+ */
+#include <lkg/limits.h>
+
+#include "api-answer.h"
+#include "api-request.h"
+#include "backoff.h"
+
+#define WATCH_GRACE_S     30u /* a server that does not end a watch as it was asked to */
+#define LOOK_BUSY_NS      (10 * LKG_NSEC_PER_SEC)
+#define LOOK_IDLE_NS      (45 * LKG_NSEC_PER_SEC)
+#define LOOK_ACCURACY_NS  (4 * LKG_NSEC_PER_SEC) /* wake up together with something else where it can be */
+#define OTHER_REPLIES_MAX (1u << 20)
+#define OBJECTS_AT_ONCE   3u
+
+struct lkg_call {
+        struct lkg_client *client;
+        struct lkg_resource resource; /* texts of its own */
+        const char *verb, *method;    /* static */
+        char *path, *content_type, *body;
+        size_t body_size;
+        uint64_t deadline_ns;
+        bool stream;
+        struct lkg_watch_handlers handlers; /* of a stream; of others only end and userdata */
+
+        struct lkg_http_transfer *transfer; /* NULL = waiting */
+        uint64_t serial;                    /* of the identity it was sent as */
+        bool repeated;                      /* after a 401 */
+        struct lkg_call *previous, *next;
+};
+
+struct lkg_client {
+        sd_event *event;
+        struct lkg_http *http;
+        struct lkg_credential *credential; /* borrowed */
+        size_t max_bytes;
+        uint64_t request_ns, idle_ns, watch_idle_ns;
+        void (*on_identity)(void *userdata);
+        void *userdata;
+
+        sd_event_source *pump, *turn,
+                *look; /* next turn of the loop; next token; next look at the credential */
+        struct lkg_bucket bucket;
+        struct lkg_call *first, *last;
+        bool asked;            /* somebody has been told about an identity, or that there is none */
+        uint64_t serial;       /* of that identity, 0 = none */
+        bool identity_unknown; /* on_identity is due */
+        struct lkg_client_counters counters;
+};
+
+/* ---- calls ---- */
+
+static void pump_soon(struct lkg_client *client)
+{
+        (void)sd_event_source_set_enabled(client->pump,
+                                          SD_EVENT_ONESHOT); /* cannot fail while the loop runs */
+}
+
+static void link_call(struct lkg_call *call, bool in_front)
+{
+        struct lkg_client *client = call->client;
+
+        call->previous = in_front ? NULL : client->last;
+        call->next = in_front ? client->first : NULL;
+        *(call->previous ? &call->previous->next : &client->first) = call;
+        *(call->next ? &call->next->previous : &client->last) = call;
+}
+
+static void unlink_call(struct lkg_call *call)
+{
+        *(call->previous ? &call->previous->next : &call->client->first) = call->next;
+        *(call->next ? &call->next->previous : &call->client->last) = call->previous;
+        call->previous = call->next = NULL;
+}
+
+static struct lkg_call *call_free(struct lkg_call *call)
+{
+        if (!call)
+                return NULL;
+        lkg_resource_deinit(&call->resource);
+        free(call->path);
+        free(call->content_type);
+        free(call->body);
+        free(call);
+        return NULL;
+}
+
+static void call_freep(struct lkg_call **call)
+{
+        *call = call_free(*call);
+}
+
+static void end_call(struct lkg_call *call, const struct lkg_api_answer *answer)
+{
+        unlink_call(call);
+        call->client->counters.n_answers[answer->status]++;
+        call->handlers.end(answer, call->handlers.userdata);
+        (void)call_free(call);
+}
+
+/* One that could not be sent. */
+static void end_unsent(struct lkg_call *call, const char *why)
+{
+        struct lkg_api_answer answer = { .status = LKG_API_UNREACHABLE };
+        char what[160];
+
+        lkg_api_describe(&call->resource, what, sizeof(what));
+        (void)snprintf(answer.words, sizeof(answer.words), "%s %s: %s", call->verb, what, why);
+        end_call(call, &answer);
+}
+
+/* ---- the credential ---- */
+
+/* Looks at the files. Whoever has been told of another identity hears of this one, from pump(). */
+static void look_at_credential(struct lkg_client *client)
+{
+        const struct lkg_identity *identity;
+        uint64_t serial;
+
+        /* Without memory the identity stays what it was; the next look is soon. */
+        (void)lkg_credential_refresh(client->credential, lkg_realtime_ns());
+        identity = lkg_credential_identity(client->credential);
+        serial = identity ? identity->serial : 0;
+        if (client->asked && serial != client->serial) {
+                client->identity_unknown = true;
+                pump_soon(client);
+        }
+        client->asked = true;
+        client->serial = serial;
+}
+
+static void look_again_later(struct lkg_client *client)
+{
+        uint64_t ns = lkg_boottime_ns() + (client->first ? LOOK_BUSY_NS : LOOK_IDLE_NS);
+
+        (void)sd_event_source_set_time(client->look, ns / 1000);
+        (void)sd_event_source_set_enabled(client->look, SD_EVENT_ONESHOT);
+}
+
+static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        struct lkg_client *client = userdata;
+
+        (void)source;
+        (void)usec;
+        look_at_credential(client);
+        look_again_later(client);
+        return 0;
+}
+
+static void no_credential(const struct lkg_client *client, char *buf, size_t size)
+{
+        const struct lkg_report *report = lkg_credential_findings(client->credential);
+
+        for (size_t i = 0; i < report->n_findings; i++) {
+                if (report->findings[i].severity != LKG_ERROR)
+                        continue;
+                (void)snprintf(buf, size, "there is no usable credential: %s", report->findings[i].text);
+                return;
+        }
+        (void)snprintf(buf, size, "there is no credential for the API server");
+}
+
+/* ---- sending and what comes back ---- */
+
+static void on_open(void *userdata)
+{
+        struct lkg_call *call = userdata;
+
+        if (call->handlers.open)
+                call->handlers.open(call->handlers.userdata);
+}
+
+static int on_data(const char *data, size_t size, void *userdata)
+{
+        struct lkg_call *call = userdata;
+
+        return call->handlers.data(data, size, call->handlers.userdata);
+}
+
+/* 401: has somebody rotated the credential meanwhile? Return: true when @call is on its way again. */
+static bool try_once_more(struct lkg_call *call)
+{
+        struct lkg_client *client = call->client;
+
+        lkg_credential_rejected(client->credential);
+        look_at_credential(client);
+        if (call->repeated || client->serial == 0 || client->serial == call->serial)
+                return false;
+        call->repeated = true;
+        unlink_call(call);
+        link_call(call, /* in_front= */ true);
+        pump_soon(client);
+        return true;
+}
+
+static void on_end(const struct lkg_http_result *result, void *userdata)
+{
+        struct lkg_call *call = userdata;
+        const struct lkg_api_question question = { call->verb, &call->resource, call->stream };
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *object = NULL;
+        struct lkg_api_answer answer;
+
+        call->transfer = NULL;
+        if (result->error == 0 && result->status == 401 && try_once_more(call))
+                return;
+        if (lkg_api_judge(&question, result, &answer, &object) < 0)
+                end_unsent(call, "not enough memory for the answer");
+        else
+                end_call(call, &answer);
+}
+
+static void send_call(struct lkg_call *call)
+{
+        struct lkg_client *client = call->client;
+        struct lkg_identity *identity = lkg_credential_identity(client->credential);
+        const struct lkg_http_request request = {
+                .method = call->method,
+                .path = call->path,
+                .content_type = call->content_type,
+                .body = call->body,
+                .size = call->body_size,
+                .max_bytes = client->max_bytes,
+                .deadline_ns = call->deadline_ns,
+                .idle_ns = call->stream ? client->watch_idle_ns : client->idle_ns,
+                .on_data = call->stream ? on_data : NULL,
+                .on_open = call->stream ? on_open : NULL,
+                .on_end = on_end,
+                .userdata = call,
+        };
+        struct lkg_error error = { 0 };
+        char why[400];
+
+        if (!identity) {
+                no_credential(client, why, sizeof(why));
+                end_unsent(call, why);
+                return;
+        }
+        call->serial = identity->serial;
+        if (lkg_http_start(client->http, identity, &request, &call->transfer, &error) < 0)
+                end_unsent(call, error.message);
+}
+
+static struct lkg_call *first_waiting(const struct lkg_client *client)
+{
+        struct lkg_call *call = client->first;
+
+        while (call && call->transfer)
+                call = call->next;
+        return call;
+}
+
+/* Return: false when the next one has to wait for its turn. */
+static bool may_send(struct lkg_client *client)
+{
+        uint64_t now = lkg_boottime_ns(), wait = lkg_bucket_take(&client->bucket, now);
+
+        if (wait == 0)
+                return true;
+        (void)sd_event_source_set_time(client->turn, (now + wait) / 1000 + 1);
+        (void)sd_event_source_set_enabled(client->turn, SD_EVENT_ONESHOT);
+        return false;
+}
+
+static int on_pump(sd_event_source *source, void *userdata)
+{
+        struct lkg_client *client = userdata;
+        struct lkg_call *call;
+
+        (void)source;
+        if (first_waiting(client))
+                look_at_credential(client);
+        if (client->identity_unknown) {
+                client->identity_unknown = false;
+                if (client->on_identity)
+                        client->on_identity(client->userdata);
+        }
+        while ((call = first_waiting(client)) && may_send(client))
+                send_call(call);
+        look_again_later(client);
+        return 0;
+}
+
+static int on_turn(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        (void)usec;
+        return on_pump(source, userdata);
+}
+
+/* ---- the client ---- */
+
+static uint64_t or_default(uint64_t value, uint64_t otherwise)
+{
+        return value > 0 ? value : otherwise;
+}
+
+static size_t total_bytes(size_t max_bytes)
+{
+        return OBJECTS_AT_ONCE * max_bytes + OTHER_REPLIES_MAX;
+}
+
+/* The decoder's limit is one too. */
+static size_t bounded(size_t max_bytes)
+{
+        return max_bytes < LKG_DOC_BYTES_MAX ? max_bytes : LKG_DOC_BYTES_MAX;
+}
+
+static int add_timer(struct lkg_client *client, sd_event_source **ret, uint64_t accuracy_ns,
+                     sd_event_time_handler_t fn)
+{
+        int r = sd_event_add_time(client->event, ret, CLOCK_BOOTTIME, 0, accuracy_ns / 1000, fn, client);
+
+        return r < 0 ? r : sd_event_source_set_enabled(*ret, SD_EVENT_OFF);
+}
+
+int lkg_client_new(const struct lkg_client_options *options, struct lkg_client **ret, struct lkg_error *err)
+{
+        const struct lkg_http_options http = {
+                .event = options->event,
+                .user_agent = options->user_agent,
+                .max_bytes = total_bytes(bounded(options->max_bytes)),
+                .connect_ns = options->connect_ns,
+        };
+        struct lkg_client *client = calloc(1, sizeof(*client));
+        int r;
+
+        if (!client)
+                return lkg_error_set(err, -ENOMEM, NULL, "API client");
+        client->event = sd_event_ref(options->event);
+        client->credential = options->credential;
+        client->max_bytes = bounded(options->max_bytes);
+        client->request_ns = or_default(options->request_ns, LKG_CLIENT_REQUEST_NS);
+        client->idle_ns = or_default(options->idle_ns, LKG_CLIENT_IDLE_NS);
+        client->watch_idle_ns = or_default(options->watch_idle_ns, LKG_CLIENT_WATCH_IDLE_NS);
+        client->on_identity = options->on_identity;
+        client->userdata = options->userdata;
+        r = sd_event_add_defer(client->event, &client->pump, on_pump, client);
+        if (r >= 0)
+                r = add_timer(client, &client->turn, LKG_NSEC_PER_MSEC, on_turn);
+        if (r >= 0)
+                r = add_timer(client, &client->look, LOOK_ACCURACY_NS, on_look);
+        if (r < 0)
+                (void)lkg_error_set(err, r, NULL, "API client");
+        else
+                r = lkg_http_new(&http, &client->http, err);
+        if (r < 0) {
+                (void)lkg_client_free(client);
+                return r;
+        }
+        pump_soon(client); /* from then on the credential is looked at */
+        *ret = client;
+        return 0;
+}
+
+struct lkg_client *lkg_client_free(struct lkg_client *client)
+{
+        if (!client)
+                return NULL;
+        while (client->first)
+                (void)lkg_call_cancel(client->first);
+        (void)lkg_http_free(client->http);
+        sd_event_source_disable_unref(client->pump);
+        sd_event_source_disable_unref(client->turn);
+        sd_event_source_disable_unref(client->look);
+        sd_event_unref(client->event);
+        free(client);
+        return NULL;
+}
+
+void lkg_client_set_max_bytes(struct lkg_client *client, size_t max_bytes)
+{
+        client->max_bytes = bounded(max_bytes);
+        lkg_http_set_max_bytes(client->http, total_bytes(client->max_bytes));
+}
+
+void lkg_client_counters(const struct lkg_client *client, struct lkg_client_counters *ret)
+{
+        const struct lkg_http_counters *http = lkg_http_counters(client->http);
+
+        *ret = client->counters;
+        ret->received_bytes = http->received_bytes;
+        ret->sent_bytes = http->sent_bytes;
+        ret->n_connections = http->n_connections;
+}
+
+/* ---- asking ---- */
+
+static int call_new(struct lkg_client *client, const struct lkg_resource *resource, const char *verb,
+                    const struct lkg_watch_handlers *handlers, struct lkg_call **ret, struct lkg_error *err)
+{
+        struct lkg_call *call = calloc(1, sizeof(*call));
+
+        if (!call || lkg_resource_copy(resource, &call->resource) < 0) {
+                (void)call_free(call);
+                return lkg_error_set(err, -ENOMEM, NULL, "request to the API server");
+        }
+        call->client = client;
+        call->verb = verb;
+        call->method = "GET";
+        call->deadline_ns = client->request_ns;
+        call->handlers = *handlers;
+        *ret = call;
+        return 0;
+}
+
+/* Takes over @path and, on success, the call. */
+static int submit(struct lkg_call **call, struct lkg_buf *path, struct lkg_call **ret, struct lkg_error *err)
+{
+        (*call)->path = lkg_buf_steal(path, NULL);
+        if (!(*call)->path)
+                return lkg_error_set(err, -ENOMEM, NULL, "request to the API server");
+        *ret = LKG_STEAL(*call);
+        link_call(*ret, /* in_front= */ false);
+        pump_soon((*ret)->client);
+        return 0;
+}
+
+int lkg_client_get(struct lkg_client *client, const struct lkg_resource *resource, lkg_client_fn *done,
+                   void *userdata, struct lkg_call **ret, struct lkg_error *err)
+{
+        const struct lkg_watch_handlers handlers = { .end = done, .userdata = userdata };
+        LKG_CLEANUP(call_freep) struct lkg_call *call = NULL;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf path = LKG_BUF_INIT;
+        int r = lkg_api_path(resource, /* with_name= */ true, &path, err);
+
+        if (r >= 0)
+                r = call_new(client, resource, "get", &handlers, &call, err);
+        return r < 0 ? r : submit(&call, &path, ret, err);
+}
+
+static int copy_body(struct lkg_call *call, const char *content_type, const char *body, size_t size,
+                     struct lkg_error *err)
+{
+        call->content_type = strdup(content_type);
+        call->body = malloc(size + 1);
+        if (!call->content_type || !call->body)
+                return lkg_error_set(err, -ENOMEM, NULL, "body of a request");
+        *(char *)mempcpy(call->body, size > 0 ? body : "", size) = '\0';
+        call->body_size = size;
+        return 0;
+}
+
+int lkg_client_send(struct lkg_client *client, const struct lkg_resource *resource, const char *verb,
+                    const char *content_type, const char *body, size_t size, lkg_client_fn *done,
+                    void *userdata, struct lkg_call **ret, struct lkg_error *err)
+{
+        const struct lkg_watch_handlers handlers = { .end = done, .userdata = userdata };
+        LKG_CLEANUP(call_freep) struct lkg_call *call = NULL;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf path = LKG_BUF_INIT;
+        bool create = strcmp(verb, "create") == 0;
+        int r = lkg_api_path(resource, /* with_name= */ !create, &path, err);
+
+        if (r >= 0)
+                r = call_new(client, resource, create ? "create" : "patch", &handlers, &call, err);
+        if (r >= 0)
+                r = copy_body(call, content_type, body, size, err);
+        if (r < 0)
+                return r;
+        call->method = create ? "POST" : "PATCH";
+        return submit(&call, &path, ret, err);
+}
+
+int lkg_client_watch(struct lkg_client *client, const struct lkg_resource *resource, const char *version,
+                     unsigned seconds, const struct lkg_watch_handlers *handlers, struct lkg_call **ret,
+                     struct lkg_error *err)
+{
+        LKG_CLEANUP(call_freep) struct lkg_call *call = NULL;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf path = LKG_BUF_INIT;
+        int r = lkg_api_watch_path(resource, version, seconds, &path, err);
+
+        if (r >= 0)
+                r = call_new(client, resource, "watch", handlers, &call, err);
+        if (r < 0)
+                return r;
+        call->stream = true;
+        call->deadline_ns = (seconds + (uint64_t)WATCH_GRACE_S) * LKG_NSEC_PER_SEC;
+        return submit(&call, &path, ret, err);
+}
+
+struct lkg_call *lkg_call_cancel(struct lkg_call *call)
+{
+        if (!call)
+                return NULL;
+        unlink_call(call);
+        (void)lkg_http_cancel(call->transfer);
+        return call_free(call);
+}

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A request in curl's terms: where to, as whom, and everything curl could do that we do not want. */
+#include <limits.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <strings.h>
+#include <sys/socket.h>
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+
+#include "http-internal.h"
+
+#define KEEPALIVE_SECONDS 15L
+#define USER_TIMEOUT_MSEC 30000 /* bytes that nobody acknowledges for so long: the connection is dead */
+
+static const struct number_option {
+        CURLoption option;
+        long value;
+} number_options[] = {
+        { CURLOPT_NOSIGNAL, 1 },
+        /* A transfer that ends while its name is looked up would otherwise wait for that, and the loop with it. */
+        { CURLOPT_QUICK_EXIT, 1 },
+        { CURLOPT_FOLLOWLOCATION, 0 },
+        { CURLOPT_NETRC, CURL_NETRC_IGNORED },
+        { CURLOPT_PATH_AS_IS, 1 },
+        { CURLOPT_PIPEWAIT,
+          1 }, /* HTTP/2: rather a stream of the connection that is being made than another one */
+        { CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2 },
+        /* A resumed session would bring back who we were when it began. */
+        { CURLOPT_SSL_SESSIONID_CACHE, 0 },
+        { CURLOPT_TCP_KEEPALIVE, 1 },
+        { CURLOPT_TCP_KEEPIDLE, KEEPALIVE_SECONDS },
+        { CURLOPT_TCP_KEEPINTVL, KEEPALIVE_SECONDS },
+        { CURLOPT_SUPPRESS_CONNECT_HEADERS, 1 },
+        { CURLOPT_HEADEROPT, CURLHEADER_SEPARATE }, /* our headers are not for a proxy */
+};
+
+static int check(CURLcode code, struct lkg_error *err)
+{
+        if (code == CURLE_OK)
+                return 0;
+        if (code == CURLE_OUT_OF_MEMORY)
+                return lkg_error_set(err, -ENOMEM, NULL, "request to the API server");
+        return lkg_error_set(err, -EINVAL, NULL, "libcurl does not take an option: %s.",
+                             curl_easy_strerror(code));
+}
+
+/* Close-on-exec from the beginning, which curl's own call is not. */
+static curl_socket_t open_socket(void *userdata, curlsocktype purpose, struct curl_sockaddr *address)
+{
+        const int msec = USER_TIMEOUT_MSEC;
+        int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+
+        (void)userdata;
+        (void)purpose;
+        if (fd >= 0) /* a system without it has the keepalive */
+                (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &msec, sizeof(msec));
+        return fd < 0 ? CURL_SOCKET_BAD : fd;
+}
+
+/* ---- where to ---- */
+
+struct address {
+        char *host, *port, *path; /* curl's memory; host in brackets if it is an IPv6 address */
+};
+
+static void address_deinit(struct address *a)
+{
+        curl_free(a->host);
+        curl_free(a->port);
+        curl_free(a->path);
+}
+
+static void url_cleanup(CURLU **url)
+{
+        curl_url_cleanup(*url);
+}
+
+static int parse_server(const char *server, struct address *ret, struct lkg_error *err)
+{
+        LKG_CLEANUP(url_cleanup) CURLU *url = curl_url();
+
+        if (!url)
+                return lkg_error_set(err, -ENOMEM, NULL, "address of the API server");
+        if (strncasecmp(server, "https://", 8) != 0 ||
+            curl_url_set(url, CURLUPART_URL, server, 0) != CURLUE_OK ||
+            curl_url_get(url, CURLUPART_HOST, &ret->host, 0) != CURLUE_OK ||
+            curl_url_get(url, CURLUPART_PORT, &ret->port, CURLU_DEFAULT_PORT) != CURLUE_OK ||
+            curl_url_get(url, CURLUPART_PATH, &ret->path, 0) != CURLUE_OK)
+                return lkg_error_set(err, -EINVAL, NULL, "the address of the API server is no https URL.");
+        if (strcmp(ret->path, "/") == 0)
+                *ret->path = '\0';
+        return 0;
+}
+
+/* CURLOPT_URL, which also says whose certificate is expected, and CURLOPT_CONNECT_TO where somebody else's is. */
+static int set_address(struct lkg_http_transfer *t, const struct address *a, struct lkg_error *err)
+{
+        const char *name = t->identity->tls_server_name;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf url = LKG_BUF_INIT;
+        char real[LKG_HTTP_PEER_MAX + 4];
+        CURLcode code;
+
+        (void)snprintf(t->peer, sizeof(t->peer), "%s:%s", a->host, a->port);
+        (void)snprintf(t->host, sizeof(t->host), "%s", name ? name : a->host);
+        lkg_buf_printf(&url, name && strchr(name, ':') ? "https://[%s]:%s%s%s" : "https://%s:%s%s%s",
+                       t->host, a->port, a->path, t->path);
+        if (lkg_buf_failed(&url))
+                return lkg_error_set(err, -ENOMEM, NULL, "address of the API server");
+        code = curl_easy_setopt(t->easy, CURLOPT_URL, url.data);
+        if (code != CURLE_OK || !name)
+                return check(code, err);
+        (void)snprintf(real, sizeof(real), "::%s", t->peer); /* whatever host and port the URL says */
+        t->connect_to = curl_slist_append(NULL, real);
+        return check(t->connect_to ? curl_easy_setopt(t->easy, CURLOPT_CONNECT_TO, t->connect_to)
+                                   : CURLE_OUT_OF_MEMORY,
+                     err);
+}
+
+static CURLcode set_proxy(struct lkg_http_transfer *t)
+{
+        CURLcode code;
+
+        if (!t->identity->proxy_url)
+                return CURLE_OK; /* the environment's, and its exceptions */
+        code = curl_easy_setopt(t->easy, CURLOPT_PROXY, t->identity->proxy_url);
+        return code == CURLE_OK ? curl_easy_setopt(t->easy, CURLOPT_NOPROXY, "") : code;
+}
+
+/* ---- headers ---- */
+
+static int add_header(struct lkg_http_transfer *t, const char *text)
+{
+        struct curl_slist *list = curl_slist_append(t->headers, text);
+
+        if (!list)
+                return -ENOMEM;
+        t->headers = list;
+        return 0;
+}
+
+static int add_field(struct lkg_http_transfer *t, const char *name, const char *value, struct lkg_error *err)
+{
+        struct lkg_buf line = LKG_BUF_INIT;
+        int r;
+
+        /* A line break would begin a header that nobody meant to send. */
+        for (const char *p = value; *p; p++)
+                if ((unsigned char)*p < ' ' || *p == 0x7f)
+                        return lkg_error_set(err, -EINVAL, NULL,
+                                             "what is to be sent as %s has a control character.", name);
+        lkg_buf_printf(&line, "%s: %s", name, value);
+        r = lkg_buf_failed(&line) ? -ENOMEM : add_header(t, line.data);
+        if (line.data)
+                OPENSSL_cleanse(line.data, line.allocated);
+        lkg_buf_deinit(&line);
+        return r < 0 ? lkg_error_set(err, r, NULL, "header %s", name) : 0;
+}
+
+/* @text: wiped */
+static int add_secret(struct lkg_http_transfer *t, char *text, struct lkg_error *err)
+{
+        int r = text ? add_field(t, "Authorization", text, err)
+                     : lkg_error_set(err, -ENOMEM, NULL, "header Authorization");
+
+        if (text)
+                OPENSSL_cleanse(text, strlen(text));
+        free(text);
+        return r;
+}
+
+static int add_basic(struct lkg_http_transfer *t, struct lkg_error *err)
+{
+        const char *user = t->identity->username,
+                   *password = t->identity->password ? t->identity->password : "";
+        static const char scheme[] = "Basic ";
+        size_t plain_size = strlen(user) + 1 + strlen(password);
+        char *plain = malloc(plain_size + 1), *text = malloc(sizeof(scheme) + 4 * (plain_size / 3 + 1));
+
+        if (!plain || !text || plain_size > INT_MAX / 2) {
+                free(plain);
+                free(text);
+                return lkg_error_set(err, -ENOMEM, NULL, "header Authorization");
+        }
+        (void)stpcpy(mempcpy(mempcpy(plain, user, strlen(user)), ":", 1), password);
+        (void)EVP_EncodeBlock((unsigned char *)stpcpy(text, scheme), (const unsigned char *)plain,
+                              (int)plain_size);
+        OPENSSL_cleanse(plain, plain_size);
+        free(plain);
+        return add_secret(t, text, err);
+}
+
+static int add_authorization(struct lkg_http_transfer *t, struct lkg_error *err)
+{
+        const struct lkg_identity *identity = t->identity;
+        char *text;
+
+        if (identity->token)
+                return add_secret(t, asprintf(&text, "Bearer %s", identity->token) < 0 ? NULL : text, err);
+        return identity->username ? add_basic(t, err) : 0;
+}
+
+static int set_headers(struct lkg_http_transfer *t, struct lkg_error *err)
+{
+        int r = add_field(t, "Accept", "application/json", err);
+
+        if (r >= 0 && t->identity->tls_server_name) /* else the URL says it */
+                r = add_field(t, "Host", t->peer, err);
+        if (r >= 0 && t->content_type)
+                r = add_field(t, "Content-Type", t->content_type, err);
+        if (r >= 0 && t->content_type && add_header(t, "Expect:") < 0) /* no round trip before a body */
+                r = lkg_error_set(err, -ENOMEM, NULL, "header Expect");
+        if (r >= 0)
+                r = add_authorization(t, err);
+        if (r >= 0 && t->identity->impersonate)
+                r = add_field(t, "Impersonate-User", t->identity->impersonate, err);
+        return r < 0 ? r : check(curl_easy_setopt(t->easy, CURLOPT_HTTPHEADER, t->headers), err);
+}
+
+/* ---- TLS ---- */
+
+/* The identity outlives the handle, so curl need not copy a key. */
+static CURLcode set_blob(CURL *easy, CURLoption option, const char *pem)
+{
+        struct curl_blob blob = { .data = (void *)(uintptr_t)pem,
+                                  .len = strlen(pem),
+                                  .flags = CURL_BLOB_NOCOPY };
+
+        return curl_easy_setopt(easy, option, &blob);
+}
+
+/* A CA of the kubeconfig takes the place of everything that this host trusts; for a proxy that speaks TLS too, as in Go. */
+static CURLcode set_trust(CURL *easy, const struct lkg_identity *identity)
+{
+        CURLcode code = CURLE_OK;
+
+        if (identity->ca) {
+                code = set_blob(easy, CURLOPT_CAINFO_BLOB, identity->ca);
+                if (code == CURLE_OK)
+                        code = curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
+                if (code == CURLE_OK)
+                        code = set_blob(easy, CURLOPT_PROXY_CAINFO_BLOB, identity->ca);
+                if (code == CURLE_OK)
+                        code = curl_easy_setopt(easy, CURLOPT_PROXY_CAPATH, NULL);
+        }
+        if (code == CURLE_OK)
+                code = curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, identity->insecure ? 0L : 1L);
+        if (code == CURLE_OK)
+                code = curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, identity->insecure ? 0L : 2L);
+        return code;
+}
+
+static CURLcode set_tls(CURL *easy, const struct lkg_identity *identity)
+{
+        CURLcode code = set_trust(easy, identity);
+
+        if (code == CURLE_OK && identity->certificate)
+                code = set_blob(easy, CURLOPT_SSLCERT_BLOB, identity->certificate);
+        if (code == CURLE_OK && identity->key)
+                code = set_blob(easy, CURLOPT_SSLKEY_BLOB, identity->key);
+        return code;
+}
+
+/* ---- everything ---- */
+
+static CURLcode set_numbers(CURL *easy)
+{
+        CURLcode code = CURLE_OK;
+
+        for (size_t i = 0; code == CURLE_OK && i < LKG_ARRAY_SIZE(number_options); i++)
+                code = curl_easy_setopt(easy, number_options[i].option, number_options[i].value);
+        /* Refused by a library that was built without it. */
+        (void)curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
+        return code;
+}
+
+#define SET(option, value)                                            \
+        do {                                                          \
+                if (code == CURLE_OK)                                 \
+                        code = curl_easy_setopt(easy, option, value); \
+        } while (0)
+
+static CURLcode set_request(struct lkg_http_transfer *t)
+{
+        CURL *easy = t->easy;
+        CURLcode code = CURLE_OK;
+
+        SET(CURLOPT_PRIVATE, t);
+        SET(CURLOPT_PROTOCOLS_STR, "https");
+        SET(CURLOPT_ERRORBUFFER, t->curl_words);
+        SET(CURLOPT_HEADERFUNCTION, lkg_http_on_header);
+        SET(CURLOPT_HEADERDATA, t);
+        SET(CURLOPT_WRITEFUNCTION, lkg_http_on_body);
+        SET(CURLOPT_WRITEDATA, t);
+        SET(CURLOPT_OPENSOCKETFUNCTION, open_socket);
+        SET(CURLOPT_CONNECTTIMEOUT_MS, (long)(t->http->connect_ns / LKG_NSEC_PER_MSEC));
+        SET(CURLOPT_USERAGENT, t->http->user_agent);
+        if (!t->identity->disable_compression)
+                SET(CURLOPT_ACCEPT_ENCODING, "gzip");
+        if (t->content_type) {
+                SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)t->request.size);
+                SET(CURLOPT_POSTFIELDS, t->data);
+        }
+        SET(CURLOPT_CUSTOMREQUEST, t->request.method);
+        return code;
+}
+
+int lkg_http_prepare(struct lkg_http_transfer *t, struct lkg_error *err)
+{
+        LKG_CLEANUP(address_deinit) struct address address = { 0 };
+        int r;
+
+        t->easy = curl_easy_init();
+        if (!t->easy)
+                return lkg_error_set(err, -ENOMEM, NULL, "request to the API server");
+        r = check(set_numbers(t->easy), err);
+        if (r >= 0)
+                r = check(set_request(t), err);
+        if (r >= 0)
+                r = parse_server(t->identity->server, &address, err);
+        if (r >= 0)
+                r = set_address(t, &address, err);
+        if (r >= 0)
+                r = check(set_proxy(t), err);
+        if (r >= 0)
+                r = check(set_tls(t->easy, t->identity), err);
+        if (r >= 0)
+                r = set_headers(t, err);
+        return r;
+}
+
+void lkg_http_unprepare(struct lkg_http_transfer *t)
+{
+        if (t->easy)
+                curl_easy_cleanup(t->easy);
+        t->easy = NULL;
+        for (struct curl_slist *item = t->headers; item; item = item->next)
+                OPENSSL_cleanse(item->data, strlen(item->data));
+        curl_slist_free_all(t->headers);
+        curl_slist_free_all(t->connect_to);
+        t->headers = t->connect_to = NULL;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the http*.c files share. Nobody else includes it. */
+#pragma once
+
+#include <curl/curl.h>
+
+#include <lkg/buf.h>
+#include <lkg/span.h>
+
+#include "http.h"
+
+#define LKG_HTTP_HEADER_BYTES_MAX \
+        (256u << 10)          /* all header lines of one reply, trailers and 1xx replies too */
+#define LKG_HTTP_PEER_MAX 288 /* "host:port" with its final NUL */
+
+/*
+ * Connections that one identity made: a multi handle and what it asked the loop for. Requests of the current identity go to the
+ * current pool; one that is not current any more is freed when its last request has ended.
+ */
+struct lkg_http_pool {
+        struct lkg_http *http; /* borrowed, outlives the pool */
+        CURLM *multi;
+        sd_event_source *timer;
+        uint64_t serial; /* of the identity */
+        unsigned n_transfers;
+        bool broken; /* curl gave up on it */
+        struct lkg_http_pool *next;
+};
+
+enum lkg_http_phase {
+        LKG_HTTP_QUEUED,  /* the next turn of the loop gives it to curl */
+        LKG_HTTP_RUNNING, /* curl has it */
+        LKG_HTTP_ENDED,
+};
+
+struct lkg_http_transfer {
+        struct lkg_http *http;         /* borrowed, outlives it */
+        struct lkg_http_pool *pool;    /* counted in its n_transfers */
+        struct lkg_identity *identity; /* a reference: curl reads its PEM texts where they are */
+        struct lkg_http_request request;
+        char *path, *content_type, *data; /* copies of the request's */
+        enum lkg_http_phase phase;
+        bool cancelled; /* nothing is called any more; freed by the next turn of the loop */
+        sd_event_source *timer;
+        uint64_t started_ns, progress_ns;
+
+        CURL *easy;
+        struct curl_slist *headers, *connect_to;
+        char curl_words[CURL_ERROR_SIZE];
+        char host[LKG_HTTP_PEER_MAX]; /* the name that the certificate must have */
+        char peer[LKG_HTTP_PEER_MAX]; /* host:port of the server */
+
+        unsigned status;
+        size_t header_bytes;
+        bool header_complete;
+        uint64_t retry_after_ns;
+        char flow_schema[64];
+        struct lkg_buf body;
+        int error; /* how it ends: result.error and words */
+        char words[256];
+
+        struct lkg_http_transfer *previous, *next;
+};
+
+struct lkg_http {
+        sd_event *event;
+        sd_event_source
+                *settle; /* adds, removes and frees: what must not happen inside a callback of curl */
+        char *user_agent;
+        size_t max_bytes, buffered_bytes; /* of the bodies of all transfers */
+        uint64_t connect_ns;
+        struct lkg_http_pool *pools, *current; /* current is one of pools, or NULL */
+        struct lkg_http_transfer *first, *last;
+        struct lkg_http_counters ended, counters; /* of ended transfers; the last answer */
+};
+
+/* http.c */
+
+/**
+ * lkg_http_stop() - note why @transfer ends, instead of what curl will say about that.
+ * Return: 0, which is not the size that curl expects of a callback, so that it gives up.
+ */
+size_t lkg_http_stop(struct lkg_http_transfer *transfer, int error, const char *fmt, ...) LKG_PRINTF(3, 4);
+/** lkg_http_settle_soon() - from the next turn of the loop. */
+void lkg_http_settle_soon(struct lkg_http *http);
+/** lkg_http_pool_worked() - curl has done something; some transfers may be complete. Not inside a callback of curl. */
+void lkg_http_pool_worked(struct lkg_http_pool *pool);
+
+/* http-pool.c */
+
+int lkg_http_pool_new(struct lkg_http *http, uint64_t serial, struct lkg_http_pool **ret,
+                      struct lkg_error *err);
+struct lkg_http_pool *lkg_http_pool_free(struct lkg_http_pool *pool); /* no transfer may be left */
+
+/* http-easy.c */
+
+/** lkg_http_prepare() - the easy handle of a transfer whose request and identity are set. */
+int lkg_http_prepare(struct lkg_http_transfer *transfer, struct lkg_error *err);
+/** lkg_http_unprepare() - free it; credentials are wiped. */
+void lkg_http_unprepare(struct lkg_http_transfer *transfer);
+
+/* http-receive.c: curl's callbacks of one transfer */
+
+size_t lkg_http_on_header(char *line, size_t one, size_t size, void *transfer);
+size_t lkg_http_on_body(char *data, size_t one, size_t size, void *transfer);
+
+/* http-words.c: pure */
+
+/**
+ * lkg_http_retry_after() - the value of a Retry-After header: seconds or an HTTP date (RFC 9110, 10.2.3).
+ * @now_ns: wall time
+ * Return: nanoseconds, at most LKG_RETRY_AFTER_MAX_NS; 0: neither, or not in the future.
+ */
+uint64_t lkg_http_retry_after(const char *text, size_t size, uint64_t now_ns);
+
+/* Why curl ended a transfer. */
+struct lkg_http_failure {
+        CURLcode code;
+        int os_error;        /* CURLINFO_OS_ERRNO */
+        long verify;         /* CURLINFO_SSL_VERIFYRESULT */
+        long proxy_status;   /* CURLINFO_HTTP_CONNECTCODE */
+        const char *detail;  /* CURLOPT_ERRORBUFFER */
+        const char *peer;    /* server, host:port */
+        const char *host;    /* name that its certificate must have */
+        const char *proxy;   /* URL; NULL = none, or the environment's */
+        bool has_ca;         /* the kubeconfig names a CA */
+        uint64_t connect_ns; /* limit */
+};
+/** lkg_http_explain() - a sentence for people, and the class. Return: -errno as struct lkg_http_result has it. */
+int lkg_http_explain(const struct lkg_http_failure *failure, char words[static 256]);
