@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What curl says, in words for people: server, cause, and never a credential. */
+#include <ctype.h>
 #include <inttypes.h>
 #include <time.h>
 
@@ -68,7 +69,8 @@ static int explain_certificate(const struct lkg_http_failure *f, char words[stat
         const char *peer = f->peer;
 
         switch (f->verify) {
-        case X509_V_OK: /* it is good, but not for this name */
+        case X509_V_OK: /* it is good, but not for this name; curl begins with the second, and may leave it at that */
+        case X509_V_ERR_UNSPECIFIED:
                 (void)snprintf(words, WORDS_BYTES, "the certificate of %s is for other names than %s", peer,
                                f->host);
                 break;
@@ -99,15 +101,14 @@ static int explain_certificate(const struct lkg_http_failure *f, char words[stat
 
 static int explain_connect(const struct lkg_http_failure *f, char words[static WORDS_BYTES])
 {
-        char buf[LKG_HTTP_PEER_MAX];
+        const char *why = f->os_error ? strerrordesc_np(f->os_error) : NULL;
+        char buf[LKG_HTTP_PEER_MAX], first = why ? (char)tolower((unsigned char)*why) : 'n';
 
-        /* OS_ERRNO of an attempt with several addresses is that of one of them; no number at all happens too. */
-        (void)snprintf(words, WORDS_BYTES, "%s%s: %s", f->proxy ? "proxy " : "",
-                       f->proxy ? proxy_peer(f->proxy, buf) : f->peer,
-                       f->os_error ? strerrordesc_np(f->os_error) : "no connection");
-        if (f->os_error)
-                return -f->os_error;
-        return -ECONNREFUSED;
+        /* Of several addresses it is the number of one; no number at all happens too. */
+        (void)snprintf(words, WORDS_BYTES, "%s%s: %c%s", f->proxy ? "proxy " : "",
+                       f->proxy ? proxy_peer(f->proxy, buf) : f->peer, first,
+                       why ? why + 1 : "o connection");
+        return f->os_error ? -f->os_error : -ECONNREFUSED;
 }
 
 static int explain_broken(const struct lkg_http_failure *f, char words[static WORDS_BYTES])

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Resources as paths, and what replies of an API server mean. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/remote/api-answer.h"
+#include "core/remote/api-request.h"
+
+static const struct lkg_resource configmap = { "v1", "configmaps", "ConfigMap", "kube-system", "cm", NULL };
+static const struct lkg_resource node = { "v1", "nodes", "Node", NULL, "n1", NULL };
+static const struct lkg_resource node_status = { "v1", "nodes", "Node", NULL, "n1", "status" };
+static const struct lkg_resource event = { "v1", "events", "Event", "default", NULL, NULL };
+static const struct lkg_resource lease = { "coordination.k8s.io/v1", "leases", "Lease", "x", "l", NULL };
+
+/* ---- paths ---- */
+
+static void test_paths(void **state)
+{
+        static const struct {
+                const struct lkg_resource *resource;
+                bool with_name;
+                const char *want;
+        } rows[] = {
+                { &configmap, true, "/api/v1/namespaces/kube-system/configmaps/cm" },
+                { &configmap, false, "/api/v1/namespaces/kube-system/configmaps" },
+                { &node, true, "/api/v1/nodes/n1" },
+                { &node_status, true, "/api/v1/nodes/n1/status" },
+                { &event, true, "/api/v1/namespaces/default/events" },
+                { &event, false, "/api/v1/namespaces/default/events" },
+                { &lease, true, "/apis/coordination.k8s.io/v1/namespaces/x/leases/l" },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf path = LKG_BUF_INIT;
+
+                assert_int_equal(lkg_api_path(rows[i].resource, rows[i].with_name, &path, NULL), 0);
+                assert_string_equal(path.data, rows[i].want);
+        }
+}
+
+static void test_watch_paths(void **state)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf path = LKG_BUF_INIT;
+        struct lkg_resource odd = node;
+
+        (void)state;
+        assert_int_equal(lkg_api_watch_path(&configmap, "123", 300, &path, NULL), 0);
+        assert_string_equal(path.data,
+                            "/api/v1/namespaces/kube-system/configmaps?watch=true&allowWatchBookmarks=true"
+                            "&fieldSelector=metadata.name%3Dcm&timeoutSeconds=300&resourceVersion=123");
+        lkg_buf_reset(&path);
+        odd.name = "a&b=c d#\xc3\xa9";
+        assert_int_equal(lkg_api_watch_path(&odd, NULL, 5, &path, NULL), 0);
+        assert_string_equal(path.data,
+                            "/api/v1/nodes?watch=true&allowWatchBookmarks=true"
+                            "&fieldSelector=metadata.name%3Da%26b%3Dc%20d%23%C3%A9&timeoutSeconds=5");
+        lkg_buf_reset(&path);
+        assert_int_equal(lkg_api_watch_path(&node, "1&watch=false", 5, &path, NULL), 0);
+        assert_non_null(strstr(path.data, "&resourceVersion=1%26watch%3Dfalse"));
+}
+
+static void test_names_that_would_lead_elsewhere_are_refused(void **state)
+{
+        static const char *const names[] = { "", ".", "..", "a/b", "../x", "a%2fb" };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(names); i++) {
+                LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf path = LKG_BUF_INIT;
+                struct lkg_resource resource = configmap;
+                struct lkg_error error = { 0 };
+
+                resource.name = names[i];
+                assert_int_equal(lkg_api_path(&resource, true, &path, &error), -EINVAL);
+                assert_non_null(strstr(error.message, "is no name of an object"));
+                assert_int_equal(lkg_api_watch_path(&resource, NULL, 1, &path, &error), -EINVAL);
+                resource = configmap;
+                resource.ns = names[i];
+                assert_int_equal(lkg_api_path(&resource, true, &path, &error), -EINVAL);
+                assert_non_null(strstr(error.message, "is no namespace of an object"));
+        }
+}
+
+static void test_descriptions(void **state)
+{
+        char text[64];
+
+        (void)state;
+        lkg_api_describe(&configmap, text, sizeof(text));
+        assert_string_equal(text, "configmaps kube-system/cm");
+        lkg_api_describe(&node_status, text, sizeof(text));
+        assert_string_equal(text, "nodes/status n1");
+        lkg_api_describe(&event, text, sizeof(text));
+        assert_string_equal(text, "events default");
+}
+
+static void test_copies_have_texts_of_their_own(void **state)
+{
+        char name[] = "cm";
+        struct lkg_resource resource = configmap, copy;
+
+        (void)state;
+        resource.name = name;
+        assert_int_equal(lkg_resource_copy(&resource, &copy), 0);
+        name[0] = 'x';
+        assert_string_equal(copy.name, "cm");
+        assert_string_equal(copy.ns, "kube-system");
+        assert_null(copy.subresource);
+        lkg_resource_deinit(&copy);
+}
+
+/* ---- answers ---- */
+
+static struct lkg_value *object; /* of the last answer */
+
+static struct lkg_api_answer judge(const char *verb, const struct lkg_resource *resource,
+                                   const struct lkg_http_result *result)
+{
+        const struct lkg_api_question question = { verb, resource, strcmp(verb, "watch") == 0 };
+        struct lkg_api_answer answer;
+
+        object = lkg_value_unref(object);
+        assert_int_equal(lkg_api_judge(&question, result, &answer, &object), 0);
+        assert_ptr_equal(answer.object, object);
+        return answer;
+}
+
+static struct lkg_api_answer reply(const struct lkg_resource *resource, unsigned status, const char *body)
+{
+        const struct lkg_http_result result = { .status = status, .body = body, .size = strlen(body) };
+
+        return judge("get", resource, &result);
+}
+
+static void test_status_codes(void **state)
+{
+        static const struct {
+                unsigned http;
+                enum lkg_api_status want;
+        } rows[] = {
+                { 301, LKG_API_INVALID },   { 302, LKG_API_INVALID },      { 307, LKG_API_INVALID },
+                { 400, LKG_API_INVALID },   { 401, LKG_API_UNAUTHORIZED }, { 403, LKG_API_FORBIDDEN },
+                { 404, LKG_API_NOT_FOUND }, { 405, LKG_API_INVALID },      { 409, LKG_API_CONFLICT },
+                { 410, LKG_API_GONE },      { 422, LKG_API_INVALID },      { 429, LKG_API_BUSY },
+                { 500, LKG_API_BUSY },      { 503, LKG_API_BUSY },         { 504, LKG_API_BUSY },
+                { 599, LKG_API_BUSY },      { 600, LKG_API_INVALID },      { 999, LKG_API_INVALID },
+                { 0, LKG_API_INVALID },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                struct lkg_api_answer answer = reply(&configmap, rows[i].http, "");
+
+                assert_int_equal(answer.status, rows[i].want);
+                assert_int_equal(answer.http_status, rows[i].http);
+                assert_non_null(strstr(answer.words, "get configmaps kube-system/cm"));
+                assert_null(answer.object);
+        }
+}
+
+static void test_forbidden_names_verb_resource_name_and_what_the_server_said(void **state)
+{
+        struct lkg_http_result result = {
+                .status = 403,
+                .body = "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\","
+                        "\"message\":\"nodes \\\"n1\\\" is forbidden: "
+                        "no\\nway\",\"reason\":\"Forbidden\",\"code\":403}",
+        };
+        struct lkg_api_answer answer;
+
+        (void)state;
+        result.size = strlen(result.body);
+        answer = judge("patch", &node_status, &result);
+        assert_int_equal(answer.status, LKG_API_FORBIDDEN);
+        assert_string_equal(answer.words,
+                            "patch nodes/status n1 is forbidden (403): \"nodes 'n1' is forbidden: no?way\"");
+        answer = judge("watch", &configmap, &result);
+        assert_non_null(strstr(answer.words, "watch configmaps kube-system/cm is forbidden (403)"));
+}
+
+static void test_what_is_no_status_is_quoted_as_it_is(void **state)
+{
+        struct lkg_api_answer answer = reply(&configmap, 404, "404 page not found\nand more");
+
+        (void)state;
+        assert_string_equal(
+                answer.words,
+                "get configmaps kube-system/cm: there is no such object (404): \"404 page not found\"");
+        answer = reply(&configmap, 500, "{\"kind\":\"Status\",\"message\":7}");
+        assert_non_null(strstr(answer.words, "\"{'kind':'Status','message':7}\""));
+        answer = reply(&configmap, 500, "{broken");
+        assert_non_null(strstr(answer.words, "(500): \"{broken\""));
+        answer = reply(&configmap, 500, "\x1b[2J\xff\x01");
+        assert_non_null(strstr(answer.words, "(500): \"?[2J??\""));
+}
+
+static void test_words_are_bounded_and_hide_what_urls_have(void **state)
+{
+        char body[4000] =
+                "{\"kind\":\"Status\",\"message\":\"see https://u:geheim@x.example/y?token=geheim for ";
+        struct lkg_api_answer answer;
+        size_t n = strlen(body);
+
+        (void)state;
+        for (; n + 4 < sizeof(body) - 10; n += 2)
+                memcpy(body + n, "\xc3\xa4", 2);
+        (void)strcpy(body + n, "\"}");
+        answer = reply(&configmap, 500, body);
+        assert_true(strlen(answer.words) < 400);
+        assert_null(strstr(answer.words, "geheim"));
+        assert_non_null(strstr(answer.words, "x.example"));
+        n = strlen(answer.words);
+        assert_string_equal(answer.words + n - 4, "...\"");
+        for (size_t i = 0, length; i < n; i += length) /* no character is cut */
+                assert_true((length = lkg_utf8_length(answer.words + i, n - i)) > 0);
+}
+
+static void test_an_endless_name_is_cut(void **state)
+{
+        char name[600];
+        struct lkg_resource resource = configmap;
+        struct lkg_api_answer answer;
+
+        (void)state;
+        memset(name, 'n', sizeof(name));
+        name[sizeof(name) - 1] = '\0';
+        resource.name = name;
+        answer = reply(&resource, 403, "no");
+        assert_non_null(strstr(answer.words, "is forbidden (403): \"no\""));
+}
+
+static void test_busy_says_how_long(void **state)
+{
+        const struct lkg_http_result result = {
+                .status = 429,
+                .body = "slow down",
+                .size = 9,
+                .retry_after_ns = 7 * LKG_NSEC_PER_SEC,
+                .flow_schema = "abc",
+        };
+        struct lkg_api_answer answer = judge("get", &configmap, &result);
+
+        (void)state;
+        assert_int_equal(answer.status, LKG_API_BUSY);
+        assert_int_equal(answer.retry_after_ns, 7 * LKG_NSEC_PER_SEC);
+        assert_string_equal(answer.flow_schema, "abc");
+        assert_string_equal(answer.words,
+                            "get configmaps kube-system/cm: the server is busy (429), asks to wait 7 s: "
+                            "\"slow down\"");
+}
+
+#define OBJECT(v, k, ns, name)                                                           \
+        "{\"apiVersion\":\"" v "\",\"kind\":\"" k "\",\"metadata\":{\"namespace\":\"" ns \
+        "\",\"name\":\"" name "\"}}"
+
+static void test_an_object_is_the_one_that_was_asked_for(void **state)
+{
+        struct lkg_api_answer answer =
+                reply(&configmap, 200, OBJECT("v1", "ConfigMap", "kube-system", "cm"));
+
+        (void)state;
+        assert_int_equal(answer.status, LKG_API_OK);
+        assert_non_null(answer.object);
+        assert_string_equal(answer.words, "");
+        assert_int_equal(answer.size, strlen(OBJECT("v1", "ConfigMap", "kube-system", "cm")));
+        answer = reply(&node, 200,
+                       "{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"n1\"}}");
+        assert_int_equal(answer.status, LKG_API_OK);
+        answer = reply(&event, 201, OBJECT("v1", "Event", "default", "anything.17"));
+        assert_int_equal(answer.status, LKG_API_OK);
+}
+
+static void test_another_object_is_not_believed(void **state)
+{
+        static const struct {
+                const char *body, *words;
+        } rows[] = {
+                { OBJECT("v1", "Secret", "kube-system", "cm"),
+                  "the answer has kind \"Secret\" instead of \"ConfigMap\"" },
+                { OBJECT("v2", "ConfigMap", "kube-system", "cm"),
+                  "the answer has apiVersion \"v2\" instead of \"v1\"" },
+                { OBJECT("v1", "ConfigMap", "default", "cm"),
+                  "the answer has namespace \"default\" instead of \"kube-system\"" },
+                { OBJECT("v1", "ConfigMap", "kube-system", "cm2"),
+                  "the answer has name \"cm2\" instead of \"cm\"" },
+                { "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"namespace\":\"kube-"
+                  "system\"}}",
+                  "the answer has name missing instead of \"cm\"" },
+                { "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":[]}",
+                  "the answer has no metadata" },
+                { "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\"}", "the answer has no metadata" },
+                { "[]", "the answer is no object" },
+                { "null", "the answer is no object" },
+                { "7", "the answer is no object" },
+                { "", "the answer is no JSON" },
+                { "<html>", "the answer is no JSON" },
+                { "{\"apiVersion\":\"v1\",", "the answer is no JSON: line 1 column" },
+                { OBJECT("v1", "ConfigMap", "kube-system", "cm") "x", "the answer is no JSON" },
+                { "apiVersion: v1\nkind: ConfigMap\n", "the answer is no JSON" },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                struct lkg_api_answer answer = reply(&configmap, 200, rows[i].body);
+
+                assert_int_equal(answer.status, LKG_API_INVALID);
+                assert_null(answer.object);
+                if (!strstr(answer.words, rows[i].words))
+                        fail_msg("%s: %s", rows[i].body, answer.words);
+        }
+}
+
+static void test_transport_errors(void **state)
+{
+        static const struct {
+                int error;
+                enum lkg_api_status want;
+        } rows[] = {
+                { -ETIMEDOUT, LKG_API_UNREACHABLE }, { -ECONNREFUSED, LKG_API_UNREACHABLE },
+                { -EPROTO, LKG_API_UNREACHABLE },    { -ENOBUFS, LKG_API_UNREACHABLE },
+                { -ENOMEM, LKG_API_UNREACHABLE },    { -EFBIG, LKG_API_TOO_LARGE },
+                { -EBADMSG, LKG_API_INVALID },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                const struct lkg_http_result result = {
+                        .error = rows[i].error,
+                        .words = "api.example:6443: connection refused",
+                        .status = 200,
+                        .body = OBJECT("v1", "ConfigMap", "kube-system", "cm"),
+                        .size = 10,
+                };
+                struct lkg_api_answer answer = judge("get", &configmap, &result);
+
+                assert_int_equal(answer.status, rows[i].want);
+                assert_null(answer.object);
+                assert_string_equal(answer.words,
+                                    "get configmaps kube-system/cm: api.example:6443: connection refused");
+        }
+}
+
+static void test_the_end_of_a_watch_has_no_object(void **state)
+{
+        const struct lkg_http_result result = { .status = 200 };
+        struct lkg_api_answer answer = judge("watch", &configmap, &result);
+
+        (void)state;
+        assert_int_equal(answer.status, LKG_API_OK);
+        assert_null(answer.object);
+}
+
+static void test_every_status_has_a_name(void **state)
+{
+        (void)state;
+        for (unsigned s = 0; s < _LKG_API_STATUS_MAX; s++)
+                assert_true(strlen(lkg_api_status_name((enum lkg_api_status)s)) > 1);
+}
+
+static int forget_object(void **state)
+{
+        (void)state;
+        object = lkg_value_unref(object);
+        return 0;
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_paths),
+                cmocka_unit_test(test_watch_paths),
+                cmocka_unit_test(test_names_that_would_lead_elsewhere_are_refused),
+                cmocka_unit_test(test_descriptions),
+                cmocka_unit_test(test_copies_have_texts_of_their_own),
+                cmocka_unit_test(test_status_codes),
+                cmocka_unit_test(test_forbidden_names_verb_resource_name_and_what_the_server_said),
+                cmocka_unit_test(test_what_is_no_status_is_quoted_as_it_is),
+                cmocka_unit_test(test_words_are_bounded_and_hide_what_urls_have),
+                cmocka_unit_test(test_an_endless_name_is_cut),
+                cmocka_unit_test(test_busy_says_how_long),
+                cmocka_unit_test(test_an_object_is_the_one_that_was_asked_for),
+                cmocka_unit_test(test_another_object_is_not_believed),
+                cmocka_unit_test(test_transport_errors),
+                cmocka_unit_test(test_the_end_of_a_watch_has_no_object),
+                cmocka_unit_test(test_every_status_has_a_name),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, forget_object);
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What curl says, in words; when a server wants to be asked again. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <openssl/x509_vfy.h>
+
+#include "core/remote/backoff.h"
+#include "core/remote/http-internal.h"
+
+#define S   LKG_NSEC_PER_SEC
+#define NOW (UINT64_C(1794153600) * S) /* Sun, 08 Nov 2026 16:00:00 GMT */
+
+static void test_retry_after(void **state)
+{
+        static const struct {
+                const char *text;
+                uint64_t want_ns;
+        } rows[] = {
+                { "0", 0 },
+                { "1", 1 * S },
+                { " 120 \r\n", 120 * S },
+                { "600", 600 * S },
+                { "601", LKG_RETRY_AFTER_MAX_NS },
+                { "99999999999999999999999999", LKG_RETRY_AFTER_MAX_NS },
+                { "18446744073709551617", LKG_RETRY_AFTER_MAX_NS }, /* 2^64 + 1 */
+                { "", 0 },
+                { "-5", 0 },
+                { "1.5", 0 },
+                { "5s", 0 },
+                { "20270101", LKG_RETRY_AFTER_MAX_NS }, /* seconds, not a day */
+                { "20270101 10:00:00", 0 },
+                { "soon", 0 },
+                { "Sun, 08 Nov 2026 16:00:30 GMT", 30 * S },
+                { "Sunday, 08-Nov-26 16:00:30 GMT", 30 * S },
+                { "Sun Nov  8 16:00:30 2026", 30 * S },
+                { "Sun, 08 Nov 2026 16:00:00 GMT", 0 },
+                { "Sun, 08 Nov 2026 15:59:00 GMT", 0 },
+                { "Mon, 09 Nov 2026 16:00:00 GMT", LKG_RETRY_AFTER_MAX_NS },
+                { "Thu, 01 Jan 1970 00:00:00 GMT", 0 },
+                { "Sun, 08 Nov 2026 16:00:30 GMT, or a little later than that, as we like", 0 },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                uint64_t ns = lkg_http_retry_after(rows[i].text, strlen(rows[i].text), NOW);
+
+                if (ns != rows[i].want_ns)
+                        fail_msg("%s: %llu ns", rows[i].text, (unsigned long long)ns);
+        }
+}
+
+static void test_retry_after_needs_no_final_nul(void **state)
+{
+        (void)state;
+        assert_int_equal(lkg_http_retry_after("123", 2, NOW), 12 * S);
+        assert_int_equal(lkg_http_retry_after("Sun, 08 Nov 2026 16:00:30 GMTx", 29, NOW), 30 * S);
+        assert_int_equal(lkg_http_retry_after(NULL, 0, NOW), 0);
+}
+
+/* ---- failures ---- */
+
+static struct lkg_http_failure failure(CURLcode code)
+{
+        return (struct lkg_http_failure){
+                .code = code,
+                .detail = "",
+                .peer = "api.example:6443",
+                .host = "api.example",
+                .has_ca = true,
+                .connect_ns = 10 * S,
+        };
+}
+
+static void expect(const struct lkg_http_failure *f, int error, const char *want)
+{
+        char words[256];
+
+        assert_int_equal(lkg_http_explain(f, words), error);
+        assert_string_equal(words, want);
+}
+
+static void test_no_connection(void **state)
+{
+        struct lkg_http_failure f = failure(CURLE_COULDNT_CONNECT);
+
+        (void)state;
+        f.os_error = ECONNREFUSED;
+        expect(&f, -ECONNREFUSED, "api.example:6443: connection refused");
+        f.os_error = EHOSTUNREACH;
+        expect(&f, -EHOSTUNREACH, "api.example:6443: no route to host");
+        f.os_error = 0;
+        expect(&f, -ECONNREFUSED, "api.example:6443: no connection");
+        f = failure(CURLE_COULDNT_RESOLVE_HOST);
+        expect(&f, -EHOSTUNREACH, "api.example:6443: the name cannot be resolved");
+        f = failure(CURLE_OPERATION_TIMEDOUT);
+        expect(&f, -ETIMEDOUT, "api.example:6443: no connection within 10 s");
+}
+
+static void test_a_proxy_is_named_without_its_password(void **state)
+{
+        static const char *const urls[] = { "http://user:secret@proxy.example:3128",
+                                            "socks5h://user:secret@proxy.example:3128/",
+                                            "http://user:se@cret@proxy.example:3128?x" };
+        struct lkg_http_failure f = failure(CURLE_COULDNT_CONNECT);
+
+        (void)state;
+        f.os_error = ECONNREFUSED;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(urls); i++) {
+                f.proxy = urls[i];
+                f.code = CURLE_COULDNT_CONNECT;
+                expect(&f, -ECONNREFUSED, "proxy proxy.example:3128: connection refused");
+                f.code = CURLE_COULDNT_RESOLVE_PROXY;
+                expect(&f, -EHOSTUNREACH, "proxy proxy.example:3128: the name cannot be resolved");
+        }
+        f.code = CURLE_RECV_ERROR;
+        f.proxy_status = 407;
+        expect(&f, -ECONNREFUSED, "the proxy answers 407 when asked for api.example:6443");
+}
+
+static void test_certificates(void **state)
+{
+        static const struct {
+                long verify;
+                bool has_ca;
+                const char *want;
+        } rows[] = {
+                { X509_V_OK, true,
+                  "the certificate of api.example:6443 is for other names than api.example" },
+                { X509_V_ERR_UNSPECIFIED, true,
+                  "the certificate of api.example:6443 is for other names than api.example" },
+                { X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY, true,
+                  "the certificate of api.example:6443 is not signed by the CA of the kubeconfig" },
+                { X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT, false,
+                  "the certificate of api.example:6443 is not signed by a CA that this host trusts" },
+                { X509_V_ERR_CERT_HAS_EXPIRED, true,
+                  "the certificate of api.example:6443 has ended, or the clock here is wrong" },
+                { X509_V_ERR_CERT_NOT_YET_VALID, true,
+                  "the certificate of api.example:6443 is not valid yet, or the clock here is wrong" },
+                { X509_V_ERR_INVALID_PURPOSE, true,
+                  "the certificate of api.example:6443 is not good: unsuitable certificate purpose" },
+        };
+        struct lkg_http_failure f = failure(CURLE_PEER_FAILED_VERIFICATION);
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                f.verify = rows[i].verify;
+                f.has_ca = rows[i].has_ca;
+                expect(&f, -EPROTO, rows[i].want);
+        }
+}
+
+static void test_tls_and_broken_connections(void **state)
+{
+        struct lkg_http_failure f = failure(CURLE_SSL_CONNECT_ERROR);
+
+        (void)state;
+        f.detail = "error:0A00010B:SSL routines::wrong version number";
+        expect(&f, -EPROTO, "api.example:6443: no TLS: error:0A00010B:SSL routines::wrong version number");
+        f.detail = "a\nb\x1b[1m\xff";
+        expect(&f, -EPROTO, "api.example:6443: no TLS: a?b?[1m?");
+        f = failure(CURLE_RECV_ERROR);
+        expect(&f, -ECONNRESET, "api.example:6443: the connection broke before the reply was complete");
+        f.detail = "OpenSSL SSL_read: error:0A000412:SSL routines::sslv3 alert bad certificate, errno 0";
+        expect(&f, -EPROTO,
+               "api.example:6443 refuses TLS with us: OpenSSL SSL_read: error:0A000412:SSL routines::sslv3 "
+               "alert "
+               "bad certificate, errno 0");
+        f = failure(CURLE_PARTIAL_FILE);
+        expect(&f, -ECONNRESET, "api.example:6443: the connection broke before the reply was complete");
+}
+
+static void test_every_code_has_a_class_and_words(void **state)
+{
+        char words[256];
+
+        (void)state;
+        for (int code = CURLE_OK + 1; code < CURL_LAST; code++) {
+                struct lkg_http_failure f = failure((CURLcode)code);
+
+                assert_true(lkg_http_explain(&f, words) < 0);
+                assert_true(strlen(words) > 10);
+        }
+        {
+                struct lkg_http_failure f = failure(CURLE_BAD_CONTENT_ENCODING);
+
+                assert_int_equal(lkg_http_explain(&f, words), -EBADMSG);
+                f.code = CURLE_OUT_OF_MEMORY;
+                assert_int_equal(lkg_http_explain(&f, words), -ENOMEM);
+        }
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_retry_after),
+                cmocka_unit_test(test_retry_after_needs_no_final_nul),
+                cmocka_unit_test(test_no_connection),
+                cmocka_unit_test(test_a_proxy_is_named_without_its_password),
+                cmocka_unit_test(test_certificates),
+                cmocka_unit_test(test_tls_and_broken_connections),
+                cmocka_unit_test(test_every_code_has_a_class_and_words),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
