@@ -63,6 +63,7 @@ struct lkg_credential {
         struct lkg_identity *identity;
         uint64_t serial;
         struct lkg_exec_state exec;
+        char exec_config[LKG_SHA256_HEX]; /* of the kubeconfig whose plugin was asked */
 };
 
 /* One look at everything. */
@@ -514,6 +515,20 @@ static bool counts(struct look *l, const char *text, size_t size)
         return r == 1 || (r == -EBADMSG && l->c->kind == LKG_CREDENTIAL_NODE);
 }
 
+/* Another kubeconfig may have another plugin. */
+static void note_config(struct look *l, const char *text, size_t size)
+{
+        char sha256[LKG_SHA256_HEX];
+
+        if (lkg_sha256_hex(text, size, sha256) < 0) {
+                l->no_memory = true;
+                return;
+        }
+        if (strcmp(sha256, l->c->exec_config) != 0)
+                l->c->exec.stale = true;
+        memcpy(l->c->exec_config, sha256, sizeof(sha256));
+}
+
 static void look_at_kubeconfig(struct look *l)
 {
         struct lkg_credential *c = l->c;
@@ -541,6 +556,7 @@ static void look_at_kubeconfig(struct look *l)
         } else if (!counts(l, text, size)) {
                 l->kind = LKG_CREDENTIAL_NONE;
         } else {
+                note_config(l, text, size);
                 r = lkg_kubeconfig_parse(text, size, &options, &l->k, &l->report);
                 l->no_memory |= r == -ENOMEM;
                 l->incomplete |= r < 0;
@@ -581,19 +597,11 @@ static void look_deinit(struct look *l)
         lkg_identity_unref(l->identity);
 }
 
-/* Another kubeconfig may have another plugin. */
-static bool kubeconfig_changed(const struct lkg_credential *c)
-{
-        return c->n_seen > 0 && c->kind != LKG_CREDENTIAL_IN_CLUSTER && seen_changed(c, &c->seen[0]);
-}
-
 static int look(struct lkg_credential *c, uint64_t now_ns)
 {
         LKG_CLEANUP(look_deinit) struct look l = { .c = c, .now_ns = now_ns, .review_ns = UINT64_MAX };
         int r;
 
-        if (c->exec.wanted && kubeconfig_changed(c))
-                c->exec.stale = true;
         if (c->place == PLACE_POD)
                 look_in_pod(&l);
         else

@@ -55,7 +55,10 @@ static int judge_name(struct lkg_span text, char *reason)
 
 int lkg_endpoint_host(struct lkg_span text, char *reason)
 {
-        return judge_ipv6(text, NULL) == 0 ? 0 : judge_name(text, reason);
+        if (judge_ipv6(text, NULL) == 0 || judge_name(text, NULL) == 0)
+                return 0;
+        return lkg_refuse(reason,
+                          "want a host name (letters, digits, '-' and '.') or an address without brackets");
 }
 
 int lkg_endpoint_port(struct lkg_span text, char *reason)

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files that read a kubeconfig share: one document being read, a map in it with the name that people know it by,
+ * and tables of fields. Nothing here is for others.
+ *
+ * A mistake is a finding (LKG7001) at its place; reading goes on. No memory is a flag, looked at once at the end.
+ */
+#pragma once
+
+#include <lkg/limits.h>
+#include <lkg/span.h>
+
+#include "kubeconfig.h"
+
+#define LKG_READER_QUOTED_MAX (5 * LKG_QUOTE_MAX + 8)
+#define LKG_READER_PATH_MAX   (2 * LKG_READER_QUOTED_MAX + 64)
+
+enum lkg_reader_type {
+        F_TEXT,    /* char *: one line */
+        F_TOKEN,   /* char *: the same without the white space around it */
+        F_PATH,    /* struct lkg_file_or_data: path */
+        F_DATA,    /* struct lkg_file_or_data: data, base64 */
+        F_BOOL,    /* bool */
+        F_KEEP,    /* read elsewhere */
+        F_ANY,     /* of no interest to us */
+        F_REFUSED, /* must be empty; @why says what would be right */
+};
+
+struct lkg_reader_field {
+        const char *name;
+        enum lkg_reader_type type;
+        size_t offset; /* in struct lkg_kubeconfig */
+        const char *why;
+};
+
+struct lkg_reader {
+        const struct lkg_kubeconfig_options *options;
+        struct lkg_report report;
+        struct lkg_kubeconfig *out;
+        bool failed; /* no memory */
+};
+
+/* A map of the document and how people name it. */
+struct lkg_section {
+        const struct lkg_value *map, *at; /* map NULL = not there; at: what stands next to the place */
+        char path[LKG_READER_PATH_MAX];   /* "users[u].user"; "" = the whole */
+};
+
+static inline bool lkg_is_null(const struct lkg_value *value)
+{
+        return !value || lkg_value_type(value) == LKG_NULL;
+}
+
+static inline bool lkg_is_type(const struct lkg_value *value, enum lkg_type type)
+{
+        return value && lkg_value_type(value) == type;
+}
+
+static inline const struct lkg_value *lkg_section_get(const struct lkg_section *s, const char *name)
+{
+        return s->map ? lkg_map_get(s->map, name) : NULL;
+}
+
+/** lkg_section_at() - where a member is, or would be. */
+const struct lkg_value *lkg_section_at(const struct lkg_section *s, const char *name);
+
+/* ---- findings ---- */
+
+void lkg_reader_say(struct lkg_reader *r, enum lkg_severity severity, const struct lkg_value *at,
+                    const char *fmt, ...) LKG_PRINTF(4, 5);
+/** lkg_reader_wrong_type() - "users[u].user.token is a number; want ..." */
+void lkg_reader_wrong_type(struct lkg_reader *r, const struct lkg_section *s, const char *name,
+                           const struct lkg_value *value, const char *want);
+/** lkg_reader_known() - a warning for each member that no row of @fields has. */
+void lkg_reader_known(struct lkg_reader *r, const struct lkg_section *s,
+                      const struct lkg_reader_field *fields);
+
+/* ---- values; of a type that is wrong they make a finding ---- */
+
+/** lkg_reader_text() - Return: whether there is a text; @ret is empty otherwise. */
+bool lkg_reader_text(struct lkg_reader *r, const struct lkg_section *s, const char *name,
+                     struct lkg_span *ret);
+bool lkg_reader_bool(struct lkg_reader *r, const struct lkg_section *s, const char *name);
+/** lkg_reader_dup() - a copy; NULL = no memory. */
+char *lkg_reader_dup(struct lkg_reader *r, struct lkg_span text);
+/** lkg_reader_path() - a path of the file counts from the directory of the file. NULL = no memory. */
+char *lkg_reader_path(struct lkg_reader *r, struct lkg_span path);
+/** lkg_entry_name() - the text under `name` of an entry. Return: whether there is one. */
+bool lkg_entry_name(const struct lkg_value *item, struct lkg_span *ret);
+/** lkg_reader_fields() - everything of @s that @fields says goes to r->out. */
+void lkg_reader_fields(struct lkg_reader *r, const struct lkg_section *s,
+                       const struct lkg_reader_field *fields);
+
+/** lkg_file_or_data_wipe() - without data. */
+void lkg_file_or_data_wipe(struct lkg_file_or_data *x);
+
+/* ---- kubeconfig-user.c ---- */
+
+/** lkg_reader_user() - users[].user with its exec plugin, and what does not go together in it. */
+void lkg_reader_user(struct lkg_reader *r, const struct lkg_section *s);

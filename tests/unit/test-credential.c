@@ -1,0 +1,912 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The credential: where it is looked for, what its files must be, rotation whole and half, ends, exec plugins. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+
+#include <lkg/buf.h>
+#include <lkg/file.h>
+
+#include "core/remote/credential.h"
+#include "tmpdir.h"
+
+#define DAY_NS (UINT64_C(86400) * LKG_NSEC_PER_SEC)
+
+/* Everything a test has: a directory `d` that stands for the host, `d/src` for the source directory. */
+struct place {
+        char d[TMPDIR_MAX], src[TMPDIR_MAX + 8], config[TMPDIR_MAX + 16], pod[TMPDIR_MAX + 8];
+        int source_fd;
+        struct lkg_credential *c;
+        uint64_t now_ns;
+        int n_asked, ask_result;
+};
+
+/* ---- certificates ---- */
+
+struct pair {
+        char *certificate, *key;
+};
+
+static char *bio_text(BIO *bio)
+{
+        char *data, *copy;
+        long n = BIO_get_mem_data(bio, &data);
+
+        copy = strndup(data, (size_t)n);
+        assert_non_null(copy);
+        BIO_free(bio);
+        return copy;
+}
+
+static void add_name(X509 *x, const char *field, const char *value)
+{
+        if (value)
+                assert_int_equal(X509_NAME_add_entry_by_txt(X509_get_subject_name(x), field, MBSTRING_UTF8,
+                                                            (const unsigned char *)value, -1, -1, 0),
+                                 1);
+}
+
+/* Days from @now_ns on, negative = before. */
+static struct pair make_pair(uint64_t now_ns, const char *group, const char *user, int from_days,
+                             int to_days)
+{
+        struct pair pair;
+        EVP_PKEY *key = EVP_EC_gen("P-256");
+        time_t now = (time_t)(now_ns / LKG_NSEC_PER_SEC);
+        X509 *x = X509_new();
+        BIO *bio;
+
+        assert_non_null(key);
+        assert_non_null(x);
+        assert_int_equal(X509_set_version(x, X509_VERSION_3), 1);
+        assert_non_null(X509_time_adj_ex(X509_getm_notBefore(x), from_days, 0, &now));
+        assert_non_null(X509_time_adj_ex(X509_getm_notAfter(x), to_days, 0, &now));
+        add_name(x, "O", group);
+        add_name(x, "CN", user);
+        assert_int_equal(X509_set_issuer_name(x, X509_get_subject_name(x)), 1);
+        assert_int_equal(X509_set_pubkey(x, key), 1);
+        assert_true(X509_sign(x, key, EVP_sha256()) > 0);
+        bio = BIO_new(BIO_s_mem());
+        assert_int_equal(PEM_write_bio_X509(bio, x), 1);
+        pair.certificate = bio_text(bio);
+        bio = BIO_new(BIO_s_mem());
+        assert_int_equal(PEM_write_bio_PrivateKey(bio, key, NULL, NULL, 0, NULL, NULL), 1);
+        pair.key = bio_text(bio);
+        X509_free(x);
+        EVP_PKEY_free(key);
+        return pair;
+}
+
+static struct pair node_pair(uint64_t now_ns)
+{
+        return make_pair(now_ns, "system:nodes", "system:node:n1", -1, 364);
+}
+
+static void free_pair(struct pair *pair)
+{
+        free(pair->certificate);
+        free(pair->key);
+}
+
+static char *encrypted_key(void)
+{
+        EVP_PKEY *key = EVP_EC_gen("P-256");
+        BIO *bio = BIO_new(BIO_s_mem());
+
+        assert_int_equal(PEM_write_bio_PKCS8PrivateKey(bio, key, EVP_aes_128_cbc(), "secret", 6, NULL, NULL),
+                         1);
+        EVP_PKEY_free(key);
+        return bio_text(bio);
+}
+
+/* ---- files ---- */
+
+static void put(const char *dir, const char *name, const char *text)
+{
+        int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        assert_true(fd >= 0);
+        assert_int_equal(lkg_write_file_atomic(fd, name, text, strlen(text), 0600, false, NULL), 0);
+        lkg_close(fd);
+}
+
+static void put_config(struct place *p, const char *user)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+
+        lkg_buf_printf(
+                &buf,
+                "clusters: [{name: c, cluster: {server: 'https://h'}}]\nusers: [{name: u, user: {%s}}]\n"
+                "contexts: [{name: x, context: {cluster: c, user: u}}]\ncurrent-context: x\n",
+                user);
+        put(p->d, "config", buf.data);
+}
+
+static void put_pair(struct place *p, const struct pair *pair)
+{
+        put(p->d, "crt", pair->certificate);
+        put(p->d, "key", pair->key);
+}
+
+static int setup(void **state)
+{
+        struct place *p = calloc(1, sizeof(*p));
+
+        if (!p || tmpdir_make(p->d) < 0)
+                return -1;
+        (void)snprintf(p->src, sizeof(p->src), "%s/src", p->d);
+        (void)snprintf(p->pod, sizeof(p->pod), "%s/pod", p->d);
+        (void)snprintf(p->config, sizeof(p->config), "%s/config", p->d);
+        p->now_ns = UINT64_C(1900000000) * LKG_NSEC_PER_SEC;
+        if (mkdir(p->src, 0755) < 0 || mkdir(p->pod, 0755) < 0)
+                return -1;
+        p->source_fd = open(p->src, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        (void)unsetenv("KUBERNETES_SERVICE_HOST");
+        (void)unsetenv("KUBERNETES_SERVICE_PORT");
+        *state = p;
+        return 0;
+}
+
+static int teardown(void **state)
+{
+        struct place *p = *state;
+
+        lkg_credential_free(p->c);
+        lkg_close(p->source_fd);
+        (void)tmpdir_remove(p->d);
+        free(p);
+        return 0;
+}
+
+static int count_ask(void *userdata)
+{
+        struct place *p = userdata;
+
+        p->n_asked++;
+        return p->ask_result;
+}
+
+static void open_with(struct place *p, const char *kubeconfig, const char *mount_point)
+{
+        const struct lkg_credential_options o = {
+                .kubeconfig = kubeconfig,
+                .source_path = p->src,
+                .source_fd = p->source_fd,
+                .mount_point = mount_point,
+                .pod_dir = p->pod,
+                .allow_exec = true,
+                .run_exec = count_ask,
+                .userdata = p,
+        };
+
+        p->c = lkg_credential_free(p->c);
+        assert_int_equal(lkg_credential_new(&o, &p->c), 0);
+}
+
+static int refresh(struct place *p)
+{
+        return lkg_credential_refresh(p->c, p->now_ns);
+}
+
+static const struct lkg_identity *identity(const struct place *p)
+{
+        return lkg_credential_identity(p->c);
+}
+
+/* One finding of @code whose text has @part, and no other. */
+static void assert_said(const struct place *p, unsigned code, enum lkg_severity severity, const char *part)
+{
+        const struct lkg_report *report = lkg_credential_findings(p->c);
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        size_t size;
+
+        text = lkg_report_format(report, &size);
+        if (report->n_findings != 1 || report->findings[0].code != code ||
+            report->findings[0].severity != severity || !strstr(text, part))
+                fail_msg("wanted LKG%u %s, got:\n%s", code, part, text);
+}
+
+static void assert_silent(const struct place *p)
+{
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        size_t size;
+
+        text = lkg_report_format(lkg_credential_findings(p->c), &size);
+        assert_string_equal(text, "");
+}
+
+#define PAIR "client-certificate: crt, client-key: key"
+
+/* ---- where it is looked for ---- */
+
+static void test_nothing_found(void **state)
+{
+        struct place *p = *state;
+
+        open_with(p, "", NULL);
+        assert_int_equal(refresh(p), 0);
+        assert_null(identity(p));
+        assert_int_equal(lkg_credential_kind(p->c), LKG_CREDENTIAL_NONE);
+        assert_string_equal(lkg_credential_file(p->c), "");
+        assert_silent(p);
+        put(p->src, "kubelet.conf", "kind: KubeletConfiguration\n");
+        assert_int_equal(refresh(p), 0);
+        assert_int_equal(lkg_credential_kind(p->c), LKG_CREDENTIAL_NONE);
+        assert_silent(p);
+}
+
+static void test_the_nodes_own_comes_and_goes(void **state)
+{
+        struct place *p = *state;
+        char path[128];
+
+        open_with(p, "", NULL);
+        assert_int_equal(refresh(p), 0);
+        put_config(p, "token: t");
+        (void)snprintf(path, sizeof(path), "%s/kubelet.conf", p->src);
+        assert_int_equal(rename(p->config, path), 0);
+        assert_int_equal(refresh(p), 1);
+        assert_int_equal(lkg_credential_kind(p->c), LKG_CREDENTIAL_NODE);
+        assert_string_equal(lkg_credential_file(p->c), path);
+        assert_string_equal(identity(p)->token, "t");
+        put(p->src, "kubelet.conf", "a: ["); /* in the middle of something */
+        assert_int_equal(refresh(p), 0);
+        assert_non_null(identity(p));
+        assert_int_equal(unlink(path), 0);
+        assert_int_equal(refresh(p), 1);
+        assert_null(identity(p));
+        assert_int_equal(lkg_credential_kind(p->c), LKG_CREDENTIAL_NONE);
+        put(p->src, "bootstrap-kubelet.conf", "kind: Config\n");
+        assert_int_equal(refresh(p), 0);
+        assert_int_equal(lkg_credential_kind(p->c), LKG_CREDENTIAL_NONE);
+}
+
+static void test_what_is_configured_comes_first(void **state)
+{
+        struct place *p = *state;
+
+        put_config(p, "token: t");
+        put(p->src, "kubelet.conf", "kind: Config\n");
+        put(p->pod, "token", "p");
+        (void)setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1", 1);
+        (void)setenv("KUBERNETES_SERVICE_PORT", "443", 1);
+        open_with(p, p->config, NULL);
+        assert_int_equal(refresh(p), 1);
+        assert_int_equal(lkg_credential_kind(p->c), LKG_CREDENTIAL_KUBECONFIG);
+        assert_string_equal(identity(p)->token, "t");
+        assert_int_equal(identity(p)->serial, 1);
+}
+
+/* A volume of the kubelet: links to a directory that is replaced as a whole. */
+static void test_service_account_and_its_rotation(void **state)
+{
+        struct place *p = *state;
+        struct pair ca = make_pair(p->now_ns, NULL, "ca", -1, 100);
+        char path[128], next[128];
+
+        (void)setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1", 1);
+        (void)setenv("KUBERNETES_SERVICE_PORT", "443", 1);
+        (void)snprintf(path, sizeof(path), "%s/..1", p->pod);
+        assert_int_equal(mkdir(path, 0755), 0);
+        put(path, "token", "one\n");
+        put(path, "ca.crt", ca.certificate);
+        (void)snprintf(path, sizeof(path), "%s/..2", p->pod);
+        assert_int_equal(mkdir(path, 0755), 0);
+        put(path, "token", "two");
+        put(path, "ca.crt", ca.certificate);
+        (void)snprintf(path, sizeof(path), "%s/..data", p->pod);
+        assert_int_equal(symlink("..1", path), 0);
+        (void)snprintf(next, sizeof(next), "%s/token", p->pod);
+        assert_int_equal(symlink("..data/token", next), 0);
+        (void)snprintf(next, sizeof(next), "%s/ca.crt", p->pod);
+        assert_int_equal(symlink("..data/ca.crt", next), 0);
+        open_with(p, "", NULL);
+        assert_int_equal(refresh(p), 1);
+        assert_int_equal(lkg_credential_kind(p->c), LKG_CREDENTIAL_IN_CLUSTER);
+        assert_string_equal(lkg_credential_file(p->c), p->pod);
+        assert_string_equal(identity(p)->server, "https://10.0.0.1:443");
+        assert_string_equal(identity(p)->token, "one");
+        assert_string_equal(identity(p)->ca, ca.certificate);
+        (void)snprintf(next, sizeof(next), "%s/..tmp", p->pod);
+        assert_int_equal(symlink("..2", next), 0);
+        assert_int_equal(rename(next, path), 0);
+        assert_int_equal(refresh(p), 1);
+        assert_string_equal(identity(p)->token, "two");
+        assert_int_equal(identity(p)->serial, 2);
+        assert_silent(p);
+        free_pair(&ca);
+}
+
+static void test_a_pod_without_a_token_is_none(void **state)
+{
+        struct place *p = *state;
+
+        (void)setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1", 1);
+        (void)setenv("KUBERNETES_SERVICE_PORT", "443", 1);
+        open_with(p, "", NULL);
+        assert_int_equal(refresh(p), 0);
+        assert_int_equal(lkg_credential_kind(p->c), LKG_CREDENTIAL_NONE);
+}
+
+/* ---- whose it is ---- */
+
+static void test_the_nodes_certificate(void **state)
+{
+        struct place *p = *state;
+        struct pair pair = node_pair(p->now_ns);
+        char both[8192];
+
+        /* one file with both, as the kubelet's */
+        (void)snprintf(both, sizeof(both), "%s%s", pair.certificate, pair.key);
+        put(p->d, "kubelet-client-1.pem", both);
+        (void)snprintf(both, sizeof(both), "%s/kubelet-client-current.pem", p->d);
+        assert_int_equal(symlink("kubelet-client-1.pem", both), 0);
+        put_config(p,
+                   "client-certificate: kubelet-client-current.pem, client-key: kubelet-client-current.pem");
+        open_with(p, p->config, NULL);
+        assert_int_equal(refresh(p), 1);
+        assert_silent(p);
+        assert_string_equal(identity(p)->user, "system:node:n1");
+        assert_int_equal(identity(p)->expires_ns, p->now_ns + 364 * DAY_NS);
+        assert_true(lkg_credential_is_node(p->c, "n1"));
+        assert_false(lkg_credential_is_node(p->c, "n"));
+        assert_false(lkg_credential_is_node(p->c, "n12"));
+        assert_false(lkg_credential_is_node(p->c, ""));
+        free_pair(&pair);
+}
+
+static void test_who_is_not_certainly_the_node(void **state)
+{
+        struct place *p = *state;
+        static const struct {
+                const char *group, *user, *more;
+        } rows[] = {
+                { "system:masters", "system:node:n1", "" },
+                { NULL, "system:node:n1", "" },
+                { "system:nodes", "n1", "" },
+                { "system:nodes", NULL, "" },
+                { "system:nodes", "system:node:n1", ", token: t" },
+                { "system:nodes", "system:node:n1", ", as: other" },
+                { "system:nodes", "system:node:n1", ", username: other" },
+        };
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                struct pair pair = make_pair(p->now_ns, rows[i].group, rows[i].user, -1, 10);
+                char user[128];
+
+                (void)snprintf(user, sizeof(user), PAIR "%s", rows[i].more);
+                put_pair(p, &pair);
+                put_config(p, user);
+                open_with(p, p->config, NULL);
+                assert_int_equal(refresh(p), 1);
+                assert_false(lkg_credential_is_node(p->c, "n1"));
+                free_pair(&pair);
+        }
+}
+
+/* ---- files that are wrong ---- */
+
+static void test_wrong_files(void **state)
+{
+        struct place *p = *state;
+        struct pair pair = node_pair(p->now_ns), other = node_pair(p->now_ns);
+        char *encrypted = encrypted_key();
+        const struct {
+                const char *user, *file, *text, *want;
+        } rows[] = {
+                { PAIR, "crt", "hello", "client-certificate: there is no certificate in it; want PEM" },
+                { PAIR, "key", "hello", "client-key: there is no private key in it; want PEM" },
+                { PAIR, "key", other.key,
+                  "client-key: the key does not belong to the certificate of "
+                  "users[u].user.client-certificate: half of a rotation, or another pair" },
+                { PAIR, "key", encrypted, "client-key: the key is encrypted" },
+                { "tokenFile: t", "t", " \n", "tokenFile: the file is empty; want a token" },
+                { "tokenFile: t", "t", "a b",
+                  "tokenFile: the token has white space or a control character in it" },
+                { "tokenFile: t", NULL, NULL, "/t: No such file or directory" },
+                { "tokenFile: src", NULL, NULL, "/src is a directory; a regular file is wanted" },
+                { "client-certificate-data: aGVsbG8=, client-key-data: aGVsbG8=", NULL, NULL,
+                  "client-certificate-data: there is no certificate in it" },
+                { "client-certificate-data: AAAA, client-key: key", NULL, NULL,
+                  "client-certificate-data: it has a NUL byte; want a PEM file" },
+        };
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                put_pair(p, &pair);
+                put_config(p, rows[i].user);
+                if (rows[i].file)
+                        put(p->d, rows[i].file, rows[i].text);
+                open_with(p, p->config, NULL);
+                assert_int_equal(refresh(p), 0);
+                assert_null(identity(p));
+                assert_said(p, 7002, LKG_ERROR, rows[i].want);
+                assert_said(p, 7002, LKG_ERROR, "config:2:"); /* where the field stands */
+                if (rows[i].file && rows[i].file[0] == 't') {
+                        char path[128];
+
+                        (void)snprintf(path, sizeof(path), "%s/t", p->d);
+                        assert_int_equal(unlink(path), 0);
+                }
+        }
+        free(encrypted);
+        free_pair(&pair);
+        free_pair(&other);
+}
+
+static void test_wrong_ca(void **state)
+{
+        struct place *p = *state;
+
+        put(p->d, "ca", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
+        put(p->d, "config",
+            "clusters: [{name: c, cluster: {server: 'https://h', certificate-authority: ca}}]\n"
+            "users: [{name: u, user: {token: t}}]\n"
+            "contexts: [{name: x, context: {cluster: c, user: u}}]\ncurrent-context: x\n");
+        open_with(p, p->config, NULL);
+        assert_int_equal(refresh(p), 0);
+        assert_said(p, 7002, LKG_ERROR,
+                    "clusters[c].cluster.certificate-authority: there is no certificate in it");
+}
+
+static void test_files_that_others_can_change(void **state)
+{
+        struct place *p = *state;
+        char path[128];
+
+        put(p->d, "t", "token");
+        put_config(p, "tokenFile: t");
+        (void)snprintf(path, sizeof(path), "%s/t", p->d);
+        assert_int_equal(chmod(path, 0620), 0);
+        open_with(p, p->config, NULL);
+        assert_int_equal(refresh(p), 0);
+        assert_said(p, 7002, LKG_ERROR, "is not owned by root or is writable by others");
+        assert_int_equal(chmod(path, 0600), 0);
+        assert_int_equal(refresh(p), 1); /* noticed, without another look at the kubeconfig's time */
+        assert_int_equal(chmod(p->config, 0602), 0);
+        assert_int_equal(refresh(p), 0);
+        assert_said(p, 7001, LKG_ERROR, "is not owned by root or is writable by others");
+        assert_non_null(identity(p));
+        assert_int_equal(chmod(p->d, 0777), 0);
+        assert_int_equal(chmod(p->config, 0600), 0);
+        assert_int_equal(refresh(p), 0);
+        assert_said(p, 7001, LKG_ERROR, "the way leads through a directory that is not owned by root");
+        assert_int_equal(chmod(p->d, 0755), 0);
+        p->now_ns += 11 * LKG_NSEC_PER_SEC; /* no file has changed, so this is found by time */
+        assert_int_equal(refresh(p), 0);
+        assert_silent(p);
+}
+
+static void test_the_nodes_file_must_be_its_own(void **state)
+{
+        struct place *p = *state;
+        char path[128];
+
+        put_config(p, "token: t");
+        (void)snprintf(path, sizeof(path), "%s/kubelet.conf", p->src);
+        assert_int_equal(rename(p->config, path), 0);
+        assert_int_equal(chmod(path, 0666), 0);
+        open_with(p, "", NULL);
+        assert_int_equal(refresh(p), 0);
+        assert_null(identity(p));
+        assert_said(p, 7001, LKG_ERROR, "is not owned by root or is writable by others");
+}
+
+static void test_paths_below_the_view_mean_the_source(void **state)
+{
+        struct place *p = *state;
+
+        put(p->src, "t", "token");
+        put_config(p, "tokenFile: /no/such/view/t");
+        open_with(p, p->config, "/no/such/view");
+        assert_int_equal(refresh(p), 1);
+        assert_string_equal(identity(p)->token, "token");
+        put_config(p, "tokenFile: /no/such/viewer/t");
+        assert_int_equal(refresh(p), 0);
+        assert_said(p, 7002, LKG_ERROR, "tokenFile: /no/such/viewer/t: No such file or directory");
+}
+
+/* ---- rotation ---- */
+
+static void test_nothing_new_is_nothing(void **state)
+{
+        struct place *p = *state;
+        struct pair pair = node_pair(p->now_ns);
+        const struct lkg_identity *first;
+
+        put_pair(p, &pair);
+        put_config(p, PAIR);
+        open_with(p, p->config, NULL);
+        assert_int_equal(refresh(p), 1);
+        first = identity(p);
+        assert_int_equal(refresh(p), 0);
+        put_pair(p, &pair); /* other files, the same in them */
+        assert_int_equal(refresh(p), 0);
+        assert_ptr_equal(identity(p), first);
+        assert_int_equal(first->serial, 1);
+        lkg_credential_rejected(p->c);
+        assert_int_equal(refresh(p), 0);
+        free_pair(&pair);
+}
+
+static void test_half_a_rotation_keeps_the_last_one(void **state)
+{
+        struct place *p = *state;
+        struct pair one = node_pair(p->now_ns), two = node_pair(p->now_ns);
+
+        put_pair(p, &one);
+        put_config(p, PAIR);
+        open_with(p, p->config, NULL);
+        assert_int_equal(refresh(p), 1);
+        put(p->d, "crt", two.certificate);
+        assert_int_equal(refresh(p), 0);
+        assert_string_equal(identity(p)->certificate, one.certificate);
+        assert_said(p, 7002, LKG_ERROR, "half of a rotation");
+        put(p->d, "key", two.key);
+        assert_int_equal(refresh(p), 1);
+        assert_string_equal(identity(p)->certificate, two.certificate);
+        assert_string_equal(identity(p)->key, two.key);
+        assert_int_equal(identity(p)->serial, 2);
+        assert_silent(p);
+        free_pair(&one);
+        free_pair(&two);
+}
+
+static void test_a_broken_kubeconfig_keeps_the_last_one(void **state)
+{
+        struct place *p = *state;
+
+        put_config(p, "token: one");
+        open_with(p, p->config, NULL);
+        assert_int_equal(refresh(p), 1);
+        put_config(p, "token: 1");
+        assert_int_equal(refresh(p), 0);
+        assert_string_equal(identity(p)->token, "one");
+        assert_said(p, 7001, LKG_ERROR, "users[u].user.token is a number");
+        assert_int_equal(unlink(p->config), 0);
+        assert_int_equal(refresh(p), 0);
+        assert_string_equal(identity(p)->token, "one");
+        assert_said(p, 7001, LKG_ERROR, "No such file or directory");
+        put_config(p, "token: two");
+        assert_int_equal(refresh(p), 1);
+        assert_string_equal(identity(p)->token, "two");
+}
+
+static void test_an_identity_outlives_the_next_one(void **state)
+{
+        struct place *p = *state;
+        struct lkg_identity *held;
+
+        put_config(p, "token: one");
+        open_with(p, p->config, NULL);
+        assert_int_equal(refresh(p), 1);
+        held = lkg_identity_ref(lkg_credential_identity(p->c));
+        put_config(p, "token: two");
+        assert_int_equal(refresh(p), 1);
+        assert_string_equal(held->token, "one");
+        p->c = lkg_credential_free(p->c);
+        assert_string_equal(held->token, "one");
+        assert_null(lkg_identity_unref(held));
+}
+
+static void test_a_token_file_is_read_every_minute(void **state)
+{
+        struct place *p = *state;
+        char path[128];
+        int fd;
+
+        put(p->d, "t", "one");
+        put_config(p, "tokenFile: t, token: old");
+        open_with(p, p->config, NULL);
+        assert_int_equal(refresh(p), 1);
+        assert_string_equal(identity(p)->token, "one");
+        (void)snprintf(path, sizeof(path), "%s/t", p->d);
+        assert_int_equal(unlink(path), 0);
+        assert_int_equal(refresh(p), 1); /* what stands beside it counts as long as it cannot be read */
+        assert_string_equal(identity(p)->token, "old");
+        assert_said(p, 7002, LKG_WARNING, "tokenFile: ");
+        fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        assert_int_equal(write(fd, "two", 3), 3);
+        lkg_close(fd);
+        p->now_ns += 60 * LKG_NSEC_PER_SEC;
+        assert_int_equal(refresh(p), 1);
+        assert_string_equal(identity(p)->token, "two");
+}
+
+/* ---- ends ---- */
+
+static void test_ends_of_a_certificate(void **state)
+{
+        struct place *p = *state;
+        static const struct {
+                int from, to;
+                uint64_t later_days; /* after the first refresh, which is silent when it is not 0 */
+                enum lkg_severity severity;
+                const char *want;
+        } rows[] = {
+                { -1, 99, 0, LKG_NOTE, NULL },
+                { -91, 9, 0, LKG_WARNING,
+                  "client-certificate: the certificate ends at 2030-03-26T17:46:40Z, and nobody" },
+                { -10, 90, 81, LKG_WARNING, "the certificate ends at" },
+                { -1000, 9000, 8971, LKG_WARNING, "the certificate ends at" },
+                { -100, 0, 0, LKG_ERROR,
+                  "the certificate has ended at 2030-03-17T17:46:40Z; it is used until" },
+                { -10, 90, 91, LKG_ERROR, "the certificate has ended at" },
+                { 1, 100, 0, LKG_WARNING, "the certificate is valid from 2030-03-18T17:46:40Z on only" },
+        };
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                struct pair pair = make_pair(p->now_ns, "o", "u", rows[i].from, rows[i].to);
+                uint64_t start_ns = p->now_ns;
+
+                put_pair(p, &pair);
+                put_config(p, PAIR);
+                open_with(p, p->config, NULL);
+                assert_int_equal(refresh(p), 1); /* used all the same */
+                if (rows[i].later_days > 0) {
+                        assert_silent(p);
+                        p->now_ns += rows[i].later_days * DAY_NS + 1;
+                        assert_int_equal(refresh(p), 0);
+                }
+                if (rows[i].want)
+                        assert_said(p, 7004, rows[i].severity, rows[i].want);
+                else
+                        assert_silent(p);
+                p->now_ns = start_ns;
+                free_pair(&pair);
+        }
+}
+
+static void test_end_of_a_token(void **state)
+{
+        struct place *p = *state;
+
+        /* {"exp":1900000100} */
+        put(p->d, "t", "eyJhbGciOiJub25lIn0.eyJleHAiOjE5MDAwMDAxMDB9.c2ln");
+        put_config(p, "tokenFile: t");
+        open_with(p, p->config, NULL);
+        assert_int_equal(refresh(p), 1);
+        assert_silent(p);
+        assert_int_equal(identity(p)->expires_ns, UINT64_C(1900000100) * LKG_NSEC_PER_SEC);
+        p->now_ns += 100 * LKG_NSEC_PER_SEC;
+        assert_int_equal(refresh(p), 0);
+        assert_said(p, 7004, LKG_ERROR,
+                    "users[u].user.tokenFile: the token has ended at 2030-03-17T17:48:20Z");
+        assert_non_null(identity(p));
+}
+
+/* ---- an exec plugin ---- */
+
+#define EXEC "exec: {command: p, apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never}"
+
+static void answer(struct place *p, const char *status)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+
+        lkg_buf_printf(&buf,
+                       "{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1\","
+                       "\"status\":{%s}}",
+                       status);
+        lkg_credential_exec_done(p->c, buf.data, buf.size, NULL);
+}
+
+static void open_exec(struct place *p)
+{
+        put_config(p, EXEC);
+        open_with(p, p->config, NULL);
+        assert_int_equal(refresh(p), 0);
+        assert_int_equal(p->n_asked, 1);
+        assert_said(p, 7003, LKG_NOTE, "exec plugin p: its answer is waited for");
+        assert_int_equal(refresh(p), 0);
+        assert_int_equal(p->n_asked, 1);
+}
+
+static void test_exec_token_and_its_renewal(void **state)
+{
+        struct place *p = *state;
+
+        open_exec(p);
+        answer(p, "\"token\":\"one\",\"expirationTimestamp\":\"2030-03-17T17:48:20Z\""); /* in 100 s */
+        assert_int_equal(refresh(p), 1);
+        assert_silent(p);
+        assert_string_equal(identity(p)->token, "one");
+        assert_int_equal(identity(p)->expires_ns, p->now_ns + 100 * LKG_NSEC_PER_SEC);
+        p->now_ns += 79 * LKG_NSEC_PER_SEC;
+        assert_int_equal(refresh(p), 0);
+        assert_int_equal(p->n_asked, 1);
+        p->now_ns += LKG_NSEC_PER_SEC;
+        assert_int_equal(refresh(p), 0);
+        assert_int_equal(p->n_asked, 2);
+        answer(p, "\"token\":\"two\"");
+        assert_int_equal(refresh(p), 1);
+        assert_string_equal(identity(p)->token, "two");
+        p->now_ns += 1000 * DAY_NS; /* it says no end */
+        assert_int_equal(refresh(p), 0);
+        assert_int_equal(p->n_asked, 2);
+}
+
+static void test_exec_after_a_rejection(void **state)
+{
+        struct place *p = *state;
+
+        open_exec(p);
+        answer(p, "\"token\":\"one\"");
+        assert_int_equal(refresh(p), 1);
+        lkg_credential_rejected(p->c);
+        assert_int_equal(refresh(p), 0);
+        assert_int_equal(p->n_asked, 1); /* not so soon */
+        p->now_ns += 10 * LKG_NSEC_PER_SEC;
+        assert_int_equal(refresh(p), 0);
+        assert_int_equal(p->n_asked, 2);
+        assert_string_equal(identity(p)->token, "one");
+        answer(p, "\"token\":\"one\"");
+        assert_int_equal(refresh(p), 0); /* the same again is no other identity */
+        assert_int_equal(identity(p)->serial, 1);
+}
+
+static void test_exec_certificate(void **state)
+{
+        struct place *p = *state;
+        struct pair pair = node_pair(p->now_ns);
+        struct lkg_buf buf = LKG_BUF_INIT;
+
+        open_exec(p);
+        lkg_buf_puts(&buf, "\"clientCertificateData\":");
+        lkg_buf_json_string(&buf, pair.certificate, strlen(pair.certificate));
+        lkg_buf_puts(&buf, ",\"clientKeyData\":");
+        lkg_buf_json_string(&buf, pair.key, strlen(pair.key));
+        answer(p, buf.data);
+        assert_int_equal(refresh(p), 1);
+        assert_string_equal(identity(p)->certificate, pair.certificate);
+        assert_true(lkg_credential_is_node(p->c, "n1"));
+        lkg_buf_deinit(&buf);
+        free_pair(&pair);
+}
+
+static void test_exec_answers_of_no_use(void **state)
+{
+        struct place *p = *state;
+        static const struct {
+                const char *text, *want;
+        } rows[] = {
+                { "hello", "its output is no JSON" },
+                { "[]", "its output is no ExecCredential" },
+                { "{\"kind\":\"Status\"}", "its output is not of kind ExecCredential" },
+                { "{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1beta1\"}",
+                  "its output is of another apiVersion than the kubeconfig names" },
+                { "{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1\"}",
+                  "its output has no status" },
+        };
+        static const char *const statuses[][2] = {
+                { "", "its output has neither a token nor a certificate" },
+                { "\"token\":\"a\\nb\"", "the token in its output has white space or control characters" },
+                { "\"clientKeyData\":\"k\"",
+                  "its output has only one of clientCertificateData and clientKeyData" },
+                { "\"clientCertificateData\":\"c\",\"token\":\"t\"",
+                  "its output has only one of clientCertificateData and clientKeyData" },
+                { "\"clientCertificateData\":\"c\",\"clientKeyData\":\"k\"",
+                  "certificate and key in its output do not belong together, or are no PEM" },
+                { "\"token\":\"t\",\"expirationTimestamp\":\"tomorrow\"",
+                  "the expirationTimestamp in its output is not RFC 3339" },
+        };
+
+        open_exec(p);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                lkg_credential_exec_done(p->c, rows[i].text, strlen(rows[i].text), NULL);
+                assert_int_equal(refresh(p), 0);
+                assert_said(p, 7003, LKG_ERROR, rows[i].want);
+        }
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(statuses); i++) {
+                answer(p, statuses[i][0]);
+                assert_int_equal(refresh(p), 0);
+                assert_said(p, 7003, LKG_ERROR, statuses[i][1]);
+        }
+        assert_null(identity(p));
+        answer(p, "\"token\":\"t\"");
+        assert_int_equal(refresh(p), 1);
+        lkg_credential_rejected(p->c);
+        p->now_ns += 300 * LKG_NSEC_PER_SEC;
+        assert_int_equal(refresh(p), 0);
+        lkg_credential_exec_done(p->c, NULL, 0, "it ended with 1");
+        assert_int_equal(refresh(p), 0);
+        assert_said(p, 7003, LKG_WARNING, "exec plugin p: it ended with 1"); /* what it said before serves */
+        assert_string_equal(identity(p)->token, "t");
+}
+
+/* 10 s, 20 s, ... 5 min */
+static void test_exec_is_asked_less_often_while_it_fails(void **state)
+{
+        struct place *p = *state;
+        static const unsigned pauses[] = { 10, 20, 40, 80, 160, 300, 300 };
+
+        open_exec(p);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(pauses); i++) {
+                lkg_credential_exec_done(p->c, NULL, 0, "it ended with 1");
+                assert_int_equal(refresh(p), 0);
+                p->now_ns += (pauses[i] - 1) * LKG_NSEC_PER_SEC;
+                assert_int_equal(refresh(p), 0);
+                assert_int_equal(p->n_asked, 1 + (int)i);
+                p->now_ns += LKG_NSEC_PER_SEC;
+                assert_int_equal(refresh(p), 0);
+                assert_int_equal(p->n_asked, 2 + (int)i);
+        }
+        p->now_ns += 45 * LKG_NSEC_PER_SEC; /* nothing at all came back */
+        assert_int_equal(refresh(p), 0);
+        assert_said(p, 7003, LKG_ERROR, "exec plugin p: nothing came back from it");
+}
+
+static void test_exec_that_cannot_be_asked(void **state)
+{
+        struct place *p = *state;
+
+        p->ask_result = -EAGAIN;
+        put_config(p, EXEC);
+        open_with(p, p->config, NULL);
+        assert_int_equal(refresh(p), 0);
+        assert_said(p, 7003, LKG_ERROR, "exec plugin p: it cannot be asked for now");
+        p->ask_result = 0;
+        p->now_ns += 10 * LKG_NSEC_PER_SEC;
+        assert_int_equal(refresh(p), 0);
+        assert_int_equal(p->n_asked, 2);
+}
+
+static void test_another_kubeconfig_asks_again(void **state)
+{
+        struct place *p = *state;
+
+        open_exec(p);
+        answer(p, "\"token\":\"one\"");
+        assert_int_equal(refresh(p), 1);
+        p->now_ns += 20 * LKG_NSEC_PER_SEC;
+        put_config(p, EXEC " ");
+        assert_int_equal(refresh(p), 0);
+        assert_int_equal(p->n_asked, 2);
+        put_config(p, "token: mine"); /* no plugin any more: what comes from it is nothing */
+        assert_int_equal(refresh(p), 1);
+        answer(p, "\"token\":\"late\"");
+        assert_int_equal(refresh(p), 0);
+        assert_string_equal(identity(p)->token, "mine");
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+                T(test_nothing_found),
+                T(test_the_nodes_own_comes_and_goes),
+                T(test_what_is_configured_comes_first),
+                T(test_service_account_and_its_rotation),
+                T(test_a_pod_without_a_token_is_none),
+                T(test_the_nodes_certificate),
+                T(test_who_is_not_certainly_the_node),
+                T(test_wrong_files),
+                T(test_wrong_ca),
+                T(test_files_that_others_can_change),
+                T(test_the_nodes_file_must_be_its_own),
+                T(test_paths_below_the_view_mean_the_source),
+                T(test_nothing_new_is_nothing),
+                T(test_half_a_rotation_keeps_the_last_one),
+                T(test_a_broken_kubeconfig_keeps_the_last_one),
+                T(test_an_identity_outlives_the_next_one),
+                T(test_a_token_file_is_read_every_minute),
+                T(test_ends_of_a_certificate),
+                T(test_end_of_a_token),
+                T(test_exec_token_and_its_renewal),
+                T(test_exec_after_a_rejection),
+                T(test_exec_certificate),
+                T(test_exec_answers_of_no_use),
+                T(test_exec_is_asked_less_often_while_it_fails),
+                T(test_exec_that_cannot_be_asked),
+                T(test_another_kubeconfig_asks_again),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
