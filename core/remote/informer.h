@@ -16,7 +16,7 @@
 #include "client.h"
 
 enum lkg_informer_mode {
-        LKG_INFORMER_STARTING, /* no answer yet */
+        LKG_INFORMER_STARTING, /* no watch was open yet */
         LKG_INFORMER_WATCH,    /* the watch is open */
         LKG_INFORMER_POLL,     /* watching is forbidden */
         LKG_INFORMER_DOWN,     /* the last try failed */
@@ -48,9 +48,13 @@ struct lkg_informer_options {
 /** lkg_informer_new() - begins at once; its first answer comes from the loop. */
 int lkg_informer_new(const struct lkg_informer_options *options, struct lkg_informer **ret,
                      struct lkg_error *err);
+/** lkg_informer_free() - nothing is called any more. From any callback, also from its own state() and changed(). */
 struct lkg_informer *lkg_informer_free(struct lkg_informer *informer);
 
-/** lkg_informer_fetch() - read the object now (control/sync, another identity); a watch goes on. @anew: end it and begin again. */
+/**
+ * lkg_informer_fetch() - read the object now, from the loop (control/sync); a watch goes on. @anew: end it and begin again (another
+ * identity). From any callback.
+ */
 void lkg_informer_fetch(struct lkg_informer *informer, bool anew);
 
 /** lkg_informer_is() - does it follow that object? */
@@ -61,6 +65,8 @@ enum lkg_informer_mode lkg_informer_mode(const struct lkg_informer *informer);
 enum lkg_api_status lkg_informer_status(const struct lkg_informer *informer);
 /** lkg_informer_words() - why it is not OK; "". Stays until the next success. */
 const char *lkg_informer_words(const struct lkg_informer *informer);
+/** lkg_informer_refusal() - mode POLL: the permission to watch that is missing, in words; "". */
+const char *lkg_informer_refusal(const struct lkg_informer *informer);
 /** lkg_informer_success_ns() - wall time of the last answer that told the state; 0 = none yet. Bookmarks count. */
 uint64_t lkg_informer_success_ns(const struct lkg_informer *informer);
 /** lkg_informer_failing_since_ns() - CLOCK_BOOTTIME since when nothing but failures came; 0 = all is well. */

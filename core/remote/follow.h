@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Following one object: the decisions of informer.h, without its requests. Answers, events, a clock and a number at random go
+ * in; what to do next comes out. No allocation, no clock, no I/O: whoever carries it out says so by the next input.
+ *
+ * At most one GET and one watch are under way. Three things are kept apart: what is known of the object (uid, version, or that
+ * there is none), the *position* from which a watch would go on (a bookmark moves it, and so it may be newer than the object's own
+ * version, which is that of its last change and may be long forgotten by the server), and when which request may be sent.
+ */
+#pragma once
+
+#include "informer.h"
+#include "object.h"
+#include "watch-stream.h"
+
+#define LKG_FOLLOW_IDLE_NS       (150 * LKG_NSEC_PER_SEC) /* bookmarks come every minute */
+#define LKG_FOLLOW_HALF_NS       (30 * LKG_NSEC_PER_SEC)  /* from the beginning of an event to its end */
+#define LKG_FOLLOW_SHORT_NS      LKG_NSEC_PER_SEC         /* a watch shorter than that is suspicious */
+#define LKG_FOLLOW_POLL_PERCENT  25u
+#define LKG_FOLLOW_POLLS         10u  /* so many reads between two attempts to watch */
+#define LKG_FOLLOW_TIMEOUT_MIN_S 300u /* timeoutSeconds, uniform in [300,600): client-go's reflector */
+#define LKG_FOLLOW_TIMEOUT_MAX_S 600u
+
+/* The moment of an input. */
+struct lkg_moment {
+        uint64_t now_ns; /* CLOCK_BOOTTIME */
+        uint64_t wall_ns;
+        uint32_t random;
+};
+
+/* What to do, in this order. */
+enum lkg_follow_do {
+        LKG_FOLLOW_TELL = 1 << 0,      /* the object that was given is the state now */
+        LKG_FOLLOW_TELL_NONE = 1 << 1, /* there is no such object */
+        LKG_FOLLOW_END_GET = 1 << 2,   /* cancel, without hearing of it again */
+        LKG_FOLLOW_END_WATCH = 1 << 3,
+        LKG_FOLLOW_GET = 1 << 4,
+        LKG_FOLLOW_WATCH = 1 << 5, /* from lkg_follow_position(), for lkg_follow_seconds() */
+};
+
+enum lkg_follow_knowledge { LKG_FOLLOW_UNKNOWN, LKG_FOLLOW_ABSENT, LKG_FOLLOW_PRESENT };
+
+struct lkg_follow {
+        uint64_t poll_interval_ns;
+
+        enum lkg_follow_knowledge known;
+        struct lkg_object_id
+                id; /* PRESENT: of the state told last; ABSENT: of the last one there was, "" = none */
+        char position[LKG_OBJECT_ID_MAX + 1]; /* "" = the state of now */
+        bool expired; /* the server has forgotten our position: the next watch begins with the state of now */
+
+        uint64_t get_at_ns;   /* when to read next; UINT64_MAX = no read is wanted */
+        uint64_t watch_at_ns; /* not before */
+
+        bool getting;
+        bool changed_since_get; /* the watch said something new while the read was under way */
+        bool repeated;          /* the read was repeated because of that */
+
+        bool watching, open;
+        bool heard;    /* an event came */
+        bool from_now; /* it began without a position */
+        bool streaming; /* the last watch was open and did not fail: a pause between two is not worth telling */
+        unsigned seconds;
+        uint64_t opened_ns, byte_ns;
+        uint64_t half_ns; /* an event began then and has not ended; 0 = none */
+
+        bool polling;
+        unsigned n_polls;
+        struct lkg_backoff backoff;
+        struct lkg_backoff doubts; /* how often a watch may make us read again */
+        uint64_t doubt_at_ns;
+
+        bool failed; /* the last try */
+        uint64_t n_failures;
+        enum lkg_api_status status;
+        uint64_t failing_since_ns, success_wall_ns;
+};
+
+/** lkg_follow_begin() - the first read is due at once. Then lkg_follow_tick(). */
+void lkg_follow_begin(struct lkg_follow *follow, uint64_t poll_interval_ns, uint64_t now_ns);
+
+/* Inputs. Each returns what to do: enum lkg_follow_do. */
+
+/** lkg_follow_got() - the read says that the object is @id; NULL = there is none. */
+unsigned lkg_follow_got(struct lkg_follow *follow, const struct lkg_object_id *id, struct lkg_moment at);
+/** lkg_follow_not_got() - the read failed, or could not be sent, or its object is not the one asked for. */
+unsigned lkg_follow_not_got(struct lkg_follow *follow, enum lkg_api_status status, uint64_t retry_after_ns,
+                            struct lkg_moment at);
+unsigned lkg_follow_opened(struct lkg_follow *follow, struct lkg_moment at);
+/** lkg_follow_bytes() - something came. @partial: an event has begun and not ended; @fresh: since these bytes. */
+void lkg_follow_bytes(struct lkg_follow *follow, bool partial, bool fresh, uint64_t now_ns);
+/** lkg_follow_event() - ADDED, MODIFIED or DELETED. */
+unsigned lkg_follow_event(struct lkg_follow *follow, enum lkg_event_type type,
+                          const struct lkg_object_id *id, struct lkg_moment at);
+unsigned lkg_follow_bookmark(struct lkg_follow *follow, const char *version, struct lkg_moment at);
+/**
+ * lkg_follow_broken() - the watch is over because of what it said: LKG_API_GONE of an ERROR event, LKG_API_INVALID,
+ * LKG_API_TOO_LARGE, or because it said nothing: LKG_API_UNREACHABLE. Whoever says so ends the request, too.
+ */
+unsigned lkg_follow_broken(struct lkg_follow *follow, enum lkg_api_status status, struct lkg_moment at);
+/** lkg_follow_ended() - the request has ended, or could not be sent. @http_status: 0 = no answer came. */
+unsigned lkg_follow_ended(struct lkg_follow *follow, enum lkg_api_status status, unsigned http_status,
+                          uint64_t retry_after_ns, struct lkg_moment at);
+/** lkg_follow_fetch() - somebody wants it to be read now. @anew: as if nothing were under way, and watching allowed. */
+unsigned lkg_follow_fetch(struct lkg_follow *follow, bool anew, struct lkg_moment at);
+/** lkg_follow_tick() - time has passed. */
+unsigned lkg_follow_tick(struct lkg_follow *follow, struct lkg_moment at);
+
+/** lkg_follow_silent() - has the watch that is under way said too little for too long? Then lkg_follow_broken(). */
+bool lkg_follow_silent(const struct lkg_follow *follow, uint64_t now_ns);
+
+/** lkg_follow_due() - when to look again: lkg_follow_tick() or lkg_follow_silent(). UINT64_MAX = never. */
+uint64_t lkg_follow_due(const struct lkg_follow *follow);
+
+/** lkg_follow_position() - resourceVersion for the watch; NULL = none. */
+const char *lkg_follow_position(const struct lkg_follow *follow);
+enum lkg_informer_mode lkg_follow_mode(const struct lkg_follow *follow);

@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The thin part: requests, words and callbacks around follow.c. Every input ends in finish(), which tells what has changed, sets the
+ * timer, and frees an informer that was given up inside one of its own callbacks.
+ */
+#include "follow.h"
+#include "text.h"
+
+#define ENVELOPE_BYTES 256u /* what an event has around its object */
+#define WORDS_MAX      sizeof(((struct lkg_api_answer *)NULL)->words)
+
+struct lkg_informer {
+        struct lkg_client *client; /* borrowed */
+        struct lkg_resource resource;
+        char *group_version, *plural, *kind, *ns, *name; /* of resource */
+        size_t max_bytes;
+        const struct lkg_informer_ops *ops;
+        void *userdata;
+
+        struct lkg_follow follow;
+        struct lkg_watch_stream stream;
+        struct lkg_call *get, *watch;
+        sd_event_source *timer, *soon;
+        bool fetch, anew; /* wanted by lkg_informer_fetch() */
+
+        char words[WORDS_MAX], refusal[WORDS_MAX];
+        /* as told last */
+        enum lkg_informer_mode told_mode;
+        enum lkg_api_status told_status;
+        bool words_changed;
+
+        unsigned busy; /* inputs being worked on */
+        bool given_up; /* while busy */
+};
+
+const char *lkg_informer_mode_name(enum lkg_informer_mode mode)
+{
+        static const char *const names[] = {
+                [LKG_INFORMER_STARTING] = "starting",
+                [LKG_INFORMER_WATCH] = "watch",
+                [LKG_INFORMER_POLL] = "poll",
+                [LKG_INFORMER_DOWN] = "down",
+        };
+
+        return names[mode];
+}
+
+static struct lkg_moment now(void)
+{
+        return (struct lkg_moment){ lkg_boottime_ns(), lkg_realtime_ns(), lkg_random() };
+}
+
+static void set_text(struct lkg_informer *informer, char text[static WORDS_MAX], const char *words)
+{
+        char cut[WORDS_MAX];
+
+        lkg_text_copy(cut, sizeof(cut), words);
+        if (strcmp(text, cut) == 0)
+                return;
+        memcpy(text, cut, sizeof(cut));
+        informer->words_changed = true;
+}
+
+static void destroy(struct lkg_informer *informer)
+{
+        lkg_call_cancel(informer->get);
+        lkg_call_cancel(informer->watch);
+        sd_event_source_disable_unref(informer->timer);
+        sd_event_source_disable_unref(informer->soon);
+        lkg_watch_stream_deinit(&informer->stream);
+        free(informer->group_version);
+        free(informer->plural);
+        free(informer->kind);
+        free(informer->ns);
+        free(informer->name);
+        free(informer);
+}
+
+struct lkg_informer *lkg_informer_free(struct lkg_informer *informer)
+{
+        if (!informer)
+                return NULL;
+        if (informer->busy == 0) {
+                destroy(informer);
+                return NULL;
+        }
+        informer->given_up = true; /* finish() does the rest; until then nothing may come */
+        informer->get = lkg_call_cancel(informer->get);
+        informer->watch = lkg_call_cancel(informer->watch);
+        return NULL;
+}
+
+/* ---- every input ---- */
+
+static void begin(struct lkg_informer *informer)
+{
+        informer->busy++;
+}
+
+static void set_timer(struct lkg_informer *informer)
+{
+        uint64_t due = lkg_follow_due(&informer->follow);
+
+        if (due != UINT64_MAX)
+                (void)sd_event_source_set_time(informer->timer, due / 1000 + 1);
+        (void)sd_event_source_set_enabled(informer->timer,
+                                          due == UINT64_MAX ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
+}
+
+static void tell_changes(struct lkg_informer *informer)
+{
+        enum lkg_informer_mode mode = lkg_follow_mode(&informer->follow);
+
+        if (mode == informer->told_mode && informer->follow.status == informer->told_status &&
+            !informer->words_changed)
+                return;
+        informer->told_mode = mode;
+        informer->told_status = informer->follow.status;
+        informer->words_changed = false;
+        informer->ops->changed(informer->userdata);
+}
+
+static void finish(struct lkg_informer *informer)
+{
+        if (!informer->given_up)
+                tell_changes(informer);
+        if (!informer->given_up)
+                set_timer(informer);
+        if (--informer->busy == 0 && informer->given_up)
+                destroy(informer);
+}
+
+/* ---- what follow.c wants ---- */
+
+static void on_got(const struct lkg_api_answer *answer, void *userdata);
+static void on_open(void *userdata);
+static int on_data(const char *data, size_t size, void *userdata);
+static void on_end(const struct lkg_api_answer *answer, void *userdata);
+
+static unsigned start_get(struct lkg_informer *informer, struct lkg_error *err)
+{
+        if (lkg_client_get(informer->client, &informer->resource, on_got, informer, &informer->get, err) ==
+            0)
+                return 0;
+        return lkg_follow_not_got(&informer->follow, LKG_API_UNREACHABLE, 0, now());
+}
+
+static unsigned start_watch(struct lkg_informer *informer, struct lkg_error *err)
+{
+        const struct lkg_watch_handlers handlers = {
+                .open = on_open,
+                .data = on_data,
+                .end = on_end,
+                .userdata = informer,
+        };
+
+        lkg_watch_stream_deinit(&informer->stream);
+        lkg_watch_stream_init(&informer->stream, informer->max_bytes + ENVELOPE_BYTES);
+        if (lkg_client_watch(informer->client, &informer->resource, lkg_follow_position(&informer->follow),
+                             informer->follow.seconds, &handlers, &informer->watch, err) == 0)
+                return 0;
+        return lkg_follow_ended(&informer->follow, LKG_API_UNREACHABLE, 0, 0, now());
+}
+
+/* Carry out @todo; @words: what to say if that was a failure. */
+static void carry_out(struct lkg_informer *informer, unsigned todo, const struct lkg_value *object,
+                      uint64_t n_failures, const char *words)
+{
+        struct lkg_error err = { 0 };
+
+        if (informer->follow.n_failures != n_failures)
+                set_text(informer, informer->words, words);
+        else if (informer->follow.status == LKG_API_OK)
+                set_text(informer, informer->words, "");
+        if (!informer->follow.polling)
+                set_text(informer, informer->refusal, "");
+        if (todo & LKG_FOLLOW_END_GET)
+                informer->get = lkg_call_cancel(informer->get);
+        if (todo & LKG_FOLLOW_END_WATCH)
+                informer->watch = lkg_call_cancel(informer->watch);
+        if (todo & (LKG_FOLLOW_TELL | LKG_FOLLOW_TELL_NONE))
+                informer->ops->state(todo & LKG_FOLLOW_TELL ? object : NULL, informer->userdata);
+        n_failures = informer->follow.n_failures;
+        while (!informer->given_up && todo & (LKG_FOLLOW_GET | LKG_FOLLOW_WATCH))
+                todo = todo & LKG_FOLLOW_GET ? start_get(informer, &err) : start_watch(informer, &err);
+        if (!informer->given_up && informer->follow.n_failures != n_failures)
+                set_text(informer, informer->words, err.message);
+}
+
+/* ---- the read ---- */
+
+static void on_got(const struct lkg_api_answer *answer, void *userdata)
+{
+        struct lkg_informer *informer = userdata;
+        struct lkg_follow *follow = &informer->follow;
+        uint64_t n_failures = follow->n_failures;
+        const char *words = answer->words;
+        struct lkg_error err = { 0 };
+        struct lkg_object_id id;
+        unsigned todo;
+
+        begin(informer);
+        informer->get = NULL;
+        if (answer->status == LKG_API_NOT_FOUND) {
+                todo = lkg_follow_got(follow, NULL, now());
+        } else if (answer->status != LKG_API_OK) {
+                todo = lkg_follow_not_got(follow, answer->status, answer->retry_after_ns, now());
+        } else if (lkg_object_read(answer->object, &informer->resource, "the API server sent", &id, &err) <
+                   0) {
+                words = err.message;
+                todo = lkg_follow_not_got(follow, LKG_API_INVALID, 0, now());
+        } else {
+                todo = lkg_follow_got(follow, &id, now());
+        }
+        carry_out(informer, todo, answer->object, n_failures, words);
+        finish(informer);
+}
+
+/* ---- the watch ---- */
+
+static void on_open(void *userdata)
+{
+        struct lkg_informer *informer = userdata;
+        uint64_t n_failures = informer->follow.n_failures;
+
+        begin(informer);
+        carry_out(informer, lkg_follow_opened(&informer->follow, now()), NULL, n_failures, "");
+        finish(informer);
+}
+
+static void break_watch(struct lkg_informer *informer, enum lkg_api_status status, const char *words)
+{
+        uint64_t n_failures = informer->follow.n_failures;
+
+        carry_out(informer, lkg_follow_broken(&informer->follow, status, now()), NULL, n_failures, words);
+}
+
+/* The Status of an ERROR event. */
+static void break_by_server(struct lkg_informer *informer, const struct lkg_value *status)
+{
+        const char *message = lkg_map_get_string(status, "message");
+        char quoted[5 * 64 + 8], words[WORDS_MAX];
+
+        (void)snprintf(words, sizeof(words), "the API server broke the watch off: %s",
+                       message ? lkg_quote(message, strlen(message), quoted) : "it does not say why");
+        break_watch(informer, lkg_object_says_gone(status) ? LKG_API_GONE : LKG_API_BUSY, words);
+}
+
+static int take_bookmark(struct lkg_informer *informer, const struct lkg_value *object, unsigned *ret,
+                         struct lkg_error *err)
+{
+        char version[LKG_OBJECT_ID_MAX + 1];
+        int r = lkg_object_read_version(object, "the watch sent", version, err);
+
+        if (r == 0)
+                *ret = lkg_follow_bookmark(&informer->follow, version, now());
+        return r;
+}
+
+static int take_change(struct lkg_informer *informer, const struct lkg_watch_event *event, unsigned *ret,
+                       struct lkg_error *err)
+{
+        struct lkg_object_id id;
+        int r = lkg_object_read(event->object, &informer->resource, "the watch sent", &id, err);
+
+        if (r == 0)
+                *ret = lkg_follow_event(&informer->follow, event->type, &id, now());
+        return r;
+}
+
+/* Return: negative when the watch is over, whoever ended it. */
+static int on_event(const struct lkg_watch_event *event, void *userdata)
+{
+        struct lkg_informer *informer = userdata;
+        uint64_t n_failures = informer->follow.n_failures;
+        struct lkg_error err = { 0 };
+        unsigned todo = 0;
+        int r = 0;
+
+        if (event->type == LKG_EVENT_ERROR)
+                break_by_server(informer, event->object);
+        else if (event->type == LKG_EVENT_BOOKMARK)
+                r = take_bookmark(informer, event->object, &todo, &err);
+        else
+                r = take_change(informer, event, &todo, &err);
+        if (r < 0)
+                break_watch(informer, LKG_API_INVALID, err.message);
+        else
+                carry_out(informer, todo, event->object, n_failures, "");
+        return informer->watch ? 0 : -ECANCELED;
+}
+
+static enum lkg_api_status status_of(int r)
+{
+        return r == -EFBIG ? LKG_API_TOO_LARGE : r == -EBADMSG ? LKG_API_INVALID : LKG_API_UNREACHABLE;
+}
+
+static int on_data(const char *data, size_t size, void *userdata)
+{
+        struct lkg_informer *informer = userdata;
+        bool before = lkg_watch_stream_is_partial(&informer->stream);
+        struct lkg_error err = { 0 };
+        int r;
+
+        begin(informer);
+        r = lkg_watch_stream_feed(&informer->stream, data, size, on_event, informer, &err);
+        if (r == 0)
+                lkg_follow_bytes(&informer->follow, lkg_watch_stream_is_partial(&informer->stream),
+                                 !before || memchr(data, '\n', size), lkg_boottime_ns());
+        else if (informer->watch)
+                break_watch(informer, status_of(r), err.message);
+        finish(informer);
+        return r;
+}
+
+static void on_end(const struct lkg_api_answer *answer, void *userdata)
+{
+        struct lkg_informer *informer = userdata;
+        struct lkg_follow *follow = &informer->follow;
+        uint64_t n_failures = follow->n_failures;
+        const char *words = answer->words;
+        unsigned todo;
+
+        begin(informer);
+        informer->watch = NULL;
+        if (answer->status == LKG_API_OK && lkg_watch_stream_is_partial(&informer->stream)) {
+                words = "the watch ended in the middle of an event";
+                todo = lkg_follow_broken(follow, LKG_API_UNREACHABLE, now());
+        } else {
+                if (answer->status == LKG_API_OK)
+                        words = "the API server ended the watch at once, without an event";
+                todo = lkg_follow_ended(follow, answer->status, answer->http_status, answer->retry_after_ns,
+                                        now());
+        }
+        if (answer->status == LKG_API_FORBIDDEN)
+                set_text(informer, informer->refusal, words);
+        carry_out(informer, todo, NULL, n_failures, words);
+        finish(informer);
+}
+
+/* ---- time, and who asks ---- */
+
+static void tick(struct lkg_informer *informer)
+{
+        uint64_t n_failures = informer->follow.n_failures;
+
+        if (lkg_follow_silent(&informer->follow, lkg_boottime_ns()))
+                break_watch(informer, LKG_API_UNREACHABLE,
+                            lkg_watch_stream_is_partial(&informer->stream)
+                                    ? "the watch stopped in the middle of an event"
+                                    : "the watch said nothing for too long, not even that nothing happened");
+        else
+                carry_out(informer, lkg_follow_tick(&informer->follow, now()), NULL, n_failures, "");
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        struct lkg_informer *informer = userdata;
+
+        (void)source;
+        (void)usec;
+        begin(informer);
+        tick(informer);
+        finish(informer);
+        return 0;
+}
+
+static int on_soon(sd_event_source *source, void *userdata)
+{
+        struct lkg_informer *informer = userdata;
+        uint64_t n_failures = informer->follow.n_failures;
+        bool fetch = informer->fetch, anew = informer->anew;
+
+        (void)source;
+        begin(informer);
+        informer->fetch = informer->anew = false;
+        if (fetch)
+                carry_out(informer, lkg_follow_fetch(&informer->follow, anew, now()), NULL, n_failures, "");
+        else
+                tick(informer);
+        finish(informer);
+        return 0;
+}
+
+void lkg_informer_fetch(struct lkg_informer *informer, bool anew)
+{
+        informer->fetch = true;
+        informer->anew |= anew;
+        (void)sd_event_source_set_enabled(informer->soon, SD_EVENT_ONESHOT);
+}
+
+/* ---- beginning ---- */
+
+static int copy(const char *text, char **ret, const char **ret_borrowed)
+{
+        if (!text)
+                return 0;
+        *ret = strdup(text);
+        *ret_borrowed = *ret;
+        return *ret ? 0 : -ENOMEM;
+}
+
+static int copy_resource(struct lkg_informer *informer, const struct lkg_resource *resource)
+{
+        struct lkg_resource *own = &informer->resource;
+        int r = copy(resource->group_version, &informer->group_version, &own->group_version);
+
+        if (r == 0)
+                r = copy(resource->plural, &informer->plural, &own->plural);
+        if (r == 0)
+                r = copy(resource->kind, &informer->kind, &own->kind);
+        if (r == 0)
+                r = copy(resource->ns, &informer->ns, &own->ns);
+        if (r == 0)
+                r = copy(resource->name, &informer->name, &own->name);
+        return r;
+}
+
+static int add_sources(struct lkg_informer *informer, sd_event *event)
+{
+        int r = sd_event_add_time(event, &informer->timer, CLOCK_BOOTTIME, 0, 0, on_timer, informer);
+
+        if (r >= 0)
+                r = sd_event_source_set_enabled(informer->timer, SD_EVENT_OFF);
+        if (r >= 0)
+                r = sd_event_add_defer(event, &informer->soon, on_soon, informer);
+        return r < 0 ? r : 0;
+}
+
+static void freep(struct lkg_informer **informer)
+{
+        lkg_informer_free(*informer);
+}
+
+int lkg_informer_new(const struct lkg_informer_options *options, struct lkg_informer **ret,
+                     struct lkg_error *err)
+{
+        LKG_CLEANUP(freep) struct lkg_informer *informer = calloc(1, sizeof(*informer));
+        int r = informer ? 0 : -ENOMEM;
+
+        if (r == 0) {
+                informer->client = options->client;
+                informer->max_bytes = options->max_bytes;
+                informer->ops = options->ops;
+                informer->userdata = options->userdata;
+                lkg_follow_begin(&informer->follow, options->poll_interval_ns, lkg_boottime_ns());
+                r = copy_resource(informer, &options->resource);
+        }
+        if (r == 0)
+                r = add_sources(informer, options->event);
+        if (r < 0)
+                return lkg_error_set(err, r, NULL, "follow %s %s", options->resource.plural,
+                                     options->resource.name);
+        *ret = LKG_STEAL(informer);
+        return 0;
+}
+
+/* ---- questions ---- */
+
+static bool same(const char *a, const char *b)
+{
+        return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+bool lkg_informer_is(const struct lkg_informer *informer, const struct lkg_resource *resource)
+{
+        const struct lkg_resource *own = &informer->resource;
+
+        return same(own->group_version, resource->group_version) && same(own->plural, resource->plural) &&
+               same(own->ns, resource->ns) && same(own->name, resource->name);
+}
+
+enum lkg_informer_mode lkg_informer_mode(const struct lkg_informer *informer)
+{
+        return lkg_follow_mode(&informer->follow);
+}
+
+enum lkg_api_status lkg_informer_status(const struct lkg_informer *informer)
+{
+        return informer->follow.status;
+}
+
+const char *lkg_informer_words(const struct lkg_informer *informer)
+{
+        return informer->words;
+}
+
+const char *lkg_informer_refusal(const struct lkg_informer *informer)
+{
+        return informer->refusal;
+}
+
+uint64_t lkg_informer_success_ns(const struct lkg_informer *informer)
+{
+        return informer->follow.success_wall_ns;
+}
+
+uint64_t lkg_informer_failing_since_ns(const struct lkg_informer *informer)
+{
+        return informer->follow.failing_since_ns;
+}

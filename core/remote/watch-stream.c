@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "watch-stream.h"
+
+#include <lkg/decode.h>
+#include <lkg/limits.h>
+
+#define LINE_KEPT_MAX (64u << 10) /* a larger buffer is given back: a watch is idle nearly always */
+
+static const char *const event_names[] = {
+        [LKG_EVENT_ADDED] = "ADDED",     [LKG_EVENT_MODIFIED] = "MODIFIED",
+        [LKG_EVENT_DELETED] = "DELETED", [LKG_EVENT_BOOKMARK] = "BOOKMARK",
+        [LKG_EVENT_ERROR] = "ERROR",
+};
+
+void lkg_watch_stream_init(struct lkg_watch_stream *stream, size_t max_bytes)
+{
+        *stream = (struct lkg_watch_stream){
+                /* What the decoder would refuse need not be collected first. */
+                .max_bytes = max_bytes < LKG_DOC_BYTES_MAX ? max_bytes : LKG_DOC_BYTES_MAX,
+        };
+}
+
+void lkg_watch_stream_deinit(struct lkg_watch_stream *stream)
+{
+        if (stream)
+                lkg_buf_deinit(&stream->line);
+}
+
+bool lkg_watch_stream_is_partial(const struct lkg_watch_stream *stream)
+{
+        return stream->line.size > 0;
+}
+
+static bool is_blank(const char *text, size_t size)
+{
+        for (size_t i = 0; i < size; i++)
+                if (text[i] != ' ' && text[i] != '\t' && text[i] != '\r')
+                        return false;
+        return true;
+}
+
+static bool event_type(const char *name, enum lkg_event_type *ret)
+{
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(event_names); i++)
+                if (strcmp(event_names[i], name) == 0) {
+                        *ret = (enum lkg_event_type)i;
+                        return true;
+                }
+        return false;
+}
+
+/*
+ * What is wrong with a line, once. Not lkg_error_set(): the reason is no error of the system, and its words would only follow
+ * those that explain it.
+ */
+static int refuse(struct lkg_error *err, int code, const char *fmt, ...) LKG_PRINTF(3, 4);
+static int refuse(struct lkg_error *err, int code, const char *fmt, ...)
+{
+        va_list ap;
+
+        va_start(ap, fmt);
+        (void)lkg_error_setv(err, code, NULL, fmt, ap);
+        va_end(ap);
+        return code;
+}
+
+static int refuse_json(const struct lkg_report *report, struct lkg_error *err)
+{
+        for (size_t i = 0; i < report->n_findings; i++)
+                if (report->findings[i].severity == LKG_ERROR)
+                        return refuse(err, -EBADMSG, "the watch sent no JSON: column %u: %s",
+                                      report->findings[i].column, report->findings[i].text);
+        return refuse(err, -EBADMSG, "the watch sent no JSON");
+}
+
+static int take_event(const struct lkg_value *event, int (*fn)(const struct lkg_watch_event *, void *),
+                      void *userdata, struct lkg_error *err)
+{
+        struct lkg_watch_event ret;
+        const char *name;
+
+        if (lkg_value_type(event) != LKG_MAP)
+                return refuse(err, -EBADMSG, "the watch sent a %s; want {\"type\": ..., \"object\": ...}",
+                              lkg_type_name(lkg_value_type(event)));
+        name = lkg_map_get_string(event, "type");
+        if (!name)
+                return refuse(err, -EBADMSG, "the watch sent an event without a type");
+        if (!event_type(name, &ret.type))
+                return 0;
+        ret.object = lkg_map_get(event, "object");
+        if (!ret.object || lkg_value_type(ret.object) != LKG_MAP)
+                return refuse(err, -EBADMSG, "the watch sent an event %s without an object", name);
+        return fn(&ret, userdata);
+}
+
+/* Strict: an object that says a thing twice is read differently by different readers. */
+static int take_line(const char *text, size_t size, int (*fn)(const struct lkg_watch_event *, void *),
+                     void *userdata, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *event = NULL;
+        int r;
+
+        if (is_blank(text, size))
+                return 0;
+        r = lkg_decode_json(text, size, LKG_DECODE_STRICT, /* source= */ NULL, &report, &event);
+        if (r == -EBADMSG)
+                return refuse_json(&report, err);
+        if (r < 0)
+                return lkg_error_set(err, r, NULL, "read an event of the watch");
+        return take_event(event, fn, userdata, err);
+}
+
+/* Only the newest @size bytes of a line that may have begun before. */
+static int check_size(const struct lkg_watch_stream *stream, size_t size, struct lkg_error *err)
+{
+        if (size <= stream->max_bytes && stream->line.size <= stream->max_bytes - size)
+                return 0;
+        return refuse(err, -EFBIG, "the watch sent an event of more than %zu bytes", stream->max_bytes);
+}
+
+static int collect(struct lkg_watch_stream *stream, const char *data, size_t size, struct lkg_error *err)
+{
+        lkg_buf_append(&stream->line, data, size);
+        if (lkg_buf_failed(&stream->line))
+                return lkg_error_set(err, -ENOMEM, NULL, "read an event of the watch");
+        return 0;
+}
+
+int lkg_watch_stream_feed(struct lkg_watch_stream *stream, const char *data, size_t size,
+                          int (*fn)(const struct lkg_watch_event *event, void *userdata), void *userdata,
+                          struct lkg_error *err)
+{
+        const char *end;
+        int r;
+
+        for (; size > 0; size -= (size_t)(end + 1 - data), data = end + 1) {
+                size_t n;
+
+                end = memchr(data, '\n', size);
+                n = end ? (size_t)(end - data) : size;
+                r = check_size(stream, n, err);
+                if (r < 0)
+                        return r;
+                if (end && stream->line.size == 0) { /* the usual case: a whole line, without a copy */
+                        r = take_line(data, n, fn, userdata, err);
+                        if (r < 0)
+                                return r;
+                        continue;
+                }
+                r = collect(stream, data, n, err);
+                if (r < 0 || !end)
+                        return r;
+                r = take_line(stream->line.data, stream->line.size, fn, userdata, err);
+                if (r < 0)
+                        return r;
+                if (stream->line.allocated > LINE_KEPT_MAX)
+                        lkg_buf_deinit(&stream->line);
+                else
+                        lkg_buf_reset(&stream->line);
+        }
+        return 0;
+}
