@@ -275,14 +275,14 @@ static int on_event(const struct lkg_watch_event *event, void *userdata)
         uint64_t n_failures = informer->follow.n_failures;
         struct lkg_error err = { 0 };
         unsigned todo = 0;
-        int r = 0;
+        int r;
 
-        if (event->type == LKG_EVENT_ERROR)
+        if (event->type == LKG_EVENT_ERROR) {
                 break_by_server(informer, event->object);
-        else if (event->type == LKG_EVENT_BOOKMARK)
-                r = take_bookmark(informer, event->object, &todo, &err);
-        else
-                r = take_change(informer, event, &todo, &err);
+                return -ECANCELED;
+        }
+        r = event->type == LKG_EVENT_BOOKMARK ? take_bookmark(informer, event->object, &todo, &err)
+                                              : take_change(informer, event, &todo, &err);
         if (r < 0)
                 break_watch(informer, LKG_API_INVALID, err.message);
         else

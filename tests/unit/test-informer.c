@@ -1,0 +1,608 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The informer with a client that the test plays: which requests, what is told, in which words, and who may free it when. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <lkg/decode.h>
+
+#include "core/remote/informer.h"
+
+#define MAX 2000u
+
+/* ---- the client ---- */
+
+struct lkg_call {
+        bool watch;
+        lkg_client_fn *done;
+        struct lkg_watch_handlers handlers;
+        void *userdata;
+        char version[64]; /* of a watch; "" = none */
+        unsigned seconds;
+};
+
+static struct lkg_call *get_call, *watch_call; /* under way */
+static unsigned n_gets, n_watches, n_cancelled;
+static int start_result;
+
+int lkg_client_get(struct lkg_client *client, const struct lkg_resource *resource, lkg_client_fn *done,
+                   void *userdata, struct lkg_call **ret, struct lkg_error *err)
+{
+        (void)client;
+        assert_string_equal(resource->plural, "configmaps");
+        assert_null(get_call);
+        if (start_result < 0)
+                return lkg_error_set(err, start_result, NULL, "send");
+        n_gets++;
+        *ret = get_call = test_calloc(1, sizeof(*get_call));
+        get_call->done = done;
+        get_call->userdata = userdata;
+        return 0;
+}
+
+int lkg_client_watch(struct lkg_client *client, const struct lkg_resource *resource, const char *version,
+                     unsigned seconds, const struct lkg_watch_handlers *handlers, struct lkg_call **ret,
+                     struct lkg_error *err)
+{
+        (void)client;
+        assert_string_equal(resource->name, "c");
+        assert_null(watch_call);
+        if (start_result < 0)
+                return lkg_error_set(err, start_result, NULL, "send");
+        n_watches++;
+        *ret = watch_call = test_calloc(1, sizeof(*watch_call));
+        watch_call->watch = true;
+        watch_call->handlers = *handlers;
+        watch_call->seconds = seconds;
+        (void)snprintf(watch_call->version, sizeof(watch_call->version), "%s", version ? version : "");
+        return 0;
+}
+
+struct lkg_call *lkg_call_cancel(struct lkg_call *call)
+{
+        if (!call)
+                return NULL;
+        n_cancelled++;
+        if (call->watch)
+                watch_call = NULL;
+        else
+                get_call = NULL;
+        test_free(call);
+        return NULL;
+}
+
+static struct lkg_value *decode(const char *text)
+{
+        struct lkg_report report = LKG_REPORT_INIT;
+        struct lkg_value *value = NULL;
+
+        assert_int_equal(lkg_decode_json(text, strlen(text), 0, NULL, &report, &value), 0);
+        lkg_report_deinit(&report);
+        return value;
+}
+
+static void answer(struct lkg_call **call, enum lkg_api_status status, unsigned http_status,
+                   const char *words, const char *text)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *object = text ? decode(text) : NULL;
+        struct lkg_api_answer a = { .status = status, .http_status = http_status, .object = object };
+        struct lkg_call *ended = LKG_STEAL(*call);
+
+        assert_non_null(ended);
+        (void)snprintf(a.words, sizeof(a.words), "%s", words);
+        if (ended->watch)
+                ended->handlers.end(&a, ended->handlers.userdata);
+        else
+                ended->done(&a, ended->userdata);
+        test_free(ended);
+}
+
+#define OBJECT(v)                                                                                           \
+        "{\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"c\",\"uid\":\"a\",\"resourceVersion\":\"" v "\"}" \
+                                                                                                      "}"
+#define EVENT(type, v) "{\"type\":\"" type "\",\"object\":" OBJECT(v) "}\n"
+
+static void got(const char *text)
+{
+        answer(&get_call, LKG_API_OK, 200, "", text);
+}
+
+static void opened(void)
+{
+        watch_call->handlers.open(watch_call->handlers.userdata);
+}
+
+/* As the transport does it: a call that was cancelled inside hears nothing more; one whose reader ends it hears of its end. */
+static int send_data(const char *text)
+{
+        struct lkg_call *call = watch_call;
+        int r = call->handlers.data(text, strlen(text), call->handlers.userdata);
+
+        if (r < 0 && watch_call == call)
+                answer(&watch_call, LKG_API_UNREACHABLE, 200, "the stream was ended by its reader", NULL);
+        return r;
+}
+
+/* ---- who listens ---- */
+
+struct listener {
+        sd_event *event;
+        struct lkg_informer *informer;
+        char versions[256]; /* "100 none 101 " */
+        unsigned n_changed;
+        /* What to do inside the next callback. */
+        struct lkg_informer **free_in_state, **free_in_changed;
+        bool fetch_in_state;
+};
+
+static void on_state(const struct lkg_value *object, void *userdata)
+{
+        struct listener *l = userdata;
+        const struct lkg_value *metadata = object ? lkg_map_get(object, "metadata") : NULL;
+        size_t n = strlen(l->versions);
+
+        (void)snprintf(l->versions + n, sizeof(l->versions) - n, "%s ",
+                       metadata ? lkg_map_get_string(metadata, "resourceVersion") : "none");
+        if (l->fetch_in_state)
+                lkg_informer_fetch(l->informer, false);
+        l->fetch_in_state = false;
+        if (l->free_in_state)
+                *l->free_in_state = lkg_informer_free(*l->free_in_state);
+        l->free_in_state = NULL;
+        /* Still alive after that, and not to be used when it was the last reference. */
+        if (object)
+                assert_int_equal(lkg_value_type(object), LKG_MAP);
+}
+
+static void on_changed(void *userdata)
+{
+        struct listener *l = userdata;
+
+        l->n_changed++;
+        if (l->free_in_changed)
+                *l->free_in_changed = lkg_informer_free(*l->free_in_changed);
+        l->free_in_changed = NULL;
+}
+
+static const struct lkg_informer_ops ops = { on_state, on_changed };
+
+static void turn(struct listener *l)
+{
+        while (sd_event_run(l->event, 0) > 0)
+                ;
+}
+
+static struct lkg_informer *begin_another(struct listener *l)
+{
+        const struct lkg_informer_options options = {
+                .event = l->event,
+                .resource = { "v1", "configmaps", "ConfigMap", "kube-system", "c" },
+                .poll_interval_ns = 60 * LKG_NSEC_PER_SEC,
+                .max_bytes = MAX,
+                .ops = &ops,
+                .userdata = l,
+        };
+        struct lkg_informer *informer = NULL;
+
+        assert_int_equal(lkg_informer_new(&options, &informer, NULL), 0);
+        return informer;
+}
+
+static void begin(struct listener *l)
+{
+        *l = (struct listener){ 0 };
+        get_call = watch_call = NULL;
+        n_gets = n_watches = n_cancelled = 0;
+        start_result = 0;
+        assert_true(sd_event_new(&l->event) >= 0);
+        l->informer = begin_another(l);
+        assert_int_equal(n_gets, 0); /* nothing before the loop runs */
+        turn(l);
+}
+
+static void begin_watching(struct listener *l)
+{
+        begin(l);
+        got(OBJECT("100"));
+        opened();
+        l->versions[0] = '\0';
+        l->n_changed = 0;
+}
+
+static void end(struct listener *l)
+{
+        l->informer = lkg_informer_free(l->informer);
+        assert_null(get_call);
+        assert_null(watch_call);
+        turn(l);
+        l->event = sd_event_unref(l->event);
+}
+
+/* ---- tests ---- */
+
+static void test_reads_watches_and_tells(void **state)
+{
+        struct listener l;
+
+        (void)state;
+        begin(&l);
+        assert_int_equal(n_gets, 1);
+        assert_int_equal(lkg_informer_mode(l.informer), LKG_INFORMER_STARTING);
+        assert_int_equal(lkg_informer_success_ns(l.informer), 0);
+        got(OBJECT("100"));
+        assert_string_equal(l.versions, "100 ");
+        assert_true(lkg_informer_success_ns(l.informer) > 0);
+        assert_string_equal(watch_call->version, "100");
+        assert_in_range(watch_call->seconds, 300, 599);
+        opened();
+        assert_int_equal(lkg_informer_mode(l.informer), LKG_INFORMER_WATCH);
+        assert_int_equal(l.n_changed, 1);
+        assert_int_equal(send_data(EVENT("MODIFIED", "101") "{\"type\":\"MODI"), 0);
+        assert_int_equal(send_data("FIED\",\"object\":" OBJECT("102") "}\n"), 0);
+        assert_int_equal(send_data(EVENT("DELETED", "103")), 0);
+        assert_string_equal(l.versions, "100 101 102 none ");
+        assert_int_equal(l.n_changed, 1); /* states are no change of mode */
+        assert_int_equal(n_gets, 1);
+        end(&l);
+}
+
+static void test_no_object_is_a_state(void **state)
+{
+        struct listener l;
+
+        (void)state;
+        begin(&l);
+        answer(&get_call, LKG_API_NOT_FOUND, 404, "there is no such object", NULL);
+        assert_string_equal(l.versions, "none ");
+        assert_int_equal(lkg_informer_status(l.informer), LKG_API_OK);
+        assert_string_equal(lkg_informer_words(l.informer), "");
+        assert_string_equal(watch_call->version, "");
+        end(&l);
+}
+
+static void test_failure_and_its_words_until_the_next_success(void **state)
+{
+        struct listener l;
+
+        (void)state;
+        begin(&l);
+        answer(&get_call, LKG_API_FORBIDDEN, 403, "get configmaps kube-system/c is forbidden", NULL);
+        assert_int_equal(lkg_informer_mode(l.informer), LKG_INFORMER_DOWN);
+        assert_int_equal(lkg_informer_status(l.informer), LKG_API_FORBIDDEN);
+        assert_string_equal(lkg_informer_words(l.informer), "get configmaps kube-system/c is forbidden");
+        assert_true(lkg_informer_failing_since_ns(l.informer) > 0);
+        assert_int_equal(l.n_changed, 1);
+        lkg_informer_fetch(l.informer, false);
+        turn(&l);
+        assert_int_equal(n_gets, 2);
+        got(OBJECT("100"));
+        assert_int_equal(lkg_informer_status(l.informer), LKG_API_OK);
+        assert_string_equal(lkg_informer_words(l.informer), "");
+        assert_int_equal(lkg_informer_failing_since_ns(l.informer), 0);
+        assert_int_equal(l.n_changed, 2);
+        end(&l);
+}
+
+static void test_long_words_are_cut(void **state)
+{
+        struct listener l;
+        char words[512];
+
+        (void)state;
+        memset(words, 'w', sizeof(words));
+        words[sizeof(words) - 1] = '\0';
+        begin(&l);
+        answer(&get_call, LKG_API_BUSY, 500, words, NULL);
+        assert_string_equal(lkg_informer_words(l.informer), words);
+        end(&l);
+}
+
+static void test_an_object_that_is_another_one_is_no_state(void **state)
+{
+        struct listener l;
+
+        (void)state;
+        begin(&l);
+        got("{\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"d\",\"uid\":\"a\",\"resourceVersion\":\"1\"}"
+            "}");
+        assert_string_equal(l.versions, "");
+        assert_int_equal(lkg_informer_status(l.informer), LKG_API_INVALID);
+        assert_string_equal(lkg_informer_words(l.informer),
+                            "the API server sent metadata.name \"d\"; want c");
+        end(&l);
+}
+
+/* What breaks a watch: it is ended, the words say why, nothing of it is told. */
+static void test_what_breaks_a_watch(void **state)
+{
+        static const struct {
+                const char *data;
+                enum lkg_api_status status;
+                const char *words;
+        } rows[] = {
+                { "{]\n", LKG_API_INVALID, "the watch sent no JSON: column 2: " },
+                { "{\"type\":\"ADDED\"}\n", LKG_API_INVALID,
+                  "the watch sent an event ADDED without an object" },
+                { "{\"type\":\"MODIFIED\",\"object\":{\"kind\":\"Secret\",\"metadata\":{}}}\n" EVENT(
+                          "MODIFIED", "101"),
+                  LKG_API_INVALID, "the watch sent kind \"Secret\"; want ConfigMap" },
+                { "{\"type\":\"BOOKMARK\",\"object\":{}}\n", LKG_API_INVALID,
+                  "the watch sent an object without metadata.resourceVersion" },
+                { "{\"type\":\"ERROR\",\"object\":{\"code\":500,\"message\":\"etcd is\\u001b "
+                  "gone\"}}\n" EVENT("MODIFIED", "101"),
+                  LKG_API_BUSY, "the API server broke the watch off: \"etcd is\\x1b gone\"" },
+                { "{\"type\":\"ERROR\",\"object\":{}}\n", LKG_API_BUSY,
+                  "the API server broke the watch off: it does not say why" },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                struct listener l;
+
+                begin_watching(&l);
+                assert_true(send_data(rows[i].data) < 0);
+                assert_null(watch_call);
+                assert_int_equal(n_cancelled, 1);
+                assert_string_equal(l.versions, "");
+                assert_int_equal(lkg_informer_mode(l.informer), LKG_INFORMER_DOWN);
+                assert_int_equal(lkg_informer_status(l.informer), rows[i].status);
+                if (!strstr(lkg_informer_words(l.informer), rows[i].words))
+                        fail_msg("%s", lkg_informer_words(l.informer));
+                assert_int_equal(n_gets, 1); /* not before some time has passed */
+                end(&l);
+        }
+}
+
+static void test_an_event_that_is_too_big(void **state)
+{
+        char data[MAX + 1000];
+        struct listener l;
+
+        (void)state;
+        memset(data, ' ', sizeof(data));
+        data[sizeof(data) - 1] = '\0';
+        begin_watching(&l);
+        assert_int_equal(send_data(data), -EFBIG);
+        assert_int_equal(lkg_informer_status(l.informer), LKG_API_TOO_LARGE);
+        end(&l);
+}
+
+static void test_an_expired_watch_is_read_again_without_a_word(void **state)
+{
+        struct listener l;
+
+        (void)state;
+        begin_watching(&l);
+        assert_true(send_data("{\"type\":\"ERROR\",\"object\":{\"reason\":\"Expired\",\"code\":410}}\n") <
+                    0);
+        assert_int_equal(n_gets, 2);
+        assert_string_equal(lkg_informer_words(l.informer), "");
+        got(OBJECT("100"));
+        assert_string_equal(watch_call->version, "");
+        opened();
+        assert_int_equal(n_gets, 3);
+        assert_int_equal(l.n_changed, 0);
+        end(&l);
+}
+
+static void test_half_an_event_at_the_end_is_a_failure(void **state)
+{
+        struct listener l;
+
+        (void)state;
+        begin_watching(&l);
+        assert_int_equal(send_data("{\"type\":"), 0);
+        answer(&watch_call, LKG_API_OK, 200, "", NULL);
+        assert_int_equal(lkg_informer_mode(l.informer), LKG_INFORMER_DOWN);
+        assert_string_equal(lkg_informer_words(l.informer), "the watch ended in the middle of an event");
+        end(&l);
+}
+
+static void test_half_an_event_does_not_go_on_in_the_next_watch(void **state)
+{
+        struct listener l;
+
+        (void)state;
+        begin_watching(&l);
+        assert_int_equal(send_data("{\"type\":"), 0);
+        lkg_informer_fetch(l.informer, true);
+        turn(&l);
+        got(OBJECT("100"));
+        opened();
+        assert_int_equal(send_data(EVENT("MODIFIED", "101")), 0);
+        assert_string_equal(l.versions, "100 101 ");
+        end(&l);
+}
+
+static void test_a_watch_that_ends_at_once(void **state)
+{
+        struct listener l;
+
+        (void)state;
+        begin_watching(&l);
+        answer(&watch_call, LKG_API_OK, 200, "", NULL);
+        assert_string_equal(lkg_informer_words(l.informer),
+                            "the API server ended the watch at once, without an event");
+        end(&l);
+}
+
+static void test_a_refused_watch_says_what_is_missing(void **state)
+{
+        struct listener l;
+
+        (void)state;
+        begin(&l);
+        got(OBJECT("100"));
+        answer(&watch_call, LKG_API_FORBIDDEN, 403, "watch configmaps kube-system/c is forbidden", NULL);
+        assert_int_equal(lkg_informer_mode(l.informer), LKG_INFORMER_POLL);
+        assert_int_equal(lkg_informer_status(l.informer), LKG_API_OK); /* it is read */
+        assert_string_equal(lkg_informer_words(l.informer), "");
+        assert_string_equal(lkg_informer_refusal(l.informer), "watch configmaps kube-system/c is forbidden");
+        lkg_informer_fetch(l.informer, true);
+        turn(&l);
+        got(OBJECT("100"));
+        opened();
+        assert_string_equal(lkg_informer_refusal(l.informer), "");
+        end(&l);
+}
+
+static void test_what_cannot_be_sent_is_a_failure(void **state)
+{
+        struct listener l;
+
+        (void)state;
+        begin(&l);
+        start_result = -ENOMEM;
+        got(OBJECT("100")); /* the watch cannot be sent */
+        assert_int_equal(lkg_informer_mode(l.informer), LKG_INFORMER_DOWN);
+        assert_string_equal(lkg_informer_words(l.informer), "send: Cannot allocate memory");
+        lkg_informer_fetch(l.informer, false);
+        turn(&l);
+        assert_int_equal(lkg_informer_status(l.informer), LKG_API_UNREACHABLE);
+        end(&l);
+}
+
+static void test_fetch_reads_while_the_watch_goes_on(void **state)
+{
+        struct listener l;
+
+        (void)state;
+        begin_watching(&l);
+        lkg_informer_fetch(l.informer, false);
+        assert_int_equal(n_gets, 1); /* from the loop: whoever asks may stand in any callback */
+        turn(&l);
+        assert_int_equal(n_gets, 2);
+        assert_int_equal(n_cancelled, 0);
+        got(OBJECT("100"));
+        assert_string_equal(l.versions, "100 ");
+        l.fetch_in_state = true;
+        assert_int_equal(send_data(EVENT("MODIFIED", "101")), 0);
+        turn(&l);
+        assert_int_equal(n_gets, 3);
+        end(&l);
+}
+
+static void test_anew_ends_what_is_under_way(void **state)
+{
+        struct listener l;
+
+        (void)state;
+        begin_watching(&l);
+        lkg_informer_fetch(l.informer, false);
+        turn(&l);
+        lkg_informer_fetch(l.informer, true);
+        lkg_informer_fetch(l.informer, false); /* does not take it back */
+        turn(&l);
+        assert_int_equal(n_cancelled, 2);
+        assert_null(watch_call);
+        assert_non_null(get_call);
+        assert_int_equal(n_gets, 3);
+        end(&l);
+}
+
+static void test_free_inside_its_own_callbacks(void **state)
+{
+        struct listener l;
+
+        (void)state;
+        begin(&l);
+        l.free_in_state = &l.informer;
+        got(OBJECT("100"));
+        assert_null(l.informer);
+        assert_null(watch_call); /* nothing begins any more */
+        end(&l);
+
+        begin_watching(&l);
+        l.free_in_state = &l.informer;
+        (void)send_data(EVENT("MODIFIED", "101") EVENT("MODIFIED", "102"));
+        assert_string_equal(l.versions, "101 ");
+        end(&l);
+
+        begin(&l);
+        l.free_in_changed = &l.informer;
+        answer(&get_call, LKG_API_BUSY, 500, "busy", NULL);
+        assert_null(l.informer);
+        end(&l);
+
+        begin_watching(&l);
+        l.free_in_changed = &l.informer;
+        (void)send_data("{]\n");
+        assert_null(l.informer);
+        end(&l);
+}
+
+static void test_free_another_one_inside_a_callback(void **state)
+{
+        struct lkg_informer *other;
+        struct listener l;
+
+        (void)state;
+        begin_watching(&l);
+        assert_non_null(watch_call);
+        get_call = NULL;
+        other = begin_another(&l);
+        turn(&l); /* its read is under way */
+        assert_non_null(get_call);
+        l.free_in_state = &other;
+        assert_int_equal(send_data(EVENT("MODIFIED", "101")), 0);
+        assert_null(other);
+        assert_null(get_call);
+        assert_int_equal(send_data(EVENT("MODIFIED", "102")), 0);
+        assert_string_equal(l.versions, "101 102 ");
+        end(&l);
+}
+
+static void test_knows_what_it_follows(void **state)
+{
+        struct lkg_resource resource = { "v1", "configmaps", "ConfigMap", "kube-system", "c" };
+        struct listener l;
+
+        (void)state;
+        begin(&l);
+        assert_true(lkg_informer_is(l.informer, &resource));
+        resource.ns = NULL;
+        assert_false(lkg_informer_is(l.informer, &resource));
+        resource.ns = "kube-system";
+        resource.name = "d";
+        assert_false(lkg_informer_is(l.informer, &resource));
+        end(&l);
+}
+
+static void test_names_of_modes(void **state)
+{
+        (void)state;
+        assert_string_equal(lkg_informer_mode_name(LKG_INFORMER_STARTING), "starting");
+        assert_string_equal(lkg_informer_mode_name(LKG_INFORMER_WATCH), "watch");
+        assert_string_equal(lkg_informer_mode_name(LKG_INFORMER_POLL), "poll");
+        assert_string_equal(lkg_informer_mode_name(LKG_INFORMER_DOWN), "down");
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_reads_watches_and_tells),
+                cmocka_unit_test(test_no_object_is_a_state),
+                cmocka_unit_test(test_failure_and_its_words_until_the_next_success),
+                cmocka_unit_test(test_long_words_are_cut),
+                cmocka_unit_test(test_an_object_that_is_another_one_is_no_state),
+                cmocka_unit_test(test_what_breaks_a_watch),
+                cmocka_unit_test(test_an_event_that_is_too_big),
+                cmocka_unit_test(test_an_expired_watch_is_read_again_without_a_word),
+                cmocka_unit_test(test_half_an_event_at_the_end_is_a_failure),
+                cmocka_unit_test(test_half_an_event_does_not_go_on_in_the_next_watch),
+                cmocka_unit_test(test_a_watch_that_ends_at_once),
+                cmocka_unit_test(test_a_refused_watch_says_what_is_missing),
+                cmocka_unit_test(test_what_cannot_be_sent_is_a_failure),
+                cmocka_unit_test(test_fetch_reads_while_the_watch_goes_on),
+                cmocka_unit_test(test_anew_ends_what_is_under_way),
+                cmocka_unit_test(test_free_inside_its_own_callbacks),
+                cmocka_unit_test(test_free_another_one_inside_a_callback),
+                cmocka_unit_test(test_knows_what_it_follows),
+                cmocka_unit_test(test_names_of_modes),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
