@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What suites with real mounts share: fixtures, the watchdog that ends a test that hangs in the mount, the final check.
+
+A conftest.py imports all of it.
+"""
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+
+import pytest
+
+import lkgfs_testlib as lib
+from lkgfs_apinode import ApiNode
+from lkgfs_apiserver import ApiServer
+from lkgfs_certs import Certificates
+from lkgfs_node import Node
+
+TEST_LIMIT_S = 100
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "limit(seconds): longest time of this test before its mounts are aborted")
+
+
+def interrupt(*_):
+    """SIGTERM, as a time limit around the whole run sends it: tear down as after Ctrl-C."""
+    raise KeyboardInterrupt
+
+
+def pytest_sessionstart(session):
+    signal.signal(signal.SIGTERM, interrupt)
+    if os.geteuid() != 0:
+        pytest.exit("the end-to-end tests mount file systems: run them as root", 2)
+    for program in (lib.LKGFSD, lib.LKGFS):
+        if not os.access(program, os.X_OK):
+            pytest.exit(f"{program} is missing: build first, or set LKGFS_BUILD", 2)
+    session.config.leftovers_before = set(lib.leftovers())
+
+
+@pytest.hookimpl(trylast=True)  # after the teardown that an interrupted session makes up for
+def pytest_sessionfinish(session):
+    before = getattr(session.config, "leftovers_before", None)
+    if before is None:
+        return
+    left = [item for item in lib.leftovers() if item not in before]
+    if left:
+        print("\nleft behind: " + ", ".join(left))
+        session.exitstatus = 1
+
+
+class Mounts:
+    """Factory: mounts that are closed at the end of the test (or module), newest first."""
+
+    def __init__(self):
+        self.mounts = []
+
+    def __call__(self, **options):
+        mount = lib.Mount(**options)
+        self.mounts.append(mount)
+        return mount
+
+    def close(self):
+        failures = []
+        while self.mounts:
+            try:
+                self.mounts.pop().close()
+            except Exception as failure:  # pylint: disable=broad-except
+                failures.append(failure)
+        if failures:
+            raise failures[0]
+
+
+living = []
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item):
+    """A call that hangs in a mount cannot be interrupted by a signal; killing the processes of the mount ends it."""
+    marker = item.get_closest_marker("limit")
+
+    def expire():
+        sys.__stderr__.write(f"\n{item.nodeid}: time limit, its mounts are aborted\n")
+        for factory in list(living):
+            for mount in list(factory.mounts):
+                mount.abort()
+
+    timer = threading.Timer(marker.args[0] if marker else TEST_LIMIT_S, expire)
+    timer.daemon = True
+    timer.start()
+    yield
+    timer.cancel()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    report = outcome.get_result()
+    if report.when == "call" and report.failed:
+        for factory in living:
+            for mount in factory.mounts:
+                report.sections.append((f"log of lkgfsd on {mount.mountpoint}", mount.log()[-4000:]))
+
+
+def factory():
+    mounts = Mounts()
+    living.append(mounts)
+    try:
+        yield mounts
+    finally:
+        living.remove(mounts)
+        mounts.close()
+
+
+@pytest.fixture
+def mounts():
+    yield from factory()
+
+
+@pytest.fixture
+def node(mounts):
+    """Factory: nodes with a component of their own, whose lives end with the test."""
+    nodes = []
+
+    def make(**options):
+        nodes.append(Node(mounts, **options))
+        return nodes[-1]
+    yield make
+    for one in nodes:
+        one.close()
+
+
+@pytest.fixture(scope="session")
+def certificates():
+    """Of API servers and nodes; made when the first test asks for them."""
+    directory = tempfile.mkdtemp(prefix=lib.PREFIX, dir=lib.PARENT)
+    try:
+        yield Certificates(directory)
+    finally:
+        shutil.rmtree(directory)
+
+
+@pytest.fixture
+def api(certificates):
+    """An API server that a test changes and breaks as it likes."""
+    with ApiServer(certificates) as server:
+        yield server
+
+
+@pytest.fixture
+def api_node(mounts, api):
+    """Factory: nodes that follow `api` with the credential of the Node `name`."""
+    nodes = []
+
+    def make(name="n1", **options):
+        directory = tempfile.mkdtemp(prefix=lib.PREFIX, dir=lib.PARENT)
+        kubeconfig = api.kubeconfig(os.path.join(directory, "kubeconfig"), node=name)
+        nodes.append((directory, ApiNode(mounts, kubeconfig, name, **options)))
+        return nodes[-1][1]
+    yield make
+    for directory, one in nodes:
+        one.close()
+        shutil.rmtree(directory)
+
+
+@pytest.fixture(scope="module")
+def module_mounts():
+    yield from factory()
+
+
+@pytest.fixture
+def mount(mounts):
+    """A fresh mount over the standard tree."""
+    return mounts()
+
+
+@pytest.fixture(scope="module")
+def shared(module_mounts):
+    """One mount for all tests of a module that do not disturb each other."""
+    return module_mounts()
