@@ -181,7 +181,9 @@ int lkg_http_explain(const struct lkg_http_failure *f, char words[static WORDS_B
                                curl_easy_strerror(f->code));
                 return -EBADMSG;
         case CURLE_OUT_OF_MEMORY:
-                (void)snprintf(words, WORDS_BYTES, "not enough memory");
+                /* libcurl says so, too, when one header line is over its 100 KiB. */
+                (void)snprintf(words, WORDS_BYTES, "%s: not enough memory, or an endless header line",
+                               f->peer);
                 return -ENOMEM;
         default:
                 (void)snprintf(words, WORDS_BYTES, "%s: %s", f->peer, curl_easy_strerror(f->code));
