@@ -10,11 +10,7 @@
  */
 #pragma once
 
-#include "backoff.h"
 #include "client.h"
-
-#define LKG_HEARTBEAT_NS      (300 * LKG_NSEC_PER_SEC)
-#define LKG_HEARTBEAT_PERCENT 20u
 
 /* As status/<c>/condition.json has it. */
 struct lkg_node_condition {
@@ -29,17 +25,18 @@ struct lkg_reporter_options {
         const struct lkg_credential *credential;
         const char *node_name, *host;
         bool condition, events;          /* remote.condition, remote.events */
-        void (*changed)(void *userdata); /* lkg_reporter_words() has changed */
+        void (*changed)(void *userdata); /* lkg_reporter_words() has changed; may not free the reporter */
         void *userdata;
 };
 
 struct lkg_reporter;
 
+/** lkg_reporter_new() - nothing is sent before the loop runs; the functions below only say what is wanted. Texts are copied. */
 int lkg_reporter_new(const struct lkg_reporter_options *options, struct lkg_reporter **ret,
                      struct lkg_error *err);
 struct lkg_reporter *lkg_reporter_free(struct lkg_reporter *reporter);
 
-/** lkg_reporter_set_node() - uid of the Node, for events; "" = unknown: events wait (16 at most, the oldest go). */
+/** lkg_reporter_set_node() - uid of the Node, for events; "" = unknown: events wait (16 at most, the oldest go). Text of at most 253 bytes. */
 void lkg_reporter_set_node(struct lkg_reporter *reporter, const char *uid);
 /** lkg_reporter_set_condition() - what the node's status is to say; equal to before = nothing is sent. */
 void lkg_reporter_set_condition(struct lkg_reporter *reporter, const struct lkg_node_condition *condition);

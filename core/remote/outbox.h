@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Events that wait to be sent, and those that were: what becomes of each, as client-go's event correlator decides it
+ * (tools/record/events_cache.go). The same one again (type, reason and message) is no new object but a higher count of the old
+ * one; after a burst only one every five minutes goes out. Pure, bounded, no allocation: some 70 KB.
+ */
+#pragma once
+
+#include <lkg/base.h>
+
+#define LKG_OUTBOX_WAITING     16u /* the oldest go */
+#define LKG_OUTBOX_KNOWN       32u /* objects whose count can be raised; the one unused longest goes */
+#define LKG_OUTBOX_BURST       25u
+#define LKG_OUTBOX_INTERVAL_NS (300 * LKG_NSEC_PER_SEC)
+#define LKG_EVENT_REASON_MAX   128u
+#define LKG_EVENT_MESSAGE_MAX  1024u
+#define LKG_EVENT_NAME_MAX     253u
+
+struct lkg_node_event {
+        bool warning;
+        char reason[LKG_EVENT_REASON_MAX + 1], message[LKG_EVENT_MESSAGE_MAX + 1];
+        char name[LKG_EVENT_NAME_MAX + 1]; /* of its object at the API server; "" = none was tried */
+        uint64_t count;
+        uint64_t first_wall_ns, last_wall_ns;
+        uint64_t used; /* KNOWN: the higher the later */
+};
+
+/* Zero is an empty one. */
+struct lkg_outbox {
+        struct lkg_node_event waiting[LKG_OUTBOX_WAITING]; /* oldest first */
+        size_t n_waiting;
+        bool sending; /* waiting[0] */
+        struct lkg_node_event known[LKG_OUTBOX_KNOWN];
+        size_t n_known;
+        uint64_t n_used;
+        uint64_t full_ns; /* when the bucket of tokens would be full again */
+};
+
+/**
+ * lkg_outbox_add() - it happened.
+ * @message: cut at LKG_EVENT_MESSAGE_MAX bytes, never inside a character; @reason likewise
+ *
+ * What waits already is counted there. What has no token is only counted, if its like was sent before.
+ */
+void lkg_outbox_add(struct lkg_outbox *outbox, bool warning, const char *reason, const char *message,
+                    uint64_t now_ns, uint64_t wall_ns);
+
+/* What to send. */
+struct lkg_outbox_letter {
+        const struct lkg_node_event
+                *event; /* count and times as they are to be; borrowed until the next call */
+        bool patch;     /* raise the count of event->name; else create event->name */
+};
+
+/**
+ * lkg_outbox_next() - the oldest one; it counts as under way until lkg_outbox_end().
+ * @node, @random: the name of a new object is `<node>.<16 hex digits>`
+ *
+ * Return: false when nothing waits or one is under way.
+ */
+bool lkg_outbox_next(struct lkg_outbox *outbox, const char *node, uint64_t random,
+                     struct lkg_outbox_letter *ret);
+
+enum lkg_outbox_result {
+        LKG_OUTBOX_SENT,
+        LKG_OUTBOX_FORGOTTEN, /* there is no such object (any more): the next try creates one, its count goes on */
+        LKG_OUTBOX_REFUSED, /* it will never be taken */
+        LKG_OUTBOX_FAILED,  /* it stays, with its name: if it did arrive, the next try is a conflict */
+};
+void lkg_outbox_end(struct lkg_outbox *outbox, enum lkg_outbox_result result);
+
+/** lkg_outbox_renew() - the objects belong to a node that is gone: all that comes is new. */
+void lkg_outbox_renew(struct lkg_outbox *outbox);

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The thin part: when to write is heartbeat.c's business, which event is outbox.c's, what it looks like reporter-body.c's. Requests
+ * begin in the loop only (pump()), so whoever asks for one may stand in any callback.
+ */
+#include "reporter.h"
+
+#include "heartbeat.h"
+#include "outbox.h"
+#include "reporter-body.h"
+#include "text.h"
+
+#define PATCH_TYPE  "application/strategic-merge-patch+json"
+#define CREATE_TYPE "application/json"
+#define WORDS_MAX   sizeof(((struct lkg_api_answer *)NULL)->words)
+
+/* As it is to be written. */
+struct condition {
+        char status[16], reason[1024], message[1024];
+        uint64_t transition_ns;
+};
+
+struct lkg_reporter {
+        struct lkg_client *client;               /* borrowed */
+        const struct lkg_credential *credential; /* borrowed */
+        char *node_name, *host;
+        bool want_condition, want_events;
+        void (*changed)(void *userdata);
+        void *userdata;
+        sd_event_source *timer, *soon;
+
+        struct condition condition;
+        struct lkg_heartbeat heartbeat;
+        struct lkg_call *patch;
+
+        char uid[254]; /* of the Node; "" = unknown */
+        struct lkg_outbox outbox;
+        struct lkg_backoff events_backoff;
+        uint64_t events_at_ns; /* not before */
+        struct lkg_call *post;
+
+        /* Why not, by what is meant. */
+        char credential_words[WORDS_MAX], condition_words[WORDS_MAX], event_words[WORDS_MAX];
+        char told[WORDS_MAX];
+};
+
+/* ---- words ---- */
+
+const char *lkg_reporter_words(const struct lkg_reporter *reporter)
+{
+        if (reporter->credential_words[0])
+                return reporter->credential_words;
+        return reporter->condition_words[0] ? reporter->condition_words : reporter->event_words;
+}
+
+static void tell_changes(struct lkg_reporter *reporter)
+{
+        const char *words = lkg_reporter_words(reporter);
+
+        if (strcmp(words, reporter->told) == 0)
+                return;
+        lkg_text_copy(reporter->told, sizeof(reporter->told), words);
+        if (reporter->changed)
+                reporter->changed(reporter->userdata);
+}
+
+/* Whose credential it is instead, as far as that is known. */
+static void describe_credential(const struct lkg_reporter *reporter, char *ret, size_t size)
+{
+        const struct lkg_identity *identity = lkg_credential_identity(reporter->credential);
+        const char *file = lkg_credential_file(reporter->credential);
+
+        if (!identity)
+                (void)snprintf(ret, size, "there is no credential");
+        else if (lkg_credential_kind(reporter->credential) == LKG_CREDENTIAL_IN_CLUSTER)
+                (void)snprintf(ret, size, "the credential is a pod's");
+        else if (!identity->user || identity->token || identity->username || identity->impersonate)
+                (void)snprintf(ret, size, "the credential of %.120s does not say whose it is", file);
+        else if (!identity->is_node_group)
+                (void)snprintf(ret, size, "the credential of %.120s is that of %.100s, who is no node", file,
+                               identity->user);
+        else
+                (void)snprintf(ret, size, "the credential of %.120s is that of %.100s", file,
+                               identity->user);
+}
+
+static bool may_write(struct lkg_reporter *reporter)
+{
+        char who[280];
+
+        reporter->credential_words[0] = '\0';
+        if (!reporter->want_condition && !reporter->want_events)
+                return false;
+        if (lkg_credential_is_node(reporter->credential, reporter->node_name))
+                return true;
+        describe_credential(reporter, who, sizeof(who));
+        (void)snprintf(reporter->credential_words, sizeof(reporter->credential_words),
+                       "nothing is written to the cluster: %s; want the client certificate of "
+                       "system:node:%.100s, as in the kubelet's own kubeconfig",
+                       who, reporter->node_name);
+        return false;
+}
+
+/* ---- the condition ---- */
+
+static void end_condition(struct lkg_reporter *reporter, bool success, uint64_t retry_after_ns,
+                          const char *words)
+{
+        lkg_text_copy(reporter->condition_words, sizeof(reporter->condition_words), words);
+        lkg_heartbeat_end(&reporter->heartbeat, success, retry_after_ns, lkg_random(), lkg_boottime_ns());
+}
+
+static void pump(struct lkg_reporter *reporter);
+
+static void on_condition(const struct lkg_api_answer *answer, void *userdata)
+{
+        struct lkg_reporter *reporter = userdata;
+        bool success = answer->status == LKG_API_OK;
+
+        reporter->patch = NULL;
+        end_condition(reporter, success, answer->retry_after_ns, success ? "" : answer->words);
+        pump(reporter);
+}
+
+static int send_body(struct lkg_reporter *reporter, const struct lkg_resource *resource, bool patch,
+                     const struct lkg_buf *body, lkg_client_fn *done, struct lkg_call **ret,
+                     struct lkg_error *err)
+{
+        if (lkg_buf_failed(body))
+                return lkg_error_set(err, -ENOMEM, NULL, "write %s", resource->plural);
+        return lkg_client_send(reporter->client, resource, patch ? "patch" : "create",
+                               patch ? PATCH_TYPE : CREATE_TYPE, body->data, body->size, done, reporter, ret,
+                               err);
+}
+
+static void send_condition(struct lkg_reporter *reporter)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf body = LKG_BUF_INIT;
+        const struct condition *own = &reporter->condition;
+        const struct lkg_node_condition condition = { own->status, own->reason, own->message,
+                                                      own->transition_ns };
+        const struct lkg_resource resource = {
+                .group_version = "v1",
+                .plural = "nodes",
+                .kind = "Node",
+                .name = reporter->node_name,
+                .subresource = "status",
+        };
+        struct lkg_error err = { 0 };
+
+        if (!lkg_heartbeat_begin(&reporter->heartbeat, lkg_boottime_ns()))
+                return;
+        lkg_body_condition(&condition, lkg_realtime_ns(), &body);
+        if (send_body(reporter, &resource, true, &body, on_condition, &reporter->patch, &err) < 0)
+                end_condition(reporter, false, 0, err.message);
+}
+
+/* ---- events ---- */
+
+/*
+ * A conflict of a POST: an earlier one of this name has arrived after all. What the server does not understand it will not
+ * understand later either; everything else may be better soon.
+ */
+static enum lkg_outbox_result result_of(const struct lkg_api_answer *answer, bool patch)
+{
+        switch (answer->status) {
+        case LKG_API_OK:
+                return LKG_OUTBOX_SENT;
+        case LKG_API_CONFLICT:
+                return patch ? LKG_OUTBOX_FAILED : LKG_OUTBOX_SENT;
+        case LKG_API_NOT_FOUND:
+                return patch ? LKG_OUTBOX_FORGOTTEN : LKG_OUTBOX_FAILED;
+        case LKG_API_INVALID:
+        case LKG_API_TOO_LARGE:
+                return LKG_OUTBOX_REFUSED;
+        case LKG_API_UNREACHABLE:
+        case LKG_API_UNAUTHORIZED:
+        case LKG_API_FORBIDDEN:
+        case LKG_API_GONE:
+        case LKG_API_BUSY:
+        case _LKG_API_STATUS_MAX:
+                break;
+        }
+        return LKG_OUTBOX_FAILED;
+}
+
+static void end_event(struct lkg_reporter *reporter, enum lkg_outbox_result result, uint64_t retry_after_ns,
+                      const char *words)
+{
+        uint64_t now_ns = lkg_boottime_ns();
+
+        lkg_outbox_end(&reporter->outbox, result);
+        if (result == LKG_OUTBOX_FAILED)
+                reporter->events_at_ns = now_ns + lkg_backoff_failed(&reporter->events_backoff,
+                                                                     retry_after_ns, lkg_random(), now_ns);
+        else
+                lkg_backoff_succeeded(&reporter->events_backoff, now_ns);
+        if (result == LKG_OUTBOX_SENT || result == LKG_OUTBOX_FORGOTTEN)
+                words = "";
+        lkg_text_copy(reporter->event_words, sizeof(reporter->event_words), words);
+}
+
+static void on_created(const struct lkg_api_answer *answer, void *userdata)
+{
+        struct lkg_reporter *reporter = userdata;
+
+        reporter->post = NULL;
+        end_event(reporter, result_of(answer, false), answer->retry_after_ns, answer->words);
+        pump(reporter);
+}
+
+static void on_counted(const struct lkg_api_answer *answer, void *userdata)
+{
+        struct lkg_reporter *reporter = userdata;
+
+        reporter->post = NULL;
+        end_event(reporter, result_of(answer, true), answer->retry_after_ns, answer->words);
+        pump(reporter);
+}
+
+static bool event_is_due(const struct lkg_reporter *reporter)
+{
+        return reporter->want_events && reporter->uid[0] && !reporter->post &&
+               reporter->outbox.n_waiting > 0;
+}
+
+static void send_event(struct lkg_reporter *reporter)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf body = LKG_BUF_INIT;
+        const struct lkg_body_node node = { reporter->node_name, reporter->uid, reporter->host };
+        struct lkg_resource resource = {
+                .group_version = "v1",
+                .plural = "events",
+                .kind = "Event",
+                .ns = "default",
+        };
+        struct lkg_outbox_letter letter;
+        struct lkg_error err = { 0 };
+
+        if (!event_is_due(reporter) || reporter->events_at_ns > lkg_boottime_ns() ||
+            !lkg_outbox_next(&reporter->outbox, reporter->node_name,
+                             (uint64_t)lkg_random() << 32 | lkg_random(), &letter))
+                return;
+        if (letter.patch) {
+                resource.name = letter.event->name;
+                lkg_body_count(letter.event, &body);
+        } else {
+                lkg_body_event(letter.event, &node, &body);
+        }
+        if (send_body(reporter, &resource, letter.patch, &body, letter.patch ? on_counted : on_created,
+                      &reporter->post, &err) < 0)
+                end_event(reporter, LKG_OUTBOX_FAILED, 0, err.message);
+}
+
+/* ---- the loop ---- */
+
+static void set_timer(struct lkg_reporter *reporter, bool allowed)
+{
+        uint64_t due = UINT64_MAX;
+
+        if (allowed && reporter->want_condition)
+                due = lkg_heartbeat_due(&reporter->heartbeat);
+        if (allowed && event_is_due(reporter) && reporter->events_at_ns < due)
+                due = reporter->events_at_ns;
+        if (due != UINT64_MAX)
+                (void)sd_event_source_set_time(reporter->timer, due / 1000 + 1);
+        (void)sd_event_source_set_enabled(reporter->timer,
+                                          due == UINT64_MAX ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
+}
+
+/* Whatever can be sent now is; the credential may have become another one since the last time. */
+static void pump(struct lkg_reporter *reporter)
+{
+        bool allowed = may_write(reporter);
+
+        if (allowed && reporter->want_condition)
+                send_condition(reporter);
+        if (allowed)
+                send_event(reporter);
+        set_timer(reporter, allowed);
+        tell_changes(reporter);
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        (void)source;
+        (void)usec;
+        pump(userdata);
+        return 0;
+}
+
+static int on_soon(sd_event_source *source, void *userdata)
+{
+        (void)source;
+        pump(userdata);
+        return 0;
+}
+
+static void wake(struct lkg_reporter *reporter)
+{
+        (void)sd_event_source_set_enabled(reporter->soon, SD_EVENT_ONESHOT);
+}
+
+/* ---- what is wanted ---- */
+
+void lkg_reporter_set_node(struct lkg_reporter *reporter, const char *uid)
+{
+        if (strcmp(reporter->uid, uid) == 0)
+                return;
+        if (reporter->uid[0] && uid[0]) { /* another Node of this name: its events are of its own */
+                reporter->post = lkg_call_cancel(reporter->post);
+                lkg_outbox_end(&reporter->outbox, LKG_OUTBOX_FORGOTTEN);
+                lkg_outbox_renew(&reporter->outbox);
+        }
+        lkg_text_copy(reporter->uid, sizeof(reporter->uid), uid);
+        wake(reporter);
+}
+
+void lkg_reporter_set_condition(struct lkg_reporter *reporter, const struct lkg_node_condition *condition)
+{
+        struct condition next = { .transition_ns = condition->transition_ns }, *own = &reporter->condition;
+
+        lkg_text_copy(next.status, sizeof(next.status), condition->status);
+        lkg_text_copy(next.reason, sizeof(next.reason), condition->reason);
+        lkg_text_copy(next.message, sizeof(next.message), condition->message);
+        if (reporter->heartbeat.any && next.transition_ns == own->transition_ns &&
+            strcmp(next.status, own->status) == 0 && strcmp(next.reason, own->reason) == 0 &&
+            strcmp(next.message, own->message) == 0)
+                return;
+        *own = next;
+        lkg_heartbeat_changed(&reporter->heartbeat, lkg_boottime_ns());
+        wake(reporter);
+}
+
+void lkg_reporter_event(struct lkg_reporter *reporter, bool warning, const char *reason, const char *message)
+{
+        if (!reporter->want_events)
+                return;
+        lkg_outbox_add(&reporter->outbox, warning, reason, message, lkg_boottime_ns(), lkg_realtime_ns());
+        wake(reporter);
+}
+
+void lkg_reporter_kick(struct lkg_reporter *reporter)
+{
+        lkg_heartbeat_kick(&reporter->heartbeat, lkg_boottime_ns());
+        reporter->events_backoff = (struct lkg_backoff){ 0 };
+        reporter->events_at_ns = 0;
+        wake(reporter);
+}
+
+/* ---- life ---- */
+
+struct lkg_reporter *lkg_reporter_free(struct lkg_reporter *reporter)
+{
+        if (!reporter)
+                return NULL;
+        lkg_call_cancel(reporter->patch);
+        lkg_call_cancel(reporter->post);
+        sd_event_source_disable_unref(reporter->timer);
+        sd_event_source_disable_unref(reporter->soon);
+        free(reporter->node_name);
+        free(reporter->host);
+        free(reporter);
+        return NULL;
+}
+
+static void freep(struct lkg_reporter **reporter)
+{
+        lkg_reporter_free(*reporter);
+}
+
+static int add_sources(struct lkg_reporter *reporter, sd_event *event)
+{
+        int r = sd_event_add_time(event, &reporter->timer, CLOCK_BOOTTIME, 0, 0, on_timer, reporter);
+
+        if (r >= 0)
+                r = sd_event_source_set_enabled(reporter->timer, SD_EVENT_OFF);
+        if (r >= 0)
+                r = sd_event_add_defer(event, &reporter->soon, on_soon, reporter);
+        return r < 0 ? r : 0;
+}
+
+int lkg_reporter_new(const struct lkg_reporter_options *options, struct lkg_reporter **ret,
+                     struct lkg_error *err)
+{
+        LKG_CLEANUP(freep) struct lkg_reporter *reporter = calloc(1, sizeof(*reporter));
+        int r = -ENOMEM;
+
+        if (reporter) {
+                reporter->client = options->client;
+                reporter->credential = options->credential;
+                reporter->want_condition = options->condition;
+                reporter->want_events = options->events;
+                reporter->changed = options->changed;
+                reporter->userdata = options->userdata;
+                reporter->node_name = strdup(options->node_name);
+                reporter->host = strdup(options->host);
+                if (reporter->node_name && reporter->host)
+                        r = add_sources(reporter, options->event);
+        }
+        if (r < 0)
+                return lkg_error_set(err, r, NULL, "write back to node %s", options->node_name);
+        *ret = LKG_STEAL(reporter);
+        return 0;
+}

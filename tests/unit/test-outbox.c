@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What becomes of an event: a new object, a higher count, or nothing. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/remote/outbox.h"
+
+#define S   LKG_NSEC_PER_SEC
+#define NOW (1000 * S)
+#define W   (7000000 * S)
+
+static struct lkg_outbox box;
+
+static int reset(void **state)
+{
+        (void)state;
+        memset(&box, 0, sizeof(box));
+        return 0;
+}
+
+static void add(const char *message, uint64_t after_s)
+{
+        lkg_outbox_add(&box, false, "ConfigPromoted", message, NOW + after_s * S, W + after_s * S);
+}
+
+/* Sends the next one; "POST name count message" or "PATCH ...", "" = nothing to send. */
+static const char *next(uint64_t random, enum lkg_outbox_result result)
+{
+        static char text[2048];
+        struct lkg_outbox_letter letter;
+
+        if (!lkg_outbox_next(&box, "n1", random, &letter))
+                return "";
+        (void)snprintf(text, sizeof(text), "%s %s %llu %s", letter.patch ? "PATCH" : "POST",
+                       letter.event->name, (unsigned long long)letter.event->count, letter.event->message);
+        lkg_outbox_end(&box, result);
+        return text;
+}
+
+static void test_in_the_order_in_which_they_happened(void **state)
+{
+        struct lkg_outbox_letter letter, other;
+
+        (void)state;
+        add("one", 0);
+        add("two", 1);
+        assert_true(lkg_outbox_next(&box, "n1", 0xabc, &letter));
+        assert_string_equal(letter.event->name, "n1.0000000000000abc");
+        assert_int_equal(letter.event->first_wall_ns, W);
+        assert_false(lkg_outbox_next(&box, "n1", 1, &other)); /* one at a time */
+        lkg_outbox_end(&box, LKG_OUTBOX_SENT);
+        assert_string_equal(next(2, LKG_OUTBOX_SENT), "POST n1.0000000000000002 1 two");
+        assert_string_equal(next(3, LKG_OUTBOX_SENT), "");
+}
+
+static void test_the_same_again_is_a_count(void **state)
+{
+        struct lkg_outbox_letter letter;
+
+        (void)state;
+        add("one", 0);
+        (void)next(1, LKG_OUTBOX_SENT);
+        add("one", 60);
+        assert_true(lkg_outbox_next(&box, "n1", 2, &letter));
+        assert_true(letter.patch);
+        assert_string_equal(letter.event->name, "n1.0000000000000001");
+        assert_int_equal(letter.event->count, 2);
+        assert_int_equal(letter.event->first_wall_ns, W);
+        assert_int_equal(letter.event->last_wall_ns, W + 60 * S);
+        lkg_outbox_end(&box, LKG_OUTBOX_SENT);
+        add("one", 120);
+        assert_string_equal(next(3, LKG_OUTBOX_SENT), "PATCH n1.0000000000000001 3 one");
+}
+
+static void test_type_and_reason_make_another_one(void **state)
+{
+        (void)state;
+        add("one", 0);
+        (void)next(1, LKG_OUTBOX_SENT);
+        lkg_outbox_add(&box, true, "ConfigPromoted", "one", NOW, W);
+        assert_string_equal(next(2, LKG_OUTBOX_SENT), "POST n1.0000000000000002 1 one");
+        lkg_outbox_add(&box, false, "ConfigRejected", "one", NOW, W);
+        assert_string_equal(next(3, LKG_OUTBOX_SENT), "POST n1.0000000000000003 1 one");
+}
+
+static void test_what_waits_is_counted_there(void **state)
+{
+        struct lkg_outbox_letter letter;
+
+        (void)state;
+        add("one", 0);
+        add("one", 1);
+        add("one", 2);
+        assert_true(lkg_outbox_next(&box, "n1", 1, &letter));
+        assert_int_equal(letter.event->count, 3);
+        assert_int_equal(letter.event->last_wall_ns, W + 2 * S);
+        add("one", 3); /* what is under way is left alone */
+        assert_int_equal(letter.event->count, 3);
+        lkg_outbox_end(&box, LKG_OUTBOX_SENT);
+        assert_string_equal(next(2, LKG_OUTBOX_SENT), "PATCH n1.0000000000000001 4 one");
+}
+
+static void test_a_failed_one_is_tried_again_under_its_name(void **state)
+{
+        (void)state;
+        add("one", 0);
+        assert_string_equal(next(1, LKG_OUTBOX_FAILED), "POST n1.0000000000000001 1 one");
+        add("one", 1);
+        assert_string_equal(next(2, LKG_OUTBOX_FAILED), "POST n1.0000000000000001 2 one");
+        assert_string_equal(next(3, LKG_OUTBOX_SENT), "POST n1.0000000000000001 2 one");
+        add("one", 2);
+        assert_string_equal(next(4, LKG_OUTBOX_FAILED), "PATCH n1.0000000000000001 3 one");
+        assert_string_equal(next(5, LKG_OUTBOX_SENT), "PATCH n1.0000000000000001 3 one"); /* counted once */
+}
+
+static void test_an_object_that_is_gone_is_made_again(void **state)
+{
+        (void)state;
+        add("one", 0);
+        (void)next(1, LKG_OUTBOX_SENT);
+        add("one", 3600);
+        assert_string_equal(next(2, LKG_OUTBOX_FORGOTTEN), "PATCH n1.0000000000000001 2 one");
+        assert_string_equal(next(3, LKG_OUTBOX_SENT), "POST n1.0000000000000003 2 one");
+        add("one", 3700);
+        assert_string_equal(next(4, LKG_OUTBOX_SENT), "PATCH n1.0000000000000003 3 one");
+}
+
+static void test_a_refused_one_does_not_block(void **state)
+{
+        (void)state;
+        add("one", 0);
+        add("two", 0);
+        (void)next(1, LKG_OUTBOX_REFUSED);
+        assert_string_equal(next(2, LKG_OUTBOX_SENT), "POST n1.0000000000000002 1 two");
+        assert_string_equal(next(3, LKG_OUTBOX_SENT), "");
+}
+
+static void test_the_oldest_of_too_many_go(void **state)
+{
+        struct lkg_outbox_letter letter;
+        char text[32];
+
+        (void)state;
+        for (unsigned i = 0; i < 18; i++) {
+                (void)snprintf(text, sizeof(text), "m%u", i);
+                add(text, 0);
+        }
+        assert_true(lkg_outbox_next(&box, "n1", 1, &letter));
+        assert_string_equal(letter.event->message, "m2");
+        add("m18", 0);
+        assert_string_equal(letter.event->message, "m2"); /* not the one under way */
+        lkg_outbox_end(&box, LKG_OUTBOX_SENT);
+        assert_string_equal(next(2, LKG_OUTBOX_SENT), "POST n1.0000000000000002 1 m4");
+        assert_int_equal(box.n_waiting, 14);
+}
+
+/* 25 at once, then one every five minutes. */
+static void test_spam_is_counted_and_not_sent(void **state)
+{
+        unsigned n = 0;
+
+        (void)state;
+        for (unsigned i = 0; i < 100; i++) {
+                add("one", 0);
+                n += next(1, LKG_OUTBOX_SENT)[0] != '\0';
+        }
+        assert_int_equal(n, 25);
+        add("two", 299);
+        assert_string_equal(next(2, LKG_OUTBOX_SENT), "");
+        add("one", 300);
+        assert_string_equal(next(3, LKG_OUTBOX_SENT), "PATCH n1.0000000000000001 101 one");
+        add("one", 301);
+        assert_string_equal(next(4, LKG_OUTBOX_SENT), "");
+        for (unsigned i = 0; i < 30; i++) { /* a day later */
+                char text[16];
+
+                (void)snprintf(text, sizeof(text), "m%u", i);
+                add(text, 86400);
+                n += next(10 + i, LKG_OUTBOX_SENT)[0] != '\0';
+        }
+        assert_int_equal(n, 50);
+}
+
+static void test_the_object_unused_longest_is_forgotten(void **state)
+{
+        char text[16];
+
+        (void)state;
+        for (unsigned i = 0; i <= LKG_OUTBOX_KNOWN; i++) {
+                (void)snprintf(text, sizeof(text), "m%u", i);
+                add(text, i * 300);
+                (void)next(i, LKG_OUTBOX_SENT);
+                if (i == LKG_OUTBOX_KNOWN - 1) { /* m0 is used again */
+                        add("m0", i * 300);
+                        assert_string_equal(next(99, LKG_OUTBOX_SENT), "PATCH n1.0000000000000000 2 m0");
+                }
+        }
+        add("m0", 40 * 300);
+        assert_string_equal(next(100, LKG_OUTBOX_SENT), "PATCH n1.0000000000000000 3 m0");
+        add("m1", 40 * 300);
+        assert_string_equal(next(101, LKG_OUTBOX_SENT), "POST n1.0000000000000065 1 m1");
+}
+
+static void test_another_node_begins_anew(void **state)
+{
+        (void)state;
+        add("one", 0);
+        (void)next(1, LKG_OUTBOX_SENT);
+        add("two", 0);
+        (void)next(2, LKG_OUTBOX_FAILED);
+        lkg_outbox_renew(&box);
+        add("one", 0);
+        assert_string_equal(next(3, LKG_OUTBOX_SENT), "POST n1.0000000000000003 1 two");
+        assert_string_equal(next(4, LKG_OUTBOX_SENT), "POST n1.0000000000000004 1 one");
+}
+
+static void test_words_are_cut_between_characters(void **state)
+{
+        char reason[200], message[1100];
+        struct lkg_outbox_letter letter;
+
+        (void)state;
+        memset(reason, 'R', sizeof(reason));
+        reason[sizeof(reason) - 1] = '\0';
+        memset(message, 'm', sizeof(message));
+        message[sizeof(message) - 1] = '\0';
+        memcpy(message + 1022, "\xe2\x82\xac", 3); /* bytes 1022 to 1024: one too many */
+        lkg_outbox_add(&box, false, reason, message, NOW, W);
+        assert_true(lkg_outbox_next(&box, "n1", 1, &letter));
+        assert_int_equal(strlen(letter.event->reason), 128);
+        assert_int_equal(strlen(letter.event->message), 1022);
+        lkg_outbox_end(&box, LKG_OUTBOX_SENT);
+        memcpy(message + 1021, "\xe2\x82\xac", 4); /* just fits */
+        lkg_outbox_add(&box, false, reason, message, NOW, W);
+        assert_true(lkg_outbox_next(&box, "n1", 1, &letter));
+        assert_int_equal(strlen(letter.event->message), 1024);
+        lkg_outbox_end(&box, LKG_OUTBOX_SENT);
+}
+
+static void test_the_longest_node_name(void **state)
+{
+        struct lkg_outbox_letter letter;
+        char node[254];
+
+        (void)state;
+        memset(node, 'n', sizeof(node));
+        node[235] = '.';
+        node[253] = '\0';
+        add("one", 0);
+        assert_true(lkg_outbox_next(&box, node, UINT64_MAX, &letter));
+        assert_int_equal(strlen(letter.event->name), 235 + 17);
+        assert_string_equal(letter.event->name + 235, ".ffffffffffffffff");
+        lkg_outbox_end(&box, LKG_OUTBOX_SENT);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup(test_in_the_order_in_which_they_happened, reset),
+                cmocka_unit_test_setup(test_the_same_again_is_a_count, reset),
+                cmocka_unit_test_setup(test_type_and_reason_make_another_one, reset),
+                cmocka_unit_test_setup(test_what_waits_is_counted_there, reset),
+                cmocka_unit_test_setup(test_a_failed_one_is_tried_again_under_its_name, reset),
+                cmocka_unit_test_setup(test_an_object_that_is_gone_is_made_again, reset),
+                cmocka_unit_test_setup(test_a_refused_one_does_not_block, reset),
+                cmocka_unit_test_setup(test_the_oldest_of_too_many_go, reset),
+                cmocka_unit_test_setup(test_spam_is_counted_and_not_sent, reset),
+                cmocka_unit_test_setup(test_the_object_unused_longest_is_forgotten, reset),
+                cmocka_unit_test_setup(test_another_node_begins_anew, reset),
+                cmocka_unit_test_setup(test_words_are_cut_between_characters, reset),
+                cmocka_unit_test_setup(test_the_longest_node_name, reset),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

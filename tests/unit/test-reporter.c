@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is written to the cluster and with whose credential; client and credential are played by the test. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <lkg/buf.h>
+
+#include "core/remote/reporter-body.h"
+
+/* ---- the client ---- */
+
+struct lkg_call {
+        bool event;
+        lkg_client_fn *done;
+        void *userdata;
+        char line[512]; /* "patch nodes/n1/status application/...", "create default/events ..." */
+        char body[2048];
+};
+
+static struct lkg_call *condition_call, *event_call;
+static unsigned n_cancelled;
+static int start_result;
+
+int lkg_client_send(struct lkg_client *client, const struct lkg_resource *resource, const char *verb,
+                    const char *content_type, const char *body, size_t size, lkg_client_fn *done,
+                    void *userdata, struct lkg_call **ret, struct lkg_error *err)
+{
+        bool event = strcmp(resource->plural, "events") == 0;
+        struct lkg_call **place = event ? &event_call : &condition_call;
+
+        (void)client;
+        assert_null(*place);
+        assert_string_equal(resource->group_version, "v1");
+        assert_string_equal(resource->kind, event ? "Event" : "Node");
+        if (start_result < 0)
+                return lkg_error_set(err, start_result, NULL, "send");
+        *ret = *place = test_calloc(1, sizeof(**place));
+        (*place)->event = event;
+        (*place)->done = done;
+        (*place)->userdata = userdata;
+        assert_true(size < sizeof((*place)->body));
+        memcpy((*place)->body, body, size);
+        (void)snprintf((*place)->line, sizeof((*place)->line), "%s %s%s%s/%s/%s %s", verb,
+                       resource->ns ? resource->ns : "", resource->ns ? "/" : "", resource->plural,
+                       resource->name ? resource->name : "",
+                       resource->subresource ? resource->subresource : "", content_type);
+        return 0;
+}
+
+struct lkg_call *lkg_call_cancel(struct lkg_call *call)
+{
+        if (!call)
+                return NULL;
+        n_cancelled++;
+        if (call->event)
+                event_call = NULL;
+        else
+                condition_call = NULL;
+        test_free(call);
+        return NULL;
+}
+
+static void answer(struct lkg_call **call, enum lkg_api_status status, const char *words)
+{
+        /* So late that no timer plays a part. */
+        struct lkg_api_answer a = { .status = status, .retry_after_ns = 600 * LKG_NSEC_PER_SEC };
+        struct lkg_call *ended = LKG_STEAL(*call);
+
+        assert_non_null(ended);
+        (void)snprintf(a.words, sizeof(a.words), "%s", words);
+        ended->done(&a, ended->userdata);
+        test_free(ended);
+}
+
+/* ---- the credential ---- */
+
+static bool is_node;
+static enum lkg_credential_kind kind;
+static struct lkg_identity *identity;
+
+bool lkg_credential_is_node(const struct lkg_credential *credential, const char *name)
+{
+        (void)credential;
+        assert_string_equal(name, "n1");
+        return is_node;
+}
+
+struct lkg_identity *lkg_credential_identity(const struct lkg_credential *credential)
+{
+        (void)credential;
+        return identity;
+}
+
+enum lkg_credential_kind lkg_credential_kind(const struct lkg_credential *credential)
+{
+        (void)credential;
+        return kind;
+}
+
+const char *lkg_credential_file(const struct lkg_credential *credential)
+{
+        (void)credential;
+        return "/etc/lkgfs/kubeconfig";
+}
+
+/* ---- who uses it ---- */
+
+struct user {
+        sd_event *event;
+        struct lkg_reporter *reporter;
+        unsigned n_changed;
+};
+
+static void on_changed(void *userdata)
+{
+        ((struct user *)userdata)->n_changed++;
+}
+
+static void turn(struct user *user)
+{
+        while (sd_event_run(user->event, 0) > 0)
+                ;
+}
+
+static void begin_with(struct user *user, bool condition, bool events)
+{
+        struct lkg_reporter_options options = {
+                .node_name = "n1",
+                .host = "host-1",
+                .condition = condition,
+                .events = events,
+                .changed = on_changed,
+                .userdata = user,
+        };
+
+        *user = (struct user){ 0 };
+        is_node = true;
+        kind = LKG_CREDENTIAL_NODE;
+        identity = NULL;
+        start_result = 0;
+        n_cancelled = 0;
+        assert_true(sd_event_new(&user->event) >= 0);
+        options.event = user->event;
+        assert_int_equal(lkg_reporter_new(&options, &user->reporter, NULL), 0);
+}
+
+static void begin(struct user *user)
+{
+        begin_with(user, true, true);
+}
+
+static void end(struct user *user)
+{
+        lkg_reporter_free(user->reporter);
+        assert_null(condition_call);
+        assert_null(event_call);
+        turn(user);
+        sd_event_unref(user->event);
+}
+
+static void set(struct user *user, const char *status, const char *reason)
+{
+        const struct lkg_node_condition condition = { status, reason, "using current",
+                                                      UINT64_C(1800000000) * 1000000000 };
+
+        lkg_reporter_set_condition(user->reporter, &condition);
+        turn(user);
+}
+
+static void happen(struct user *user, const char *message)
+{
+        lkg_reporter_event(user->reporter, true, "ConfigRejected", message);
+        turn(user);
+}
+
+/* ---- bodies ---- */
+
+static void test_body_of_a_condition(void **state)
+{
+        static const struct lkg_node_condition condition = { "False", "failed to parse current (UID: a)",
+                                                             "using \"x\"\n",
+                                                             UINT64_C(1700000000) * 1000000000 };
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+
+        (void)state;
+        lkg_body_condition(&condition, UINT64_C(1700000100) * 1000000000 + 999999999, &buf);
+        assert_string_equal(
+                buf.data,
+                "{\"status\":{\"conditions\":[{\"type\":\"ConfigOK\",\"status\":\"False\","
+                "\"reason\":\"failed to parse current (UID: a)\",\"message\":\"using \\\"x\\\"\\n\","
+                "\"lastHeartbeatTime\":\"2023-11-14T22:15:00Z\",\"lastTransitionTime\":"
+                "\"2023-11-14T22:13:20Z\"}]}}");
+}
+
+static void test_body_of_an_event(void **state)
+{
+        static const struct lkg_node_event event = {
+                .warning = true,
+                .reason = "ConfigRejected",
+                .message = "no \"kind\"",
+                .name = "n1.00000000000000ff",
+                .count = 3,
+                .first_wall_ns = UINT64_C(1700000000) * 1000000000,
+                .last_wall_ns = UINT64_C(1700000100) * 1000000000,
+        };
+        static const struct lkg_body_node node = { "n1", "3f-9a", "host-1" };
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+
+        (void)state;
+        lkg_body_event(&event, &node, &buf);
+        assert_string_equal(
+                buf.data,
+                "{\"apiVersion\":\"v1\",\"kind\":\"Event\",\"metadata\":{\"name\":\"n1.00000000000000ff\","
+                "\"namespace\":"
+                "\"default\"},\"involvedObject\":{\"kind\":\"Node\",\"apiVersion\":\"v1\",\"name\":\"n1\","
+                "\"uid\":\"3f-9a\"},"
+                "\"reason\":\"ConfigRejected\",\"message\":\"no "
+                "\\\"kind\\\"\",\"type\":\"Warning\",\"source\":{"
+                "\"component\":\"lkgfs\",\"host\":\"host-1\"},\"firstTimestamp\":\"2023-11-14T22:13:20Z\","
+                "\"lastTimestamp\":\"2023-11-14T22:15:00Z\",\"count\":3,\"reportingComponent\":\"lkgfs\","
+                "\"reportingInstance\":\"host-1\"}");
+        lkg_buf_reset(&buf);
+        lkg_body_count(&event, &buf);
+        assert_string_equal(buf.data, "{\"count\":3,\"lastTimestamp\":\"2023-11-14T22:15:00Z\"}");
+}
+
+/* ---- the condition ---- */
+
+static void test_a_condition_is_a_patch_of_the_status(void **state)
+{
+        struct user user;
+
+        (void)state;
+        begin(&user);
+        turn(&user);
+        assert_null(condition_call); /* nothing to say yet */
+        set(&user, "True", "all checks passed");
+        assert_string_equal(condition_call->line,
+                            "patch nodes/n1/status application/strategic-merge-patch+json");
+        assert_non_null(strstr(condition_call->body, "\"reason\":\"all checks passed\""));
+        assert_non_null(strstr(condition_call->body, "\"lastTransitionTime\":\"2027-01-15T08:00:00Z\""));
+        answer(&condition_call, LKG_API_OK, "");
+        set(&user, "True", "all checks passed"); /* the same: nothing is sent */
+        assert_null(condition_call);
+        assert_string_equal(lkg_reporter_words(user.reporter), "");
+        assert_int_equal(user.n_changed, 0);
+        end(&user);
+}
+
+static void test_a_condition_that_cannot_be_written(void **state)
+{
+        struct user user;
+
+        (void)state;
+        begin(&user);
+        set(&user, "True", "all checks passed");
+        answer(&condition_call, LKG_API_FORBIDDEN, "patch nodes/status n1 is forbidden");
+        assert_string_equal(lkg_reporter_words(user.reporter), "patch nodes/status n1 is forbidden");
+        assert_int_equal(user.n_changed, 1);
+        set(&user, "False", "crash loop");
+        assert_null(condition_call); /* not before the back-off is over */
+        lkg_reporter_kick(user.reporter);
+        turn(&user);
+        /* At most one a second, whoever asks: the timer has it. */
+        end(&user);
+}
+
+static void test_what_cannot_be_sent_is_a_failure(void **state)
+{
+        struct user user;
+
+        (void)state;
+        begin(&user);
+        start_result = -ENOMEM;
+        lkg_reporter_set_node(user.reporter, "uid-1");
+        set(&user, "True", "all checks passed");
+        happen(&user, "one");
+        assert_string_equal(lkg_reporter_words(user.reporter), "send: Cannot allocate memory");
+        end(&user);
+}
+
+/* ---- whose credential ---- */
+
+static void test_nothing_is_written_with_another_credential(void **state)
+{
+        static struct lkg_identity admin = { .user = (char *)"kubernetes-admin" },
+                                   token = { .token = (char *)"x" },
+                                   other_node = { .user = (char *)"system:node:n2", .is_node_group = true };
+        static const struct {
+                struct lkg_identity *identity;
+                enum lkg_credential_kind kind;
+                const char *words;
+        } rows[] = {
+                { NULL, LKG_CREDENTIAL_NONE, "there is no credential" },
+                { &token, LKG_CREDENTIAL_IN_CLUSTER, "the credential is a pod's" },
+                { &token, LKG_CREDENTIAL_KUBECONFIG,
+                  "the credential of /etc/lkgfs/kubeconfig does not say whose it is" },
+                { &admin, LKG_CREDENTIAL_KUBECONFIG,
+                  "the credential of /etc/lkgfs/kubeconfig is that of kubernetes-admin, who is no node" },
+                { &other_node, LKG_CREDENTIAL_NODE,
+                  "the credential of /etc/lkgfs/kubeconfig is that of system:node:n2" },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                struct user user;
+                char want[512];
+
+                begin(&user);
+                is_node = false;
+                identity = rows[i].identity;
+                kind = rows[i].kind;
+                lkg_reporter_set_node(user.reporter, "uid-1");
+                set(&user, "True", "all checks passed");
+                happen(&user, "one");
+                assert_null(condition_call);
+                assert_null(event_call);
+                (void)snprintf(want, sizeof(want),
+                               "nothing is written to the cluster: %s; want the client certificate of "
+                               "system:node:n1, "
+                               "as in the kubelet's own kubeconfig",
+                               rows[i].words);
+                assert_string_equal(lkg_reporter_words(user.reporter), want);
+                assert_int_equal(user.n_changed, 1);
+                is_node = true; /* rotated */
+                lkg_reporter_kick(user.reporter);
+                turn(&user);
+                assert_non_null(condition_call);
+                assert_non_null(event_call);
+                assert_string_equal(lkg_reporter_words(user.reporter), "");
+                assert_int_equal(user.n_changed, 2);
+                end(&user);
+        }
+}
+
+static void test_what_is_turned_off_is_not_sent(void **state)
+{
+        struct user user;
+
+        (void)state;
+        begin_with(&user, false, true);
+        lkg_reporter_set_node(user.reporter, "uid-1");
+        set(&user, "True", "all checks passed");
+        happen(&user, "one");
+        assert_null(condition_call);
+        assert_non_null(event_call);
+        end(&user);
+
+        begin_with(&user, true, false);
+        lkg_reporter_set_node(user.reporter, "uid-1");
+        set(&user, "True", "all checks passed");
+        happen(&user, "one");
+        assert_non_null(condition_call);
+        assert_null(event_call);
+        end(&user);
+
+        begin_with(&user, false, false);
+        is_node = false;
+        set(&user, "True", "all checks passed");
+        assert_string_equal(lkg_reporter_words(user.reporter), ""); /* nobody wants it */
+        end(&user);
+}
+
+/* ---- events ---- */
+
+static void test_events_wait_for_the_node(void **state)
+{
+        struct user user;
+
+        (void)state;
+        begin(&user);
+        happen(&user, "one");
+        assert_null(event_call);
+        lkg_reporter_set_node(user.reporter, "uid-1");
+        turn(&user);
+        assert_string_equal(event_call->line, "create default/events// application/json");
+        assert_non_null(strstr(event_call->body, "\"name\":\"n1\",\"uid\":\"uid-1\""));
+        assert_non_null(strstr(event_call->body, "\"type\":\"Warning\""));
+        end(&user);
+}
+
+static void test_one_event_after_the_other_and_counts(void **state)
+{
+        char name[64], want[160];
+        struct user user;
+
+        (void)state;
+        begin(&user);
+        lkg_reporter_set_node(user.reporter, "uid-1");
+        happen(&user, "one");
+        happen(&user, "two");
+        assert_non_null(strstr(event_call->body, "\"message\":\"one\""));
+        (void)snprintf(name, sizeof(name), "%.19s", strstr(event_call->body, "n1."));
+        answer(&event_call, LKG_API_OK, "");
+        assert_non_null(strstr(event_call->body, "\"message\":\"two\""));
+        answer(&event_call, LKG_API_OK, "");
+        assert_null(event_call);
+        happen(&user, "one");
+        (void)snprintf(want, sizeof(want), "patch default/events/%s/ application/strategic-merge-patch+json",
+                       name);
+        assert_string_equal(event_call->line, want);
+        assert_non_null(strstr(event_call->body, "{\"count\":2,\"lastTimestamp\":\""));
+        answer(&event_call, LKG_API_NOT_FOUND, "no such event"); /* its time is over */
+        assert_string_equal(event_call->line, "create default/events// application/json");
+        assert_non_null(strstr(event_call->body, "\"count\":2"));
+        assert_null(strstr(event_call->body, name));
+        assert_string_equal(lkg_reporter_words(user.reporter), "");
+        end(&user);
+}
+
+static void test_what_becomes_of_an_event_that_was_not_taken(void **state)
+{
+        static const struct {
+                enum lkg_api_status status;
+                bool next; /* the next one is sent at once */
+                const char *words;
+        } rows[] = {
+                { LKG_API_CONFLICT, true, "" }, /* it had arrived */
+                { LKG_API_INVALID, true, "no" },      { LKG_API_TOO_LARGE, true, "no" },
+                { LKG_API_FORBIDDEN, false, "no" },   { LKG_API_BUSY, false, "no" },
+                { LKG_API_UNREACHABLE, false, "no" }, { LKG_API_NOT_FOUND, false, "no" },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                struct user user;
+
+                begin(&user);
+                lkg_reporter_set_node(user.reporter, "uid-1");
+                happen(&user, "one");
+                happen(&user, "two");
+                answer(&event_call, rows[i].status, "no");
+                assert_int_equal(event_call != NULL, rows[i].next);
+                assert_string_equal(lkg_reporter_words(user.reporter), rows[i].words);
+                if (!rows[i].next) {
+                        lkg_reporter_kick(user.reporter);
+                        turn(&user);
+                        assert_non_null(strstr(event_call->body, "\"message\":\"one\""));
+                }
+                end(&user);
+        }
+}
+
+static void test_a_new_node_has_events_of_its_own(void **state)
+{
+        struct user user;
+
+        (void)state;
+        begin(&user);
+        lkg_reporter_set_node(user.reporter, "uid-1");
+        happen(&user, "one");
+        answer(&event_call, LKG_API_OK, "");
+        happen(&user, "two");
+        lkg_reporter_set_node(user.reporter, "uid-2"); /* while it is under way */
+        assert_int_equal(n_cancelled, 1);
+        turn(&user);
+        assert_non_null(strstr(event_call->body, "\"uid\":\"uid-2\""));
+        assert_non_null(strstr(event_call->body, "\"message\":\"two\""));
+        answer(&event_call, LKG_API_OK, "");
+        happen(&user, "one");
+        assert_string_equal(event_call->line, "create default/events// application/json");
+        assert_non_null(strstr(event_call->body, "\"count\":1"));
+        end(&user);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_body_of_a_condition),
+                cmocka_unit_test(test_body_of_an_event),
+                cmocka_unit_test(test_a_condition_is_a_patch_of_the_status),
+                cmocka_unit_test(test_a_condition_that_cannot_be_written),
+                cmocka_unit_test(test_what_cannot_be_sent_is_a_failure),
+                cmocka_unit_test(test_nothing_is_written_with_another_credential),
+                cmocka_unit_test(test_what_is_turned_off_is_not_sent),
+                cmocka_unit_test(test_events_wait_for_the_node),
+                cmocka_unit_test(test_one_event_after_the_other_and_counts),
+                cmocka_unit_test(test_what_becomes_of_an_event_that_was_not_taken),
+                cmocka_unit_test(test_a_new_node_has_events_of_its_own),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
