@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Any bytes as a kubeconfig: it is taken or there is an error that says why, what is taken is whole, and no finding has a
+ * line break or a word of the place where secrets stand.
+ */
+#include "core/remote/kubeconfig.h"
+
+#include "fuzz-check.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_part(const struct lkg_file_or_data *x)
+{
+        FUZZ_CHECK(!x->path || !x->data);
+        FUZZ_CHECK(!x->path || x->path[0] == '/');
+        FUZZ_CHECK(!x->data || (x->size > 0 && x->data[x->size] == '\0'));
+        FUZZ_CHECK((x->path || x->data) == (x->field != NULL));
+}
+
+static void check(const struct lkg_kubeconfig *k, const struct lkg_kubeconfig_options *o)
+{
+        FUZZ_CHECK(strncmp(k->server, "https://", 8) == 0 && !strpbrk(k->server + 8, "@?#\\ \t\n"));
+        FUZZ_CHECK(k->server[strlen(k->server) - 1] != '/');
+        check_part(&k->ca);
+        check_part(&k->certificate);
+        check_part(&k->key);
+        check_part(&k->token_file);
+        FUZZ_CHECK(!k->certificate.field == !k->key.field);
+        FUZZ_CHECK(!k->insecure || (o->allow_insecure && !k->ca.field));
+        FUZZ_CHECK(!k->token || (*k->token && !strpbrk(k->token, "\r\n")));
+        FUZZ_CHECK(!k->exec || (o->allow_exec && k->exec->argv[0][0] && k->exec->api_version));
+        for (size_t i = 0; k->exec && k->exec->env && k->exec->env[i]; i++)
+                FUZZ_CHECK(strchr(k->exec->env[i], '=') > k->exec->env[i]);
+}
+
+static void parse(const uint8_t *data, size_t size, bool allow)
+{
+        const struct lkg_kubeconfig_options o = { "/k/config", allow, allow };
+        struct lkg_report report = LKG_REPORT_INIT;
+        struct lkg_kubeconfig *k = NULL;
+        int r = lkg_kubeconfig_parse((const char *)data, size, &o, &k, &report);
+
+        FUZZ_CHECK(r == 0 || r == -EBADMSG);
+        FUZZ_CHECK((r == 0) == (report.n_severity[LKG_ERROR] == 0));
+        FUZZ_CHECK((r == 0) == (k != NULL));
+        for (size_t i = 0; i < report.n_findings; i++)
+                FUZZ_CHECK(report.findings[i].code == 7001 && !strstr(report.findings[i].text, "s3cret"));
+        if (k)
+                check(k, &o);
+        lkg_kubeconfig_free(k);
+        lkg_report_deinit(&report);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+        int r = lkg_kubeconfig_detect((const char *)data, size);
+
+        FUZZ_CHECK(r == 0 || r == 1 || r == -EBADMSG);
+        parse(data, size, false);
+        parse(data, size, true);
+        return 0;
+}
