@@ -2,6 +2,8 @@
 /* What the files of the credential share among themselves. Nothing here is for others. */
 #pragma once
 
+#include <lkg/file.h>
+
 #include "credential.h"
 
 enum lkg_credential_code {
@@ -44,3 +46,81 @@ int lkg_exec_state_done(struct lkg_exec_state *state, const char *text, size_t s
  */
 int lkg_exec_state_step(struct lkg_exec_state *state, const char *api_version, uint64_t now_ns,
                         int (*run)(void *userdata), void *userdata, uint64_t *ret_review_ns);
+
+/* ---- a look at all files: credential-files.c, credential-parts.c ---- */
+
+#define LKG_CREDENTIAL_NODE_FILE "kubelet.conf"
+#define LKG_CREDENTIAL_FILES_MAX 5u /* kubeconfig, CA, certificate, key, token */
+
+/* A file as it was when it was looked at. */
+struct lkg_seen {
+        char *path;
+        bool in_source; /* kubelet.conf below source_fd */
+        bool exists;
+        bool young; /* so fresh that a second write could hide behind the same identity */
+        struct lkg_file_id id;
+};
+
+/* Where the search ends. */
+enum lkg_place { LKG_PLACE_CONFIGURED, LKG_PLACE_POD, LKG_PLACE_SOURCE };
+
+struct lkg_credential {
+        char *kubeconfig, *source_path, *mount_point, *pod_dir, *source_file;
+        int source_fd;
+        bool allow_exec, allow_insecure;
+        int (*run_exec)(void *userdata);
+        void *userdata;
+
+        enum lkg_place place;
+        enum lkg_credential_kind kind;
+        bool looked; /* at least once */
+        bool again;  /* whatever the files say */
+        struct lkg_seen seen[LKG_CREDENTIAL_FILES_MAX];
+        size_t n_seen;
+        uint64_t looked_ns, review_ns; /* review_ns: look again then, UINT64_MAX = never for that */
+        struct lkg_report report;
+        struct lkg_identity *identity;
+        uint64_t serial;
+        struct lkg_exec_state exec;
+        char exec_config[LKG_SHA256_HEX]; /* of the kubeconfig whose plugin was asked */
+};
+
+/* One look at everything. */
+struct lkg_look {
+        struct lkg_credential *c;
+        uint64_t now_ns, review_ns;
+        struct lkg_seen seen[LKG_CREDENTIAL_FILES_MAX];
+        size_t n_seen;
+        struct lkg_report report;
+        struct lkg_kubeconfig *k;
+        enum lkg_credential_kind kind;
+        struct lkg_identity *identity; /* being made */
+        bool incomplete;               /* something is missing or does not fit; said */
+        bool no_memory;
+};
+
+/**
+ * lkg_look_say() - a finding. @x NULL: about the kubeconfig as a whole; without a field: about the file. An error makes the
+ * look incomplete, unless it is about an end.
+ */
+void lkg_look_say(struct lkg_look *l, enum lkg_severity severity, unsigned code,
+                  const struct lkg_file_or_data *x, const char *fmt, ...) LKG_PRINTF(5, 6);
+/** lkg_look_path() - through the view nothing of ours may go: a path below it means the source directory. Heap. */
+char *lkg_look_path(const struct lkg_credential *c, const char *path);
+/** lkg_look_note() - one more file. @path: taken over. Return: NULL = no memory. */
+struct lkg_seen *lkg_look_note(struct lkg_look *l, char *path, bool in_source);
+/** lkg_look_read() - Return: 0; -errno with @err. */
+int lkg_look_read(struct lkg_look *l, struct lkg_seen *seen, char **ret, size_t *ret_size,
+                  struct lkg_error *err);
+/**
+ * lkg_look_part() - what @x says, as a text without NUL bytes; NULL when it is not given, or cannot be had.
+ * @severity: of a finding about that
+ */
+char *lkg_look_part(struct lkg_look *l, const struct lkg_file_or_data *x, enum lkg_severity severity);
+bool lkg_seen_changed(const struct lkg_credential *c, const struct lkg_seen *seen);
+void lkg_seen_forget(struct lkg_seen *seen, size_t *n);
+
+/** lkg_look_take() - make l->identity of what l->k says. */
+void lkg_look_take(struct lkg_look *l);
+/** lkg_look_review_at() - there will be something new at @at_ns. */
+void lkg_look_review_at(struct lkg_look *l, uint64_t at_ns);

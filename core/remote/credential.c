@@ -1,84 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The credential: one look at all files is a `look`; it becomes the identity only when everything in it fits together. What a look
- * came across is remembered by file identity, so that the next refresh costs a stat for each file until one differs.
- *
- * Ends of certificates are told early: when less than a tenth of a certificate's life is left, and less than 30 days. (A kubelet
- * renews at 70 to 90 %, so a rotation that works never gets there.) One that has ended is still used: the server decides, and
- * our clock may be wrong. Of tokens only the end is told, because they are renewed just before it.
+ * The credential: one look at all files is a struct lkg_look; it becomes the identity only when everything in it fits together. What
+ * a look came across is remembered by file identity, so that the next refresh costs a stat for each file until one differs.
  */
 #include "credential.h"
 
-#include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 
 #include <openssl/crypto.h>
 
-#include <lkg/file.h>
-#include <lkg/span.h>
-
-#include "certificate.h"
 #include "credential-internal.h"
-#include "wipe.h"
 
-#define POD_DIR         "/var/run/secrets/kubernetes.io/serviceaccount"
-#define NODE_FILE       "kubelet.conf"
-#define NODE_PREFIX     "system:node:"
-#define FILE_BYTES_MAX  (1u << 20)
-#define FILES_MAX       5u /* kubeconfig, CA, certificate, key, token */
-#define TICK_NS         (20 * LKG_NSEC_PER_MSEC)
-#define TOKEN_AGE_NS    (60 * LKG_NSEC_PER_SEC)
-#define RETRY_NS        (10 * LKG_NSEC_PER_SEC) /* what was refused because of a directory has not changed itself */
-#define ENDS_SOON_NS    (30 * 24 * 3600 * LKG_NSEC_PER_SEC)
-#define ENDS_SOON_SHARE 10u
-
-/* A file as it was when it was looked at. */
-struct seen {
-        char *path;
-        bool in_source; /* NODE_FILE below source_fd */
-        bool exists;
-        bool young; /* so fresh that a second write could hide behind the same identity */
-        struct lkg_file_id id;
-};
-
-/* Where the search ends. */
-enum place { PLACE_CONFIGURED, PLACE_POD, PLACE_SOURCE };
-
-struct lkg_credential {
-        char *kubeconfig, *source_path, *mount_point, *pod_dir, *source_file;
-        int source_fd;
-        bool allow_exec, allow_insecure;
-        int (*run_exec)(void *userdata);
-        void *userdata;
-
-        enum place place;
-        enum lkg_credential_kind kind;
-        bool looked; /* at least once */
-        bool again;  /* whatever the files say */
-        struct seen seen[FILES_MAX];
-        size_t n_seen;
-        uint64_t looked_ns, review_ns; /* review_ns: look again then, UINT64_MAX = never for that */
-        struct lkg_report report;
-        struct lkg_identity *identity;
-        uint64_t serial;
-        struct lkg_exec_state exec;
-        char exec_config[LKG_SHA256_HEX]; /* of the kubeconfig whose plugin was asked */
-};
-
-/* One look at everything. */
-struct look {
-        struct lkg_credential *c;
-        uint64_t now_ns, review_ns;
-        struct seen seen[FILES_MAX];
-        size_t n_seen;
-        struct lkg_report report;
-        struct lkg_kubeconfig *k;
-        enum lkg_credential_kind kind;
-        struct lkg_identity *identity; /* being made */
-        bool incomplete;               /* something is missing or does not fit; said */
-        bool no_memory;
-};
+#define POD_DIR     "/var/run/secrets/kubernetes.io/serviceaccount"
+#define NODE_PREFIX "system:node:"
+#define RETRY_NS    (10 * LKG_NSEC_PER_SEC) /* what was refused because of a directory has not changed itself */
 
 static const char *const kind_names[] = {
         [LKG_CREDENTIAL_NONE] = "none",
@@ -92,405 +27,23 @@ const char *lkg_credential_kind_name(enum lkg_credential_kind kind)
         return (size_t)kind < LKG_ARRAY_SIZE(kind_names) ? kind_names[kind] : "?";
 }
 
-/* ---- findings ---- */
-
-/* @x NULL: about the kubeconfig as a whole; without a field of it: about the file. */
-static void say(struct look *l, enum lkg_severity severity, unsigned code, const struct lkg_file_or_data *x,
-                const char *fmt, ...) LKG_PRINTF(5, 6);
-static void say(struct look *l, enum lkg_severity severity, unsigned code, const struct lkg_file_or_data *x,
-                const char *fmt, ...)
-{
-        struct lkg_where where = { .file = lkg_credential_file(l->c) };
-        LKG_CLEANUP(lkg_freep) char *text = NULL;
-        va_list ap;
-
-        if (x && x->field)
-                where = (struct lkg_where){ l->k->file, x->line, x->column };
-        else if (x && x->path)
-                where.file = x->path;
-        va_start(ap, fmt);
-        if (vasprintf(&text, fmt, ap) < 0)
-                text = NULL;
-        va_end(ap);
-        if (text)
-                lkg_report_add(&l->report, severity, code, *where.file ? &where : NULL, "%s%s%s",
-                               x && x->field ? x->field : "", x && x->field ? ": " : "", text);
-        else
-                l->no_memory = true;
-        if (severity == LKG_ERROR && code != LKG_K_ENDS)
-                l->incomplete = true;
-}
-
-/* ---- files ---- */
-
-/* Through the view nothing of ours may go: a path below it means the source directory. */
-static char *real_path(const struct lkg_credential *c, const char *path)
-{
-        size_t n = strlen(c->mount_point);
-        char *mapped;
-
-        if (n == 0 || strcmp(c->mount_point, c->source_path) == 0 || strncmp(path, c->mount_point, n) != 0 ||
-            path[n] != '/')
-                return strdup(path);
-        return asprintf(&mapped, "%s%s", c->source_path, path + n) < 0 ? NULL : mapped;
-}
-
-static int stat_seen(const struct lkg_credential *c, const struct seen *seen, struct stat *ret)
-{
-        return seen->in_source ? fstatat(c->source_fd, NODE_FILE, ret, 0) : stat(seen->path, ret);
-}
-
-static bool is_young(const struct lkg_file_id *id)
-{
-        int64_t now_ns = (int64_t)lkg_realtime_ns();
-
-        return id->mtime_ns > now_ns - (int64_t)TICK_NS || id->ctime_ns > now_ns - (int64_t)TICK_NS;
-}
-
-/* @path: taken over. Return: NULL = no memory. */
-static struct seen *note(struct look *l, char *path, bool in_source)
-{
-        struct seen *seen;
-
-        if (!path || l->n_seen == FILES_MAX) {
-                l->no_memory = true;
-                free(path);
-                return NULL;
-        }
-        seen = &l->seen[l->n_seen++];
-        *seen = (struct seen){ .path = path, .in_source = in_source };
-        return seen;
-}
-
-static int open_seen(const struct look *l, const struct seen *seen, struct stat *ret, struct lkg_error *err)
-{
-        int fd;
-
-        if (!seen->in_source)
-                return lkg_open_owned(seen->path, ret, err);
-        fd = lkg_open_trusted(l->c->source_fd, NODE_FILE, ret, err);
-        if (fd < 0 || ((ret->st_uid == 0 || (geteuid() != 0 && ret->st_uid == geteuid())) &&
-                       !(ret->st_mode & (S_IWGRP | S_IWOTH))))
-                return fd;
-        lkg_close(fd);
-        return lkg_error_set(err, -EPERM, NULL, "%s is not owned by root or is writable by others.",
-                             seen->path);
-}
-
-/* Return: 0; -errno with @err. */
-static int read_seen(struct look *l, struct seen *seen, char **ret, size_t *ret_size, struct lkg_error *err)
-{
-        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
-        struct stat st;
-        int r;
-
-        fd = open_seen(l, seen, &st, err);
-        if (fd < 0) {
-                seen->exists = fd != -ENOENT && stat_seen(l->c, seen, &st) == 0;
-                if (seen->exists)
-                        lkg_file_id_from_stat(&st, &seen->id);
-                return fd;
-        }
-        seen->exists = true;
-        lkg_file_id_from_stat(&st, &seen->id);
-        seen->young = is_young(&seen->id);
-        r = lkg_read_file(fd, FILE_BYTES_MAX, ret, ret_size, err);
-        return r < 0 ? lkg_error_wrap(err, r, "%s", seen->path) : 0;
-}
-
-static bool seen_changed(const struct lkg_credential *c, const struct seen *seen)
-{
-        struct lkg_file_id id;
-        struct stat st;
-
-        if (stat_seen(c, seen, &st) < 0)
-                return seen->exists;
-        lkg_file_id_from_stat(&st, &id);
-        return !seen->exists || seen->young || !lkg_file_id_equal(&id, &seen->id);
-}
-
-static void forget_seen(struct seen *seen, size_t *n)
-{
-        for (size_t i = 0; i < *n; i++)
-                free(seen[i].path);
-        *n = 0;
-}
-
-/*
- * What @x says, as a text without NUL bytes; NULL when it is not given, or cannot be had.
- * @severity: of a finding about that
- */
-static char *read_part(struct look *l, const struct lkg_file_or_data *x, enum lkg_severity severity)
-{
-        LKG_CLEANUP(lkg_wipe_freep) char *text = NULL;
-        struct lkg_error err = { 0 };
-        struct seen *seen;
-        size_t size = 0;
-        int r;
-
-        if (x->data) {
-                text = lkg_span_dup(lkg_span(x->data, x->size));
-                size = x->size;
-                l->no_memory |= !text;
-        } else if (x->path) {
-                seen = note(l, real_path(l->c, x->path), false);
-                r = seen ? read_seen(l, seen, &text, &size, &err) : 0;
-                l->no_memory |= r == -ENOMEM;
-                if (r < 0)
-                        say(l, severity, LKG_K_FILE, x, "%s", err.message);
-        }
-        if (!text)
-                return NULL;
-        if (strlen(text) == size)
-                return LKG_STEAL(text);
-        OPENSSL_cleanse(text, size);
-        say(l, severity, LKG_K_FILE, x, "it has a NUL byte; want a PEM file or a token, plain text");
-        return NULL;
-}
-
-/* ---- what they say ---- */
-
-static void review_at(struct look *l, uint64_t at_ns)
-{
-        if (at_ns > l->now_ns && at_ns < l->review_ns)
-                l->review_ns = at_ns;
-}
-
-static void take_ca(struct look *l)
-{
-        l->identity->ca = read_part(l, &l->k->ca, LKG_ERROR);
-        if (l->identity->ca && lkg_certificate_count(l->identity->ca, strlen(l->identity->ca)) <= 0)
-                say(l, LKG_ERROR, LKG_K_FILE, &l->k->ca,
-                    "there is no certificate in it; want PEM, -----BEGIN CERTIFICATE-----");
-}
-
-static void judge_times(struct look *l, const struct lkg_file_or_data *x, uint64_t begins_ns,
-                        uint64_t ends_ns)
-{
-        uint64_t soon_ns = ends_ns > begins_ns ? (ends_ns - begins_ns) / ENDS_SOON_SHARE : 0;
-        char text[21];
-
-        if (soon_ns > ENDS_SOON_NS)
-                soon_ns = ENDS_SOON_NS;
-        if (l->now_ns < begins_ns) {
-                lkg_format_rfc3339(begins_ns, text);
-                say(l, LKG_WARNING, LKG_K_ENDS, x,
-                    "the certificate is valid from %s on only; it is used all the same, is the clock right?",
-                    text);
-                review_at(l, begins_ns);
-        }
-        if (ends_ns == UINT64_MAX)
-                return;
-        lkg_format_rfc3339(ends_ns, text);
-        if (l->now_ns >= ends_ns) {
-                say(l, LKG_ERROR, LKG_K_ENDS, x,
-                    "the certificate has ended at %s; it is used until there is another one", text);
-        } else if (l->now_ns >= ends_ns - soon_ns) {
-                say(l, LKG_WARNING, LKG_K_ENDS, x,
-                    "the certificate ends at %s, and nobody has renewed it yet", text);
-                review_at(l, ends_ns);
-        } else {
-                review_at(l, ends_ns - soon_ns);
-        }
-}
-
-static void judge_key(struct look *l)
-{
-        const struct lkg_identity *i = l->identity;
-
-        switch (lkg_certificate_key(i->certificate, strlen(i->certificate), i->key, strlen(i->key))) {
-        case LKG_KEY_FITS:
-                break;
-        case LKG_KEY_MISSING:
-                say(l, LKG_ERROR, LKG_K_FILE, &l->k->key,
-                    "there is no private key in it; want PEM, -----BEGIN PRIVATE KEY-----");
-                break;
-        case LKG_KEY_ENCRYPTED:
-                say(l, LKG_ERROR, LKG_K_FILE, &l->k->key,
-                    "the key is encrypted, and nobody can type its passphrase here; want a key without one");
-                break;
-        case LKG_KEY_OTHER:
-                say(l, LKG_ERROR, LKG_K_FILE, &l->k->key,
-                    "the key does not belong to the certificate of %s: half of a rotation, or another pair",
-                    l->k->certificate.field ? l->k->certificate.field : "client-certificate");
-                break;
-        }
-}
-
-/* From the certificate that is in the identity now. Return: false: there is none. */
-static bool take_subject(struct look *l, uint64_t *ret_begins_ns, uint64_t *ret_ends_ns)
-{
-        struct lkg_identity *i = l->identity;
-        struct lkg_certificate certificate;
-
-        if (lkg_certificate_read(i->certificate, strlen(i->certificate), &certificate) < 0)
-                return false;
-        *ret_begins_ns = certificate.begins_ns;
-        *ret_ends_ns = certificate.ends_ns;
-        free(i->user);
-        i->user = LKG_STEAL(certificate.user);
-        i->is_node_group = certificate.is_node_group;
-        if (certificate.ends_ns != UINT64_MAX)
-                i->expires_ns = certificate.ends_ns;
-        lkg_certificate_deinit(&certificate);
-        return true;
-}
-
-static void take_certificate(struct look *l)
-{
-        struct lkg_identity *i = l->identity;
-        uint64_t begins_ns, ends_ns;
-
-        i->certificate = read_part(l, &l->k->certificate, LKG_ERROR);
-        i->key = read_part(l, &l->k->key, LKG_ERROR);
-        if (!i->certificate || !i->key)
-                return;
-        if (!take_subject(l, &begins_ns, &ends_ns)) {
-                say(l, LKG_ERROR, LKG_K_FILE, &l->k->certificate,
-                    "there is no certificate in it; want PEM, -----BEGIN CERTIFICATE-----");
-                return;
-        }
-        judge_key(l);
-        judge_times(l, &l->k->certificate, begins_ns, ends_ns);
-}
-
-/* The token of a file; NULL, and said, when it is of no use. */
-static char *read_token_file(struct look *l)
-{
-        const struct lkg_file_or_data *x = &l->k->token_file;
-        enum lkg_severity severity = l->k->token ? LKG_WARNING : LKG_ERROR; /* that one counts then */
-        LKG_CLEANUP(lkg_wipe_freep) char *text = read_part(l, x, severity);
-        struct lkg_span token;
-        char *copy;
-
-        if (!text)
-                return NULL;
-        token = lkg_span_trim(lkg_span(text, strlen(text)));
-        for (size_t i = 0; i < token.size; i++)
-                if ((unsigned char)token.data[i] <= ' ' || token.data[i] == 0x7f) {
-                        say(l, severity, LKG_K_FILE, x,
-                            "the token has white space or a control character in it");
-                        return NULL;
-                }
-        if (token.size == 0) {
-                say(l, severity, LKG_K_FILE, x, "the file is empty; want a token");
-                return NULL;
-        }
-        copy = lkg_span_dup(token);
-        l->no_memory |= !copy;
-        return copy;
-}
-
-static void take_token(struct look *l)
-{
-        struct lkg_identity *i = l->identity;
-        uint64_t ends_ns;
-        char text[21];
-
-        if (l->k->token_file.path) {
-                i->token = read_token_file(l);
-                review_at(l, l->now_ns + TOKEN_AGE_NS);
-        }
-        if (!i->token && l->k->token) {
-                i->token = strdup(l->k->token);
-                l->no_memory |= !i->token;
-        }
-        ends_ns = i->token ? lkg_token_ends_ns(i->token) : 0;
-        if (ends_ns == 0)
-                return;
-        if (i->expires_ns == 0 || ends_ns < i->expires_ns)
-                i->expires_ns = ends_ns;
-        review_at(l, ends_ns);
-        if (l->now_ns < ends_ns)
-                return;
-        lkg_format_rfc3339(ends_ns, text);
-        say(l, LKG_ERROR, LKG_K_ENDS, l->k->token_file.path ? &l->k->token_file : NULL,
-            "the token has ended at %s; it is used until there is another one", text);
-}
-
-/* ---- the exec plugin ---- */
-
-static bool copy_text(struct look *l, char **to, const char *text)
-{
-        lkg_wipe_free(*to);
-        *to = text ? strdup(text) : NULL;
-        l->no_memory |= text && !*to;
-        return *to;
-}
-
-static void take_exec(struct look *l)
-{
-        struct lkg_exec_state *exec = &l->c->exec;
-        struct lkg_identity *i = l->identity;
-        uint64_t review_ns, begins_ns, ends_ns;
-
-        exec->wanted = l->k->exec && !i->token && !l->k->token_file.path && !l->k->username;
-        if (!exec->wanted) {
-                lkg_exec_state_deinit(exec);
-                return;
-        }
-        if (lkg_exec_state_step(exec, l->k->exec->api_version, l->now_ns, l->c->run_exec, l->c->userdata,
-                                &review_ns) < 0)
-                l->no_memory = true;
-        review_at(l, review_ns);
-        if (exec->why)
-                say(l, exec->have ? LKG_WARNING : LKG_ERROR, LKG_K_EXEC, NULL, "exec plugin %s: %s",
-                    l->k->exec->argv[0], exec->why);
-        if (!exec->have) {
-                if (!exec->why)
-                        say(l, LKG_NOTE, LKG_K_EXEC, NULL, "exec plugin %s: its answer is waited for",
-                            l->k->exec->argv[0]);
-                l->incomplete = true;
-                return;
-        }
-        copy_text(l, &i->token, exec->token);
-        if (exec->certificate && copy_text(l, &i->certificate, exec->certificate) &&
-            copy_text(l, &i->key, exec->key))
-                (void)take_subject(l, &begins_ns, &ends_ns);
-        if (exec->expires_ns)
-                i->expires_ns = exec->expires_ns;
-}
-
-/* ---- the whole ---- */
-
-static void take_all(struct look *l)
-{
-        struct lkg_identity *i = l->identity = lkg_identity_new();
-
-        l->no_memory |= !i;
-        if (!i)
-                return;
-        i->insecure = l->k->insecure;
-        i->disable_compression = l->k->disable_compression;
-        copy_text(l, &i->server, l->k->server);
-        copy_text(l, &i->tls_server_name, l->k->tls_server_name);
-        copy_text(l, &i->proxy_url, l->k->proxy_url);
-        copy_text(l, &i->username, l->k->username);
-        copy_text(l, &i->password, l->k->password);
-        copy_text(l, &i->impersonate, l->k->impersonate);
-        take_ca(l);
-        take_certificate(l);
-        take_token(l);
-        take_exec(l);
-}
-
-static enum place search(const struct lkg_credential *c)
+static enum lkg_place search(const struct lkg_credential *c)
 {
         const char *host = getenv("KUBERNETES_SERVICE_HOST"), *port = getenv("KUBERNETES_SERVICE_PORT");
         char path[PATH_MAX];
 
         if (*c->kubeconfig)
-                return PLACE_CONFIGURED;
+                return LKG_PLACE_CONFIGURED;
         if (!host || !*host || !port || !*port)
-                return PLACE_SOURCE;
+                return LKG_PLACE_SOURCE;
         /* A pod without a token (automountServiceAccountToken: false) is not meant to talk to the API server as such. */
         if (snprintf(path, sizeof(path), "%s/token", c->pod_dir) >= (int)sizeof(path) ||
             access(path, F_OK) < 0)
-                return PLACE_SOURCE;
-        return PLACE_POD;
+                return LKG_PLACE_SOURCE;
+        return LKG_PLACE_POD;
 }
 
-static void look_in_pod(struct look *l)
+static void look_in_pod(struct lkg_look *l)
 {
         struct lkg_error err = { 0 };
         int r = lkg_kubeconfig_in_cluster(getenv("KUBERNETES_SERVICE_HOST"),
@@ -500,15 +53,15 @@ static void look_in_pod(struct look *l)
         if (r == -ENOMEM)
                 l->no_memory = true;
         else if (r < 0)
-                say(l, LKG_ERROR, LKG_K_KUBECONFIG, NULL, "%s", err.message);
+                lkg_look_say(l, LKG_ERROR, LKG_K_KUBECONFIG, NULL, "%s", err.message);
 }
 
 /* The node's file is a kubeconfig only if it looks like one; what cannot be decoded stays what it was. */
-static bool counts(struct look *l, const char *text, size_t size)
+static bool counts(struct lkg_look *l, const char *text, size_t size)
 {
         int r;
 
-        if (l->c->place != PLACE_SOURCE)
+        if (l->c->place != LKG_PLACE_SOURCE)
                 return true;
         r = lkg_kubeconfig_detect(text, size);
         l->no_memory |= r == -ENOMEM;
@@ -516,7 +69,7 @@ static bool counts(struct look *l, const char *text, size_t size)
 }
 
 /* Another kubeconfig may have another plugin. */
-static void note_config(struct look *l, const char *text, size_t size)
+static void note_config(struct lkg_look *l, const char *text, size_t size)
 {
         char sha256[LKG_SHA256_HEX];
 
@@ -529,15 +82,16 @@ static void note_config(struct look *l, const char *text, size_t size)
         memcpy(l->c->exec_config, sha256, sizeof(sha256));
 }
 
-static void look_at_kubeconfig(struct look *l)
+static void look_at_kubeconfig(struct lkg_look *l)
 {
         struct lkg_credential *c = l->c;
-        bool in_source = c->place == PLACE_SOURCE;
+        bool in_source = c->place == LKG_PLACE_SOURCE;
         const char *file = in_source ? c->source_file : c->kubeconfig;
         const struct lkg_kubeconfig_options options = { .file = file,
                                                         .allow_exec = c->allow_exec,
                                                         .allow_insecure = c->allow_insecure };
-        struct seen *seen = note(l, in_source ? strdup(file) : real_path(c, file), in_source);
+        struct lkg_seen *seen =
+                lkg_look_note(l, in_source ? strdup(file) : lkg_look_path(c, file), in_source);
         struct lkg_error err = { 0 };
         char *text = NULL;
         size_t size = 0;
@@ -546,13 +100,13 @@ static void look_at_kubeconfig(struct look *l)
         if (!seen)
                 return;
         l->kind = in_source ? LKG_CREDENTIAL_NODE : LKG_CREDENTIAL_KUBECONFIG;
-        r = read_seen(l, seen, &text, &size, &err);
+        r = lkg_look_read(l, seen, &text, &size, &err);
         if (r == -ENOMEM) {
                 l->no_memory = true;
         } else if (r == -ENOENT && in_source) {
                 l->kind = LKG_CREDENTIAL_NONE;
         } else if (r < 0) {
-                say(l, LKG_ERROR, LKG_K_KUBECONFIG, NULL, "%s", err.message);
+                lkg_look_say(l, LKG_ERROR, LKG_K_KUBECONFIG, NULL, "%s", err.message);
         } else if (!counts(l, text, size)) {
                 l->kind = LKG_CREDENTIAL_NONE;
         } else {
@@ -569,7 +123,7 @@ static void look_at_kubeconfig(struct look *l)
 /* ---- life ---- */
 
 /* Return: 1 when the identity is another one, or gone. */
-static int settle(struct lkg_credential *c, struct look *l)
+static int settle(struct lkg_credential *c, struct lkg_look *l)
 {
         if (l->kind == LKG_CREDENTIAL_NONE) {
                 bool had = c->identity;
@@ -589,9 +143,9 @@ static int settle(struct lkg_credential *c, struct look *l)
         return 1;
 }
 
-static void look_deinit(struct look *l)
+static void look_deinit(struct lkg_look *l)
 {
-        forget_seen(l->seen, &l->n_seen);
+        lkg_seen_forget(l->seen, &l->n_seen);
         lkg_report_deinit(&l->report);
         lkg_kubeconfig_free(l->k);
         lkg_identity_unref(l->identity);
@@ -599,21 +153,21 @@ static void look_deinit(struct look *l)
 
 static int look(struct lkg_credential *c, uint64_t now_ns)
 {
-        LKG_CLEANUP(look_deinit) struct look l = { .c = c, .now_ns = now_ns, .review_ns = UINT64_MAX };
+        LKG_CLEANUP(look_deinit) struct lkg_look l = { .c = c, .now_ns = now_ns, .review_ns = UINT64_MAX };
         int r;
 
-        if (c->place == PLACE_POD)
+        if (c->place == LKG_PLACE_POD)
                 look_in_pod(&l);
         else
                 look_at_kubeconfig(&l);
         if (l.k && !l.no_memory)
-                take_all(&l);
+                lkg_look_take(&l);
         if (l.no_memory)
                 return -ENOMEM; /* nothing has changed, and the next refresh looks again */
         if (l.incomplete)
-                review_at(&l, now_ns + RETRY_NS);
+                lkg_look_review_at(&l, now_ns + RETRY_NS);
         r = settle(c, &l);
-        forget_seen(c->seen, &c->n_seen);
+        lkg_seen_forget(c->seen, &c->n_seen);
         memcpy(c->seen, l.seen, sizeof(l.seen));
         c->n_seen = l.n_seen;
         l.n_seen = 0;
@@ -633,14 +187,14 @@ static bool is_due(const struct lkg_credential *c, uint64_t now_ns)
         if (!c->looked || c->again || now_ns >= c->review_ns || now_ns < c->looked_ns)
                 return true;
         for (size_t i = 0; i < c->n_seen; i++)
-                if (seen_changed(c, &c->seen[i]))
+                if (lkg_seen_changed(c, &c->seen[i]))
                         return true;
         return false;
 }
 
 int lkg_credential_refresh(struct lkg_credential *c, uint64_t now_ns)
 {
-        enum place place = search(c);
+        enum lkg_place place = search(c);
 
         c->again |= place != c->place;
         c->place = place;
@@ -670,7 +224,7 @@ int lkg_credential_new(const struct lkg_credential_options *o, struct lkg_creden
         c->source_path = strdup(o->source_path);
         c->mount_point = strdup(o->mount_point ? o->mount_point : "");
         c->pod_dir = strdup(o->pod_dir ? o->pod_dir : POD_DIR);
-        if (asprintf(&c->source_file, "%s/" NODE_FILE, o->source_path) < 0)
+        if (asprintf(&c->source_file, "%s/" LKG_CREDENTIAL_NODE_FILE, o->source_path) < 0)
                 c->source_file = NULL;
         c->source_fd = o->source_fd;
         c->allow_exec = o->allow_exec;
@@ -689,7 +243,7 @@ struct lkg_credential *lkg_credential_free(struct lkg_credential *c)
 {
         if (!c)
                 return NULL;
-        forget_seen(c->seen, &c->n_seen);
+        lkg_seen_forget(c->seen, &c->n_seen);
         lkg_report_deinit(&c->report);
         lkg_identity_unref(c->identity);
         lkg_exec_state_deinit(&c->exec);
@@ -700,6 +254,48 @@ struct lkg_credential *lkg_credential_free(struct lkg_credential *c)
         free(c->source_file);
         free(c);
         return NULL;
+}
+
+/* So that whoever tells a plugin about the cluster need not open files. */
+static void take_ca_as_data(struct lkg_look *l)
+{
+        struct lkg_file_or_data *ca = &l->k->ca;
+        char *text = ca->path ? lkg_look_part(l, ca, LKG_ERROR) : NULL;
+
+        if (!text)
+                return;
+        free(LKG_STEAL(ca->path));
+        ca->data = text;
+        ca->size = strlen(text);
+}
+
+int lkg_credential_load(const struct lkg_credential_options *options, struct lkg_kubeconfig **ret,
+                        struct lkg_report *report)
+{
+        struct lkg_credential *c = NULL;
+        struct lkg_look l = { .review_ns = UINT64_MAX };
+        int r = lkg_credential_new(options, &c);
+
+        if (r < 0)
+                return r;
+        l.c = c;
+        c->place = search(c);
+        if (c->place != LKG_PLACE_POD)
+                look_at_kubeconfig(&l);
+        if (l.k)
+                take_ca_as_data(&l);
+        lkg_report_append(report, &l.report);
+        if (l.no_memory)
+                r = -ENOMEM;
+        else if (l.incomplete)
+                r = -EBADMSG;
+        else if (!l.k)
+                r = -ENOENT;
+        else
+                *ret = LKG_STEAL(l.k);
+        look_deinit(&l);
+        lkg_credential_free(c);
+        return r;
 }
 
 struct lkg_identity *lkg_credential_identity(const struct lkg_credential *c)
@@ -714,9 +310,9 @@ enum lkg_credential_kind lkg_credential_kind(const struct lkg_credential *c)
 
 const char *lkg_credential_file(const struct lkg_credential *c)
 {
-        if (c->place == PLACE_CONFIGURED)
+        if (c->place == LKG_PLACE_CONFIGURED)
                 return c->kubeconfig;
-        if (c->place == PLACE_POD)
+        if (c->place == LKG_PLACE_POD)
                 return c->pod_dir;
         return c->looked && c->kind == LKG_CREDENTIAL_NONE ? "" : c->source_file;
 }

@@ -81,6 +81,14 @@ void lkg_credential_rejected(struct lkg_credential *credential);
 void lkg_credential_exec_done(struct lkg_credential *credential, const char *text, size_t size,
                               const char *why);
 
+/**
+ * lkg_credential_load() - the kubeconfig that a credential with @options would follow, read now, for who runs its plugin. A CA
+ * file has been read: it is data then.
+ * Return: 0; -ENOENT: there is none, or a service account serves; -EBADMSG when @report says what is wrong; -ENOMEM.
+ */
+int lkg_credential_load(const struct lkg_credential_options *options, struct lkg_kubeconfig **ret,
+                        struct lkg_report *report);
+
 /** lkg_credential_identity() - the newest one that is complete, borrowed; NULL = none, see the findings. */
 struct lkg_identity *lkg_credential_identity(const struct lkg_credential *credential);
 enum lkg_credential_kind lkg_credential_kind(const struct lkg_credential *credential);

@@ -9,16 +9,18 @@
  */
 #include <lkg/buf.h>
 #include <lkg/decode.h>
+#include <lkg/render.h>
 #include <lkg/stack.h>
 
 #include "endpoint.h"
 #include "kubeconfig-reader.h"
 #include "wipe.h"
 
-#define CODE      7001
-#define SHOWN_MAX 8u /* names listed in a message */
+#define CODE           7001
+#define SHOWN_MAX      8u /* names listed in a message */
 
-#define AT(m)     offsetof(struct lkg_kubeconfig, m)
+#define EXEC_EXTENSION "client.authentication.k8s.io/exec"
+#define AT(m)          offsetof(struct lkg_kubeconfig, m)
 
 static const struct lkg_reader_field top_fields[] = {
         { "kind", F_KEEP },       { "apiVersion", F_KEEP }, { "clusters", F_KEEP },
@@ -238,6 +240,30 @@ static void check_cluster(struct lkg_reader *r, const struct lkg_section *s)
 
 /* ---- the whole ---- */
 
+/* What the cluster has to say to plugins: spec.cluster.config of what they are told. */
+static void read_exec_extension(struct lkg_reader *r, const struct lkg_section *cluster)
+{
+        const struct lkg_value *items = lkg_section_get(cluster, "extensions");
+        struct lkg_exec_plugin *exec = r->out->exec;
+
+        if (!exec || !exec->provide_cluster_info || !lkg_is_type(items, LKG_LIST))
+                return;
+        for (size_t i = 0; i < lkg_value_size(items) && !exec->cluster_config; i++) {
+                LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+                const struct lkg_value *item = lkg_list_get(items, i), *extension;
+                struct lkg_span name;
+
+                if (!lkg_entry_name(item, &name) || !lkg_span_is(name, EXEC_EXTENSION))
+                        continue;
+                extension = lkg_map_get(item, "extension");
+                if (lkg_is_null(extension))
+                        continue;
+                lkg_render_json_compact(extension, &buf);
+                exec->cluster_config = lkg_buf_steal(&buf, NULL);
+                r->failed |= !exec->cluster_config;
+        }
+}
+
 static void check_header(struct lkg_reader *r, const struct lkg_section *top, const char *field,
                          const char *want)
 {
@@ -295,7 +321,7 @@ static bool current_context(struct lkg_reader *r, const struct lkg_section *top,
 static void read_document(struct lkg_reader *r, const struct lkg_value *doc)
 {
         const struct lkg_section top = { .map = doc, .at = doc };
-        struct lkg_section context, cluster, user;
+        struct lkg_section context, user, cluster = { 0 };
 
         if (!lkg_is_type(doc, LKG_MAP)) {
                 lkg_reader_say(r, LKG_ERROR, doc,
@@ -318,6 +344,7 @@ static void read_document(struct lkg_reader *r, const struct lkg_value *doc)
         }
         if (follow(r, &top, &context, "user", "users", &user)) {
                 lkg_reader_user(r, &user);
+                read_exec_extension(r, &cluster);
         }
 }
 
@@ -487,6 +514,7 @@ struct lkg_kubeconfig *lkg_kubeconfig_free(struct lkg_kubeconfig *k)
                 free_list(k->exec->argv);
                 free_list(k->exec->env);
                 free(k->exec->api_version);
+                lkg_wipe_free(k->exec->cluster_config);
                 free(k->exec);
         }
         free(k);

@@ -27,6 +27,7 @@ struct lkg_exec_plugin {
         char **env;        /* NAME=value, NULL-terminated */
         char *api_version; /* client.authentication.k8s.io/v1 or v1beta1 */
         bool provide_cluster_info;
+        char *cluster_config; /* JSON: the cluster's extension for exec plugins; NULL = none */
 };
 
 struct lkg_kubeconfig {
