@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lkgfs-engine: started by lkgfsd, never by hand, except for --print-settings and --check.
+ * lkgfs-engine: started by lkgfsd, never by hand, except for --print-settings, --check and --exec-credential.
  *
  *     lkgfs-engine --print-settings --config FILE [--mountpoint M]
  *     lkgfs-engine --check --config FILE [--source-path P] [--any-owner]
+ *     lkgfs-engine --exec-credential --config FILE [--source-path P] [--mountpoint M]
  *     lkgfs-engine --config FILE --mountpoint M --listen-fd N --supervisor-fd N --source-fd N --source-path P
  *                  --runtime-fd N --state-fd N
  *
@@ -25,12 +26,13 @@
 #include "config.h"
 #include "component.h"
 #include "engine.h"
+#include "exec-credential.h"
 #include "sandbox.h"
 
 struct arguments {
         const char *config, *mountpoint, *source_path, *hostname;
         int listen_fd, supervisor_fd, source_fd, runtime_fd, state_fd;
-        bool print_settings, check, any_owner;
+        bool print_settings, check, exec_credential, any_owner;
 };
 
 enum option_id {
@@ -45,6 +47,7 @@ enum option_id {
         OPT_STATE_FD,
         OPT_PRINT_SETTINGS,
         OPT_CHECK,
+        OPT_EXEC_CREDENTIAL,
         OPT_ANY_OWNER,
         OPT_DEBUG,
         OPT_VERSION,
@@ -62,6 +65,7 @@ static const struct option options[] = {
         { "state-fd", required_argument, NULL, OPT_STATE_FD },
         { "print-settings", no_argument, NULL, OPT_PRINT_SETTINGS },
         { "check", no_argument, NULL, OPT_CHECK },
+        { "exec-credential", no_argument, NULL, OPT_EXEC_CREDENTIAL },
         { "any-owner", no_argument, NULL, OPT_ANY_OWNER },
         { "debug", no_argument, NULL, OPT_DEBUG },
         { "version", no_argument, NULL, OPT_VERSION },
@@ -133,6 +137,8 @@ static int parse_arguments(int argc, char **argv, struct arguments *a)
                         a->print_settings = true;
                 else if (option == OPT_CHECK)
                         a->check = true;
+                else if (option == OPT_EXEC_CREDENTIAL)
+                        a->exec_credential = true;
                 else if (option == OPT_ANY_OWNER)
                         a->any_owner = true;
                 else if (option == OPT_DEBUG)
@@ -223,17 +229,23 @@ static int check_component(const struct lkg_config_component *k, int source_fd, 
         return r;
 }
 
+static const char *source_of(const struct arguments *a, const struct lkg_config *config)
+{
+        if (a->source_path || a->mountpoint)
+                return a->source_path ? a->source_path : a->mountpoint;
+        return *config->source_dir ? config->source_dir : "/etc/kubernetes";
+}
+
 static int check(const struct arguments *a)
 {
-        const char *source = a->source_path ? a->source_path : a->mountpoint;
         LKG_CLEANUP(lkg_closep) int fd = -EBADF;
         struct lkg_config *config = NULL;
         int r = load(a, &config), worst = 0;
+        const char *source;
 
         if (r < 0)
                 return exit_code(r);
-        if (!source)
-                source = *config->source_dir ? config->source_dir : "/etc/kubernetes";
+        source = source_of(a, config);
         fd = a->source_fd >= 0 ? dup(a->source_fd) : open(source, O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (fd < 0) {
                 (void)fprintf(stderr, "%s: %s\n", source, strerror(errno));
@@ -246,6 +258,21 @@ static int check(const struct arguments *a)
         }
         lkg_config_free(config);
         return worst;
+}
+
+static int exec_credential(const struct arguments *a)
+{
+        struct lkg_exec_credential_options o = { .mount_point = a->mountpoint };
+        struct lkg_config *config = NULL;
+        int r = load(a, &config);
+
+        if (r < 0)
+                return exit_code(r);
+        o.config = config;
+        o.source_path = source_of(a, config);
+        r = lkg_exec_credential(&o);
+        lkg_config_free(config);
+        return r;
 }
 
 /* ---- running ---- */
@@ -356,5 +383,7 @@ int main(int argc, char **argv)
                 return r - 1;
         if (a.print_settings)
                 return print_settings(&a);
+        if (a.exec_credential)
+                return exec_credential(&a);
         return a.check ? check(&a) : run(&a);
 }

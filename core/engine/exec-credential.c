@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exec-credential.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sysexits.h>
+
+#include <openssl/crypto.h>
+
+#include <lkg/file.h>
+#include <lkg/log.h>
+#include <lkg/span.h>
+
+#include "core/remote/credential.h"
+#include "core/remote/exec-plugin.h"
+
+#define SAID_LINES_MAX 8u
+#define SAID_LINE_MAX  256u
+
+static int give_up(int code, const char *why)
+{
+        lkg_log_error("exec plugin: %s", why);
+        (void)printf("%s\n", why);
+        (void)fflush(stdout);
+        return code;
+}
+
+/* The first finding that is an error stands for all of them; each is logged. */
+static int refuse(const struct lkg_report *report)
+{
+        const char *why = "the kubeconfig cannot be used";
+
+        for (size_t i = report->n_findings; i > 0; i--) {
+                const struct lkg_finding *f = &report->findings[i - 1];
+
+                if (f->severity != LKG_ERROR)
+                        continue;
+                why = f->text;
+                if (i > 1)
+                        lkg_log_error("%s:%u:%u: %s", f->file ? f->file : "kubeconfig", f->line, f->column,
+                                      f->text);
+        }
+        return give_up(EX_CONFIG, why);
+}
+
+/* Bytes that could begin another line, or steer a terminal, are replaced. */
+static void log_line(const char *program, struct lkg_span line)
+{
+        char text[SAID_LINE_MAX + 1];
+        size_t n = line.size < SAID_LINE_MAX ? line.size : SAID_LINE_MAX;
+
+        for (size_t i = 0; i < n; i++)
+                text[i] = (unsigned char)line.data[i] < 0x20 || line.data[i] == 0x7f ? '?' : line.data[i];
+        text[n] = '\0';
+        lkg_log_notice("exec plugin %s says: %s", program, text);
+}
+
+static void log_said(const char *program, const struct lkg_buf *said)
+{
+        struct lkg_span rest = lkg_span(said->data, said->size), line;
+
+        for (unsigned i = 0; said->size > 0 && i < SAID_LINES_MAX && lkg_span_next(&rest, '\n', &line); i++)
+                if (line.size > 0)
+                        log_line(program, line);
+}
+
+static int write_output(const char *output, size_t size)
+{
+        int r = lkg_write_all(STDOUT_FILENO, output, size);
+
+        if (r < 0)
+                lkg_log_error("exec plugin: write its output: %s", strerror(-r));
+        return r < 0 ? EX_IOERR : EX_OK;
+}
+
+static int run(const struct lkg_kubeconfig *k)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf said = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_freep) char *program = NULL;
+        struct lkg_error err = { 0 };
+        char *output = NULL;
+        size_t size = 0;
+        int r;
+
+        if (!k->exec)
+                return give_up(EX_CONFIG, "the kubeconfig has no exec plugin any more");
+        if (lkg_exec_plugin_find(k->exec->argv[0], LKG_EXEC_PATH, &program, &err) < 0)
+                return give_up(EX_CONFIG, err.message);
+        r = lkg_exec_plugin_run(k, program, LKG_EXEC_LIMIT_NS, &output, &size, &said, &err);
+        log_said(program, &said);
+        if (r < 0)
+                return give_up(EX_IOERR, err.message);
+        r = write_output(output, size);
+        OPENSSL_cleanse(output, size);
+        free(output);
+        return r;
+}
+
+int lkg_exec_credential(const struct lkg_exec_credential_options *o)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
+        LKG_CLEANUP(lkg_closep) int source_fd = open(o->source_path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        const struct lkg_credential_options options = {
+                .kubeconfig = o->config->remote.kubeconfig,
+                .source_path = o->source_path,
+                .source_fd = source_fd,
+                .mount_point = o->mount_point,
+                .allow_exec = o->config->remote.allow_exec,
+                .allow_insecure = o->config->remote.allow_insecure,
+        };
+        struct lkg_kubeconfig *k = NULL;
+        int r;
+
+        if (!o->config->remote.enabled || !o->config->remote.allow_exec)
+                return give_up(EX_CONFIG, o->config->remote.enabled ? "remote.allowExec is not true"
+                                                                    : "remote.enabled is not true");
+        if (source_fd < 0)
+                return give_up(EX_IOERR, "the source directory cannot be opened");
+        r = lkg_credential_load(&options, &k, &report);
+        if (r == -EBADMSG)
+                return refuse(&report);
+        if (r < 0)
+                return give_up(r == -ENOENT ? EX_CONFIG : EX_SOFTWARE,
+                               r == -ENOENT ? "there is no kubeconfig" : strerror(-r));
+        r = run(k);
+        lkg_kubeconfig_free(k);
+        return r;
+}
