@@ -247,6 +247,7 @@ void lkg_component_deinit(struct lkg_component *c)
         lkg_report_deinit(&c->findings);
         lkg_report_deinit(&c->fallback_findings);
         lkg_report_deinit(&c->facts_findings);
+        lkg_buf_deinit(&c->drift);
         free(c->rendered.data);
         free(c->fault);
         free(c->last_error);
@@ -524,6 +525,8 @@ static struct lkg_condition_remote remote_facts(const struct lkg_component *c,
 
         if (d->desired == LKG_DESIRED_UNKNOWN)
                 remote.desired_fault = d->desired_fault;
+        if (d->desired == LKG_DESIRED_REMOTE && *d->waiting)
+                remote.waiting = d->waiting;
         remote.any = *remote.assigned || remote.bad || remote.desired_fault;
         /* By the rule that condemned it: the start that was one too many ran on the last known good already. */
         remote.exonerated = remote.bad && *p->rollback.reason && d->trial.state == LKG_TRIAL_FAILED &&

@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <lkg/buf.h>
 #include <lkg/schema.h>
 #include <lkg/stack.h>
 
@@ -22,6 +23,8 @@
 #include "state.h"
 #include "watch.h"
 
+struct lkg_api;
+
 enum lkg_dirty {
         LKG_DIRTY_ACTIVE = 1 << 0,
         LKG_DIRTY_CANDIDATE = 1 << 1,
@@ -34,7 +37,17 @@ enum lkg_dirty {
         LKG_DIRTY_EFFECTIVE = 1 << 8, /* the release or the command line */
         LKG_DIRTY_DYNAMIC = 1 << 9,   /* assigned, last known good, trial, starts */
         LKG_DIRTY_BAD = 1 << 10,
-        LKG_DIRTY_ALL = (1 << 11) - 1,
+        LKG_DIRTY_REMOTE = 1 << 11, /* what is known of the API server */
+        LKG_DIRTY_ALL = (1 << 12) - 1,
+};
+
+/* Why somebody went back to the last known good, for metrics. */
+enum lkg_rollback {
+        LKG_ROLLBACK_CRASH_LOOP,
+        LKG_ROLLBACK_OPERATOR,  /* a command */
+        LKG_ROLLBACK_INVALID,   /* it cannot be loaded, or is forbidden now */
+        LKG_ROLLBACK_CONDEMNED, /* a name in bad/ */
+        _LKG_ROLLBACK_MAX
 };
 
 /* One file as it was last rendered; mtime is the publication in which its content last changed. */
@@ -87,6 +100,7 @@ struct lkg_component {
         struct lkg_stack *stack;
         bool base_is_fallback;        /* the base file is our own fallback copy, so the stack has none */
         struct lkg_dynamic *dynamic;  /* NULL = there is no store: see the findings */
+        struct lkg_api *api;          /* borrowed from the engine; NULL = it follows no reference */
         struct lkg_remote_base *base; /* what stands in the base's place; NULL = the base file */
         struct lkg_track local,
                 good; /* open while base is remote, while the last known good is another source */
@@ -120,10 +134,13 @@ struct lkg_component {
         char *last_error;
         bool state_changed; /* the state file is older than state (not for hold and try: those are written first) */
         bool fallback_due;
-        uint64_t n_published, n_refused, n_rollbacks, n_starts; /* since the engine started, for metrics */
-        uint64_t served_ns; /* CLOCK_BOOTTIME of the last new generation */
-        bool own_event;     /* the last process ended because of our change event */
-        bool answers_start; /* the generation that comes is read by a process that is just starting */
+        uint64_t n_published, n_refused, n_starts; /* since the engine started, for metrics */
+        uint64_t n_rollbacks[_LKG_ROLLBACK_MAX];
+        struct lkg_buf drift; /* status/<c>/drift, of the last publication */
+        size_t n_drift;       /* its lines */
+        uint64_t served_ns;   /* CLOCK_BOOTTIME of the last new generation */
+        bool own_event;       /* the last process ended because of our change event */
+        bool answers_start;   /* the generation that comes is read by a process that is just starting */
 
         unsigned dirty;
         struct lkg_slot document;      /* of active */

@@ -221,6 +221,16 @@ static bool say_try(struct lkg_condition *c, const struct lkg_condition_facts *f
         return true;
 }
 
+/* What serves is right as long as the fleet's operator says so. */
+static bool say_waiting(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        if (!f->remote.waiting)
+                return false;
+        c->status = LKG_CONDITION_TRUE;
+        (void)snprintf(c->reason, sizeof(c->reason), "%.255s", f->remote.waiting);
+        return true;
+}
+
 static bool say_good(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
         c->status = LKG_CONDITION_TRUE;
@@ -240,7 +250,7 @@ bool lkg_condition_update(struct lkg_condition *condition, const struct lkg_cond
         static bool (*const rows[])(struct lkg_condition *, const struct lkg_condition_facts *) = {
                 say_not_ready, say_fault,   say_name_taken,  say_good_failed,   say_exonerated,
                 say_bad,       say_invalid, say_try_expired, say_local_invalid, say_unclear,
-                say_none,      say_held,    say_try,         say_good,
+                say_none,      say_held,    say_try,         say_waiting,       say_good,
         };
         struct lkg_condition next = { .transition_ns = condition->transition_ns };
         bool changed;

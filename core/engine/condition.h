@@ -25,6 +25,7 @@ struct lkg_condition_remote {
         bool any;             /* something is assigned, or the reference is unclear */
         bool active_is_assigned, active_is_good;
         const char *desired_fault; /* the reference cannot be determined; NULL = it can */
+        const char *waiting;       /* the rollout holds back what is desired: why; NULL = it does not */
         const char *bad;           /* why assigned is not used; NULL = it is */
         bool good_failed;          /* the last known good could not be used either */
         bool exonerated;           /* the component crash-loops on the last known good, too */

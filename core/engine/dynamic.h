@@ -33,6 +33,7 @@ struct lkg_dynamic {
 
         enum lkg_desired_state desired;
         char desired_fault[LKG_REASON_MAX]; /* UNKNOWN: why */
+        char waiting[256];                  /* REMOTE: the rollout holds it back: why; "" = it does not */
 };
 
 /** lkg_dynamic_open() - read everything; what is damaged goes to @report. */

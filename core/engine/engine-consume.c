@@ -84,6 +84,7 @@ void lkg_engine_consumed(struct lkg_engine *e, const struct lkg_component *c)
 struct drift {
         const struct lkg_value *other;
         struct lkg_buf *buf;
+        size_t *n;
         bool missing_only;
 };
 
@@ -96,23 +97,29 @@ static int compare_leaf(const struct lkg_leaf *leaf, void *userdata)
         if (value && (d->missing_only || lkg_value_equal(value, leaf->value)))
                 return 0;
         lkg_buf_printf(d->buf, "%s\n", leaf->pointer);
+        ++*d->n;
         return 0;
 }
 
-void lkg_engine_render_drift(const struct lkg_component *c, struct lkg_buf *buf)
+int lkg_engine_update_drift(struct lkg_component *c)
 {
         LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *runs = NULL, *served = NULL;
-        struct drift d = { .buf = buf };
+        struct drift d = { .buf = &c->drift, .n = &c->n_drift };
         bool alive;
 
+        if (!(c->dirty & (LKG_DIRTY_ACTIVE | LKG_DIRTY_DYNAMIC)))
+                return 0;
+        lkg_buf_deinit(&c->drift);
+        c->n_drift = 0;
         g = running(c, &alive);
         if (!g || !c->active || g->number == c->active->number || parse(g, &runs) < 0 ||
             parse(c->active, &served) < 0)
-                return;
+                return 0;
         d.other = served;
         (void)lkg_value_walk(runs, compare_leaf, &d);
         d.other = runs;
         d.missing_only = true;
         (void)lkg_value_walk(served, compare_leaf, &d);
+        return lkg_buf_failed(&c->drift) ? -ENOMEM : 0;
 }

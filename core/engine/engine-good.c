@@ -189,11 +189,32 @@ void lkg_engine_follow_missing(struct lkg_engine *e, struct lkg_component *c, co
                 go_local(e, c, &err);
 }
 
+/* By the words of our own reasons; whatever else condemns is an operator's text in bad/. */
+static enum lkg_rollback kind_of(const char *reason)
+{
+        static const struct {
+                const char *begins;
+                enum lkg_rollback kind;
+        } rows[] = {
+                { "current failed trial period", LKG_ROLLBACK_CRASH_LOOP },
+                { "operator request", LKG_ROLLBACK_OPERATOR },
+                { "failed to load", LKG_ROLLBACK_INVALID },
+                { "failed to parse", LKG_ROLLBACK_INVALID },
+                { "failed to validate", LKG_ROLLBACK_INVALID },
+        };
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++)
+                if (strncmp(reason, rows[i].begins, strlen(rows[i].begins)) == 0)
+                        return rows[i].kind;
+        return LKG_ROLLBACK_CONDEMNED;
+}
+
 int lkg_engine_roll_back(struct lkg_engine *e, struct lkg_component *c, const char *reason,
                          struct lkg_error *err)
 {
         const struct lkg_log_fields fields = lkg_engine_fields(c);
         struct lkg_dynamic *d = c->dynamic;
+        const struct lkg_config_source abandoned = d->pointers.active;
         struct lkg_error why = { 0 };
         bool same_source = lkg_config_source_equal(&d->pointers.active, &d->pointers.good.source);
         int r = lkg_dynamic_fall_back(d, reason, c->active ? c->active->number : 0, lkg_realtime_ns(), err);
@@ -201,6 +222,8 @@ int lkg_engine_roll_back(struct lkg_engine *e, struct lkg_component *c, const ch
         if (r < 0)
                 return r;
         lkg_log(LOG_WARNING, &fields, "rolling back to the last known good: %s", reason);
+        lkg_engine_event(e, c, true, "ConfigRolledBack", &abandoned, reason);
+        c->n_rollbacks[kind_of(reason)]++;
         c->dirty |= LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION | LKG_DIRTY_BAD;
         d->good_failed = c->explained = false;
         if (!same_source)

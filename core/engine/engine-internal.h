@@ -6,6 +6,7 @@
 #include <lkg/log.h>
 
 #include "component.h"
+#include "engine-api.h"
 #include "engine.h"
 #include "publish.h"
 #include "remote-file.h"
@@ -73,6 +74,9 @@ struct lkg_engine {
         struct lkg_rules rules;
         struct lkg_store store;             /* lock_fd < 0: there is none */
         struct lkg_remote_file remote_file; /* path NULL = not configured */
+        struct lkg_api *api;                /* NULL = remote configuration is off */
+        enum lkg_place place;               /* where the reference stands that counts */
+        bool reference_pending;             /* the places are to be asked once more */
         struct lkg_report report;           /* about the configuration, the state, the source directory */
         struct lkg_report reload_report;
         struct lkg_report shown; /* both: what publications show */
@@ -179,8 +183,11 @@ int lkg_engine_run_command(struct lkg_engine *e, const struct lkg_message *m);
 void lkg_engine_consume(struct lkg_engine *e, struct lkg_component *c);
 /** lkg_engine_consumed() - a process that starts reads what is served now: a restart that is only planned is not needed. */
 void lkg_engine_consumed(struct lkg_engine *e, const struct lkg_component *c);
-/** lkg_engine_render_drift() - fields in which the running process differs from what is served, one JSON pointer a line. */
-void lkg_engine_render_drift(const struct lkg_component *c, struct lkg_buf *buf);
+/**
+ * lkg_engine_update_drift() - c->drift: fields in which the running process differs from what is served, one JSON pointer a line;
+ * only when one of the two may have changed. Return: 0 or -ENOMEM.
+ */
+int lkg_engine_update_drift(struct lkg_component *c);
 
 /* engine-remote.c: which configuration each component follows. */
 /** lkg_engine_open_store() - the durable memory of dynamic configuration. Return: 0; -EBUSY and others that are fatal. */
@@ -190,6 +197,8 @@ int lkg_engine_open_dynamic(struct lkg_engine *e, struct lkg_error *err);
 /** lkg_engine_look_remote() - the reference, and the tracks, as far as @touched says. */
 void lkg_engine_look_remote(struct lkg_engine *e, struct lkg_component *c,
                             const struct lkg_touched *touched);
+/** lkg_engine_follow_reference() - ask the places, if one of them may say something else; and do as they say. */
+void lkg_engine_follow_reference(struct lkg_engine *e, struct lkg_component *c);
 /** lkg_engine_watch_remote() - directories that decide what the reference is. */
 void lkg_engine_watch_remote(struct lkg_engine *e);
 /** lkg_engine_look_at_local() - the local layers, while a remote base hides them. */

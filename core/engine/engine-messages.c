@@ -84,6 +84,8 @@ static void on_supervisor(struct lkg_engine *e, const struct lkg_message *m)
         } else if (m->type == LKG_MSG_STOP) {
                 lkg_engine_stop(e);
                 (void)sd_event_exit(e->event, 0);
+        } else if (m->type == LKG_MSG_CREDENTIAL) {
+                lkg_api_exec_done(e, m);
         }
 }
 

@@ -2,21 +2,33 @@
 /*
  * What the reference says, and what follows from that at once: a new assignment, back to the local configuration, or nothing
  * because it is unclear.
+ *
+ * It may stand in several places. They are asked in the order of remote.references, and the first that says anything counts,
+ * also when that is unknown or cannot be understood: what stands behind it was meant for the case that nothing stands there.
  */
 #include <lkg/log.h>
 
+#include "engine-api.h"
 #include "engine-internal.h"
 #include "track.h"
 
-static void set_desired(struct lkg_component *c, enum lkg_desired_state state, const char *fault)
+/* @waiting: the rollout holds back what is desired: why; "" = it does not */
+static void set_wanted(struct lkg_component *c, enum lkg_desired_state state, const char *fault,
+                       const char *waiting)
 {
         struct lkg_dynamic *d = c->dynamic;
 
-        if (d->desired == state && strcmp(d->desired_fault, fault) == 0)
+        if (d->desired == state && strcmp(d->desired_fault, fault) == 0 && strcmp(d->waiting, waiting) == 0)
                 return;
         d->desired = state;
         (void)snprintf(d->desired_fault, sizeof(d->desired_fault), "%.500s", fault);
+        (void)snprintf(d->waiting, sizeof(d->waiting), "%.255s", waiting);
         c->dirty |= LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION;
+}
+
+static void set_desired(struct lkg_component *c, enum lkg_desired_state state, const char *fault)
+{
+        set_wanted(c, state, fault, "");
 }
 
 /* The look after this one tries once more. */
@@ -26,6 +38,9 @@ static void again(struct lkg_engine *e, struct lkg_component *c, const char *wor
         const struct lkg_log_fields fields = lkg_engine_fields(c);
 
         e->remote_file.known = false;
+        e->reference_pending = true;
+        if (c->api)
+                c->api->news = true;
         e->retry_at_ns = lkg_boottime_ns() + LKG_RETRY_MAX_NS;
         set_desired(c, LKG_DESIRED_UNKNOWN, words);
         lkg_log(LOG_ERR, &fields, "%s: %s", words, err->message);
@@ -54,10 +69,24 @@ static void load_again(struct lkg_engine *e, struct lkg_component *c)
         (void)lkg_engine_refresh_anew(e, c, &err);
 }
 
-static void assign(struct lkg_engine *e, struct lkg_component *c, const struct lkg_configmap *configmap,
-                   const struct lkg_config_source *source)
+/* It is recorded, and may be bad at once: a new version of what is bad is as bad. */
+static void tell_assigned(struct lkg_engine *e, const struct lkg_component *c,
+                          const struct lkg_config_source *source)
 {
         const struct lkg_log_fields fields = lkg_engine_fields(c);
+        const struct lkg_bad *bad = lkg_dynamic_is_bad(c->dynamic, source);
+
+        lkg_log(LOG_NOTICE, &fields, "assigned: ConfigMap %s/%s, UID %s, resourceVersion %s, key %s",
+                source->ns, source->name, source->uid, source->version, source->key);
+        lkg_engine_event(e, c, false, "ConfigAssigned", source, "");
+        if (bad)
+                lkg_engine_event(e, c, true, "ConfigRejected", source, bad->reason);
+}
+
+/* @node_uid: the Node that the reference stands on; NULL = on none */
+static void assign(struct lkg_engine *e, struct lkg_component *c, const struct lkg_configmap *configmap,
+                   const struct lkg_config_source *source, const char *node_uid)
+{
         struct lkg_dynamic *d = c->dynamic;
         bool known = lkg_config_source_equal(&d->pointers.assigned, source);
         struct lkg_error err = { 0 };
@@ -67,9 +96,11 @@ static void assign(struct lkg_engine *e, struct lkg_component *c, const struct l
         if (known && strcmp(d->pointers.assigned.sha256, source->sha256) != 0) {
                 (void)snprintf(
                         words, sizeof(words),
-                        "ConfigMap %.100s/%.100s has another content and the same resourceVersion %.100s; "
-                        "remove metadata.resourceVersion from the file, or change it",
-                        source->ns, source->name, source->version);
+                        "ConfigMap %.100s/%.100s has another content and the same resourceVersion %.100s%s",
+                        source->ns, source->name, source->version,
+                        e->place == LKG_PLACE_FILE
+                                ? "; remove metadata.resourceVersion from the file, or change it"
+                                : "");
                 set_desired(c, LKG_DESIRED_UNKNOWN, words);
                 return;
         }
@@ -90,15 +121,14 @@ static void assign(struct lkg_engine *e, struct lkg_component *c, const struct l
         /* The pin first: after a crash in between the reference comes again, and nothing but it would end the pin. */
         r = unpin(e, c);
         if (r >= 0)
-                r = lkg_dynamic_assign(d, source, NULL, lkg_realtime_ns(), &err);
+                r = lkg_dynamic_assign(d, source, node_uid, lkg_realtime_ns(), &err);
         if (r < 0) {
                 (void)snprintf(words, sizeof(words),
                                "failed to set current config checkpoint to object with UID %s", source->uid);
                 again(e, c, words, &err);
                 return;
         }
-        lkg_log(LOG_NOTICE, &fields, "assigned: ConfigMap %s/%s, UID %s, resourceVersion %s, key %s",
-                source->ns, source->name, source->uid, source->version, source->key);
+        tell_assigned(e, c, source);
         if (c->base && lkg_config_source_same_content(&c->base->source, source))
                 c->base->source = *source;
         c->waited = lkg_candidate_unref(c->waited);
@@ -122,6 +152,7 @@ static void reset(struct lkg_engine *e, struct lkg_component *c)
                 return;
         }
         lkg_log(LOG_NOTICE, &fields, "reset to the local configuration");
+        lkg_engine_event(e, c, false, "ConfigAssigned", &c->dynamic->pointers.assigned, "");
         lkg_track_close(&c->good);
         lkg_report_deinit(&c->remote_findings);
         c->dirty |= LKG_DIRTY_FINDINGS;
@@ -167,10 +198,219 @@ static void look_at_file(struct lkg_engine *e, struct lkg_component *c)
                 reset(e, c);
                 break;
         case LKG_FILE_SAYS_CONFIGMAP:
-                assign(e, c, &configmap, &source);
+                assign(e, c, &configmap, &source, NULL);
                 lkg_configmap_deinit(&configmap);
                 break;
         }
+}
+
+/* ---- from the API server ---- */
+
+/* Another Node with the same name carries the same reference now: it is the one that may take it back. */
+static void note_node(struct lkg_engine *e, struct lkg_component *c, const struct lkg_config_source *source,
+                      const char *node_uid)
+{
+        const struct lkg_config_source *assigned = &c->dynamic->pointers.assigned;
+        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        struct lkg_error err = { 0 };
+
+        if (!node_uid || strcmp(assigned->uid, source->uid) != 0 ||
+            strcmp(assigned->key, source->key) != 0 ||
+            lkg_dynamic_note_node(c->dynamic, node_uid, &err) >= 0)
+                return;
+        lkg_log(LOG_ERR, &fields, "cannot note which Node refers to the configuration, trying again: %s",
+                err.message);
+        e->reference_pending = true;
+        e->retry_at_ns = lkg_boottime_ns() + LKG_RETRY_MAX_NS;
+}
+
+/*
+ * A new content may be held back; a new version of what is followed already is recorded, whatever its annotations say.
+ * Only for objects of the API server: a file is this node's own.
+ */
+static bool is_held_back(struct lkg_component *c, const struct lkg_configmap *configmap,
+                         const struct lkg_config_source *source)
+{
+        const struct lkg_config_source *assigned = &c->dynamic->pointers.assigned;
+        const struct lkg_rollout *rollout = lkg_api_rollout(c->api, configmap);
+
+        if (lkg_config_source_equal(assigned, source) || lkg_config_source_same_content(assigned, source))
+                return false;
+        if (!rollout)
+                set_wanted(c, LKG_DESIRED_REMOTE, "", "waiting for the rollout: the Node was not read yet");
+        else if (rollout->state == LKG_ROLLOUT_UNCLEAR)
+                set_desired(c, LKG_DESIRED_UNKNOWN, rollout->words);
+        else if (rollout->state != LKG_ROLLOUT_GO)
+                set_wanted(c, LKG_DESIRED_REMOTE, "", rollout->words);
+        return !rollout || rollout->state != LKG_ROLLOUT_GO;
+}
+
+static void follow_configmap(struct lkg_engine *e, struct lkg_component *c,
+                             const struct lkg_reference *reference, const char *node_uid)
+{
+        const struct lkg_dynamic *d = c->dynamic;
+        const struct lkg_configmap *configmap;
+        struct lkg_config_source source;
+        struct lkg_error err = { 0 };
+        char fault[LKG_REASON_MAX];
+        bool again;
+
+        if (lkg_api_follow(c->api, reference, &err) < 0) {
+                lkg_log_error("cannot follow a ConfigMap, trying again: %s", err.message);
+                e->reference_pending = true;
+                e->retry_at_ns = lkg_boottime_ns() + LKG_RETRY_MAX_NS;
+        }
+        configmap = lkg_api_configmap(c->api, lkg_boottime_ns(), fault);
+        if (!configmap) {
+                set_desired(c, LKG_DESIRED_UNKNOWN, fault);
+                return;
+        }
+        if (lkg_configmap_resolve(configmap, reference, &source, &err) < 0) {
+                set_desired(c, LKG_DESIRED_UNKNOWN, err.message);
+                return;
+        }
+        note_node(e, c, &source, node_uid);
+        if (is_held_back(c, configmap, &source))
+                return;
+        /* The same answer again costs no look at the checkpoint. */
+        again = lkg_config_source_equal(&d->pointers.assigned, &source) &&
+                d->desired == LKG_DESIRED_REMOTE && !*d->waiting;
+        if (again && !c->api->news)
+                return;
+        c->api->news = false;
+        assign(e, c, configmap, &source, node_uid);
+}
+
+/* Every place was looked at, and none of them has anything. */
+static void follow_nothing(struct lkg_engine *e, struct lkg_component *c)
+{
+        const struct lkg_pointers *p = &c->dynamic->pointers;
+        char words[LKG_REASON_MAX];
+
+        if (lkg_config_source_is_local(&p->assigned) || strcmp(p->node_uid, c->api->node_says.uid) == 0) {
+                reset(e, c);
+                return;
+        }
+        (void)snprintf(words, sizeof(words),
+                       "node %.253s does not say, and it is not the node that did (UID %.100s)",
+                       c->api->node_name, *p->node_uid ? p->node_uid : "unknown");
+        set_desired(c, LKG_DESIRED_UNKNOWN, words);
+}
+
+/* ---- the chain ---- */
+
+static enum lkg_place parse_place(const char *word)
+{
+        for (int place = LKG_PLACE_NODE_ANNOTATION; place < _LKG_PLACE_MAX; place++)
+                if (strcmp(word, lkg_place_name((enum lkg_place)place)) == 0)
+                        return (enum lkg_place)place;
+        return LKG_PLACE_NONE;
+}
+
+static void say_static(const struct lkg_config *config, struct lkg_saying *ret)
+{
+        struct lkg_error err = { 0 };
+
+        *ret = (struct lkg_saying){ .says = LKG_SAYS_REFERENCE };
+        if (lkg_reference_from_parts(config->remote.fixed.ns, config->remote.fixed.name,
+                                     config->remote.fixed.key, config->remote.fixed.uid, &ret->reference,
+                                     &err) >= 0)
+                return;
+        ret->says = LKG_SAYS_INVALID;
+        (void)snprintf(ret->fault, sizeof(ret->fault), "%.500s", err.message);
+}
+
+static bool is_allowed(const struct lkg_config *config, const struct lkg_reference *reference)
+{
+        return lkg_reference_allowed((const char *const *)config->remote.allowed_sources.items,
+                                     config->remote.allowed_sources.n_items, reference->ns, reference->name);
+}
+
+/* What @place says; the file speaks for itself. */
+static void ask(struct lkg_engine *e, struct lkg_component *c, enum lkg_place place, struct lkg_saying *ret)
+{
+        if (place == LKG_PLACE_STATIC)
+                say_static(e->config, ret);
+        else
+                lkg_api_node_says(c->api, place, lkg_boottime_ns(), ret);
+        if (ret->says != LKG_SAYS_REFERENCE || is_allowed(e->config, &ret->reference))
+                return;
+        ret->says = LKG_SAYS_INVALID;
+        (void)snprintf(ret->fault, sizeof(ret->fault),
+                       "ConfigMap %.63s/%.253s is not one of remote.allowedSources", ret->reference.ns,
+                       ret->reference.name);
+}
+
+/* The first place that says anything. Return: NONE: every one says nothing, or (@ret_any false) there is none. */
+static enum lkg_place find_place(struct lkg_engine *e, struct lkg_component *c, struct lkg_saying *ret,
+                                 bool *ret_any)
+{
+        *ret_any = false;
+        for (size_t i = 0; i < e->config->remote.references.n_items; i++) {
+                enum lkg_place place = parse_place(e->config->remote.references.items[i]);
+
+                if (!lkg_api_in_use(e, place))
+                        continue;
+                *ret_any = true;
+                if (place == LKG_PLACE_FILE)
+                        return place;
+                ask(e, c, place, ret);
+                if (ret->says != LKG_SAYS_NOTHING)
+                        return place;
+        }
+        return LKG_PLACE_NONE;
+}
+
+static void follow_saying(struct lkg_engine *e, struct lkg_component *c, const struct lkg_saying *saying)
+{
+        const char *node_uid = e->place == LKG_PLACE_STATIC ? NULL : c->api->node_says.uid;
+        struct lkg_error err = { 0 };
+
+        switch (saying->says) {
+        case LKG_SAYS_REFERENCE:
+                follow_configmap(e, c, &saying->reference, node_uid);
+                return;
+        case LKG_SAYS_UNKNOWN: /* what is followed stays followed, because it may be the same again; if it still may be */
+                if (c->api->has_reference && !is_allowed(e->config, &c->api->reference))
+                        (void)lkg_api_follow(c->api, NULL, &err);
+                set_desired(c, LKG_DESIRED_UNKNOWN, saying->fault);
+                return;
+        case LKG_SAYS_INVALID:
+                (void)lkg_api_follow(c->api, NULL, &err);
+                set_desired(c, LKG_DESIRED_UNKNOWN, saying->fault);
+                return;
+        case LKG_SAYS_NOTHING:
+        case LKG_SAYS_LOCAL:
+                (void)lkg_api_follow(c->api, NULL, &err);
+                if (saying->says == LKG_SAYS_LOCAL)
+                        reset(e, c);
+                else
+                        follow_nothing(e, c);
+                return;
+        }
+}
+
+void lkg_engine_follow_reference(struct lkg_engine *e, struct lkg_component *c)
+{
+        struct lkg_saying saying = { .says = LKG_SAYS_NOTHING };
+        enum lkg_place before = e->place;
+        struct lkg_error err = { 0 };
+        bool any;
+
+        if (!e->reference_pending || !lkg_engine_is_remote(e, c))
+                return;
+        e->reference_pending = false;
+        e->place = find_place(e, c, &saying, &any);
+        if (e->place == LKG_PLACE_FILE || !any) {
+                if (c->api)
+                        (void)lkg_api_follow(c->api, NULL, &err);
+                if (!any)
+                        set_desired(c, LKG_DESIRED_UNKNOWN, "no reference yet");
+                else if (before != LKG_PLACE_FILE)
+                        e->remote_file.known = false; /* it may have changed while nobody asked it */
+                return;
+        }
+        follow_saying(e, c, &saying);
 }
 
 static bool concerns(const struct lkg_way *way, const struct lkg_touched *touched)
@@ -197,7 +437,9 @@ void lkg_engine_look_remote(struct lkg_engine *e, struct lkg_component *c, const
         if (lkg_engine_look_at_local(e, c, touched, &err) < 0 ||
             lkg_engine_look_at_good(e, c, touched, &err) < 0)
                 lkg_log(LOG_DEBUG, &fields, "cannot look at what a rollback would serve: %s", err.message);
-        if (e->remote_file.path && (!e->remote_file.known || concerns(&e->remote_file.way, touched)))
+        lkg_engine_follow_reference(e, c);
+        if (e->place == LKG_PLACE_FILE && e->remote_file.path &&
+            (!e->remote_file.known || concerns(&e->remote_file.way, touched)))
                 look_at_file(e, c);
         if (c->base && c->local.candidate && c->local.candidate->state == LKG_CANDIDATE_NAME_TAKEN &&
             c->candidate != c->local.candidate)

@@ -81,6 +81,8 @@ static void take_over(struct lkg_component *to, struct lkg_component *from)
         to->last_good = from->last_good;
         to->n_published = from->n_published;
         to->n_refused = from->n_refused;
+        to->n_starts = from->n_starts;
+        memcpy(to->n_rollbacks, from->n_rollbacks, sizeof(to->n_rollbacks));
         lkg_component_set_last_error(to, from->last_error);
         to->dirty = LKG_DIRTY_ALL;
         to->fallback_due = true;

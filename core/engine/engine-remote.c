@@ -139,7 +139,7 @@ int lkg_engine_open_dynamic(struct lkg_engine *e, struct lkg_error *err)
                              e->config->remote.enabled && refers_to_file(e->config) ? e->config->remote.file
                                                                                     : NULL,
                              e->options.runtime_fd, fresh);
-        return 0;
+        return lkg_api_open(e, err);
 }
 
 int lkg_engine_reload_dynamic(struct lkg_engine *e, struct lkg_error *err)
@@ -326,6 +326,7 @@ static void condemn_assigned(struct lkg_engine *e, struct lkg_component *c, cons
         }
         lkg_log(LOG_WARNING, &fields, "%s: ConfigMap %s/%s, see findings", reason, d->pointers.assigned.ns,
                 d->pointers.assigned.name);
+        lkg_engine_event(e, c, true, "ConfigRejected", &d->pointers.assigned, reason);
         c->dirty |= LKG_DIRTY_BAD | LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION | LKG_DIRTY_FINDINGS;
 }
 
@@ -427,6 +428,7 @@ static void condemn_active(struct lkg_engine *e, struct lkg_component *c, const 
                 return;
         }
         lkg_log(LOG_WARNING, &fields, "%s: the guard forbids it, see findings", reason);
+        lkg_engine_event(e, c, true, "ConfigRejected", active, reason);
         c->dirty |= LKG_DIRTY_BAD | LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION | LKG_DIRTY_FINDINGS;
 }
 

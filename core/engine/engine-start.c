@@ -283,6 +283,7 @@ struct lkg_engine *lkg_engine_free(struct lkg_engine *e)
         sd_event_source_disable_unref(e->timer);
         sd_event_source_disable_unref(e->layers);
         lkg_engine_unwatch_facts(e);
+        e->api = lkg_api_free(e->api);
         lkg_server_deinit(&e->server);
         for (size_t i = 0; i < e->n_components; i++) {
                 lkg_publisher_forget(&e->components[i]); /* the files stay: a file server is serving them */
@@ -459,6 +460,7 @@ int lkg_engine_start(struct lkg_engine *e, struct lkg_error *err)
         lkg_engine_persist_soon(e);
         lkg_engine_arm(e);
         e->started = true;
+        lkg_api_run(e);
         return 0;
 }
 

@@ -127,6 +127,7 @@ int lkg_engine_promote(struct lkg_engine *e, struct lkg_component *c, struct lkg
                 return r;
         }
         lkg_log(LOG_NOTICE, &fields, "generation %" PRIu64 " is the last known good", c->active->number);
+        lkg_engine_event(e, c, false, "ConfigPromoted", &d->pointers.active, "");
         return 0;
 }
 
@@ -198,8 +199,6 @@ static void crash_loop(struct lkg_engine *e, struct lkg_component *c)
         if (r < 0)
                 lkg_log(LOG_ERR, &fields, "the component crash-loops, and that cannot be noted: %s",
                         err.message);
-        else
-                c->n_rollbacks++;
 }
 
 static void count_on_good(struct lkg_engine *e, struct lkg_component *c)

@@ -508,11 +508,19 @@ struct lkg_publication_input lkg_engine_input(const struct lkg_engine *e)
 static int publish(struct lkg_engine *e, struct lkg_error *err)
 {
         struct lkg_publication_input in = lkg_engine_input(e);
-        int r = lkg_publish(&e->publisher, &in, err);
+        int r = 0;
 
+        for (size_t i = 0; r >= 0 && i < e->n_components; i++)
+                r = lkg_engine_update_drift(&e->components[i]);
+        if (r < 0)
+                return lkg_error_set(err, r, NULL, "drift");
+        r = lkg_publish(&e->publisher, &in, err);
         if (r < 0)
                 return r;
         lkg_server_published(&e->server, e->publisher.number);
+        for (size_t i = 0; i < e->n_components; i++)
+                if (e->components[i].api)
+                        lkg_api_published(e->api, &e->components[i]);
         return 0;
 }
 

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 
-#include <lkg-config.h>
 #include <lkg/file.h>
 #include <lkg/publication.h>
 #include <lkg/render.h>
@@ -55,7 +54,7 @@ static void render_condition_json(const struct lkg_status_context *x, struct lkg
 }
 
 /* What the NodeConfigStatus field `error` says; empty when there is none. A hint for people, never a value. */
-static const char *error_text(const struct lkg_component *c)
+const char *lkg_status_error(const struct lkg_component *c)
 {
         const struct lkg_dynamic *d = c->dynamic;
         const struct lkg_bad *bad = d ? lkg_dynamic_is_bad(d, &d->pointers.assigned) : NULL;
@@ -82,12 +81,12 @@ static const char *error_text(const struct lkg_component *c)
 
 static void render_error(const struct lkg_status_context *x, struct lkg_buf *buf)
 {
-        const char *text = error_text(x->component);
+        const char *text = lkg_status_error(x->component);
 
         lkg_buf_printf(buf, "%s%s", text, *text ? "\n" : "");
 }
 
-static const struct lkg_pointers *pointers(const struct lkg_component *c)
+const struct lkg_pointers *lkg_status_pointers(const struct lkg_component *c)
 {
         static const struct lkg_pointers none = { 0 };
 
@@ -105,9 +104,9 @@ static bool has_local_base(const struct lkg_component *c)
 }
 
 /* The document of the last known good where it has been served or stored: number and SHA-256; 0 = not known. */
-static uint64_t good_document(const struct lkg_component *c, const char **ret_sha256)
+uint64_t lkg_status_good_document(const struct lkg_component *c, const char **ret_sha256)
 {
-        const struct lkg_good *good = &pointers(c)->good;
+        const struct lkg_good *good = &lkg_status_pointers(c)->good;
 
         if (c->dynamic && c->dynamic->scope_all && *c->dynamic->pointers.good.sha256)
                 good = &c->dynamic->pointers.good;
@@ -152,7 +151,7 @@ static void put_source(struct lkg_buf *buf, const char *name, const struct lkg_c
 static void put_rejected(struct lkg_buf *buf, const struct lkg_component *c)
 {
         const struct lkg_dynamic *d = c->dynamic;
-        const struct lkg_bad *bad = d ? lkg_dynamic_is_bad(d, &pointers(c)->assigned) : NULL;
+        const struct lkg_bad *bad = d ? lkg_dynamic_is_bad(d, &lkg_status_pointers(c)->assigned) : NULL;
         bool avoided = !bad && d && c->verdict == LKG_AVOID;
         const char *reason = bad ? bad->reason : avoided ? d->pointers.rollback.reason : c->condition.reason;
 
@@ -170,12 +169,12 @@ static void put_rejected(struct lkg_buf *buf, const struct lkg_component *c)
 static void render_config_json(const struct lkg_status_context *x, struct lkg_buf *buf)
 {
         const struct lkg_component *c = x->component;
-        const struct lkg_pointers *p = pointers(c);
+        const struct lkg_pointers *p = lkg_status_pointers(c);
         const struct lkg_generation *g = c->active;
         struct lkg_config_source active;
         bool is_active, base = has_local_base(c);
         const char *sha256 = g ? g->sha256 : "", *good_sha256;
-        uint64_t number = g ? g->number : 0, good_number = good_document(c, &good_sha256);
+        uint64_t number = g ? g->number : 0, good_number = lkg_status_good_document(c, &good_sha256);
 
         lkg_component_shown(c, &active);
         is_active = lkg_config_source_equal(&p->assigned, &active);
@@ -184,7 +183,7 @@ static void render_config_json(const struct lkg_status_context *x, struct lkg_bu
         put_source(buf, "active", &active, base, number, sha256);
         put_source(buf, "lastKnownGood", &p->good.source, base, good_number, good_sha256);
         lkg_buf_puts(buf, ",\"error\":");
-        put_json(buf, error_text(c));
+        put_json(buf, lkg_status_error(c));
         put_rejected(buf, c);
         lkg_buf_puts(buf, "}\n");
 }
@@ -213,7 +212,7 @@ static void put_word(const struct lkg_status_context *x, const struct lkg_config
 
 static void render_assigned(const struct lkg_status_context *x, struct lkg_buf *buf)
 {
-        put_word(x, &pointers(x->component)->assigned, buf);
+        put_word(x, &lkg_status_pointers(x->component)->assigned, buf);
 }
 
 static void render_active(const struct lkg_status_context *x, struct lkg_buf *buf)
@@ -232,7 +231,7 @@ static void render_active(const struct lkg_status_context *x, struct lkg_buf *bu
 
 static void render_good(const struct lkg_status_context *x, struct lkg_buf *buf)
 {
-        put_word(x, &pointers(x->component)->good.source, buf);
+        put_word(x, &lkg_status_pointers(x->component)->good.source, buf);
 }
 
 /* ---- trial and starts ---- */
@@ -246,16 +245,22 @@ static void put_pair_time(struct lkg_buf *buf, const char *name, uint64_t wall_n
 }
 
 /* The deadline while the clock runs: a moment. While it stands still nobody can name one. */
+uint64_t lkg_status_trial_deadline(const struct lkg_trial *trial)
+{
+        uint64_t left;
+
+        if (trial->state != LKG_TRIAL_RUNNING || !trial->running_since_ns)
+                return 0;
+        left = trial->rules.duration_ns - lkg_trial_elapsed(trial, trial->running_since_ns);
+        return lkg_realtime_ns() - (lkg_boottime_ns() - trial->running_since_ns) + left;
+}
+
 static void render_trial(const struct lkg_status_context *x, struct lkg_buf *buf)
 {
         const struct lkg_dynamic *d = x->component->dynamic;
         struct lkg_trial trial = d ? d->trial : (struct lkg_trial){ 0 };
-        uint64_t deadline = 0, left;
+        uint64_t deadline = lkg_status_trial_deadline(&trial);
 
-        if (trial.state == LKG_TRIAL_RUNNING && trial.running_since_ns) {
-                left = trial.rules.duration_ns - lkg_trial_elapsed(&trial, trial.running_since_ns);
-                deadline = lkg_realtime_ns() - (lkg_boottime_ns() - trial.running_since_ns) + left;
-        }
         lkg_buf_printf(buf, "state=%s\n", lkg_trial_state_name(trial.state));
         put_pair_time(buf, "started", trial.started_wall_ns);
         put_pair_time(buf, "deadline", deadline);
@@ -290,7 +295,8 @@ static void render_restarts(const struct lkg_status_context *x, struct lkg_buf *
 
 static void render_drift(const struct lkg_status_context *x, struct lkg_buf *buf)
 {
-        lkg_engine_render_drift(x->component, buf);
+        lkg_buf_append(buf, x->component->drift.data ? x->component->drift.data : "",
+                       x->component->drift.size);
 }
 
 static void put_report(const struct lkg_report *report, struct lkg_buf *buf)
@@ -327,6 +333,8 @@ static void render_findings(const struct lkg_status_context *x, struct lkg_buf *
         if (x->component->base && x->component->local.candidate)
                 put_errors(&x->component->local.candidate->report, buf);
         put_report(&x->component->remote_findings, buf);
+        if (x->component->api)
+                put_report(&x->component->api->findings, buf);
         put_report(&x->component->findings, buf);
         put_report(&x->component->fallback_findings, buf);
         put_report(&x->component->facts_findings, buf);
@@ -422,117 +430,6 @@ static void render_diff(const struct lkg_status_context *x, struct lkg_buf *buf)
         put_diff(a, a_name, b, buf);
 }
 
-/* ---- metrics: bounded labels only, never a value, a file name or a message ---- */
-
-static void put_metric(struct lkg_buf *buf, const char *name, const char *type, const char *help)
-{
-        lkg_buf_printf(buf, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
-}
-
-static void put_label(struct lkg_buf *buf, const char *text)
-{
-        for (const char *p = text; *p; p++) {
-                if (*p == '\\' || *p == '"')
-                        lkg_buf_putc(buf, '\\');
-                if (*p == '\n')
-                        lkg_buf_puts(buf, "\\n");
-                else
-                        lkg_buf_putc(buf, *p);
-        }
-}
-
-static void put_gauge(struct lkg_buf *buf, const char *name, const char *type, const char *help,
-                      const struct lkg_component *c, uint64_t value)
-{
-        put_metric(buf, name, type, help);
-        lkg_buf_printf(buf, "%s{component=\"", name);
-        put_label(buf, c->config->name);
-        lkg_buf_printf(buf, "\"} %" PRIu64 "\n", value);
-}
-
-static void put_info(struct lkg_buf *buf, const struct lkg_component *c, const char *role,
-                     const struct lkg_config_source *source, const char *sha256)
-{
-        char id[LKG_SOURCE_ID_MAX + 1];
-
-        if (lkg_config_source_is_local(source))
-                (void)snprintf(id, sizeof(id), "local%s%.12s", *sha256 ? "@" : "", sha256);
-        else
-                lkg_config_source_id(source, id);
-        lkg_buf_puts(buf, "lkgfs_config_info{component=\"");
-        put_label(buf, c->config->name);
-        lkg_buf_printf(buf, "\",role=\"%s\",source_id=\"%s\"} 1\n", role, id);
-}
-
-static void put_config_info(struct lkg_buf *buf, const struct lkg_component *c)
-{
-        const struct lkg_config_source *assigned = &pointers(c)->assigned;
-        const char *good_sha256;
-
-        put_metric(buf, "lkgfs_config_info", "gauge", "Configuration in each role; the value is always 1.");
-        if (!c->active)
-                return;
-        (void)good_document(c, &good_sha256);
-        put_info(buf, c, "assigned", assigned,
-                 lkg_config_source_equal(assigned, lkg_component_source(c)) ? c->active->sha256 : "");
-        put_info(buf, c, "active", lkg_component_source(c), c->active->sha256);
-        put_info(buf, c, "lkg", &pointers(c)->good.source, good_sha256);
-}
-
-static void put_findings(struct lkg_buf *buf, const struct lkg_status_context *x)
-{
-        const struct lkg_component *c = x->component;
-
-        put_metric(buf, "lkgfs_findings", "gauge", "Findings about the layers, by severity.");
-        for (int s = 0; s < _LKG_SEVERITY_MAX; s++) {
-                size_t n = c->findings.n_severity[s] + c->fallback_findings.n_severity[s] +
-                           c->facts_findings.n_severity[s] + c->remote_findings.n_severity[s] +
-                           x->findings->n_severity[s] +
-                           (c->candidate ? c->candidate->report.n_severity[s] : 0);
-
-                lkg_buf_puts(buf, "lkgfs_findings{component=\"");
-                put_label(buf, c->config->name);
-                lkg_buf_printf(buf, "\",severity=\"%s\"} %zu\n", lkg_severity_name((enum lkg_severity)s), n);
-        }
-}
-
-static void render_metrics(const struct lkg_status_context *x, struct lkg_buf *buf)
-{
-        const struct lkg_component *c = x->component;
-
-        put_metric(buf, "lkgfs_build_info", "gauge", "Version of lkgfs; the value is always 1.");
-        lkg_buf_printf(buf, "lkgfs_build_info{version=\"%s\"} 1\n", LKG_VERSION);
-        put_config_info(buf, c);
-        put_gauge(buf, "lkgfs_config_error", "gauge", "1 while the newest configuration is refused.", c,
-                  *error_text(c) != '\0');
-        put_gauge(buf, "lkgfs_condition_ok", "gauge", "1 while the condition ConfigOK is True.", c,
-                  c->condition.status == LKG_CONDITION_TRUE);
-        put_gauge(buf, "lkgfs_generation", "gauge", "Number of the generation that is served, 0 for none.",
-                  c, c->active ? c->active->number : 0);
-        put_gauge(buf, "lkgfs_generation_timestamp_seconds", "gauge", "When that generation was published.",
-                  c, c->active ? c->active->time_ns / LKG_NSEC_PER_SEC : 0);
-        put_gauge(buf, "lkgfs_held", "gauge",
-                  "1 while one generation is held (hold, rollback, expired try).", c,
-                  c->state.hold.mode != LKG_HOLD_FREE);
-        put_gauge(buf, "lkgfs_layers", "gauge", "Layers of the newest candidate.", c,
-                  c->candidate ? c->candidate->n_layers : 0);
-        put_gauge(buf, "lkgfs_generations_total", "counter",
-                  "Generations published since the engine started.", c, c->n_published);
-        put_gauge(buf, "lkgfs_refusals_total", "counter", "Candidates refused since the engine started.", c,
-                  c->n_refused);
-        put_gauge(buf, "lkgfs_rollbacks_total", "counter",
-                  "Rollbacks because of a crash loop since the engine started.", c, c->n_rollbacks);
-        put_gauge(buf, "lkgfs_component_starts_total", "counter",
-                  "Starts of the component seen since the engine started.", c, c->n_starts);
-        put_gauge(buf, "lkgfs_trial_running", "gauge", "1 while a configuration is on trial.", c,
-                  c->dynamic && c->dynamic->trial.state == LKG_TRIAL_RUNNING);
-        put_gauge(buf, "lkgfs_bad_configs", "gauge", "Entries of the bad list.", c,
-                  c->dynamic ? c->dynamic->bad.n_items : 0);
-        put_findings(buf, x);
-        put_gauge(buf, "lkgfs_publication", "gauge", "Number of the publication this file belongs to.", c,
-                  x->publication);
-}
-
 #define ACTIVE    LKG_DIRTY_ACTIVE
 #define CANDIDATE LKG_DIRTY_CANDIDATE
 #define CONDITION LKG_DIRTY_CONDITION
@@ -567,9 +464,12 @@ const struct lkg_status_file lkg_status_files[] = {
           "why the last control write was refused" },
         { "last-known-good", false, 0, ACTIVE | DYNAMIC, render_good,
           "where a rollback leads, in the same words" },
-        { "metrics.prom", false, 0, LKG_DIRTY_EVER, render_metrics,
+        { "metrics.prom", false, 0, LKG_DIRTY_EVER, lkg_status_render_metrics,
           "metrics for node_exporter's textfile collector" },
         { "origin", true, 0, ACTIVE, render_origin, "where every value comes from, tab separated" },
+        { "remote", false, 0, LKG_DIRTY_EVER, lkg_status_render_remote,
+          "what is known of the API server: credential, node, reference, answers, rollout; one key=value a "
+          "line" },
         { "restarts", false, 0, DYNAMIC, render_restarts, "restarts that lkgfs asked for, one line each" },
         { "sha256", false, 0, ACTIVE, render_sha256, "SHA-256 of the bytes served" },
         { "startups", false, 0, DYNAMIC, render_startups,

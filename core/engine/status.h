@@ -24,5 +24,19 @@ struct lkg_status_file {
         bool optional; /* rendered as nothing = there is no such file */
 };
 
+/** lkg_status_error() - what the field `error` of NodeConfigStatus says; "" = nothing. */
+const char *lkg_status_error(const struct lkg_component *c);
+/** lkg_status_pointers() - which source plays which part; all local while remote configuration is off. */
+const struct lkg_pointers *lkg_status_pointers(const struct lkg_component *c);
+/** lkg_status_good_document() - of the last known good, where it is known. Return: its generation, 0 = none. */
+uint64_t lkg_status_good_document(const struct lkg_component *c, const char **ret_sha256);
+
+/** lkg_status_trial_deadline() - wall time; 0 = there is none now. */
+uint64_t lkg_status_trial_deadline(const struct lkg_trial *trial);
+
+/* Renderers with a file of their own: metrics.c, status-remote.c. */
+void lkg_status_render_metrics(const struct lkg_status_context *context, struct lkg_buf *buf);
+void lkg_status_render_remote(const struct lkg_status_context *context, struct lkg_buf *buf);
+
 extern const struct lkg_status_file lkg_status_files[];
 extern const size_t lkg_n_status_files;

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the API server has told, in words: what keeps an object from being known, what the places on the Node say, what the rollout
+ * means, findings; and what the cluster is told.
+ */
+#include <lkg/log.h>
+
+#include "engine-api.h"
+#include "engine-internal.h"
+
+/* ---- objects ---- */
+
+/* Answers that will not be another one because somebody waits. */
+static bool is_definite(enum lkg_api_status status)
+{
+        return status == LKG_API_FORBIDDEN || status == LKG_API_TOO_LARGE || status == LKG_API_INVALID;
+}
+
+/* `failed to read Node n1`, in the proposal's words for a ConfigMap. */
+static void say_what(const struct lkg_api *api, const struct lkg_followed *followed, char *ret, size_t size)
+{
+        if (followed == &api->node)
+                (void)snprintf(ret, size, "failed to read Node %.128s", api->node_name);
+        else
+                (void)snprintf(ret, size,
+                               "failed to download ConfigMap with name %.128s from namespace %.63s",
+                               api->reference.name, api->reference.ns);
+}
+
+static enum lkg_trouble say_unreachable(const struct lkg_followed *followed, char *ret)
+{
+        char since[21];
+
+        lkg_format_rfc3339(followed->failing_wall_ns, since);
+        (void)snprintf(ret, LKG_REASON_MAX, "API server not reached since %s: %.400s", since,
+                       lkg_informer_words(followed->informer));
+        return LKG_TROUBLE_UNREACHABLE;
+}
+
+enum lkg_trouble lkg_api_trouble(struct lkg_api *api, struct lkg_followed *followed, uint64_t now_ns,
+                                 char ret[static LKG_REASON_MAX])
+{
+        bool failing = followed->informer && followed->failing_ns;
+        enum lkg_api_status status =
+                followed->informer ? lkg_informer_status(followed->informer) : LKG_API_OK;
+        char what[256];
+
+        *ret = '\0';
+        say_what(api, followed, what, sizeof(what));
+        if (failing && is_definite(status)) {
+                (void)snprintf(ret, LKG_REASON_MAX, "%s: %.250s", what,
+                               lkg_informer_words(followed->informer));
+                return status == LKG_API_FORBIDDEN ? LKG_TROUBLE_FORBIDDEN : LKG_TROUBLE_OBJECT;
+        }
+        if (failing && status != LKG_API_NOT_FOUND &&
+            (followed->answer == LKG_ANSWER_NONE || now_ns >= followed->failing_ns + LKG_OUTAGE_NS))
+                return say_unreachable(followed, ret);
+        if (followed->answer == LKG_ANSWER_OBJECT)
+                return LKG_TROUBLE_NONE;
+        if (followed->answer == LKG_ANSWER_NONE && status != LKG_API_NOT_FOUND) {
+                (void)snprintf(ret, LKG_REASON_MAX, "%s: no answer yet", what);
+                return LKG_TROUBLE_NOT_YET;
+        }
+        (void)snprintf(ret, LKG_REASON_MAX, "%s: %.250s", what,
+                       followed->answer == LKG_ANSWER_WRONG ? followed->fault : "not found");
+        return LKG_TROUBLE_OBJECT;
+}
+
+void lkg_api_node_says(struct lkg_api *api, enum lkg_place place, uint64_t now_ns, struct lkg_saying *ret)
+{
+        *ret = (struct lkg_saying){ .says = LKG_SAYS_UNKNOWN };
+        if (*api->name_fault)
+                (void)snprintf(ret->fault, sizeof(ret->fault), "%.500s", api->name_fault);
+        else if (lkg_api_trouble(api, &api->node, now_ns, ret->fault) == LKG_TROUBLE_NONE)
+                *ret = place == LKG_PLACE_NODE_SPEC ? api->node_says.spec : api->node_says.annotation;
+}
+
+const struct lkg_configmap *lkg_api_configmap(struct lkg_api *api, uint64_t now_ns,
+                                              char fault[static LKG_REASON_MAX])
+{
+        if (!api->client) {
+                (void)snprintf(fault, LKG_REASON_MAX, "no credential for the API server was found");
+                return NULL;
+        }
+        return lkg_api_trouble(api, &api->object, now_ns, fault) == LKG_TROUBLE_NONE ? &api->configmap
+                                                                                     : NULL;
+}
+
+/* ---- rollout ---- */
+
+/* By what this node's bucket is drawn; NULL = that is not known yet, and another draw would follow. */
+static const char *rollout_uid(struct lkg_api *api)
+{
+        char ignored[LKG_REASON_MAX];
+        enum lkg_trouble trouble;
+
+        if (*api->node_says.uid) /* also of a Node that is gone: the draw stays */
+                return api->node_says.uid;
+        if (*api->name_fault)
+                return NULL;
+        trouble = lkg_api_trouble(api, &api->node, lkg_boottime_ns(), ignored);
+        return trouble == LKG_TROUBLE_FORBIDDEN || trouble == LKG_TROUBLE_OBJECT ? api->node_name : NULL;
+}
+
+static bool depends_on_bucket(const struct lkg_rollout *rollout)
+{
+        return (rollout->state == LKG_ROLLOUT_GO || rollout->state == LKG_ROLLOUT_WAITING) &&
+               rollout->percent_milli > 0 && rollout->percent_milli < 100000;
+}
+
+const struct lkg_rollout *lkg_api_rollout(struct lkg_api *api, const struct lkg_configmap *configmap)
+{
+        const char *uid = rollout_uid(api);
+
+        lkg_rollout_decide(configmap, uid ? uid : "", &api->rollout);
+        api->has_rollout = uid != NULL || !depends_on_bucket(&api->rollout);
+        return api->has_rollout ? &api->rollout : NULL;
+}
+
+/* ---- findings ---- */
+
+static void find_trouble(struct lkg_api *api, struct lkg_followed *followed, struct lkg_report *report)
+{
+        static const struct {
+                unsigned code;
+                const char *hint;
+        } kinds[] = {
+                [LKG_TROUBLE_FORBIDDEN] = { 7005, "" },
+                [LKG_TROUBLE_UNREACHABLE] = { 7006, "; what is assigned goes on serving" },
+                [LKG_TROUBLE_OBJECT] = { 7010, "; what is assigned goes on serving" },
+        };
+        char words[LKG_REASON_MAX];
+        enum lkg_trouble trouble = lkg_api_trouble(api, followed, lkg_boottime_ns(), words);
+
+        if (trouble > LKG_TROUBLE_NOT_YET)
+                lkg_report_add(report, LKG_WARNING, kinds[trouble].code, NULL, "%s%s", words,
+                               kinds[trouble].hint);
+        else if (followed->informer && lkg_informer_mode(followed->informer) == LKG_INFORMER_POLL)
+                lkg_report_add(
+                        report, LKG_NOTE, 7005, NULL,
+                        "the credential may get %s %s%s%s and not watch it, so it is read every %llu s",
+                        followed == &api->node ? "nodes" : "configmaps",
+                        followed == &api->node ? "" : api->reference.ns, followed == &api->node ? "" : "/",
+                        followed == &api->node ? api->node_name : api->reference.name,
+                        (unsigned long long)(api->engine->config->remote.poll_interval_ns /
+                                             LKG_NSEC_PER_SEC));
+}
+
+static bool looks_at_node(const struct lkg_config *config)
+{
+        for (size_t i = 0; i < config->remote.references.n_items; i++)
+                if (strncmp(config->remote.references.items[i], "node", 4) == 0)
+                        return true;
+        return false;
+}
+
+static void find_credential(const struct lkg_api *api, struct lkg_report *report)
+{
+        const struct lkg_config *config = api->engine->config;
+
+        lkg_report_append(report, lkg_credential_findings(api->credential));
+        if (!api->client && looks_at_node(config) && !*config->remote.kubeconfig)
+                lkg_report_add(report, LKG_NOTE, 7009, NULL,
+                               "no credential for the API server was found, so the Node is not looked at");
+        if (api->client && lkg_credential_identity(api->credential) &&
+            (config->remote.condition || config->remote.events) &&
+            !lkg_credential_is_node(api->credential, api->node_name))
+                lkg_report_add(report, LKG_NOTE, 7008, NULL,
+                               "the credential is not known to be that of node %s, so neither condition nor "
+                               "events are written",
+                               api->node_name);
+}
+
+static bool same_report(const struct lkg_report *a, const struct lkg_report *b)
+{
+        LKG_CLEANUP(lkg_freep) char *x = lkg_report_format(a, NULL);
+        LKG_CLEANUP(lkg_freep) char *y = lkg_report_format(b, NULL);
+
+        return x && y && strcmp(x, y) == 0;
+}
+
+void lkg_api_update_findings(struct lkg_api *api, struct lkg_component *c)
+{
+        struct lkg_report report = LKG_REPORT_INIT;
+
+        find_credential(api, &report);
+        if (api->node.informer)
+                find_trouble(api, &api->node, &report);
+        if (api->object.informer && api->has_reference)
+                find_trouble(api, &api->object, &report);
+        if (api->has_rollout && api->rollout.state == LKG_ROLLOUT_UNCLEAR)
+                lkg_report_add(&report, LKG_WARNING, 7007, NULL,
+                               "ConfigMap %s/%s: %s; no node switches to it", api->reference.ns,
+                               api->reference.name, api->rollout.words);
+        if (!same_report(&report, &api->findings))
+                c->dirty |= LKG_DIRTY_FINDINGS;
+        lkg_report_deinit(&api->findings);
+        api->findings = report;
+}
+
+/* ---- the way back ---- */
+
+/* What is assigned has reached its readers. What serves when we begin was told of by whoever served it first. */
+static void tell_activated(struct lkg_api *api, const struct lkg_component *c)
+{
+        struct lkg_config_source shown;
+        char id[LKG_SOURCE_ID_MAX + 1];
+
+        if (!c->active)
+                return;
+        lkg_config_source_id(lkg_component_shown(c, &shown), id);
+        if (api->served_known && strcmp(api->served, id) != 0 &&
+            lkg_config_source_equal(&shown, &c->dynamic->pointers.assigned))
+                lkg_engine_event(api->engine, c, false, "ConfigActivated", &shown, "");
+        memcpy(api->served, id, sizeof(id));
+        api->served_known = true;
+}
+
+void lkg_api_published(struct lkg_api *api, const struct lkg_component *c)
+{
+        const struct lkg_node_condition condition = {
+                .status = lkg_condition_status_name(c->condition.status),
+                .reason = c->condition.reason,
+                .message = c->condition.message,
+                .transition_ns = c->condition.transition_ns,
+        };
+        char ignored[LKG_REASON_MAX];
+
+        lkg_api_note_shown(api);
+        tell_activated(api, c);
+        /* Before the first answer it is Unknown for a moment at every start of ours: nobody has to hear of that. */
+        if (!api->reporter || !api->engine->config->remote.condition ||
+            lkg_api_trouble(api, &api->node, lkg_boottime_ns(), ignored) == LKG_TROUBLE_NOT_YET ||
+            (api->object.informer &&
+             lkg_api_trouble(api, &api->object, lkg_boottime_ns(), ignored) == LKG_TROUBLE_NOT_YET))
+                return;
+        lkg_reporter_set_condition(api->reporter, &condition);
+}
+
+void lkg_engine_event(struct lkg_engine *e, const struct lkg_component *c, bool warning, const char *reason,
+                      const struct lkg_config_source *source, const char *words)
+{
+        char message[1024];
+
+        if (!c->api || !c->api->reporter || !e->config->remote.events)
+                return;
+        if (lkg_config_source_is_local(source))
+                (void)snprintf(message, sizeof(message), "%s: local configuration%s%.400s", c->config->name,
+                               *words ? ": " : "", words);
+        else
+                (void)snprintf(message, sizeof(message),
+                               "%s: ConfigMap %.63s/%.253s, UID %.64s, resourceVersion %.64s%s%.400s",
+                               c->config->name, source->ns, source->name, source->uid, source->version,
+                               *words ? ": " : "", words);
+        lkg_reporter_event(c->api->reporter, warning, reason, message);
+}

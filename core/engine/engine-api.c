@@ -1,0 +1,632 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The life of what talks to the API server: credential, client, informers, reporter; when they are made, looked at and ended. What
+ * is known by them is in engine-api-facts.c.
+ */
+#include <ctype.h>
+#include <fcntl.h>
+#include <limits.h>
+
+#include <lkg-config.h>
+#include <lkg/log.h>
+#include <lkg/name.h>
+#include <lkg/span.h>
+
+#include "engine-api.h"
+#include "engine-internal.h"
+
+#define CREDENTIAL_NAME "credential" /* runtime directory: what the exec plugin printed */
+#define TIMER_SLACK_US  UINT64_C(1000000)
+
+static const char *const place_words[] = {
+        [LKG_PLACE_NONE] = "none",          [LKG_PLACE_NODE_ANNOTATION] = "nodeAnnotation",
+        [LKG_PLACE_NODE_SPEC] = "nodeSpec", [LKG_PLACE_STATIC] = "static",
+        [LKG_PLACE_FILE] = "file",
+};
+
+const char *lkg_place_name(enum lkg_place place)
+{
+        return place_words[place];
+}
+
+void lkg_api_kick(struct lkg_api *api)
+{
+        if (api)
+                (void)sd_event_source_set_enabled(api->work, SD_EVENT_ONESHOT);
+}
+
+static struct lkg_component *component_of(const struct lkg_api *api)
+{
+        struct lkg_engine *e = api->engine;
+
+        for (size_t i = 0; i < e->n_components; i++)
+                if (e->components[i].api == api)
+                        return &e->components[i];
+        return NULL;
+}
+
+/* ---- answers ---- */
+
+/* Something may follow from what @followed says now. */
+static void tell(struct lkg_api *api)
+{
+        api->engine->reference_pending = true;
+        lkg_api_kick(api);
+}
+
+static void set_answer(struct lkg_followed *followed, enum lkg_answer answer, const char *fault)
+{
+        followed->answer = answer;
+        (void)snprintf(followed->fault, sizeof(followed->fault), "%.500s", fault);
+}
+
+static bool same_saying(const struct lkg_saying *a, const struct lkg_saying *b)
+{
+        return a->says == b->says && memcmp(&a->reference, &b->reference, sizeof(a->reference)) == 0 &&
+               strcmp(a->fault, b->fault) == 0;
+}
+
+/* A Node changes all the time, in what is nothing to us. */
+static bool same_node(const struct lkg_node *a, const struct lkg_node *b)
+{
+        return strcmp(a->uid, b->uid) == 0 && same_saying(&a->annotation, &b->annotation) &&
+               same_saying(&a->spec, &b->spec);
+}
+
+static void on_node(const struct lkg_value *object, void *userdata)
+{
+        struct lkg_api *api = userdata;
+        enum lkg_answer before = api->node.answer;
+        struct lkg_error err = { 0 };
+        struct lkg_node says = { .uid = "" };
+        bool same;
+
+        if (!object) {
+                set_answer(&api->node, LKG_ANSWER_MISSING, "not found");
+                lkg_reporter_set_node(api->reporter, "");
+                if (before != LKG_ANSWER_MISSING)
+                        tell(api);
+                return;
+        }
+        if (lkg_node_read(object, api->node_name, &says, &err) < 0) {
+                set_answer(&api->node, LKG_ANSWER_WRONG, err.message);
+                tell(api);
+                return;
+        }
+        same = before == LKG_ANSWER_OBJECT && same_node(&api->node_says, &says);
+        set_answer(&api->node, LKG_ANSWER_OBJECT, "");
+        api->node_says = says;
+        if (same)
+                return;
+        lkg_reporter_set_node(api->reporter, says.uid);
+        tell(api);
+}
+
+static void on_object(const struct lkg_value *object, void *userdata)
+{
+        struct lkg_api *api = userdata;
+        struct lkg_configmap configmap = { 0 };
+        struct lkg_error err = { 0 };
+
+        if (!object) {
+                if (api->object.answer == LKG_ANSWER_MISSING)
+                        return;
+                lkg_configmap_deinit(&api->configmap);
+                set_answer(&api->object, LKG_ANSWER_MISSING, "not found");
+        } else if (lkg_configmap_from_value(object, &configmap, &err) < 0) {
+                lkg_configmap_deinit(&api->configmap);
+                set_answer(&api->object, LKG_ANSWER_WRONG, err.message);
+        } else {
+                bool same = api->object.answer == LKG_ANSWER_OBJECT &&
+                            strcmp(api->configmap.uid, configmap.uid) == 0 &&
+                            strcmp(api->configmap.version, configmap.version) == 0;
+
+                lkg_configmap_deinit(&api->configmap);
+                api->configmap = configmap;
+                set_answer(&api->object, LKG_ANSWER_OBJECT, "");
+                if (same)
+                        return;
+        }
+        api->news = true;
+        tell(api);
+}
+
+/* Once when it begins to fail and once when it works again; what happens in between is in status/. */
+static void log_change(const struct lkg_followed *followed, const char *what, uint64_t failed_before_ns)
+{
+        if (followed->failing_ns && !failed_before_ns)
+                lkg_log_warning("%s: %s", what, lkg_informer_words(followed->informer));
+        else if (!followed->failing_ns && failed_before_ns)
+                lkg_log_notice("%s: answered again", what);
+}
+
+static void note_failing(struct lkg_followed *followed)
+{
+        uint64_t since = followed->informer ? lkg_informer_failing_since_ns(followed->informer) : 0;
+        uint64_t now = lkg_boottime_ns();
+
+        if (since == followed->failing_ns)
+                return;
+        followed->failing_ns = since;
+        followed->failing_wall_ns = since ? lkg_realtime_ns() - (now > since ? now - since : 0) : 0;
+}
+
+static void on_node_changed(void *userdata)
+{
+        struct lkg_api *api = userdata;
+        uint64_t before = api->node.failing_ns;
+
+        note_failing(&api->node);
+        log_change(&api->node, "the Node", before);
+        tell(api);
+}
+
+static void on_object_changed(void *userdata)
+{
+        struct lkg_api *api = userdata;
+        uint64_t before = api->object.failing_ns;
+
+        note_failing(&api->object);
+        log_change(&api->object, "the ConfigMap", before);
+        tell(api);
+}
+
+static const struct lkg_informer_ops node_ops = { .state = on_node, .changed = on_node_changed };
+static const struct lkg_informer_ops object_ops = { .state = on_object, .changed = on_object_changed };
+
+static void forget(struct lkg_followed *followed)
+{
+        followed->informer = lkg_informer_free(followed->informer);
+        *followed = (struct lkg_followed){ .answer = LKG_ANSWER_NONE };
+}
+
+static int begin(struct lkg_api *api, struct lkg_followed *followed, const struct lkg_resource *resource,
+                 const struct lkg_informer_ops *ops, struct lkg_error *err)
+{
+        const struct lkg_config *config = api->engine->config;
+        const struct lkg_informer_options options = {
+                .event = api->engine->event,
+                .client = api->client,
+                .resource = *resource,
+                .poll_interval_ns = config->remote.poll_interval_ns,
+                .max_bytes = config->remote.max_bytes,
+                .ops = ops,
+                .userdata = api,
+        };
+
+        return lkg_informer_new(&options, &followed->informer, err);
+}
+
+int lkg_api_follow(struct lkg_api *api, const struct lkg_reference *reference, struct lkg_error *err)
+{
+        const struct lkg_resource resource = {
+                .group_version = "v1",
+                .plural = "configmaps",
+                .kind = "ConfigMap",
+                .ns = reference ? reference->ns : NULL,
+                .name = reference ? reference->name : NULL,
+        };
+
+        if (!reference || (api->object.informer && !lkg_informer_is(api->object.informer, &resource))) {
+                forget(&api->object);
+                lkg_configmap_deinit(&api->configmap);
+                api->has_rollout = false;
+        }
+        api->has_reference = reference != NULL;
+        if (!reference)
+                return 0;
+        if (memcmp(&api->reference, reference, sizeof(*reference)) != 0)
+                api->news = true;
+        api->reference = *reference;
+        if (api->object.informer || !api->client || !api->running)
+                return 0;
+        return begin(api, &api->object, &resource, &object_ops, err);
+}
+
+/* ---- making and ending ---- */
+
+static int run_exec(void *userdata)
+{
+        struct lkg_api *api = userdata;
+        struct lkg_message m;
+
+        if (!api->engine->server.supervisor)
+                return -ENOTCONN;
+        lkg_message_init(&m, LKG_MSG_CREDENTIAL);
+        lkg_peer_send(api->engine->server.supervisor, &m);
+        return 0;
+}
+
+void lkg_api_exec_done(struct lkg_engine *e, const struct lkg_message *m)
+{
+        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        struct lkg_error err = { 0 };
+        size_t size = 0;
+        int r = m->result;
+
+        if (r >= 0) {
+                fd = openat(e->options.runtime_fd, CREDENTIAL_NAME, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+                r = fd < 0 ? lkg_error_set(&err, -errno, NULL, "the answer of the exec plugin")
+                           : lkg_read_file(fd, LKG_KUBECONFIG_BYTES_MAX, &text, &size, &err);
+        }
+        (void)unlinkat(e->options.runtime_fd, CREDENTIAL_NAME, 0);
+        if (e->api) {
+                lkg_credential_exec_done(e->api->credential, r < 0 ? NULL : text, size,
+                                         r >= 0         ? NULL
+                                         : *err.message ? err.message
+                                         : m->text_size ? m->text
+                                                        : strerror(-r));
+                e->api->look = true;
+                lkg_api_kick(e->api);
+        }
+        if (text)
+                explicit_bzero(text, size);
+}
+
+static void on_identity(void *userdata)
+{
+        struct lkg_api *api = userdata;
+
+        api->anew = true;
+        tell(api);
+}
+
+static int new_client(struct lkg_api *api, struct lkg_error *err)
+{
+        const struct lkg_config *config = api->engine->config;
+        const struct lkg_client_options options = {
+                .event = api->engine->event,
+                .credential = api->credential,
+                .user_agent = "lkgfs/" LKG_VERSION " (linux)",
+                .max_bytes = config->remote.max_bytes,
+                .on_identity = on_identity,
+                .userdata = api,
+        };
+
+        return lkg_client_new(&options, &api->client, err);
+}
+
+static void on_reported(void *userdata)
+{
+        lkg_api_kick(userdata);
+}
+
+static int new_reporter(struct lkg_api *api, struct lkg_error *err)
+{
+        const struct lkg_config *config = api->engine->config;
+        const struct lkg_reporter_options options = {
+                .event = api->engine->event,
+                .client = api->client,
+                .credential = api->credential,
+                .node_name = api->node_name,
+                .host = api->host,
+                .condition = config->remote.condition,
+                .events = config->remote.events,
+                .changed = on_reported,
+                .userdata = api,
+        };
+
+        return *api->name_fault ? 0 : lkg_reporter_new(&options, &api->reporter, err);
+}
+
+static int new_node(struct lkg_api *api, struct lkg_error *err)
+{
+        const struct lkg_resource resource = {
+                .group_version = "v1", .plural = "nodes", .kind = "Node", .name = api->node_name
+        };
+
+        return *api->name_fault ? 0 : begin(api, &api->node, &resource, &node_ops, err);
+}
+
+static void take_down(struct lkg_api *api)
+{
+        forget(&api->object);
+        forget(&api->node);
+        lkg_configmap_deinit(&api->configmap);
+        api->node_says = (struct lkg_node){ .uid = "" };
+        api->has_rollout = false;
+        api->reporter = lkg_reporter_free(api->reporter);
+        api->client = lkg_client_free(api->client);
+}
+
+static bool has_credential(const struct lkg_engine *e)
+{
+        return e->api && (*e->config->remote.kubeconfig ||
+                          lkg_credential_kind(e->api->credential) != LKG_CREDENTIAL_NONE);
+}
+
+/* What can be there is there. What fails for want of memory is tried again by the next tick. */
+static void bring_up(struct lkg_api *api)
+{
+        struct lkg_error err = { 0 };
+        int r = 0;
+
+        if (!has_credential(api->engine)) {
+                take_down(api);
+                return;
+        }
+        if (!api->client)
+                r = new_client(api, &err);
+        if (r >= 0 && !api->reporter)
+                r = new_reporter(api, &err);
+        if (r >= 0 && api->running && !api->node.informer)
+                r = new_node(api, &err);
+        if (r < 0)
+                lkg_log_error("cannot talk to the API server, trying again: %s", err.message);
+}
+
+/* The name that the kubelet would register under: nodeutil.GetHostname() of Kubernetes. */
+static void find_names(struct lkg_api *api)
+{
+        const char *configured = api->engine->config->remote.node_name;
+        char quoted[5 * LKG_QUOTE_MAX + 8], reason[LKG_REFUSAL_MAX], raw[HOST_NAME_MAX + 1] = "";
+        struct lkg_span name;
+
+        (void)gethostname(raw, sizeof(raw) - 1);
+        name = lkg_span_trim(lkg_span(raw, strlen(raw)));
+        for (size_t i = 0; i < name.size; i++)
+                api->host[i] = (char)tolower((unsigned char)name.data[i]);
+        name = *configured ? lkg_span(configured, strlen(configured))
+                           : lkg_span(api->host, strlen(api->host));
+        (void)snprintf(api->node_name, sizeof(api->node_name), "%.253s", name.data);
+        if (lkg_name_dns_subdomain(name.data, name.size, reason) == 0)
+                return;
+        lkg_quote(name.data, name.size, quoted);
+        (void)snprintf(api->name_fault, sizeof(api->name_fault),
+                       "%.300s is no name of a Node: %.150s; set remote.nodeName", quoted, reason);
+}
+
+static char *describe_settings(const struct lkg_config *config)
+{
+        char *text = NULL;
+        int n = asprintf(&text, "%s\n%s\n%d %d %d %d %llu %llu", config->remote.kubeconfig,
+                         config->remote.node_name, config->remote.allow_exec, config->remote.allow_insecure,
+                         config->remote.condition, config->remote.events,
+                         (unsigned long long)config->remote.poll_interval_ns,
+                         (unsigned long long)config->remote.max_bytes);
+
+        return n < 0 ? NULL : text;
+}
+
+struct lkg_api *lkg_api_free(struct lkg_api *api)
+{
+        if (!api)
+                return NULL;
+        take_down(api);
+        sd_event_source_disable_unref(api->work);
+        sd_event_source_disable_unref(api->timer);
+        lkg_credential_free(api->credential);
+        lkg_report_deinit(&api->findings);
+        free(api->settings);
+        free(api);
+        return NULL;
+}
+
+/* ---- the loop ---- */
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+        return a < b ? a : b;
+}
+
+static void arm(struct lkg_api *api)
+{
+        const struct lkg_followed *const followed[] = { &api->node, &api->object };
+        uint64_t now = lkg_boottime_ns(), at = now + LKG_API_TICK_NS;
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(followed); i++)
+                if (followed[i]->failing_ns && followed[i]->failing_ns + LKG_OUTAGE_NS > now)
+                        at = earlier(at, followed[i]->failing_ns + LKG_OUTAGE_NS);
+        (void)sd_event_source_set_time(api->timer, at / 1000 + 1);
+        (void)sd_event_source_set_enabled(api->timer, SD_EVENT_ONESHOT);
+}
+
+static void look_at_credential(struct lkg_api *api)
+{
+        int r;
+
+        api->look = false;
+        r = lkg_credential_refresh(api->credential, lkg_realtime_ns());
+        if (r < 0)
+                api->look = true; /* no memory: with the next tick */
+        if (r <= 0)
+                return;
+        api->anew = api->engine->reference_pending = true;
+        lkg_log_notice("credential for the API server: %s %s",
+                       lkg_credential_kind_name(lkg_credential_kind(api->credential)),
+                       lkg_credential_file(api->credential));
+}
+
+static void begin_anew(struct lkg_api *api)
+{
+        api->anew = false;
+        if (api->node.informer)
+                lkg_informer_fetch(api->node.informer, /* anew= */ true);
+        if (api->object.informer)
+                lkg_informer_fetch(api->object.informer, /* anew= */ true);
+        if (api->reporter)
+                lkg_reporter_kick(api->reporter);
+}
+
+static int on_work(sd_event_source *source, void *userdata)
+{
+        struct lkg_api *api = userdata;
+        struct lkg_engine *e = api->engine;
+        struct lkg_component *c = component_of(api);
+
+        (void)source;
+        if (api->look)
+                look_at_credential(api);
+        bring_up(api);
+        if (api->anew)
+                begin_anew(api);
+        if (!c)
+                return 0;
+        c->dirty |= LKG_DIRTY_REMOTE;
+        lkg_engine_follow_reference(e, c);
+        lkg_api_update_findings(api, c);
+        lkg_engine_cycle(e, /* look= */ e->place == LKG_PLACE_FILE && !e->remote_file.known);
+        arm(api);
+        return 0;
+}
+
+/* Is there a figure that the last publication shows as it was before? */
+static bool has_new_figures(const struct lkg_api *api)
+{
+        struct lkg_client_counters now = { .n_connections = 0 };
+
+        if (!api->client)
+                return false;
+        lkg_client_counters(api->client, &now);
+        return memcmp(&now, &api->shown, sizeof(now)) != 0 ||
+               (api->node.informer &&
+                lkg_informer_success_ns(api->node.informer) != api->shown_success_ns[0]) ||
+               (api->object.informer &&
+                lkg_informer_success_ns(api->object.informer) != api->shown_success_ns[1]);
+}
+
+void lkg_api_note_shown(struct lkg_api *api)
+{
+        if (!api->client)
+                return;
+        memset(&api->shown, 0, sizeof(api->shown));
+        lkg_client_counters(api->client, &api->shown);
+        api->shown_success_ns[0] = api->node.informer ? lkg_informer_success_ns(api->node.informer) : 0;
+        api->shown_success_ns[1] = api->object.informer ? lkg_informer_success_ns(api->object.informer) : 0;
+}
+
+static bool is_outage(const struct lkg_followed *followed, uint64_t now_ns)
+{
+        return followed->failing_ns && now_ns >= followed->failing_ns + LKG_OUTAGE_NS;
+}
+
+/* A minute has passed, or nothing but failures have come for long enough. */
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        struct lkg_api *api = userdata;
+        uint64_t now = lkg_boottime_ns();
+        bool settled = !is_outage(&api->node, now) && !is_outage(&api->object, now);
+
+        (void)source;
+        (void)usec;
+        look_at_credential(api);
+        if (!settled)
+                api->engine->reference_pending = true;
+        if (api->anew || api->engine->reference_pending || has_new_figures(api) ||
+            (has_credential(api->engine) && !api->client))
+                lkg_api_kick(api);
+        arm(api);
+        return 0;
+}
+
+static int new_api(struct lkg_engine *e, struct lkg_error *err)
+{
+        const struct lkg_config *config = e->config;
+        struct lkg_credential_options options = {
+                .kubeconfig = config->remote.kubeconfig,
+                .source_path = e->source_path,
+                .source_fd = e->options.source_fd,
+                .allow_exec = config->remote.allow_exec,
+                .allow_insecure = config->remote.allow_insecure,
+                .run_exec = run_exec,
+        };
+        struct lkg_api *api = calloc(1, sizeof(*api));
+        int r;
+
+        if (!api)
+                return lkg_error_set(err, -ENOMEM, NULL, "API server");
+        api->engine = e;
+        api->news = true;
+        options.userdata = api;
+        find_names(api);
+        api->settings = describe_settings(config);
+        r = api->settings ? lkg_credential_new(&options, &api->credential) : -ENOMEM;
+        if (r >= 0)
+                r = sd_event_add_defer(e->event, &api->work, on_work, api);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(api->work, SD_EVENT_OFF);
+        if (r >= 0)
+                r = sd_event_add_time(e->event, &api->timer, CLOCK_BOOTTIME, 0, TIMER_SLACK_US, on_timer,
+                                      api);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(api->timer, SD_EVENT_OFF);
+        if (r >= 0)
+                r = lkg_credential_refresh(api->credential, lkg_realtime_ns());
+        if (r < 0) {
+                lkg_api_free(api);
+                return lkg_error_set(err, r, NULL, "API server");
+        }
+        e->api = api;
+        return 0;
+}
+
+static void attach(struct lkg_engine *e)
+{
+        for (size_t i = 0; i < e->n_components; i++)
+                e->components[i].api = e->api && lkg_engine_is_remote(e, &e->components[i]) ? e->api : NULL;
+}
+
+int lkg_api_open(struct lkg_engine *e, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_freep) char *settings = describe_settings(e->config);
+        bool wanted = e->config->remote.enabled && e->store.lock_fd >= 0;
+        int r = 0;
+
+        e->reference_pending = true;
+        if (!settings)
+                return lkg_error_set(err, -ENOMEM, NULL, "API server");
+        if (e->api && (!wanted || strcmp(e->api->settings, settings) != 0))
+                e->api = lkg_api_free(e->api);
+        if (wanted && !e->api)
+                r = new_api(e, err);
+        attach(e);
+        if (r < 0 || !e->api)
+                return r;
+        e->api->news = true;
+        if (e->started)
+                lkg_api_run(e);
+        return 0;
+}
+
+void lkg_api_run(struct lkg_engine *e)
+{
+        if (!e->api)
+                return;
+        e->api->running = e->reference_pending = true;
+        lkg_api_kick(e->api);
+}
+
+void lkg_api_fetch(struct lkg_api *api)
+{
+        if (!api)
+                return;
+        look_at_credential(api);
+        if (api->node.informer)
+                lkg_informer_fetch(api->node.informer, /* anew= */ false);
+        if (api->object.informer)
+                lkg_informer_fetch(api->object.informer, /* anew= */ false);
+        api->news = true;
+        tell(api);
+}
+
+/* ---- places ---- */
+
+bool lkg_api_in_use(const struct lkg_engine *e, enum lkg_place place)
+{
+        const struct lkg_config *config = e->config;
+
+        switch (place) {
+        case LKG_PLACE_NODE_ANNOTATION:
+        case LKG_PLACE_NODE_SPEC:
+                return has_credential(e);
+        case LKG_PLACE_STATIC:
+                return e->api && *config->remote.fixed.ns && *config->remote.fixed.name;
+        case LKG_PLACE_FILE:
+                return *config->remote.file;
+        case LKG_PLACE_NONE:
+        case _LKG_PLACE_MAX:
+                break;
+        }
+        return false;
+}

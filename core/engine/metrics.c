@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * status/<c>/metrics.prom: the facts of one component as Prometheus text. Base units, counters end in _total, no time stamps of
+ * samples (node_exporter's collector skips a file that has one), bounded labels: never a value, a file name or a message. Every sample
+ * names its component, so the files of several components can be collected together.
+ */
+#include <inttypes.h>
+
+#include <lkg-config.h>
+
+#include "engine-internal.h"
+#include "status.h"
+
+static void put_metric(struct lkg_buf *buf, const char *name, const char *type, const char *help)
+{
+        lkg_buf_printf(buf, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void put_label(struct lkg_buf *buf, const char *text)
+{
+        for (const char *p = text; *p; p++) {
+                if (*p == '\\' || *p == '"')
+                        lkg_buf_putc(buf, '\\');
+                if (*p == '\n')
+                        lkg_buf_puts(buf, "\\n");
+                else
+                        lkg_buf_putc(buf, *p);
+        }
+}
+
+/* `name{component="...",label="value"} `; @label NULL = none. */
+static void put_sample(struct lkg_buf *buf, const char *name, const struct lkg_component *c,
+                       const char *label, const char *value)
+{
+        lkg_buf_printf(buf, "%s{component=\"", name);
+        put_label(buf, c->config->name);
+        lkg_buf_putc(buf, '"');
+        if (label) {
+                lkg_buf_printf(buf, ",%s=\"", label);
+                put_label(buf, value);
+                lkg_buf_putc(buf, '"');
+        }
+        lkg_buf_puts(buf, "} ");
+}
+
+static void put_labelled(struct lkg_buf *buf, const char *name, const struct lkg_component *c,
+                         const char *label, const char *value, uint64_t number)
+{
+        put_sample(buf, name, c, label, value);
+        lkg_buf_printf(buf, "%" PRIu64 "\n", number);
+}
+
+static void put_number(struct lkg_buf *buf, const char *name, const char *type, const char *help,
+                       const struct lkg_component *c, uint64_t value)
+{
+        put_metric(buf, name, type, help);
+        put_labelled(buf, name, c, NULL, NULL, value);
+}
+
+/* ---- configuration ---- */
+
+static void put_info(struct lkg_buf *buf, const struct lkg_component *c, const char *role,
+                     const struct lkg_config_source *source, const char *sha256)
+{
+        char id[LKG_SOURCE_ID_MAX + 1];
+
+        if (lkg_config_source_is_local(source))
+                (void)snprintf(id, sizeof(id), "local%s%.12s", *sha256 ? "@" : "", sha256);
+        else
+                lkg_config_source_id(source, id);
+        lkg_buf_puts(buf, "lkgfs_config_info{component=\"");
+        put_label(buf, c->config->name);
+        lkg_buf_printf(buf, "\",role=\"%s\",source_id=\"%s\"} 1\n", role, id);
+}
+
+static void put_config_info(struct lkg_buf *buf, const struct lkg_component *c)
+{
+        const struct lkg_pointers *p = lkg_status_pointers(c);
+        const char *good_sha256;
+
+        put_metric(buf, "lkgfs_config_info", "gauge", "Configuration in each role; the value is always 1.");
+        if (!c->active)
+                return;
+        (void)lkg_status_good_document(c, &good_sha256);
+        put_info(buf, c, "assigned", &p->assigned,
+                 lkg_config_source_equal(&p->assigned, lkg_component_source(c)) ? c->active->sha256 : "");
+        put_info(buf, c, "active", lkg_component_source(c), c->active->sha256);
+        put_info(buf, c, "lkg", &p->good.source, good_sha256);
+}
+
+static void put_findings(struct lkg_buf *buf, const struct lkg_status_context *x)
+{
+        const struct lkg_component *c = x->component;
+
+        put_metric(buf, "lkgfs_findings", "gauge", "Findings about the layers, by severity.");
+        for (int s = 0; s < _LKG_SEVERITY_MAX; s++) {
+                size_t n = c->findings.n_severity[s] + c->fallback_findings.n_severity[s] +
+                           c->facts_findings.n_severity[s] + c->remote_findings.n_severity[s] +
+                           x->findings->n_severity[s] + (c->api ? c->api->findings.n_severity[s] : 0) +
+                           (c->candidate ? c->candidate->report.n_severity[s] : 0);
+
+                put_labelled(buf, "lkgfs_findings", c, "severity", lkg_severity_name((enum lkg_severity)s),
+                             n);
+        }
+}
+
+static void put_served(struct lkg_buf *buf, const struct lkg_component *c)
+{
+        put_config_info(buf, c);
+        put_number(buf, "lkgfs_config_error", "gauge", "1 while the newest configuration is refused.", c,
+                   *lkg_status_error(c) != '\0');
+        put_number(buf, "lkgfs_condition_ok", "gauge", "1 while the condition ConfigOK is True.", c,
+                   c->condition.status == LKG_CONDITION_TRUE);
+        put_number(buf, "lkgfs_generation", "gauge", "Number of the generation that is served, 0 for none.",
+                   c, c->active ? c->active->number : 0);
+        put_number(buf, "lkgfs_generation_timestamp_seconds", "gauge", "When that generation was published.",
+                   c, c->active ? c->active->time_ns / LKG_NSEC_PER_SEC : 0);
+        put_number(buf, "lkgfs_held", "gauge",
+                   "1 while one generation is held (hold, rollback, expired try).", c,
+                   c->state.hold.mode != LKG_HOLD_FREE);
+        put_number(buf, "lkgfs_layers", "gauge", "Layers of the newest candidate.", c,
+                   c->candidate ? c->candidate->n_layers : 0);
+        put_number(buf, "lkgfs_drift_fields", "gauge",
+                   "Fields in which the running process, by its start, differs from what is served.", c,
+                   c->n_drift);
+        put_number(buf, "lkgfs_generations_total", "counter",
+                   "Generations published since the engine started.", c, c->n_published);
+        put_number(buf, "lkgfs_refusals_total", "counter", "Candidates refused since the engine started.", c,
+                   c->n_refused);
+}
+
+/* ---- trial ---- */
+
+static const char *const rollback_words[] = {
+        [LKG_ROLLBACK_CRASH_LOOP] = "crash_loop",
+        [LKG_ROLLBACK_OPERATOR] = "operator",
+        [LKG_ROLLBACK_INVALID] = "invalid",
+        [LKG_ROLLBACK_CONDEMNED] = "condemned",
+};
+
+static void put_trial(struct lkg_buf *buf, const struct lkg_component *c)
+{
+        const struct lkg_dynamic *d = c->dynamic;
+        uint64_t deadline = d ? lkg_status_trial_deadline(&d->trial) : 0;
+
+        put_metric(buf, "lkgfs_rollbacks_total", "counter",
+                   "Rollbacks to the last known good since the engine started, by reason.");
+        for (size_t i = 0; i < _LKG_ROLLBACK_MAX; i++)
+                put_labelled(buf, "lkgfs_rollbacks_total", c, "reason", rollback_words[i],
+                             c->n_rollbacks[i]);
+        put_number(buf, "lkgfs_component_starts_total", "counter",
+                   "Starts of the component seen since the engine started.", c, c->n_starts);
+        put_number(buf, "lkgfs_trial_running", "gauge", "1 while a configuration is on trial.", c,
+                   d && d->trial.state == LKG_TRIAL_RUNNING);
+        if (deadline)
+                put_number(buf, "lkgfs_trial_deadline_timestamp_seconds", "gauge",
+                           "When the trial ends well; not there while its clock stands still.", c,
+                           deadline / LKG_NSEC_PER_SEC);
+        put_number(buf, "lkgfs_bad_configs", "gauge", "Entries of the bad list.", c, d ? d->bad.n_items : 0);
+}
+
+/* ---- API server ---- */
+
+static const struct lkg_followed *followed_at(const struct lkg_api *api, size_t i, const char **ret_name)
+{
+        const struct lkg_followed *const followed[] = { &api->node, &api->object };
+        static const char *const names[] = { "node", "configmap" };
+
+        *ret_name = names[i];
+        return followed[i]->informer ? followed[i] : NULL;
+}
+
+static uint64_t is_up(const struct lkg_informer *informer)
+{
+        return lkg_informer_success_ns(informer) && !lkg_informer_failing_since_ns(informer);
+}
+
+static uint64_t is_watching(const struct lkg_informer *informer)
+{
+        return lkg_informer_mode(informer) == LKG_INFORMER_WATCH;
+}
+
+static uint64_t last_success(const struct lkg_informer *informer)
+{
+        return lkg_informer_success_ns(informer) / LKG_NSEC_PER_SEC;
+}
+
+static void put_objects(struct lkg_buf *buf, const struct lkg_component *c)
+{
+        static const struct {
+                const char *name, *help;
+                uint64_t (*value)(const struct lkg_informer *informer);
+        } rows[] = {
+                { "lkgfs_remote_up", "1 while the API server answers for this object.", is_up },
+                { "lkgfs_remote_watching", "1 while this object is watched, 0 while it is polled or down.",
+                  is_watching },
+                { "lkgfs_remote_last_success_timestamp_seconds",
+                  "When the API server last told the state of this object, 0 for never.", last_success },
+        };
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                put_metric(buf, rows[i].name, "gauge", rows[i].help);
+                for (size_t k = 0; k < 2; k++) {
+                        const char *name;
+                        const struct lkg_followed *f = followed_at(c->api, k, &name);
+
+                        if (f)
+                                put_labelled(buf, rows[i].name, c, "object", name,
+                                             rows[i].value(f->informer));
+                }
+        }
+}
+
+static void put_client(struct lkg_buf *buf, const struct lkg_component *c)
+{
+        struct lkg_client_counters counters = { .n_connections = 0 };
+
+        lkg_client_counters(c->api->client, &counters);
+        put_metric(buf, "lkgfs_remote_requests_total", "counter",
+                   "Answers of the API server since the engine started, by what they mean.");
+        for (int s = 0; s < _LKG_API_STATUS_MAX; s++)
+                put_labelled(buf, "lkgfs_remote_requests_total", c, "code",
+                             lkg_api_status_name((enum lkg_api_status)s), counters.n_answers[s]);
+        put_number(buf, "lkgfs_remote_received_bytes_total", "counter",
+                   "Bytes received from the API server since the engine started.", c,
+                   counters.received_bytes);
+        put_number(buf, "lkgfs_remote_sent_bytes_total", "counter",
+                   "Bytes sent to the API server since the engine started.", c, counters.sent_bytes);
+        put_number(buf, "lkgfs_remote_connections_total", "counter",
+                   "Connections to the API server since the engine started.", c, counters.n_connections);
+}
+
+static void put_rollout(struct lkg_buf *buf, const struct lkg_component *c)
+{
+        const struct lkg_rollout *rollout = &c->api->rollout;
+
+        put_number(buf, "lkgfs_rollout_waiting", "gauge",
+                   "1 while a rollout holds back what the reference names.", c,
+                   *c->dynamic->waiting != '\0');
+        if (!c->api->has_rollout)
+                return;
+        put_metric(buf, "lkgfs_rollout_bucket_ratio", "gauge",
+                   "Where this node stands in a rollout: it switches when the allowed ratio is above.");
+        put_sample(buf, "lkgfs_rollout_bucket_ratio", c, NULL, NULL);
+        lkg_buf_printf(buf, "0.%05u\n", rollout->bucket_milli % 100000);
+        put_metric(buf, "lkgfs_rollout_allowed_ratio", "gauge",
+                   "Share of the nodes that may switch, by the annotations of the ConfigMap.");
+        put_sample(buf, "lkgfs_rollout_allowed_ratio", c, NULL, NULL);
+        lkg_buf_printf(buf, "%u.%05u\n", rollout->percent_milli / 100000, rollout->percent_milli % 100000);
+}
+
+static void put_remote(struct lkg_buf *buf, const struct lkg_component *c)
+{
+        const struct lkg_identity *identity;
+
+        if (!c->api || !c->api->client)
+                return;
+        put_objects(buf, c);
+        put_client(buf, c);
+        identity = lkg_credential_identity(c->api->credential);
+        if (identity && identity->expires_ns)
+                put_number(buf, "lkgfs_credential_expiration_timestamp_seconds", "gauge",
+                           "When the certificate or token for the API server ends.", c,
+                           identity->expires_ns / LKG_NSEC_PER_SEC);
+        put_rollout(buf, c);
+}
+
+void lkg_status_render_metrics(const struct lkg_status_context *x, struct lkg_buf *buf)
+{
+        const struct lkg_component *c = x->component;
+
+        put_metric(buf, "lkgfs_build_info", "gauge", "Version of lkgfs; the value is always 1.");
+        put_labelled(buf, "lkgfs_build_info", c, "version", LKG_VERSION, 1);
+        put_served(buf, c);
+        put_trial(buf, c);
+        put_remote(buf, c);
+        put_findings(buf, x);
+        put_number(buf, "lkgfs_publication", "gauge", "Number of the publication this file belongs to.", c,
+                   x->publication);
+}
