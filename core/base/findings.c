@@ -626,5 +626,49 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "may be "
           "wrong; when it refuses, changes no longer reach this node. Renewed files are noticed without a "
           "restart." },
+        { 7005, LKG_WARNING, "not allowed by the API server",
+          "Grant the named verb on the named resource to the identity in status/COMPONENT/remote; "
+          "contrib/rbac has "
+          "the least that each mode needs.",
+          "The API server knows who asks and refuses (403). The finding names verb, resource and name. "
+          "Without get "
+          "nothing new is heard and what is assigned goes on serving; without watch alone the object is "
+          "read every "
+          "remote.pollInterval, so a change arrives later." },
+        { 7006, LKG_WARNING, "API server not reached",
+          "Look at server, error and credential in status/COMPONENT/remote.",
+          "Nothing but failures came since the named moment: no connection, no TLS, no answer in time, or a "
+          "server "
+          "that is too busy or refuses the credential. It is tried again with growing pauses. What the "
+          "reference "
+          "said last holds for five minutes; then the condition is Unknown. What is assigned goes on "
+          "serving, for "
+          "ever if need be, also after a reboot." },
+        { 7007, LKG_WARNING, "rollout annotation is none", "Correct the named annotation of the ConfigMap.",
+          "lkgfs.io/halt is true or false, lkgfs.io/rollout-percent a number from 0 to 100 with at most "
+          "three "
+          "decimals. While one of them is something else no node switches to this version, because nobody "
+          "knows "
+          "which nodes were meant. Nodes that follow it already go on." },
+        { 7008, LKG_NOTE, "not the node's own credential",
+          "Use the node's own kubeconfig, or set remote.condition and remote.events to false.",
+          "Condition and Events are only written by an identity that certainly is this node "
+          "(system:node:NAME in the group system:nodes), so that lkgfs never uses a right to write other "
+          "nodes. "
+          "Reading works all the same. A token does not say whose it is." },
+        { 7009, LKG_NOTE, "no credential for the API server",
+          "Set remote.kubeconfig, or take nodeAnnotation and nodeSpec out of remote.references.",
+          "References on the Node are configured, and no credential was found: remote.kubeconfig is empty, "
+          "this is "
+          "no pod with a service account, and kubelet.conf in the source directory is no kubeconfig. These "
+          "places "
+          "are left out until one appears; static says that it is missing, and remote.file works without." },
+        { 7010, LKG_WARNING, "object missing or not to be believed",
+          "Look for the named object with kubectl; correct it or the reference.",
+          "The Node or the ConfigMap that the reference names does not exist, is larger than "
+          "remote.maxBytes, or is "
+          "no such object (another kind, identifiers that must not become paths). Nothing changes and "
+          "nothing is "
+          "marked as bad; it is noticed when it is there." },
 };
 const size_t lkg_n_finding_kinds = LKG_ARRAY_SIZE(lkg_finding_kinds);

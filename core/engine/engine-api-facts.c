@@ -132,6 +132,9 @@ static void find_trouble(struct lkg_api *api, struct lkg_followed *followed, str
         char words[LKG_REASON_MAX];
         enum lkg_trouble trouble = lkg_api_trouble(api, followed, lkg_boottime_ns(), words);
 
+        /* What the reference said last still holds then; whoever looks for the cause need not wait as long. */
+        if (trouble == LKG_TROUBLE_NONE && followed->failing_ns)
+                trouble = say_unreachable(followed, words);
         if (trouble > LKG_TROUBLE_NOT_YET)
                 lkg_report_add(report, LKG_WARNING, kinds[trouble].code, NULL, "%s%s", words,
                                kinds[trouble].hint);

@@ -353,15 +353,18 @@ static void test_an_outage_is_unclear_after_a_while(void **state)
         fake_fail("configmaps", LKG_API_UNREACHABLE, "connection refused", 290);
         settle(n);
         assert_has(n, "status/kubelet/condition", "True all checks passed");
+        assert_has(n, "status/kubelet/findings",
+                   "connection refused; what is assigned goes on serving [LKG7006]");
         assert_has(n, "status/kubelet/remote", "node_mode=down\n");
         assert_has(n, "status/kubelet/remote", "node_error=connection refused\n");
         fake_fail("configmaps", LKG_API_UNREACHABLE, "connection refused", 301);
         settle(n);
         assert_has(n, "status/kubelet/condition", UNCLEAR "API server not reached since 2");
         assert_has(n, "status/kubelet/condition", "Z: connection refused: using current (UID: uid-cfg)\n");
-        assert_has(n, "status/kubelet/findings", "[LKG7006]");
         assert_has(n, "kubelet.conf", "maxPods: 41\n");
         tell_configmap(n, "1", "", 41);
+        tell_node(n, "node-1", "kube-system/cfg");
+        assert_false(has(n, "status/kubelet/findings", "[LKG7006]"));
         assert_has(n, "status/kubelet/condition", "True all checks passed");
 }
 
