@@ -138,15 +138,12 @@ static void find_trouble(struct lkg_api *api, struct lkg_followed *followed, str
         if (trouble > LKG_TROUBLE_NOT_YET)
                 lkg_report_add(report, LKG_WARNING, kinds[trouble].code, NULL, "%s%s", words,
                                kinds[trouble].hint);
-        else if (followed->informer && lkg_informer_mode(followed->informer) == LKG_INFORMER_POLL)
-                lkg_report_add(
-                        report, LKG_NOTE, 7005, NULL,
-                        "the credential may get %s %s%s%s and not watch it, so it is read every %llu s",
-                        followed == &api->node ? "nodes" : "configmaps",
-                        followed == &api->node ? "" : api->reference.ns, followed == &api->node ? "" : "/",
-                        followed == &api->node ? api->node_name : api->reference.name,
-                        (unsigned long long)(api->engine->config->remote.poll_interval_ns /
-                                             LKG_NSEC_PER_SEC));
+        else if (followed->informer && *lkg_informer_refusal(followed->informer))
+                lkg_report_add(report, LKG_NOTE, 7005, NULL,
+                               "%s; it is read every %llu s instead of watched",
+                               lkg_informer_refusal(followed->informer),
+                               (unsigned long long)(api->engine->config->remote.poll_interval_ns /
+                                                    LKG_NSEC_PER_SEC));
 }
 
 static bool looks_at_node(const struct lkg_config *config)

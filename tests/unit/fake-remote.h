@@ -251,6 +251,11 @@ const char *lkg_informer_words(const struct lkg_informer *informer)
         return informer->words;
 }
 
+const char *lkg_informer_refusal(const struct lkg_informer *informer)
+{
+        return informer->mode == LKG_INFORMER_POLL ? "watch configmaps kube-system/cfg is forbidden" : "";
+}
+
 uint64_t lkg_informer_success_ns(const struct lkg_informer *informer)
 {
         return informer->success_ns;
