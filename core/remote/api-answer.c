@@ -121,11 +121,12 @@ static void append_quoted(struct lkg_buf *words, const char *text, size_t size)
         lkg_buf_puts(words, n < masked.size ? "...\"" : "\"");
 }
 
-/* The message of a metav1.Status, or the first bytes of whatever it is instead. */
+/* The message of a metav1.Status, or the first bytes of whatever it is instead. Return: 1: it is a Status; 0; -ENOMEM. */
 static int append_message(const struct lkg_http_result *result, const char *what, struct lkg_buf *words)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *status = NULL;
         struct lkg_value *message;
+        bool is_status;
         size_t size;
         const char *text;
         int r = 0;
@@ -136,16 +137,15 @@ static int append_message(const struct lkg_http_result *result, const char *what
                 r = decode(result, what, &status, NULL);
         if (r == -ENOMEM)
                 return r;
-        message = status && lkg_value_type(status) == LKG_MAP && is_string(status, "kind", "Status")
-                          ? lkg_map_get(status, "message")
-                          : NULL;
+        is_status = status && lkg_value_type(status) == LKG_MAP && is_string(status, "kind", "Status");
+        message = is_status ? lkg_map_get(status, "message") : NULL;
         if (message && lkg_value_type(message) == LKG_STRING) {
                 text = lkg_value_text(message, &size);
                 append_quoted(words, text, size);
         } else {
                 append_quoted(words, result->body, strcspn(result->body, "\r\n"));
         }
-        return 0;
+        return is_status;
 }
 
 static void set_words(struct lkg_api_answer *answer, const struct lkg_buf *words)
@@ -159,17 +159,22 @@ static void set_words(struct lkg_api_answer *answer, const struct lkg_buf *words
 
 static int judge_failure(const struct lkg_http_result *result, const char *what, struct lkg_api_answer *ret)
 {
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf words = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf words = LKG_BUF_INIT, said = LKG_BUF_INIT;
         const struct status_row *row = find_row(result->status);
-        int r;
+        int r = append_message(result, what, &said);
 
+        if (r < 0 || lkg_buf_failed(&said))
+                return -ENOMEM;
+        /* A proxy's 404, or one for a path that is not served, says nothing about the object. */
+        if (r == 0 && row->status == LKG_API_NOT_FOUND)
+                row = find_row(0);
         ret->status = row->status;
         lkg_buf_printf(&words, "%s%s (%u)", what, row->sentence, result->status);
         if (result->retry_after_ns > 0)
                 lkg_buf_printf(&words, ", asks to wait %" PRIu64 " s",
                                result->retry_after_ns / LKG_NSEC_PER_SEC);
-        r = append_message(result, what, &words);
-        if (r < 0 || lkg_buf_failed(&words))
+        lkg_buf_append(&words, said.data, said.size);
+        if (lkg_buf_failed(&words))
                 return -ENOMEM;
         set_words(ret, &words);
         return 0;

@@ -31,7 +31,7 @@ enum lkg_api_status {
         LKG_API_UNREACHABLE, /* no or half an answer: network, TLS, time, a limit of all replies; no credential */
         LKG_API_UNAUTHORIZED, /* 401 */
         LKG_API_FORBIDDEN,    /* 403 */
-        LKG_API_NOT_FOUND,    /* 404 */
+        LKG_API_NOT_FOUND,    /* 404 with a Status: one by a proxy is INVALID */
         LKG_API_CONFLICT,     /* 409 */
         LKG_API_GONE,         /* 410, or an Expired in a stream */
         LKG_API_TOO_LARGE,    /* over our limit: the object is not believed */

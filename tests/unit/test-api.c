@@ -142,12 +142,12 @@ static void test_status_codes(void **state)
                 unsigned http;
                 enum lkg_api_status want;
         } rows[] = {
-                { 301, LKG_API_INVALID },   { 302, LKG_API_INVALID },      { 307, LKG_API_INVALID },
-                { 400, LKG_API_INVALID },   { 401, LKG_API_UNAUTHORIZED }, { 403, LKG_API_FORBIDDEN },
-                { 404, LKG_API_NOT_FOUND }, { 405, LKG_API_INVALID },      { 409, LKG_API_CONFLICT },
-                { 410, LKG_API_GONE },      { 422, LKG_API_INVALID },      { 429, LKG_API_BUSY },
-                { 500, LKG_API_BUSY },      { 503, LKG_API_BUSY },         { 504, LKG_API_BUSY },
-                { 599, LKG_API_BUSY },      { 600, LKG_API_INVALID },      { 999, LKG_API_INVALID },
+                { 301, LKG_API_INVALID }, { 302, LKG_API_INVALID },      { 307, LKG_API_INVALID },
+                { 400, LKG_API_INVALID }, { 401, LKG_API_UNAUTHORIZED }, { 403, LKG_API_FORBIDDEN },
+                { 404, LKG_API_INVALID }, { 405, LKG_API_INVALID },      { 409, LKG_API_CONFLICT },
+                { 410, LKG_API_GONE },    { 422, LKG_API_INVALID },      { 429, LKG_API_BUSY },
+                { 500, LKG_API_BUSY },    { 503, LKG_API_BUSY },         { 504, LKG_API_BUSY },
+                { 599, LKG_API_BUSY },    { 600, LKG_API_INVALID },      { 999, LKG_API_INVALID },
                 { 0, LKG_API_INVALID },
         };
 
@@ -160,6 +160,19 @@ static void test_status_codes(void **state)
                 assert_non_null(strstr(answer.words, "get configmaps kube-system/cm"));
                 assert_null(answer.object);
         }
+}
+
+static void test_only_a_status_says_that_there_is_no_object(void **state)
+{
+        struct lkg_api_answer answer = reply(
+                &configmap, 404, "{\"kind\":\"Status\",\"message\":\"configmaps \\\"cm\\\" not found\"}");
+
+        (void)state;
+        assert_int_equal(answer.status, LKG_API_NOT_FOUND);
+        assert_string_equal(answer.words, "get configmaps kube-system/cm: there is no such object (404): "
+                                          "\"configmaps 'cm' not found\"");
+        answer = reply(&configmap, 404, "<html>not found</html>");
+        assert_int_equal(answer.status, LKG_API_INVALID);
 }
 
 static void test_forbidden_names_verb_resource_name_and_what_the_server_said(void **state)
@@ -189,7 +202,7 @@ static void test_what_is_no_status_is_quoted_as_it_is(void **state)
         (void)state;
         assert_string_equal(
                 answer.words,
-                "get configmaps kube-system/cm: there is no such object (404): \"404 page not found\"");
+                "get configmaps kube-system/cm: unexpected answer (404): \"404 page not found\"");
         answer = reply(&configmap, 500, "{\"kind\":\"Status\",\"message\":7}");
         assert_non_null(strstr(answer.words, "\"{'kind':'Status','message':7}\""));
         answer = reply(&configmap, 500, "{broken");
@@ -377,6 +390,7 @@ int main(void)
                 cmocka_unit_test(test_descriptions),
                 cmocka_unit_test(test_copies_have_texts_of_their_own),
                 cmocka_unit_test(test_status_codes),
+                cmocka_unit_test(test_only_a_status_says_that_there_is_no_object),
                 cmocka_unit_test(test_forbidden_names_verb_resource_name_and_what_the_server_said),
                 cmocka_unit_test(test_what_is_no_status_is_quoted_as_it_is),
                 cmocka_unit_test(test_words_are_bounded_and_hide_what_urls_have),
