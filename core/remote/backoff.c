@@ -27,16 +27,18 @@ void lkg_backoff_succeeded(struct lkg_backoff *backoff, uint64_t now_ns)
 uint64_t lkg_backoff_failed(struct lkg_backoff *backoff, uint64_t retry_after_ns, uint32_t random,
                             uint64_t now_ns)
 {
+        const uint64_t first_ns = backoff->first_ns ? backoff->first_ns : LKG_BACKOFF_FIRST_NS;
+        const uint64_t max_ns = first_ns * (LKG_BACKOFF_MAX_NS / LKG_NSEC_PER_MSEC) /
+                                (LKG_BACKOFF_FIRST_NS / LKG_NSEC_PER_MSEC);
         uint64_t ns;
 
         /* Health is looked at here too: a watch that is open for an hour says so once, at its beginning. */
         if (has_been_healthy(backoff, now_ns))
                 backoff->n_failures = 0;
         backoff->healthy_ns = 0;
-        ns = LKG_BACKOFF_FIRST_NS << (backoff->n_failures < DOUBLINGS_MAX ? backoff->n_failures
-                                                                          : DOUBLINGS_MAX);
-        if (ns > LKG_BACKOFF_MAX_NS)
-                ns = LKG_BACKOFF_MAX_NS;
+        ns = first_ns << (backoff->n_failures < DOUBLINGS_MAX ? backoff->n_failures : DOUBLINGS_MAX);
+        if (ns > max_ns)
+                ns = max_ns;
         if (backoff->n_failures < DOUBLINGS_MAX)
                 backoff->n_failures++;
         if (retry_after_ns > LKG_RETRY_AFTER_MAX_NS)

@@ -15,6 +15,8 @@
 
 /* Zero is a fresh one. */
 struct lkg_backoff {
+        uint64_t
+                first_ns; /* 0 = LKG_BACKOFF_FIRST_NS; else all of them are as many times shorter or longer */
         unsigned n_failures;
         uint64_t healthy_ns; /* CLOCK_BOOTTIME since when it works; 0 = it does not */
 };
@@ -26,7 +28,7 @@ void lkg_backoff_succeeded(struct lkg_backoff *backoff, uint64_t now_ns);
  * lkg_backoff_failed() - how long to wait now.
  * @retry_after_ns: what the server asked for, 0 = nothing; it is a lower bound
  * @random:         uniform 32 bits
- * Return: nanoseconds, at least LKG_BACKOFF_FIRST_NS.
+ * Return: nanoseconds, at least LKG_BACKOFF_FIRST_NS, or first_ns.
  */
 uint64_t lkg_backoff_failed(struct lkg_backoff *backoff, uint64_t retry_after_ns, uint32_t random,
                             uint64_t now_ns);

@@ -63,6 +63,8 @@ void lkg_follow_begin(struct lkg_follow *follow, uint64_t poll_interval_ns, uint
 {
         *follow = (struct lkg_follow){
                 .poll_interval_ns = poll_interval_ns,
+                .idle_max_ns = LKG_FOLLOW_IDLE_NS,
+                .half_max_ns = LKG_FOLLOW_HALF_NS,
                 .get_at_ns = now_ns,
         };
 }
@@ -398,8 +400,8 @@ static uint64_t silent_at(const struct lkg_follow *follow)
 {
         if (!follow->watching)
                 return NEVER;
-        return least(follow->byte_ns + LKG_FOLLOW_IDLE_NS,
-                     follow->half_ns ? follow->half_ns + LKG_FOLLOW_HALF_NS : NEVER);
+        return least(follow->byte_ns + follow->idle_max_ns,
+                     follow->half_ns ? follow->half_ns + follow->half_max_ns : NEVER);
 }
 
 bool lkg_follow_silent(const struct lkg_follow *follow, uint64_t now_ns)

@@ -42,6 +42,7 @@ enum lkg_follow_knowledge { LKG_FOLLOW_UNKNOWN, LKG_FOLLOW_ABSENT, LKG_FOLLOW_PR
 
 struct lkg_follow {
         uint64_t poll_interval_ns;
+        uint64_t idle_max_ns, half_max_ns; /* LKG_FOLLOW_IDLE_NS, LKG_FOLLOW_HALF_NS */
 
         enum lkg_follow_knowledge known;
         struct lkg_object_id

@@ -427,6 +427,15 @@ static int add_sources(struct lkg_informer *informer, sd_event *event)
         return r < 0 ? r : 0;
 }
 
+static void set_limits(struct lkg_follow *follow, const struct lkg_informer_options *options)
+{
+        if (options->idle_ns > 0)
+                follow->idle_max_ns = options->idle_ns;
+        if (options->half_ns > 0)
+                follow->half_max_ns = options->half_ns;
+        follow->backoff.first_ns = follow->doubts.first_ns = options->backoff_ns;
+}
+
 static void freep(struct lkg_informer **informer)
 {
         lkg_informer_free(*informer);
@@ -444,6 +453,7 @@ int lkg_informer_new(const struct lkg_informer_options *options, struct lkg_info
                 informer->ops = options->ops;
                 informer->userdata = options->userdata;
                 lkg_follow_begin(&informer->follow, options->poll_interval_ns, lkg_boottime_ns());
+                set_limits(&informer->follow, options);
                 r = copy_resource(informer, &options->resource);
         }
         if (r == 0)

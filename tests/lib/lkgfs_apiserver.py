@@ -147,6 +147,7 @@ class ApiServer:
         self.wires, self.threads, self.errors = {}, set(), []
         self.stop = Stop()
         self.listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections of before may linger
         self.port = self._bind()
         self.listener.listen(CONNECTIONS_MAX)
         self.acceptor = threading.Thread(target=self._accept, name="apiserver-accept", daemon=True)

@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""remote-tool as a child: the API client without an engine, one JSON line per callback.
-
-    get    {"status", "http_status", "words", "object"}, then it ends
-    watch  {"state": object or null} and {"mode", "status", "words"}, until it is ended
-"""
+"""The API client without an engine, as children of a test: remote-tool (one request) and informer-tool (one object)."""
 import json
 import os
 import select
@@ -14,25 +10,34 @@ import time
 
 import lkgfs_testlib as lib
 
-PROGRAM = lib.BUILD / "tests/lib/remote-tool"
+# What sanitizers and the like are told.
+KEPT = {name: value for name, value in os.environ.items() if name.endswith("SAN_OPTIONS")}
+TOOLS = lib.BUILD / "tests/lib"
 # Limits in milliseconds, so short that no test waits for one of the real ones.
-FAST = {"connect": 400, "deadline": 800, "idle": 600, "partial": 400, "backoff": 10, "backoff-max": 80, "poll": 60}
+TRANSPORT = {"connect": 1000, "request": 2500, "idle": 1000}
+INFORMER = {"connect": 1000, "request": 2500, "body": 1000, "idle": 1500, "half": 700, "backoff": 10, "poll": 100,
+            "refresh": 100}
+
+
+def start(program, kubeconfig, *words, limits=(), max_bytes=None, environment=None):
+    options = [part for name, ms in dict(limits).items() for part in (f"--{name}-ms", str(ms))]
+    if max_bytes:
+        options += ["--max-bytes", str(max_bytes)]
+    # Nothing of the caller's environment: a proxy of his would be asked first.
+    return subprocess.Popen([TOOLS / program, "--kubeconfig", kubeconfig, *options, *words], cwd="/",
+                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            env={**KEPT, **(environment or {})})
 
 
 class Tool:
-    """One run. A context manager."""
+    """One run of informer-tool, or of another program that prints a JSON object a line. A context manager."""
 
-    def __init__(self, kubeconfig, *words, limits=None, max_bytes=None, environment=None):
-        options = [part for name, ms in {**FAST, **(limits or {})}.items() for part in (f"--{name}-ms", str(ms))]
-        if max_bytes:
-            options += ["--max-bytes", str(max_bytes)]
-        # Nothing of the caller's environment: a proxy of his would be asked first.
-        self.process = subprocess.Popen([PROGRAM, "--kubeconfig", kubeconfig, *options, *words], cwd="/",
-                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                        env={"PATH": "/usr/bin:/bin", **(environment or {})})
+    def __init__(self, kubeconfig, resource, name, limits=(), program="informer-tool", **options):
+        defaults = INFORMER if program == "informer-tool" else TRANSPORT
+        words = [resource, name] if program == "informer-tool" else ["--text", "get", resource, name]
+        self.process = start(program, kubeconfig, *words, limits={**defaults, **dict(limits)}, **options)
         self.lines, self.changed, self.errors = [], threading.Condition(), b""
         self.ended = False
-        self.peak_bytes = 0
         self.threads = [threading.Thread(target=target, daemon=True) for target in (self._read, self._complain)]
         for thread in self.threads:
             thread.start()
@@ -107,9 +112,7 @@ class Tool:
                 raise AssertionError(f"it hangs; it said {self.lines[-12:]}")
         finally:
             os.close(fd)
-        _, wait_status, usage = os.wait4(self.process.pid, 0)
-        self.process.returncode = os.waitstatus_to_exitcode(wait_status)
-        self.peak_bytes = usage.ru_maxrss * 1024
+        self.process.wait()
         self._join()
         return self.process.returncode
 
@@ -140,8 +143,11 @@ class Tool:
 
 
 def get(kubeconfig, resource, name, **options):
-    """(line, Tool) of one GET."""
-    tool = Tool(kubeconfig, "get", resource, name, **options)
+    """(answer, peak of memory in bytes) of one GET; answer["object"] is what was believed, or None."""
+    tool = Tool(kubeconfig, resource, name, program="remote-tool", **options)
     code = tool.finish()
-    assert code == 0 and len(tool.lines) == 1, f"exit {code}: {tool.lines} {tool.errors.decode()}"
-    return tool.lines[0], tool
+    ends = [line for line in tool.lines if line["call"] == "end"]
+    assert code == 0 and len(ends) == 1, f"exit {code}: {tool.lines} {tool.errors.decode()}"
+    answer = ends[0]
+    answer["object"] = json.loads(answer["text"]) if answer["text"] is not None else None
+    return answer, tool.lines[-1]["memory"]

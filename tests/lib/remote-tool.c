@@ -10,7 +10,7 @@
  *     end      status http words retry_after_ms flow_schema size name uid version [text]
  *     identity serial                              the credential has become another one
  *     exec                                         the exec plugin is to be run (answer with the command `exec`)
- *     counters answers{} received sent connections
+ *     counters answers{} received sent connections memory (peak of the resident set, in bytes)
  * `ms` is the time since the start. The last line is `counters`. Exit: 0; 64 usage; 70 something of ours failed.
  *
  * get, patch and create end after --count answers (1), one after the other, or all at once with --together. watch ends when the
@@ -104,6 +104,20 @@ static void end_line(const struct tool *tool, struct lkg_buf *line)
         lkg_buf_deinit(line);
 }
 
+/* Not from getrusage(): that one counts what the parent had before it called exec, too. */
+static uint64_t peak_memory(void)
+{
+        FILE *file = fopen("/proc/self/status", "re");
+        char line[128];
+        uint64_t kib = 0;
+
+        while (file && fgets(line, sizeof(line), file))
+                (void)sscanf(line, "VmHWM: %" SCNu64, &kib);
+        if (file)
+                (void)fclose(file);
+        return kib * 1024;
+}
+
 static void print_counters(const struct tool *tool)
 {
         struct lkg_buf line = LKG_BUF_INIT;
@@ -119,6 +133,7 @@ static void print_counters(const struct tool *tool)
         add_number(&line, "received", counters.received_bytes);
         add_number(&line, "sent", counters.sent_bytes);
         add_number(&line, "connections", counters.n_connections);
+        add_number(&line, "memory", peak_memory());
         end_line(tool, &line);
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures of the tests of the API client: no root, no mount; remote-tool against a programmable API server."""
+"""Fixtures of the tests of the API client: no root, no mount; its tools against a programmable API server."""
 import os
 import pathlib
 import sys
@@ -17,8 +17,9 @@ NAMESPACE, NAME = "kube-system", "node-config"
 
 
 def pytest_sessionstart():
-    if not os.access(remotetool.PROGRAM, os.X_OK):
-        pytest.exit(f"{remotetool.PROGRAM} is missing: build first, or set LKGFS_BUILD", 2)
+    for name in ("informer-tool", "remote-tool"):
+        if not os.access(remotetool.TOOLS / name, os.X_OK):
+            pytest.exit(f"{remotetool.TOOLS / name} is missing: build first, or set LKGFS_BUILD", 2)
 
 
 @pytest.fixture(scope="session")
@@ -46,12 +47,11 @@ class Client:
 
     def get(self, name=f"{NAMESPACE}/{NAME}", resource="configmaps", **options):
         """The line that a GET leads to."""
-        line, tool = remotetool.get(options.pop("kubeconfig", self.kubeconfig), resource, name, **options)
-        self.last = tool
+        line, self.memory = remotetool.get(options.pop("kubeconfig", self.kubeconfig), resource, name, **options)
         return line
 
     def watch(self, name=f"{NAMESPACE}/{NAME}", resource="configmaps", **options):
-        tool = remotetool.Tool(options.pop("kubeconfig", self.kubeconfig), "watch", resource, name, **options)
+        tool = remotetool.Tool(options.pop("kubeconfig", self.kubeconfig), resource, name, **options)
         self.tools.append(tool)
         return tool
 

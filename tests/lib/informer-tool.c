@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One object followed by an informer, as a program, so that a test can put it in front of a server that does whatever the test says.
+ *
+ *     informer-tool --kubeconfig FILE [OPTIONS] RESOURCE [NAMESPACE/]NAME
+ *
+ * One JSON object a line on standard output for each callback:
+ *     {"state": OBJECT}                           null: there is no such object
+ *     {"mode", "status", "words", "refusal"}      one of them has changed
+ * Ends with SIGTERM. Exit: 0; 64 usage; 70 something of ours failed.
+ *
+ * Every limit of time is an option in milliseconds; 0, or none, is the one that the engine has.
+ */
+#include <getopt.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <sysexits.h>
+#include <fcntl.h>
+
+#include <lkg/render.h>
+
+#include "core/remote/informer.h"
+
+enum limit { CONNECT, REQUEST, BODY, WATCH_IDLE, IDLE, HALF, BACKOFF, POLL, REFRESH, MAX_BYTES, _LIMIT_MAX };
+
+struct tool {
+        const char *kubeconfig;
+        uint64_t limits[_LIMIT_MAX]; /* milliseconds; bytes */
+        char *ns;
+        struct lkg_resource resource;
+        sd_event *event;
+        sd_event_source *timer;
+        struct lkg_credential *credential;
+        struct lkg_client *client;
+        struct lkg_informer *informer;
+};
+
+static const struct option options[] = {
+        { "connect-ms", required_argument, NULL, CONNECT },
+        { "request-ms", required_argument, NULL, REQUEST },
+        { "body-ms", required_argument, NULL, BODY }, /* of a reply, without a byte */
+        { "watch-idle-ms", required_argument, NULL,
+          WATCH_IDLE },                               /* of a stream, without a byte: the transport's */
+        { "idle-ms", required_argument, NULL, IDLE }, /* the same, the informer's */
+        { "half-ms", required_argument, NULL, HALF },
+        { "backoff-ms", required_argument, NULL, BACKOFF },
+        { "poll-ms", required_argument, NULL, POLL },
+        { "refresh-ms", required_argument, NULL,
+          REFRESH }, /* looks at the files of the credential so often */
+        { "max-bytes", required_argument, NULL, MAX_BYTES },
+        { "kubeconfig", required_argument, NULL, 'k' },
+        { 0 },
+};
+
+static uint64_t ns_of(const struct tool *tool, enum limit limit)
+{
+        return tool->limits[limit] * LKG_NSEC_PER_MSEC;
+}
+
+/* ---- output ---- */
+
+static void print(const struct tool *tool, struct lkg_buf *line)
+{
+        lkg_buf_puts(line, "}\n");
+        if (lkg_buf_failed(line) || fwrite(line->data, 1, line->size, stdout) != line->size ||
+            fflush(stdout) != 0)
+                (void)sd_event_exit(tool->event, EX_SOFTWARE);
+        lkg_buf_deinit(line);
+}
+
+static void on_state(const struct lkg_value *object, void *userdata)
+{
+        struct lkg_buf line = LKG_BUF_INIT;
+
+        lkg_buf_puts(&line, "{\"state\": ");
+        if (object)
+                lkg_render_json_compact(object, &line);
+        else
+                lkg_buf_puts(&line, "null");
+        print(userdata, &line);
+}
+
+static void add_text(struct lkg_buf *line, const char *before, const char *text)
+{
+        lkg_buf_puts(line, before);
+        lkg_buf_json_string(line, text, strlen(text));
+}
+
+static void on_changed(void *userdata)
+{
+        const struct tool *tool = userdata;
+        struct lkg_buf line = LKG_BUF_INIT;
+
+        add_text(&line, "{\"mode\": ", lkg_informer_mode_name(lkg_informer_mode(tool->informer)));
+        add_text(&line, ", \"status\": ", lkg_api_status_name(lkg_informer_status(tool->informer)));
+        add_text(&line, ", \"words\": ", lkg_informer_words(tool->informer));
+        add_text(&line, ", \"refusal\": ", lkg_informer_refusal(tool->informer));
+        print(tool, &line);
+}
+
+static const struct lkg_informer_ops ops = { on_state, on_changed };
+
+/* ---- the credential ---- */
+
+static void on_identity(void *userdata)
+{
+        const struct tool *tool = userdata;
+
+        if (tool->informer)
+                lkg_informer_fetch(tool->informer, /* anew= */ true);
+}
+
+static int on_refresh(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        const struct tool *tool = userdata;
+
+        (void)usec;
+        if (lkg_credential_refresh(tool->credential, lkg_realtime_ns()) > 0)
+                on_identity(userdata);
+        (void)sd_event_source_set_time_relative(source, tool->limits[REFRESH] * 1000);
+        return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+/* ---- the object ---- */
+
+static const struct {
+        const char *plural, *kind;
+} kinds[] = { { "configmaps", "ConfigMap" }, { "nodes", "Node" } };
+
+static bool parse_resource(struct tool *tool, const char *plural, const char *object)
+{
+        char *slash;
+
+        tool->ns = strdup(object);
+        if (!tool->ns)
+                return false;
+        slash = strchr(tool->ns, '/');
+        if (slash)
+                *slash = '\0';
+        tool->resource = (struct lkg_resource){
+                .group_version = "v1",
+                .ns = slash ? tool->ns : NULL,
+                .name = slash ? slash + 1 : tool->ns,
+        };
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(kinds); i++)
+                if (strcmp(kinds[i].plural, plural) == 0) {
+                        tool->resource.plural = kinds[i].plural;
+                        tool->resource.kind = kinds[i].kind;
+                }
+        return tool->resource.kind != NULL;
+}
+
+static bool parse_options(struct tool *tool, int argc, char **argv)
+{
+        int option;
+
+        while ((option = getopt_long(argc, argv, "", options, NULL)) >= 0)
+                if (option == 'k')
+                        tool->kubeconfig = optarg;
+                else if (option < _LIMIT_MAX)
+                        tool->limits[option] = strtoull(optarg, NULL, 10);
+                else
+                        return false;
+        return tool->kubeconfig && argc - optind == 2 &&
+               parse_resource(tool, argv[optind], argv[optind + 1]);
+}
+
+/* ---- main ---- */
+
+static int open_client(struct tool *tool, int root_fd, struct lkg_error *err)
+{
+        const struct lkg_credential_options credential = { .kubeconfig = tool->kubeconfig,
+                                                           .source_path = "/",
+                                                           .source_fd = root_fd };
+        struct lkg_client_options client = {
+                .event = tool->event,
+                .user_agent = "lkgfs/informer-tool",
+                .max_bytes = tool->limits[MAX_BYTES],
+                .request_ns = ns_of(tool, REQUEST),
+                .idle_ns = ns_of(tool, BODY),
+                .watch_idle_ns = ns_of(tool, WATCH_IDLE),
+                .connect_ns = ns_of(tool, CONNECT),
+                .on_identity = on_identity,
+                .userdata = tool,
+        };
+        int r = lkg_credential_new(&credential, &tool->credential);
+
+        if (r < 0)
+                return r;
+        client.credential = tool->credential;
+        return lkg_client_new(&client, &tool->client, err);
+}
+
+static int open_informer(struct tool *tool, struct lkg_error *err)
+{
+        const struct lkg_informer_options informer = {
+                .event = tool->event,
+                .client = tool->client,
+                .resource = tool->resource,
+                .poll_interval_ns = ns_of(tool, POLL),
+                .max_bytes = tool->limits[MAX_BYTES],
+                .idle_ns = ns_of(tool, IDLE),
+                .half_ns = ns_of(tool, HALF),
+                .backoff_ns = ns_of(tool, BACKOFF),
+                .ops = &ops,
+                .userdata = tool,
+        };
+
+        return lkg_informer_new(&informer, &tool->informer, err);
+}
+
+static int open_loop(struct tool *tool)
+{
+        sigset_t mask;
+        int r = sd_event_default(&tool->event);
+
+        (void)sigemptyset(&mask);
+        (void)sigaddset(&mask, SIGTERM);
+        if (r >= 0 && (sigprocmask(SIG_BLOCK, &mask, NULL) < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR))
+                return -errno;
+        if (r >= 0)
+                r = sd_event_add_signal(tool->event, NULL, SIGTERM, NULL, NULL);
+        if (r >= 0 && tool->limits[REFRESH] > 0)
+                r = sd_event_add_time_relative(tool->event, &tool->timer, CLOCK_BOOTTIME,
+                                               tool->limits[REFRESH] * 1000, 1, on_refresh, tool);
+        return r;
+}
+
+static int run(struct tool *tool)
+{
+        LKG_CLEANUP(lkg_closep) int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        struct lkg_error err = { 0 };
+        int r = open_loop(tool);
+
+        if (r >= 0)
+                r = open_client(tool, root_fd, &err);
+        if (r >= 0)
+                r = open_informer(tool, &err);
+        if (r >= 0)
+                r = sd_event_loop(tool->event);
+        if (r < 0)
+                (void)fprintf(stderr, "informer-tool: %s\n", *err.message ? err.message : strerror(-r));
+        tool->informer = lkg_informer_free(tool->informer);
+        tool->client = lkg_client_free(tool->client);
+        tool->credential = lkg_credential_free(tool->credential);
+        sd_event_source_disable_unref(tool->timer);
+        sd_event_unref(tool->event);
+        return r < 0 ? EX_SOFTWARE : r;
+}
+
+int main(int argc, char **argv)
+{
+        struct tool tool = { .limits = { [POLL] = 60 * 1000, [MAX_BYTES] = 3u << 20 } };
+        int r = EX_USAGE;
+
+        if (parse_options(&tool, argc, argv))
+                r = run(&tool);
+        else
+                (void)fputs("usage: informer-tool --kubeconfig FILE [OPTIONS] RESOURCE [NAMESPACE/]NAME\n",
+                            stderr);
+        free(tool.ns);
+        return r;
+}
