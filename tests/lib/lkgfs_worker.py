@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A machine of its own for pages and tests that speak of real paths: /etc/kubernetes, /run/lkgfs, systemd's absence and all.
+
+Namespaces for mounts, processes, and the host name; /etc, /var/lib and /usr/bin are what this machine has, changes stay in memory; /run is
+empty, and there is no view yet. Everything ends with the first process.
+"""
+import contextlib
+import os
+import pathlib
+import subprocess
+
+import lkgfs_testlib as lib
+from lkgfs_page import Shell
+
+WRITABLE = ("/etc", "/var/lib", "/usr/bin")
+SET_UP = """set -e
+hostname "$1"
+findmnt -rno TARGET -t fuse.lkgfs | while read -r other; do umount -l "$other"; done
+mount -t tmpfs -o mode=0755 tmpfs "$2"
+cd "$2"  # whatever is mounted over it next
+for d in $3; do
+        mkdir -p ".$d/upper" ".$d/work"
+        mount -t overlay -o "lowerdir=$d,upperdir=.$d/upper,workdir=.$d/work" overlay "$d"
+done
+mount -t tmpfs -o mode=0755 tmpfs /run
+echo ready
+while :; do sleep 3600 & wait; done
+"""
+
+
+class Worker:
+    """`name` is its host name; a context manager."""
+
+    def __init__(self, name, directory):
+        self.name = name
+        os.mkdir(directory, 0o755)
+        self.unshare = subprocess.Popen(["unshare", "--mount", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc",
+                                         "--propagation", "private", "bash", "-c", SET_UP, "worker", name, directory,
+                                         " ".join(WRITABLE)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, cwd="/")
+        if self.unshare.stdout.readline() != b"ready\n":
+            self.close()
+            raise lib.Failure(f"no machine {name}")
+        self.pid = int(pathlib.Path(f"/proc/{self.unshare.pid}/task/{self.unshare.pid}/children").read_text())
+
+    def path(self, name):
+        """The way there from outside."""
+        return f"/proc/{self.pid}/root{name}"
+
+    def write(self, name, data, mode=0o600):
+        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
+        lib.write_file(self.path(name), data, mode)
+
+    def shell(self, environment=None, directory="/root"):
+        return Shell(["nsenter", "--target", str(self.pid), "--mount", "--uts", "--pid", "--"], environment, directory)
+
+    def close(self):
+        """The first process of a process namespace takes all others with it, and they the mounts."""
+        with contextlib.suppress(ProcessLookupError):
+            self.unshare.kill()
+        self.unshare.wait()
+        self.unshare.stdout.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
