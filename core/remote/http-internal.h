@@ -116,15 +116,17 @@ uint64_t lkg_http_retry_after(const char *text, size_t size, uint64_t now_ns);
 /* Why curl ended a transfer. */
 struct lkg_http_failure {
         CURLcode code;
-        int os_error;        /* CURLINFO_OS_ERRNO */
-        long verify;         /* CURLINFO_SSL_VERIFYRESULT */
-        long proxy_status;   /* CURLINFO_HTTP_CONNECTCODE */
-        const char *detail;  /* CURLOPT_ERRORBUFFER */
-        const char *peer;    /* server, host:port */
-        const char *host;    /* name that its certificate must have */
-        const char *proxy;   /* URL; NULL = none, or the environment's */
-        bool has_ca;         /* the kubeconfig names a CA */
-        uint64_t connect_ns; /* limit */
+        int os_error;           /* CURLINFO_OS_ERRNO */
+        long verify;            /* CURLINFO_SSL_VERIFYRESULT */
+        long proxy_verify;      /* CURLINFO_PROXY_SSL_VERIFYRESULT */
+        long proxy_status;      /* CURLINFO_HTTP_CONNECTCODE */
+        const char *detail;     /* CURLOPT_ERRORBUFFER */
+        const char *peer;       /* server, host:port */
+        const char *host;       /* name that its certificate must have */
+        const char *proxy;      /* URL; NULL = none, or the environment's */
+        bool environment_proxy; /* the environment names one; whether it was used is not known */
+        bool has_ca;            /* the kubeconfig names a CA */
+        uint64_t connect_ns;    /* limit */
 };
 /** lkg_http_explain() - a sentence for people, and the class. Return: -errno as struct lkg_http_result has it. */
 int lkg_http_explain(const struct lkg_http_failure *failure, char words[static 256]);

@@ -2,6 +2,7 @@
 /* What curl says, in words for people: server, cause, and never a credential. */
 #include <ctype.h>
 #include <inttypes.h>
+#include <strings.h>
 #include <time.h>
 
 #include <openssl/x509_vfy.h>
@@ -64,15 +65,21 @@ static const char *proxy_peer(const char *url, char buf[static LKG_HTTP_PEER_MAX
         return buf;
 }
 
+/* Whose certificate: a proxy that speaks TLS has one, too, and is asked for it first. */
 static int explain_certificate(const struct lkg_http_failure *f, char words[static WORDS_BYTES])
 {
-        const char *peer = f->peer;
+        bool of_proxy =
+                f->proxy && strncasecmp(f->proxy, "https://", 8) == 0 && f->proxy_verify != X509_V_OK;
+        char buf[LKG_HTTP_PEER_MAX];
+        const char *peer = of_proxy ? proxy_peer(f->proxy, buf) : f->peer;
+        const char *host = of_proxy ? "the proxy's" : f->host;
+        long verify = of_proxy ? f->proxy_verify : f->verify;
 
-        switch (f->verify) {
+        switch (verify) {
         case X509_V_OK: /* it is good, but not for this name; curl begins with the second, and may leave it at that */
         case X509_V_ERR_UNSPECIFIED:
                 (void)snprintf(words, WORDS_BYTES, "the certificate of %s is for other names than %s", peer,
-                               f->host);
+                               host);
                 break;
         case X509_V_ERR_CERT_HAS_EXPIRED:
                 (void)snprintf(words, WORDS_BYTES,
@@ -94,7 +101,7 @@ static int explain_certificate(const struct lkg_http_failure *f, char words[stat
                 break;
         default:
                 (void)snprintf(words, WORDS_BYTES, "the certificate of %s is not good: %s", peer,
-                               X509_verify_cert_error_string(f->verify));
+                               X509_verify_cert_error_string(verify));
         }
         return -EPROTO;
 }
@@ -105,8 +112,9 @@ static int explain_connect(const struct lkg_http_failure *f, char words[static W
         char buf[LKG_HTTP_PEER_MAX], first = why ? (char)tolower((unsigned char)*why) : 'n';
 
         /* Of several addresses it is the number of one; no number at all happens too. */
-        (void)snprintf(words, WORDS_BYTES, "%s%s: %c%s", f->proxy ? "proxy " : "",
-                       f->proxy ? proxy_peer(f->proxy, buf) : f->peer, first,
+        (void)snprintf(words, WORDS_BYTES, "%s%s%s: %c%s", f->proxy ? "proxy " : "",
+                       f->proxy ? proxy_peer(f->proxy, buf) : f->peer,
+                       f->environment_proxy ? ", or the proxy of the environment" : "", first,
                        why ? why + 1 : "o connection");
         return f->os_error ? -f->os_error : -ECONNREFUSED;
 }

@@ -164,6 +164,20 @@ static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
         return 0;
 }
 
+/* As libcurl reads it for https; NO_PROXY is not looked at. */
+static bool environment_has_proxy(void)
+{
+        static const char *const names[] = { "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY" };
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(names); i++) {
+                const char *value = getenv(names[i]);
+
+                if (value && *value)
+                        return true;
+        }
+        return false;
+}
+
 /* Curl says that it is done with @t. */
 static void complete(struct lkg_http_transfer *t, CURLcode code)
 {
@@ -173,6 +187,7 @@ static void complete(struct lkg_http_transfer *t, CURLcode code)
                 .peer = t->peer,
                 .host = t->host,
                 .proxy = t->identity->proxy_url,
+                .environment_proxy = !t->identity->proxy_url && environment_has_proxy(),
                 .has_ca = t->identity->ca,
                 .connect_ns = t->http->connect_ns,
         };
@@ -181,6 +196,7 @@ static void complete(struct lkg_http_transfer *t, CURLcode code)
         if (code != CURLE_OK && t->error == 0) { /* else a callback of ours has stopped it */
                 (void)curl_easy_getinfo(t->easy, CURLINFO_OS_ERRNO, &os_error);
                 (void)curl_easy_getinfo(t->easy, CURLINFO_SSL_VERIFYRESULT, &failure.verify);
+                (void)curl_easy_getinfo(t->easy, CURLINFO_PROXY_SSL_VERIFYRESULT, &failure.proxy_verify);
                 (void)curl_easy_getinfo(t->easy, CURLINFO_HTTP_CONNECTCODE, &failure.proxy_status);
                 failure.os_error = (int)os_error;
                 t->error = lkg_http_explain(&failure, t->words);

@@ -153,6 +153,31 @@ static void test_certificates(void **state)
         }
 }
 
+static void test_the_certificate_of_a_proxy_is_not_the_servers(void **state)
+{
+        struct lkg_http_failure f = failure(CURLE_PEER_FAILED_VERIFICATION);
+
+        (void)state;
+        f.proxy = "https://u:secret@proxy.example:3129";
+        f.verify = X509_V_ERR_UNSPECIFIED; /* it was never asked */
+        f.proxy_verify = X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY;
+        expect(&f, -EPROTO,
+               "the certificate of proxy.example:3129 is not signed by the CA of the kubeconfig");
+        f.proxy_verify = X509_V_OK;
+        f.verify = X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY;
+        expect(&f, -EPROTO, "the certificate of api.example:6443 is not signed by the CA of the kubeconfig");
+}
+
+static void test_a_proxy_of_the_environment_may_be_to_blame(void **state)
+{
+        struct lkg_http_failure f = failure(CURLE_COULDNT_CONNECT);
+
+        (void)state;
+        f.environment_proxy = true;
+        f.os_error = ECONNREFUSED;
+        expect(&f, -ECONNREFUSED, "api.example:6443, or the proxy of the environment: connection refused");
+}
+
 static void test_tls_and_broken_connections(void **state)
 {
         struct lkg_http_failure f = failure(CURLE_SSL_CONNECT_ERROR);
@@ -201,6 +226,8 @@ int main(void)
                 cmocka_unit_test(test_no_connection),
                 cmocka_unit_test(test_a_proxy_is_named_without_its_password),
                 cmocka_unit_test(test_certificates),
+                cmocka_unit_test(test_the_certificate_of_a_proxy_is_not_the_servers),
+                cmocka_unit_test(test_a_proxy_of_the_environment_may_be_to_blame),
                 cmocka_unit_test(test_tls_and_broken_connections),
                 cmocka_unit_test(test_every_code_has_a_class_and_words),
         };
