@@ -96,7 +96,9 @@ int lkg_api_watch_path(const struct lkg_resource *resource, const char *version,
         lkg_buf_puts(path, "?watch=true&allowWatchBookmarks=true&fieldSelector=metadata.name%3D");
         encode(path, resource->name);
         lkg_buf_printf(path, "&timeoutSeconds=%u", seconds);
-        if (version) {
+        if (version && !*version) {
+                lkg_buf_puts(path, "&sendInitialEvents=false&resourceVersionMatch=NotOlderThan");
+        } else if (version) {
                 lkg_buf_puts(path, "&resourceVersion=");
                 encode(path, version);
         }

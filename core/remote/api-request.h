@@ -17,7 +17,7 @@ void lkg_resource_deinit(struct lkg_resource *resource);
 int lkg_api_path(const struct lkg_resource *resource, bool with_name, struct lkg_buf *path,
                  struct lkg_error *err);
 
-/** lkg_api_watch_path() - the same with the query of a watch on one object. @version may be NULL. */
+/** lkg_api_watch_path() - the same with the query of a watch on one object. @version as in lkg_client_watch(). */
 int lkg_api_watch_path(const struct lkg_resource *resource, const char *version, unsigned seconds,
                        struct lkg_buf *path, struct lkg_error *err);
 

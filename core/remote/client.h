@@ -101,7 +101,8 @@ struct lkg_watch_handlers {
 };
 /**
  * lkg_client_watch() - follow one object: fieldSelector metadata.name=..., allowWatchBookmarks, timeoutSeconds.
- * @version: resourceVersion to begin after; NULL = the state of now comes first, as an ADDED event
+ * @version: resourceVersion to begin after; NULL = the state of now comes first, as an ADDED event; "" = what happens from now
+ *           on, without that state (sendInitialEvents=false; API servers of about 1.32 and later)
  * @seconds: after which the server ends it; we do 30 s later
  *
  * When handlers->data returns -EFBIG the watch ends as LKG_API_TOO_LARGE, with -EBADMSG as LKG_API_INVALID, with another

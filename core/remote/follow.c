@@ -205,7 +205,7 @@ unsigned lkg_follow_opened(struct lkg_follow *follow, struct lkg_moment at)
         follow->n_polls = 0;
         works(follow, at);
         /* The state of now comes only if there is one: that it was deleted since the last read, nobody would say. */
-        if (follow->from_now && follow->known == LKG_FOLLOW_PRESENT)
+        if (follow->from_now && (follow->quiet || follow->known == LKG_FOLLOW_PRESENT))
                 want_get(follow, at.now_ns);
         return plan(follow, at);
 }
@@ -308,6 +308,8 @@ static void read_after_failure(struct lkg_follow *follow, enum lkg_api_status st
                                uint64_t retry_after_ns, struct lkg_moment at)
 {
         follow->streaming = false;
+        if (follow->from_now && !follow->heard)
+                follow->quiet = false;
         follow->get_at_ns = fails(follow, status, retry_after_ns, at);
 }
 
@@ -346,6 +348,8 @@ unsigned lkg_follow_broken(struct lkg_follow *follow, enum lkg_api_status status
         follow->watching = false;
         if (status == LKG_API_GONE)
                 gone(follow, at);
+        else if (status == LKG_API_BUSY && follow->from_now && !follow->heard && !follow->quiet)
+                follow->quiet = follow->expired = true;
         else
                 read_after_failure(follow, status, 0, at);
         return LKG_FOLLOW_END_WATCH | plan(follow, at);
@@ -422,7 +426,7 @@ uint64_t lkg_follow_due(const struct lkg_follow *follow)
 
 const char *lkg_follow_position(const struct lkg_follow *follow)
 {
-        return follow->position[0] ? follow->position : NULL;
+        return follow->position[0] || follow->quiet ? follow->position : NULL;
 }
 
 enum lkg_informer_mode lkg_follow_mode(const struct lkg_follow *follow)

@@ -60,6 +60,7 @@ struct lkg_follow {
         bool watching, open;
         bool heard;    /* an event came */
         bool from_now; /* it began without a position */
+        bool quiet; /* such a watch begins without the state of now: this server breaks off those with it */
         bool streaming; /* the last watch was open and did not fail: a pause between two is not worth telling */
         unsigned seconds;
         uint64_t opened_ns, byte_ns;
@@ -95,8 +96,11 @@ unsigned lkg_follow_event(struct lkg_follow *follow, enum lkg_event_type type,
                           const struct lkg_object_id *id, struct lkg_moment at);
 unsigned lkg_follow_bookmark(struct lkg_follow *follow, const char *version, struct lkg_moment at);
 /**
- * lkg_follow_broken() - the watch is over because of what it said: LKG_API_GONE of an ERROR event, LKG_API_INVALID,
- * LKG_API_TOO_LARGE, or because it said nothing: LKG_API_UNREACHABLE. Whoever says so ends the request, too.
+ * lkg_follow_broken() - the watch is over because of what it said: LKG_API_GONE or LKG_API_BUSY of an ERROR event,
+ * LKG_API_INVALID, LKG_API_TOO_LARGE, or because it said nothing: LKG_API_UNREACHABLE. Whoever says so ends the request, too.
+ *
+ * An API server in front of an etcd before 3.4.25 accepts a watch with the state of now and breaks it off at once
+ * (apiserver, storage/cacher: RequestWatchProgress is disabled). There the next one begins without that state.
  */
 unsigned lkg_follow_broken(struct lkg_follow *follow, enum lkg_api_status status, struct lkg_moment at);
 /** lkg_follow_ended() - the request has ended, or could not be sent. @http_status: 0 = no answer came. */
@@ -113,6 +117,6 @@ bool lkg_follow_silent(const struct lkg_follow *follow, uint64_t now_ns);
 /** lkg_follow_due() - when to look again: lkg_follow_tick() or lkg_follow_silent(). UINT64_MAX = never. */
 uint64_t lkg_follow_due(const struct lkg_follow *follow);
 
-/** lkg_follow_position() - resourceVersion for the watch; NULL = none. */
+/** lkg_follow_position() - @version of lkg_client_watch(). */
 const char *lkg_follow_position(const struct lkg_follow *follow);
 enum lkg_informer_mode lkg_follow_mode(const struct lkg_follow *follow);

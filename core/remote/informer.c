@@ -268,7 +268,7 @@ static int take_change(struct lkg_informer *informer, const struct lkg_watch_eve
         return r;
 }
 
-/* Return: negative when the watch is over, whoever ended it. */
+/* Return: -ECANCELED when that watch is over, whoever ended it; another one may have begun. */
 static int on_event(const struct lkg_watch_event *event, void *userdata)
 {
         struct lkg_informer *informer = userdata;
@@ -287,7 +287,7 @@ static int on_event(const struct lkg_watch_event *event, void *userdata)
                 break_watch(informer, LKG_API_INVALID, err.message);
         else
                 carry_out(informer, todo, event->object, n_failures, "");
-        return informer->watch ? 0 : -ECANCELED;
+        return r < 0 || todo & LKG_FOLLOW_END_WATCH || !informer->watch ? -ECANCELED : 0;
 }
 
 static enum lkg_api_status status_of(int r)
@@ -307,7 +307,7 @@ static int on_data(const char *data, size_t size, void *userdata)
         if (r == 0)
                 lkg_follow_bytes(&informer->follow, lkg_watch_stream_is_partial(&informer->stream),
                                  !before || memchr(data, '\n', size), lkg_boottime_ns());
-        else if (informer->watch)
+        else if (r != -ECANCELED)
                 break_watch(informer, status_of(r), err.message);
         finish(informer);
         return r;

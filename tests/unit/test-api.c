@@ -62,6 +62,11 @@ static void test_watch_paths(void **state)
         lkg_buf_reset(&path);
         assert_int_equal(lkg_api_watch_path(&node, "1&watch=false", 5, &path, NULL), 0);
         assert_non_null(strstr(path.data, "&resourceVersion=1%26watch%3Dfalse"));
+        lkg_buf_reset(&path);
+        assert_int_equal(lkg_api_watch_path(&node, "", 5, &path, NULL), 0);
+        assert_non_null(strstr(
+                path.data, "&timeoutSeconds=5&sendInitialEvents=false&resourceVersionMatch=NotOlderThan"));
+        assert_null(strstr(path.data, "resourceVersion="));
 }
 
 static void test_names_that_would_lead_elsewhere_are_refused(void **state)

@@ -342,6 +342,67 @@ static void test_gone_again_is_a_failure(void **state)
         (void)run(lines);
 }
 
+/* An API server in front of an old etcd. */
+static void test_a_server_that_cannot_give_the_state_of_now(void **state)
+{
+        static const struct line absent[] = {
+                BEGIN,
+                { NONE, 10, .todo = TELL_NONE | WATCH },
+                { OPEN, 20, .todo = 0 },
+                { BROKEN, 30, .status = LKG_API_BUSY, .todo = END_WATCH | WATCH, .position = "" },
+                { OPEN, 40, .todo = GET }, /* what came before is not told by this one */
+                { NONE, 50, .todo = TELL_NONE },
+                { ADDED, 60, OBJECT("200"), .todo = TELL },
+                { ENDED, 310000, .status = LKG_API_OK, .todo = WATCH, .position = "200" },
+                { END },
+        };
+        static const struct line present[] = {
+                WATCHING,
+                { BROKEN, 30, .status = LKG_API_GONE, .todo = END_WATCH | GET },
+                { GOT, 40, OBJECT("100"), .todo = TELL | WATCH },
+                { OPEN, 50, .todo = GET },
+                { BROKEN, 60, .status = LKG_API_BUSY, .todo = END_WATCH },
+                { GOT, 70, OBJECT("100"), .todo = TELL | WATCH, .position = "" },
+                { OPEN, 80, .todo = GET },
+                { GOT, 90, OBJECT("100"), .todo = TELL },
+                { END },
+        };
+        /* Neither can it begin without: then it fails, and the next time it is asked as usual. */
+        static const struct line neither[] = {
+                BEGIN,
+                { NONE, 10, .todo = TELL_NONE | WATCH },
+                { OPEN, 20, .todo = 0 },
+                { BROKEN, 30, .status = LKG_API_BUSY, .todo = END_WATCH | WATCH, .position = "" },
+                { ENDED, 40, .status = LKG_API_INVALID, .http_status = 422, .due_ms = 840 },
+                { TICK, 840, .todo = GET },
+                { NONE, 850, .todo = TELL_NONE | WATCH },
+                { END },
+        };
+        struct lkg_follow f = run(absent);
+
+        (void)state;
+        assert_int_equal(f.n_failures, 0);
+        f = run(present);
+        assert_int_equal(f.n_failures, 0);
+        assert_int_equal(lkg_follow_mode(&f), LKG_INFORMER_WATCH);
+        (void)run(neither);
+}
+
+static void test_an_error_of_a_watch_that_worked_is_a_failure(void **state)
+{
+        static const struct line lines[] = {
+                BEGIN,
+                { NONE, 10, .todo = TELL_NONE | WATCH },
+                { OPEN, 20, .todo = 0 },
+                { ADDED, 30, OBJECT("200"), .todo = TELL },
+                { BROKEN, 40, .status = LKG_API_BUSY, .todo = END_WATCH, .due_ms = 840 },
+                { END },
+        };
+
+        (void)state;
+        (void)run(lines);
+}
+
 /* ---- what is not believed ---- */
 
 static void test_an_older_event_leads_to_one_read(void **state)
@@ -796,6 +857,8 @@ int main(void)
                 cmocka_unit_test(test_gone_leads_to_a_read_and_a_watch_from_now),
                 cmocka_unit_test(test_a_deletion_between_read_and_watch_is_found),
                 cmocka_unit_test(test_gone_again_is_a_failure),
+                cmocka_unit_test(test_a_server_that_cannot_give_the_state_of_now),
+                cmocka_unit_test(test_an_error_of_a_watch_that_worked_is_a_failure),
                 cmocka_unit_test(test_an_older_event_leads_to_one_read),
                 cmocka_unit_test(test_what_the_read_says_counts_also_when_it_is_older),
                 cmocka_unit_test(test_an_older_bookmark_begins_anew),

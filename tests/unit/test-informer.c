@@ -102,7 +102,7 @@ static void answer(struct lkg_call **call, enum lkg_api_status status, unsigned 
 
 #define OBJECT(v)                                                                                           \
         "{\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"c\",\"uid\":\"a\",\"resourceVersion\":\"" v "\"}" \
-                                                                                                      "}"
+        "}"
 #define EVENT(type, v) "{\"type\":\"" type "\",\"object\":" OBJECT(v) "}\n"
 
 static void got(const char *text)
@@ -118,10 +118,10 @@ static void opened(void)
 /* As the transport does it: a call that was cancelled inside hears nothing more; one whose reader ends it hears of its end. */
 static int send_data(const char *text)
 {
-        struct lkg_call *call = watch_call;
-        int r = call->handlers.data(text, strlen(text), call->handlers.userdata);
+        unsigned before = n_cancelled;
+        int r = watch_call->handlers.data(text, strlen(text), watch_call->handlers.userdata);
 
-        if (r < 0 && watch_call == call)
+        if (r < 0 && n_cancelled == before)
                 answer(&watch_call, LKG_API_UNREACHABLE, 200, "the stream was ended by its reader", NULL);
         return r;
 }
@@ -388,6 +388,24 @@ static void test_an_expired_watch_is_read_again_without_a_word(void **state)
         end(&l);
 }
 
+static void test_a_watch_may_begin_inside_the_one_before(void **state)
+{
+        struct listener l;
+
+        (void)state;
+        begin(&l);
+        answer(&get_call, LKG_API_NOT_FOUND, 404, "", NULL);
+        opened();
+        assert_true(send_data("{\"type\":\"ERROR\",\"object\":{\"code\":500}}\n" EVENT("ADDED", "1")) < 0);
+        assert_int_equal(n_watches, 2);
+        assert_int_equal(n_cancelled, 1);
+        opened();
+        assert_int_equal(send_data(EVENT("ADDED", "101")), 0);
+        assert_string_equal(l.versions, "none 101 ");
+        assert_string_equal(lkg_informer_words(l.informer), "");
+        end(&l);
+}
+
 static void test_half_an_event_at_the_end_is_a_failure(void **state)
 {
         struct listener l;
@@ -591,6 +609,7 @@ int main(void)
                 cmocka_unit_test(test_what_breaks_a_watch),
                 cmocka_unit_test(test_an_event_that_is_too_big),
                 cmocka_unit_test(test_an_expired_watch_is_read_again_without_a_word),
+                cmocka_unit_test(test_a_watch_may_begin_inside_the_one_before),
                 cmocka_unit_test(test_half_an_event_at_the_end_is_a_failure),
                 cmocka_unit_test(test_half_an_event_does_not_go_on_in_the_next_watch),
                 cmocka_unit_test(test_a_watch_that_ends_at_once),
