@@ -15,6 +15,7 @@
 #include <lkg/log.h>
 
 #include "consumer.h"
+#include "credential.h"
 #include "facts.h"
 #include "supervisor.h"
 
@@ -23,7 +24,7 @@
 
 static int complain(const char *what)
 {
-        (void)dprintf(STDERR_FILENO, "lkgfsd: namespace of the engine: %s: %s\n", what, strerror(errno));
+        (void)dprintf(STDERR_FILENO, "lkgfsd: namespace without the view: %s: %s\n", what, strerror(errno));
         return EX_OSERR;
 }
 
@@ -59,7 +60,7 @@ static int record_self(const struct setup *setup)
         return prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0) < 0 ? complain("prctl") : 0;
 }
 
-static int hide_view(const char *mount_point)
+int lkg_hide_view(const char *mount_point)
 {
         struct mount_attr private = { .propagation = MS_PRIVATE };
         struct mount_attr read_only = { .attr_set = MOUNT_ATTR_RDONLY };
@@ -105,7 +106,7 @@ static int prepare(const void *userdata)
         if (r != 0)
                 return r;
         raise_oom_score();
-        return hide_view(setup->mount_point);
+        return lkg_hide_view(setup->mount_point);
 }
 
 /* The engine's own descriptors: separate open files, so that nobody moves anybody's directory position. */
@@ -206,6 +207,8 @@ static void input(struct lkg_supervisor *s, struct lkg_child *child)
                         heard_fatal(s, child, &message);
                 } else if (message.type == LKG_MSG_STARTED) {
                         lkg_facts_refresh(s);
+                } else if (message.type == LKG_MSG_CREDENTIAL) {
+                        lkg_exec_request(s);
                 } else if (message.type == LKG_MSG_RESTART) {
                         if (s->consumer) /* else the end is near */
                                 lkg_consumer_request(s->consumer, message.component, message.number,
@@ -233,18 +236,25 @@ static void died(struct lkg_supervisor *s, struct lkg_child *child, const struct
         lkg_child_start_later(child, lkg_restart_pause_ns(&child->restart, policy, early));
 }
 
-void lkg_engine_send(struct lkg_supervisor *s, uint32_t type)
+int lkg_engine_tell(struct lkg_supervisor *s, const struct lkg_message *message)
 {
         struct lkg_child *child = &s->children[LKG_CHILD_ENGINE];
-        struct lkg_message message;
         int r;
 
         if (child->channel < 0)
-                return;
-        lkg_message_init(&message, type);
-        r = lkg_message_send(child->channel, &message);
+                return -ENOTCONN;
+        r = lkg_message_send(child->channel, message);
         if (r < 0 && r != -EPIPE && r != -ECONNRESET) /* those: it has just ended, which is seen elsewhere */
                 lkg_child_log(child, LOG_WARNING, "does not take messages: %s", strerror(-r));
+        return r;
+}
+
+void lkg_engine_send(struct lkg_supervisor *s, uint32_t type)
+{
+        struct lkg_message message;
+
+        lkg_message_init(&message, type);
+        (void)lkg_engine_tell(s, &message);
 }
 
 const struct lkg_child_ops lkg_engine_ops = { .start = start, .died = died, .input = input };

@@ -19,6 +19,7 @@
 #include <lkg/log.h>
 
 #include "consumer.h"
+#include "credential.h"
 #include "facts.h"
 #include "supervisor.h"
 
@@ -70,6 +71,7 @@ static void end_children(struct lkg_supervisor *s)
         lkg_heartbeat_disarm(s);
         lkg_task_cancel(s);
         lkg_facts_cancel(s);
+        lkg_exec_cancel(s);
         s->consumer = lkg_consumer_free(s->consumer);
         if (s->connection.attached) /* a start that failed after it had taken a dead view's place */
                 (void)umount2(s->mount_point, MNT_DETACH | UMOUNT_NOFOLLOW);
@@ -367,6 +369,7 @@ void lkg_supervisor_stop(struct lkg_supervisor *s, const char *why)
         }
         lkg_task_cancel(s);
         lkg_facts_cancel(s); /* a program of it may lie in the view */
+        lkg_exec_cancel(s);
         s->consumer = lkg_consumer_free(s->consumer);
         s->connection.view_fd = lkg_close(s->connection.view_fd);
         s->connection.mount_fd = lkg_close(s->connection.mount_fd);
@@ -592,8 +595,8 @@ static void init(struct lkg_supervisor *s, const struct lkg_options *options, in
         s->hands_off = true;
         s->ready_fd = ready_fd;
         s->log_fd = s->state_lock = s->runtime_lock = s->state_fd = s->runtime_fd = s->source_fd =
-                s->listen_fd = -EBADF;
-        s->facts.starts = s->facts.rest = (struct lkg_helper)LKG_HELPER_INIT;
+                s->listen_fd = s->exec.output_fd = -EBADF;
+        s->facts.starts = s->facts.rest = s->exec.helper = (struct lkg_helper)LKG_HELPER_INIT;
         s->task.pidfd = s->reload.pidfd = s->reload.output = -EBADF;
         lkg_connection_init(&s->connection);
         lkg_kept_clear(s);
@@ -608,6 +611,7 @@ static void deinit(struct lkg_supervisor *s)
         lkg_reload_deinit(s);
         lkg_task_cancel(s);
         lkg_facts_cancel(s);
+        lkg_exec_cancel(s);
         s->consumer = lkg_consumer_free(s->consumer);
         lkg_heartbeat_disarm(s);
         for (size_t i = 0; i < _LKG_CHILD_KIND_MAX; i++)

@@ -81,6 +81,13 @@ struct lkg_facts_task {
         bool again_starts, again_rest; /* something happened meanwhile: ask once more */
 };
 
+/* The process that runs the exec plugin of a kubeconfig, see credential.h. */
+struct lkg_exec_task {
+        struct lkg_helper helper;
+        int output_fd;
+        uint64_t started_ns; /* CLOCK_BOOTTIME of the last one; 0 = there was none */
+};
+
 /* One FUSE connection and what belongs to it; replaced as a whole when it is aborted. */
 struct lkg_connection {
         int device, shared_fd;
@@ -130,6 +137,7 @@ struct lkg_supervisor {
         struct lkg_kept kept[LKG_KEPT];
         struct lkg_task task;
         struct lkg_facts_task facts;
+        struct lkg_exec_task exec;
         struct lkg_consumer *consumer; /* NULL before the loop */
         struct lkg_heartbeat heartbeat;
         struct lkg_restart mount_restart;
@@ -271,6 +279,13 @@ int lkg_child_end_recorded(struct lkg_supervisor *s, enum lkg_child_kind kind);
  */
 int lkg_process_end(const struct lkg_process *process, uint64_t limit_ns);
 
+/** lkg_engine_tell() - Return: 0; -errno, -ENOTCONN when no engine runs. */
+int lkg_engine_tell(struct lkg_supervisor *s, const struct lkg_message *message);
+/**
+ * lkg_hide_view() - in a new process: a mount namespace in which the view does not exist, so that no path of a
+ * configuration leads through our own mount. Return: 0 or an exit code; the reason was printed.
+ */
+int lkg_hide_view(const char *mount_point);
 /** lkg_engine_send() - a message without arguments (enum lkg_message_type), lost when no engine runs. */
 void lkg_engine_send(struct lkg_supervisor *s, uint32_t type);
 /** lkg_kept_clear() - close all descriptors of deleted but open files; they belong to one connection. */
