@@ -47,15 +47,17 @@ def cells(heading):
 CONDITION = [text for text in literals(source("engine/condition.c").split("*/", 2)[2])
              if " " in text.strip() and not text.endswith(".h") and text not in NOT_WORDS]
 REMOTE = "".join(source(f"engine/engine-{name}.c") for name in ("remote", "reference", "starts", "commands"))
+API = source("engine/engine-api.c") + source("engine/engine-api-facts.c").split("/* ---- findings")[0] + source("state/rollout.c")
 
 
 def remote_words():
     """Reasons and causes that other files hand to the condition."""
     rest = r'((?:[^;"]|"(?:[^"\\]|\\.)*")*);'  # of the statement; a literal may hold a semicolon
-    calls = re.findall(rf"(?:say_uid|condemn_assigned|set_desired|again|set_fault)\({rest}|snprintf\(\s*(?:words|reason),{rest}"
+    calls = re.findall(rf"(?:say_uid|condemn_assigned|set_desired|set_wanted|again|set_fault)\({rest}|snprintf\(\s*(?:words|reason),{rest}"
                        rf"|desired_fault\),{rest}",
                        joined(REMOTE + source("engine/engine-good.c") + source("engine/engine.c")))
-    return sorted({text for call in calls for part in call for text in literals(part)
+    calls += re.findall(rf"snprintf\(\s*(?:ret(?:->words)?|api->name_fault|fault),{rest}", joined(API))
+    return sorted({text for call in calls for part in ([call] if isinstance(call, str) else call) for text in literals(part)
                    if " " in text and not text.startswith("%")})
 
 
@@ -80,7 +82,7 @@ def test_every_documented_word_is_in_the_code(text):
     sources = CONDITION + remote_words() + literals(source("engine/status.c") + source("engine/remote-file.c"))
     reference = source("state/reference.c") + source("state/configmap.c") + source("engine/dynamic.c")
     reference = re.sub(r'INVALID\s+"', '"invalid NodeConfigSource, ', reference)
-    known = sources + literals(reference)
+    known = sources + literals(reference) + literals(API)
     if text.startswith(("hold", "rollback", "trial.scope", "commit", "configMapRef", "cause:", "status/", "ConfigOK")):
         return
     stem = re.split(r"<", text)[0].strip(" ;(")
