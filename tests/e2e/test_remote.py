@@ -184,8 +184,8 @@ def test_a_uid_that_does_not_match(api, api_node):
     wanted = {"configMap": {"namespace": NAMESPACE, "name": CONFIGMAP, "uid": "another"}}
     api.store.node("n1", {ANNOTATION: json.dumps(wanted)})
     node = api_node()
-    node.wait("condition", "Unknown failed to sync")
-    assert "does not match UID" in node.status("condition") and node.bad() == {}
+    node.wait("condition", "does not match UID")
+    assert node.status("condition").startswith("Unknown failed to sync") and node.bad() == {}
     wanted["configMap"]["uid"] = obj["metadata"]["uid"]
     api.store.node("n1", {ANNOTATION: json.dumps(wanted)})
     node.follows(obj)
@@ -267,8 +267,9 @@ def test_get_only_is_polled(api, api_node):
 def test_sync_asks_at_once(api, api_node):
     api.rbac.kubeadm()
     api.store.node("n1", {ANNOTATION: f"{NAMESPACE}/kubelet-config"})
+    first = api.store.configmap(NAMESPACE, "kubelet-config", payload("maxPods: 42\n"))
     node = api_node(remote={"pollInterval": "1h"})
-    node.follows(api.store.configmap(NAMESPACE, "kubelet-config", payload("maxPods: 42\n")))
+    node.follows(first)
     changed = api.store.configmap(NAMESPACE, "kubelet-config", payload("maxPods: 43\n"))
     node.mount.command("sync", "now")
     node.follows(changed)
@@ -468,9 +469,10 @@ def test_a_share_of_the_nodes_follows(followed):
     assert "\nmaxPods: 42\n" in node.mount.document()
     obj = put(api, "maxPods: 43\n", annotations={"lkgfs.io/rollout-percent": f"{min(mine + 0.001, 100):.3f}"})
     node.follows(obj)
-    # what it follows it goes on following
-    put(api, "maxPods: 43\n", annotations={"lkgfs.io/rollout-percent": "0"})
-    node.wait("condition", "rollout")
+    # what it follows it goes on following, under a new version too
+    recorded = put(api, "maxPods: 43\n", annotations={"lkgfs.io/rollout-percent": "0"})
+    node.wait("assigned", source_id(recorded))
+    node.wait("condition", "True all checks passed")
     assert "\nmaxPods: 43\n" in node.mount.document()
     uid = api.store.get("nodes", None, "n1")["metadata"]["uid"]
     salt = next(str(i) for i in range(1000) if bucket(uid, i) < 50)
