@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What contrib/ offers to monitors is made of what the engine exports: names, labels, and files that can be loaded."""
+import json
+import re
+
+import pytest
+import yaml
+
+import lkgfs_testlib as lib
+
+FOLDER = lib.REPOSITORY / "contrib/prometheus"
+RULES = yaml.safe_load((FOLDER / "lkgfs.rules.yaml").read_text())
+DASHBOARD = json.loads((FOLDER / "lkgfs-dashboard.json").read_text())
+FOREIGN = {"up", "node_textfile_mtime_seconds", "node_textfile_scrape_error"}
+SOURCE_LABELS = {"instance", "job", "file"}  # given by whoever scrapes
+WORDS = {"and", "or", "unless", "on", "by", "without", "ignoring", "bool", "group_left", "group_right", "time", "sum", "count", "max",
+         "min", "topk", "bottomk", "rate", "increase", "changes", "round", "max_over_time", "absent"}
+ALERTS = [rule for group in RULES["groups"] for rule in group["rules"]]
+PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
+EXPRESSIONS = [rule["expr"] for rule in ALERTS] + [target["expr"] for panel in PANELS for target in panel["targets"]]
+
+
+def metrics_source():
+    return "".join(path.read_text() for path in sorted((lib.REPOSITORY / "core/engine").glob("*.c")))
+
+
+def exported():
+    return set(re.findall(r'"(lkgfs_[a-z_]+)', metrics_source()))
+
+
+def exported_labels():
+    written = re.findall(r'[{,\\](\w+)=\\"', metrics_source())
+    return set(written) | set(re.findall(r'put_labelled\(buf,[^;"]*(?:"lkgfs_\w+")?, c, "(\w+)"', re.sub(r"\s+", " ", metrics_source())))
+
+
+def bare(expression):
+    """Without texts, and without Grafana's variables in them."""
+    return re.sub(r'"(?:[^"\\]|\\.)*"', '""', expression)
+
+
+def parsed(expression):
+    """(metrics, labels) that an expression names."""
+    text = bare(expression)
+    labels = set(re.findall(r'(\w+)\s*(?:=~|!~|!=|=)\s*""', text))
+    for group in re.findall(r"\b(?:by|on|without|ignoring)\s*\(([^)]*)\)", text):
+        labels |= {name.strip() for name in group.split(",") if name.strip()}
+    text = re.sub(r"\b(?:by|on|without|ignoring)\s*\([^)]*\)", " ", re.sub(r"\{[^}]*\}|\[[^]]*\]", " ", text))
+    return set(re.findall(r"\b[a-z_]\w*\b", text)) - WORDS, labels
+
+
+def test_metrics_are_found_in_the_sources_at_all():
+    assert len(exported()) > 15 and {"component", "role", "severity"} <= exported_labels()
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_only_what_is_exported_is_used(expression):
+    metrics, labels = parsed(expression)
+    assert metrics and metrics - exported() - FOREIGN == set()
+    assert labels - exported_labels() - SOURCE_LABELS == set()
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_brackets_and_quotes_match(expression):
+    text, open_ones = bare(expression), []
+    assert text.count('"') % 2 == 0
+    for character in re.sub(r'"[^"]*"', "", text):
+        if character in "([{":
+            open_ones.append(")]}"["([{".index(character)])
+        elif character in ")]}":
+            assert open_ones and open_ones.pop() == character
+    assert open_ones == []
+
+
+def test_rules_are_what_prometheus_takes():
+    assert set(RULES) == {"groups"}
+    names = [group["name"] for group in RULES["groups"]]
+    assert len(set(names)) == len(names) and all(set(group) <= {"name", "rules", "interval"} for group in RULES["groups"])
+    for rule in ALERTS:
+        assert set(rule) <= {"alert", "expr", "for", "labels", "annotations"}
+        assert re.fullmatch(r"Lkgfs[A-Za-z]+", rule["alert"])
+        assert re.fullmatch(r"\d+[smhd]", rule.get("for", "0s"))
+        assert rule["labels"]["severity"] in ("critical", "warning", "info") and rule["annotations"]["summary"]
+        assert all(isinstance(text, str) for text in [*rule["labels"].values(), *rule["annotations"].values()])
+    assert len({rule["alert"] for rule in ALERTS}) == len(ALERTS)
+
+
+def test_every_alert_is_explained():
+    page = (FOLDER / "README.md").read_text()
+    table = "\n".join(line for line in page.splitlines() if line.startswith("| Lkgfs"))
+    assert sorted(re.findall(r"\bLkgfs\w+", table)) == sorted(rule["alert"] for rule in ALERTS)
+
+
+def test_templates_of_alerts_name_labels_that_are_there():
+    for rule in ALERTS:
+        used = set(re.findall(r"\$labels\.(\w+)", str(rule["annotations"])))
+        assert used <= exported_labels() | SOURCE_LABELS, rule["alert"]
+
+
+def test_the_dashboard_can_be_loaded():
+    assert DASHBOARD["schemaVersion"] >= 36 and DASHBOARD["title"] and DASHBOARD["uid"] and DASHBOARD["id"] is None
+    variables = {variable["name"]: variable for variable in DASHBOARD["templating"]["list"]}
+    assert variables["datasource"]["type"] == "datasource" and variables["datasource"]["query"] == "prometheus"
+    ids = [panel["id"] for panel in DASHBOARD["panels"]]
+    assert len(set(ids)) == len(ids)
+    for panel in PANELS:
+        assert panel["type"] in ("stat", "timeseries", "table") and panel["title"] and panel["targets"]
+        assert panel["datasource"]["uid"] == "${datasource}"
+        assert len({target["refId"] for target in panel["targets"]}) == len(panel["targets"])
+    used = set(re.findall(r"\$(?!__)\{?(\w+)", json.dumps(DASHBOARD)))
+    assert used <= set(variables)
+    queries = [variable["definition"] for variable in variables.values() if variable["type"] == "query"]
+    assert all(set(re.findall(r"\blkgfs_\w+", query)) <= exported() for query in queries)
+
+
+def test_panels_do_not_lie_on_each_other():
+    taken = set()
+    for panel in DASHBOARD["panels"]:
+        at = panel["gridPos"]
+        cells = {(x, y) for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])}
+        assert at["x"] + at["w"] <= 24 and not cells & taken, panel["title"]
+        taken |= cells
+
+
+def read_metrics(text):
+    """(name -> (HELP, TYPE), series) of one file."""
+    families, series = {}, []
+    for line in text.splitlines():
+        if line.startswith("# "):
+            _, word, name, rest = line.split(" ", 3)
+            families.setdefault(name, {})[word] = rest
+        else:
+            series.append(line.rsplit(" ", 1)[0])
+            assert re.fullmatch(r"[a-z_]+(\{.*\})? [-+0-9.e]+", line), f"a client timestamp, or no sample: {line}"
+    return families, series
+
+
+def test_one_collector_takes_the_files_of_two_components(mounts):
+    """It puts all files together: the same series twice is an error, and so is another HELP or TYPE of one name."""
+    mount = mounts(components=[{"name": "kubelet"}, {"name": "other", "base": "kubelet.conf", "file": "other.conf"}])
+    first, second = (read_metrics(mount.status("metrics.prom", name)) for name in ("kubelet", "other"))
+    assert set(first[1]) & set(second[1]) == set() and len(set(first[1])) == len(first[1])
+    assert first[0] == second[0] and all(set(family) == {"HELP", "TYPE"} for family in first[0].values())
+    assert set(first[0]) <= exported()
