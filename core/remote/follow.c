@@ -380,6 +380,12 @@ unsigned lkg_follow_ended(struct lkg_follow *follow, enum lkg_api_status status,
 
 /* ---- others ---- */
 
+static void forgive(struct lkg_backoff *backoff)
+{
+        backoff->n_failures = 0;
+        backoff->healthy_ns = 0;
+}
+
 unsigned lkg_follow_fetch(struct lkg_follow *follow, bool anew, struct lkg_moment at)
 {
         unsigned todo = 0;
@@ -387,7 +393,8 @@ unsigned lkg_follow_fetch(struct lkg_follow *follow, bool anew, struct lkg_momen
         if (anew) {
                 follow->getting = follow->watching = follow->streaming = false;
                 follow->polling = follow->expired = follow->repeated = false;
-                follow->backoff = follow->doubts = (struct lkg_backoff){ 0 };
+                forgive(&follow->backoff);
+                forgive(&follow->doubts);
                 follow->watch_at_ns = follow->doubt_at_ns = at.now_ns;
                 todo = LKG_FOLLOW_END_GET | LKG_FOLLOW_END_WATCH;
         }

@@ -114,7 +114,7 @@ int lkg_object_read(const struct lkg_value *object, const struct lkg_resource *r
                     struct lkg_object_id *ret, struct lkg_error *err)
 {
         const struct lkg_value *metadata = map_member(object, "metadata");
-        struct lkg_object_id id;
+        struct lkg_object_id id = { 0 };
         int r;
 
         if (!metadata)
