@@ -340,8 +340,21 @@ void lkg_reporter_event(struct lkg_reporter *reporter, bool warning, const char 
         wake(reporter);
 }
 
+/* A request that waits its turn goes out with the credential of that moment, which must not be somebody else's. */
+static void take_back(struct lkg_reporter *reporter)
+{
+        if (reporter->patch)
+                end_condition(reporter, false, 0, "");
+        if (reporter->post)
+                end_event(reporter, LKG_OUTBOX_FAILED, 0, "");
+        reporter->patch = lkg_call_cancel(reporter->patch);
+        reporter->post = lkg_call_cancel(reporter->post);
+}
+
 void lkg_reporter_kick(struct lkg_reporter *reporter)
 {
+        if (!may_write(reporter))
+                take_back(reporter);
         lkg_heartbeat_kick(&reporter->heartbeat, lkg_boottime_ns());
         reporter->events_backoff = (struct lkg_backoff){ 0 };
         reporter->events_at_ns = 0;

@@ -43,7 +43,10 @@ void lkg_reporter_set_condition(struct lkg_reporter *reporter, const struct lkg_
 /** lkg_reporter_event() - @reason CamelCase; @message is cut at 1024 bytes, never inside a character. */
 void lkg_reporter_event(struct lkg_reporter *reporter, bool warning, const char *reason,
                         const char *message);
-/** lkg_reporter_kick() - another identity: try at once. */
+/**
+ * lkg_reporter_kick() - another identity: try at once. To be called from on_identity of the client: what is under way and may not
+ * be written with the new one is taken back before it is sent.
+ */
 void lkg_reporter_kick(struct lkg_reporter *reporter);
 /** lkg_reporter_words() - why nothing can be written ("" = it can, or was not tried yet). For status and findings. */
 const char *lkg_reporter_words(const struct lkg_reporter *reporter);

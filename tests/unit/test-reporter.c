@@ -337,6 +337,32 @@ static void test_nothing_is_written_with_another_credential(void **state)
         }
 }
 
+/* A request may still wait for its turn when the credential becomes another one. */
+static void test_another_credential_takes_back_what_is_under_way(void **state)
+{
+        struct user user;
+
+        (void)state;
+        begin(&user);
+        lkg_reporter_set_node(user.reporter, "uid-1");
+        set(&user, "True", "all checks passed");
+        happen(&user, "one");
+        lkg_reporter_kick(user.reporter); /* still the node's */
+        assert_int_equal(n_cancelled, 0);
+        is_node = false;
+        lkg_reporter_kick(user.reporter);
+        assert_int_equal(n_cancelled, 2); /* before the loop runs */
+        turn(&user);
+        assert_null(condition_call);
+        assert_null(event_call);
+        is_node = true;
+        lkg_reporter_kick(user.reporter);
+        turn(&user);
+        assert_non_null(strstr(event_call->body, "\"message\":\"one\""));
+        assert_non_null(strstr(event_call->body, "\"count\":1"));
+        end(&user);
+}
+
 static void test_what_is_turned_off_is_not_sent(void **state)
 {
         struct user user;
@@ -476,6 +502,7 @@ int main(void)
                 cmocka_unit_test(test_a_condition_that_cannot_be_written),
                 cmocka_unit_test(test_what_cannot_be_sent_is_a_failure),
                 cmocka_unit_test(test_nothing_is_written_with_another_credential),
+                cmocka_unit_test(test_another_credential_takes_back_what_is_under_way),
                 cmocka_unit_test(test_what_is_turned_off_is_not_sent),
                 cmocka_unit_test(test_events_wait_for_the_node),
                 cmocka_unit_test(test_one_event_after_the_other_and_counts),
