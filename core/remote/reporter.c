@@ -33,7 +33,8 @@ struct lkg_reporter {
         struct lkg_heartbeat heartbeat;
         struct lkg_call *patch;
 
-        char uid[254]; /* of the Node; "" = unknown */
+        char uid[254];      /* of the Node; "" = unknown */
+        char last_uid[254]; /* the last that was known: whose events the outbox has */
         struct lkg_outbox outbox;
         struct lkg_backoff events_backoff;
         uint64_t events_at_ns; /* not before */
@@ -307,12 +308,15 @@ void lkg_reporter_set_node(struct lkg_reporter *reporter, const char *uid)
 {
         if (strcmp(reporter->uid, uid) == 0)
                 return;
-        if (reporter->uid[0] && uid[0]) { /* another Node of this name: its events are of its own */
+        if (uid[0] && reporter->last_uid[0] && strcmp(reporter->last_uid, uid) != 0) {
+                /* Another Node of this name: its events are its own. */
                 reporter->post = lkg_call_cancel(reporter->post);
                 lkg_outbox_end(&reporter->outbox, LKG_OUTBOX_FORGOTTEN);
                 lkg_outbox_renew(&reporter->outbox);
         }
         lkg_text_copy(reporter->uid, sizeof(reporter->uid), uid);
+        if (uid[0])
+                lkg_text_copy(reporter->last_uid, sizeof(reporter->last_uid), uid);
         wake(reporter);
 }
 

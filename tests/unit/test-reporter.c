@@ -490,6 +490,14 @@ static void test_a_new_node_has_events_of_its_own(void **state)
         happen(&user, "one");
         assert_string_equal(event_call->line, "create default/events// application/json");
         assert_non_null(strstr(event_call->body, "\"count\":1"));
+        answer(&event_call, LKG_API_OK, "");
+        lkg_reporter_set_node(user.reporter, ""); /* deleted, ... */
+        happen(&user, "one");
+        assert_null(event_call);
+        lkg_reporter_set_node(user.reporter, "uid-3"); /* ... and made again */
+        turn(&user);
+        assert_string_equal(event_call->line, "create default/events// application/json");
+        assert_non_null(strstr(event_call->body, "\"count\":1"));
         end(&user);
 }
 
