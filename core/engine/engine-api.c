@@ -268,6 +268,8 @@ static void on_identity(void *userdata)
 {
         struct lkg_api *api = userdata;
 
+        if (api->reporter) /* before what waits its turn goes out with a credential that is not the node's */
+                lkg_reporter_kick(api->reporter);
         api->anew = true;
         tell(api);
 }
