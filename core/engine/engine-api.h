@@ -96,6 +96,8 @@ struct lkg_api *lkg_api_free(struct lkg_api *api);
 
 /** lkg_api_kick() - look at everything once more, from the loop. NULL is fine. */
 void lkg_api_kick(struct lkg_api *api);
+/** lkg_api_reconsider() - the same, and ask the places of the reference again. */
+void lkg_api_reconsider(struct lkg_api *api);
 /** lkg_api_fetch() - control/sync: ask the server now. NULL is fine. */
 void lkg_api_fetch(struct lkg_api *api);
 /** lkg_api_exec_done() - the supervisor has run the exec plugin: what it printed is in the runtime directory, or @m says why not. */
@@ -103,6 +105,15 @@ void lkg_api_exec_done(struct lkg_engine *e, const struct lkg_message *m);
 
 /** lkg_api_note_shown() - a publication shows the figures as they are now. */
 void lkg_api_note_shown(struct lkg_api *api);
+
+/* ---- what is followed: engine-api-objects.c ---- */
+
+/** lkg_api_follow_node() - the node itself; nothing while its name is none. Return: 0; -errno. */
+int lkg_api_follow_node(struct lkg_api *api, struct lkg_error *err);
+/** lkg_api_forget() - @followed is not followed any more. */
+void lkg_api_forget(struct lkg_followed *followed);
+/** lkg_api_follow() - the ConfigMap of @reference, from now on; NULL = none. Return: 0; -errno. */
+int lkg_api_follow(struct lkg_api *api, const struct lkg_reference *reference, struct lkg_error *err);
 
 /* ---- what is known: engine-api-facts.c ---- */
 
@@ -114,8 +125,6 @@ enum lkg_trouble lkg_api_trouble(struct lkg_api *api, struct lkg_followed *follo
 bool lkg_api_in_use(const struct lkg_engine *e, enum lkg_place place);
 /** lkg_api_node_says() - annotation or spec of the node. @now_ns: CLOCK_BOOTTIME */
 void lkg_api_node_says(struct lkg_api *api, enum lkg_place place, uint64_t now_ns, struct lkg_saying *ret);
-/** lkg_api_follow() - the ConfigMap of @reference, from now on; NULL = none. Return: 0; -errno. */
-int lkg_api_follow(struct lkg_api *api, const struct lkg_reference *reference, struct lkg_error *err);
 /** lkg_api_configmap() - the ConfigMap that is followed. Return: NULL and why not in @fault. */
 const struct lkg_configmap *lkg_api_configmap(struct lkg_api *api, uint64_t now_ns,
                                               char fault[static LKG_REASON_MAX]);

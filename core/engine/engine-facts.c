@@ -127,6 +127,12 @@ static int on_facts(sd_event_source *source, const struct inotify_event *event, 
                 mark_restarts(e, source);
                 return 0;
         }
+        if (event->len > 0 && strcmp(event->name, "restart-plan") == 0) {
+                for (size_t i = 0; i < e->n_components; i++)
+                        if (e->facts[i] == source && e->components[i].api)
+                                lkg_api_kick(e->api); /* status/<c>/remote shows when it is due */
+                return 0;
+        }
         if (event->len > 0 && strcmp(event->name, "version") != 0 && strcmp(event->name, "exec-start") != 0)
                 return 0; /* our own, or read when it is needed */
         for (size_t i = 0; i < e->n_components; i++) {

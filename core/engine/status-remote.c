@@ -3,8 +3,14 @@
  * status/<c>/remote: everything that decides whether this node hears of the fleet's configuration, for somebody who has to find out
  * why it does not. One key=value a line, absolute times, never a secret. Empty while nothing of it is in use.
  */
+#include <fcntl.h>
+#include <inttypes.h>
+
 #include "engine-internal.h"
 #include "status.h"
+
+#define PLAN_NAME      "restart-plan" /* facts/<c>: the supervisor's, see fs/supervisor/consumer-plan.c */
+#define PLAN_BYTES_MAX (64u << 10)
 
 /* What others wrote (a server's words, a certificate's subject) stays on its line. */
 static void put_pair(struct lkg_buf *buf, const char *key, const char *value)
@@ -94,6 +100,23 @@ static void put_rollout(struct lkg_buf *buf, const struct lkg_component *c)
                        r->bucket_milli / 1000, r->bucket_milli % 1000, r->halt ? "true" : "false");
 }
 
+/* A remote change restarts each node at a moment of its own (remote.restartJitter): when this one is due. */
+static void put_restart(struct lkg_buf *buf, const struct lkg_component *c)
+{
+        LKG_CLEANUP(lkg_closep)
+        int fd = c->facts ? openat(c->facts->dirfd, PLAN_NAME, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -EBADF;
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        uint64_t now = lkg_boottime_ns(), at = 0;
+        const char *found;
+        size_t size;
+
+        if (fd >= 0 && lkg_read_file(fd, PLAN_BYTES_MAX, &text, &size, NULL) >= 0) {
+                found = strstr(text, "\nnot_before_ns=");
+                at = found ? strtoull(found + strlen("\nnot_before_ns="), NULL, 10) : 0;
+        }
+        put_time(buf, "restart_planned", at ? lkg_realtime_ns() + (at > now ? at - now : 0) : 0);
+}
+
 /* Whether the cluster hears of the condition, and which one it was given; else why not. */
 static void put_reported(struct lkg_buf *buf, const struct lkg_status_context *x)
 {
@@ -125,5 +148,6 @@ void lkg_status_render_remote(const struct lkg_status_context *x, struct lkg_buf
         put_followed(buf, "node", api, &api->node);
         put_followed(buf, "configmap", api, &api->object);
         put_rollout(buf, x->component);
+        put_restart(buf, x->component);
         put_reported(buf, x);
 }

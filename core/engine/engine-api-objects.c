@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The two objects that are followed: each answer is checked and noted, and when something may follow from it the engine is asked to
+ * look. Nothing is decided here.
+ */
+#include <lkg/log.h>
+
+#include "engine-api.h"
+#include "engine-internal.h"
+
+/* ---- answers ---- */
+
+static void set_answer(struct lkg_followed *followed, enum lkg_answer answer, const char *fault)
+{
+        followed->answer = answer;
+        (void)snprintf(followed->fault, sizeof(followed->fault), "%.500s", fault);
+}
+
+static bool same_saying(const struct lkg_saying *a, const struct lkg_saying *b)
+{
+        return a->says == b->says && memcmp(&a->reference, &b->reference, sizeof(a->reference)) == 0 &&
+               strcmp(a->fault, b->fault) == 0;
+}
+
+/* A Node changes all the time, in what is nothing to us. */
+static bool same_node(const struct lkg_node *a, const struct lkg_node *b)
+{
+        return strcmp(a->uid, b->uid) == 0 && same_saying(&a->annotation, &b->annotation) &&
+               same_saying(&a->spec, &b->spec);
+}
+
+static void on_node(const struct lkg_value *object, void *userdata)
+{
+        struct lkg_api *api = userdata;
+        enum lkg_answer before = api->node.answer;
+        struct lkg_error err = { 0 };
+        struct lkg_node says = { .uid = "" };
+        bool same;
+
+        if (!object) {
+                set_answer(&api->node, LKG_ANSWER_MISSING, "not found");
+                lkg_reporter_set_node(api->reporter, "");
+                if (before != LKG_ANSWER_MISSING)
+                        lkg_api_reconsider(api);
+                return;
+        }
+        if (lkg_node_read(object, api->node_name, &says, &err) < 0) {
+                set_answer(&api->node, LKG_ANSWER_WRONG, err.message);
+                lkg_api_reconsider(api);
+                return;
+        }
+        same = before == LKG_ANSWER_OBJECT && same_node(&api->node_says, &says);
+        set_answer(&api->node, LKG_ANSWER_OBJECT, "");
+        api->node_says = says;
+        if (same)
+                return;
+        lkg_reporter_set_node(api->reporter, says.uid);
+        lkg_api_reconsider(api);
+}
+
+static void on_object(const struct lkg_value *object, void *userdata)
+{
+        struct lkg_api *api = userdata;
+        struct lkg_configmap configmap = { 0 };
+        struct lkg_error err = { 0 };
+
+        if (!object) {
+                if (api->object.answer == LKG_ANSWER_MISSING)
+                        return;
+                lkg_configmap_deinit(&api->configmap);
+                set_answer(&api->object, LKG_ANSWER_MISSING, "not found");
+        } else if (lkg_configmap_from_value(object, &configmap, &err) < 0) {
+                lkg_configmap_deinit(&api->configmap);
+                set_answer(&api->object, LKG_ANSWER_WRONG, err.message);
+        } else {
+                bool same = api->object.answer == LKG_ANSWER_OBJECT &&
+                            strcmp(api->configmap.uid, configmap.uid) == 0 &&
+                            strcmp(api->configmap.version, configmap.version) == 0;
+
+                lkg_configmap_deinit(&api->configmap);
+                api->configmap = configmap;
+                set_answer(&api->object, LKG_ANSWER_OBJECT, "");
+                if (same)
+                        return;
+        }
+        api->news = true;
+        lkg_api_reconsider(api);
+}
+
+/* Once when it begins to fail and once when it works again; what happens in between is in status/. */
+static void log_change(const struct lkg_followed *followed, const char *what, uint64_t failed_before_ns)
+{
+        if (followed->failing_ns && !failed_before_ns)
+                lkg_log_warning("%s: %s", what, lkg_informer_words(followed->informer));
+        else if (!followed->failing_ns && failed_before_ns)
+                lkg_log_notice("%s: answered again", what);
+}
+
+static void note_failing(struct lkg_followed *followed)
+{
+        uint64_t since = followed->informer ? lkg_informer_failing_since_ns(followed->informer) : 0;
+        uint64_t now = lkg_boottime_ns();
+
+        if (since == followed->failing_ns)
+                return;
+        followed->failing_ns = since;
+        followed->failing_wall_ns = since ? lkg_realtime_ns() - (now > since ? now - since : 0) : 0;
+}
+
+static void on_node_changed(void *userdata)
+{
+        struct lkg_api *api = userdata;
+        uint64_t before = api->node.failing_ns;
+
+        note_failing(&api->node);
+        log_change(&api->node, "the Node", before);
+        lkg_api_reconsider(api);
+}
+
+static void on_object_changed(void *userdata)
+{
+        struct lkg_api *api = userdata;
+        uint64_t before = api->object.failing_ns;
+
+        note_failing(&api->object);
+        log_change(&api->object, "the ConfigMap", before);
+        lkg_api_reconsider(api);
+}
+
+static const struct lkg_informer_ops node_ops = { .state = on_node, .changed = on_node_changed };
+static const struct lkg_informer_ops object_ops = { .state = on_object, .changed = on_object_changed };
+
+void lkg_api_forget(struct lkg_followed *followed)
+{
+        followed->informer = lkg_informer_free(followed->informer);
+        *followed = (struct lkg_followed){ .answer = LKG_ANSWER_NONE };
+}
+
+static int begin(struct lkg_api *api, struct lkg_followed *followed, const struct lkg_resource *resource,
+                 const struct lkg_informer_ops *ops, struct lkg_error *err)
+{
+        const struct lkg_config *config = api->engine->config;
+        const struct lkg_informer_options options = {
+                .event = api->engine->event,
+                .client = api->client,
+                .resource = *resource,
+                .poll_interval_ns = config->remote.poll_interval_ns,
+                .max_bytes = config->remote.max_bytes,
+                .ops = ops,
+                .userdata = api,
+        };
+
+        return lkg_informer_new(&options, &followed->informer, err);
+}
+
+int lkg_api_follow_node(struct lkg_api *api, struct lkg_error *err)
+{
+        const struct lkg_resource resource = {
+                .group_version = "v1", .plural = "nodes", .kind = "Node", .name = api->node_name
+        };
+
+        return *api->name_fault ? 0 : begin(api, &api->node, &resource, &node_ops, err);
+}
+
+int lkg_api_follow(struct lkg_api *api, const struct lkg_reference *reference, struct lkg_error *err)
+{
+        const struct lkg_resource resource = {
+                .group_version = "v1",
+                .plural = "configmaps",
+                .kind = "ConfigMap",
+                .ns = reference ? reference->ns : NULL,
+                .name = reference ? reference->name : NULL,
+        };
+
+        if (!reference || (api->object.informer && !lkg_informer_is(api->object.informer, &resource))) {
+                lkg_api_forget(&api->object);
+                lkg_configmap_deinit(&api->configmap);
+                api->has_rollout = false;
+        }
+        api->has_reference = reference != NULL;
+        if (!reference)
+                return 0;
+        if (memcmp(&api->reference, reference, sizeof(*reference)) != 0)
+                api->news = true;
+        api->reference = *reference;
+        if (api->object.informer || !api->client || !api->running)
+                return 0;
+        return begin(api, &api->object, &resource, &object_ops, err);
+}
