@@ -564,6 +564,20 @@ static void test_status_and_metrics(void **state)
         METRIC("\nlkgfs_trial_running{component=\"kubelet\"} 1\n");
 }
 
+static void test_a_planned_restart_is_shown(void **state)
+{
+        struct node *n = *state;
+
+        follow(n, CONFIG(""));
+        assert_has(n, "status/kubelet/remote", "restart_planned=\n");
+        put(n, "runtime/facts/kubelet/new",
+            "boot_id=b\nplanned_generation=2\nnot_before_ns=99999999999999999\n");
+        assert_int_equal(
+                renameat(n->runtime_fd, "facts/kubelet/new", n->runtime_fd, "facts/kubelet/restart-plan"),
+                0);
+        turn_until(n, "status/kubelet/remote", "restart_planned=2");
+}
+
 static uint64_t publication(struct node *n)
 {
         return n->engine->publisher.number;
@@ -718,6 +732,7 @@ int main(void)
                 CASE(test_the_cluster_hears_of_it),
                 CASE(test_not_the_nodes_own_credential),
                 CASE(test_status_and_metrics),
+                CASE(test_a_planned_restart_is_shown),
                 CASE(test_figures_alone_wait_for_the_next_minute),
                 CASE(test_sync_asks_the_server),
                 CASE(test_another_identity_begins_anew),
