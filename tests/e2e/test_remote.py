@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The API server as a source, on a real mount: what is changed there arrives, and what goes wrong there hurts nobody."""
+"""The API server as a source, on a real mount: what is changed there arrives, what goes wrong there hurts nobody."""
 import json
 import os
 import re
@@ -153,8 +153,8 @@ def test_a_node_that_is_not_there_yet(api, api_node):
     allow(api)
     obj = put(api, "maxPods: 42\n")
     node = api_node()
-    node.wait("condition", "Unknown failed to sync")
-    assert node.sources()[0] == "init"
+    node.wait("condition", "failed to read Node n1: not found")
+    assert node.condition_json()["status"] == "Unknown" and node.sources()[0] == "init"
     api.store.node("n1", {ANNOTATION: REFERENCE})
     node.follows(obj)
 
@@ -174,7 +174,8 @@ def test_a_configmap_that_is_not_there_yet(api, api_node):
     allow(api)
     api.store.node("n1", {ANNOTATION: REFERENCE})
     node = api_node()
-    node.wait("condition", "Unknown failed to sync")
+    what = "failed to download ConfigMap with name node-config from namespace kube-system: not found"
+    node.wait("condition", what)
     node.follows(put(api, "maxPods: 42\n"))
 
 
@@ -224,7 +225,9 @@ def test_answers_that_are_wrong_are_never_bad_marks(api, api_node, name):
     rules = [api.fault(WRONG[name], plural="configmaps", verb="get"),
              api.fault(faults.status(500), plural="configmaps", verb="watch")]
     node = api_node()
-    node.wait("condition", "Unknown failed to sync")
+    api.wait(lambda: rules[0].hits, "the wrong answer")
+    node.mount.wait_for(lambda: "failed to download ConfigMap" in node.status("condition")
+                        and "no answer yet" not in node.status("condition"), "what is wrong with it")
     assert node.bad() == {} and node.sources() == ("init", "init", "init")
     for rule in rules:
         rule.end()
@@ -400,7 +403,7 @@ def test_static_with_a_uid(api, api_node):
     put(api, "maxPods: 42\n")
     static = {"namespace": NAMESPACE, "name": CONFIGMAP, "uid": "another"}
     node = api_node(remote={"references": ["static"], "static": static})
-    node.wait("condition", "Unknown failed to sync")
+    node.wait("condition", "does not match UID")
     assert node.sources()[0] == "init"
 
 
@@ -473,6 +476,8 @@ def test_a_share_of_the_nodes_follows(followed):
     recorded = put(api, "maxPods: 43\n", annotations={"lkgfs.io/rollout-percent": "0"})
     node.wait("assigned", source_id(recorded))
     node.wait("condition", "True all checks passed")
+    put(api, "maxPods: 44\n", annotations={"lkgfs.io/rollout-percent": "0"})
+    node.wait("condition", "rollout")
     assert "\nmaxPods: 43\n" in node.mount.document()
     uid = api.store.get("nodes", None, "n1")["metadata"]["uid"]
     salt = next(str(i) for i in range(1000) if bucket(uid, i) < 50)
@@ -619,4 +624,8 @@ def test_metrics_count_answers(followed):
     api, node = followed
     text = node.status("metrics.prom")
     assert re.search(r'^lkgfs_config_info\{component="kubelet",role="active",source_id="[^"]+"\} 1$', text, re.M)
-    assert re.search(r"^# TYPE lkgfs_remote_\w+ (counter|gauge)$", text, re.M)
+    assert re.search(r'^lkgfs_remote_up\{[^}]*\} 1$', text, re.M)
+    assert re.search(r'^lkgfs_remote_requests_total\{[^}]*code="ok"[^}]*\} [1-9]\d*$', text, re.M)
+    for line in text.splitlines():
+        if line.startswith("lkgfs_remote_"):
+            assert f"# TYPE {re.match('[a-z_]+', line).group()} " in text

@@ -12,6 +12,8 @@ import lkgfs_testlib as lib
 
 # What sanitizers and the like are told.
 KEPT = {name: value for name, value in os.environ.items() if name.endswith("SAN_OPTIONS")}
+# Peak of a whole program for objects of up to 3 MiB; sanitizers need a multiple of it.
+MEMORY_MAX = (8 if KEPT else 1) * (48 << 20)
 TOOLS = lib.BUILD / "tests/lib"
 # Limits in milliseconds, so short that no test waits for one of the real ones.
 TRANSPORT = {"connect": 1000, "request": 2500, "idle": 1000}

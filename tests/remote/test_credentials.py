@@ -64,7 +64,7 @@ def test_a_new_token_is_used_before_the_old_one_ends(server, client, tmp_path):
     tool = token_client(server, client, tmp_path).watching()
     server.tokens["second"] = server.tokens["first"]
     replace(tmp_path / "token", "second\n")
-    server.wait(lambda: any(one.headers.get("authorization") == "Bearer second" for one in server.requests), "the token")
+    server.wait(lambda: any(one.headers.get("authorization") == "Bearer second" for one in server.requests), "it")
     proves(client, tool)
 
 

@@ -6,8 +6,8 @@ import pytest
 
 import lkgfs_apifaults as faults
 from lkgfs_apiserver import ApiServer
+from lkgfs_remotetool import MEMORY_MAX
 
-MEMORY_MAX = 48 << 20  # of the whole program, for objects of up to 3 MiB
 THREE_MIB = 3 << 20
 
 

@@ -8,8 +8,7 @@ import pytest
 
 import lkgfs_apifaults as faults
 from conftest import NAME, NAMESPACE
-
-MEMORY_MAX = 48 << 20
+from lkgfs_remotetool import MEMORY_MAX
 
 
 def version(obj):
@@ -257,7 +256,7 @@ def test_a_restored_etcd_is_believed_when_it_is_read(server, client):
 WRONG_EVENTS = {
     "another name": lambda o: {"type": "MODIFIED", "object": {**o, "metadata": {**o["metadata"], "name": "else"}}},
     "another kind": lambda o: {"type": "MODIFIED", "object": {**o, "kind": "Secret"}},
-    "another namespace": lambda o: {"type": "MODIFIED", "object": {**o, "metadata": {**o["metadata"], "namespace": "d"}}},
+    "another place": lambda o: {"type": "MODIFIED", "object": {**o, "metadata": {**o["metadata"], "namespace": "d"}}},
     "no object": lambda o: {"type": "MODIFIED"},
     "null": lambda o: {"type": "MODIFIED", "object": None},
     "a path": lambda o: {"type": "MODIFIED", "object": {**o, "metadata": {**o["metadata"], "uid": "../../etc"}}},
@@ -516,4 +515,4 @@ def test_memory_does_not_grow_with_time(server, client):
         if i % 50 == 0:
             server.store.end_watches("reset")
     tool.wait_version(client.current())
-    assert tool.memory() - before < 4 << 20
+    assert tool.memory() - before < MEMORY_MAX // 12
