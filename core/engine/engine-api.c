@@ -59,7 +59,7 @@ static int run_exec(void *userdata)
         struct lkg_message m;
 
         if (!api->engine->server.supervisor)
-                return -ENOTCONN;
+                return -EAGAIN; /* we are starting */
         lkg_message_init(&m, LKG_MSG_CREDENTIAL);
         lkg_peer_send(api->engine->server.supervisor, &m);
         return 0;
@@ -231,6 +231,21 @@ static uint64_t earlier(uint64_t a, uint64_t b)
         return a < b ? a : b;
 }
 
+static uint64_t later(uint64_t a, uint64_t b)
+{
+        return a > b ? a : b;
+}
+
+/* On the clock of the loop. */
+static uint64_t credential_due(const struct lkg_api *api, uint64_t now_ns)
+{
+        uint64_t due_ns = lkg_credential_due_ns(api->credential), wall_ns = lkg_realtime_ns();
+
+        if (due_ns <= wall_ns)
+                return now_ns;
+        return due_ns - wall_ns > LKG_API_TICK_NS ? UINT64_MAX : now_ns + (due_ns - wall_ns);
+}
+
 static void arm(struct lkg_api *api)
 {
         const struct lkg_followed *const followed[] = { &api->node, &api->object };
@@ -239,6 +254,7 @@ static void arm(struct lkg_api *api)
         for (size_t i = 0; i < LKG_ARRAY_SIZE(followed); i++)
                 if (followed[i]->failing_ns && followed[i]->failing_ns + LKG_OUTAGE_NS > now)
                         at = earlier(at, followed[i]->failing_ns + LKG_OUTAGE_NS);
+        at = earlier(at, later(now + LKG_API_PAUSE_NS, credential_due(api, now)));
         (void)sd_event_source_set_time(api->timer, at / 1000 + 1);
         (void)sd_event_source_set_enabled(api->timer, SD_EVENT_ONESHOT);
 }
@@ -348,6 +364,7 @@ static int new_api(struct lkg_engine *e, struct lkg_error *err)
                 .kubeconfig = config->remote.kubeconfig,
                 .source_path = e->source_path,
                 .source_fd = e->options.source_fd,
+                .mount_point = e->mount_point,
                 .allow_exec = config->remote.allow_exec,
                 .allow_insecure = config->remote.allow_insecure,
                 .run_exec = run_exec,

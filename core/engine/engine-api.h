@@ -23,6 +23,9 @@ struct lkg_engine;
 #define LKG_OUTAGE_NS (300 * LKG_NSEC_PER_SEC)
 /* Files of the credential are looked at, and figures that changed are published, so often. */
 #define LKG_API_TICK_NS (60 * LKG_NSEC_PER_SEC)
+#define LKG_API_PAUSE_NS \
+        (1 *             \
+         LKG_NSEC_PER_SEC) /* at least, between two looks at the credential that only time is the reason for */
 
 /* Where a reference may stand, as remote.references names it. */
 enum lkg_place {

@@ -205,6 +205,10 @@ static int ask(struct lkg_exec_state *state, uint64_t now_ns, int (*run)(void *u
 {
         int r = run ? run(userdata) : -EOPNOTSUPP;
 
+        if (r == -EAGAIN) {
+                state->next_ns = now_ns + 1;
+                return 0;
+        }
         if (r < 0) {
                 failed(state, now_ns);
                 return set_why(state, "it cannot be asked for now");

@@ -201,6 +201,11 @@ int lkg_credential_refresh(struct lkg_credential *c, uint64_t now_ns)
         return is_due(c, now_ns) ? look(c, now_ns) : 0;
 }
 
+uint64_t lkg_credential_due_ns(const struct lkg_credential *c)
+{
+        return c->looked && !c->again ? c->review_ns : 0;
+}
+
 void lkg_credential_rejected(struct lkg_credential *c)
 {
         c->again = true;

@@ -45,7 +45,8 @@ struct lkg_credential_options {
         const char *pod_dir; /* of a pod's service account; NULL = where Kubernetes mounts it */
         bool allow_exec, allow_insecure;
         /* Runs the exec plugin of kubeconfig @file, elsewhere (this process must not execute anything); the answer comes back
-         * through lkg_credential_exec_done(). Return: 0 or -errno: it cannot be asked for. */
+         * through lkg_credential_exec_done(). Return: 0; -EAGAIN: not yet, asked again with the next refresh; another -errno:
+         * it cannot be asked for. */
         int (*run_exec)(void *userdata);
         void *userdata;
 };
@@ -67,6 +68,12 @@ struct lkg_credential *lkg_credential_free(struct lkg_credential *credential);
  * Return: 1 when the identity is another one now (or has gone); 0; -ENOMEM.
  */
 int lkg_credential_refresh(struct lkg_credential *credential, uint64_t now_ns);
+
+/**
+ * lkg_credential_due_ns() - wall time at which a refresh has something to do although no file changes: an end comes near, a
+ * plugin is to be asked. UINT64_MAX = never.
+ */
+uint64_t lkg_credential_due_ns(const struct lkg_credential *credential);
 
 /**
  * lkg_credential_rejected() - the server answered 401: the next refresh reads everything, and an exec plugin runs again

@@ -63,7 +63,6 @@ static int record_self(const struct setup *setup)
 int lkg_hide_view(const char *mount_point)
 {
         struct mount_attr private = { .propagation = MS_PRIVATE };
-        struct mount_attr read_only = { .attr_set = MOUNT_ATTR_RDONLY };
         LKG_CLEANUP(lkg_closep) int tree = -EBADF;
         int r;
 
@@ -88,10 +87,17 @@ int lkg_hide_view(const char *mount_point)
                 return complain("mount_setattr");
         if (move_mount(tree, "", AT_FDCWD, mount_point, MOVE_MOUNT_F_EMPTY_PATH) < 0)
                 return complain("move_mount");
-        /*
-         * What it has to write it reaches by descriptors, which belong to mounts of the host. By a path it only reads:
-         * without capabilities it is still the owner of every file of root's.
-         */
+        return 0;
+}
+
+/*
+ * What the engine has to write it reaches by descriptors, which belong to mounts of the host. By a path it only reads:
+ * without capabilities it is still the owner of every file of root's.
+ */
+static int make_read_only(void)
+{
+        struct mount_attr read_only = { .attr_set = MOUNT_ATTR_RDONLY };
+
         if (mount_setattr(AT_FDCWD, "/", AT_RECURSIVE, &read_only, sizeof(read_only)) < 0)
                 return complain("make everything read-only");
         return 0;
@@ -106,7 +112,8 @@ static int prepare(const void *userdata)
         if (r != 0)
                 return r;
         raise_oom_score();
-        return lkg_hide_view(setup->mount_point);
+        r = lkg_hide_view(setup->mount_point);
+        return r != 0 ? r : make_read_only();
 }
 
 /* The engine's own descriptors: separate open files, so that nobody moves anybody's directory position. */

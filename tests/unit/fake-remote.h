@@ -100,6 +100,12 @@ int lkg_credential_refresh(struct lkg_credential *credential, uint64_t now_ns)
         return r;
 }
 
+uint64_t lkg_credential_due_ns(const struct lkg_credential *credential)
+{
+        (void)credential;
+        return UINT64_MAX;
+}
+
 void lkg_credential_rejected(struct lkg_credential *credential)
 {
         (void)credential;

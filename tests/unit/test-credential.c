@@ -847,7 +847,7 @@ static void test_exec_that_cannot_be_asked(void **state)
 {
         struct place *p = *state;
 
-        p->ask_result = -EAGAIN;
+        p->ask_result = -EIO;
         put_config(p, EXEC);
         open_with(p, p->config, NULL);
         assert_int_equal(refresh(p), 0);
@@ -856,6 +856,29 @@ static void test_exec_that_cannot_be_asked(void **state)
         p->now_ns += 10 * LKG_NSEC_PER_SEC;
         assert_int_equal(refresh(p), 0);
         assert_int_equal(p->n_asked, 2);
+}
+
+/* Who starts has nobody to ask yet: no failure, and no pause. */
+static void test_exec_that_cannot_be_asked_yet(void **state)
+{
+        struct place *p = *state;
+
+        p->ask_result = -EAGAIN;
+        put_config(p, EXEC);
+        open_with(p, p->config, NULL);
+        assert_int_equal(refresh(p), 0);
+        assert_said(p, 7003, LKG_NOTE, "exec plugin p: its answer is waited for");
+        assert_int_equal(lkg_credential_due_ns(p->c), p->now_ns + 1);
+        p->ask_result = 0;
+        p->now_ns++;
+        assert_int_equal(refresh(p), 0);
+        assert_int_equal(p->n_asked, 2);
+        assert_int_equal(lkg_credential_due_ns(p->c), p->now_ns + 10 * LKG_NSEC_PER_SEC);
+        answer(p, "\"token\":\"one\",\"expirationTimestamp\":\"2030-03-17T17:48:20Z\"");
+        assert_int_equal(lkg_credential_due_ns(p->c), 0);
+        assert_int_equal(refresh(p), 1);
+        assert_true(lkg_credential_due_ns(p->c) > p->now_ns + 79 * LKG_NSEC_PER_SEC);
+        assert_true(lkg_credential_due_ns(p->c) <= p->now_ns + 80 * LKG_NSEC_PER_SEC);
 }
 
 static void test_another_kubeconfig_asks_again(void **state)
@@ -905,6 +928,7 @@ int main(void)
                 T(test_exec_answers_of_no_use),
                 T(test_exec_is_asked_less_often_while_it_fails),
                 T(test_exec_that_cannot_be_asked),
+                T(test_exec_that_cannot_be_asked_yet),
                 T(test_another_kubeconfig_asks_again),
         };
 
