@@ -47,23 +47,75 @@ static void ring(void)
         (void)syscall(SYS_futex, &server.shm->bell, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-void relay_announce(void)
-{
-        LKG_CLEANUP(publication_putp) struct publication_ref *ref = publication_get();
-        uint32_t n = 0;
+/* A view file as it was announced last. Only the thread of the event loop announces. */
+struct announced {
+        char path[sizeof(((struct lkg_shared *)NULL)->view_names[0])], sha256[LKG_SHA256_HEX];
+        uint64_t generation;
+};
+static struct announced announced[LKG_VIEW_NAMES];
+static size_t n_announced;
 
-        for (size_t i = 0; i < ref->publication->n_entries && n < LKG_VIEW_NAMES; i++) {
-                const struct lkg_entry *entry = &ref->publication->entries[i];
+static bool was_announced(const struct lkg_entry *entry)
+{
+        for (size_t i = 0; i < n_announced; i++)
+                if (strcmp(announced[i].path, entry->path) == 0)
+                        return announced[i].generation == entry->generation &&
+                               strcmp(announced[i].sha256, entry->sha256) == 0;
+        return false;
+}
+
+/* @n: names there are already. Return: how many there are now. */
+static uint32_t want_name(uint32_t n, const char *path)
+{
+        for (uint32_t i = 0; i < n; i++)
+                if (strcmp(server.shm->view_names[i], path) == 0)
+                        return n;
+        if (n == LKG_VIEW_NAMES)
+                return n;
+        (void)snprintf(server.shm->view_names[n], sizeof(server.shm->view_names[n]), "%s", path);
+        return n + 1;
+}
+
+static void remember(const struct lkg_publication *publication)
+{
+        n_announced = 0;
+        for (size_t i = 0; i < publication->n_entries && n_announced < LKG_VIEW_NAMES; i++) {
+                const struct lkg_entry *entry = &publication->entries[i];
+                struct announced *a = &announced[n_announced];
 
                 if (!(entry->flags & LKG_ENTRY_VIEW))
                         continue;
-                (void)snprintf(server.shm->view_names[n], sizeof(server.shm->view_names[n]), "%s",
-                               entry->path);
-                n++;
+                (void)snprintf(a->path, sizeof(a->path), "%s", entry->path);
+                memcpy(a->sha256, entry->sha256, sizeof(a->sha256));
+                a->generation = entry->generation;
+                n_announced++;
         }
-        atomic_store(&server.shm->n_view_names, n);
+}
+
+/*
+ * Only who watches a file that is another one now is woken: a component may end itself for it, and most publications are about
+ * status/ alone. Names that the notifier has not finished with stay wanted.
+ */
+void relay_announce(void)
+{
+        LKG_CLEANUP(publication_putp) struct publication_ref *ref = publication_get();
+        bool finished = atomic_load(&server.shm->wake_done) == atomic_load(&server.shm->wake_wanted);
+        uint32_t n = finished ? 0 : atomic_load(&server.shm->n_view_names), n_new = 0;
+
+        for (size_t i = 0; i < ref->publication->n_entries; i++) {
+                const struct lkg_entry *entry = &ref->publication->entries[i];
+
+                if (!(entry->flags & LKG_ENTRY_VIEW) || was_announced(entry))
+                        continue;
+                n = want_name(n, entry->path);
+                n_new++;
+        }
+        remember(ref->publication);
         atomic_store(&server.shm->root_changed, 1);
-        atomic_store(&server.shm->wake_wanted, ref->publication->number);
+        if (n_new > 0) {
+                atomic_store(&server.shm->n_view_names, n);
+                atomic_store(&server.shm->wake_wanted, ref->publication->number);
+        }
         ring();
 }
 

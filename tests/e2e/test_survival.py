@@ -245,6 +245,28 @@ def test_watchers_survive_kills(mount):
                 pass
 
 
+def test_a_publication_about_status_wakes_no_watcher_of_the_file(mount):
+    """A component may end itself when its file is written (kube-proxy does), so only a change of the file wakes."""
+    with lib.Inotify() as inotify:
+        wd = inotify.add(mount.path("kubelet.conf"), inotify.MODIFY | inotify.CLOSE_WRITE)
+        relayed = inotify.add(mount.path("manifests"), inotify.CREATE)
+        os.listdir(mount.path("manifests"))
+
+        def events_until_now(name):
+            """What is relayed comes after everything that was to be announced before."""
+            lib.write_file(mount.behind("manifests", name), "x")
+            return inotify.wait(lambda events: any(e[0] == relayed and e[3] == name for e in events))
+
+        events_until_now("first.yaml")  # with what the start announces
+        for word in ("on", "off"):
+            before = mount.status("condition")
+            mount.command("hold", word)
+            mount.wait_for(lambda old=before: mount.status("condition") != old)
+        assert not [event for event in events_until_now("second.yaml") if event[0] == wd]
+        mount.drop("50-a.conf", "maxPods: 77\n")
+        inotify.wait(lambda events: any(e[0] == wd and e[1] & inotify.CLOSE_WRITE for e in events))
+
+
 def test_pollers_survive_kills(mount):
     fd = os.open(mount.path("status", "kubelet", "generation"), os.O_RDONLY)
     os.read(fd, 64)
