@@ -194,14 +194,15 @@ class Bench:
             shutil.copy(path, directory / 'manifests')
         (directory / 'pki' / 'ca.crt').write_text(('M' * 64 + '\n') * 20)
 
-    def lkgfs(self, name, source=None, match=(), cpu=None, state=None):
-        """A view aside over @source with its own state; @match: executables that count as the component."""
+    def lkgfs(self, name, source=None, match=(), cpu=None, state=None, more=''):
+        """A view aside over @source with its own state; @match: executables that count as the component; @more:
+        of the configuration."""
         view = self.base / f'view-{name}'  # as deep as the peers: each part of a path costs
         private = self.ram / name
         private.mkdir(exist_ok=True)
         config = self.base / f'{name}.yaml'
         config.write_text(CONFIG.format(source=source or self.source, state=state or private / 'state',
-                                        runtime=private / 'runtime', match=', '.join(match)))
+                                        runtime=private / 'runtime', match=', '.join(match)) + more)
         daemon = self.built('fs', 'supervisor', 'lkgfsd')
         return Server('lkgfs', [daemon, '--config', config, view], view, cpu)
 
