@@ -16,6 +16,10 @@ from lkgfs_certs import Certificates  # noqa: E402
 NAMESPACE, NAME = "kube-system", "node-config"
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "slow: takes seconds; left out under the sanitizers")
+
+
 def pytest_sessionstart():
     for name in ("informer-tool", "remote-tool"):
         if not os.access(remotetool.TOOLS / name, os.X_OK):

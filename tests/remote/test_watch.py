@@ -139,6 +139,7 @@ def test_what_happens_between_two_watches_is_not_lost(server, client):
     proves(client, tool)
 
 
+@pytest.mark.slow
 def test_ends_without_anything_between_slow_down(server, client):
     """A server that ends each watch at once is not asked as fast as the network is."""
     tool = client.watch(limits={"backoff": 200})
@@ -304,6 +305,7 @@ def test_half_an_event_and_silence(server, client):
     proves(client, tool)
 
 
+@pytest.mark.slow
 def test_a_watch_without_a_byte_is_begun_again(server, client):
     tool = client.watching()
     server.wait_request(verb="watch", count=3)
@@ -319,6 +321,7 @@ def test_bookmarks_keep_it_alive(server, client):
     assert len(server.seen(verb="watch")) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("action", [faults.hang(), faults.silence(10)], ids=["hang", "header"])
 def test_a_watch_that_does_not_open(server, client, action):
     tool = client.watch()
@@ -340,6 +343,7 @@ def test_one_byte_at_a_time_is_slow_and_right(server, client):
 
 # ---- connections that break ----
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["reset", "cut"])
 def test_streams_that_break_off_anywhere(server, client, how):
     """An event that was cut is not told; the next watch brings it."""
