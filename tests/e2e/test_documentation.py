@@ -123,8 +123,15 @@ def test_fields_of_the_records():
     assert [f for f in sorted(fields) if f"`{f}`" not in section] == []
 
 
-@pytest.mark.parametrize("page", ["dynamic-configuration.md", "walkthrough.md"])
+@pytest.mark.parametrize("page", ["dynamic-configuration.md", "remote.md", "walkthrough.md"])
 def test_links_lead_somewhere(page):
     folder = lib.REPOSITORY / "docs"
     links = re.findall(r"\]\(([^)#:]+)\)", (folder / page).read_text())
     assert links and [link for link in links if not (folder / link).exists()] == []
+
+
+def test_every_finding_of_the_api_client_is_in_the_table():
+    """And none that does not exist."""
+    page = (lib.REPOSITORY / "docs/remote.md").read_text()
+    codes = set(re.findall(r"^\s*\{ (7\d{3}),", source("base/findings.c"), re.MULTILINE))
+    assert len(codes) > 8 and set(re.findall(r"^\| LKG(7\d{3})", page, re.MULTILINE)) == codes
