@@ -269,6 +269,8 @@ static void look_at_credential(struct lkg_api *api)
                 api->look = true; /* no memory: with the next tick */
         if (r <= 0)
                 return;
+        if (api->reporter)
+                lkg_reporter_kick(api->reporter);
         api->anew = api->engine->reference_pending = true;
         lkg_log_notice("credential for the API server: %s %s",
                        lkg_credential_kind_name(lkg_credential_kind(api->credential)),
@@ -282,8 +284,6 @@ static void begin_anew(struct lkg_api *api)
                 lkg_informer_fetch(api->node.informer, /* anew= */ true);
         if (api->object.informer)
                 lkg_informer_fetch(api->object.informer, /* anew= */ true);
-        if (api->reporter)
-                lkg_reporter_kick(api->reporter);
 }
 
 static int on_work(sd_event_source *source, void *userdata)
