@@ -593,6 +593,19 @@ def test_the_kubeconfig_of_the_node_itself(api, api_node, certificates):
     api.wait(lambda: "ConfigOK" in conditions(api), "the condition")
 
 
+@pytest.mark.parametrize("over", [True, False], ids=["over", "aside"])
+def test_a_kubeconfig_named_by_its_path_in_the_view(api, api_node, over):
+    """It is the file that everybody else sees there, though the engine does not see the view."""
+    allow(api)
+    api.store.node("n1", {ANNOTATION: REFERENCE})
+    obj = put(api, "maxPods: 42\n")
+    node = api_node(start=False, over=over)
+    api.kubeconfig(os.path.join(node.mount.source, "own.conf"), node="n1")
+    node.configure(remote={"kubeconfig": node.mount.path("own.conf")})
+    node.mount.start()
+    node.follows(obj)
+
+
 def test_no_credential(api_node):
     node = api_node(start=False, remote={"kubeconfig": ""})
     node.mount.start()
