@@ -16,8 +16,8 @@ KEPT = {name: value for name, value in os.environ.items() if name.endswith("SAN_
 MEMORY_MAX = (8 if KEPT else 1) * (48 << 20)
 TOOLS = lib.BUILD / "tests/lib"
 # Limits in milliseconds, so short that no test waits for one of the real ones.
-TRANSPORT = {"connect": 1000, "request": 2500, "idle": 1000}
-INFORMER = {"connect": 1000, "request": 2500, "body": 1000, "idle": 1500, "half": 700, "backoff": 10, "poll": 100,
+TRANSPORT = {"connect": 2000, "request": 2500, "idle": 1000}
+INFORMER = {"connect": 2000, "request": 2500, "body": 1000, "idle": 1500, "half": 700, "backoff": 10, "poll": 100,
             "refresh": 100}
 
 
