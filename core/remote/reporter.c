@@ -313,6 +313,7 @@ void lkg_reporter_set_node(struct lkg_reporter *reporter, const char *uid)
                 reporter->post = lkg_call_cancel(reporter->post);
                 lkg_outbox_end(&reporter->outbox, LKG_OUTBOX_FORGOTTEN);
                 lkg_outbox_renew(&reporter->outbox);
+                lkg_heartbeat_kick(&reporter->heartbeat, lkg_boottime_ns()); /* nor has it our condition */
         }
         lkg_text_copy(reporter->uid, sizeof(reporter->uid), uid);
         if (uid[0])

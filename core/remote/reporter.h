@@ -36,7 +36,10 @@ int lkg_reporter_new(const struct lkg_reporter_options *options, struct lkg_repo
                      struct lkg_error *err);
 struct lkg_reporter *lkg_reporter_free(struct lkg_reporter *reporter);
 
-/** lkg_reporter_set_node() - uid of the Node, for events; "" = unknown: events wait (16 at most, the oldest go). Text of at most 253 bytes. */
+/**
+ * lkg_reporter_set_node() - uid of the Node, for events; "" = unknown: events wait (16 at most, the oldest go). Another one than
+ * before has neither condition nor events: both are written anew. Text of at most 253 bytes.
+ */
 void lkg_reporter_set_node(struct lkg_reporter *reporter, const char *uid);
 /** lkg_reporter_set_condition() - what the node's status is to say; equal to before = nothing is sent. */
 void lkg_reporter_set_condition(struct lkg_reporter *reporter, const struct lkg_node_condition *condition);

@@ -529,6 +529,16 @@ def test_other_conditions_stay(api, api_node):
     assert conditions(api)["Ready"] == {"type": "Ready", "status": "True", "reason": "KubeletReady"}
 
 
+def test_a_node_that_is_made_again_gets_the_condition(followed):
+    """Both at once, as `kubectl replace --force` does it: nothing has changed for the view."""
+    api, _ = followed
+    api.wait(lambda: conditions(api).get("ConfigOK", {}).get("status") == "True", "the condition True")
+    with api.store.lock:
+        api.store.delete("nodes", None, "n1")
+        api.store.node("n1", {ANNOTATION: REFERENCE})
+    api.wait(lambda: conditions(api).get("ConfigOK", {}).get("status") == "True", "the condition on the new Node")
+
+
 def test_events_tell_the_story(followed):
     api, node = followed
     uid = api.store.get("nodes", None, "n1")["metadata"]["uid"]
