@@ -313,6 +313,8 @@ static int add_timer(struct lkg_client *client, sd_event_source **ret, uint64_t 
 {
         int r = sd_event_add_time(client->event, ret, CLOCK_BOOTTIME, 0, accuracy_ns / 1000, fn, client);
 
+        if (r >= 0)
+                r = sd_event_source_set_priority(*ret, LKG_REMOTE_PRIORITY);
         return r < 0 ? r : sd_event_source_set_enabled(*ret, SD_EVENT_OFF);
 }
 
@@ -338,6 +340,8 @@ int lkg_client_new(const struct lkg_client_options *options, struct lkg_client *
         client->on_identity = options->on_identity;
         client->userdata = options->userdata;
         r = sd_event_add_defer(client->event, &client->pump, on_pump, client);
+        if (r >= 0)
+                r = sd_event_source_set_priority(client->pump, LKG_REMOTE_PRIORITY);
         if (r >= 0)
                 r = add_timer(client, &client->turn, LKG_NSEC_PER_MSEC, on_turn);
         if (r >= 0)

@@ -57,7 +57,8 @@ static int want_io(CURL *easy, curl_socket_t fd, int what, void *userdata, void 
                 return sd_event_source_set_io_events(source, events) < 0 ? -1 : 0;
         if (sd_event_add_io(pool->http->event, &source, fd, events, on_io, pool) < 0)
                 return -1;
-        if (curl_multi_assign(pool->multi, fd, source) != CURLM_OK) {
+        if (sd_event_source_set_priority(source, LKG_REMOTE_PRIORITY) < 0 ||
+            curl_multi_assign(pool->multi, fd, source) != CURLM_OK) {
                 sd_event_source_disable_unref(source);
                 return -1;
         }
@@ -105,6 +106,8 @@ int lkg_http_pool_new(struct lkg_http *http, uint64_t serial, struct lkg_http_po
         pool->http = http;
         pool->serial = serial;
         r = sd_event_add_time(http->event, &pool->timer, CLOCK_BOOTTIME, 0, ACCURACY_USEC, on_time, pool);
+        if (r >= 0)
+                r = sd_event_source_set_priority(pool->timer, LKG_REMOTE_PRIORITY);
         if (r >= 0)
                 r = sd_event_source_set_enabled(pool->timer, SD_EVENT_OFF);
         pool->multi = r >= 0 ? curl_multi_init() : NULL;

@@ -309,6 +309,8 @@ int lkg_http_new(const struct lkg_http_options *options, struct lkg_http **ret, 
         http->user_agent = strdup(options->user_agent);
         r = http->user_agent ? sd_event_add_defer(http->event, &http->settle, settle, http) : -ENOMEM;
         if (r >= 0)
+                r = sd_event_source_set_priority(http->settle, LKG_REMOTE_PRIORITY);
+        if (r >= 0)
                 r = sd_event_source_set_enabled(http->settle, SD_EVENT_OFF);
         if (r < 0) {
                 (void)lkg_http_free(http);
@@ -397,6 +399,8 @@ int lkg_http_start(struct lkg_http *http, struct lkg_identity *identity,
         t->started_ns = t->progress_ns = lkg_boottime_ns();
         r = sd_event_add_time(http->event, &t->timer, CLOCK_BOOTTIME, due_ns(t) / 1000 + 1,
                               LKG_NSEC_PER_MSEC / 1000, on_time, t);
+        if (r >= 0)
+                r = sd_event_source_set_priority(t->timer, LKG_REMOTE_PRIORITY);
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "request to the API server");
         t->pool = http->current;

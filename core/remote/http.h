@@ -17,6 +17,12 @@
 
 #define LKG_HTTP_CONNECT_NS (10 * LKG_NSEC_PER_SEC) /* names, TCP, proxy and TLS together */
 
+/*
+ * Of every source of the loop that is there because of the network: a server that talks without end (or one object of some MiB
+ * after the other) makes nobody on this machine wait for more than one of its turns.
+ */
+#define LKG_REMOTE_PRIORITY (SD_EVENT_PRIORITY_NORMAL + 10)
+
 struct lkg_http_options {
         sd_event *event;
         const char *user_agent;

@@ -3,6 +3,7 @@
  * The thin part: requests, words and callbacks around follow.c. Every input ends in finish(), which tells what has changed, sets the
  * timer, and frees an informer that was given up inside one of its own callbacks.
  */
+#include "api-request.h"
 #include "follow.h"
 #include "text.h"
 
@@ -10,9 +11,8 @@
 #define WORDS_MAX      sizeof(((struct lkg_api_answer *)NULL)->words)
 
 struct lkg_informer {
-        struct lkg_client *client; /* borrowed */
-        struct lkg_resource resource;
-        char *group_version, *plural, *kind, *ns, *name; /* of resource */
+        struct lkg_client *client;    /* borrowed */
+        struct lkg_resource resource; /* texts of its own */
         size_t max_bytes;
         const struct lkg_informer_ops *ops;
         void *userdata;
@@ -68,11 +68,7 @@ static void destroy(struct lkg_informer *informer)
         sd_event_source_disable_unref(informer->timer);
         sd_event_source_disable_unref(informer->soon);
         lkg_watch_stream_deinit(&informer->stream);
-        free(informer->group_version);
-        free(informer->plural);
-        free(informer->kind);
-        free(informer->ns);
-        free(informer->name);
+        lkg_resource_deinit(&informer->resource);
         free(informer);
 }
 
@@ -391,39 +387,18 @@ void lkg_informer_fetch(struct lkg_informer *informer, bool anew)
 
 /* ---- beginning ---- */
 
-static int copy(const char *text, char **ret, const char **ret_borrowed)
-{
-        if (!text)
-                return 0;
-        *ret = strdup(text);
-        *ret_borrowed = *ret;
-        return *ret ? 0 : -ENOMEM;
-}
-
-static int copy_resource(struct lkg_informer *informer, const struct lkg_resource *resource)
-{
-        struct lkg_resource *own = &informer->resource;
-        int r = copy(resource->group_version, &informer->group_version, &own->group_version);
-
-        if (r == 0)
-                r = copy(resource->plural, &informer->plural, &own->plural);
-        if (r == 0)
-                r = copy(resource->kind, &informer->kind, &own->kind);
-        if (r == 0)
-                r = copy(resource->ns, &informer->ns, &own->ns);
-        if (r == 0)
-                r = copy(resource->name, &informer->name, &own->name);
-        return r;
-}
-
 static int add_sources(struct lkg_informer *informer, sd_event *event)
 {
         int r = sd_event_add_time(event, &informer->timer, CLOCK_BOOTTIME, 0, 0, on_timer, informer);
 
         if (r >= 0)
+                r = sd_event_source_set_priority(informer->timer, LKG_REMOTE_PRIORITY);
+        if (r >= 0)
                 r = sd_event_source_set_enabled(informer->timer, SD_EVENT_OFF);
         if (r >= 0)
                 r = sd_event_add_defer(event, &informer->soon, on_soon, informer);
+        if (r >= 0)
+                r = sd_event_source_set_priority(informer->soon, LKG_REMOTE_PRIORITY);
         return r < 0 ? r : 0;
 }
 
@@ -454,7 +429,7 @@ int lkg_informer_new(const struct lkg_informer_options *options, struct lkg_info
                 informer->userdata = options->userdata;
                 lkg_follow_begin(&informer->follow, options->poll_interval_ns, lkg_boottime_ns());
                 set_limits(&informer->follow, options);
-                r = copy_resource(informer, &options->resource);
+                r = lkg_resource_copy(&options->resource, &informer->resource);
         }
         if (r == 0)
                 r = add_sources(informer, options->event);

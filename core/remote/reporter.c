@@ -392,9 +392,13 @@ static int add_sources(struct lkg_reporter *reporter, sd_event *event)
         int r = sd_event_add_time(event, &reporter->timer, CLOCK_BOOTTIME, 0, 0, on_timer, reporter);
 
         if (r >= 0)
+                r = sd_event_source_set_priority(reporter->timer, LKG_REMOTE_PRIORITY);
+        if (r >= 0)
                 r = sd_event_source_set_enabled(reporter->timer, SD_EVENT_OFF);
         if (r >= 0)
                 r = sd_event_add_defer(event, &reporter->soon, on_soon, reporter);
+        if (r >= 0)
+                r = sd_event_source_set_priority(reporter->soon, LKG_REMOTE_PRIORITY);
         return r < 0 ? r : 0;
 }
 

@@ -573,6 +573,33 @@ static void test_free_another_one_inside_a_callback(void **state)
         end(&l);
 }
 
+static int on_local_work(sd_event_source *source, void *userdata)
+{
+        unsigned *n_turns = userdata;
+
+        assert_int_equal(n_gets, 0);
+        return ++*n_turns < 5 ? 0 : sd_event_source_set_enabled(source, SD_EVENT_OFF);
+}
+
+static void test_whoever_waits_on_this_machine_goes_first(void **state)
+{
+        sd_event_source *local = NULL;
+        unsigned n_turns = 0;
+        struct listener l;
+
+        (void)state;
+        begin(&l);
+        n_gets = 0;
+        lkg_informer_fetch(l.informer, /* anew= */ true);
+        assert_true(sd_event_add_defer(l.event, &local, on_local_work, &n_turns) >= 0);
+        assert_int_equal(sd_event_source_set_enabled(local, SD_EVENT_ON), 0);
+        turn(&l);
+        assert_int_equal(n_turns, 5);
+        assert_int_equal(n_gets, 1);
+        (void)sd_event_source_disable_unref(local);
+        end(&l);
+}
+
 static void test_knows_what_it_follows(void **state)
 {
         struct lkg_resource resource = { "v1", "configmaps", "ConfigMap", "kube-system", "c" };
@@ -619,6 +646,7 @@ int main(void)
                 cmocka_unit_test(test_anew_ends_what_is_under_way),
                 cmocka_unit_test(test_free_inside_its_own_callbacks),
                 cmocka_unit_test(test_free_another_one_inside_a_callback),
+                cmocka_unit_test(test_whoever_waits_on_this_machine_goes_first),
                 cmocka_unit_test(test_knows_what_it_follows),
                 cmocka_unit_test(test_names_of_modes),
         };
