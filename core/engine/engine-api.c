@@ -92,14 +92,31 @@ void lkg_api_exec_done(struct lkg_engine *e, const struct lkg_message *m)
                 explicit_bzero(text, size);
 }
 
-static void on_identity(void *userdata)
+static uint64_t identity_serial(const struct lkg_api *api)
 {
-        struct lkg_api *api = userdata;
+        const struct lkg_identity *identity = lkg_credential_identity(api->credential);
 
+        return identity ? identity->serial : 0;
+}
+
+/* The client looks at the credential, and so do we: whoever sees another one first. Return: whether it is another one. */
+static bool meet_identity(struct lkg_api *api)
+{
+        uint64_t serial = identity_serial(api);
+
+        if (serial == api->serial)
+                return false;
+        api->serial = serial;
         if (api->reporter) /* before what waits its turn goes out with a credential that is not the node's */
                 lkg_reporter_kick(api->reporter);
-        api->anew = true;
-        lkg_api_reconsider(api);
+        api->anew = api->engine->reference_pending = true;
+        return true;
+}
+
+static void on_identity(void *userdata)
+{
+        if (meet_identity(userdata))
+                lkg_api_kick(userdata);
 }
 
 static int new_client(struct lkg_api *api, struct lkg_error *err)
@@ -167,8 +184,10 @@ static void bring_up(struct lkg_api *api)
                 take_down(api);
                 return;
         }
-        if (!api->client)
+        if (!api->client) {
                 r = new_client(api, &err);
+                api->engine->reference_pending = true; /* asked without a client, it led nowhere */
+        }
         if (r >= 0 && !api->reporter)
                 r = new_reporter(api, &err);
         if (r >= 0 && api->running && !api->node.informer)
@@ -269,9 +288,7 @@ static void look_at_credential(struct lkg_api *api)
                 api->look = true; /* no memory: with the next tick */
         if (r <= 0)
                 return;
-        if (api->reporter)
-                lkg_reporter_kick(api->reporter);
-        api->anew = api->engine->reference_pending = true;
+        (void)meet_identity(api);
         lkg_log_notice("credential for the API server: %s %s",
                        lkg_credential_kind_name(lkg_credential_kind(api->credential)),
                        lkg_credential_file(api->credential));
@@ -357,6 +374,21 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
         return 0;
 }
 
+static int add_sources(struct lkg_api *api, sd_event *event)
+{
+        int r = sd_event_add_defer(event, &api->work, on_work, api);
+
+        if (r >= 0)
+                r = sd_event_source_set_priority(api->work, LKG_REMOTE_PRIORITY);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(api->work, SD_EVENT_OFF);
+        if (r >= 0)
+                r = sd_event_add_time(event, &api->timer, CLOCK_BOOTTIME, 0, TIMER_SLACK_US, on_timer, api);
+        if (r >= 0)
+                r = sd_event_source_set_priority(api->timer, LKG_REMOTE_PRIORITY);
+        return r < 0 ? r : sd_event_source_set_enabled(api->timer, SD_EVENT_OFF);
+}
+
 static int new_api(struct lkg_engine *e, struct lkg_error *err)
 {
         const struct lkg_config *config = e->config;
@@ -381,20 +413,14 @@ static int new_api(struct lkg_engine *e, struct lkg_error *err)
         api->settings = describe_settings(config);
         r = api->settings ? lkg_credential_new(&options, &api->credential) : -ENOMEM;
         if (r >= 0)
-                r = sd_event_add_defer(e->event, &api->work, on_work, api);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(api->work, SD_EVENT_OFF);
-        if (r >= 0)
-                r = sd_event_add_time(e->event, &api->timer, CLOCK_BOOTTIME, 0, TIMER_SLACK_US, on_timer,
-                                      api);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(api->timer, SD_EVENT_OFF);
+                r = add_sources(api, e->event);
         if (r >= 0)
                 r = lkg_credential_refresh(api->credential, lkg_realtime_ns());
         if (r < 0) {
                 lkg_api_free(api);
                 return lkg_error_set(err, r, NULL, "API server");
         }
+        api->serial = identity_serial(api);
         e->api = api;
         return 0;
 }

@@ -63,6 +63,7 @@ static inline void fake_credential(enum lkg_credential_kind kind)
 {
         fake.kind = kind;
         fake.has_identity = kind != LKG_CREDENTIAL_NONE;
+        fake.identity.serial++;
         fake.refreshed = 1;
 }
 

@@ -33,10 +33,11 @@ static const char *configmap_json(const char *name, const char *version, const c
         return text;
 }
 
+/* Until nothing is left to do now. */
 static void settle(struct node *n)
 {
-        for (unsigned i = 0; i < 8; i++)
-                turn(n, 0);
+        for (unsigned i = 0; sd_event_run(n->event, 0) > 0; i++)
+                assert_in_range(i, 0, 100);
 }
 
 static void tell_node(struct node *n, const char *uid, const char *annotation)
@@ -236,6 +237,22 @@ static void test_static_without_a_credential(void **state)
         settle(n);
         assert_has(n, "status/kubelet/condition",
                    UNCLEAR "no credential for the API server was found: using ");
+}
+
+static void test_a_reference_that_was_asked_before_there_is_a_client(void **state)
+{
+        struct node *n = *state;
+
+        fake_reset();
+        fake_credential(LKG_CREDENTIAL_NODE);
+        put(n, "etc/config.yaml",
+            CONFIG(", references: [static], static: {namespace: kube-system, name: cfg}"));
+        start(n);
+        lkg_engine_cycle(n->engine, /* look= */ true); /* somebody on this machine was first */
+        assert_false(n->engine->reference_pending);
+        assert_null(fake_find("configmaps"));
+        settle(n);
+        assert_non_null(fake_find("configmaps"));
 }
 
 /* ---- reset ---- */
@@ -623,7 +640,26 @@ static void test_another_identity_begins_anew(void **state)
         struct node *n = *state;
 
         follow(n, CONFIG(""));
+        fake.identity.serial++;
         fake.client->options.on_identity(fake.client->options.userdata);
+        settle(n);
+        assert_int_equal(fake_find("nodes")->n_anew, 1);
+        assert_int_equal(fake_find("configmaps")->n_anew, 1);
+        assert_int_equal(fake.n_kicked, 1);
+}
+
+static void test_an_identity_is_met_once_whoever_sees_it_first(void **state)
+{
+        struct node *n = *state;
+
+        follow(n, CONFIG(""));
+        fake_credential(LKG_CREDENTIAL_NODE); /* another one, which the minute's look finds */
+        assert_int_equal(sd_event_source_set_time(n->engine->api->timer, 0), 0);
+        settle(n);
+        assert_int_equal(fake_find("nodes")->n_anew, 1);
+        assert_int_equal(fake.n_kicked, 1);
+        fake.client->options.on_identity(
+                fake.client->options.userdata); /* the client's look before its next request */
         settle(n);
         assert_int_equal(fake_find("nodes")->n_anew, 1);
         assert_int_equal(fake_find("configmaps")->n_anew, 1);
@@ -717,6 +753,7 @@ int main(void)
                 CASE(test_file_without_a_credential),
                 CASE(test_rollout_is_not_for_files),
                 CASE(test_static_without_a_credential),
+                CASE(test_a_reference_that_was_asked_before_there_is_a_client),
                 CASE(test_local_and_removal_reset),
                 CASE(test_a_node_made_anew_says_nothing),
                 CASE(test_a_node_that_is_gone_changes_nothing),
@@ -736,6 +773,7 @@ int main(void)
                 CASE(test_figures_alone_wait_for_the_next_minute),
                 CASE(test_sync_asks_the_server),
                 CASE(test_another_identity_begins_anew),
+                CASE(test_an_identity_is_met_once_whoever_sees_it_first),
                 CASE(test_reload_of_the_settings),
                 CASE(test_exec_plugin),
                 CASE(test_name_of_the_node),
