@@ -13,6 +13,7 @@
 
 #include "core/remote/credential.h"
 #include "core/remote/exec-plugin.h"
+#include "sandbox.h"
 
 #define SAID_LINES_MAX 8u
 #define SAID_LINE_MAX  256u
@@ -68,9 +69,12 @@ static int write_output(const char *output, size_t size)
 {
         int r = lkg_write_all(STDOUT_FILENO, output, size);
 
-        if (r < 0)
-                lkg_log_error("exec plugin: write its output: %s", strerror(-r));
-        return r < 0 ? EX_IOERR : EX_OK;
+        if (r >= 0)
+                return EX_OK;
+        /* What stands there at a bad end is told as its reason. */
+        if (ftruncate(STDOUT_FILENO, 0) < 0 || lseek(STDOUT_FILENO, 0, SEEK_SET) < 0)
+                return EX_IOERR;
+        return give_up(EX_IOERR, "its output could not be passed on");
 }
 
 static int run(const struct lkg_kubeconfig *k)
@@ -109,8 +113,11 @@ int lkg_exec_credential(const struct lkg_exec_credential_options *o)
                 .allow_insecure = o->config->remote.allow_insecure,
         };
         struct lkg_kubeconfig *k = NULL;
+        struct lkg_error err = { 0 };
         int r;
 
+        if (lkg_sandbox_hide_memory(&err) < 0)
+                return give_up(EX_OSERR, err.message);
         if (!o->config->remote.enabled || !o->config->remote.allow_exec)
                 return give_up(EX_CONFIG, o->config->remote.enabled ? "remote.allowExec is not true"
                                                                     : "remote.enabled is not true");

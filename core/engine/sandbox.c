@@ -59,17 +59,32 @@ static int bound_thread_stacks(void)
         return -r;
 }
 
-int lkg_sandbox_enter(struct lkg_error *err)
+int lkg_sandbox_hide_memory(struct lkg_error *err)
 {
         int r = limit(RLIMIT_CORE, 0);
 
-        if (r >= 0 && !SANITIZED) /* a sanitizer's shadow memory counts as data */
+        if (r < 0)
+                return lkg_error_set(err, r, NULL, "resource limits");
+        /* The limit is not for a core that goes into a pipe: core(5). The leak checker traces its own process. */
+        if (prctl(PR_SET_DUMPABLE, SANITIZED, 0, 0, 0) < 0)
+                return lkg_error_set(err, -errno, NULL, "process attributes");
+        return 0;
+}
+
+int lkg_sandbox_enter(struct lkg_error *err)
+{
+        int r = lkg_sandbox_hide_memory(err);
+
+        if (r < 0)
+                return r;
+        if (!SANITIZED) /* a sanitizer's shadow memory counts as data */
                 r = limit(RLIMIT_DATA, DATA_BYTES_MAX);
         if (r >= 0)
                 r = bound_thread_stacks();
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "resource limits");
-        if (prctl(PR_SET_DUMPABLE, SANITIZED, 0, 0, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        /* Whoever debugs a shell's TLS with it must not have the keys of ours in the same file: libcurl would write them. */
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || unsetenv("SSLKEYLOGFILE") < 0)
                 return lkg_error_set(err, -errno, NULL, "process attributes");
         r = drop_capabilities(err);
         if (r < 0 || SANITIZED) /* the leak checker traces its own process */

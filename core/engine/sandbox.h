@@ -7,5 +7,8 @@
 
 #include <lkg/error.h>
 
+/** lkg_sandbox_hide_memory() - no core, and nobody looks into this process: for whoever has a credential. Return: 0 or -errno. */
+int lkg_sandbox_hide_memory(struct lkg_error *err);
+
 /** lkg_sandbox_enter() - for good. Return: 0 or -errno: better not to run than to run unprotected. */
 int lkg_sandbox_enter(struct lkg_error *err);

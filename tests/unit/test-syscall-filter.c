@@ -168,9 +168,28 @@ static void test_sockets_and_an_assertion(void **state)
         assert_int_equal(in_a_child(talk), 1000 + SIGABRT);
 }
 
+static void look_for_what_would_tell_secrets(void)
+{
+        const struct rlimit none = { 0, 0 };
+        struct rlimit is;
+
+        if (getenv("SSLKEYLOGFILE") || getrlimit(RLIMIT_CORE, &is) < 0 ||
+            memcmp(&is, &none, sizeof(is)) != 0)
+                _exit(1);
+}
+
+static void test_neither_cores_nor_keys_of_tls_are_written(void **state)
+{
+        (void)state;
+        assert_int_equal(setenv("SSLKEYLOGFILE", "/tmp/keys", 1), 0);
+        assert_int_equal(in_a_child(look_for_what_would_tell_secrets), 0);
+        assert_int_equal(unsetenv("SSLKEYLOGFILE"), 0);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_neither_cores_nor_keys_of_tls_are_written),
                 cmocka_unit_test(test_each_rule),
                 cmocka_unit_test(test_other_ways_to_the_same_calls),
                 cmocka_unit_test(test_calls_judged_by_an_argument),
