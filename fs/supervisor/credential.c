@@ -122,7 +122,7 @@ void lkg_exec_request(struct lkg_supervisor *s)
                 return; /* the one that runs answers this request, too */
         lkg_message_init(&message, LKG_MSG_CREDENTIAL);
         if (s->exec.started_ns > 0 && now_ns - s->exec.started_ns < LKG_EXEC_PAUSE_NS) {
-                tell_why(&message, -EAGAIN, "it ran less than 10 s ago");
+                tell_why(&message, -EAGAIN, "it ran only a few seconds ago");
                 answer(s, &message);
                 return;
         }
