@@ -62,7 +62,7 @@ struct lkg_seen {
 };
 
 /* Where the search ends. */
-enum lkg_place { LKG_PLACE_CONFIGURED, LKG_PLACE_POD, LKG_PLACE_SOURCE };
+enum lkg_found { LKG_FOUND_CONFIGURED, LKG_FOUND_POD, LKG_FOUND_SOURCE };
 
 struct lkg_credential {
         char *kubeconfig, *source_path, *mount_point, *pod_dir, *source_file;
@@ -71,7 +71,7 @@ struct lkg_credential {
         int (*run_exec)(void *userdata);
         void *userdata;
 
-        enum lkg_place place;
+        enum lkg_found place;
         enum lkg_credential_kind kind;
         bool looked; /* at least once */
         bool again;  /* whatever the files say */

@@ -27,20 +27,20 @@ const char *lkg_credential_kind_name(enum lkg_credential_kind kind)
         return (size_t)kind < LKG_ARRAY_SIZE(kind_names) ? kind_names[kind] : "?";
 }
 
-static enum lkg_place search(const struct lkg_credential *c)
+static enum lkg_found search(const struct lkg_credential *c)
 {
         const char *host = getenv("KUBERNETES_SERVICE_HOST"), *port = getenv("KUBERNETES_SERVICE_PORT");
         char path[PATH_MAX];
 
         if (*c->kubeconfig)
-                return LKG_PLACE_CONFIGURED;
+                return LKG_FOUND_CONFIGURED;
         if (!host || !*host || !port || !*port)
-                return LKG_PLACE_SOURCE;
+                return LKG_FOUND_SOURCE;
         /* A pod without a token (automountServiceAccountToken: false) is not meant to talk to the API server as such. */
         if (snprintf(path, sizeof(path), "%s/token", c->pod_dir) >= (int)sizeof(path) ||
             access(path, F_OK) < 0)
-                return LKG_PLACE_SOURCE;
-        return LKG_PLACE_POD;
+                return LKG_FOUND_SOURCE;
+        return LKG_FOUND_POD;
 }
 
 static void look_in_pod(struct lkg_look *l)
@@ -61,7 +61,7 @@ static bool counts(struct lkg_look *l, const char *text, size_t size)
 {
         int r;
 
-        if (l->c->place != LKG_PLACE_SOURCE)
+        if (l->c->place != LKG_FOUND_SOURCE)
                 return true;
         r = lkg_kubeconfig_detect(text, size);
         l->no_memory |= r == -ENOMEM;
@@ -85,7 +85,7 @@ static void note_config(struct lkg_look *l, const char *text, size_t size)
 static void look_at_kubeconfig(struct lkg_look *l)
 {
         struct lkg_credential *c = l->c;
-        bool in_source = c->place == LKG_PLACE_SOURCE;
+        bool in_source = c->place == LKG_FOUND_SOURCE;
         const char *file = in_source ? c->source_file : c->kubeconfig;
         const struct lkg_kubeconfig_options options = { .file = file,
                                                         .allow_exec = c->allow_exec,
@@ -156,7 +156,7 @@ static int look(struct lkg_credential *c, uint64_t now_ns)
         LKG_CLEANUP(look_deinit) struct lkg_look l = { .c = c, .now_ns = now_ns, .review_ns = UINT64_MAX };
         int r;
 
-        if (c->place == LKG_PLACE_POD)
+        if (c->place == LKG_FOUND_POD)
                 look_in_pod(&l);
         else
                 look_at_kubeconfig(&l);
@@ -194,7 +194,7 @@ static bool is_due(const struct lkg_credential *c, uint64_t now_ns)
 
 int lkg_credential_refresh(struct lkg_credential *c, uint64_t now_ns)
 {
-        enum lkg_place place = search(c);
+        enum lkg_found place = search(c);
 
         c->again |= place != c->place;
         c->place = place;
@@ -285,7 +285,7 @@ int lkg_credential_load(const struct lkg_credential_options *options, struct lkg
                 return r;
         l.c = c;
         c->place = search(c);
-        if (c->place != LKG_PLACE_POD)
+        if (c->place != LKG_FOUND_POD)
                 look_at_kubeconfig(&l);
         if (l.k)
                 take_ca_as_data(&l);
@@ -315,9 +315,9 @@ enum lkg_credential_kind lkg_credential_kind(const struct lkg_credential *c)
 
 const char *lkg_credential_file(const struct lkg_credential *c)
 {
-        if (c->place == LKG_PLACE_CONFIGURED)
+        if (c->place == LKG_FOUND_CONFIGURED)
                 return c->kubeconfig;
-        if (c->place == LKG_PLACE_POD)
+        if (c->place == LKG_FOUND_POD)
                 return c->pod_dir;
         return c->looked && c->kind == LKG_CREDENTIAL_NONE ? "" : c->source_file;
 }

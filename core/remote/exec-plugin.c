@@ -197,8 +197,8 @@ struct run {
 };
 
 /* In the new process. */
-static void become(const struct lkg_kubeconfig *k, const char *program, char *const *env, int output,
-                   int said)
+static void become(const struct lkg_kubeconfig *k, const char *program, char *const *env, pid_t parent,
+                   int output, int said)
 {
         const struct rlimit none = { 0, 0 };
         int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -207,7 +207,8 @@ static void become(const struct lkg_kubeconfig *k, const char *program, char *co
         if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(output, STDOUT_FILENO) < 0 ||
             dup2(said, STDERR_FILENO) < 0 || chdir("/") < 0 || setpgid(0, 0) < 0)
                 _exit(127);
-        (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != parent)
+                _exit(127); /* nobody waits for it any more */
         closefrom(3);
         (void)setrlimit(RLIMIT_CORE, &none); /* it would hold the credential */
         (void)signal(SIGPIPE, SIG_DFL);
@@ -221,6 +222,7 @@ static void become(const struct lkg_kubeconfig *k, const char *program, char *co
 static int start(struct run *run, const struct lkg_kubeconfig *k, const char *program, char *const *env,
                  struct lkg_error *err)
 {
+        const pid_t parent = getpid();
         int output[2], said[2];
 
         if (pipe2(output, O_CLOEXEC) < 0)
@@ -238,7 +240,7 @@ static int start(struct run *run, const struct lkg_kubeconfig *k, const char *pr
         (void)fcntl(said[0], F_SETFL, O_NONBLOCK);
         run->pid = fork();
         if (run->pid == 0)
-                become(k, program, env, output[1], said[1]);
+                become(k, program, env, parent, output[1], said[1]);
         lkg_close(output[1]);
         lkg_close(said[1]);
         if (run->pid < 0)

@@ -145,6 +145,9 @@ static int add_field(struct lkg_http_transfer *t, const char *name, const char *
         struct lkg_buf line = LKG_BUF_INIT;
         int r;
 
+        /* Of a blank one curl would send nothing: we would be somebody else than the kubeconfig says. */
+        if (value[strspn(value, " ")] == '\0')
+                return lkg_error_set(err, -EINVAL, NULL, "what is to be sent as %s is blank.", name);
         /* A line break would begin a header that nobody meant to send. */
         for (const char *p = value; *p; p++)
                 if ((unsigned char)*p < ' ' || *p == 0x7f)

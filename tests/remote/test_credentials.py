@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who asks: every kind of credential, and that a rotated one is used without a restart."""
+import json
 import os
 
 import pytest
@@ -122,6 +123,17 @@ def test_insecure_is_refused(server, client, tmp_path, insecure):
         assert server.n_connections == 0
     else:
         assert line["status"] == "ok"
+
+
+def test_nobody_is_impersonated_by_a_blank(server, client, tmp_path):
+    """Of a blank header nothing would be sent, and the request would be made by somebody else than the file says."""
+    path = server.kubeconfig(tmp_path / "k", node="n1")
+    document = json.loads(lib.read_file(path))
+    document["users"][0]["user"]["as"] = " "
+    replace(path, json.dumps(document))
+    line = client.get(kubeconfig=path)
+    assert line["status"] == "unreachable" and "Impersonate-User is blank" in line["words"]
+    assert server.n_connections == 0
 
 
 def test_a_proxy_of_the_environment_is_not_for_loopback(server, client):
