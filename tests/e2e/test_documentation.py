@@ -135,3 +135,11 @@ def test_every_finding_of_the_api_client_is_in_the_table():
     page = (lib.REPOSITORY / "docs/remote.md").read_text()
     codes = set(re.findall(r"^\s*\{ (7\d{3}),", source("base/findings.c"), re.MULTILINE))
     assert len(codes) > 8 and set(re.findall(r"^\| LKG(7\d{3})", page, re.MULTILINE)) == codes
+
+
+@pytest.mark.parametrize("folder", ["engine", "remote", "state"])
+def test_every_file_has_its_place_in_the_architecture(folder):
+    page = (lib.REPOSITORY / "docs/architecture.md").read_text()
+    named = set(re.findall(r"[\w-]+\.c\b", page))
+    missing = sorted(path.name for path in (SOURCES / folder).glob("*.c") if path.name not in named)
+    assert not missing, f"docs/architecture.md does not name {', '.join(missing)}"
