@@ -190,7 +190,7 @@ static void test_last_spelling_of_a_header_name_counts(void **state)
                 "{" API ",\n" KIND ",\n\"KIND\": \"\"}",
                 "{\"Kind\": 5, " API ", " KIND "}",
                 HEADER "apiversion: ''\n",
-                "apiversion: ''\n" HEADER,
+                ("apiversion: ''\n" HEADER),
                 "apiVersion: v1\nkind: ''\n",
                 "apiVersion: ''\nkind: KubeletConfiguration\n",
         };
