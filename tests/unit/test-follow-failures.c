@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Following one object that cannot be read or watched: how soon it is tried again, and how. */
+#include "follow-lines.h"
+
+/* ---- failures ---- */
+
+static void test_failed_reads_back_off(void **state)
+{
+        static const struct line lines[] = {
+                BEGIN,
+                { FAILED, 10, .status = LKG_API_UNREACHABLE, .due_ms = 810 },
+                { TICK, 809, .todo = 0 },
+                { TICK, 810, .todo = GET },
+                { FAILED, 820, .status = LKG_API_FORBIDDEN, .due_ms = 2420 },
+                { TICK, 2420, .todo = GET },
+                { FAILED, 2430, .status = LKG_API_BUSY, .retry_after_s = 7, .due_ms = 9430 },
+                { TICK, 9430, .todo = GET },
+                { END },
+        };
+        struct lkg_follow f = run(lines);
+
+        (void)state;
+        assert_int_equal(lkg_follow_mode(&f), LKG_INFORMER_DOWN);
+        assert_int_equal(f.status, LKG_API_BUSY);
+        assert_int_equal(f.failing_since_ns, START + 10 * MS);
+        assert_int_equal(f.success_wall_ns, 0);
+        (void)put(&f, &(struct line){ GOT, 9440, OBJECT("1") }, 0);
+        assert_int_equal(f.status, LKG_API_OK);
+        assert_int_equal(f.failing_since_ns, 0);
+        assert_int_equal(lkg_follow_mode(&f), LKG_INFORMER_STARTING);
+}
+
+static void test_a_failed_read_leaves_the_watch_alone(void **state)
+{
+        static const struct line lines[] = {
+                WATCHING,
+                { FETCH, 30, .todo = GET },
+                { FAILED, 40, .status = LKG_API_BUSY, .due_ms = 840 },
+                { MODIFIED, 50, OBJECT("101"), .todo = TELL },
+                { TICK, 840, .todo = GET },
+                { END },
+        };
+        struct lkg_follow f = run(lines);
+
+        (void)state;
+        assert_int_equal(lkg_follow_mode(&f), LKG_INFORMER_WATCH);
+}
+
+static void test_a_watch_that_could_not_begin_begins_again_without_a_read(void **state)
+{
+        static const struct line refused[] = {
+                FIRST_READ,
+                { ENDED, 30, .status = LKG_API_UNREACHABLE, .due_ms = 830 },
+                { TICK, 830, .todo = WATCH, .position = "100" },
+                { END },
+        };
+        static const struct line busy[] = {
+                FIRST_READ,
+                { ENDED, 30, .status = LKG_API_BUSY, .http_status = 429, .retry_after_s = 5,
+                  .due_ms = 5030 },
+                { TICK, 5029, .todo = 0 },
+                { TICK, 5030, .todo = WATCH, .position = "100" },
+                { END },
+        };
+
+        (void)state;
+        (void)run(refused);
+        (void)run(busy);
+}
+
+static void test_a_watch_that_fails_otherwise_begins_with_a_read(void **state)
+{
+        static const struct line broken_off[] = {
+                WATCHING,
+                { ENDED, 5000, .status = LKG_API_UNREACHABLE, .http_status = 200, .due_ms = 5800 },
+                { TICK, 5800, .todo = GET },
+                { GOT, 5810, OBJECT("100"), .todo = TELL | WATCH, .position = "100" },
+                { END },
+        };
+        static const struct line server_error[] = {
+                FIRST_READ,
+                { ENDED, 30, .status = LKG_API_BUSY, .http_status = 500, .due_ms = 830 },
+                { TICK, 830, .todo = GET },
+                { END },
+        };
+        static const struct line nonsense[] = {
+                WATCHING,
+                { BROKEN, 30, .status = LKG_API_INVALID, .todo = END_WATCH, .due_ms = 830 },
+                { TICK, 830, .todo = GET },
+                { END },
+        };
+
+        (void)state;
+        (void)run(broken_off);
+        (void)run(server_error);
+        (void)run(nonsense);
+}
+
+static void test_a_watch_without_an_event_in_a_second_has_failed(void **state)
+{
+        static const struct line empty[] = {
+                WATCHING,
+                { ENDED, 1019, .status = LKG_API_OK, .due_ms = 1819 },
+                { TICK, 1819, .todo = GET },
+                { END },
+        };
+        static const struct line with_event[] = {
+                WATCHING,
+                { MODIFIED, 30, OBJECT("101"), .todo = TELL },
+                { ENDED, 40, .status = LKG_API_OK, .due_ms = 1020 }, /* not in a circle either */
+                { TICK, 1020, .todo = WATCH, .position = "101" },
+                { END },
+        };
+        static const struct line a_second[] = {
+                WATCHING, { ENDED, 1020, .status = LKG_API_OK, .todo = WATCH, .position = "100" }, { END }
+        };
+        static const struct line never_opened[] = { FIRST_READ,
+                                                    { ENDED, 5000, .status = LKG_API_OK, .due_ms = 5800 },
+                                                    { END } };
+        struct lkg_follow f = run(empty);
+
+        (void)state;
+        assert_int_equal(f.n_failures, 1);
+        f = run(with_event);
+        assert_int_equal(f.n_failures, 0);
+        (void)run(a_second);
+        (void)run(never_opened);
+}
+
+static void test_a_silent_watch_is_noticed(void **state)
+{
+        static const struct line lines[] = { WATCHING, { END } };
+        static const struct line no_answer[] = { FIRST_READ, { END } };
+        struct lkg_follow f = run(lines);
+
+        (void)state;
+        assert_int_equal(lkg_follow_due(&f), START + 20 * MS + 150 * S);
+        assert_false(lkg_follow_silent(&f, START + 20 * MS + 150 * S - 1));
+        assert_true(lkg_follow_silent(&f, START + 20 * MS + 150 * S));
+        lkg_follow_bytes(&f, false, true, START + 100 * S);
+        assert_int_equal(lkg_follow_due(&f), START + 250 * S);
+        f = run(no_answer);
+        assert_true(lkg_follow_silent(&f, START + 10 * MS + 150 * S));
+}
+
+static void test_half_an_event_is_noticed(void **state)
+{
+        static const struct line lines[] = { WATCHING, { END } };
+        struct lkg_follow f = run(lines);
+
+        (void)state;
+        lkg_follow_bytes(&f, true, true, START + 10 * S);
+        for (unsigned i = 1; i < 30; i++) { /* one byte a second is no progress */
+                lkg_follow_bytes(&f, true, false, START + (10 + i) * S);
+                assert_false(lkg_follow_silent(&f, START + (10 + i) * S));
+        }
+        assert_int_equal(lkg_follow_due(&f), START + 40 * S);
+        assert_true(lkg_follow_silent(&f, START + 40 * S));
+        lkg_follow_bytes(&f, true, true, START + 39 * S); /* the end of it, and the next one */
+        assert_false(lkg_follow_silent(&f, START + 68 * S));
+        lkg_follow_bytes(&f, false, true, START + 69 * S);
+        assert_int_equal(lkg_follow_due(&f), START + 219 * S);
+}
+
+/* ---- where watching is forbidden ---- */
+
+static void test_polls_where_watching_is_forbidden(void **state)
+{
+        static const struct line lines[] = {
+                FIRST_READ,
+                { ENDED, 20, .status = LKG_API_FORBIDDEN, .http_status = 403,
+                  .due_ms = 45020 }, /* 60 s - 25 % */
+                { TICK, 45020, .todo = GET },
+                { GOT, 45030, OBJECT("100"), .todo = TELL, .due_ms = 90030 },
+                { FETCH, 50000, .todo = GET },
+                { NONE, 50010, .todo = TELL_NONE, .due_ms = 95010 },
+                { TICK, 95010, .todo = GET },
+                { FAILED, 95020, .status = LKG_API_BUSY, .due_ms = 95820 },
+                { TICK, 95820, .todo = GET },
+                { GOT, 95830, OTHER("200"), .todo = TELL, .due_ms = 140830 },
+                { END },
+        };
+        struct lkg_follow f = run(lines);
+
+        (void)state;
+        assert_int_equal(lkg_follow_mode(&f), LKG_INFORMER_POLL);
+        f = run_random(
+                (const struct line[]){ FIRST_READ, { ENDED, 20, .status = LKG_API_FORBIDDEN }, { END } },
+                UINT32_MAX);
+        assert_in_range(lkg_follow_due(&f), START + 75019 * MS, START + 75020 * MS);
+}
+
+static void test_tries_to_watch_again_at_every_tenth_poll(void **state)
+{
+        static const struct line lines[] = { FIRST_READ,
+                                             { ENDED, 0, .status = LKG_API_FORBIDDEN, .http_status = 403 },
+                                             { END } };
+        struct lkg_follow f = run(lines);
+        uint64_t at_ms = 0;
+
+        (void)state;
+        for (unsigned round = 0; round < 2; round++) {
+                for (unsigned i = 1; i <= 10; i++) {
+                        const struct line got = { GOT, at_ms += 45000, OBJECT("100") };
+
+                        assert_int_equal(put(&f, &(struct line){ TICK, at_ms }, 0), GET);
+                        assert_int_equal(put(&f, &got, 0), i < 10 ? TELL : TELL | WATCH);
+                }
+                assert_int_equal(
+                        put(&f,
+                            &(struct line){ ENDED, at_ms, .status = LKG_API_FORBIDDEN, .http_status = 403 },
+                            0),
+                        0);
+                assert_int_equal(lkg_follow_mode(&f), LKG_INFORMER_POLL);
+        }
+        for (unsigned i = 1; i <= 10; i++) {
+                const struct line got = { GOT, at_ms += 45000, OBJECT("100") };
+
+                (void)put(&f, &(struct line){ TICK, at_ms }, 0);
+                (void)put(&f, &got, 0);
+        }
+        (void)put(&f, &(struct line){ OPEN, at_ms }, 0);
+        assert_int_equal(lkg_follow_mode(&f), LKG_INFORMER_WATCH);
+        assert_int_equal(next_request(&f), NEVER);
+}
+
+static void test_an_attempt_to_watch_that_fails_goes_on_polling(void **state)
+{
+        static const struct line lines[] = { FIRST_READ,
+                                             { ENDED, 0, .status = LKG_API_FORBIDDEN, .http_status = 403 },
+                                             { END } };
+        struct lkg_follow f = run(lines);
+        uint64_t at_ms = 0;
+
+        (void)state;
+        for (unsigned i = 1; i <= 10; i++) {
+                const struct line got = { GOT, at_ms += 45000, OBJECT("100") };
+
+                (void)put(&f, &(struct line){ TICK, at_ms }, 0);
+                (void)put(&f, &got, 0);
+        }
+        assert_int_equal(put(&f, &(struct line){ ENDED, at_ms, .status = LKG_API_UNREACHABLE }, 0), 0);
+        assert_int_equal(put(&f, &(struct line){ TICK, at_ms + 800 }, 0), GET);
+        assert_int_equal(put(&f, &(struct line){ GOT, at_ms + 810, OBJECT("100") }, 0), TELL);
+        assert_int_equal(lkg_follow_mode(&f), LKG_INFORMER_POLL);
+}
+
+/* ---- somebody else ---- */
+
+static void test_another_identity_begins_anew(void **state)
+{
+        static const struct line watching[] = {
+                WATCHING,
+                { ANEW, 1000, .todo = END_GET | END_WATCH | GET },
+                { GOT, 1010, OBJECT("100"), .todo = TELL | WATCH, .position = "100" },
+                { END },
+        };
+        static const struct line polling[] = {
+                FIRST_READ,
+                { ENDED, 20, .status = LKG_API_FORBIDDEN, .http_status = 403 },
+                { ANEW, 1000, .todo = END_GET | END_WATCH | GET },
+                { GOT, 1010, OBJECT("100"), .todo = TELL | WATCH, .position = "100" },
+                { END },
+        };
+        static const struct line reading[] = {
+                BEGIN,
+                { FAILED, 10, .status = LKG_API_UNAUTHORIZED },
+                { ANEW, 20, .todo = END_GET | END_WATCH | GET },
+                { FAILED, 30, .status = LKG_API_UNAUTHORIZED, .due_ms = 830 },
+                { END },
+        };
+
+        (void)state;
+        (void)run(watching);
+        (void)run(polling);
+        (void)run(reading);
+}
+
+static void test_a_pause_between_two_watches_is_not_told(void **state)
+{
+        static const struct line lines[] = {
+                WATCHING, { ENDED, 310000, .status = LKG_API_OK, .todo = WATCH, .position = "100" }, { END }
+        };
+        struct lkg_follow f = run(lines);
+
+        (void)state;
+        assert_int_equal(lkg_follow_mode(&f), LKG_INFORMER_WATCH);
+        (void)put(&f, &(struct line){ ENDED, 310010, .status = LKG_API_UNREACHABLE }, 0);
+        assert_int_equal(lkg_follow_mode(&f), LKG_INFORMER_DOWN);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_failed_reads_back_off),
+                cmocka_unit_test(test_a_failed_read_leaves_the_watch_alone),
+                cmocka_unit_test(test_a_watch_that_could_not_begin_begins_again_without_a_read),
+                cmocka_unit_test(test_a_watch_that_fails_otherwise_begins_with_a_read),
+                cmocka_unit_test(test_a_watch_without_an_event_in_a_second_has_failed),
+                cmocka_unit_test(test_a_silent_watch_is_noticed),
+                cmocka_unit_test(test_half_an_event_is_noticed),
+                cmocka_unit_test(test_polls_where_watching_is_forbidden),
+                cmocka_unit_test(test_tries_to_watch_again_at_every_tenth_poll),
+                cmocka_unit_test(test_an_attempt_to_watch_that_fails_goes_on_polling),
+                cmocka_unit_test(test_another_identity_begins_anew),
+                cmocka_unit_test(test_a_pause_between_two_watches_is_not_told),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
