@@ -12,6 +12,9 @@ import lkgfs_testlib as lib
 
 # What sanitizers and the like are told.
 KEPT = {name: value for name, value in os.environ.items() if name.endswith("SAN_OPTIONS")}
+# What was freed the address sanitizer keeps for a while, by itself 256 MiB: that would be all that a test of memory sees.
+if "ASAN_OPTIONS" in KEPT:
+    KEPT["ASAN_OPTIONS"] += ":quarantine_size_mb=16"
 # Peak of a whole program for objects of up to 3 MiB; sanitizers need a multiple of it.
 MEMORY_MAX = (8 if KEPT else 1) * (48 << 20)
 TOOLS = lib.BUILD / "tests/lib"
