@@ -10,6 +10,7 @@
 #include <openssl/crypto.h>
 
 #include "credential-internal.h"
+#include "wipe.h"
 
 #define POD_DIR     "/var/run/secrets/kubernetes.io/serviceaccount"
 #define NODE_PREFIX "system:node:"
@@ -274,6 +275,20 @@ static void take_ca_as_data(struct lkg_look *l)
         ca->size = strlen(text);
 }
 
+/* A plugin beside the kubeconfig is named by the kubeconfig's path, which may be that in the view. */
+static void take_command(struct lkg_look *l)
+{
+        char **command = l->k->exec && l->k->exec->argv ? &l->k->exec->argv[0] : NULL;
+        char *path = command && strchr(*command, '/') ? lkg_look_path(l->c, *command) : NULL;
+
+        if (path) {
+                lkg_wipe_free(*command);
+                *command = path;
+        } else if (command && strchr(*command, '/')) {
+                l->no_memory = true;
+        }
+}
+
 int lkg_credential_load(const struct lkg_credential_options *options, struct lkg_kubeconfig **ret,
                         struct lkg_report *report)
 {
@@ -287,8 +302,10 @@ int lkg_credential_load(const struct lkg_credential_options *options, struct lkg
         c->place = search(c);
         if (c->place != LKG_FOUND_POD)
                 look_at_kubeconfig(&l);
-        if (l.k)
+        if (l.k) {
                 take_ca_as_data(&l);
+                take_command(&l);
+        }
         lkg_report_append(report, &l.report);
         if (l.no_memory)
                 r = -ENOMEM;

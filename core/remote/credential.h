@@ -90,7 +90,7 @@ void lkg_credential_exec_done(struct lkg_credential *credential, const char *tex
 
 /**
  * lkg_credential_load() - the kubeconfig that a credential with @options would follow, read now, for who runs its plugin. A CA
- * file has been read: it is data then.
+ * file has been read: it is data then. The command of a plugin below the view is that of the source directory.
  * Return: 0; -ENOENT: there is none, or a service account serves; -EBADMSG when @report says what is wrong; -ENOMEM.
  */
 int lkg_credential_load(const struct lkg_credential_options *options, struct lkg_kubeconfig **ret,

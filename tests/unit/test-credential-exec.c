@@ -198,6 +198,38 @@ static void test_exec_that_cannot_be_asked_yet(void **state)
         assert_true(lkg_credential_due_ns(p->c) <= p->now_ns + 80 * LKG_NSEC_PER_SEC);
 }
 
+static void test_a_plugin_below_the_view_is_that_of_the_source(void **state)
+{
+        static const struct {
+                const char *command, *want; /* NULL = below the source directory */
+        } rows[] = { { "/no/such/view/bin/p", NULL },
+                     { "/no/such/viewer/p", "/no/such/viewer/p" },
+                     { "p", "p" } };
+        struct place *p = *state;
+        const struct lkg_credential_options options = { .kubeconfig = p->config,
+                                                        .source_path = p->src,
+                                                        .source_fd = p->source_fd,
+                                                        .mount_point = "/no/such/view",
+                                                        .allow_exec = true };
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
+                struct lkg_kubeconfig *k = NULL;
+                char user[256], want[256];
+
+                (void)snprintf(user, sizeof(user),
+                               "exec: {command: %s, apiVersion: client.authentication.k8s.io/v1, "
+                               "interactiveMode: Never}",
+                               rows[i].command);
+                put_config(p, user);
+                (void)snprintf(want, sizeof(want), "%s%s", rows[i].want ? "" : p->src,
+                               rows[i].want ? rows[i].want : "/bin/p");
+                assert_int_equal(lkg_credential_load(&options, &k, &report), 0);
+                assert_string_equal(k->exec->argv[0], want);
+                lkg_kubeconfig_free(k);
+        }
+}
+
 static void test_another_kubeconfig_asks_again(void **state)
 {
         struct place *p = *state;
@@ -227,6 +259,7 @@ int main(void)
                 T(test_exec_is_asked_less_often_while_it_fails),
                 T(test_exec_that_cannot_be_asked),
                 T(test_exec_that_cannot_be_asked_yet),
+                T(test_a_plugin_below_the_view_is_that_of_the_source),
                 T(test_another_kubeconfig_asks_again),
         };
 
