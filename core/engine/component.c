@@ -521,6 +521,7 @@ static struct lkg_condition_remote remote_facts(const struct lkg_component *c,
                 .local_has_base = local && local->has_base,
                 .n_local_errors = local ? local->report.n_severity[LKG_ERROR] : 0,
                 .waits = c->waited != NULL,
+                .untried = *c->untried ? c->untried : NULL,
         };
 
         if (d->desired == LKG_DESIRED_UNKNOWN)

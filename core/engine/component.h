@@ -106,6 +106,9 @@ struct lkg_component {
                 good; /* open while base is remote, while the last known good is another source */
         struct lkg_candidate
                 *waited; /* local candidate that was invalid when the assigned source was tried */
+        char untried
+                [LKG_REASON_MAX]; /* a fault of ours (memory, disk) keeps the assigned source from being tried: which */
+        uint64_t try_at_ns, try_pause_ns;  /* CLOCK_BOOTTIME: not before; the pause that led there */
         struct lkg_report remote_findings; /* about the assigned source */
         bool guard_unchecked;              /* base was followed before this configuration of ours was read */
         char passed_over

@@ -145,6 +145,18 @@ static bool say_unclear(struct lkg_condition *c, const struct lkg_condition_fact
         return true;
 }
 
+/* Nothing is known about it, so it is not bad. */
+static bool say_untried(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        if (!f->remote.untried)
+                return false;
+        c->status = LKG_CONDITION_UNKNOWN;
+        (void)snprintf(c->reason, sizeof(c->reason),
+                       "failed to try current (UID: %.64s), trying again: %.120s", f->remote.assigned,
+                       f->remote.untried);
+        return true;
+}
+
 /* The base is wrong and nobody reads it now; a rollback may need it. */
 static bool say_local_invalid(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
@@ -248,9 +260,9 @@ bool lkg_condition_update(struct lkg_condition *condition, const struct lkg_cond
                           uint64_t now_ns)
 {
         static bool (*const rows[])(struct lkg_condition *, const struct lkg_condition_facts *) = {
-                say_not_ready, say_fault,   say_name_taken,  say_good_failed,   say_exonerated,
-                say_bad,       say_invalid, say_try_expired, say_local_invalid, say_unclear,
-                say_none,      say_held,    say_try,         say_waiting,       say_good,
+                say_not_ready, say_fault,       say_name_taken,    say_good_failed, say_exonerated, say_bad,
+                say_invalid,   say_try_expired, say_local_invalid, say_untried,     say_unclear,    say_none,
+                say_held,      say_try,         say_waiting,       say_good,
         };
         struct lkg_condition next = { .transition_ns = condition->transition_ns };
         bool changed;

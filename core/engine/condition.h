@@ -32,6 +32,7 @@ struct lkg_condition_remote {
         bool local_has_base;       /* of the local layers, while a remote configuration hides them */
         size_t n_local_errors;     /* of the local layers, while a remote configuration hides them */
         bool waits;                /* assigned cannot be tried while the local layers are invalid */
+        const char *untried;       /* assigned could not be tried: why; NULL = nothing keeps it from that */
 };
 
 struct lkg_condition_facts {

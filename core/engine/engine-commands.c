@@ -219,6 +219,7 @@ static int carry_out(struct lkg_engine *e, struct lkg_component *c, const struct
                                                       : do_hold(e, c, call, ticket, refusal);
         case LKG_DO_SYNC:
                 e->remote_file.known = false;
+                lkg_engine_try_anew(c);
                 lkg_api_fetch(e->api);
                 return 0;
         case LKG_DO_ROLLBACK_GOOD:

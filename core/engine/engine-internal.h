@@ -204,6 +204,8 @@ void lkg_engine_watch_remote(struct lkg_engine *e);
 /** lkg_engine_look_at_local() - the local layers, while a remote base hides them. */
 int lkg_engine_look_at_local(struct lkg_engine *e, struct lkg_component *c,
                              const struct lkg_touched *touched, struct lkg_error *err);
+/** lkg_engine_try_anew() - another source is assigned, or somebody asks: nothing is known against trying it now. */
+void lkg_engine_try_anew(struct lkg_component *c);
 /** lkg_engine_settle_remote() - make what should be active active; before a commit. */
 void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c);
 /** lkg_engine_prepare_remote() - what follows from serving c->active: a trial begins or ends. Durable before the publication. */

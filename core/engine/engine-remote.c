@@ -13,7 +13,8 @@
 #include "engine-internal.h"
 #include "track.h"
 
-#define BUSY_TRIES 20u /* 100 ms each */
+#define BUSY_TRIES       20u /* 100 ms each */
+#define TRY_PAUSE_MAX_NS (60 * LKG_NSEC_PER_SEC)
 
 static const struct lkg_touched everything = { .everything = true };
 
@@ -338,6 +339,12 @@ static void keep_findings(struct lkg_component *c, const struct lkg_candidate *c
         c->dirty |= LKG_DIRTY_FINDINGS;
 }
 
+static void retry_by(struct lkg_engine *e, uint64_t at_ns)
+{
+        if (e->retry_at_ns > at_ns)
+                e->retry_at_ns = at_ns;
+}
+
 /* Takes @base over. */
 static void follow(struct lkg_engine *e, struct lkg_component *c, struct lkg_remote_base *base)
 {
@@ -377,22 +384,46 @@ static int open_assigned(struct lkg_engine *e, struct lkg_component *c, struct l
         return r < 0 ? lkg_error_set(err, r, NULL, "guard") : 0;
 }
 
-static void try_assigned(struct lkg_engine *e, struct lkg_component *c)
+void lkg_engine_try_anew(struct lkg_component *c)
+{
+        if (*c->untried)
+                c->dirty |= LKG_DIRTY_CONDITION;
+        *c->untried = '\0';
+        c->try_at_ns = c->try_pause_ns = 0;
+}
+
+/* An attempt may be dear (a document that takes all our memory), so each pause is twice the one before. */
+static void try_later(struct lkg_engine *e, struct lkg_component *c, const struct lkg_error *why)
 {
         const struct lkg_log_fields fields = lkg_engine_fields(c);
+
+        if (strcmp(c->untried, why->message) != 0) {
+                lkg_log(LOG_ERR, &fields, "cannot try what is assigned, trying again: %s", why->message);
+                (void)snprintf(c->untried, sizeof(c->untried), "%.500s", why->message);
+                c->dirty |= LKG_DIRTY_CONDITION;
+        }
+        c->try_pause_ns = c->try_pause_ns == 0                     ? LKG_RETRY_MIN_NS
+                          : 2 * c->try_pause_ns < TRY_PAUSE_MAX_NS ? 2 * c->try_pause_ns
+                                                                   : TRY_PAUSE_MAX_NS;
+        c->try_at_ns = lkg_boottime_ns() + c->try_pause_ns;
+        retry_by(e, c->try_at_ns);
+}
+
+static void try_assigned(struct lkg_engine *e, struct lkg_component *c)
+{
         struct lkg_track track = { 0 };
         struct lkg_error err = { 0 };
         bool syntax = false;
         int r = open_assigned(e, c, &track, &err);
 
-        if (r > 0) {
-                condemn_assigned(e, c, "failed to load current");
+        if (r < 0) {
+                try_later(e, c, &err);
+                lkg_track_close(&track);
                 return;
         }
-        if (r < 0) {
-                lkg_log(LOG_ERR, &fields, "cannot try what is assigned, trying again: %s", err.message);
-                e->retry_at_ns = lkg_boottime_ns() + e->retry_delay_ns;
-                lkg_track_close(&track);
+        lkg_engine_try_anew(c);
+        if (r > 0) {
+                condemn_assigned(e, c, "failed to load current");
                 return;
         }
         switch (blame(c, &track, &syntax)) {
@@ -444,6 +475,7 @@ static void explain_assigned(struct lkg_engine *e, struct lkg_component *c, cons
         bool syntax = false;
         int r;
 
+        lkg_engine_try_anew(c);
         if (c->explained)
                 return;
         r = open_assigned(e, c, &track, &err);
@@ -465,8 +497,10 @@ void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c)
         const struct lkg_bad *bad;
         struct lkg_error err = { 0 };
 
-        if (!lkg_engine_is_remote(e, c))
+        if (!lkg_engine_is_remote(e, c)) {
+                lkg_engine_try_anew(c);
                 return;
+        }
         /* Judged by local layers, so those first. */
         if (c->base && !c->local.candidate)
                 (void)lkg_engine_look_at_local(e, c, &everything, &err);
@@ -491,6 +525,8 @@ void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c)
                 bad = lkg_dynamic_is_bad(d, &d->pointers.assigned);
                 if (bad)
                         explain_assigned(e, c, bad);
+                else if (lkg_boottime_ns() < c->try_at_ns)
+                        retry_by(e, c->try_at_ns);
                 else if (!c->waited || c->waited != local_candidate(c))
                         try_assigned(e, c);
         }

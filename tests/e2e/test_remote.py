@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import resource
 
 import pytest
 
@@ -240,6 +241,26 @@ def test_an_object_over_the_limit(followed):
     node.wait("condition", "Unknown failed to sync")
     assert "\nmaxPods: 42\n" in node.mount.document() and node.bad() == {}
     node.follows(put(api, "maxPods: 44\n"))
+
+
+def test_a_document_that_takes_more_memory_than_there_is(followed):
+    """Nothing is proved by that: it is said, the view goes on, and it is tried again."""
+    api, node = followed
+    engine = node.mount.child("lkgfs-engine")
+    in_use = int(re.search(r"^VmData:\s+(\d+) kB$", lib.read_file(f"/proc/{engine}/status").decode(), re.M).group(1))
+    limits = resource.prlimit(engine, resource.RLIMIT_DATA)
+    resource.prlimit(engine, resource.RLIMIT_DATA, ((in_use + (6 << 10)) << 10, limits[1]))
+    obj = put(api, "maxPods: 43\nregisterWithTaints: [" + "{}," * 100000 + "{}]\n")
+    node.wait("condition", f"Unknown failed to try current (UID: {obj['metadata']['uid']}), trying again: ")
+    assert "\nmaxPods: 42\n" in node.mount.document() and node.bad() == {}
+    node.mount.drop("50-x.conf", "registryBurst: 7\n")
+    assert "\nregistryBurst: 7\n" in node.mount.document()
+    assert node.mount.log().count("cannot try what is assigned") == 1
+    resource.prlimit(engine, resource.RLIMIT_DATA, limits)
+    node.mount.command("sync", "now")
+    node.mount.wait_for(lambda: "failed to try" not in node.status("condition"), "it is tried again")
+    assert node.sources()[1] == source_id(obj) or source_id(obj) in node.bad()
+    assert node.mount.child("lkgfs-engine") == engine
 
 
 # ---- refusals ----
