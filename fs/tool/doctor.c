@@ -2,7 +2,7 @@
 /*
  * lkgfs doctor: why does it not do what I expect? Looks at the node and at status/ of each component for what is wrong
  * without being an error of a document: lkgfs does not run, a switch was left on, starts that nobody sees, stored state that
- * was lost, an assigned configuration that is not served. One line each, with what to do about it; nothing is changed.
+ * was lost, an API server that cannot be asked, an assigned configuration that is not served. One line each, with what to do about it; nothing is changed.
  *
  * Exit status 1 when there is an error or a warning. A view that cannot be opened is one: this is made for broken nodes.
  */
@@ -134,20 +134,45 @@ static unsigned code_of(const char *line, size_t size)
         return code;
 }
 
-static void check_state(struct diagnosis *d)
+/* Codes of findings about the API server and the credential for it; some are notes, which nobody has to act on. */
+static bool is_about_remote(unsigned code)
+{
+        return code >= 7000 && code <= 7999;
+}
+
+/* The word that stands alone or behind a place: `error: text`, `file:1:2: error: text`. */
+static enum lkg_severity severity_of(const char *line, size_t size)
+{
+        for (size_t i = 0; i < size; i++) {
+                if (i > 0 && (i < 2 || line[i - 2] != ':' || line[i - 1] != ' '))
+                        continue;
+                for (int severity = 0; severity < _LKG_SEVERITY_MAX; severity++) {
+                        const char *name = lkg_severity_name((enum lkg_severity)severity);
+                        size_t n = strlen(name);
+
+                        if (size - i > n && strncmp(line + i, name, n) == 0 && line[i + n] == ':')
+                                return (enum lkg_severity)severity;
+                }
+        }
+        return LKG_NOTE;
+}
+
+/* Findings that are about no document: what lkgfs keeps on disk, and the way to the API server. */
+static void check_findings(struct diagnosis *d)
 {
         LKG_CLEANUP(lkg_freep) char *findings = fact(d, "findings");
 
         for (const char *line = findings; line && *line;) {
                 size_t size = strcspn(line, "\n");
+                enum lkg_severity severity = severity_of(line, size);
                 unsigned code = code_of(line, size);
+                char advice[64];
 
-                if (is_about_state(code)) {
-                        char advice[64];
-
-                        (void)snprintf(advice, sizeof(advice), "`lkgfs explain LKG%04u`", code);
+                (void)snprintf(advice, sizeof(advice), "`lkgfs explain LKG%04u`", code);
+                if (is_about_state(code))
                         add(d, LKG_WARNING, advice, "stored state: %.*s", (int)size, line);
-                }
+                else if (is_about_remote(code) && severity != LKG_NOTE)
+                        add(d, severity, advice, "API server: %.*s", (int)size, line);
                 line += size + (line[size] != '\0');
         }
 }
@@ -248,7 +273,7 @@ static void look_at_component(struct diagnosis *d)
         lkg_dynamic_read(&d->view, d->component, &dynamic);
         check_condition(d);
         check_generation(d);
-        check_state(d);
+        check_findings(d);
         check_assigned(d, &dynamic);
         check_starts(d, &dynamic);
         check_drift(d);

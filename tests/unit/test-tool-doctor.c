@@ -70,6 +70,25 @@ static void test_stored_state_that_was_lost(void **state)
         assert_null(strstr(f->out, "LKG601x"));
 }
 
+static void test_an_api_server_that_cannot_be_asked(void **state)
+{
+        struct fixture *f = *state;
+
+        put(f, "status/" COMPONENT "/findings",
+            "note: warning: the credential is not the node's [LKG7008]\n"
+            "a warning: in the middle [LKG7008]\n");
+        assert_int_equal(call(f, "doctor"), 0);
+        put(f, "status/" COMPONENT "/findings",
+            "/k:1:2: error: want a kubeconfig [LKG7001]\n"
+            "warning: API server not reached [LKG7006]\n");
+        assert_int_equal(call(f, "doctor"), 1);
+        assert_non_null(strstr(f->out,
+                               "error: kubelet: API server: /k:1:2: error: want a kubeconfig [LKG7001]\n    "
+                               "`lkgfs explain LKG7001`\n"));
+        assert_non_null(strstr(f->out, "warning: kubelet: API server: warning: API server not reached "
+                                       "[LKG7006]\n    `lkgfs explain LKG7006`\n"));
+}
+
 static void test_assigned_and_not_served(void **state)
 {
         struct fixture *f = *state;
@@ -155,6 +174,7 @@ int main(void)
                 TEST(a_good_node),
                 TEST(a_condition_that_is_not_true),
                 TEST(stored_state_that_was_lost),
+                TEST(an_api_server_that_cannot_be_asked),
                 TEST(assigned_and_not_served),
                 TEST(a_component_whose_starts_nobody_sees),
                 TEST(drift),
