@@ -36,6 +36,8 @@ static void again(struct lkg_engine *e, struct lkg_component *c, const char *wor
                   const struct lkg_error *err)
 {
         const struct lkg_log_fields fields = lkg_engine_fields(c);
+        bool told =
+                c->dynamic->desired == LKG_DESIRED_UNKNOWN && strcmp(c->dynamic->desired_fault, words) == 0;
 
         e->remote_file.known = false;
         e->reference_pending = true;
@@ -43,7 +45,8 @@ static void again(struct lkg_engine *e, struct lkg_component *c, const char *wor
                 c->api->news = true;
         e->retry_at_ns = lkg_boottime_ns() + LKG_RETRY_MAX_NS;
         set_desired(c, LKG_DESIRED_UNKNOWN, words);
-        lkg_log(LOG_ERR, &fields, "%s: %s", words, err->message);
+        if (!told) /* a full disk stays full for long */
+                lkg_log(LOG_ERR, &fields, "%s: %s", words, err->message);
 }
 
 /* A new assignment ends a rollback's pin, but no other hold. */

@@ -15,6 +15,7 @@
 #define LOOK_ACCURACY_NS  (4 * LKG_NSEC_PER_SEC) /* wake up together with something else where it can be */
 #define OTHER_REPLIES_MAX (1u << 20)
 #define OBJECTS_AT_ONCE   3u
+#define EXEC_PLUGIN       7003u /* the finding about one */
 
 struct lkg_call {
         struct lkg_client *client;
@@ -155,13 +156,17 @@ static void no_credential(const struct lkg_client *client, char *buf, size_t siz
 {
         const struct lkg_report *report = lkg_credential_findings(client->credential);
 
-        for (size_t i = 0; i < report->n_findings; i++) {
-                if (report->findings[i].severity != LKG_ERROR)
-                        continue;
-                (void)snprintf(buf, size, "there is no usable credential: %s", report->findings[i].text);
-                return;
-        }
         (void)snprintf(buf, size, "there is no credential for the API server");
+        for (size_t i = 0; i < report->n_findings; i++) {
+                const struct lkg_finding *f = &report->findings[i];
+
+                if (f->severity == LKG_ERROR) {
+                        (void)snprintf(buf, size, "there is no usable credential: %s", f->text);
+                        return;
+                }
+                if (f->code == EXEC_PLUGIN) /* a note: it runs */
+                        (void)snprintf(buf, size, "there is no credential yet: %s", f->text);
+        }
 }
 
 /* ---- sending and what comes back ---- */

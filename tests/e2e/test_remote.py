@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The API server as a source, on a real mount: what is changed there arrives, what goes wrong there hurts nobody."""
+import errno
 import json
 import os
 import re
@@ -261,6 +262,28 @@ def test_a_document_that_takes_more_memory_than_there_is(followed):
     node.mount.wait_for(lambda: "failed to try" not in node.status("condition"), "it is tried again")
     assert node.sources()[1] == source_id(obj) or source_id(obj) in node.bad()
     assert node.mount.child("lkgfs-engine") == engine
+
+
+def test_a_full_disk_is_said_once(api, api_node):
+    allow(api)
+    api.store.node("n1", {ANNOTATION: REFERENCE})
+    obj = put(api, "maxPods: 42\n")
+    node = api_node(start=False)
+    os.makedirs(node.mount.state, mode=0o700, exist_ok=True)
+    lib.run("mount", "-t", "tmpfs", "-o", "size=2m,mode=700", "tmpfs", node.mount.state, check=True)
+    node.mount.start()
+    node.follows(obj)
+    filling = os.path.join(node.mount.state, "filling")
+    with open(filling, "wb", buffering=0) as file:
+        assert lib.error_of(lambda: [file.write(b"x" * 4096) for _ in range(1000)]) == errno.ENOSPC
+    changed = put(api, "maxPods: 43\n# " + "y" * 100000 + "\n")
+    node.wait("condition", "failed to save config checkpoint for object with UID ")
+    for i in range(5):
+        node.mount.drop("50-x.conf", f"registryBurst: {i + 7}\n")
+        assert f"\nregistryBurst: {i + 7}\n" in node.mount.document()
+    assert node.mount.log().count("failed to save config checkpoint") == 1
+    os.unlink(filling)
+    node.follows(changed)
 
 
 # ---- refusals ----
@@ -634,6 +657,27 @@ def test_a_kubeconfig_named_by_its_path_in_the_view(api, api_node, over):
     api.kubeconfig(os.path.join(node.mount.source, "own.conf"), node="n1")
     node.configure(remote={"kubeconfig": node.mount.path("own.conf")})
     node.mount.start()
+    node.follows(obj)
+
+
+def test_an_exec_plugin_is_waited_for(api, api_node):
+    """While it runs, it is what the reason names."""
+    allow(api)
+    api.store.node("n1", {ANNOTATION: REFERENCE})
+    obj = put(api, "maxPods: 42\n")
+    api.tokens["of-the-plugin"] = ("system:node:n1", ["system:nodes"])
+    node = api_node(start=False, remote={"allowExec": True})
+    plugin, go = os.path.join(node.mount.root, "plugin"), os.path.join(node.mount.root, "go")
+    answer = {"kind": "ExecCredential", "apiVersion": "client.authentication.k8s.io/v1",
+              "status": {"token": "of-the-plugin"}}
+    lib.write_file(plugin, f"#!/bin/sh\nuntil [ -e {go} ]; do sleep 0.05; done\necho '{json.dumps(answer)}'\n", 0o755)
+    config = json.loads(lib.read_file(node.kubeconfig))
+    config["users"][0]["user"] = {"exec": {"apiVersion": answer["apiVersion"], "interactiveMode": "Never",
+                                           "command": plugin}}
+    lib.write_file(node.kubeconfig, json.dumps(config), 0o600)
+    node.mount.start()
+    node.wait("condition", f"there is no credential yet: exec plugin {plugin}: its answer is waited for")
+    lib.write_file(go, "")
     node.follows(obj)
 
 
