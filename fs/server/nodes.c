@@ -20,6 +20,7 @@
 
 #define ROOT_INDEX  1u
 #define BUCKETS     16384u
+#define WINDOW_MIN  2048u
 #define PRUNE_AFTER (10 * LKG_NSEC_PER_SEC)
 #define VIRTUAL_INO \
         (UINT64_C(1) << 48) /* virtual inode numbers start here: no local file system goes that far */
@@ -27,7 +28,8 @@
 static uint32_t buckets[BUCKETS];  /* index + 1 of the first node; rebuilt at start */
 static _Atomic int fds[LKG_NODES]; /* O_PATH descriptors of source nodes, stored as fd + 1 */
 static uint32_t free_hint = ROOT_INDEX + 1;
-static uint32_t *contents; /* indices of listed nodes, for retire, prune and wake */
+static uint32_t window = WINDOW_MIN; /* records are taken from below here, in turn */
+static uint32_t *contents;           /* indices of listed nodes, for retire, prune and wake */
 static size_t n_contents, contents_allocated;
 
 uint64_t hash_bytes(uint64_t seed, const void *data, size_t size)
@@ -99,26 +101,43 @@ struct lkg_node *node_get(uint64_t id)
         return node;
 }
 
-/* Lock held. A zeroed record with a fresh incarnation; kind is still FREE. */
+/* Lock held. Return: the index of a free record, 0 = there is none among the next @n_tries. */
+static uint32_t find_free(uint32_t n_tries)
+{
+        for (uint32_t n = 0; n < n_tries; n++) {
+                uint32_t index = free_hint;
+
+                free_hint = free_hint + 1 < window ? free_hint + 1 : ROOT_INDEX + 1;
+                if (atomic_load(&node_at(index)->kind) == LKG_NODE_FREE)
+                        return index;
+        }
+        return 0;
+}
+
+/*
+ * Lock held. A zeroed record with a fresh incarnation; kind is still FREE.
+ *
+ * Records are used again, but not soon, and no more of them than it takes: each page of the table that was ever touched stays in
+ * memory, and every generation needs new nodes. The window grows when it is crowded.
+ */
 static struct lkg_node *allocate(void)
 {
-        for (uint32_t n = 0; n < LKG_NODES; n++) {
-                uint32_t index = free_hint;
-                struct lkg_node *node;
+        struct lkg_node *node;
+        uint32_t index, incarnation;
 
-                free_hint = free_hint + 1 < LKG_NODES ? free_hint + 1 : ROOT_INDEX + 1;
-                node = node_at(index);
-                if (atomic_load(&node->kind) == LKG_NODE_FREE) {
-                        uint32_t incarnation = node->incarnation + 1;
-
-                        memset(node, 0, sizeof(*node));
-                        node->incarnation = incarnation ? incarnation : 1;
-                        if (atomic_load(&server.shm->n_nodes) <= index)
-                                atomic_store(&server.shm->n_nodes, index + 1);
-                        return node;
-                }
+        while (!(index = find_free(window < LKG_NODES ? window / 4 : window))) {
+                if (window == LKG_NODES)
+                        return NULL;
+                free_hint = window;
+                window = 2 * window < LKG_NODES ? 2 * window : LKG_NODES;
         }
-        return NULL;
+        node = node_at(index);
+        incarnation = node->incarnation + 1;
+        memset(node, 0, sizeof(*node));
+        node->incarnation = incarnation ? incarnation : 1;
+        if (atomic_load(&server.shm->n_nodes) <= index)
+                atomic_store(&server.shm->n_nodes, index + 1);
+        return node;
 }
 
 static void pin_name(const struct lkg_node *node, char buf[static 32])

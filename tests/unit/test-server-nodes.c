@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/resource.h>
 
 #include <cmocka.h>
 
@@ -134,6 +135,48 @@ static void test_one_inode_one_node(void **state)
         assert_null(node_get(0));
         assert_null(node_get(UINT64_MAX));
         assert_non_null(node_get(FUSE_ROOT_ID));
+}
+
+/* Pages of the table stay in memory once they were touched: what comes and goes does not walk through all of it. */
+static void test_records_are_used_again(void **state)
+{
+        uint64_t last = 0;
+
+        (void)state;
+        for (int i = 0; i < 20000; i++) {
+                struct lkg_node *a = look_up(1, "a");
+
+                assert_int_not_equal(node_id(a), last);
+                last = node_id(a);
+                node_forget(a, 1);
+                assert_null(node_get(last));
+        }
+        assert_in_range(atomic_load(&server.shm->n_nodes), 1, 2048);
+}
+
+static void test_there_are_as_many_records_as_it_takes(void **state)
+{
+        struct rlimit limit;
+        uint64_t d, ids[3000];
+        char name[32];
+
+        (void)state;
+        assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+        limit.rlim_cur = limit.rlim_max;
+        if (limit.rlim_max < 2 * LKG_ARRAY_SIZE(ids) || setrlimit(RLIMIT_NOFILE, &limit) < 0)
+                skip(); /* each node has a descriptor */
+        d = node_id(look_up(1, "d"));
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(ids); i++) {
+                (void)snprintf(name, sizeof(name), "source/d/%zu", i);
+                make(name);
+                (void)snprintf(name, sizeof(name), "%zu", i);
+                ids[i] = node_id(look_up(d, name));
+        }
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(ids); i++) {
+                (void)snprintf(name, sizeof(name), "%zu", i);
+                assert_non_null(node_get(ids[i]));
+                assert_string_equal(node_get(ids[i])->name, name);
+        }
 }
 
 static void test_paths_follow_renames(void **state)
@@ -283,6 +326,9 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_one_inode_one_node, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_records_are_used_again, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_there_are_as_many_records_as_it_takes, set_up,
+                                                tear_down),
                 cmocka_unit_test_setup_teardown(test_paths_follow_renames, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_one_content_one_node, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_old_content_stays_readable, set_up, tear_down),
