@@ -78,11 +78,12 @@ struct lkg_api {
         bool has_reference, has_rollout; /* reference, rollout mean something */
         struct lkg_rollout rollout;
         struct lkg_report findings;
-        bool running;    /* the loop runs: informers may be made */
-        bool look;       /* the files of the credential are to be looked at */
-        bool anew;       /* another identity: what is followed begins again */
-        uint64_t serial; /* of the identity that was met last; 0 = none */
-        bool news;       /* there may be something to assign */
+        bool running;           /* the loop runs: informers may be made */
+        bool look;              /* the files of the credential are to be looked at */
+        bool anew;              /* another identity: what is followed begins again */
+        uint64_t serial;        /* of the identity that was met last; 0 = none */
+        bool news;              /* there may be something to assign */
+        struct lkg_bucket pace; /* of assignments */
         sd_event_source *work, *timer;
         char served[LKG_SOURCE_ID_MAX + 1]; /* source of what the last publication serves */
         bool served_known;

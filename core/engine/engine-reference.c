@@ -250,6 +250,23 @@ static bool is_held_back(struct lkg_component *c, const struct lkg_configmap *co
         return !rollout || rollout->state != LKG_ROLLOUT_GO;
 }
 
+/*
+ * Every assignment is flushed to disk. A ConfigMap that changes all the time, whoever makes it do so, must not keep this node busy: a
+ * hundred versions are taken as they come, after that ten in a second, and of the others only the last counts.
+ */
+static bool is_time(struct lkg_engine *e, struct lkg_component *c)
+{
+        static const struct lkg_bucket_rate rate = { .burst = 100, .interval_ns = LKG_NSEC_PER_SEC / 10 };
+        uint64_t now = lkg_boottime_ns(), wait_ns = lkg_bucket_take(&c->api->pace, &rate, now);
+
+        if (wait_ns == 0)
+                return true;
+        e->reference_pending = true;
+        if (e->retry_at_ns > now + wait_ns)
+                e->retry_at_ns = now + wait_ns;
+        return false;
+}
+
 static void follow_configmap(struct lkg_engine *e, struct lkg_component *c,
                              const struct lkg_reference *reference, const char *node_uid)
 {
@@ -281,6 +298,8 @@ static void follow_configmap(struct lkg_engine *e, struct lkg_component *c,
         again = lkg_config_source_equal(&d->pointers.assigned, &source) &&
                 d->desired == LKG_DESIRED_REMOTE && !*d->waiting;
         if (again && !c->api->news)
+                return;
+        if (!lkg_config_source_equal(&d->pointers.assigned, &source) && !is_time(e, c))
                 return;
         c->api->news = false;
         assign(e, c, configmap, &source, node_uid);

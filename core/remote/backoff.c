@@ -64,13 +64,13 @@ uint32_t lkg_random(void)
         return random;
 }
 
-uint64_t lkg_bucket_take(struct lkg_bucket *bucket, uint64_t now_ns)
+uint64_t lkg_bucket_take(struct lkg_bucket *bucket, const struct lkg_bucket_rate *rate, uint64_t now_ns)
 {
-        const uint64_t depth_ns = (LKG_BUCKET_BURST - 1) * LKG_BUCKET_INTERVAL_NS;
+        const uint64_t depth_ns = (rate->burst - 1) * rate->interval_ns;
         uint64_t full_ns = bucket->full_ns > now_ns ? bucket->full_ns : now_ns;
 
         if (full_ns - now_ns > depth_ns)
                 return full_ns - now_ns - depth_ns;
-        bucket->full_ns = full_ns + LKG_BUCKET_INTERVAL_NS;
+        bucket->full_ns = full_ns + rate->interval_ns;
         return 0;
 }

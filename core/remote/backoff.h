@@ -39,14 +39,19 @@ uint64_t lkg_jitter(uint64_t ns, unsigned percent, uint32_t random);
 /** lkg_random() - 32 uniform bits from the kernel. */
 uint32_t lkg_random(void);
 
-#define LKG_BUCKET_INTERVAL_NS \
-        (LKG_NSEC_PER_SEC / 5) /* client-go's defaults: 5 requests a second on average, ... */
-#define LKG_BUCKET_BURST 10u   /* ... 10 at once */
-
 /* A token bucket, as the time at which it would be full again. Zero is a full one. */
 struct lkg_bucket {
         uint64_t full_ns;
 };
 
-/** lkg_bucket_take() - one token. Return: 0: taken; else nanoseconds to wait before asking again, nothing is taken. */
-uint64_t lkg_bucket_take(struct lkg_bucket *bucket, uint64_t now_ns);
+/* How many tokens it holds, and how long one takes to come back. */
+struct lkg_bucket_rate {
+        unsigned burst;
+        uint64_t interval_ns;
+};
+
+/**
+ * lkg_bucket_take() - one token; always with the same @rate.
+ * Return: 0: taken; else nanoseconds to wait before asking again, nothing is taken.
+ */
+uint64_t lkg_bucket_take(struct lkg_bucket *bucket, const struct lkg_bucket_rate *rate, uint64_t now_ns);

@@ -33,6 +33,9 @@ struct lkg_call {
         struct lkg_call *previous, *next;
 };
 
+/* client-go's defaults: 10 at once, 5 a second. */
+static const struct lkg_bucket_rate request_rate = { .burst = 10, .interval_ns = LKG_NSEC_PER_SEC / 5 };
+
 struct lkg_client {
         sd_event *event;
         struct lkg_http *http;
@@ -261,7 +264,7 @@ static struct lkg_call *first_waiting(const struct lkg_client *client)
 /* Return: false when the next one has to wait for its turn. */
 static bool may_send(struct lkg_client *client)
 {
-        uint64_t now = lkg_boottime_ns(), wait = lkg_bucket_take(&client->bucket, now);
+        uint64_t now = lkg_boottime_ns(), wait = lkg_bucket_take(&client->bucket, &request_rate, now);
 
         if (wait == 0)
                 return true;

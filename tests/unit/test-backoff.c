@@ -86,6 +86,8 @@ static void test_jitter_stays_within_its_percentage(void **state)
         assert_int_equal(lkg_jitter(0, 25, MOST), 0);
 }
 
+static const struct lkg_bucket_rate rate = { .burst = 10, .interval_ns = 200 * MS };
+
 static void test_bucket_allows_a_burst_and_then_a_rate(void **state)
 {
         struct lkg_bucket bucket = { 0 };
@@ -93,14 +95,14 @@ static void test_bucket_allows_a_burst_and_then_a_rate(void **state)
 
         (void)state;
         for (unsigned i = 0; i < 10; i++)
-                assert_int_equal(lkg_bucket_take(&bucket, now), 0);
-        wait = lkg_bucket_take(&bucket, now);
+                assert_int_equal(lkg_bucket_take(&bucket, &rate, now), 0);
+        wait = lkg_bucket_take(&bucket, &rate, now);
         assert_int_equal(wait, 200 * MS);
-        assert_int_equal(lkg_bucket_take(&bucket, now + wait - 1), 1); /* asking takes nothing */
+        assert_int_equal(lkg_bucket_take(&bucket, &rate, now + wait - 1), 1); /* asking takes nothing */
         for (unsigned i = 0; i < 50; i++) {
                 now += 200 * MS;
-                assert_int_equal(lkg_bucket_take(&bucket, now), 0);
-                assert_true(lkg_bucket_take(&bucket, now) > 0);
+                assert_int_equal(lkg_bucket_take(&bucket, &rate, now), 0);
+                assert_true(lkg_bucket_take(&bucket, &rate, now) > 0);
         }
 }
 
@@ -110,10 +112,10 @@ static void test_bucket_fills_up_to_the_burst_only(void **state)
 
         (void)state;
         for (unsigned i = 0; i < 10; i++)
-                assert_int_equal(lkg_bucket_take(&bucket, NOW), 0);
+                assert_int_equal(lkg_bucket_take(&bucket, &rate, NOW), 0);
         for (unsigned i = 0; i < 10; i++)
-                assert_int_equal(lkg_bucket_take(&bucket, NOW + 3600 * S), 0);
-        assert_true(lkg_bucket_take(&bucket, NOW + 3600 * S) > 0);
+                assert_int_equal(lkg_bucket_take(&bucket, &rate, NOW + 3600 * S), 0);
+        assert_true(lkg_bucket_take(&bucket, &rate, NOW + 3600 * S) > 0);
 }
 
 int main(void)

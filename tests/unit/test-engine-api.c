@@ -471,6 +471,20 @@ static void test_rollout_never_holds_back_what_is_followed(void **state)
         assert_has(n, "kubelet.conf", "maxPods: 100\n");
 }
 
+static void test_of_a_flood_of_versions_the_last_counts(void **state)
+{
+        struct node *n = *state;
+        char version[16];
+
+        follow(n, CONFIG(""));
+        for (int i = 2; i < 152; i++) {
+                (void)snprintf(version, sizeof(version), "%d", i);
+                tell_configmap(n, version, "", 1000 + i);
+        }
+        turn_until(n, "status/kubelet/assigned", "uid-cfg@151 ");
+        assert_has(n, "kubelet.conf", "maxPods: 1151\n");
+}
+
 static void test_rollout_waits_for_the_node(void **state)
 {
         struct node *n = *state;
@@ -765,6 +779,7 @@ int main(void)
                 CASE(test_a_start_without_a_server),
                 CASE(test_rollout_holds_back_what_is_new),
                 CASE(test_rollout_never_holds_back_what_is_followed),
+                CASE(test_of_a_flood_of_versions_the_last_counts),
                 CASE(test_rollout_waits_for_the_node),
                 CASE(test_the_cluster_hears_of_it),
                 CASE(test_not_the_nodes_own_credential),
