@@ -29,9 +29,14 @@ void lkg_report_deinit(struct lkg_report *report)
         *report = (struct lkg_report)LKG_REPORT_INIT;
 }
 
+bool lkg_report_is_full(const struct lkg_report *report)
+{
+        return report->n_findings >= LKG_FINDINGS_MAX;
+}
+
 static struct lkg_finding *report_slot(struct lkg_report *report)
 {
-        if (report->n_findings >= LKG_FINDINGS_MAX)
+        if (lkg_report_is_full(report))
                 return NULL;
         if (report->n_findings == report->n_allocated) {
                 size_t n = report->n_allocated ? 2 * report->n_allocated : 8;

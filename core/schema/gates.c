@@ -186,7 +186,7 @@ static void report_unknown(const struct lkg_gates *gates, const char *name, cons
                         name, lkg_release_text(lkg_gates[first].since, then), now);
                 return;
         }
-        nearest = nearest_gate(name, gates->release);
+        nearest = report && !lkg_report_is_full(report) ? nearest_gate(name, gates->release) : NULL;
         lkg_report_add(
                 report, LKG_ERROR, LKG_F_GATE_UNKNOWN, &where,
                 "featureGates: no feature gate %s in %s, and the component does not start with it; %s%s%s",

@@ -59,7 +59,7 @@ static void report_unknown(const struct lint *lint, const struct lkg_node *node,
                 return;
         }
         lkg_nearest_init(&nearest, name);
-        for (size_t i = 0; i < node->n_members; i++)
+        for (size_t i = 0; i < node->n_members && !lkg_report_is_full(lint->report); i++)
                 lkg_nearest_offer(&nearest, node->members[i]->name);
         best = lkg_nearest_best(&nearest);
         lkg_report_add(lint->report, LKG_WARNING, LKG_F_UNKNOWN_FIELD, &where,

@@ -81,6 +81,8 @@ void lkg_report_deinit(struct lkg_report *report);
 /** lkg_report_add() - one more finding; never fails (what does not fit in memory is counted as dropped). */
 void lkg_report_add(struct lkg_report *report, enum lkg_severity severity, unsigned code,
                     const struct lkg_where *where, const char *fmt, ...) LKG_PRINTF(5, 6);
+/** lkg_report_is_full() - is another one only counted? Then its text need not be worked out. */
+bool lkg_report_is_full(const struct lkg_report *report);
 /** lkg_report_append() - copy all findings of @from behind those of @to. */
 void lkg_report_append(struct lkg_report *to, const struct lkg_report *from);
 /** lkg_report_count_unlisted() - for who copies the findings of @from himself: those that it only counts. */
