@@ -211,6 +211,16 @@ static void look_at_file(struct lkg_engine *e, struct lkg_component *c)
 
 /* ---- from the API server ---- */
 
+/* Ask the places once more, in @wait_ns at the latest. */
+static void ask_again(struct lkg_engine *e, uint64_t wait_ns)
+{
+        uint64_t at_ns = lkg_boottime_ns() + wait_ns;
+
+        e->reference_pending = true;
+        if (e->retry_at_ns > at_ns)
+                e->retry_at_ns = at_ns;
+}
+
 /* Another Node with the same name carries the same reference now: it is the one that may take it back. */
 static void note_node(struct lkg_engine *e, struct lkg_component *c, const struct lkg_config_source *source,
                       const char *node_uid)
@@ -225,8 +235,7 @@ static void note_node(struct lkg_engine *e, struct lkg_component *c, const struc
                 return;
         lkg_log(LOG_ERR, &fields, "cannot note which Node refers to the configuration, trying again: %s",
                 err.message);
-        e->reference_pending = true;
-        e->retry_at_ns = lkg_boottime_ns() + LKG_RETRY_MAX_NS;
+        ask_again(e, LKG_RETRY_MAX_NS);
 }
 
 /*
@@ -257,14 +266,11 @@ static bool is_held_back(struct lkg_component *c, const struct lkg_configmap *co
 static bool is_time(struct lkg_engine *e, struct lkg_component *c)
 {
         static const struct lkg_bucket_rate rate = { .burst = 100, .interval_ns = LKG_NSEC_PER_SEC / 10 };
-        uint64_t now = lkg_boottime_ns(), wait_ns = lkg_bucket_take(&c->api->pace, &rate, now);
+        uint64_t wait_ns = lkg_bucket_take(&c->api->pace, &rate, lkg_boottime_ns());
 
-        if (wait_ns == 0)
-                return true;
-        e->reference_pending = true;
-        if (e->retry_at_ns > now + wait_ns)
-                e->retry_at_ns = now + wait_ns;
-        return false;
+        if (wait_ns > 0)
+                ask_again(e, wait_ns);
+        return wait_ns == 0;
 }
 
 static void follow_configmap(struct lkg_engine *e, struct lkg_component *c,
@@ -275,12 +281,11 @@ static void follow_configmap(struct lkg_engine *e, struct lkg_component *c,
         struct lkg_config_source source;
         struct lkg_error err = { 0 };
         char fault[LKG_REASON_MAX];
-        bool again;
+        bool known;
 
         if (lkg_api_follow(c->api, reference, &err) < 0) {
                 lkg_log_error("cannot follow a ConfigMap, trying again: %s", err.message);
-                e->reference_pending = true;
-                e->retry_at_ns = lkg_boottime_ns() + LKG_RETRY_MAX_NS;
+                ask_again(e, LKG_RETRY_MAX_NS);
         }
         configmap = lkg_api_configmap(c->api, lkg_boottime_ns(), fault);
         if (!configmap) {
@@ -294,12 +299,11 @@ static void follow_configmap(struct lkg_engine *e, struct lkg_component *c,
         note_node(e, c, &source, node_uid);
         if (is_held_back(c, configmap, &source))
                 return;
+        known = lkg_config_source_equal(&d->pointers.assigned, &source);
         /* The same answer again costs no look at the checkpoint. */
-        again = lkg_config_source_equal(&d->pointers.assigned, &source) &&
-                d->desired == LKG_DESIRED_REMOTE && !*d->waiting;
-        if (again && !c->api->news)
+        if (known && d->desired == LKG_DESIRED_REMOTE && !*d->waiting && !c->api->news)
                 return;
-        if (!lkg_config_source_equal(&d->pointers.assigned, &source) && !is_time(e, c))
+        if (!known && !is_time(e, c))
                 return;
         c->api->news = false;
         assign(e, c, configmap, &source, node_uid);

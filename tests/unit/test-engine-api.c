@@ -184,18 +184,25 @@ static void test_uid_that_does_not_match(void **state)
                            "ConfigMap \"uid-cfg\": using current");
 }
 
-static void test_file_without_a_credential(void **state)
+/* A node without a credential that follows version 7 of a ConfigMap in a file. */
+static void follow_file(struct node *n, const char *annotations)
 {
-        struct node *n = *state;
         char config[512];
 
         fake_reset();
         (void)snprintf(config, sizeof(config), CONFIG(", file: %s/cm"), n->top);
         put(n, "etc/config.yaml", config);
-        put(n, "cm", configmap_json("cfg", "7", "", 47));
+        put(n, "cm", configmap_json("cfg", "7", annotations, 47));
         start(n);
         settle(n);
         assert_has(n, "kubelet.conf", "maxPods: 47\n");
+}
+
+static void test_file_without_a_credential(void **state)
+{
+        struct node *n = *state;
+
+        follow_file(n, "");
         assert_null(fake_find("nodes"));
         assert_false(has(n, "status/kubelet/remote", "="));
         assert_has(n, "status/kubelet/findings", "[LKG7009]");
@@ -215,16 +222,7 @@ static void test_file_without_a_credential(void **state)
 
 static void test_rollout_is_not_for_files(void **state)
 {
-        struct node *n = *state;
-        char config[512];
-
-        fake_reset();
-        (void)snprintf(config, sizeof(config), CONFIG(", file: %s/cm"), n->top);
-        put(n, "etc/config.yaml", config);
-        put(n, "cm", configmap_json("cfg", "7", "\"lkgfs.io/halt\":\"true\"", 47));
-        start(n);
-        settle(n);
-        assert_has(n, "kubelet.conf", "maxPods: 47\n");
+        follow_file(*state, "\"lkgfs.io/halt\":\"true\"");
 }
 
 static void test_static_without_a_credential(void **state)
