@@ -275,6 +275,7 @@ int lkg_engine_run_command(struct lkg_engine *e, const struct lkg_message *m)
         if (r == 0)
                 return 0;
         if (r > 0) {
+                lkg_engine_note_ends(c);
                 r = carry_out(e, c, &call, m->ticket, &refusal);
                 if (r < 0)
                         (void)snprintf(text, sizeof(text), "%.31s: %s", m->command, refusal.why);

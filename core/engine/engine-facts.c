@@ -61,9 +61,7 @@ static int on_process_gone(sd_event_source *source, int fd, uint32_t revents, vo
         (void)revents;
         if (!c)
                 return sd_event_source_set_enabled(source, SD_EVENT_OFF);
-        for (size_t i = 0; i < c->facts->n_processes; i++)
-                if (c->facts->processes[i].gone == source)
-                        lkg_engine_note_end(c, &c->facts->processes[i]);
+        lkg_engine_note_ends(c);
         lkg_facts_gone(c->facts);
         lkg_engine_update_alive(e, c);
         tell_supervisor(e, c);
@@ -87,6 +85,7 @@ bool lkg_engine_started(struct lkg_engine *e, const struct lkg_message *m)
 
         if (!c->facts)
                 return false;
+        lkg_engine_note_ends(c); /* the process before this one is dropped with it */
         r = lkg_facts_started(c->facts, m->pid, m->start_time, m->number, &process);
         if (r > 0)
                 r = watch_process(e, process) < 0 ? -ENOMEM : 1;

@@ -165,8 +165,13 @@ uint64_t lkg_engine_starts_deadline(const struct lkg_engine *e);
  * Return: 0; -EINVAL no such process.
  */
 int lkg_engine_start_reported(struct lkg_engine *e, struct lkg_component *c, int pid, uint64_t ticket);
-/** lkg_engine_note_end() - @t, of @c, has ended; its pidfd is still open. */
-void lkg_engine_note_end(struct lkg_component *c, const struct lkg_tracked *t);
+/**
+ * lkg_engine_note_ends() - which processes of @c have ended by now, and was that because of what was published last?
+ *
+ * To be asked before anything new is served and before a start is judged: the event about an end may be handled long after
+ * either, and a process that had crashed before would then pass for one that our change ended.
+ */
+void lkg_engine_note_ends(struct lkg_component *c);
 /** lkg_engine_update_alive() - the trial clock runs while a process lives on what is on trial. */
 void lkg_engine_update_alive(struct lkg_engine *e, struct lkg_component *c);
 /** lkg_engine_promote() - what is served becomes the last known good. */

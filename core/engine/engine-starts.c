@@ -443,7 +443,7 @@ static bool was_killed(int pidfd)
  * kube-proxy ends itself when its file changes. A process that ran on another generation and ended by itself right after a
  * publication did that; the start that follows says nothing about the new one.
  */
-void lkg_engine_note_end(struct lkg_component *c, const struct lkg_tracked *t)
+static void note_end(struct lkg_component *c, const struct lkg_tracked *t)
 {
         uint64_t now = lkg_boottime_ns();
 
@@ -451,4 +451,16 @@ void lkg_engine_note_end(struct lkg_component *c, const struct lkg_tracked *t)
             now - c->served_ns > OWN_EVENT_NS || was_killed(t->pidfd))
                 return;
         c->own_event = true;
+}
+
+void lkg_engine_note_ends(struct lkg_component *c)
+{
+        for (size_t i = 0; c->facts && i < c->facts->n_processes; i++) {
+                struct lkg_tracked *t = &c->facts->processes[i];
+
+                if (t->pidfd < 0 || t->end_noted || !lkg_facts_ended(t))
+                        continue;
+                t->end_noted = true;
+                note_end(c, t);
+        }
 }

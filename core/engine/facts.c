@@ -194,7 +194,7 @@ static void drop_process(struct lkg_facts *facts, size_t i)
                 (facts->n_processes - i) * sizeof(*facts->processes));
 }
 
-static bool ended(const struct lkg_tracked *t)
+bool lkg_facts_ended(const struct lkg_tracked *t)
 {
         struct pollfd p = { .fd = t->pidfd, .events = POLLIN };
 
@@ -206,7 +206,7 @@ void lkg_facts_gone(struct lkg_facts *facts)
         for (size_t i = facts->n_processes; i-- > 0;) {
                 struct lkg_tracked *t = &facts->processes[i];
 
-                if (!ended(t))
+                if (!lkg_facts_ended(t))
                         continue;
                 if (facts->n_processes > 1) {
                         drop_process(facts, i);
@@ -330,7 +330,7 @@ int lkg_facts_started(struct lkg_facts *facts, int pid, uint64_t start_time, uin
         if (t.pidfd < 0)
                 return t.pidfd == -ESRCH ? 0 : t.pidfd;
         r = read_command_line(pid, &t.line);
-        if (r == 0 && ended(&t))
+        if (r == 0 && lkg_facts_ended(&t))
                 r = -ESRCH; /* what was read may belong to nobody any more */
         if (r < 0) {
                 tracked_deinit(&t);

@@ -38,6 +38,7 @@ struct lkg_tracked {
         uint64_t start_time;
         sd_event_source *gone; /* of the engine's loop */
         uint64_t generation;   /* newest that it opened; 0 = not known */
+        bool end_noted;        /* what its end means was looked at */
         struct lkg_line line;
 };
 
@@ -70,6 +71,9 @@ int lkg_facts_started(struct lkg_facts *facts, int pid, uint64_t start_time, uin
 
 /** lkg_facts_reads() - a known process reads this generation, which may be an older one. Return: true when that is news. */
 bool lkg_facts_reads(struct lkg_facts *facts, int pid, uint64_t start_time, uint64_t generation);
+
+/** lkg_facts_ended() - has the process of @t ended? Asks the kernel; an event about it may still be under way. */
+bool lkg_facts_ended(const struct lkg_tracked *t);
 
 /** lkg_facts_gone() - drop the processes that have ended (or never were on this boot), but for the last one. */
 void lkg_facts_gone(struct lkg_facts *facts);

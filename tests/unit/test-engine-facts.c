@@ -47,13 +47,24 @@ static void end(void)
         child = 0;
 }
 
+/* As a component that has had enough; one that is killed is another matter. */
+static void end_by_itself(void)
+{
+        int status;
+
+        assert_int_equal(kill(child, SIGUSR1), 0);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status));
+        child = 0;
+}
+
 static int end_all(void **state)
 {
         end();
         return teardown(state);
 }
 
-static int started(struct node *n, pid_t pid)
+static int started_on(struct node *n, pid_t pid, uint64_t generation)
 {
         struct lkg_message m;
 
@@ -61,7 +72,13 @@ static int started(struct node *n, pid_t pid)
         m.pid = pid;
         m.component = 0;
         m.start_time = lkg_process_start_time(pid);
+        m.number = generation;
         return ask(n, &m, ++n->ticket);
+}
+
+static int started(struct node *n, pid_t pid)
+{
+        return started_on(n, pid, 0);
 }
 
 /* As the supervisor writes it. */
@@ -320,6 +337,41 @@ static void test_credentials_of_the_command_line_are_not_shown(void **state)
         assert_false(has(n, "status/kubelet/findings", "hunter2"));
 }
 
+/* The event about its end is handled after the change: that does not make the change its cause. */
+static void test_a_crash_before_a_change_is_no_answer_to_it(void **state)
+{
+        struct node *n = *state;
+        const struct lkg_component *c;
+
+        begin(n);
+        c = &n->engine->components[0];
+        assert_int_equal(started_on(n, run("--v=2"), 1), 0);
+        end_by_itself();
+        put_dropin(n, "50-x.conf", "maxPods: 9\n");
+        assert_int_equal(changed(n, "kubelet.conf.d/50-x.conf"), 0);
+        assert_int_equal(generation(n), 2);
+        turn_until(n, EFFECTIVE, "flags of the process that ran last;");
+        assert_false(c->own_event);
+}
+
+/* The start that follows is told of before the event about the end was handled. */
+static void test_an_end_after_a_change_is_an_answer_to_it(void **state)
+{
+        struct node *n = *state;
+        struct lkg_component *c;
+
+        begin(n);
+        c = &n->engine->components[0];
+        assert_int_equal(started_on(n, run("--v=2"), 1), 0);
+        put_dropin(n, "50-x.conf", "maxPods: 9\n");
+        assert_int_equal(changed(n, "kubelet.conf.d/50-x.conf"), 0);
+        end_by_itself();
+        c->served_ns = lkg_boottime_ns();
+        assert_int_equal(started_on(n, run("--v=3"), 2), 0);
+        assert_int_equal(c->dynamic->startups.n_items, 2);
+        assert_false(c->dynamic->startups.items[1].counted);
+}
+
 static void test_schema_release(void **state)
 {
         static const char version[] = "Kubernetes v1.22.1\n1 2 3 4\n";
@@ -356,12 +408,21 @@ int main(int argc, char **argv)
                 CASE(test_a_command_line_makes_a_candidate_invalid),
                 CASE(test_flags_of_another_program_only_warn),
                 CASE(test_credentials_of_the_command_line_are_not_shown),
+                CASE(test_a_crash_before_a_change_is_no_answer_to_it),
+                CASE(test_an_end_after_a_change_is_an_answer_to_it),
                 CASE(test_schema_release),
         };
 
         if (argc > 1 && strcmp(argv[0], "kubelet") == 0) { /* the component */
+                sigset_t signals;
+                int number;
+
+                (void)sigemptyset(&signals);
+                (void)sigaddset(&signals, SIGUSR1);
+                (void)sigprocmask(SIG_BLOCK, &signals, NULL);
                 (void)!write(STDOUT_FILENO, "x", 1);
-                return pause();
+                (void)sigwait(&signals, &number);
+                return 1;
         }
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
