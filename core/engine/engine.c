@@ -66,9 +66,11 @@ static uint64_t sighted_for(struct lkg_engine *e, const char *path, const struct
 
 /*
  * A truncation is visible before inotify reports it, and even before the time stamps show it. So a changed file is not
- * believed on the word of inotify alone: it must look the same LKG_RECENT_NS later. When a file server has just died,
- * all its files were closed, also those that somebody is in the middle of writing: then its successor's word, or
- * LKG_UNSETTLED_NS without a change, is waited for. At the start there is no earlier look, only the time stamp.
+ * believed on the word of inotify alone: it must look the same LKG_RECENT_NS later. That report may be as late as a busy
+ * machine runs the writer again, so an empty file, which is what a truncation leaves and no layer is, must stay so for
+ * LKG_UNSETTLED_NS. When a file server has just died, all its files were closed, also those that somebody is in the
+ * middle of writing: then its successor's word, or as long without a change, is waited for. At the start there is no
+ * earlier look, only the time stamp.
  */
 static bool just_written(struct lkg_engine *e, const char *path)
 {
@@ -82,7 +84,7 @@ static bool just_written(struct lkg_engine *e, const char *path)
                 age = (uint64_t)st.st_ctim.tv_sec * LKG_NSEC_PER_SEC + (uint64_t)st.st_ctim.tv_nsec;
                 return age <= lkg_realtime_ns() && lkg_realtime_ns() - age < LKG_RECENT_NS;
         }
-        return sighted_for(e, path, &st, now) < (lost ? LKG_UNSETTLED_NS : LKG_RECENT_NS);
+        return sighted_for(e, path, &st, now) < (lost || st.st_size == 0 ? LKG_UNSETTLED_NS : LKG_RECENT_NS);
 }
 
 static void forget_old_sightings(struct lkg_engine *e)

@@ -226,6 +226,22 @@ void source_fsync(fuse_req_t req, struct lkg_node *node, int datasync, struct fu
 }
 
 /*
+ * Is there a truncation that nobody will report but us? The mark first, then the writers: who truncates is announced before
+ * he leaves a mark. The last of those who put it back looks once more.
+ */
+static bool take_truncation(struct lkg_node *node)
+{
+        do {
+                if (!(atomic_fetch_and(&node->dirty, ~(uint32_t)LKG_DIRTY_TRUNCATED) & LKG_DIRTY_TRUNCATED))
+                        return false;
+                if (atomic_load(&node->n_writers) == 0)
+                        return true;
+                atomic_fetch_or(&node->dirty, LKG_DIRTY_TRUNCATED);
+        } while (atomic_load(&node->n_writers) == 0);
+        return false;
+}
+
+/*
  * Asynchronous: another open, even another write, may have happened since the close. So "written" stays set for the
  * flush that will come; only what no flush reports, a truncation without a write, is reported here, and only by the
  * last writer: a file that somebody has just truncated in order to write it is not empty, it is not finished.
@@ -241,9 +257,7 @@ void source_release(fuse_req_t req, struct lkg_node *node, struct fuse_file_info
                 relay_end(node->parent, node->name);
         atomic_fetch_add(&node->nlookup, 1); /* the kernel may forget it as soon as the file is closed */
         file_close(fi->fh);
-        if (writer && atomic_load(&node->n_writers) == 0 &&
-            (atomic_fetch_and(&node->dirty, ~(uint32_t)LKG_DIRTY_TRUNCATED) & LKG_DIRTY_TRUNCATED) &&
-            node_path(node, path, sizeof(path)) == 0) {
+        if (writer && take_truncation(node) && node_path(node, path, sizeof(path)) == 0) {
                 ref = publication_get();
                 if (publication_commits(ref->publication, path))
                         engine_changed(path);

@@ -139,6 +139,42 @@ static void test_half_written_file_is_not_published(void **state)
         assert_int_equal(generation(n), 3);
 }
 
+/* Look at everything as if the one file that is waited for had looked as it does for @ns. */
+static void look_after(struct node *n, uint64_t ns)
+{
+        assert_int_equal(n->engine->n_sightings, 1);
+        n->engine->sightings[0].since_ns = lkg_boottime_ns() - ns;
+        lkg_watch_touch(&n->engine->watch, NULL);
+        lkg_engine_cycle(n->engine, /* look= */ true);
+}
+
+/* The event about a truncation comes when the writer runs again, which on a busy machine may be much later. */
+static void test_empty_file_may_be_a_truncation(void **state)
+{
+        struct node *n = *state;
+        char other[PATH_MAX];
+
+        start(n);
+        put_dropin(n, "20-b.conf", "maxPods: 20\n");
+        assert_int_equal(changed(n, "kubelet.conf.d/20-b.conf"), 0);
+        (void)strcpy(other, at(n, "other"));
+        assert_int_equal(link(at(n, "source/kubelet.conf.d/20-b.conf"), other), 0);
+        put(n, "other", HEADER "maxPods: 21\n"); /* no event about this name */
+        lkg_watch_touch(&n->engine->watch, NULL);
+        lkg_engine_cycle(n->engine, /* look= */ true);
+        assert_has(n, "kubelet.conf", "maxPods: 20\n");
+        look_after(n, 2 * LKG_RECENT_NS);
+        assert_has(n, "kubelet.conf", "maxPods: 21\n");
+        put(n, "other", "");
+        lkg_watch_touch(&n->engine->watch, NULL);
+        lkg_engine_cycle(n->engine, /* look= */ true);
+        look_after(n, 2 * LKG_RECENT_NS);
+        assert_has(n, "status/kubelet/condition", "True ");
+        look_after(n, LKG_UNSETTLED_NS);
+        assert_has(n, "status/kubelet/condition", "False ");
+        assert_has(n, "status/kubelet/findings", "LKG2001");
+}
+
 static void test_changed_settles_a_file_that_is_still_open(void **state)
 {
         struct node *n = *state;
@@ -567,6 +603,7 @@ int main(void)
                 CASE(test_change_behind_the_mount_is_seen),
                 CASE(test_instance_that_appears_later),
                 CASE(test_half_written_file_is_not_published),
+                CASE(test_empty_file_may_be_a_truncation),
                 CASE(test_changed_settles_a_file_that_is_still_open),
                 CASE(test_restart_keeps_the_generation),
                 CASE(test_reboot_keeps_the_generation),
