@@ -311,11 +311,11 @@ static int finish(struct lkg_engine *e, const struct lkg_starting *s)
         if (!s->generation || !c->active || c->active->number == s->generation)
                 return 0;
         /*
-         * An open of what is not current any more is repeated by the kernel, and gets what is. The file server tells of a
-         * newer generation, not of an older one, which is what a rollback to a stored document comes to.
+         * An open of what is not current any more is repeated by the kernel, and gets what is. The file server's word about
+         * that may come after the process has ended, and of an older generation, which is what a rollback to a stored
+         * document comes to, it does not tell.
          */
-        if (c->active->number < s->generation && c->facts &&
-            lkg_facts_reads(c->facts, s->pid, s->start_time, c->active->number)) {
+        if (c->facts && lkg_facts_reads(c->facts, s->pid, s->start_time, c->active->number)) {
                 c->dirty |= LKG_DIRTY_DYNAMIC;
                 lkg_engine_update_alive(e, c);
                 lkg_engine_cycle(e, /* look= */ false);

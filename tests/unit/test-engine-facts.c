@@ -372,6 +372,18 @@ static void test_an_end_after_a_change_is_an_answer_to_it(void **state)
         assert_false(c->dynamic->startups.items[1].counted);
 }
 
+/* Its open is repeated: whatever it was about to read, what it reads is what is served. */
+static void test_who_is_sent_back_reads_what_is_served(void **state)
+{
+        struct node *n = *state;
+
+        begin(n);
+        put_dropin(n, "50-x.conf", "maxPods: 9\n");
+        assert_int_equal(changed(n, "kubelet.conf.d/50-x.conf"), 0);
+        assert_int_equal(started_on(n, run("--v=2"), 1), -ESTALE);
+        assert_int_equal(n->engine->components[0].facts->processes[0].generation, 2);
+}
+
 static void test_schema_release(void **state)
 {
         static const char version[] = "Kubernetes v1.22.1\n1 2 3 4\n";
@@ -410,6 +422,7 @@ int main(int argc, char **argv)
                 CASE(test_credentials_of_the_command_line_are_not_shown),
                 CASE(test_a_crash_before_a_change_is_no_answer_to_it),
                 CASE(test_an_end_after_a_change_is_an_answer_to_it),
+                CASE(test_who_is_sent_back_reads_what_is_served),
                 CASE(test_schema_release),
         };
 
