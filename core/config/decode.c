@@ -32,3 +32,19 @@ int lkg_decode(const char *data, size_t size, enum lkg_format format, unsigned f
         return format == LKG_FORMAT_JSON ? lkg_decode_json(data, size, flags, source, report, ret)
                                          : lkg_decode_yaml(data, size, flags, source, report, ret);
 }
+
+int lkg_decode_patch(const char *data, size_t size, unsigned flags, struct lkg_source *source,
+                     struct lkg_report *report, enum lkg_format *ret_format, struct lkg_value **ret)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report found = LKG_REPORT_INIT;
+        int r;
+
+        r = lkg_decode_json(data, size, flags, source, &found, ret);
+        if (r == -EBADMSG) {
+                *ret_format = LKG_FORMAT_YAML;
+                return lkg_decode_yaml(data, size, flags, source, report, ret);
+        }
+        *ret_format = LKG_FORMAT_JSON;
+        lkg_report_append(report, &found);
+        return r;
+}

@@ -290,11 +290,11 @@ static unsigned decode_flags(const struct lkg_layer *layer)
         case LKG_LAYER_DROPIN:
                 return LKG_DECODE_STRICT | LKG_DECODE_UNTYPED; /* a duplicate key is fatal upstream */
         case LKG_LAYER_PATCH:
+        case LKG_LAYER_INSTANCE:
                 return LKG_DECODE_UNTYPED;
         case LKG_LAYER_BASE:
         case LKG_LAYER_REMOTE:
                 return LKG_DECODE_TWICE;
-        case LKG_LAYER_INSTANCE:
         case _LKG_LAYER_ROLE_MAX:
                 break;
         }
@@ -398,8 +398,13 @@ static int decode_one(struct lkg_layer *layer, const char *data, size_t size, st
         struct lkg_value *doc = NULL;
         int r;
 
-        layer->format = lkg_detect_format(data, size);
-        r = lkg_decode(data, size, layer->format, decode_flags(layer), source, &layer->report, &doc);
+        if (layer->role == LKG_LAYER_INSTANCE) {
+                r = lkg_decode_patch(data, size, decode_flags(layer), source, &layer->report, &layer->format,
+                                     &doc);
+        } else {
+                layer->format = lkg_detect_format(data, size);
+                r = lkg_decode(data, size, layer->format, decode_flags(layer), source, &layer->report, &doc);
+        }
         if (r == -EBADMSG)
                 return 0; /* the report says why */
         if (r == 0)
@@ -424,6 +429,7 @@ static int decode_pieces(struct lkg_layer *layer, const char *data, size_t size,
                 const char *cut = memmem(data + start, size - start, "\n---", 4);
                 size_t end = cut ? (size_t)(cut - data) + 1 : size;
                 struct lkg_value *doc = NULL;
+                enum lkg_format format;
                 int r;
 
                 if (++n_pieces > PIECES_MAX) {
@@ -438,8 +444,7 @@ static int decode_pieces(struct lkg_layer *layer, const char *data, size_t size,
                 for (size_t i = 0; i < start; i++)
                         piece[i] = data[i] == '\n' ? '\n' : ' ';
                 memcpy(piece + start, data + start, end - start);
-                r = lkg_decode(piece, end, lkg_detect_format(piece, end), decode_flags(layer), source,
-                               &layer->report, &doc);
+                r = lkg_decode_patch(piece, end, decode_flags(layer), source, &layer->report, &format, &doc);
                 if (r < 0)
                         return r == -EBADMSG ? drop_docs(layer) : r;
                 if (lkg_value_type(doc) == LKG_NULL) {

@@ -326,8 +326,12 @@ int lkg_tool_read_doc(const struct lkg_tool *tool, const char *path, bool as_yam
         source = lkg_source_new(path, path);
         if (!source)
                 return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
-        format = lkg_detect_format(data, size);
-        r = lkg_decode(data, size, as_yaml ? LKG_FORMAT_YAML : format, decode_flags, source, report, ret);
+        if (as_yaml) {
+                format = lkg_detect_format(data, size);
+                r = lkg_decode_yaml(data, size, decode_flags, source, report, ret);
+        } else {
+                r = lkg_decode_patch(data, size, decode_flags, source, report, &format, ret);
+        }
         lkg_source_unref(source);
         if (r == -EBADMSG)
                 return LKG_TOOL_DIFFERENT;

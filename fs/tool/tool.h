@@ -176,7 +176,7 @@ bool lkg_tool_has_sources(const struct lkg_tool *tool);
 int lkg_tool_read_input(const char *path, char **ret, size_t *ret_size, struct lkg_error *err);
 /**
  * lkg_tool_read_doc() - one file ("-": standard input) as a value tree.
- * @as_yaml: read JSON as YAML too, as sigs.k8s.io/yaml does; else JSON is read as Go's encoding/json reads it
+ * @as_yaml: read JSON as YAML too, as sigs.k8s.io/yaml does; else as lkg_decode_patch() does
  * @ret_format: what it looks like, for the output; may be NULL
  * Return: LKG_TOOL_OK; LKG_TOOL_DIFFERENT when @report says why it is refused; LKG_TOOL_FAILED after a
  * message.

@@ -46,3 +46,15 @@ int lkg_decode_yaml(const char *data, size_t size, unsigned flags, struct lkg_so
                     struct lkg_report *report, struct lkg_value **ret);
 int lkg_decode_json(const char *data, size_t size, unsigned flags, struct lkg_source *source,
                     struct lkg_report *report, struct lkg_value **ret);
+
+/**
+ * lkg_decode_patch() - read a patch: what is JSON as JSON, all else as YAML.
+ * @ret_format: which of them it was
+ *
+ * Upstream reads a patch file as YAML whatever it looks like, so `{a: 1}` is no broken JSON, and what its patch library
+ * is given is JSON, so nothing that JSON can say (surrogate pairs, escaped slashes, a list or scalar) is refused.
+ *
+ * Return: as lkg_decode().
+ */
+int lkg_decode_patch(const char *data, size_t size, unsigned flags, struct lkg_source *source,
+                     struct lkg_report *report, enum lkg_format *ret_format, struct lkg_value **ret);

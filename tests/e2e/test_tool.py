@@ -183,6 +183,7 @@ def test_convert_reads_pipes(tree):
 @pytest.mark.parametrize("kind,target,patch,want", [
     ("merge", {"a": {"b": 1, "c": 2}, "l": [1]}, {"a": {"b": None, "d": 3}, "l": [2]},
      {"a": {"c": 2, "d": 3}, "l": [2]}),
+    ("merge", "\U0001f600", ["\U0001f600"], ["\U0001f600"]),
     ("merge", [1], {"a": 1}, {"a": 1}), ("merge", {"a": 1}, ["c"], ["c"]),
     ("strategic", {"m": {"a": 1, "b": 2}}, {"m": {"$patch": "replace", "c": 3}}, {"m": {"c": 3}}),
     ("strategic", {"m": {"a": 1, "b": 2}}, {"m": {"a": None}}, {"m": {"b": 2}}),
@@ -194,6 +195,12 @@ def test_patch(tree, kind, target, patch, want):
     code, out, err = tool(tree, "patch", "--type", kind, "t", "-", "-o", "json", input=json.dumps(patch).encode())
     assert code == GOOD, err
     assert json.loads(out) == want
+
+
+def test_patch_in_flow_style(tree):
+    lib.write_file(tree / "t", "{a: 1, b: 2,}")
+    code, out, _ = tool(tree, "patch", "--type", "merge", "t", "-", "-o", "json", input=b"{b: ~, c: [d,]}")
+    assert code == GOOD and json.loads(out) == {"a": 1, "c": ["d"]}
 
 
 def test_patch_mistakes(tree):

@@ -413,6 +413,58 @@ static void test_alias_bomb(void **state)
         lkg_buf_deinit(&buf);
 }
 
+/* A patch is YAML upstream whatever it looks like, and JSON where its library is given it: neither is refused. */
+static void test_patches_are_json_or_yaml(void **state)
+{
+        static const struct {
+                const char *text, *want;
+                unsigned flags;
+                enum lkg_format format;
+        } rows[] = {
+                { "{\"a\": 5.0, \"b\": \"\\/\\ud83d\\ude00\"}", "{\"a\":5,\"b\":\"/\xf0\x9f\x98\x80\"}",
+                  LKG_DECODE_UNTYPED, LKG_FORMAT_JSON },
+                { "[\"\\ud83d\\ude00\", 1e3]", "[\"\xf0\x9f\x98\x80\",1e3]", 0, LKG_FORMAT_JSON },
+                { "null", "null", 0, LKG_FORMAT_JSON },
+                { "{a: 5e0, b: [c,],}", "{\"a\":5,\"b\":[\"c\"]}", 0, LKG_FORMAT_YAML },
+                { "{\"a\": 1,}", "{\"a\":1}", 0, LKG_FORMAT_YAML },
+                { "{\"a\": 1e400}", "{\"a\":\"1e400\"}", LKG_DECODE_UNTYPED, LKG_FORMAT_YAML },
+                { "a: 1\n", "{\"a\":1}", 0, LKG_FORMAT_YAML },
+                { "", "null", 0, LKG_FORMAT_YAML },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
+                LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *value = NULL;
+                enum lkg_format format;
+
+                assert_int_equal(lkg_decode_patch(rows[i].text, strlen(rows[i].text), rows[i].flags, NULL,
+                                                  &report, &format, &value),
+                                 0);
+                assert_string_equal(json(value), rows[i].want);
+                assert_int_equal(format, rows[i].format);
+                assert_int_equal(report.n_severity[LKG_ERROR], 0);
+        }
+}
+
+/* What is neither is told once, by the YAML reader; what is said about good JSON is not lost. */
+static void test_findings_of_patches(void **state)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report broken = LKG_REPORT_INIT;
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report twice = LKG_REPORT_INIT;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *none = NULL;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *value = NULL;
+        enum lkg_format format;
+
+        (void)state;
+        assert_int_equal(lkg_decode_patch("{\"a\": [", 7, 0, NULL, &broken, &format, &none), -EBADMSG);
+        assert_int_equal(broken.n_severity[LKG_ERROR], 1);
+        assert_null(none);
+        assert_int_equal(lkg_decode_patch("{\"a\":1,\"a\":2}", 13, 0, NULL, &twice, &format, &value), 0);
+        assert_int_equal(twice.n_severity[LKG_WARNING], 1);
+        assert_string_equal(json(value), "{\"a\":2}");
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -424,6 +476,8 @@ int main(void)
                 cmocka_unit_test(test_positions),
                 cmocka_unit_test(test_limits),
                 cmocka_unit_test(test_alias_bomb),
+                cmocka_unit_test(test_patches_are_json_or_yaml),
+                cmocka_unit_test(test_findings_of_patches),
                 cmocka_unit_test(test_second_document_is_reported_once),
         };
 
