@@ -159,6 +159,19 @@ size_t lkg_utf8_length(const void *text, size_t n)
         return length;
 }
 
+void lkg_utf8_mend(char *text)
+{
+        size_t left = strlen(text), n;
+        const char *from = text;
+
+        for (; left > 0; left -= n ? n : 1, from += n ? n : 1) {
+                n = lkg_utf8_length(from, left);
+                memmove(text, from, n);
+                text += n;
+        }
+        *text = '\0';
+}
+
 static void json_escape(struct lkg_buf *buf, unsigned char c)
 {
         switch (c) {

@@ -107,14 +107,19 @@ void lkg_report_count_unlisted(struct lkg_report *to, const struct lkg_report *f
         to->n_dropped += from->n_dropped;
 }
 
-/* A path or text may hold a line break; a finding is one line whatever a hostile name contains. */
+/* A path or text may hold a line break, or be no UTF-8; a finding is one line of text whatever a hostile name contains. */
 static void append_one_line(struct lkg_buf *buf, const char *text)
 {
-        for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
-                if (*p < 0x20 || *p == 0x7f)
-                        lkg_buf_printf(buf, "\\x%02x", *p);
-                else
-                        lkg_buf_putc(buf, (char)*p);
+        size_t left = strlen(text), n;
+
+        for (; left > 0; text += n, left -= n) {
+                n = lkg_utf8_length(text, left);
+                if (n == 0 || (unsigned char)*text < 0x20 || *text == 0x7f) {
+                        lkg_buf_printf(buf, "\\x%02x", (unsigned char)*text);
+                        n = 1;
+                } else {
+                        lkg_buf_append(buf, text, n);
+                }
         }
 }
 

@@ -2,6 +2,8 @@
 /* The condition in words: see condition.h. The first row whose test holds speaks. */
 #include <inttypes.h>
 
+#include <lkg/buf.h>
+
 #include "condition.h"
 
 const char *lkg_condition_status_name(enum lkg_condition_status status)
@@ -270,6 +272,9 @@ bool lkg_condition_update(struct lkg_condition *condition, const struct lkg_cond
         say_using(&next, facts);
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows) && !rows[i](&next, facts); i++)
                 ;
+        /* Somebody else's words (a server's, an operator's) are cut to fit. */
+        lkg_utf8_mend(next.reason);
+        lkg_utf8_mend(next.message);
         if (next.status != condition->status || next.transition_ns == 0)
                 next.transition_ns = now_ns;
         changed = next.status != condition->status || next.transition_ns != condition->transition_ns ||

@@ -37,8 +37,8 @@ static enum lkg_trouble say_unreachable(const struct lkg_followed *followed, cha
         return LKG_TROUBLE_UNREACHABLE;
 }
 
-enum lkg_trouble lkg_api_trouble(struct lkg_api *api, struct lkg_followed *followed, uint64_t now_ns,
-                                 char ret[static LKG_REASON_MAX])
+static enum lkg_trouble say_trouble(const struct lkg_api *api, const struct lkg_followed *followed,
+                                    uint64_t now_ns, char ret[static LKG_REASON_MAX])
 {
         bool failing = followed->informer && followed->failing_ns;
         enum lkg_api_status status =
@@ -64,6 +64,15 @@ enum lkg_trouble lkg_api_trouble(struct lkg_api *api, struct lkg_followed *follo
         (void)snprintf(ret, LKG_REASON_MAX, "%s: %.250s", what,
                        followed->answer == LKG_ANSWER_WRONG ? followed->fault : "not found");
         return LKG_TROUBLE_OBJECT;
+}
+
+enum lkg_trouble lkg_api_trouble(struct lkg_api *api, struct lkg_followed *followed, uint64_t now_ns,
+                                 char ret[static LKG_REASON_MAX])
+{
+        enum lkg_trouble trouble = say_trouble(api, followed, now_ns, ret);
+
+        lkg_utf8_mend(ret); /* a server's words are in any language, and are cut to fit */
+        return trouble;
 }
 
 void lkg_api_node_says(struct lkg_api *api, enum lkg_place place, uint64_t now_ns, struct lkg_saying *ret)

@@ -40,6 +40,8 @@ bool lkg_mask_text(const char *text, size_t size, struct lkg_buf *buf);
 bool lkg_mask_url(const char *text, size_t size, struct lkg_buf *buf);
 /** lkg_utf8_length() - bytes of the UTF-8 sequence at @text (at least one of @n bytes); 0: not valid UTF-8. */
 size_t lkg_utf8_length(const void *text, size_t n);
+/** lkg_utf8_mend() - take out of @text what is no valid UTF-8: the half of a character where a text was cut. */
+void lkg_utf8_mend(char *text);
 /** lkg_buf_json_string() - @text as a JSON string with quotes; invalid UTF-8 becomes U+FFFD. */
 void lkg_buf_json_string(struct lkg_buf *buf, const char *text, size_t size);
 

@@ -302,6 +302,19 @@ def test_forbidden_says_what_is_missing(api, api_node):
     node.mount.wait_for(lambda: "LKG7005" not in node.status("findings"), "the finding goes")
 
 
+@pytest.mark.parametrize("before", range(4))
+def test_a_refusal_in_any_language_stays_text(api, api_node, before):
+    # Characters of 2, 3 and 4 bytes: wherever the words are cut to fit, it is in the middle of one for some `before`.
+    api.store.node("n1", {ANNOTATION: REFERENCE})
+    put(api, "maxPods: 1\n")
+    with api.fault(faults.status(403, "x" * before + "\u00e9\u20ac\U0001f600" * 100), plural="configmaps"):
+        node = api_node()
+        node.wait("condition", "Unknown failed to sync")
+        node.wait("findings", "LKG7005")
+        for name in os.listdir(node.mount.path("status/kubelet")):
+            node.status(name)  # decodes it
+
+
 def test_get_only_is_polled(api, api_node):
     api.rbac.kubeadm()
     api.store.node("n1", {ANNOTATION: f"{NAMESPACE}/kubelet-config"})

@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include <lkg/buf.h>
+
 #include "core/engine/command.h"
 #include "core/engine/condition.h"
 #include "core/engine/decide.h"
@@ -303,6 +305,36 @@ static void test_condition_words(void **state)
         }
 }
 
+/* Somebody else's words are cut to fit, and never in the middle of a character. */
+static void test_condition_words_stay_utf8(void **state)
+{
+        static const struct lkg_hold free_hold = FREE;
+        char fault[400];
+
+        (void)state;
+        for (size_t before = 0; before < 4; before++) {
+                struct lkg_condition_facts facts = { .component = "c",
+                                                     .file = "f",
+                                                     .hold = &free_hold,
+                                                     .state = LKG_CANDIDATE_VALID,
+                                                     .active = 1 };
+                struct lkg_condition c = { 0 };
+                size_t n = 0;
+
+                memset(fault, 'x', before);
+                fault[before] = '\0';
+                while (n + 5 < sizeof(fault) - before)
+                        n = (size_t)(stpcpy(fault + before + n, "\xf0\x9f\x98\x80") - (fault + before));
+                facts.remote.desired_fault = fault;
+                assert_true(lkg_condition_update(&c, &facts, 5));
+                assert_int_equal(c.status, LKG_CONDITION_UNKNOWN);
+                for (size_t i = 0, k; c.reason[i]; i += k) {
+                        k = lkg_utf8_length(c.reason + i, strlen(c.reason + i));
+                        assert_int_not_equal(k, 0);
+                }
+        }
+}
+
 static void test_transition_time_changes_with_the_status_alone(void **state)
 {
         static const struct lkg_hold free_hold = FREE, held = HELD(1);
@@ -330,6 +362,7 @@ int main(void)
                 cmocka_unit_test(test_life_of_a_try),
                 cmocka_unit_test(test_words_of_control_files),
                 cmocka_unit_test(test_condition_words),
+                cmocka_unit_test(test_condition_words_stay_utf8),
                 cmocka_unit_test(test_transition_time_changes_with_the_status_alone),
         };
 

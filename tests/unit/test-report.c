@@ -51,6 +51,44 @@ static void test_report_lines(void **state)
         lkg_report_deinit(&copy);
 }
 
+static void test_findings_are_text_whatever_a_name_is(void **state)
+{
+        const struct lkg_where where = { .file = "d/\xff\xc3\xa9.conf" };
+        struct lkg_report report = LKG_REPORT_INIT;
+        char *text;
+
+        (void)state;
+        lkg_report_add(&report, LKG_NOTE, 2001, &where, "h\xc3\xa9\xe2\x82 \xed\xa0\x80\n");
+        text = lkg_report_format(&report, NULL);
+        assert_string_equal(
+                text, "d/\\xff\xc3\xa9.conf: note: h\xc3\xa9\\xe2\\x82 \\xed\\xa0\\x80\\x0a [LKG2001]\n");
+        free(text);
+        lkg_report_deinit(&report);
+}
+
+static void test_half_characters_are_taken_out(void **state)
+{
+        static const struct {
+                const char *text, *want;
+        } rows[] = {
+                { "", "" },
+                { "plain", "plain" },
+                { "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80" },
+                { "a\xc3", "a" },
+                { "a\xe2\x82: b\xf0\x9f\x98", "a: b" },
+                { "\x80\xff", "" },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                char text[32];
+
+                (void)snprintf(text, sizeof(text), "%s", rows[i].text);
+                lkg_utf8_mend(text);
+                assert_string_equal(text, rows[i].want);
+        }
+}
+
 static void test_report_is_bounded(void **state)
 {
         struct lkg_report report = LKG_REPORT_INIT;
@@ -105,6 +143,8 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_error),
                 cmocka_unit_test(test_report_lines),
+                cmocka_unit_test(test_findings_are_text_whatever_a_name_is),
+                cmocka_unit_test(test_half_characters_are_taken_out),
                 cmocka_unit_test(test_report_is_bounded),
                 cmocka_unit_test(test_finding_kinds),
                 cmocka_unit_test(test_quote),
