@@ -344,7 +344,7 @@ int lkg_client_new(const struct lkg_client_options *options, struct lkg_client *
         client->max_bytes = bounded(options->max_bytes);
         client->request_ns = or_default(options->request_ns, LKG_CLIENT_REQUEST_NS);
         client->idle_ns = or_default(options->idle_ns, LKG_CLIENT_IDLE_NS);
-        client->watch_idle_ns = or_default(options->watch_idle_ns, LKG_CLIENT_WATCH_IDLE_NS);
+        client->watch_idle_ns = options->watch_idle_ns;
         client->on_identity = options->on_identity;
         client->userdata = options->userdata;
         r = sd_event_add_defer(client->event, &client->pump, on_pump, client);
@@ -499,4 +499,11 @@ struct lkg_call *lkg_call_cancel(struct lkg_call *call)
         unlink_call(call);
         (void)lkg_http_cancel(call->transfer);
         return call_free(call);
+}
+
+struct lkg_call *lkg_call_abandon(struct lkg_call *call)
+{
+        if (call)
+                lkg_http_distrust(call->transfer);
+        return lkg_call_cancel(call);
 }

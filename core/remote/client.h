@@ -12,9 +12,8 @@
 
 #include "http.h"
 
-#define LKG_CLIENT_REQUEST_NS    (60 * LKG_NSEC_PER_SEC)  /* a GET, POST or PATCH as a whole */
-#define LKG_CLIENT_IDLE_NS       (30 * LKG_NSEC_PER_SEC)  /* of it without one byte */
-#define LKG_CLIENT_WATCH_IDLE_NS (150 * LKG_NSEC_PER_SEC) /* a watch; bookmarks come every minute */
+#define LKG_CLIENT_REQUEST_NS (60 * LKG_NSEC_PER_SEC) /* a GET, POST or PATCH as a whole */
+#define LKG_CLIENT_IDLE_NS    (30 * LKG_NSEC_PER_SEC) /* of it without one byte */
 
 /* One object. */
 struct lkg_resource {
@@ -64,7 +63,10 @@ struct lkg_client_options {
         struct lkg_credential *credential; /* borrowed */
         const char *user_agent;
         size_t max_bytes; /* remote.maxBytes: of one object */
-        /* 0 = the limits above, and LKG_HTTP_CONNECT_NS. */
+        /*
+         * 0 = the limits above, and LKG_HTTP_CONNECT_NS; of watch_idle_ns: none. A server need not say anything on a watch before
+         * its end, and whoever reads the stream knows whether this one does.
+         */
         uint64_t request_ns, idle_ns, watch_idle_ns, connect_ns;
         /* The credential was read again and is another one: whoever watches begins anew. May be NULL. */
         void (*on_identity)(void *userdata);
@@ -114,6 +116,8 @@ int lkg_client_watch(struct lkg_client *client, const struct lkg_resource *resou
 
 /** lkg_call_cancel() - nothing is called any more. NULL is fine; returns NULL. From any callback, not from its own end. */
 struct lkg_call *lkg_call_cancel(struct lkg_call *call);
+/** lkg_call_abandon() - the same, because its connection leads nowhere: requests from now on get another one. */
+struct lkg_call *lkg_call_abandon(struct lkg_call *call);
 
 /** lkg_client_set_max_bytes() - after a reload; for requests from now on. */
 void lkg_client_set_max_bytes(struct lkg_client *client, size_t max_bytes);

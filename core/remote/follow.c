@@ -26,7 +26,7 @@ static void begin_watch(struct lkg_follow *follow, struct lkg_moment at)
         const uint64_t span = LKG_FOLLOW_TIMEOUT_MAX_S - LKG_FOLLOW_TIMEOUT_MIN_S;
 
         follow->watching = true;
-        follow->open = follow->heard = false;
+        follow->open = follow->heard = follow->marked = false;
         follow->from_now = follow->position[0] == '\0';
         follow->seconds = LKG_FOLLOW_TIMEOUT_MIN_S + (unsigned)((span * at.random) >> 32);
         follow->byte_ns = at.now_ns;
@@ -289,7 +289,7 @@ unsigned lkg_follow_event(struct lkg_follow *follow, enum lkg_event_type type,
 
 unsigned lkg_follow_bookmark(struct lkg_follow *follow, const char *version, struct lkg_moment at)
 {
-        follow->heard = true;
+        follow->heard = follow->marked = true;
         if (follow->position[0] && lkg_version_compare(version, follow->position) == LKG_VERSION_OLDER) {
                 /* The store is an older one now: this watch would keep from us what happens up to our position. */
                 follow->watching = false;
@@ -407,11 +407,15 @@ unsigned lkg_follow_tick(struct lkg_follow *follow, struct lkg_moment at)
         return plan(follow, at);
 }
 
+/*
+ * Silence means something while the watch is not open, and after its first bookmark. Before that it means nothing: an API server that
+ * has seen no change of any object of the kind since its own start sends none, for hours; such a watch ends when its time is over.
+ */
 static uint64_t silent_at(const struct lkg_follow *follow)
 {
         if (!follow->watching)
                 return NEVER;
-        return least(follow->byte_ns + follow->idle_max_ns,
+        return least(!follow->open || follow->marked ? follow->byte_ns + follow->idle_max_ns : NEVER,
                      follow->half_ns ? follow->half_ns + follow->half_max_ns : NEVER);
 }
 

@@ -13,7 +13,7 @@
 #include "object.h"
 #include "watch-stream.h"
 
-#define LKG_FOLLOW_IDLE_NS       (150 * LKG_NSEC_PER_SEC) /* bookmarks come every minute */
+#define LKG_FOLLOW_IDLE_NS       (150 * LKG_NSEC_PER_SEC) /* bookmarks come every minute, once one has come */
 #define LKG_FOLLOW_HALF_NS       (30 * LKG_NSEC_PER_SEC)  /* from the beginning of an event to its end */
 #define LKG_FOLLOW_SHORT_NS      LKG_NSEC_PER_SEC         /* a watch shorter than that is suspicious */
 #define LKG_FOLLOW_POLL_PERCENT  25u
@@ -59,6 +59,7 @@ struct lkg_follow {
 
         bool watching, open;
         bool heard;    /* an event came */
+        bool marked;   /* a bookmark came, so there will be one every minute */
         bool from_now; /* it began without a position */
         bool quiet; /* such a watch begins without the state of now: this server breaks off those with it */
         bool streaming; /* the last watch was open and did not fail: a pause between two is not worth telling */

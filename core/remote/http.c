@@ -158,8 +158,7 @@ static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
         else
                 (void)lkg_http_stop(t, -ETIMEDOUT, "%s: no complete answer within %" PRIu64 " s", t->peer,
                                     t->request.deadline_ns / LKG_NSEC_PER_SEC);
-        /* A connection may look alive and lead nowhere: streams of HTTP/2 that follow would all hang on it. */
-        pool_forget(t->pool);
+        lkg_http_distrust(t);
         finish(t);
         return 0;
 }
@@ -419,4 +418,11 @@ struct lkg_http_transfer *lkg_http_cancel(struct lkg_http_transfer *t)
                 (void)sd_event_source_set_enabled(t->timer, SD_EVENT_OFF);
         lkg_http_settle_soon(t->http);
         return NULL;
+}
+
+/* A connection may look alive and lead nowhere: streams of HTTP/2 that follow would all hang on it. */
+void lkg_http_distrust(struct lkg_http_transfer *t)
+{
+        if (t)
+                pool_forget(t->pool);
 }

@@ -95,6 +95,8 @@ int lkg_http_start(struct lkg_http *http, struct lkg_identity *identity,
  * on_open; not from its own on_end (it has ended).
  */
 struct lkg_http_transfer *lkg_http_cancel(struct lkg_http_transfer *transfer);
+/** lkg_http_distrust() - no request from now on uses the connection of @transfer, which goes on. NULL is fine. */
+void lkg_http_distrust(struct lkg_http_transfer *transfer);
 
 /**
  * lkg_http_counters() - since it was made, what is under way included. Bytes are those of HTTP below compression and above TLS,

@@ -340,13 +340,15 @@ static void tick(struct lkg_informer *informer)
 {
         uint64_t n_failures = informer->follow.n_failures;
 
-        if (lkg_follow_silent(&informer->follow, lkg_boottime_ns()))
-                break_watch(informer, LKG_API_UNREACHABLE,
-                            lkg_watch_stream_is_partial(&informer->stream)
-                                    ? "the watch stopped in the middle of an event"
-                                    : "the watch said nothing for too long, not even that nothing happened");
-        else
+        if (!lkg_follow_silent(&informer->follow, lkg_boottime_ns())) {
                 carry_out(informer, lkg_follow_tick(&informer->follow, now()), NULL, n_failures, "");
+                return;
+        }
+        informer->watch = lkg_call_abandon(informer->watch);
+        break_watch(informer, LKG_API_UNREACHABLE,
+                    lkg_watch_stream_is_partial(&informer->stream)
+                            ? "the watch stopped in the middle of an event"
+                            : "the watch said nothing for too long, not even that nothing happened");
 }
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)

@@ -3,6 +3,7 @@
 import copy
 import json
 import random
+import time
 
 import pytest
 
@@ -306,9 +307,23 @@ def test_half_an_event_and_silence(server, client):
 
 
 @pytest.mark.slow
-def test_a_watch_without_a_byte_is_begun_again(server, client):
+def test_a_watch_that_ceases_to_send_bookmarks_is_begun_again(server, client):
     tool = client.watching()
-    server.wait_request(verb="watch", count=3)
+    for count in (2, 3):
+        server.store.pass_by()
+        server.store.bookmark()
+        server.wait_request(verb="watch", count=count)
+        server.wait_watch()
+    proves(client, tool)
+
+
+@pytest.mark.slow
+def test_a_watch_without_bookmarks_is_no_failure(server, client):
+    # A real API server sends none before an object of that kind has changed since its own start.
+    tool = client.watching(limits={"idle": 100})
+    n_requests = server.n_requests
+    time.sleep(0.5)
+    assert server.n_requests == n_requests
     proves(client, tool)
 
 

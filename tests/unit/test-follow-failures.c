@@ -134,13 +134,30 @@ static void test_a_silent_watch_is_noticed(void **state)
         struct lkg_follow f = run(lines);
 
         (void)state;
-        assert_int_equal(lkg_follow_due(&f), START + 20 * MS + 150 * S);
-        assert_false(lkg_follow_silent(&f, START + 20 * MS + 150 * S - 1));
-        assert_true(lkg_follow_silent(&f, START + 20 * MS + 150 * S));
+        (void)lkg_follow_bookmark(&f, "999", (struct lkg_moment){ .now_ns = START + 60 * S });
+        lkg_follow_bytes(&f, false, true, START + 60 * S);
+        assert_int_equal(lkg_follow_due(&f), START + 210 * S);
+        assert_false(lkg_follow_silent(&f, START + 210 * S - 1));
+        assert_true(lkg_follow_silent(&f, START + 210 * S));
         lkg_follow_bytes(&f, false, true, START + 100 * S);
         assert_int_equal(lkg_follow_due(&f), START + 250 * S);
         f = run(no_answer);
         assert_true(lkg_follow_silent(&f, START + 10 * MS + 150 * S));
+}
+
+/* An API server begins with bookmarks when an object of the kind has changed since its start, which may take days. */
+static void test_a_watch_without_bookmarks_may_be_silent(void **state)
+{
+        static const struct line lines[] = { WATCHING, { END } };
+        struct lkg_follow f = run(lines);
+
+        (void)state;
+        assert_int_equal(lkg_follow_due(&f), UINT64_MAX);
+        assert_false(lkg_follow_silent(&f, START + 3600 * S));
+        lkg_follow_bytes(&f, true, true,
+                         START + 100 * S); /* but it does not stop in the middle of an event */
+        assert_int_equal(lkg_follow_due(&f), START + 130 * S);
+        assert_true(lkg_follow_silent(&f, START + 130 * S));
 }
 
 static void test_half_an_event_is_noticed(void **state)
@@ -159,7 +176,7 @@ static void test_half_an_event_is_noticed(void **state)
         lkg_follow_bytes(&f, true, true, START + 39 * S); /* the end of it, and the next one */
         assert_false(lkg_follow_silent(&f, START + 68 * S));
         lkg_follow_bytes(&f, false, true, START + 69 * S);
-        assert_int_equal(lkg_follow_due(&f), START + 219 * S);
+        assert_int_equal(lkg_follow_due(&f), UINT64_MAX);
 }
 
 /* ---- where watching is forbidden ---- */
@@ -298,6 +315,7 @@ int main(void)
                 cmocka_unit_test(test_a_watch_that_fails_otherwise_begins_with_a_read),
                 cmocka_unit_test(test_a_watch_without_an_event_in_a_second_has_failed),
                 cmocka_unit_test(test_a_silent_watch_is_noticed),
+                cmocka_unit_test(test_a_watch_without_bookmarks_may_be_silent),
                 cmocka_unit_test(test_half_an_event_is_noticed),
                 cmocka_unit_test(test_polls_where_watching_is_forbidden),
                 cmocka_unit_test(test_tries_to_watch_again_at_every_tenth_poll),

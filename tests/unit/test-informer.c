@@ -74,6 +74,11 @@ struct lkg_call *lkg_call_cancel(struct lkg_call *call)
         return NULL;
 }
 
+struct lkg_call *lkg_call_abandon(struct lkg_call *call)
+{
+        return lkg_call_cancel(call);
+}
+
 static struct lkg_value *decode(const char *text)
 {
         struct lkg_report report = LKG_REPORT_INIT;
