@@ -336,6 +336,8 @@ static void done(struct lkg_follow *follow, struct lkg_moment at)
 {
         bool lasted = follow->open && at.now_ns - follow->opened_ns >= LKG_FOLLOW_SHORT_NS;
 
+        if (lasted) /* and what it did not tell has not happened */
+                learned(follow, at);
         if (!lasted && !(follow->open && follow->heard))
                 read_after_failure(follow, LKG_API_UNREACHABLE, 0, at);
         else

@@ -160,6 +160,17 @@ static void test_a_watch_without_bookmarks_may_be_silent(void **state)
         assert_true(lkg_follow_silent(&f, START + 130 * S));
 }
 
+static void test_a_watch_that_ends_as_announced_has_told_everything(void **state)
+{
+        static const struct line lines[] = { WATCHING, { END } };
+        struct lkg_follow f = run(lines);
+
+        (void)state;
+        (void)lkg_follow_ended(&f, LKG_API_OK, 200, 0, (struct lkg_moment){ START + 400 * S, 77 * S, 0 });
+        assert_int_equal(f.success_wall_ns, 77 * S);
+        assert_int_equal(f.n_failures, 0);
+}
+
 static void test_half_an_event_is_noticed(void **state)
 {
         static const struct line lines[] = { WATCHING, { END } };
@@ -316,6 +327,7 @@ int main(void)
                 cmocka_unit_test(test_a_watch_without_an_event_in_a_second_has_failed),
                 cmocka_unit_test(test_a_silent_watch_is_noticed),
                 cmocka_unit_test(test_a_watch_without_bookmarks_may_be_silent),
+                cmocka_unit_test(test_a_watch_that_ends_as_announced_has_told_everything),
                 cmocka_unit_test(test_half_an_event_is_noticed),
                 cmocka_unit_test(test_polls_where_watching_is_forbidden),
                 cmocka_unit_test(test_tries_to_watch_again_at_every_tenth_poll),
