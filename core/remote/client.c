@@ -9,7 +9,9 @@
 #include "api-request.h"
 #include "backoff.h"
 
-#define WATCH_GRACE_S     30u /* a server that does not end a watch as it was asked to */
+#define WATCH_GRACE_S 30u /* a server that does not end a watch as it was asked to */
+#define DOUBT_IDLES \
+        3u /* limits of a reply without a byte: more than a minute, the time between two bookmarks */
 #define LOOK_BUSY_NS      (10 * LKG_NSEC_PER_SEC)
 #define LOOK_IDLE_NS      (45 * LKG_NSEC_PER_SEC)
 #define LOOK_ACCURACY_NS  (4 * LKG_NSEC_PER_SEC) /* wake up together with something else where it can be */
@@ -333,6 +335,7 @@ int lkg_client_new(const struct lkg_client_options *options, struct lkg_client *
                 .user_agent = options->user_agent,
                 .max_bytes = total_bytes(bounded(options->max_bytes)),
                 .connect_ns = options->connect_ns,
+                .doubt_ns = DOUBT_IDLES * or_default(options->idle_ns, LKG_CLIENT_IDLE_NS),
         };
         struct lkg_client *client = calloc(1, sizeof(*client));
         int r;

@@ -142,6 +142,25 @@ static uint64_t due_ns(const struct lkg_http_transfer *t)
         return t->request.idle_ns > 0 && idle < deadline ? idle : deadline;
 }
 
+/*
+ * A connection may look alive and lead nowhere: with HTTP/2 whatever follows would hang on it, too, and what is open hangs already.
+ * Bookmarks of a watch are a minute apart, so one that is well is not ended by this.
+ */
+void lkg_http_distrust(struct lkg_http_transfer *t)
+{
+        if (!t)
+                return;
+        pool_forget(t->pool);
+        for (struct lkg_http_transfer *other = t->http->first; other; other = other->next) {
+                if (other == t || other->pool != t->pool || !other->request.on_data || other->cancelled)
+                        continue;
+                if (other->request.idle_ns == 0 || other->request.idle_ns > t->http->doubt_ns)
+                        other->request.idle_ns = t->http->doubt_ns;
+                /* Cannot fail for a source of this loop; without it the stream ends when its time is over. */
+                (void)sd_event_source_set_time(other->timer, due_ns(other) / 1000 + 1);
+        }
+}
+
 /* The timer is not moved with each byte: when it comes too early it is set again. */
 static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
 {
@@ -305,6 +324,7 @@ int lkg_http_new(const struct lkg_http_options *options, struct lkg_http **ret, 
         http->event = sd_event_ref(options->event);
         http->max_bytes = options->max_bytes;
         http->connect_ns = options->connect_ns ? options->connect_ns : LKG_HTTP_CONNECT_NS;
+        http->doubt_ns = options->doubt_ns;
         http->user_agent = strdup(options->user_agent);
         r = http->user_agent ? sd_event_add_defer(http->event, &http->settle, settle, http) : -ENOMEM;
         if (r >= 0)
@@ -418,11 +438,4 @@ struct lkg_http_transfer *lkg_http_cancel(struct lkg_http_transfer *t)
                 (void)sd_event_source_set_enabled(t->timer, SD_EVENT_OFF);
         lkg_http_settle_soon(t->http);
         return NULL;
-}
-
-/* A connection may look alive and lead nowhere: streams of HTTP/2 that follow would all hang on it. */
-void lkg_http_distrust(struct lkg_http_transfer *t)
-{
-        if (t)
-                pool_forget(t->pool);
 }

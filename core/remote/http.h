@@ -28,6 +28,8 @@ struct lkg_http_options {
         const char *user_agent;
         size_t max_bytes;
         uint64_t connect_ns; /* 0 = LKG_HTTP_CONNECT_NS */
+        uint64_t
+                doubt_ns; /* how long a stream may say nothing when another transfer of its connections hangs */
 };
 
 /* How a request ended. */
@@ -95,7 +97,10 @@ int lkg_http_start(struct lkg_http *http, struct lkg_identity *identity,
  * on_open; not from its own on_end (it has ended).
  */
 struct lkg_http_transfer *lkg_http_cancel(struct lkg_http_transfer *transfer);
-/** lkg_http_distrust() - no request from now on uses the connection of @transfer, which goes on. NULL is fine. */
+/**
+ * lkg_http_distrust() - @transfer hangs. No request from now on uses its connection, and what is a stream of the same connections may
+ * not be silent for longer than doubt_ns from now on. NULL is fine.
+ */
 void lkg_http_distrust(struct lkg_http_transfer *transfer);
 
 /**

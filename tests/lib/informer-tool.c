@@ -209,6 +209,17 @@ static int open_informer(struct tool *tool, struct lkg_error *err)
         return lkg_informer_new(&informer, &tool->informer, err);
 }
 
+/* SIGHUP: what a `sync` does. */
+static int on_fetch(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
+{
+        struct tool *tool = userdata;
+
+        (void)source;
+        (void)info;
+        lkg_informer_fetch(tool->informer, /* anew= */ false);
+        return 0;
+}
+
 static int open_loop(struct tool *tool)
 {
         sigset_t mask;
@@ -216,10 +227,13 @@ static int open_loop(struct tool *tool)
 
         (void)sigemptyset(&mask);
         (void)sigaddset(&mask, SIGTERM);
+        (void)sigaddset(&mask, SIGHUP);
         if (r >= 0 && (sigprocmask(SIG_BLOCK, &mask, NULL) < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR))
                 return -errno;
         if (r >= 0)
                 r = sd_event_add_signal(tool->event, NULL, SIGTERM, NULL, NULL);
+        if (r >= 0)
+                r = sd_event_add_signal(tool->event, NULL, SIGHUP, on_fetch, tool);
         if (r >= 0 && tool->limits[REFRESH] > 0)
                 r = sd_event_add_time_relative(tool->event, &tool->timer, CLOCK_BOOTTIME,
                                                tool->limits[REFRESH] * 1000, 1, on_refresh, tool);

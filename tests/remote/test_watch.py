@@ -3,6 +3,7 @@
 import copy
 import json
 import random
+import signal
 import time
 
 import pytest
@@ -334,6 +335,19 @@ def test_bookmarks_keep_it_alive(server, client):
         server.store.bookmark()
     proves(client, tool)
     assert len(server.seen(verb="watch")) == 1
+
+
+@pytest.mark.slow
+def test_a_silent_watch_is_doubted_when_a_read_hangs(server, client):
+    tool = client.watching(limits={"idle": 60_000})
+    since = server.n_requests
+    with server.fault(faults.hang(), verb="get") as rule:
+        tool.process.send_signal(signal.SIGHUP)
+        server.wait(lambda: rule.hits >= 1, "the read")
+        tool.wait_mode("down")
+    server.wait_request(verb="watch", since=since)
+    tool.wait_mode("watch")
+    proves(client, tool)
 
 
 @pytest.mark.slow
