@@ -165,14 +165,8 @@ struct lkg_value *lkg_value_get_pointer(const struct lkg_value *root, const char
 
 /* ---- leaves ---- */
 
-struct level {
-        const struct lkg_value *map;
-        size_t i;
-        size_t pointer_size; /* length of the pointer up to this map */
-};
-
 struct levels {
-        struct level *items;
+        struct lkg_above *items;
         size_t n, allocated;
 };
 
@@ -180,14 +174,14 @@ static bool levels_push(struct levels *levels, const struct lkg_value *map, size
 {
         if (levels->n == levels->allocated) {
                 size_t n = levels->allocated ? 2 * levels->allocated : 16;
-                struct level *items = reallocarray(levels->items, n, sizeof(*items));
+                struct lkg_above *items = reallocarray(levels->items, n, sizeof(*items));
 
                 if (!items)
                         return false;
                 levels->items = items;
                 levels->allocated = n;
         }
-        levels->items[levels->n++] = (struct level){ map, 0, pointer_size };
+        levels->items[levels->n++] = (struct lkg_above){ map, 0, pointer_size };
         return true;
 }
 
@@ -216,7 +210,7 @@ static bool is_inner(const struct lkg_value *value)
 static int walk_levels(struct levels *levels, struct lkg_buf *pointer, lkg_leaf_fn fn, void *userdata)
 {
         while (levels->n > 0) {
-                struct level *level = &levels->items[levels->n - 1];
+                struct lkg_above *level = &levels->items[levels->n - 1];
                 const struct lkg_value *value;
                 const char *key = NULL;
                 size_t size = 0;
@@ -237,7 +231,7 @@ static int walk_levels(struct levels *levels, struct lkg_buf *pointer, lkg_leaf_
                                 return -ENOMEM;
                         continue;
                 }
-                r = fn(&(struct lkg_leaf){ pointer->data, value }, userdata);
+                r = fn(&(struct lkg_leaf){ pointer->data, value, levels->items, levels->n }, userdata);
                 if (r != 0)
                         return r;
         }
@@ -251,7 +245,7 @@ int lkg_value_walk(const struct lkg_value *root, lkg_leaf_fn fn, void *userdata)
         int r;
 
         if (!is_inner(root))
-                return fn(&(struct lkg_leaf){ "", root }, userdata);
+                return fn(&(struct lkg_leaf){ .pointer = "", .value = root }, userdata);
         r = levels_push(&levels, root, 0) ? walk_levels(&levels, &pointer, fn, userdata) : -ENOMEM;
         free(levels.items);
         lkg_buf_deinit(&pointer);

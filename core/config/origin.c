@@ -28,6 +28,40 @@ static void json_value(struct lkg_buf *buf, const struct lkg_value *value, enum 
                 buf->failed = true;
 }
 
+/* What one value has replaced, and what that had: `layer=value;...` behind what is there already. */
+static void put_replaced(struct lkg_buf *buf, const struct lkg_value *replaced, enum lkg_secrecy secrecy,
+                         bool *first)
+{
+        for (const struct lkg_value *v = replaced; v; v = lkg_value_shadowed(v)) {
+                if (!*first)
+                        lkg_buf_putc(buf, ';');
+                *first = false;
+                if (lkg_value_source(v))
+                        column_text(buf, lkg_value_source(v)->layer);
+                lkg_buf_putc(buf, '=');
+                json_value(buf, v, secrecy);
+        }
+}
+
+/*
+ * A map around the leaf may have replaced something itself, and the leaf with it: all of a scalar or a list, of
+ * another map what stood at the leaf's place. The nearest map replaced last.
+ */
+static void put_shadows(struct lkg_buf *buf, const struct lkg_leaf *leaf, enum lkg_secrecy secrecy)
+{
+        bool first = true;
+
+        put_replaced(buf, lkg_value_shadowed(leaf->value), secrecy, &first);
+        for (size_t i = leaf->n_above; i-- > 0;) {
+                const struct lkg_value *replaced = lkg_value_shadowed(leaf->above[i].map);
+
+                if (replaced && lkg_value_type(replaced) == LKG_MAP)
+                        replaced =
+                                lkg_value_get_pointer(replaced, leaf->pointer + leaf->above[i].pointer_size);
+                put_replaced(buf, replaced, secrecy, &first);
+        }
+}
+
 static int origin_line(const struct lkg_leaf *leaf, void *userdata)
 {
         const struct lkg_source *source = lkg_value_source(leaf->value);
@@ -49,15 +83,7 @@ static int origin_line(const struct lkg_leaf *leaf, void *userdata)
         if (lkg_value_line(leaf->value))
                 lkg_buf_printf(buf, ":%u:%u", lkg_value_line(leaf->value), lkg_value_column(leaf->value));
         lkg_buf_putc(buf, '\t');
-        for (const struct lkg_value *v = lkg_value_shadowed(leaf->value), *first = v; v;
-             v = lkg_value_shadowed(v)) {
-                if (v != first)
-                        lkg_buf_putc(buf, ';');
-                if (lkg_value_source(v))
-                        column_text(buf, lkg_value_source(v)->layer);
-                lkg_buf_putc(buf, '=');
-                json_value(buf, v, secrecy);
-        }
+        put_shadows(buf, leaf, secrecy);
         lkg_buf_putc(buf, '\n');
         return lkg_buf_failed(buf) ? -ENOMEM : 0;
 }

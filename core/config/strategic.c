@@ -277,23 +277,26 @@ static bool text_is(const struct lkg_value *value, const char *want)
         return lkg_value_type(value) == LKG_STRING && strcmp(lkg_value_text(value, NULL), want) == 0;
 }
 
-/* `$patch` of a map: 1 when it decided the result, 0 when there is none. */
-static int patch_directive(struct lkg_strategic *ctx, const struct lkg_value *patch, struct lkg_value **ret)
+/* `$patch` of a map: 1 when it decided the result, which has replaced @base; 0 when there is none. */
+static int patch_directive(struct lkg_strategic *ctx, const struct lkg_value *base,
+                           const struct lkg_value *patch, struct lkg_value **ret)
 {
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *empty = NULL;
         const struct lkg_value *directive = lkg_map_get(patch, LKG_DIRECTIVE_PATCH);
 
         if (!directive)
                 return 0;
         if (text_is(directive, "replace")) {
-                *ret = lkg_value_clone_shallow(patch);
+                *ret = lkg_value_over(patch, base);
                 if (!*ret)
                         return -ENOMEM;
                 (void)lkg_map_remove(*ret, LKG_DIRECTIVE_PATCH, strlen(LKG_DIRECTIVE_PATCH));
                 return 1;
         }
         if (text_is(directive, "delete")) {
-                *ret = lkg_value_new_map(lkg_value_source_mut(patch), lkg_value_line(patch),
-                                         lkg_value_column(patch));
+                empty = lkg_value_new_map(lkg_value_source_mut(patch), lkg_value_line(patch),
+                                          lkg_value_column(patch));
+                *ret = empty ? lkg_value_over(empty, base) : NULL;
                 return *ret ? 1 : -ENOMEM;
         }
         return lkg_strategic_refuse(ctx, directive,
@@ -391,7 +394,7 @@ static int finish(struct jobs *jobs, struct lkg_value **ret)
  */
 static int begin(struct lkg_strategic *ctx, struct job *job)
 {
-        int r = patch_directive(ctx, job->patch, &job->to);
+        int r = patch_directive(ctx, job->base, job->patch, &job->to);
 
         if (r != 0)
                 return r;

@@ -101,9 +101,17 @@ struct lkg_value *lkg_value_get_pointer(const struct lkg_value *root, const char
  * One leaf of a walk: a scalar, an empty map, or a list with its complete value (a list is replaced as a
  * whole).
  */
+struct lkg_above {
+        const struct lkg_value *map;
+        size_t i;            /* the member after the one that is on the way to the leaf */
+        size_t pointer_size; /* bytes of the leaf's pointer that lead to this map */
+};
 struct lkg_leaf {
         const char *pointer; /* JSON pointer, valid during the call */
         const struct lkg_value *value;
+        const struct lkg_above
+                *above; /* @n_above maps around it, the outermost first; valid during the call */
+        size_t n_above;
 };
 typedef int (*lkg_leaf_fn)(const struct lkg_leaf *leaf, void *userdata);
 /** lkg_value_walk() - call @fn for each leaf in key order; stops on a non-zero return and returns it. */

@@ -34,6 +34,55 @@ static void test_table(void **state)
         lkg_value_unref(merged);
 }
 
+/* What a map replaced is gone for each of its leaves, those of a later layer too. */
+static void test_leaf_of_a_map_that_replaced_something(void **state)
+{
+        struct lkg_value *base = layer("base", "b", "a: 1\nl: [x]\ntoken: {t: hidden}\n");
+        struct lkg_value *one = layer("one", "1", "a: {b: {c: 2}, d: 3}\nl: {m: {}}\ntoken: 5\n");
+        struct lkg_value *two = layer("two", "2", "a: {b: {c: 4, e: 5}}\ntoken: {t: hidden}\n");
+        struct lkg_value *first = NULL, *merged = NULL;
+        struct lkg_buf buf = LKG_BUF_INIT;
+
+        (void)state;
+        assert_int_equal(lkg_merge_json(base, one, &first), 0);
+        assert_int_equal(lkg_merge_json(first, two, &merged), 0);
+        lkg_render_origin(merged, &buf);
+        assert_string_equal(
+                buf.data,
+                "/a/b/c\t4\ttwo\t2:1:12\tone=2;base=1\n"
+                "/a/b/e\t5\ttwo\t2:1:18\tbase=1\n"
+                "/a/d\t3\tone\t1:1:19\tbase=1\n"
+                "/l/m\t{}\tone\t1:2:8\tbase=[\"x\"]\n"
+                "/token/t\t\"<masked>\"\ttwo\t2:2:12\tone=\"<masked>\";base={\"t\":\"<masked>\"}\n");
+        lkg_buf_deinit(&buf);
+        lkg_value_unref(base);
+        lkg_value_unref(one);
+        lkg_value_unref(two);
+        lkg_value_unref(first);
+        lkg_value_unref(merged);
+}
+
+/* Of a map that another one replaced as a whole a leaf has replaced what stood at its own place. */
+static void test_leaf_of_a_map_that_replaced_a_map(void **state)
+{
+        struct lkg_value *base = layer("base", "b", "a: {b: 1, c: {d: 2}}\nf: {g: 5}\n");
+        struct lkg_value *drop =
+                layer("drop", "d", "a: {$patch: replace, b: 3, e: 4}\nf: {$patch: delete}\n");
+        struct lkg_value *merged = NULL;
+        struct lkg_buf buf = LKG_BUF_INIT;
+
+        (void)state;
+        assert_int_equal(lkg_merge_strategic(base, drop, NULL, &merged), 0);
+        lkg_render_origin(merged, &buf);
+        assert_string_equal(buf.data, "/a/b\t3\tdrop\td:1:25\tbase=1\n"
+                                      "/a/e\t4\tdrop\td:1:31\t\n"
+                                      "/f\t{}\tdrop\td:2:4\tbase={\"g\":5}\n");
+        lkg_buf_deinit(&buf);
+        lkg_value_unref(base);
+        lkg_value_unref(drop);
+        lkg_value_unref(merged);
+}
+
 /* A name with tabs and line breaks cannot forge a column or a line. */
 static void test_hostile_names(void **state)
 {
@@ -64,6 +113,8 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_table),
+                cmocka_unit_test(test_leaf_of_a_map_that_replaced_something),
+                cmocka_unit_test(test_leaf_of_a_map_that_replaced_a_map),
                 cmocka_unit_test(test_hostile_names),
                 cmocka_unit_test(test_without_source),
         };
