@@ -508,5 +508,8 @@ const char *lkg_map_get_string(const struct lkg_value *map, const char *key)
 {
         const struct lkg_value *value = lkg_map_get(map, key);
 
-        return value && value->type == LKG_STRING ? lkg_as_text(value)->text : NULL;
+        if (!value || value->type != LKG_STRING ||
+            strlen(lkg_as_text(value)->text) != lkg_as_text(value)->size)
+                return NULL;
+        return lkg_as_text(value)->text;
 }

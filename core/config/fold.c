@@ -10,6 +10,7 @@
 #include "layers.h"
 
 #include <lkg/merge.h>
+#include <lkg/span.h>
 
 struct header {
         const char *kind, *api_version;
@@ -119,7 +120,7 @@ static bool check_field(const struct update *u, struct lkg_step *step, const cha
                 return false;
         }
         text = lkg_value_text(value, &size);
-        if (!want || !*want || strcmp(want, text) == 0)
+        if (!want || !*want || lkg_span_is(lkg_span(text, size), want))
                 return true;
         lkg_report_add(&step->report, LKG_ERROR, LKG_C_OTHER_HEADER, &where,
                        "%s is %s here and %s %s%s; all layers of a component need the same", field,

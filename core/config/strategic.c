@@ -274,7 +274,10 @@ static int prune(struct lkg_strategic *ctx, const struct lkg_value *value, struc
 
 static bool text_is(const struct lkg_value *value, const char *want)
 {
-        return lkg_value_type(value) == LKG_STRING && strcmp(lkg_value_text(value, NULL), want) == 0;
+        size_t size;
+
+        return lkg_value_type(value) == LKG_STRING && strcmp(lkg_value_text(value, &size), want) == 0 &&
+               size == strlen(want);
 }
 
 /* `$patch` of a map: 1 when it decided the result, which has replaced @base; 0 when there is none. */

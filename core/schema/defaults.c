@@ -262,7 +262,7 @@ static int default_platform(struct lkg_value *object)
         const struct lkg_value *addresses = lkg_object_get(object, "nodePortAddresses");
         int r = set_if_missing(object, "mode", "\"iptables\"");
 
-        if (r == 0 && strcmp(lkg_object_string(object, "mode"), "nftables") == 0 &&
+        if (r == 0 && lkg_span_is(lkg_object_text(object, "mode"), "nftables") &&
             (!addresses || lkg_value_size(addresses) == 0))
                 r = set_default(object, "nodePortAddresses", "[\"primary\"]");
         if (r == 0)

@@ -28,6 +28,12 @@ static size_t first_row(const char *name)
         return low < lkg_n_gates && strcmp(lkg_gates[low].name, name) == 0 ? low : lkg_n_gates;
 }
 
+/* The same for a name from a document: one with a NUL byte is no gate's. */
+static size_t row_of(const char *name, size_t size)
+{
+        return strlen(name) == size ? first_row(name) : lkg_n_gates;
+}
+
 static size_t next_name(size_t row)
 {
         size_t next = row + 1;
@@ -161,11 +167,11 @@ static const char *nearest_gate(const char *name, unsigned release)
 }
 
 /* A name that the release does not know: which kind of not knowing? */
-static void report_unknown(const struct lkg_gates *gates, const char *name, const struct lkg_value *value,
-                           struct lkg_report *report)
+static void report_unknown(const struct lkg_gates *gates, const char *name, size_t size,
+                           const struct lkg_value *value, struct lkg_report *report)
 {
         struct lkg_where where = lkg_where_of(value);
-        size_t first = first_row(name);
+        size_t first = row_of(name, size);
         const struct lkg_gate *row = first < lkg_n_gates ? row_at(first, gates->release) : NULL;
         char quoted[5 * 64 + 8], now[LKG_RELEASE_TEXT_MAX], then[LKG_GATE_DROPPED_MAX];
         const char *nearest;
@@ -190,26 +196,24 @@ static void report_unknown(const struct lkg_gates *gates, const char *name, cons
         lkg_report_add(
                 report, LKG_ERROR, LKG_F_GATE_UNKNOWN, &where,
                 "featureGates: no feature gate %s in %s, and the component does not start with it; %s%s%s",
-                lkg_quote(name, strlen(name), quoted), now, nearest ? "did you mean " : "remove the line",
+                lkg_quote(name, size, quoted), now, nearest ? "did you mean " : "remove the line",
                 nearest ? nearest : "", nearest ? "?" : "");
 }
 
-static int set_one(struct lkg_gates *gates, const char *name, const struct lkg_value *value,
+static int set_one(struct lkg_gates *gates, const char *name, size_t size, const struct lkg_value *value,
                    struct lkg_report *report)
 {
         bool on = lkg_value_type(value) == LKG_BOOL && lkg_value_bool(value);
-        size_t first = first_row(name);
+        size_t first = row_of(name, size);
         const struct lkg_gate *row = first < lkg_n_gates ? row_at(first, gates->release) : NULL;
         struct lkg_where where = lkg_where_of(value);
 
-        if (strcmp(name, all_alpha) == 0 || strcmp(name, all_beta) == 0) {
-                set_all(gates,
-                        name == all_beta || strcmp(name, all_beta) == 0 ? LKG_GATE_BETA : LKG_GATE_ALPHA,
-                        on);
+        if (strlen(name) == size && (strcmp(name, all_alpha) == 0 || strcmp(name, all_beta) == 0)) {
+                set_all(gates, strcmp(name, all_beta) == 0 ? LKG_GATE_BETA : LKG_GATE_ALPHA, on);
                 return 0;
         }
         if (!row || row->stage == LKG_GATE_REMOVED) {
-                report_unknown(gates, name, value, report);
+                report_unknown(gates, name, size, value, report);
                 return -EBADMSG;
         }
         if (row->locked && row->def != on) {
@@ -264,7 +268,7 @@ int lkg_gates_apply(struct lkg_gates *gates, const struct lkg_value *map, struct
                 const char *name;
                 size_t size;
                 const struct lkg_value *value = lkg_map_at(map, i, &name, &size);
-                int r = set_one(gates, name, value, report);
+                int r = set_one(gates, name, size, value, report);
 
                 if (r < 0)
                         result = r;
@@ -303,6 +307,7 @@ void lkg_gate_advise(const struct lkg_value *map, unsigned release, struct lkg_r
                 size_t size;
                 const struct lkg_value *value = lkg_map_at(map, i, &name, &size);
 
-                advise_one(name, value, release, report);
+                if (strlen(name) == size)
+                        advise_one(name, value, release, report);
         }
 }

@@ -154,7 +154,7 @@ static int directory_of(const char *file, char **ret)
 
         if (*file != '/' && !getcwd(cwd, sizeof(cwd)))
                 return -errno;
-        path = lkg_path_resolve(cwd, file);
+        path = lkg_path_resolve(cwd, lkg_span(file, strlen(file)), NULL);
         if (!path)
                 return -ENOMEM;
         slash = strrchr(path, '/');

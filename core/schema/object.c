@@ -53,12 +53,18 @@ double lkg_object_float(const struct lkg_value *object, const char *path)
         return value && lkg_value_type(value) == LKG_NUMBER ? strtod(lkg_value_text(value, &size), NULL) : 0;
 }
 
-const char *lkg_object_string(const struct lkg_value *object, const char *path)
+struct lkg_span lkg_text_of(const struct lkg_value *value)
 {
-        const struct lkg_value *value = lkg_object_get(object, path);
-        size_t size;
+        struct lkg_span text = lkg_span("", 0);
 
-        return value && lkg_value_type(value) == LKG_STRING ? lkg_value_text(value, &size) : "";
+        if (value && lkg_value_type(value) == LKG_STRING)
+                text.data = lkg_value_text(value, &text.size);
+        return text;
+}
+
+struct lkg_span lkg_object_text(const struct lkg_value *object, const char *path)
+{
+        return lkg_text_of(lkg_object_get(object, path));
 }
 
 int64_t lkg_value_duration(const struct lkg_value *value)

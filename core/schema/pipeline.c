@@ -5,38 +5,51 @@
 
 /* ---- paths ---- */
 
-void lkg_path_clean(char *path)
+/* Go's filepath.Clean of an absolute path, in place; a NUL byte is one like any other. Return: its size now. */
+static size_t clean(char *path, size_t size)
 {
-        char *to = path, *from = path;
+        char *to = path;
+        const char *from = path, *end = path + size;
 
-        while (*from) {
-                size_t size;
+        while (from < end) {
+                const char *slash;
+                size_t n;
 
-                while (*from == '/')
+                if (*from == '/') {
                         from++;
-                size = strcspn(from, "/");
-                if (size == 2 && from[0] == '.' && from[1] == '.') {
+                        continue;
+                }
+                slash = memchr(from, '/', (size_t)(end - from));
+                n = (size_t)((slash ? slash : end) - from);
+                if (n == 2 && from[0] == '.' && from[1] == '.') {
                         while (to > path && *--to != '/')
                                 ;
-                } else if (size > 0 && !(size == 1 && from[0] == '.')) {
+                } else if (n != 1 || *from != '.') {
                         *to++ = '/';
-                        memmove(to, from, size);
-                        to += size;
+                        memmove(to, from, n);
+                        to += n;
                 }
-                from += size;
+                from += n;
         }
         if (to == path)
                 *to++ = '/';
         *to = '\0';
+        return (size_t)(to - path);
 }
 
-char *lkg_path_resolve(const char *dir, const char *path)
+char *lkg_path_resolve(const char *dir, struct lkg_span path, size_t *ret_size)
 {
-        char *joined;
+        size_t n = strlen(dir), size = n + 1 + path.size;
+        char *joined = malloc(size + 1);
 
-        if (asprintf(&joined, "%s/%s", dir, path) < 0)
+        if (!joined)
                 return NULL;
-        lkg_path_clean(joined);
+        memcpy(joined, dir, n);
+        joined[n] = '/';
+        memcpy(joined + n + 1, path.data, path.size);
+        size = clean(joined, size);
+        if (ret_size)
+                *ret_size = size;
         return joined;
 }
 
@@ -46,19 +59,16 @@ static int resolve_one(struct lkg_value *object, const char *path, const char *d
         const struct lkg_value *value = lkg_object_get(object, path);
         LKG_CLEANUP(lkg_freep) char *resolved = NULL;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *made = NULL;
-        const char *text;
+        struct lkg_span text = lkg_text_of(value);
         size_t size;
 
-        if (!value || lkg_value_type(value) != LKG_STRING)
+        if (text.size == 0 || *text.data == '/')
                 return 0;
-        text = lkg_value_text(value, &size);
-        if (size == 0 || *text == '/' || strlen(text) != size)
-                return 0;
-        resolved = lkg_path_resolve(dir, text);
+        resolved = lkg_path_resolve(dir, text, &size);
         if (!resolved)
                 return -ENOMEM;
-        made = lkg_value_new_string(resolved, strlen(resolved), lkg_value_source_mut(value),
-                                    lkg_value_line(value), lkg_value_column(value));
+        made = lkg_value_new_string(resolved, size, lkg_value_source_mut(value), lkg_value_line(value),
+                                    lkg_value_column(value));
         return made ? lkg_object_set(object, path, LKG_STEAL(made)) : -ENOMEM;
 }
 
@@ -141,8 +151,8 @@ int lkg_kubeproxy_normalise(struct lkg_value *object)
                 { "nftables",
                   { "nftables.syncPeriod", "nftables.minSyncPeriod", "nftables.masqueradeAll" } },
         };
-        const char *mode = lkg_object_string(object, "mode");
-        bool nftables = strcmp(mode, "nftables") == 0, ipvs = strcmp(mode, "ipvs") == 0;
+        struct lkg_span mode = lkg_object_text(object, "mode");
+        bool nftables = lkg_span_is(mode, "nftables"), ipvs = lkg_span_is(mode, "ipvs");
         const char *active = nftables ? "nftables" : ipvs ? "ipvs" : "iptables";
         int r = lkg_object_set(object, "portRange", NULL); /* nobody reads it any more */
 

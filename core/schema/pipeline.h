@@ -34,7 +34,12 @@ int lkg_kubeproxy_load(const struct lkg_schema *schema, const struct lkg_value *
  */
 int lkg_kubeproxy_normalise(struct lkg_value *object);
 
-/** lkg_path_resolve() - filepath.Join(dir, path) when it is relative; NULL = no memory. Heap. */
-char *lkg_path_resolve(const char *dir, const char *path);
-/** lkg_path_clean() - Go's filepath.Clean of an absolute path, in place. */
-void lkg_path_clean(char *path);
+/**
+ * lkg_path_resolve() - Go's filepath.Join.
+ * @dir:      absolute
+ * @path:     relative; may hold NUL bytes, as everything from a document
+ * @ret_size: of the result, which is NUL-terminated besides; may be NULL
+ *
+ * Return: heap; NULL = no memory.
+ */
+char *lkg_path_resolve(const char *dir, struct lkg_span path, size_t *ret_size);

@@ -169,13 +169,13 @@ static void check_cgroups(const struct lkg_rules *rules)
         static const char *const cgroups[] = { "systemReservedCgroup", "kubeReservedCgroup" };
         const struct lkg_value *o = rules->object;
 
-        if (*lkg_object_string(o, "systemCgroups") && !*lkg_object_string(o, "cgroupRoot"))
+        if (lkg_object_text(o, "systemCgroups").size > 0 && lkg_object_text(o, "cgroupRoot").size == 0)
                 between(rules, "systemCgroups", "needs", "cgroupRoot", "must be set for",
                         "set cgroupRoot, / for example");
-        if (!*lkg_object_string(o, "reservedSystemCPUs"))
+        if (lkg_object_text(o, "reservedSystemCPUs").size == 0)
                 return;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(cgroups); i++)
-                if (*lkg_object_string(o, cgroups[i]))
+                if (lkg_object_text(o, cgroups[i]).size > 0)
                         between(rules, "reservedSystemCPUs", "cannot go with", cgroups[i], "cannot go with",
                                 "keep one of them");
 }
@@ -233,7 +233,7 @@ static void check_enforcement(const struct lkg_rules *rules, const char *path, c
                                    "must be the only entry; remove it or the others");
                 return;
         }
-        if (cgroups[what] && !*lkg_object_string(rules->object, cgroups[what])) {
+        if (cgroups[what] && lkg_object_text(rules->object, cgroups[what]).size == 0) {
                 other = operand(rules, cgroups[what], "must be set for");
                 lkg_breach_between(rules, LKG_F_REQUIRED, &entry, &other,
                                    "name the cgroup, or remove the entry");
@@ -390,11 +390,6 @@ static int check_reserved_memory(const struct lkg_rules *rules)
 
 /* ---- the rest ---- */
 
-static const char *string_of(const struct lkg_value *value)
-{
-        return value && lkg_value_type(value) == LKG_STRING ? lkg_value_text(value, NULL) : "";
-}
-
 static int check_taint(const struct lkg_rules *rules, const struct lkg_value *taint, size_t i)
 {
         static const struct {
@@ -404,21 +399,21 @@ static int check_taint(const struct lkg_rules *rules, const struct lkg_value *ta
         const struct lkg_value *effect = lkg_map_get(taint, "effect"),
                                *time = lkg_map_get(taint, "timeAdded");
         static const char list[] = "registerWithTaints";
-        const char *text = string_of(effect);
+        struct lkg_span text = lkg_text_of(effect);
         char path[LKG_RULE_PATH_MAX];
         int r = 0;
 
-        if (!*string_of(lkg_map_get(taint, "key")))
+        if (lkg_text_of(lkg_map_get(taint, "key")).size == 0)
                 lkg_breach_missing(rules, lkg_rule_item_path(list, i, "key", path), taint,
                                    "one such as example.com/dedicated");
         for (size_t k = 0; r == 0 && k < LKG_ARRAY_SIZE(pieces); k++) {
                 const struct lkg_value *piece = lkg_map_get(taint, pieces[k].member);
 
-                if (*string_of(piece))
+                if (lkg_text_of(piece).size > 0)
                         r = lkg_rule_parse_item(rules, LKG_F_BAD_FORMAT, list, i, pieces[k].member, piece,
                                                 pieces[k].parse);
         }
-        if (*text && !lkg_rule_word("NoSchedule, PreferNoSchedule, NoExecute", text, strlen(text)))
+        if (text.size > 0 && !lkg_rule_word("NoSchedule, PreferNoSchedule, NoExecute", text.data, text.size))
                 lkg_breach(rules, LKG_F_NOT_ONE_OF, lkg_rule_item_path(list, i, "effect", path), effect,
                            "is not known; want one of NoSchedule, PreferNoSchedule, NoExecute");
         if (time)
@@ -447,7 +442,7 @@ static int check_allowlist(const struct lkg_rules *rules)
         if (!lkg_gates_enabled(rules->gates, "KubeletEnsureSecretPulledImages") || !list ||
             lkg_value_size(list) == 0)
                 return 0;
-        if (strcmp(lkg_object_string(rules->object, policy), "NeverVerifyAllowlistedImages") != 0)
+        if (!lkg_span_is(lkg_object_text(rules->object, policy), "NeverVerifyAllowlistedImages"))
                 between(rules, allowlist, "cannot go with", policy, "cannot go with",
                         "the list needs NeverVerifyAllowlistedImages");
         return lkg_rules_apply(rules, &patterns, 1);
@@ -459,7 +454,7 @@ static void check_memory(const struct lkg_rules *rules)
         const struct lkg_value *value = lkg_object_get(rules->object, factor),
                                *chosen = lkg_object_get(rules->object, policy);
         bool qos = lkg_gates_enabled(rules->gates, "MemoryQoS");
-        const char *word = lkg_object_string(rules->object, policy);
+        struct lkg_span word = lkg_text_of(chosen);
 
         if (!value && qos)
                 lkg_breach(rules, LKG_F_REQUIRED, factor, NULL,
@@ -470,33 +465,26 @@ static void check_memory(const struct lkg_rules *rules)
                            "is out of range; want more than 0, at most 1.0");
         if (lkg_schema_release(rules->schema) < 136)
                 return;
-        if (!lkg_rule_word("None, TieredReservation", word, strlen(word)))
+        if (!lkg_rule_word("None, TieredReservation", word.data, word.size))
                 lkg_breach(rules, LKG_F_NOT_ONE_OF, policy, chosen,
                            "is not known; want one of None, TieredReservation");
-        else if (!qos && strcmp(word, "TieredReservation") == 0)
+        else if (!qos && lkg_span_is(word, "TieredReservation"))
                 lkg_breach(rules, LKG_F_NEEDS_GATE, policy, chosen,
                            "needs the feature gate MemoryQoS, which is off; %s", turn_on);
 }
 
 /* What utilfs.IsPathClean compares with: filepath.Clean leaves the path as it is. */
-static bool is_clean(const char *path)
+static bool is_clean(struct lkg_span path)
 {
-        size_t size = strlen(path);
+        struct lkg_span rest = path, part;
 
-        if (strcmp(path, "/") == 0 || strcmp(path, ".") == 0)
+        if (lkg_span_is(path, "/"))
                 return true;
-        if (size == 0 || path[size - 1] == '/' || strstr(path, "//"))
-                return false;
-        for (const char *part = *path == '/' ? path + 1 : path; *part;) {
-                size_t n = strcspn(part, "/");
-
-                if (n == 1 && *part == '.')
+        if (path.size > 0 && *path.data == '/')
+                rest = lkg_span(path.data + 1, path.size - 1);
+        while (lkg_span_next(&rest, '/', &part))
+                if (part.size == 0 || lkg_span_is(part, ".") || lkg_span_is(part, ".."))
                         return false;
-                /* leading `..` of a relative path stay, but such a path is refused for being relative */
-                if (n == 2 && part[0] == '.' && part[1] == '.')
-                        return false;
-                part += n + (part[n] == '/');
-        }
         return true;
 }
 
@@ -504,17 +492,17 @@ static void check_pod_logs(const struct lkg_rules *rules)
 {
         static const char path[] = "podLogsDir";
         const struct lkg_value *value = lkg_object_get(rules->object, path);
-        const char *text = lkg_object_string(rules->object, path);
+        struct lkg_span text = lkg_text_of(value);
 
-        if (!*text)
+        if (text.size == 0)
                 return;
-        if (*text != '/')
+        if (*text.data != '/') /* which may be clean or not */
                 lkg_breach(rules, LKG_F_BAD_FORMAT, path, value, "is relative; want an absolute path");
         else if (!is_clean(text))
                 lkg_breach(rules, LKG_F_BAD_FORMAT, path, value,
                            "is not in its normal form; write it without //, ., .. and a final slash");
-        for (const char *c = text; *c; c++) {
-                if ((unsigned char)*c < 0x80)
+        for (size_t i = 0; i < text.size; i++) {
+                if ((unsigned char)text.data[i] < 0x80)
                         continue;
                 lkg_breach(rules, LKG_F_BAD_FORMAT, path, value,
                            "has characters beyond ASCII; the name becomes part of metrics");

@@ -65,9 +65,9 @@ static void check_periods(const struct lkg_rules *rules)
         static const char *const paths[][2] = { { "iptables.syncPeriod", "iptables.minSyncPeriod" },
                                                 { "ipvs.syncPeriod", "ipvs.minSyncPeriod" },
                                                 { "nftables.syncPeriod", "nftables.minSyncPeriod" } };
-        const char *mode = lkg_object_string(rules->object, "mode");
-        const char *const *section = paths[strcmp(mode, "ipvs") == 0       ? 1
-                                           : strcmp(mode, "nftables") == 0 ? 2
+        struct lkg_span mode = lkg_object_text(rules->object, "mode");
+        const char *const *section = paths[lkg_span_is(mode, "ipvs")       ? 1
+                                           : lkg_span_is(mode, "nftables") ? 2
                                                                            : 0];
         struct lkg_operand period = { section[0], lkg_object_get(rules->object, section[0]),
                                       "must not be less than" };
@@ -133,7 +133,7 @@ static void check_cluster_cidrs(const struct lkg_rules *rules)
         bool sound = true;
         const char *text;
 
-        if (strcmp(lkg_object_string(rules->object, "detectLocalMode"), "ClusterCIDR") != 0 || !value ||
+        if (!lkg_span_is(lkg_object_text(rules->object, "detectLocalMode"), "ClusterCIDR") || !value ||
             lkg_value_type(value) != LKG_STRING)
                 return;
         text = lkg_value_text(value, &size);

@@ -16,17 +16,6 @@
 #include "values/startup.h"
 #include "values/url.h"
 
-static struct lkg_span text_of(const struct lkg_value *value)
-{
-        size_t size;
-        const char *text;
-
-        if (!value || lkg_value_type(value) != LKG_STRING)
-                return lkg_span("", 0);
-        text = lkg_value_text(value, &size);
-        return lkg_span(text, size);
-}
-
 static int parse_ip(const char *text, size_t size, char *reason)
 {
         struct lkg_ip ip;
@@ -113,7 +102,7 @@ static int check_value(const struct lkg_rules *rules, const char *field, const c
                        struct lkg_span key, const struct lkg_value *value)
 {
         char reason[LKG_REFUSAL_MAX] = "";
-        int r = lkg_startup_check(field, key, text_of(value), reason);
+        int r = lkg_startup_check(field, key, lkg_text_of(value), reason);
 
         if (r != -EINVAL)
                 return r;
@@ -200,7 +189,8 @@ static void check_soft_eviction(const struct lkg_rules *rules)
                 size_t size;
                 const struct lkg_value *value = lkg_map_at(soft, i, &signal, &size);
 
-                if (lkg_startup_threshold_off(text_of(value)) || (periods && lkg_map_get(periods, signal)))
+                if (lkg_startup_threshold_off(lkg_text_of(value)) ||
+                    (periods && lkg_map_get(periods, signal)))
                         continue;
                 lkg_breach(rules, LKG_F_REFUSED_LATER, lkg_rule_key_path("evictionSoft", signal, size, path),
                            value, "has no grace period; add the signal to evictionSoftGracePeriod");
@@ -212,7 +202,7 @@ static int reserves(const struct lkg_rules *rules, const char *path, const char 
 {
         LKG_CLEANUP(lkg_quantity_deinit) struct lkg_quantity quantity = LKG_QUANTITY_INIT;
         const struct lkg_value *map = lkg_object_get(rules->object, path);
-        struct lkg_span text = text_of(map ? lkg_map_get(map, resource) : NULL);
+        struct lkg_span text = lkg_text_of(map ? lkg_map_get(map, resource) : NULL);
         int r = text.size ? lkg_quantity_parse(text.data, text.size, &quantity, NULL) : -EINVAL;
 
         if (r == -EINVAL)
@@ -227,8 +217,8 @@ static int check_static_policies(const struct lkg_rules *rules)
         bool memory = eviction && lkg_map_get(eviction, "memory.available");
         int r;
 
-        if (strcmp(lkg_object_string(o, "cpuManagerPolicy"), "static") == 0 &&
-            !*lkg_object_string(o, "reservedSystemCPUs")) {
+        if (lkg_span_is(lkg_object_text(o, "cpuManagerPolicy"), "static") &&
+            lkg_object_text(o, "reservedSystemCPUs").size == 0) {
                 r = reserves(rules, "systemReserved", "cpu");
                 if (r == 0)
                         r = reserves(rules, "kubeReserved", "cpu");
@@ -240,7 +230,7 @@ static int check_static_policies(const struct lkg_rules *rules)
                                    "needs CPUs that no container gets; set reservedSystemCPUs, or cpu in "
                                    "systemReserved or kubeReserved");
         }
-        if (strcmp(lkg_object_string(o, "memoryManagerPolicy"), "Static") == 0 &&
+        if (lkg_span_is(lkg_object_text(o, "memoryManagerPolicy"), "Static") &&
             (!reserved || lkg_value_size(reserved) == 0) && memory)
                 lkg_breach(rules, LKG_F_REFUSED_LATER, "memoryManagerPolicy",
                            lkg_object_get(o, "memoryManagerPolicy"),
@@ -254,7 +244,7 @@ static void check_swap(const struct lkg_rules *rules)
         static const char path[] = "memorySwap.swapBehavior";
 
         if (rules->host->cgroup == 1 && lkg_gates_enabled(rules->gates, "NodeSwap") &&
-            strcmp(lkg_object_string(rules->object, path), "LimitedSwap") == 0)
+            lkg_span_is(lkg_object_text(rules->object, path), "LimitedSwap"))
                 lkg_breach(rules, LKG_F_REFUSED_LATER, path, lkg_object_get(rules->object, path),
                            "needs cgroup v2, and this host has cgroup v1; want NoSwap");
 }
@@ -316,7 +306,7 @@ static void check_option(const struct lkg_rules *rules, const struct manager *ma
 {
         const struct option *option = find_option(manager, name);
         unsigned release = lkg_schema_release(rules->schema);
-        struct lkg_span text = text_of(value);
+        struct lkg_span text = lkg_text_of(value);
         const char *gate = NULL;
         char path[LKG_RULE_PATH_MAX];
         int64_t n = 0;
@@ -345,10 +335,10 @@ static void check_option(const struct lkg_rules *rules, const struct manager *ma
 static void check_options(const struct lkg_rules *rules, const struct manager *manager)
 {
         const struct lkg_value *options = lkg_object_get(rules->object, manager->options);
-        const char *policy = lkg_object_string(rules->object, manager->policy);
+        struct lkg_span policy = lkg_object_text(rules->object, manager->policy);
         size_t n = options ? lkg_value_size(options) : 0;
 
-        if (strcmp(policy, manager->off) == 0) {
+        if (lkg_span_is(policy, manager->off)) {
                 /* the topology manager does not look at them then */
                 if (n > 0 && manager == &managers[0])
                         lkg_breach(rules, LKG_F_REFUSED_LATER, manager->options, options,
@@ -367,7 +357,7 @@ static void check_options(const struct lkg_rules *rules, const struct manager *m
 static const struct lkg_value *option_that_is_on(const struct lkg_value *options, const char *name)
 {
         const struct lkg_value *value = lkg_map_get(options, name);
-        struct lkg_span text = text_of(value);
+        struct lkg_span text = lkg_text_of(value);
         bool on = false;
 
         return value && lkg_bool_parse(text.data, text.size, &on, NULL) == 0 && on ? value : NULL;
@@ -382,7 +372,7 @@ static void check_exclusive_options(const struct lkg_rules *rules)
         const struct manager *manager = &managers[0];
         const struct lkg_value *options = lkg_object_get(rules->object, manager->options);
 
-        if (!options || strcmp(lkg_object_string(rules->object, manager->policy), manager->off) == 0)
+        if (!options || lkg_span_is(lkg_object_text(rules->object, manager->policy), manager->off))
                 return;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(pairs); i++) {
                 const struct lkg_value *a = option_that_is_on(options, pairs[i][0]),
@@ -417,7 +407,7 @@ static const char *quote_field(const char *path, struct lkg_span text, char quot
 static void advise(const struct lkg_rules *rules, const char *path, const struct lkg_value *value,
                    const char *consequence, const char *reason)
 {
-        struct lkg_span text = text_of(value);
+        struct lkg_span text = lkg_text_of(value);
         struct lkg_where where = lkg_where_of(value);
         char quoted[5 * 64 + 8];
 
@@ -431,12 +421,12 @@ static void check_ignored(const struct lkg_rules *rules)
         const struct lkg_value *servers = lkg_object_get(rules->object, "clusterDNS"),
                                *url = lkg_object_get(rules->object, "staticPodURL");
         char reason[LKG_REFUSAL_MAX], path[64];
-        struct lkg_span text = text_of(url);
+        struct lkg_span text = lkg_text_of(url);
         struct lkg_ip ip;
 
         for (size_t i = 0; servers && i < lkg_value_size(servers); i++) {
                 const struct lkg_value *item = lkg_list_get(servers, i);
-                struct lkg_span server = text_of(item);
+                struct lkg_span server = lkg_text_of(item);
 
                 (void)snprintf(path, sizeof(path), "clusterDNS[%zu]", i);
                 if (lkg_ip_parse(server.data, server.size, &ip, reason) < 0)
@@ -450,7 +440,7 @@ static void check_ignored(const struct lkg_rules *rules)
 static void check_cgroup_driver(const struct lkg_rules *rules)
 {
         const struct lkg_value *value = lkg_object_get(rules->object, "cgroupDriver");
-        struct lkg_span text = text_of(value);
+        struct lkg_span text = lkg_text_of(value);
         struct lkg_where where = lkg_where_of(value);
         char quoted[5 * 64 + 8];
 

@@ -29,10 +29,10 @@ static void check_format(const struct lkg_rules *rules)
 {
         static const char path[] = "logging.format";
         const struct lkg_value *value = lkg_object_get(rules->object, path);
-        const char *format = lkg_object_string(rules->object, path);
+        struct lkg_span format = lkg_object_text(rules->object, path);
 
         for (size_t i = 0; i < LKG_ARRAY_SIZE(formats); i++) {
-                if (strcmp(formats[i].name, format) != 0)
+                if (!lkg_span_is(format, formats[i].name))
                         continue;
                 if (formats[i].gate && !lkg_gates_enabled(rules->gates, formats[i].gate))
                         lkg_breach(rules, LKG_F_NEEDS_GATE, path, value,
@@ -47,10 +47,10 @@ static void check_vmodule(const struct lkg_rules *rules)
 {
         static const char list_path[] = "logging.vmodule", format_path[] = "logging.format";
         const struct lkg_value *list = lkg_object_get(rules->object, list_path);
-        const char *format = lkg_object_string(rules->object, format_path);
+        struct lkg_span format = lkg_object_text(rules->object, format_path);
         size_t n = list ? lkg_value_size(list) : 0;
 
-        if (n > 0 && *format && strcmp(format, "text") != 0) {
+        if (n > 0 && format.size > 0 && !lkg_span_is(format, "text")) {
                 struct lkg_operand a = { list_path, list, "cannot go with" };
                 struct lkg_operand b = { format_path, lkg_object_get(rules->object, format_path),
                                          "cannot go with" };
@@ -60,14 +60,14 @@ static void check_vmodule(const struct lkg_rules *rules)
         for (size_t i = 0; i < n; i++) {
                 const struct lkg_value *item = lkg_list_get(list, i),
                                        *pattern = lkg_object_get(item, "filePattern");
-                const char *text = lkg_object_string(item, "filePattern");
+                struct lkg_span text = lkg_text_of(pattern);
                 char path[64];
 
                 (void)snprintf(path, sizeof(path), "%s[%zu].filePattern", list_path, i);
-                if (!*text)
+                if (text.size == 0)
                         lkg_breach_missing(rules, path, pattern ? pattern : item,
                                            "the name of a source file without .go, * allowed");
-                else if (strpbrk(text, "=,"))
+                else if (memchr(text.data, '=', text.size) || memchr(text.data, ',', text.size))
                         lkg_breach(rules, LKG_F_BAD_FORMAT, path, pattern, "must not have = or ,");
                 (void)snprintf(path, sizeof(path), "%s[%zu].verbosity", list_path, i);
                 if (lkg_object_int(item, "verbosity") > INT32_MAX)

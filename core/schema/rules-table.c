@@ -253,25 +253,16 @@ const char *lkg_rule_item_path(const char *list, size_t i, const char *member,
         return buf;
 }
 
-static struct lkg_span text_of(const struct lkg_value *value)
-{
-        struct lkg_span text = { "", 0 };
-
-        if (value && lkg_value_type(value) == LKG_STRING)
-                text.data = lkg_value_text(value, &text.size);
-        return text;
-}
-
 static void breach_reason(const struct lkg_rules *rules, unsigned code, const char *path,
                           const struct lkg_value *value, const char *reason)
 {
-        lkg_breach(rules, code, path, value, "is not right: %s", lkg_reason(text_of(value), reason));
+        lkg_breach(rules, code, path, value, "is not right: %s", lkg_reason(lkg_text_of(value), reason));
 }
 
 int lkg_rule_parse(const struct lkg_rules *rules, unsigned code, const char *path,
                    const struct lkg_value *value, int (*parse)(const char *text, size_t size, char *reason))
 {
-        struct lkg_span text = text_of(value);
+        struct lkg_span text = lkg_text_of(value);
         char reason[LKG_REFUSAL_MAX];
         int r;
 
@@ -287,7 +278,7 @@ int lkg_rule_parse_item(const struct lkg_rules *rules, unsigned code, const char
                         const char *member, const struct lkg_value *value,
                         int (*parse)(const char *text, size_t size, char *reason))
 {
-        struct lkg_span text = text_of(value);
+        struct lkg_span text = lkg_text_of(value);
         char reason[LKG_REFUSAL_MAX], path[LKG_RULE_PATH_MAX];
         int r;
 
@@ -307,7 +298,7 @@ static bool concerns(const struct lkg_rules *rules, const struct lkg_rule *row)
                 return false;
         if (row->gate && lkg_gates_enabled(rules->gates, row->gate) == !!(row->flags & LKG_RULE_GATE_OFF))
                 return false;
-        return !row->when || strcmp(lkg_object_string(rules->object, row->when), row->is) == 0;
+        return !row->when || lkg_span_is(lkg_object_text(rules->object, row->when), row->is);
 }
 
 /* Code and words of a row that is broken. */

@@ -7,6 +7,7 @@
 
 #include <lkg/merge.h>
 #include <lkg/schema.h>
+#include <lkg/span.h>
 
 enum lkg_class {
         LKG_CLASS_BOOL,

@@ -48,10 +48,12 @@ bool lkg_object_has(const struct lkg_value *object, const char *path);
 bool lkg_object_bool(const struct lkg_value *object, const char *path);
 int64_t lkg_object_int(const struct lkg_value *object, const char *path);
 double lkg_object_float(const struct lkg_value *object, const char *path);
-const char *lkg_object_string(const struct lkg_value *object, const char *path);
+struct lkg_span lkg_object_text(const struct lkg_value *object, const char *path); /* borrowed */
 int64_t lkg_object_duration(const struct lkg_value *object, const char *path); /* ns; of a flush value too */
 int64_t lkg_value_int(const struct lkg_value *value);                          /* NULL = 0 */
 int64_t lkg_value_duration(const struct lkg_value *value);
+/** lkg_text_of() - of a string, with the NUL bytes that it may hold; else empty. Borrowed. */
+struct lkg_span lkg_text_of(const struct lkg_value *value);
 
 /**
  * lkg_object_set() - put @item at @path, making maps on the way; takes over @item, also on failure.

@@ -85,7 +85,7 @@ struct lkg_value *lkg_map_get(const struct lkg_value *map, const char *key); /* 
 /** lkg_map_at() - member @i in byte order of the keys. Borrowed. */
 struct lkg_value *lkg_map_at(const struct lkg_value *map, size_t i, const char **ret_key,
                              size_t *ret_key_size);
-/** lkg_map_get_string() - text of a string member, or NULL. */
+/** lkg_map_get_string() - text of a string member, or NULL; also when a NUL byte stands in it. */
 const char *lkg_map_get_string(const struct lkg_value *map, const char *key);
 
 /** lkg_value_equal() - same meaning (type, text, members); origins are not compared. */

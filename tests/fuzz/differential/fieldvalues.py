@@ -119,7 +119,7 @@ KEYS = {
         "distribute-cpus-across-cores", "strict-cpu-reservation", "prefer-align-cpus-by-uncorecache", "x"],
     "topologyManagerPolicyOptions": ["prefer-closest-numa-nodes", "max-allowable-numa-nodes", "x"],
 }
-EXTRA_GATES = ["AllAlpha", "AllBeta", "NoSuchGate", "MaxPods", "CSIMigration", "DynamicKubeletConfig", "", "nodeSwap"]
+EXTRA_GATES = ["AllAlpha", "AllBeta", "AllAlpha\0", "NodeSwap\0", "NoSuchGate", "MaxPods", "CSIMigration", "DynamicKubeletConfig", "", "nodeSwap"]
 
 
 def pick_bool(rng):
@@ -185,4 +185,7 @@ class Values:
         """@wild: how often it is of another type."""
         if rng.random() < wild:
             return rng.choice(rng.choice([WRONG, EDGES, DURATIONS, QUANTITIES]))
-        return self.typed(rng, path, go or self.rows.get(path, "string"), wild)
+        value = self.typed(rng, path, go or self.rows.get(path, "string"), wild)
+        if isinstance(value, str) and rng.random() < 0.01:  # where Go's strings go on and those of C end
+            value = rng.choice([value + "\0", value + "\0x", "\0" + value])
+        return value
