@@ -271,6 +271,8 @@ static void test_node_labels(void **state)
         assert_non_null(strstr(KUBELET("{}", "--node-labels=kubernetes.io/x=y"), "may not set"));
         assert_non_null(strstr(KUBELET("{}", "--node-labels=x.k8s.io/y=z"), "may not set"));
         assert_string_equal(KUBELET("{}", "--node-labels=x-k8s.io/y=z"), "{}");
+        assert_non_null(strstr(KUBELET("{}", "--node-labels=node-role.kubernetes.io/control-plane="),
+                               "\"node-role.kubernetes.io/control-plane\" is a label"));
         assert_non_null(strstr(KUBELET("{}", "--node-labels=A b=c"), "label \"A b\""));
         assert_non_null(strstr(KUBELET("{}", "--node-labels=a=-x"), "label \"a\""));
 }

@@ -165,6 +165,7 @@ static void test_pairs(void **state)
                 { "A", NULL },
                 { "A=yes", NULL },
         };
+        static const struct flag_case long_name[] = { { "PodLifecycleSleepActionAllowZero=x", NULL } };
 
         (void)state;
         run(cases, LKG_ARRAY_SIZE(cases), equal_pairs);
@@ -173,6 +174,9 @@ static void test_pairs(void **state)
         run(unsplit, LKG_ARRAY_SIZE(unsplit), one_pair);
         run(booleans, LKG_ARRAY_SIZE(booleans), bools);
         assert_string_equal(reason, "the value of \"A\" is not a boolean; want true or false");
+        run(long_name, LKG_ARRAY_SIZE(long_name), bools);
+        assert_string_equal(reason, "the value of \"PodLifecycleSleepActionAllowZero\" is not a boolean; "
+                                    "want true or false");
 }
 
 static int vmodule(const char *text, size_t size, struct lkg_buf *buf)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "flags.h"
+
+#include <lkg/error.h>
+
 #include "number.h"
 
 static int no_pair(struct lkg_span item, char separator, char *reason)
@@ -52,12 +55,12 @@ struct bools {
 static int each_bool(void *userdata, struct lkg_span key, struct lkg_span value)
 {
         const struct bools *bools = userdata;
-        char piece[LKG_PIECE_MAX];
+        char quoted[5 * 64 + 8]; /* the whole name: the finding cuts the list that it stands in */
         bool b;
 
         if (lkg_bool_parse(value.data, value.size, &b, NULL) < 0)
                 return lkg_refuse(bools->reason, "the value of %s is not a boolean; want true or false",
-                                  lkg_piece(key, piece));
+                                  lkg_quote(key.data, key.size, quoted));
         return bools->each(bools->userdata, key, b);
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "names.h"
 
+#include <lkg/error.h>
+
 #define NAME_MAX_SIZE 63
 
 static bool is_alphanumeric(char c)
@@ -95,16 +97,19 @@ static bool may_set(struct lkg_span key)
 
 int lkg_node_label_check(struct lkg_span key, struct lkg_span value, char *reason)
 {
-        char piece[LKG_PIECE_MAX], why[LKG_REFUSAL_MAX];
+        char quoted[5 * 64 + 8], why[LKG_REFUSAL_MAX];
 
+        (void)lkg_quote(key.data, key.size,
+                        quoted); /* the whole name: the finding cuts the list around it */
         if (!may_set(key))
-                return lkg_refuse(reason,
-                                  "%s is a label that a kubelet may not set; below kubernetes.io it may use "
-                                  "node.kubernetes.io/",
-                                  lkg_piece(key, piece));
+                return lkg_refuse(
+                        reason,
+                        "%.70s is a label that a kubelet may not set; below kubernetes.io it may use "
+                        "node.kubernetes.io/",
+                        quoted);
         if (lkg_name_qualified(key.data, key.size, why) < 0 ||
             lkg_name_label_value(value.data, value.size, why) < 0)
-                return lkg_refuse(reason, "label %.60s: %.90s", lkg_piece(key, piece), why);
+                return lkg_refuse(reason, "label %.70s: %.80s", quoted, why);
         return 0;
 }
 
