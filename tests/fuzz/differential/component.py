@@ -5,6 +5,7 @@ import copy
 import json
 import pathlib
 
+import errorfields
 import fieldvalues
 import jsontree
 import yamltext
@@ -76,6 +77,7 @@ class Component(Op):
         peer = Peer(oracle)
         rows, gates, flags = peer.ask([{"op": "fields", "kind": self.kind}, {"op": "gates"}, {"op": "flags"}])
         self.values = fieldvalues.Values(rows["out"], gates["out"])
+        self.fields = errorfields.Fields(row["path"] for row in rows["out"])
         self.command_line = CommandLine(flags["out"], gates["out"])
         peer.stop()
 
@@ -251,7 +253,9 @@ class Component(Op):
             return True
         if want.get("ok") != got.get("ok"):
             return False
-        return not want["ok"] or alike(want["out"], got["out"])
+        if not want["ok"]:
+            return not errorfields.unnamed(self.fields, want, got)
+        return alike(want["out"], got["out"])
 
 
 class Kubelet(Component):
