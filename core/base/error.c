@@ -21,6 +21,20 @@ size_t lkg_where_text(const struct lkg_where *where, char *buf, size_t size)
         return n < 0 ? 0 : (size_t)n < size ? (size_t)n : size - 1;
 }
 
+const char *lkg_where_aside(const struct lkg_where *where, char buf[static LKG_ASIDE_MAX])
+{
+        char place[LKG_ASIDE_MAX - 4];
+        size_t size = lkg_where_text(where, place, sizeof(place));
+
+        if (size < 2) {
+                *buf = '\0';
+                return buf;
+        }
+        place[size - 2] = '\0'; /* the colon and the space */
+        (void)snprintf(buf, LKG_ASIDE_MAX, " (%s)", place);
+        return buf;
+}
+
 int lkg_error_setv(struct lkg_error *err, int code, const struct lkg_where *where, const char *fmt,
                    va_list ap)
 {

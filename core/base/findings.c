@@ -388,7 +388,9 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "Nothing to do if that is meant; otherwise remove the field from the later layer.",
           "A layer takes away what an earlier one has set: by null, by an empty value or by the "
           "default. That is allowed and often meant, and it is easily overlooked, because "
-          "neither file shows both values. `lkgfs blame FIELD` lists all of them." },
+          "neither file shows both values. `lkgfs blame FIELD` lists all of them. A warning "
+          "is null for evictionHard over the base: the component adds its default thresholds to "
+          "the base alone, so that nothing is left." },
         { 5009, LKG_WARNING, "mergeDefaultEvictionSettings in a drop-in",
           "Move the field to the base, or name all signals in evictionHard.",
           "The component looks at mergeDefaultEvictionSettings only while it loads the base. In "

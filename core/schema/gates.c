@@ -226,14 +226,6 @@ static int set_one(struct lkg_gates *gates, const char *name, size_t size, const
         return 0;
 }
 
-/* Where the map sets @name, if it does; else where the map stands. */
-static const struct lkg_value *place_of(const struct lkg_value *map, const char *name)
-{
-        const struct lkg_value *value = lkg_map_get(map, name);
-
-        return value ? value : map;
-}
-
 static int check_needs(const struct lkg_gates *gates, const struct lkg_value *map, struct lkg_report *report)
 {
         const struct need *rows = needs_of_table();
@@ -243,16 +235,21 @@ static int check_needs(const struct lkg_gates *gates, const struct lkg_value *ma
                 return -ENOMEM;
         for (size_t i = 0; i < lkg_n_gate_needs; i++) {
                 const struct lkg_gate_needs *row = &lkg_gate_needs[i];
-                struct lkg_where where;
+                const struct lkg_value *on, *off;
+                struct lkg_where where, other;
+                char place[LKG_ASIDE_MAX];
 
                 if (row->since > gates->release || !is_on(gates, rows[i].gate) ||
                     is_on(gates, rows[i].needs))
                         continue;
-                where = lkg_where_of(lkg_map_get(map, row->needs) ? lkg_map_get(map, row->needs)
-                                                                  : place_of(map, row->name));
-                lkg_report_add(report, LKG_ERROR, LKG_F_GATE_NEEDS, &where,
-                               "featureGates: %s is on and needs %s, which is off; turn both on or both off",
-                               row->name, row->needs);
+                on = lkg_map_get(map, row->name);
+                off = lkg_map_get(map, row->needs);
+                where = lkg_where_of(off ? off : on ? on : map);
+                other = lkg_where_of(off ? on : NULL);
+                lkg_report_add(
+                        report, LKG_ERROR, LKG_F_GATE_NEEDS, &where,
+                        "featureGates: %s is on%s and needs %s, which is off; turn both on or both off",
+                        row->name, lkg_where_aside(&other, place), row->needs);
                 r = -EBADMSG;
         }
         return r;

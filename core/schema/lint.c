@@ -7,10 +7,10 @@
 #include <lkg/render.h>
 
 #include "../config/internal.h"
+#include "values/address.h"
 
 struct lint {
         const struct lkg_schema *schema;
-        const struct lkg_node *latest; /* all fields that we know of, of any release */
         enum lkg_layer_role role;
         struct lkg_report *report;
 };
@@ -94,7 +94,9 @@ static void check_path(const struct lint *lint, const struct lkg_node *node, con
 static void check_field(const struct lint *lint, const struct lkg_node *node, const struct lkg_value *value,
                         const struct lkg_value *below)
 {
-        struct lkg_where where = lkg_where_of(value);
+        struct lkg_where where = lkg_where_of(value), before = lkg_where_of(below);
+        bool is_null = lkg_value_type(value) == LKG_NULL;
+        char place[LKG_ASIDE_MAX];
 
         if (node->field->deprecated)
                 lkg_report_add(lint->report, LKG_WARNING, LKG_F_DEPRECATED_FIELD, &where,
@@ -105,11 +107,16 @@ static void check_field(const struct lint *lint, const struct lkg_node *node, co
                                "mergeDefaultEvictionSettings has no effect in a drop-in of the component, "
                                "but works "
                                "in the merged file; write it into the base");
-        if (lkg_value_type(value) == LKG_NULL && below && lkg_value_type(below) != LKG_NULL)
+        if (is_null && over_base(lint->role) && strcmp(node->field->path, "evictionHard") == 0)
+                lkg_report_add(lint->report, LKG_WARNING, LKG_F_RESETS_EARLIER, &where,
+                               "evictionHard: null over the base leaves no threshold at all, not the "
+                               "defaults, which the component adds to the base alone%s%s; name what to keep",
+                               before.file ? "; an earlier layer set some" : "",
+                               lkg_where_aside(&before, place));
+        else if (is_null && below && lkg_value_type(below) != LKG_NULL)
                 lkg_report_add(lint->report, LKG_NOTE, LKG_F_RESETS_EARLIER, &where,
-                               "%s: null takes away what an earlier layer set (%s:%u); the default counts",
-                               node->field->path, lkg_where_of(below).file ? lkg_where_of(below).file : "",
-                               lkg_where_of(below).line);
+                               "%s: null takes away what an earlier layer set%s; the default counts",
+                               node->field->path, lkg_where_aside(&before, place));
         check_path(lint, node, value);
 }
 
@@ -189,8 +196,7 @@ int lkg_lint_layer(const struct lkg_schema *schema, const struct lkg_value *doc,
 
         if (r < 0)
                 return r;
-        lint.latest = lkg_schema_root(latest);
-        lint_map(&lint, lkg_schema_root(schema), lint.latest, doc, below);
+        lint_map(&lint, lkg_schema_root(schema), lkg_schema_root(latest), doc, below);
         lkg_gate_advise(lkg_map_get(doc, "featureGates"), lkg_schema_release(schema), report);
         return 0;
 }
@@ -205,6 +211,7 @@ static int check_default(const struct lint *lint, const struct lkg_node *node, c
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
         const struct lkg_value *earlier = lkg_value_shadowed(value);
         struct lkg_where where = lkg_where_of(value), before = lkg_where_of(earlier);
+        char place[LKG_ASIDE_MAX];
         int r;
 
         if (!node->def || !where.file)
@@ -221,8 +228,8 @@ static int check_default(const struct lint *lint, const struct lkg_node *node, c
                                text.data);
         else
                 lkg_report_add(lint->report, LKG_NOTE, LKG_F_RESETS_EARLIER, &where,
-                               "%s: %s, the default, takes back what an earlier layer set (%s:%u)",
-                               node->field->path, text.data, before.file ? before.file : "", before.line);
+                               "%s: %s, the default, takes back what an earlier layer set%s",
+                               node->field->path, text.data, lkg_where_aside(&before, place));
         return 0;
 }
 
@@ -251,22 +258,61 @@ static int lint_merged(const struct lint *lint, const struct lkg_node *node, con
 struct port {
         const struct lkg_node *node;
         const struct lkg_value *value;
+        struct lkg_span address; /* it is opened on */
         long number;
 };
 
-/* The port of a port field or of a host:port field; 0 = none. */
-static long port_of(const struct lkg_node *node, const struct lkg_value *value)
+/* Of a kubelet: the field with the address of a port. Without any the port is not opened. */
+static const char *address_field(const struct lkg_value *object, const char *port)
 {
-        const char *text, *colon;
-        size_t size;
+        if (strcmp(port, "healthzPort") == 0)
+                return "healthzBindAddress";
+        if (strcmp(port, "port") == 0 && !lkg_object_bool(object, "enableServer"))
+                return NULL;
+        return "address";
+}
 
-        if (lkg_value_type(value) == LKG_NUMBER)
-                return (long)lkg_value_int(value);
-        if (lkg_value_type(value) != LKG_STRING || !(node->field->flags & LKG_FIELD_LISTEN))
-                return 0;
-        text = lkg_value_text(value, &size);
-        colon = strrchr(text, ':');
-        return colon ? strtol(colon + 1, NULL, 10) : 0;
+/* What a port field or a host:port field opens. Return: whether it opens one. */
+static bool port_of(const struct lkg_node *node, const struct lkg_value *object,
+                    const struct lkg_value *value, struct port *ret)
+{
+        struct lkg_span text = lkg_text_of(value), number;
+        const char *field;
+
+        *ret = (struct port){ .node = node, .value = value, .number = (long)lkg_value_int(value) };
+        if (node->field->flags & LKG_FIELD_PORT) {
+                field = address_field(object, node->name);
+                ret->address = lkg_object_text(object, field ? field : "");
+                return field && ret->number > 0;
+        }
+        if (lkg_host_port_split(text.data, text.size, &ret->address, &number, NULL) < 0)
+                return false;
+        ret->number = strtol(number.data, NULL, 10);
+        return ret->number > 0;
+}
+
+/* Of both families when it is one of IPv6. */
+static bool is_any(const struct lkg_ip *ip)
+{
+        static const struct lkg_ip none;
+        size_t skip = lkg_ip_is_v4(ip) ? 12 : 0;
+
+        return memcmp(ip->bytes + skip, none.bytes, sizeof(ip->bytes) - skip) == 0;
+}
+
+/* Whether one of two sockets could not be opened; what is no address is judged elsewhere. */
+static bool overlap(const struct port *a, const struct port *b)
+{
+        struct lkg_ip x, y;
+
+        if (a->number != b->number)
+                return false;
+        if (lkg_ip_parse(a->address.data, a->address.size, &x, NULL) < 0 ||
+            lkg_ip_parse(b->address.data, b->address.size, &y, NULL) < 0)
+                return true;
+        if (lkg_ip_is_v4(&x) == lkg_ip_is_v4(&y))
+                return is_any(&x) || is_any(&y) || memcmp(&x, &y, sizeof(x)) == 0;
+        return is_any(lkg_ip_is_v4(&x) ? &y : &x);
 }
 
 #define PORTS_MAX 16
@@ -281,9 +327,21 @@ static void collect_ports(const struct lkg_node *node, const struct lkg_value *o
                 if (!value || !(member->field->flags & (LKG_FIELD_PORT | LKG_FIELD_LISTEN)) ||
                     *n == PORTS_MAX)
                         continue;
-                if (port_of(member, value) > 0)
-                        ports[(*n)++] = (struct port){ member, value, port_of(member, value) };
+                if (port_of(member, object, value, &ports[*n]))
+                        ++*n;
         }
+}
+
+/* At the one that a layer set, naming where the other was. */
+static void report_ports(const struct lint *lint, const struct port *a, const struct port *b)
+{
+        struct lkg_where at_a = lkg_where_of(a->value), at_b = lkg_where_of(b->value);
+        char place[LKG_ASIDE_MAX];
+        bool first = !at_b.file;
+
+        lkg_report_add(lint->report, LKG_WARNING, LKG_F_PORT_TWICE, first ? &at_a : &at_b,
+                       "%s%s and %s both want port %ld; give them different ones", a->node->field->path,
+                       first ? "" : lkg_where_aside(&at_a, place), b->node->field->path, a->number);
 }
 
 static void check_ports(const struct lint *lint, const struct lkg_value *object)
@@ -292,22 +350,10 @@ static void check_ports(const struct lint *lint, const struct lkg_value *object)
         size_t n = 0;
 
         collect_ports(lkg_schema_root(lint->schema), object, ports, &n);
-        for (size_t i = 0; i < n; i++) {
-                for (size_t k = 0; k < i; k++) {
-                        const struct lkg_value *at = ports[i].value;
-                        struct lkg_where where;
-
-                        if (ports[i].number != ports[k].number)
-                                continue;
-                        if (!lkg_where_of(at).file)
-                                at = ports[k].value;
-                        where = lkg_where_of(at);
-                        lkg_report_add(lint->report, LKG_WARNING, LKG_F_PORT_TWICE, &where,
-                                       "%s and %s both want port %ld; give them different ones",
-                                       ports[k].node->field->path, ports[i].node->field->path,
-                                       ports[i].number);
-                }
-        }
+        for (size_t i = 0; i < n; i++)
+                for (size_t k = 0; k < i; k++)
+                        if (overlap(&ports[k], &ports[i]))
+                                report_ports(lint, &ports[k], &ports[i]);
 }
 
 static void check_files(const struct lint *lint, const struct lkg_host *host, const struct lkg_node *node,

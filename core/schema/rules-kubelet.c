@@ -270,10 +270,13 @@ static void check_enforce(const struct lkg_rules *rules)
                 if (what != N_ENFORCEMENTS)
                         seen[what] = item;
         }
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(pairs); i++)
-                if (seen[pairs[i][0]] && seen[pairs[i][1]])
-                        lkg_breach(rules, LKG_F_CONTRADICTION, enforce, seen[pairs[i][1]],
-                                   "cannot go with \"%s\"; keep one of them", enforcements[pairs[i][0]]);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(pairs); i++) {
+                struct lkg_operand one = { enforce, seen[pairs[i][0]], "cannot go with" },
+                                   other = { enforce, seen[pairs[i][1]], "cannot go with" };
+
+                if (one.value && other.value)
+                        lkg_breach_between(rules, LKG_F_CONTRADICTION, &one, &other, "keep one of them");
+        }
 }
 
 /* ---- reservedMemory ---- */
@@ -469,8 +472,7 @@ static void check_memory(const struct lkg_rules *rules)
                 lkg_breach(rules, LKG_F_NOT_ONE_OF, policy, chosen,
                            "is not known; want one of None, TieredReservation");
         else if (!qos && lkg_span_is(word, "TieredReservation"))
-                lkg_breach(rules, LKG_F_NEEDS_GATE, policy, chosen,
-                           "needs the feature gate MemoryQoS, which is off; %s", turn_on);
+                lkg_breach_gate(rules, LKG_F_NEEDS_GATE, policy, chosen, "MemoryQoS", turn_on);
 }
 
 /* What utilfs.IsPathClean compares with: filepath.Clean leaves the path as it is. */

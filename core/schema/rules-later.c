@@ -321,15 +321,25 @@ static void check_option(const struct lkg_rules *rules, const struct manager *ma
         if (release <= option->beta_until)
                 gate = release <= option->alpha_until ? manager->alpha_gate : manager->beta_gate;
         if (gate && !lkg_gates_enabled(rules->gates, gate))
-                lkg_breach(rules, LKG_F_REFUSED_LATER, path, value,
-                           "needs the feature gate %s, which is off; turn it on, or remove the option",
-                           gate);
+                lkg_breach_gate(rules, LKG_F_REFUSED_LATER, path, value, gate,
+                                "turn it on, or remove the option");
         if (option->number && (lkg_int_parse(text.data, text.size, 10, 64, &n, NULL) < 0 || n < 8))
                 lkg_breach(rules, LKG_F_REFUSED_LATER, path, value,
                            "is not right; want a number, 8 or more");
         if (!option->number && lkg_bool_parse(text.data, text.size, &on, NULL) < 0)
                 lkg_breach(rules, LKG_F_REFUSED_LATER, path, value,
                            "is not right; want \"true\" or \"false\"");
+}
+
+static void report_idle_options(const struct lkg_rules *rules, const struct manager *manager,
+                                const struct lkg_value *options)
+{
+        struct lkg_operand left = { manager->options, options, "cannot go with" },
+                           right = { manager->policy, lkg_object_get(rules->object, manager->policy),
+                                     "cannot go with" };
+
+        lkg_breach_between(rules, LKG_F_REFUSED_LATER, &left, &right,
+                           "remove the options, or want the policy static");
 }
 
 static void check_options(const struct lkg_rules *rules, const struct manager *manager)
@@ -341,8 +351,7 @@ static void check_options(const struct lkg_rules *rules, const struct manager *m
         if (lkg_span_is(policy, manager->off)) {
                 /* the topology manager does not look at them then */
                 if (n > 0 && manager == &managers[0])
-                        lkg_breach(rules, LKG_F_REFUSED_LATER, manager->options, options,
-                                   "cannot go with the policy none; remove them, or want the policy static");
+                        report_idle_options(rules, manager, options);
                 return;
         }
         for (size_t i = 0; i < n; i++) {

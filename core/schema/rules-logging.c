@@ -35,9 +35,8 @@ static void check_format(const struct lkg_rules *rules)
                 if (!lkg_span_is(format, formats[i].name))
                         continue;
                 if (formats[i].gate && !lkg_gates_enabled(rules->gates, formats[i].gate))
-                        lkg_breach(rules, LKG_F_NEEDS_GATE, path, value,
-                                   "needs the feature gate %s, which is off; turn it on, or use text",
-                                   formats[i].gate);
+                        lkg_breach_gate(rules, LKG_F_NEEDS_GATE, path, value, formats[i].gate,
+                                        "turn it on, or use text");
                 return;
         }
         lkg_breach(rules, LKG_F_NOT_ONE_OF, path, value, "is not known; want one of text, json");
@@ -89,9 +88,8 @@ static int check_buffer(const struct lkg_rules *rules, const char *path)
         text = lkg_value_text(value, &size);
         r = lkg_quantity_parse(text, size, &quantity, NULL);
         if (r == 0 && lkg_quantity_value(&quantity) != 0)
-                lkg_breach(rules, LKG_F_NEEDS_GATE, path, value,
-                           "needs the feature gate %s, which is off; turn the gate on, or remove the line",
-                           alpha_gate);
+                lkg_breach_gate(rules, LKG_F_NEEDS_GATE, path, value, alpha_gate,
+                                "turn the gate on, or remove the line");
         return r == -ENOMEM ? r : 0;
 }
 

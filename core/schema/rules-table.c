@@ -126,6 +126,18 @@ void lkg_breach_missing(const struct lkg_rules *rules, const char *path, const s
         say(rules, LKG_F_REQUIRED, at, text);
 }
 
+void lkg_breach_gate(const struct lkg_rules *rules, unsigned code, const char *path,
+                     const struct lkg_value *value, const char *gate, const char *want)
+{
+        const struct lkg_value *gates = lkg_object_get(rules->object, "featureGates");
+        const struct lkg_value *off = gates ? lkg_map_get(gates, gate) : NULL;
+        struct lkg_where where = lkg_where_of(off);
+        char place[LKG_ASIDE_MAX], flag[96];
+
+        lkg_breach(rules, code, path, value, "needs the feature gate %s, which is off%s%s; %s", gate,
+                   flag_note(off, flag), lkg_where_aside(&where, place), want);
+}
+
 /* How late a layer comes. Two drop-ins: see later_file(). */
 static int rank(const struct lkg_value *value)
 {
@@ -174,19 +186,14 @@ void lkg_breach_between(const struct lkg_rules *rules, unsigned code, const stru
                         const struct lkg_operand *b, const char *want)
 {
         const struct lkg_operand *main = is_later(a->value, b->value) ? a : b, *other = main == a ? b : a;
-        char text[TEXT_MAX], place[512], shown_main[SHOWN_MAX], shown_other[SHOWN_MAX], flag[96],
+        char text[TEXT_MAX], place[LKG_ASIDE_MAX], shown_main[SHOWN_MAX], shown_other[SHOWN_MAX], flag[96],
                 flag_other[96];
         struct lkg_where where = lkg_where_of(other->value);
-        size_t size = lkg_where_text(&where, place, sizeof(place));
-
-        /* "file:1:2: " in front of a message, "(file:1:2)" inside of one */
-        if (size >= 2)
-                place[size - 2] = '\0';
-        (void)snprintf(text, sizeof(text), "%s%s: %s %s %s%s %s%s%s%s%s%s", main->path,
+        (void)snprintf(text, sizeof(text), "%s%s: %s %s %s%s %s%s%s%s", main->path,
                        flag_note(main->value, flag), show(rules, main->path, main->value, shown_main),
                        main->says, other->path, flag_note(other->value, flag_other),
-                       show(rules, other->path, other->value, shown_other), size ? " (" : "", place,
-                       size ? ")" : "", want ? "; " : "", want ? want : "");
+                       show(rules, other->path, other->value, shown_other), lkg_where_aside(&where, place),
+                       want ? "; " : "", want ? want : "");
         say(rules, code, main->value, text);
 }
 
@@ -313,8 +320,8 @@ static void report_row(const struct lkg_rules *rules, const struct lkg_rule *row
         unsigned code = row->flags & LKG_RULE_LATER ? LKG_F_REFUSED_LATER : codes[row->kind];
 
         if (row->gate && (row->flags & LKG_RULE_GATE_OFF)) {
-                lkg_breach(rules, row->flags & LKG_RULE_LATER ? code : LKG_F_NEEDS_GATE, row->path, value,
-                           "needs the feature gate %s, which is off; %s", row->gate, row->want);
+                lkg_breach_gate(rules, row->flags & LKG_RULE_LATER ? code : LKG_F_NEEDS_GATE, row->path,
+                                value, row->gate, row->want);
                 return;
         }
         switch (row->kind) {

@@ -70,6 +70,13 @@ struct lkg_operand {
 };
 
 /**
+ * lkg_breach_gate() - report a value that needs a feature gate, and where a layer has turned that off.
+ * @want: what would be right
+ */
+void lkg_breach_gate(const struct lkg_rules *rules, unsigned code, const char *path,
+                     const struct lkg_value *value, const char *gate, const char *want);
+
+/**
  * lkg_breach_between() - report a rule between two fields: at the one that the later layer set, naming the
  * other, its value and its place.
  * @want: what would be right, or NULL when @says says it

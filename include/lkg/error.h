@@ -23,6 +23,10 @@ struct lkg_where {
 /** lkg_where_text() - `file:line:column: ` as far as it is known, else empty, into @buf. Return: its length. */
 size_t lkg_where_text(const struct lkg_where *where, char *buf, size_t size);
 
+#define LKG_ASIDE_MAX 512
+/** lkg_where_aside() - the same inside of a sentence: ` (file:line:column)`, or nothing. Return: @buf. */
+const char *lkg_where_aside(const struct lkg_where *where, char buf[static LKG_ASIDE_MAX]);
+
 struct lkg_error {
         int code;           /* -errno */
         char message[1024]; /* `file:line:col: what, what would be right`, no final newline */

@@ -64,7 +64,7 @@ int lkg_refuse(char *reason, const char *fmt, ...) LKG_PRINTF(2, 3);
 /** lkg_piece() - the first bytes of @span in quotes, for a reason; long ones end in `...`. Return: @buf. */
 const char *lkg_piece(struct lkg_span span, char buf[static LKG_PIECE_MAX]);
 /**
- * lkg_reason() - @reason as it may be shown: it quotes parts of @value, and none of them when a URL with
- * userinfo or a query stands in it. Return: @reason or a constant.
+ * lkg_reason() - @reason as it may be shown: it quotes parts of @value (lkg_piece()), and none of them may be
+ * shown when a URL with userinfo or a query stands in it. Return: @reason or a constant.
  */
 const char *lkg_reason(struct lkg_span value, const char *reason);

@@ -169,8 +169,8 @@ static void test_gate_that_needs_another(void **state)
                                "GracefulNodeShutdownBasedOnPodPriority: false}")
                                  .r,
                          -EBADMSG);
-        assert_non_null(strstr(
-                said, "WindowsGracefulNodeShutdown is on and needs GracefulNodeShutdown, which is off"));
+        assert_non_null(strstr(said, "WindowsGracefulNodeShutdown is on (file:1:31) and needs "
+                                     "GracefulNodeShutdown, which is off"));
         assert_non_null(strstr(said, "[LKG5017]"));
         /* releases before 1.36 did not ask */
         assert_int_equal(APPLY(135, NULL,

@@ -130,11 +130,26 @@ static void test_layer_that_takes_an_earlier_value_back(void **state)
         (void)state;
         assert_string_equal(said(0, HEADER "maxPods: 50\n", HEADER "maxPods: 110\n"),
                             "/e/d/1.conf:3:10: note: maxPods: 110, the default, takes back what an earlier "
-                            "layer set (/e/b:3) "
+                            "layer set (/e/b:3:10) "
                             "[LKG5008]\n");
-        assert_said(said(0, HEADER "maxPods: 50\n", HEADER "maxPods: null\n"),
-                    "/e/d/1.conf:3:10: note: maxPods: null takes away what an earlier layer set (/e/b:3); "
-                    "the default counts");
+        assert_said(
+                said(0, HEADER "maxPods: 50\n", HEADER "maxPods: null\n"),
+                "/e/d/1.conf:3:10: note: maxPods: null takes away what an earlier layer set (/e/b:3:10); "
+                "the default counts");
+}
+
+/* The component adds the default thresholds while it loads the base, and never again. */
+static void test_null_eviction_over_the_base(void **state)
+{
+        (void)state;
+        assert_said(said(0, HEADER "evictionHard: {memory.available: 1Gi}\n", HEADER "evictionHard: null\n"),
+                    "/e/d/1.conf:3:15: warning: evictionHard: null over the base leaves no threshold at "
+                    "all, not "
+                    "the defaults, which the component adds to the base alone; an earlier layer set some "
+                    "(/e/b:3:15); name what to keep [LKG5008]");
+        assert_said(said(0, HEADER, HEADER "evictionHard: null\n"),
+                    "adds to the base alone; name what to keep");
+        assert_null(strstr(said(0, HEADER "evictionHard: null\n", NULL), "[LKG5008]"));
 }
 
 static void test_eviction_defaults_in_a_drop_in(void **state)
@@ -165,6 +180,35 @@ static void test_two_fields_want_one_port(void **state)
                     "both want port 10255");
         assert_said(said(0, PROXY "healthzBindAddress: 0.0.0.0:10249\n", NULL), "both want port 10249");
         assert_null(strstr(said(0, HEADER "healthzPort: 0\nreadOnlyPort: 0\n", NULL), "[LKG5011]"));
+        assert_said(
+                said(0, HEADER "healthzPort: 10255\n", HEADER "readOnlyPort: 10255\n"),
+                "/e/d/1.conf:3:15: warning: healthzPort (/e/b:3:14) and readOnlyPort both want port 10255");
+}
+
+/* Two sockets of one port are fine on addresses that have nothing in common. */
+static void test_one_port_on_two_addresses(void **state)
+{
+        static const char *const fine[] = {
+                HEADER "address: 10.0.0.1\nhealthzPort: 10250\n",
+                HEADER "address: 0.0.0.0\nhealthzPort: 10250\nhealthzBindAddress: \"::1\"\n",
+                HEADER "enableServer: false\nhealthzPort: 10250\n",
+                PROXY "healthzBindAddress: 10.0.0.1:10249\n",
+                PROXY "healthzBindAddress: \"[fd00::1]:10249\"\n",
+        };
+        static const char *const wrong[] = {
+                HEADER "address: 127.0.0.1\nhealthzPort: 10250\n",
+                HEADER "address: \"::\"\nhealthzPort: 10250\n",
+                HEADER "address: 10.0.0.1\nhealthzPort: 10250\nhealthzBindAddress: 0.0.0.0\n",
+                HEADER "address: 10.0.0.1\nreadOnlyPort: 10250\n",
+                PROXY "healthzBindAddress: \"[::]:10249\"\n",
+                PROXY "healthzBindAddress: 127.0.0.1:10249\n",
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(fine); i++)
+                assert_null(strstr(said(0, fine[i], NULL), "[LKG5011]"));
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(wrong); i++)
+                assert_said(said(0, wrong[i], NULL), "[LKG5011]");
 }
 
 static void test_file_that_is_not_there(void **state)
@@ -218,6 +262,8 @@ int main(void)
                 cmocka_unit_test(test_eviction_defaults_in_a_drop_in),
                 cmocka_unit_test(test_relative_path_in_a_drop_in),
                 cmocka_unit_test(test_two_fields_want_one_port),
+                cmocka_unit_test(test_one_port_on_two_addresses),
+                cmocka_unit_test(test_null_eviction_over_the_base),
                 cmocka_unit_test(test_file_that_is_not_there),
                 cmocka_unit_test(test_gates_on_their_way_out),
                 cmocka_unit_test(test_no_base),

@@ -137,6 +137,49 @@ static void test_userinfo_of_a_url_is_masked(void **state)
         assert_null(strstr(said(&t), "s3cret"));
 }
 
+/* What is said about the form quotes nothing of it; what would is left out. */
+static void test_reason_for_a_value_with_credentials(void **state)
+{
+        struct trial t = { .base = KUBELET "tracing: {endpoint: \"http://u:secret@h:1\"}\n" };
+
+        (void)state;
+        assert_non_null(strstr(said(&t), "\"http://<masked>@h:1\" is not right: unsupported scheme; want"));
+        t = (struct trial){ .base = KUBELET "reservedSystemCPUs: \"http://u:secret@h:1\"\n" };
+        assert_non_null(strstr(said(&t), "is not right: not what is wanted here"));
+        assert_null(strstr(said(&t), "secret"));
+}
+
+/* A rule between a field and a gate, and one between two items of a list: both places. */
+static void test_places_of_both_sides(void **state)
+{
+        struct trial t = { .base = KUBELET "featureGates: {MemoryQoS: false}\n",
+                           .dropin = KUBELET "memoryReservationPolicy: TieredReservation\n" };
+
+        (void)state;
+        assert_string_equal(said(&t),
+                            "d/10-x.conf:3:26: error: memoryReservationPolicy: \"TieredReservation\" "
+                            "needs the feature gate MemoryQoS, which is off (base.yaml:3:27); turn the "
+                            "gate on, or remove the line [LKG5033]\n");
+        t = (struct trial){ .base = KUBELET "memoryReservationPolicy: TieredReservation\n" };
+        assert_non_null(strstr(said(&t), "which is off; turn"));
+        t = (struct trial){ .base = KUBELET
+                            "kubeReservedCgroup: /k\n"
+                            "enforceNodeAllocatable: [kube-reserved, kube-reserved-compressible]\n" };
+        assert_string_equal(
+                said(&t),
+                "base.yaml:4:41: error: enforceNodeAllocatable: \"kube-reserved-compressible\" cannot "
+                "go with enforceNodeAllocatable \"kube-reserved\" (base.yaml:4:26); keep one of them "
+                "[LKG5032]\n");
+        t = (struct trial){ .base = KUBELET "cpuManagerPolicyOptions: {full-pcpus-only: \"true\"}\n",
+                            .dropin = KUBELET "cpuManagerPolicy: none\n",
+                            .later = true };
+        assert_string_equal(
+                said(&t),
+                "d/10-x.conf:3:19: warning: cpuManagerPolicy: \"none\" cannot go with "
+                "cpuManagerPolicyOptions (1 members) (base.yaml:3:26); remove the options, or want the "
+                "policy static [LKG5021]\n");
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -150,6 +193,8 @@ int main(void)
                 cmocka_unit_test(test_item_of_a_list),
                 cmocka_unit_test(test_long_and_odd_values_are_cut_and_escaped),
                 cmocka_unit_test(test_userinfo_of_a_url_is_masked),
+                cmocka_unit_test(test_reason_for_a_value_with_credentials),
+                cmocka_unit_test(test_places_of_both_sides),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
