@@ -154,6 +154,27 @@ static void find_fields(const struct lkg_kind *kind, const char *word, enum how 
                 list->ambiguous = true;
 }
 
+/* `AllAlpha` alone: a key of featureGates that is no gate itself. */
+static void find_gate_group(const struct lkg_kind *kind, const char *word, enum how how,
+                            struct lkg_explained_list *list)
+{
+        static const char map[] = "featureGates";
+
+        for (size_t k = 0; how <= FOLDED && k < lkg_n_map_keys; k++) {
+                const char *key = lkg_map_keys[k].key;
+
+                if (lkg_map_key_find(map, key) != &lkg_map_keys[k] ||
+                    (how == EXACT ? strcmp(word, key) : strcasecmp(word, key)) != 0)
+                        continue;
+                for (size_t i = 0; i < *kind->n_fields; i++)
+                        if (strcmp(kind->fields[i].path, map) == 0 && first_row(kind->fields, i))
+                                add(list, (struct lkg_explained){ .what = LKG_EXPLAINED_FIELD,
+                                                                  .kind = kind,
+                                                                  .field = &kind->fields[i],
+                                                                  .key = key });
+        }
+}
+
 static void find_flags(const struct lkg_kind *kind, const char *word, enum how how,
                        struct lkg_explained_list *list)
 {
@@ -178,6 +199,8 @@ void lkg_explain_find(const char *word, const char *kind, struct lkg_explained_l
                                 find_fields(&lkg_kinds[i], word, how, ret);
                         named = !flags_only && how == KEY ? find_keys(&lkg_kinds[i], word, ret) : NULL;
                         gate = named ? named : gate;
+                        if (!flags_only)
+                                find_gate_group(&lkg_kinds[i], word, how, ret);
                         find_flags(&lkg_kinds[i], word, how, ret);
                 }
                 if (gate)

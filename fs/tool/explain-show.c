@@ -181,6 +181,8 @@ static void fact_type(struct sink *sink, const char *type)
                 fact(sink, "type", type);
                 return;
         }
+        if (strcmp(type, "flush") == 0)
+                type = "duration, or a number";
         lkg_buf_printf(&buf, "%s%s", type + (*type == '*'), *type == '*' ? " (may be unset)" : "");
         if (!lkg_buf_failed(&buf))
                 fact(sink, "type", buf.data);
@@ -226,7 +228,7 @@ static void fact_key(struct sink *sink, const struct lkg_explained *item)
         fact(sink, "key", item->key);
         fact(sink, "means", key ? key->doc : NULL);
         words_init(&words);
-        for (size_t i = 0; !key && i < lkg_n_map_keys; i++)
+        for (size_t i = 0; !key && strcmp(path, "featureGates") != 0 && i < lkg_n_map_keys; i++)
                 if (lkg_map_key_find(path, lkg_map_keys[i].key) == &lkg_map_keys[i])
                         words_add(&words, lkg_map_keys[i].key, strlen(lkg_map_keys[i].key));
         fact_words(sink, "knownKeys", &words);

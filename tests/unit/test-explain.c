@@ -184,6 +184,21 @@ static void test_a_key_of_a_map(void **state)
 }
 
 /* Nothing in the tables breaks either form. */
+/* AllAlpha and AllBeta are settings of featureGates like a gate, and none. */
+static void test_names_that_stand_for_many_gates(void **state)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        static const char *const words[] = { "AllAlpha", "allalpha", "featureGates.AllAlpha" };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(words); i++) {
+                assert_string_equal(only(words[i], "kubelet")->field->path, "featureGates");
+                assert_string_equal(only(words[i], "kubelet")->key, "AllAlpha");
+        }
+        lkg_explain_text(only("AllAlpha", "kubelet"), 136, &buf);
+        assert_non_null(strstr(buf.data, "every alpha gate"));
+}
+
 static void test_every_name_can_be_explained(void **state)
 {
         (void)state;
@@ -214,6 +229,7 @@ int main(void)
                 cmocka_unit_test(test_an_unknown_word_has_a_neighbour),
                 cmocka_unit_test(test_what_people_read),
                 cmocka_unit_test(test_a_key_of_a_map),
+                cmocka_unit_test(test_names_that_stand_for_many_gates),
                 cmocka_unit_test(test_every_name_can_be_explained),
         };
 

@@ -2,7 +2,7 @@
 /*
  * Keys of maps whose keys have a meaning: eviction signals, resources, options of policies. For people only
  * (`lkgfs explain`); what is allowed is judged in values/startup.c and rules-later.c. Feature gates have a
- * table of their own.
+ * table of their own, but for the two names that stand for many of them.
  */
 #include "../kinds.h"
 
@@ -12,6 +12,7 @@ static const char *const reservations[] = { "systemReserved", "kubeReserved", NU
 static const char *const cpu_options[] = { "cpuManagerPolicyOptions", NULL };
 static const char *const topology_options[] = { "topologyManagerPolicyOptions", NULL };
 static const char *const qos[] = { "qosReserved", NULL };
+static const char *const gates[] = { "featureGates", NULL };
 static const char *const limits[] = { "reservedMemory[].limits", NULL };
 
 const struct lkg_map_key lkg_map_keys[] = {
@@ -43,6 +44,9 @@ const struct lkg_map_key lkg_map_keys[] = {
         { topology_options, "prefer-closest-numa-nodes", "option: of several NUMA nodes, near ones" },
         { topology_options, "max-allowable-numa-nodes", "option: go on with more than 8 NUMA nodes" },
         { qos, "memory", "resource: the share of requested memory to keep away, such as 50%" },
+        { gates, "AllAlpha",
+          "every alpha gate of the release that was not set before: they are off by default" },
+        { gates, "AllBeta", "every beta gate of the release that was not set before" },
         { limits, "memory", "resource: bytes of the NUMA node's memory, such as 1Gi" },
 };
 const size_t lkg_n_map_keys = LKG_ARRAY_SIZE(lkg_map_keys);
