@@ -22,6 +22,8 @@ OTHER_WORDS = (
     (r"DetectLocalConfiguration\.InterfaceName", "detectLocal.bridgeInterface"),
     (r"DetectLocalConfiguration\.InterfacePrefix", "detectLocal.interfaceNamePrefix"),
 )
+# What follows is a document or a header.
+NO_FIELDS = re.compile(r" is missing in '|unknown apiVersion/kind")
 # One of two, and upstream does not say which.
 EITHER = re.compile(r"systemReservedCgroup \(--system-reserved-cgroup\) or kubeReservedCgroup \(--kube-reserved-cgroup\)")
 # Upstream stops at the first of these rules that is broken: what may stand behind which.
@@ -58,7 +60,8 @@ class Fields:
 
     def of_upstream(self, error):
         """Every field that a message of upstream names."""
-        text = QUOTED.sub('""', error.partition(" is missing in '")[0])  # what follows is the document
+        text = QUOTED.sub('""', NO_FIELDS.split(error)[0])
+        text = GATE.sub("", text)
         text, found = EITHER.sub("", text), set()
         for words, field in OTHER_WORDS:
             text, n = re.subn(words, "", text)
