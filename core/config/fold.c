@@ -14,7 +14,7 @@
 
 struct header {
         const char *kind, *api_version;
-        const char *file; /* where it was seen; NULL = configured */
+        const char *file; /* where that of it was seen that is not configured */
 };
 
 struct update {
@@ -71,15 +71,24 @@ static bool needs_header(const struct update *u, const struct lkg_layer *layer)
         return true;
 }
 
+/* The file that a header field was learned from; NULL = it is configured, or nobody has said it. */
+static const char *learned_from(const struct update *u, const char *field)
+{
+        bool kind = strcmp(field, "kind") == 0;
+
+        return *(kind ? u->config->kind : u->config->api_version) ? NULL : u->want.file;
+}
+
 static void report_missing(const struct update *u, struct lkg_step *step, const char *field,
                            const char *want)
 {
         struct lkg_where where = where_of(step->layer, doc_of(step));
+        const char *file = learned_from(u, field);
 
         if (want && *want)
                 lkg_report_add(&step->report, LKG_ERROR, LKG_C_NO_HEADER, &where,
                                "%s is missing; add \"%s: %s\"%s%s", field, field, want,
-                               u->want.file ? " as in " : "", u->want.file ? u->want.file : "");
+                               file ? " as in " : "", file ? file : "");
         else
                 lkg_report_add(&step->report, LKG_ERROR, LKG_C_NO_HEADER, &where,
                                "%s is missing; every layer states apiVersion and kind", field);
@@ -101,6 +110,7 @@ static bool is_missing(const struct lkg_value *value)
 static bool check_field(const struct update *u, struct lkg_step *step, const char *field, const char *want)
 {
         const struct lkg_value *value = lkg_map_get(doc_of(step), field);
+        const char *file = learned_from(u, field);
         char quoted[2][5 * 64 + 8];
         struct lkg_where where;
         const char *text;
@@ -125,7 +135,7 @@ static bool check_field(const struct update *u, struct lkg_step *step, const cha
         lkg_report_add(&step->report, LKG_ERROR, LKG_C_OTHER_HEADER, &where,
                        "%s is %s here and %s %s%s; all layers of a component need the same", field,
                        lkg_quote(text, size, quoted[0]), lkg_quote(want, strlen(want), quoted[1]),
-                       u->want.file ? "in " : "by configuration", u->want.file ? u->want.file : "");
+                       file ? "in " : "by configuration", file ? file : "");
         return false;
 }
 
