@@ -18,6 +18,53 @@ static void column_text(struct lkg_buf *buf, const char *text)
         }
 }
 
+/* One name of a pointer; escaped in there, so that no URL would be found in the pointer itself. */
+static int put_name(const char *escaped, size_t size, struct lkg_buf *buf)
+{
+        LKG_CLEANUP(lkg_buf_deinit)
+        struct lkg_buf name = LKG_BUF_INIT,
+                       masked = LKG_BUF_INIT, shown = LKG_BUF_INIT;
+
+        for (size_t i = 0; i < size; i++) {
+                bool escape = escaped[i] == '~' && i + 1 < size;
+
+                lkg_buf_putc(&name, !escape ? escaped[i] : escaped[++i] == '0' ? '~' : '/');
+        }
+        lkg_buf_putc(&name, '\0');
+        if (lkg_buf_failed(&name))
+                return -ENOMEM;
+        (void)lkg_mask_text(name.data, name.size - 1, &masked);
+        for (size_t i = 0; i < masked.size; i++) {
+                if (masked.data[i] == '~' || masked.data[i] == '/')
+                        lkg_buf_puts(&shown, masked.data[i] == '~' ? "~0" : "~1");
+                else
+                        lkg_buf_putc(&shown, masked.data[i]);
+        }
+        lkg_buf_putc(&shown, '\0');
+        if (lkg_buf_failed(&masked) || lkg_buf_failed(&shown))
+                return -ENOMEM;
+        column_text(buf, shown.data);
+        return 0;
+}
+
+int lkg_pointer_text(const char *pointer, struct lkg_buf *buf)
+{
+        int r = 0;
+
+        if (!strstr(pointer, "~1~1")) { /* no URL: nearly always */
+                column_text(buf, pointer);
+                return lkg_buf_failed(buf) ? -ENOMEM : 0;
+        }
+        while (r == 0 && *pointer == '/') {
+                size_t n = strcspn(++pointer, "/");
+
+                lkg_buf_putc(buf, '/');
+                r = put_name(pointer, n, buf);
+                pointer += n;
+        }
+        return lkg_buf_failed(buf) ? -ENOMEM : r;
+}
+
 static void json_value(struct lkg_buf *buf, const struct lkg_value *value, enum lkg_secrecy secrecy)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *masked = lkg_mask_value(value, secrecy);
@@ -66,13 +113,10 @@ static int origin_line(const struct lkg_leaf *leaf, void *userdata)
 {
         const struct lkg_source *source = lkg_value_source(leaf->value);
         struct lkg_buf *buf = userdata;
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf pointer = LKG_BUF_INIT;
         enum lkg_secrecy secrecy = lkg_pointer_secrecy(leaf->pointer);
 
-        (void)lkg_mask_text(leaf->pointer, strlen(leaf->pointer), &pointer);
-        if (lkg_buf_failed(&pointer))
+        if (lkg_pointer_text(leaf->pointer, buf) < 0)
                 return -ENOMEM;
-        column_text(buf, pointer.data);
         lkg_buf_putc(buf, '\t');
         json_value(buf, leaf->value, secrecy);
         lkg_buf_putc(buf, '\t');

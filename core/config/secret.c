@@ -153,7 +153,6 @@ enum lkg_secrecy lkg_name_secrecy(const char *name, size_t size)
                 { "privateKey", LKG_SECRET },
                 { "client-key-data", LKG_SECRET },
         };
-#undef NAME
 
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++)
                 if (size == strlen(rows[i].name) && strncasecmp(name, rows[i].name, size) == 0)

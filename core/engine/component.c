@@ -2,6 +2,8 @@
 /* One component: from its layers to a verdict, and the bookkeeping around what is served. See component.h. */
 #include <stdarg.h>
 
+#include <lkg/render.h>
+
 #include "component.h"
 #include "fallback.h"
 #include "track.h"
@@ -596,9 +598,11 @@ static int compare_leaf(const struct lkg_leaf *leaf, void *userdata)
 
         if (value && lkg_value_equal(value, leaf->value))
                 return 0;
-        if (d->n++ < DIFFERENCES_MAX)
-                lkg_buf_printf(&d->names, "%s%s", d->n > 1 ? ", " : "", leaf->pointer);
-        return 0;
+        if (d->n++ >= DIFFERENCES_MAX)
+                return 0;
+        if (d->n > 1)
+                lkg_buf_puts(&d->names, ", ");
+        return lkg_pointer_text(leaf->pointer, &d->names);
 }
 
 static int missing_leaf(const struct lkg_leaf *leaf, void *userdata)

@@ -4,6 +4,7 @@
  * a document that means the same, and never while the process that starts is just about to read the new one.
  */
 #include <lkg/decode.h>
+#include <lkg/render.h>
 
 #include "engine-internal.h"
 
@@ -96,8 +97,10 @@ static int compare_leaf(const struct lkg_leaf *leaf, void *userdata)
 
         if (value && (d->missing_only || lkg_value_equal(value, leaf->value)))
                 return 0;
-        lkg_buf_printf(d->buf, "%s\n", leaf->pointer);
         ++*d->n;
+        if (lkg_pointer_text(leaf->pointer, d->buf) < 0)
+                return -ENOMEM;
+        lkg_buf_putc(d->buf, '\n');
         return 0;
 }
 

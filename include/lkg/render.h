@@ -56,5 +56,10 @@ enum lkg_secrecy {
 struct lkg_value *lkg_mask_value(const struct lkg_value *value, enum lkg_secrecy secrecy);
 /** lkg_pointer_secrecy() - of what a JSON pointer leads to: the most secret field on its way. */
 enum lkg_secrecy lkg_pointer_secrecy(const char *pointer);
+/**
+ * lkg_pointer_text() - a JSON pointer as people may see it: URLs in names masked, control bytes as \xNN, so that
+ * it is one word of one line. Return: 0; -ENOMEM.
+ */
+int lkg_pointer_text(const char *pointer, struct lkg_buf *buf);
 /** lkg_name_secrecy() - of a field with this name, wherever it stands, in any case. */
 enum lkg_secrecy lkg_name_secrecy(const char *name, size_t size);

@@ -97,6 +97,20 @@ static void test_hostile_names(void **state)
         lkg_value_unref(value);
 }
 
+/* In a JSON pointer the slashes of a URL are escaped. */
+static void test_url_in_a_name(void **state)
+{
+        struct lkg_value *value = layer("b", "f", "a: {\"http://u:secret@h/~\": {\"x?://y?secret\": 1}}\n");
+        struct lkg_buf buf = LKG_BUF_INIT;
+
+        (void)state;
+        lkg_render_origin(value, &buf);
+        assert_null(strstr(buf.data, "secret"));
+        assert_non_null(strstr(buf.data, "/a/http:~1~1<masked>@h~1~0/"));
+        lkg_buf_deinit(&buf);
+        lkg_value_unref(value);
+}
+
 static void test_without_source(void **state)
 {
         struct lkg_value *value = lkg_value_new_map(NULL, 0, 0);
@@ -116,6 +130,7 @@ int main(void)
                 cmocka_unit_test(test_leaf_of_a_map_that_replaced_something),
                 cmocka_unit_test(test_leaf_of_a_map_that_replaced_a_map),
                 cmocka_unit_test(test_hostile_names),
+                cmocka_unit_test(test_url_in_a_name),
                 cmocka_unit_test(test_without_source),
         };
 
