@@ -266,6 +266,7 @@ int lkg_api_judge(const struct lkg_api_question *question, const struct lkg_http
         *ret = (struct lkg_api_answer){
                 .status = LKG_API_OK,
                 .http_status = result->status,
+                .cut = result->error == -ECONNRESET && result->status > 0,
                 .retry_after_ns = result->retry_after_ns,
         };
         memcpy(ret->flow_schema, result->flow_schema, sizeof(ret->flow_schema));

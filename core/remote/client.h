@@ -46,6 +46,7 @@ const char *lkg_api_status_name(enum lkg_api_status status); /* "ok", "unreachab
 struct lkg_api_answer {
         enum lkg_api_status status;
         unsigned http_status; /* 0 = none came */
+        bool cut;             /* UNREACHABLE: it had begun, and the connection broke */
         uint64_t retry_after_ns;
         char words
                 [LKG_API_WORDS_MAX]; /* not OK: a sentence. 403: verb, resource, name and what the server said */

@@ -65,6 +65,7 @@ void lkg_follow_begin(struct lkg_follow *follow, uint64_t poll_interval_ns, uint
                 .poll_interval_ns = poll_interval_ns,
                 .idle_max_ns = LKG_FOLLOW_IDLE_NS,
                 .half_max_ns = LKG_FOLLOW_HALF_NS,
+                .quiet_ns = LKG_FOLLOW_QUIET_NS,
                 .get_at_ns = now_ns,
         };
 }
@@ -377,6 +378,15 @@ unsigned lkg_follow_ended(struct lkg_follow *follow, enum lkg_api_status status,
         } else {
                 read_after_failure(follow, status, retry_after_ns, at);
         }
+        return plan(follow, at);
+}
+
+unsigned lkg_follow_cut(struct lkg_follow *follow, struct lkg_moment at)
+{
+        if (!follow->open || at.now_ns - follow->byte_ns < follow->quiet_ns)
+                return lkg_follow_ended(follow, LKG_API_UNREACHABLE, 200, 0, at);
+        follow->watching = false;
+        follow->watch_at_ns = at.now_ns;
         return plan(follow, at);
 }
 

@@ -13,9 +13,12 @@
 #include "object.h"
 #include "watch-stream.h"
 
-#define LKG_FOLLOW_IDLE_NS       (150 * LKG_NSEC_PER_SEC) /* bookmarks come every minute, once one has come */
-#define LKG_FOLLOW_HALF_NS       (30 * LKG_NSEC_PER_SEC)  /* from the beginning of an event to its end */
-#define LKG_FOLLOW_SHORT_NS      LKG_NSEC_PER_SEC         /* a watch shorter than that is suspicious */
+#define LKG_FOLLOW_IDLE_NS (150 * LKG_NSEC_PER_SEC) /* bookmarks come every minute, once one has come */
+#define LKG_FOLLOW_HALF_NS (30 * LKG_NSEC_PER_SEC)  /* from the beginning of an event to its end */
+#define LKG_FOLLOW_QUIET_NS \
+        (10 *               \
+         LKG_NSEC_PER_SEC) /* balancers end connections that are quiet for longer, mostly 30 s to some minutes */
+#define LKG_FOLLOW_SHORT_NS      LKG_NSEC_PER_SEC /* a watch shorter than that is suspicious */
 #define LKG_FOLLOW_POLL_PERCENT  25u
 #define LKG_FOLLOW_POLLS         10u  /* so many reads between two attempts to watch */
 #define LKG_FOLLOW_TIMEOUT_MIN_S 300u /* timeoutSeconds, uniform in [300,600): client-go's reflector */
@@ -42,7 +45,7 @@ enum lkg_follow_knowledge { LKG_FOLLOW_UNKNOWN, LKG_FOLLOW_ABSENT, LKG_FOLLOW_PR
 
 struct lkg_follow {
         uint64_t poll_interval_ns;
-        uint64_t idle_max_ns, half_max_ns; /* LKG_FOLLOW_IDLE_NS, LKG_FOLLOW_HALF_NS */
+        uint64_t idle_max_ns, half_max_ns, quiet_ns; /* LKG_FOLLOW_IDLE_NS, _HALF_NS, _QUIET_NS */
 
         enum lkg_follow_knowledge known;
         struct lkg_object_id
@@ -107,6 +110,13 @@ unsigned lkg_follow_broken(struct lkg_follow *follow, enum lkg_api_status status
 /** lkg_follow_ended() - the request has ended, or could not be sent. @http_status: 0 = no answer came. */
 unsigned lkg_follow_ended(struct lkg_follow *follow, enum lkg_api_status status, unsigned http_status,
                           uint64_t retry_after_ns, struct lkg_moment at);
+/**
+ * lkg_follow_cut() - the connection of the watch broke, not in the middle of an event.
+ *
+ * After a quiet time that is no failure: on the way to many API servers stands a balancer that ends connections nobody says anything
+ * on (kubeadm's own example of one: after 35 s). The next watch begins at once where this one was; as in client-go, nothing is read.
+ */
+unsigned lkg_follow_cut(struct lkg_follow *follow, struct lkg_moment at);
 /** lkg_follow_fetch() - somebody wants it to be read now. @anew: as if nothing were under way, and watching allowed. */
 unsigned lkg_follow_fetch(struct lkg_follow *follow, bool anew, struct lkg_moment at);
 /** lkg_follow_tick() - time has passed. */

@@ -322,6 +322,8 @@ static void on_end(const struct lkg_api_answer *answer, void *userdata)
         if (answer->status == LKG_API_OK && lkg_watch_stream_is_partial(&informer->stream)) {
                 words = "the watch ended in the middle of an event";
                 todo = lkg_follow_broken(follow, LKG_API_UNREACHABLE, now());
+        } else if (answer->cut && !lkg_watch_stream_is_partial(&informer->stream)) {
+                todo = lkg_follow_cut(follow, now());
         } else {
                 if (answer->status == LKG_API_OK)
                         words = "the API server ended the watch at once, without an event";
@@ -410,6 +412,8 @@ static void set_limits(struct lkg_follow *follow, const struct lkg_informer_opti
                 follow->idle_max_ns = options->idle_ns;
         if (options->half_ns > 0)
                 follow->half_max_ns = options->half_ns;
+        if (options->quiet_ns > 0)
+                follow->quiet_ns = options->quiet_ns;
         follow->backoff.first_ns = follow->doubts.first_ns = options->backoff_ns;
 }
 

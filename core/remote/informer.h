@@ -42,7 +42,7 @@ struct lkg_informer_options {
         uint64_t poll_interval_ns;
         size_t max_bytes;
         /* For tests; 0 = as above: a watch without a byte, half an event, the first wait after a failure. */
-        uint64_t idle_ns, half_ns, backoff_ns;
+        uint64_t idle_ns, half_ns, quiet_ns, backoff_ns;
         const struct lkg_informer_ops *ops; /* static */
         void *userdata;
 };

@@ -21,7 +21,20 @@
 
 #include "core/remote/informer.h"
 
-enum limit { CONNECT, REQUEST, BODY, WATCH_IDLE, IDLE, HALF, BACKOFF, POLL, REFRESH, MAX_BYTES, _LIMIT_MAX };
+enum limit {
+        CONNECT,
+        REQUEST,
+        BODY,
+        WATCH_IDLE,
+        IDLE,
+        HALF,
+        QUIET,
+        BACKOFF,
+        POLL,
+        REFRESH,
+        MAX_BYTES,
+        _LIMIT_MAX
+};
 
 struct tool {
         const char *kubeconfig;
@@ -43,6 +56,7 @@ static const struct option options[] = {
           WATCH_IDLE },                               /* of a stream, without a byte: the transport's */
         { "idle-ms", required_argument, NULL, IDLE }, /* the same, the informer's */
         { "half-ms", required_argument, NULL, HALF },
+        { "quiet-ms", required_argument, NULL, QUIET },
         { "backoff-ms", required_argument, NULL, BACKOFF },
         { "poll-ms", required_argument, NULL, POLL },
         { "refresh-ms", required_argument, NULL,
@@ -201,6 +215,7 @@ static int open_informer(struct tool *tool, struct lkg_error *err)
                 .max_bytes = tool->limits[MAX_BYTES],
                 .idle_ns = ns_of(tool, IDLE),
                 .half_ns = ns_of(tool, HALF),
+                .quiet_ns = ns_of(tool, QUIET),
                 .backoff_ns = ns_of(tool, BACKOFF),
                 .ops = &ops,
                 .userdata = tool,

@@ -401,6 +401,20 @@ def test_a_watch_that_breaks(server, client, how):
     proves(client, tool)
 
 
+@pytest.mark.parametrize("how", ["reset", "cut"])
+def test_a_quiet_watch_that_is_cut_off_goes_on(server, client, how):
+    # What a balancer does that stands before the API server.
+    tool = client.watching(limits={"quiet": 1})
+    n_get = len(server.seen(verb="get"))
+    for count in (2, 3):
+        time.sleep(0.002)
+        server.store.end_watches(how)
+        server.wait_request(verb="watch", count=count)
+        server.wait_watch()
+        proves(client, tool)
+    assert len(server.seen(verb="get")) == n_get, "nothing was missed, so nothing is read"
+
+
 def test_a_server_that_goes_and_comes_back(server, client):
     tool = client.watching()
     at = tool.mark()

@@ -171,6 +171,24 @@ static void test_a_watch_that_ends_as_announced_has_told_everything(void **state
         assert_int_equal(f.n_failures, 0);
 }
 
+static void test_a_quiet_connection_may_be_cut_off(void **state)
+{
+        static const struct line lines[] = { WATCHING, { END } };
+        struct lkg_follow f = run(lines);
+        struct lkg_moment at = { START + 20 * MS + 10 * S, 0, 0 };
+
+        (void)state;
+        assert_int_equal(lkg_follow_cut(&f, at), LKG_FOLLOW_WATCH);
+        assert_string_equal(lkg_follow_position(&f), "100");
+        assert_int_equal(lkg_follow_mode(&f), LKG_INFORMER_WATCH);
+        assert_int_equal(f.n_failures, 0);
+        f = run(lines); /* but not one that has just been spoken on */
+        at.now_ns--;
+        assert_int_equal(lkg_follow_cut(&f, at), 0);
+        assert_int_equal(f.n_failures, 1);
+        assert_int_equal(lkg_follow_mode(&f), LKG_INFORMER_DOWN);
+}
+
 static void test_half_an_event_is_noticed(void **state)
 {
         static const struct line lines[] = { WATCHING, { END } };
@@ -327,6 +345,7 @@ int main(void)
                 cmocka_unit_test(test_a_watch_without_an_event_in_a_second_has_failed),
                 cmocka_unit_test(test_a_silent_watch_is_noticed),
                 cmocka_unit_test(test_a_watch_without_bookmarks_may_be_silent),
+                cmocka_unit_test(test_a_quiet_connection_may_be_cut_off),
                 cmocka_unit_test(test_a_watch_that_ends_as_announced_has_told_everything),
                 cmocka_unit_test(test_half_an_event_is_noticed),
                 cmocka_unit_test(test_polls_where_watching_is_forbidden),
