@@ -23,7 +23,7 @@ OTHER_WORDS = (
     (r"DetectLocalConfiguration\.InterfacePrefix", "detectLocal.interfaceNamePrefix"),
 )
 # What follows is a document or a header.
-NO_FIELDS = re.compile(r" is missing in '|unknown apiVersion/kind")
+NO_FIELDS = re.compile(r" is missing in '|unknown apiVersion/kind|unexpected GroupVersion string")
 # One of two, and upstream does not say which.
 EITHER = re.compile(r"systemReservedCgroup \(--system-reserved-cgroup\) or kubeReservedCgroup \(--kube-reserved-cgroup\)")
 # Upstream stops at the first of these rules that is broken: what may stand behind which.
