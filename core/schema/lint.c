@@ -7,10 +7,12 @@
 #include <lkg/render.h>
 
 #include "../config/internal.h"
+#include "defaults.h"
 #include "values/address.h"
 
 struct lint {
         const struct lkg_schema *schema;
+        const struct lkg_value *flag_base; /* defaults that are others without a base; NULL = there is one */
         enum lkg_layer_role role;
         struct lkg_report *report;
 };
@@ -210,16 +212,20 @@ static int check_default(const struct lint *lint, const struct lkg_node *node, c
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *canonical = NULL;
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
         const struct lkg_value *earlier = lkg_value_shadowed(value);
+        const struct lkg_value *def =
+                lint->flag_base ? lkg_object_get(lint->flag_base, node->field->path) : NULL;
         struct lkg_where where = lkg_where_of(value), before = lkg_where_of(earlier);
         char place[LKG_ASIDE_MAX];
         int r;
 
-        if (!node->def || !where.file)
+        if (!def)
+                def = node->def;
+        if (!def || !where.file)
                 return 0;
         r = lkg_typed_scalar(node, value, node->field->path, &scratch, &canonical);
-        if (r == -EBADMSG || !canonical || !lkg_value_equal(canonical, node->def))
+        if (r == -EBADMSG || !canonical || !lkg_value_equal(canonical, def))
                 return r == -EBADMSG ? 0 : r;
-        lkg_render_json_compact(node->def, &text);
+        lkg_render_json_compact(def, &text);
         if (lkg_buf_failed(&text))
                 return -ENOMEM;
         if (!earlier || lkg_value_equal(earlier, value))
@@ -385,15 +391,23 @@ static void check_files(const struct lint *lint, const struct lkg_host *host, co
 int lkg_lint_whole(const struct lkg_judge *judge, const struct lkg_candidate *candidate,
                    const struct lkg_value *object, struct lkg_report *report)
 {
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *flag_base = NULL;
         struct lint lint = { .schema = judge->schema, .report = report };
-        int r = candidate->doc ? lint_merged(&lint, lkg_schema_root(judge->schema), candidate->doc) : 0;
+        int r = 0;
 
+        if (!candidate->has_base && lkg_schema_is_kubelet(judge->schema)) {
+                flag_base = lkg_value_new_map(NULL, 0, 0);
+                r = flag_base ? lkg_defaults_flag_base(flag_base) : -ENOMEM;
+                lint.flag_base = flag_base;
+        }
+        if (r == 0 && candidate->doc)
+                r = lint_merged(&lint, lkg_schema_root(judge->schema), candidate->doc);
         if (r < 0)
                 return r;
         check_ports(&lint, object);
         if (judge->config.host.exists)
                 check_files(&lint, &judge->config.host, lkg_schema_root(judge->schema), object);
-        if (!candidate->has_base && lkg_schema_is_kubelet(judge->schema))
+        if (flag_base)
                 lkg_report_add(
                         report, LKG_WARNING, LKG_F_NO_BASE_DEFAULTS, NULL,
                         "without a base the kubelet starts from the defaults of its flags: anonymous "

@@ -138,6 +138,20 @@ static void test_layer_that_takes_an_earlier_value_back(void **state)
                 "the default counts");
 }
 
+/* Then the kubelet starts from the defaults of its flags: leaving `false` out would let everybody in. */
+static void test_default_without_a_base(void **state)
+{
+        (void)state;
+        assert_null(strstr(said(0, NULL, HEADER "authentication: {anonymous: {enabled: false}}\n"),
+                           "[LKG5007]"));
+        assert_said(said(0, NULL, HEADER "authentication: {anonymous: {enabled: true}}\n"),
+                    "true is the default");
+        assert_said(said(0, NULL, HEADER "readOnlyPort: 10255\n"), "10255 is the default");
+        assert_said(said(0, NULL, HEADER "maxPods: 110\n"), "110 is the default");
+        assert_said(said(0, HEADER, HEADER "authentication: {anonymous: {enabled: false}}\n"),
+                    "false is the default");
+}
+
 /* The component adds the default thresholds while it loads the base, and never again. */
 static void test_null_eviction_over_the_base(void **state)
 {
@@ -264,6 +278,7 @@ int main(void)
                 cmocka_unit_test(test_two_fields_want_one_port),
                 cmocka_unit_test(test_one_port_on_two_addresses),
                 cmocka_unit_test(test_null_eviction_over_the_base),
+                cmocka_unit_test(test_default_without_a_base),
                 cmocka_unit_test(test_file_that_is_not_there),
                 cmocka_unit_test(test_gates_on_their_way_out),
                 cmocka_unit_test(test_no_base),
