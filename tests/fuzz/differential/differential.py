@@ -80,7 +80,7 @@ class Fuzzer:
         if want is None:
             return None
         case = {"id": f"found-{op.name}-{len(self.seen):04}", **request, "want": op.recorded(want)}
-        return json.dumps(case, sort_keys=True)
+        return json.dumps(case, sort_keys=True, default=component.number)
 
 
 def read_seeds(op):
