@@ -128,6 +128,21 @@ const struct lkg_rollout *lkg_api_rollout(struct lkg_api *api, const struct lkg_
 
 /* ---- findings ---- */
 
+static bool looks_at_node(const struct lkg_config *config)
+{
+        for (size_t i = 0; i < config->remote.references.n_items; i++)
+                if (strncmp(config->remote.references.items[i], "node", 4) == 0)
+                        return true;
+        return false;
+}
+
+bool lkg_api_may_do_without_node(const struct lkg_api *api)
+{
+        return api->node.informer && lkg_informer_status(api->node.informer) == LKG_API_FORBIDDEN &&
+               !looks_at_node(api->engine->config) &&
+               !lkg_credential_is_node(api->credential, api->node_name);
+}
+
 static void find_trouble(struct lkg_api *api, struct lkg_followed *followed, struct lkg_report *report)
 {
         static const struct {
@@ -144,7 +159,10 @@ static void find_trouble(struct lkg_api *api, struct lkg_followed *followed, str
         /* What the reference said last still holds then; whoever looks for the cause need not wait as long. */
         if (trouble == LKG_TROUBLE_NONE && followed->failing_ns)
                 trouble = say_unreachable(followed, words);
-        if (trouble > LKG_TROUBLE_NOT_YET)
+        if (followed == &api->node && lkg_api_may_do_without_node(api))
+                lkg_report_add(report, LKG_NOTE, 7005, NULL, "%s; no reference of this node needs it",
+                               words);
+        else if (trouble > LKG_TROUBLE_NOT_YET)
                 lkg_report_add(report, LKG_WARNING, kinds[trouble].code, NULL, "%s%s", words,
                                kinds[trouble].hint);
         else if (followed->informer && *lkg_informer_refusal(followed->informer))
@@ -153,14 +171,6 @@ static void find_trouble(struct lkg_api *api, struct lkg_followed *followed, str
                                lkg_informer_refusal(followed->informer),
                                (unsigned long long)(api->engine->config->remote.poll_interval_ns /
                                                     LKG_NSEC_PER_SEC));
-}
-
-static bool looks_at_node(const struct lkg_config *config)
-{
-        for (size_t i = 0; i < config->remote.references.n_items; i++)
-                if (strncmp(config->remote.references.items[i], "node", 4) == 0)
-                        return true;
-        return false;
 }
 
 static void find_credential(const struct lkg_api *api, struct lkg_report *report)

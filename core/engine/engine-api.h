@@ -122,6 +122,11 @@ int lkg_api_follow(struct lkg_api *api, const struct lkg_reference *reference, s
 
 /* ---- what is known: engine-api-facts.c ---- */
 
+/**
+ * lkg_api_may_do_without_node() - the Node may not be read, and nothing needs it: no reference is on it, and with another credential than
+ * its own nothing is written to it. Its name stands for its UID in a rollout.
+ */
+bool lkg_api_may_do_without_node(const struct lkg_api *api);
 /** lkg_api_trouble() - of @followed, which is the node or the object of @api, in words. */
 enum lkg_trouble lkg_api_trouble(struct lkg_api *api, struct lkg_followed *followed, uint64_t now_ns,
                                  char ret[static LKG_REASON_MAX]);

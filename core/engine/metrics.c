@@ -167,6 +167,8 @@ static const struct lkg_followed *followed_at(const struct lkg_api *api, size_t 
         static const char *const names[] = { "node", "configmap" };
 
         *ret_name = names[i];
+        if (followed[i] == &api->node && lkg_api_may_do_without_node(api))
+                return NULL; /* not an outage that somebody has to be called for */
         return followed[i]->informer ? followed[i] : NULL;
 }
 

@@ -628,6 +628,20 @@ def test_nothing_is_written_with_the_credential_of_somebody_else(api, api_node, 
     assert not api.seen(verb="patch") and not api.seen(plural="events")
 
 
+def test_a_reader_without_the_node_is_no_outage(api, api_node, certificates):
+    # contrib/rbac, mode 3: a credential that reads one ConfigMap, named by remote.static, and nothing else.
+    api.rbac.allow("readers", ["get", "watch"], "configmaps", NAMESPACE)
+    obj = put(api, "maxPods: 42\n")
+    node = api_node(start=False, remote={"references": ["static"], "static": {"namespace": NAMESPACE, "name": CONFIGMAP}})
+    api.kubeconfig(node.kubeconfig, node=certificates.user("reader", "readers"))
+    node.mount.start()
+    node.follows(obj)
+    node.wait("findings", "note: failed to read Node n1: get nodes n1 is forbidden")
+    node.wait("metrics.prom", '\nlkgfs_remote_up{component="kubelet",object="configmap"} 1\n')
+    assert 'lkgfs_remote_up{component="kubelet",object="node"}' not in node.status("metrics.prom")
+    assert "warning: failed to read" not in node.status("findings")
+
+
 def test_it_can_be_turned_off(api, api_node):
     allow(api)
     api.store.node("n1", {ANNOTATION: REFERENCE})
