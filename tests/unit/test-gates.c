@@ -172,12 +172,26 @@ static void test_gate_that_needs_another(void **state)
         assert_non_null(strstr(said, "WindowsGracefulNodeShutdown is on (file:1:31) and needs "
                                      "GracefulNodeShutdown, which is off"));
         assert_non_null(strstr(said, "[LKG5017]"));
-        /* releases before 1.36 did not ask */
+        /* releases before 1.35 did not ask */
         assert_int_equal(APPLY(135, NULL,
                                "{WindowsGracefulNodeShutdown: true, GracefulNodeShutdown: false, "
                                "GracefulNodeShutdownBasedOnPodPriority: false}")
                                  .r,
+                         -EBADMSG);
+        assert_int_equal(APPLY(134, NULL,
+                               "{WindowsGracefulNodeShutdown: true, GracefulNodeShutdown: false, "
+                               "GracefulNodeShutdownBasedOnPodPriority: false}")
+                                 .r,
                          0);
+        assert_int_equal(APPLY(136, NULL, "{DRADeviceTaintRules: true, DRADeviceTaints: false}").r,
+                         -EBADMSG);
+        /* a dependency that came with 1.36 */
+        assert_int_equal(
+                APPLY(136, NULL, "{UserNamespacesHostNetworkSupport: true, NodeDeclaredFeatures: false}").r,
+                -EBADMSG);
+        assert_int_equal(
+                APPLY(135, NULL, "{UserNamespacesHostNetworkSupport: true, NodeDeclaredFeatures: false}").r,
+                0);
 }
 
 static void test_advice_before_a_gate_goes(void **state)
