@@ -8,6 +8,7 @@
 
 #include "../config/internal.h"
 #include "defaults.h"
+#include "rules-table.h"
 #include "values/address.h"
 
 struct lint {
@@ -338,16 +339,17 @@ static void collect_ports(const struct lkg_node *node, const struct lkg_value *o
         }
 }
 
-/* At the one that a layer set, naming where the other was. */
+/* At the one that a layer set, naming where the other was, or the flags. */
 static void report_ports(const struct lint *lint, const struct port *a, const struct port *b)
 {
         struct lkg_where at_a = lkg_where_of(a->value), at_b = lkg_where_of(b->value);
-        char place[LKG_ASIDE_MAX];
+        char place[LKG_ASIDE_MAX], flag_a[LKG_FLAG_NOTE_MAX], flag_b[LKG_FLAG_NOTE_MAX];
         bool first = !at_b.file;
 
         lkg_report_add(lint->report, LKG_WARNING, LKG_F_PORT_TWICE, first ? &at_a : &at_b,
-                       "%s%s and %s both want port %ld; give them different ones", a->node->field->path,
-                       first ? "" : lkg_where_aside(&at_a, place), b->node->field->path, a->number);
+                       "%s%s%s and %s%s both want port %ld; give them different ones", a->node->field->path,
+                       lkg_flag_note(a->value, flag_a), first ? "" : lkg_where_aside(&at_a, place),
+                       b->node->field->path, lkg_flag_note(b->value, flag_b), a->number);
 }
 
 static void check_ports(const struct lint *lint, const struct lkg_value *object)

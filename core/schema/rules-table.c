@@ -82,14 +82,13 @@ static const char *show(const struct lkg_rules *rules, const char *path, const s
         return "null";
 }
 
-/* ` (--flag)` for what the command line set. */
-static const char *flag_note(const struct lkg_value *value, char buf[static 96])
+const char *lkg_flag_note(const struct lkg_value *value, char buf[static LKG_FLAG_NOTE_MAX])
 {
         const char *layer = layer_of(value);
 
         if (!value || strncmp(layer, flag_layer, strlen(flag_layer)) != 0)
                 return "";
-        (void)snprintf(buf, 96, " (%s)", layer + strlen(flag_layer));
+        (void)snprintf(buf, LKG_FLAG_NOTE_MAX, " (%s)", layer + strlen(flag_layer));
         return buf;
 }
 
@@ -105,13 +104,13 @@ static void say(const struct lkg_rules *rules, unsigned code, const struct lkg_v
 void lkg_breach(const struct lkg_rules *rules, unsigned code, const char *path,
                 const struct lkg_value *value, const char *fmt, ...)
 {
-        char text[TEXT_MAX], rest[TEXT_MAX / 2], shown[SHOWN_MAX], flag[96];
+        char text[TEXT_MAX], rest[TEXT_MAX / 2], shown[SHOWN_MAX], flag[LKG_FLAG_NOTE_MAX];
         va_list ap;
 
         va_start(ap, fmt);
         (void)vsnprintf(rest, sizeof(rest), fmt, ap);
         va_end(ap);
-        (void)snprintf(text, sizeof(text), "%s%s: %s %s", path, flag_note(value, flag),
+        (void)snprintf(text, sizeof(text), "%s%s: %s %s", path, lkg_flag_note(value, flag),
                        show(rules, path, value, shown), rest);
         say(rules, code, value, text);
 }
@@ -119,9 +118,9 @@ void lkg_breach(const struct lkg_rules *rules, unsigned code, const char *path,
 void lkg_breach_missing(const struct lkg_rules *rules, const char *path, const struct lkg_value *at,
                         const char *want)
 {
-        char text[TEXT_MAX], flag[96];
+        char text[TEXT_MAX], flag[LKG_FLAG_NOTE_MAX];
 
-        (void)snprintf(text, sizeof(text), "%s%s: missing or empty; want %s", path, flag_note(at, flag),
+        (void)snprintf(text, sizeof(text), "%s%s: missing or empty; want %s", path, lkg_flag_note(at, flag),
                        want);
         say(rules, LKG_F_REQUIRED, at, text);
 }
@@ -132,10 +131,10 @@ void lkg_breach_gate(const struct lkg_rules *rules, unsigned code, const char *p
         const struct lkg_value *gates = lkg_object_get(rules->object, "featureGates");
         const struct lkg_value *off = gates ? lkg_map_get(gates, gate) : NULL;
         struct lkg_where where = lkg_where_of(off);
-        char place[LKG_ASIDE_MAX], flag[96];
+        char place[LKG_ASIDE_MAX], flag[LKG_FLAG_NOTE_MAX];
 
         lkg_breach(rules, code, path, value, "needs the feature gate %s, which is off%s%s; %s", gate,
-                   flag_note(off, flag), lkg_where_aside(&where, place), want);
+                   lkg_flag_note(off, flag), lkg_where_aside(&where, place), want);
 }
 
 /* How late a layer comes. Two drop-ins: see later_file(). */
@@ -186,12 +185,12 @@ void lkg_breach_between(const struct lkg_rules *rules, unsigned code, const stru
                         const struct lkg_operand *b, const char *want)
 {
         const struct lkg_operand *main = is_later(a->value, b->value) ? a : b, *other = main == a ? b : a;
-        char text[TEXT_MAX], place[LKG_ASIDE_MAX], shown_main[SHOWN_MAX], shown_other[SHOWN_MAX], flag[96],
-                flag_other[96];
+        char text[TEXT_MAX], place[LKG_ASIDE_MAX], shown_main[SHOWN_MAX], shown_other[SHOWN_MAX],
+                flag[LKG_FLAG_NOTE_MAX], flag_other[LKG_FLAG_NOTE_MAX];
         struct lkg_where where = lkg_where_of(other->value);
         (void)snprintf(text, sizeof(text), "%s%s: %s %s %s%s %s%s%s%s", main->path,
-                       flag_note(main->value, flag), show(rules, main->path, main->value, shown_main),
-                       main->says, other->path, flag_note(other->value, flag_other),
+                       lkg_flag_note(main->value, flag), show(rules, main->path, main->value, shown_main),
+                       main->says, other->path, lkg_flag_note(other->value, flag_other),
                        show(rules, other->path, other->value, shown_other), lkg_where_aside(&where, place),
                        want ? "; " : "", want ? want : "");
         say(rules, code, main->value, text);

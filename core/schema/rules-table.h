@@ -69,6 +69,10 @@ struct lkg_operand {
         const char *says;
 };
 
+#define LKG_FLAG_NOTE_MAX 96
+/** lkg_flag_note() - ` (--flag)` for what the command line set, else nothing. Return: @buf. */
+const char *lkg_flag_note(const struct lkg_value *value, char buf[static LKG_FLAG_NOTE_MAX]);
+
 /**
  * lkg_breach_gate() - report a value that needs a feature gate, and where a layer has turned that off.
  * @want: what would be right
