@@ -273,14 +273,41 @@ int lkg_gates_apply(struct lkg_gates *gates, const struct lkg_value *map, struct
         return result < 0 ? result : check_needs(gates, map, report);
 }
 
-static void advise_one(const char *name, const struct lkg_value *value, unsigned release,
-                       struct lkg_report *report)
+/* Whether AllAlpha or AllBeta decides about @stage: then a gate's default is not what it would be without its line. */
+static bool has_group(const struct lkg_value *map, enum lkg_gate_stage stage)
 {
-        const struct lkg_gate *row = lkg_gate_at(name, release);
+        if (!map)
+                return false;
+        return (stage == LKG_GATE_ALPHA && lkg_map_get(map, all_alpha)) ||
+               (stage == LKG_GATE_BETA && lkg_map_get(map, all_beta));
+}
+
+/* A gate set to its default: needless, or what undoes an earlier layer. @below: what that has, or NULL. */
+static void advise_default(const char *name, const struct lkg_value *value, const struct lkg_value *below,
+                           struct lkg_report *report)
+{
+        struct lkg_where where = lkg_where_of(value), before = lkg_where_of(below);
+        const char *word = lkg_value_type(value) == LKG_BOOL && lkg_value_bool(value) ? "true" : "false";
+        char place[LKG_ASIDE_MAX];
+
+        if (below && !lkg_value_equal(below, value))
+                lkg_report_add(report, LKG_NOTE, LKG_F_RESETS_EARLIER, &where,
+                               "featureGates: %s: %s, the default, takes back what an earlier layer set%s",
+                               name, word, lkg_where_aside(&before, place));
+        else
+                lkg_report_add(report, LKG_NOTE, LKG_F_EQUALS_DEFAULT, &where,
+                               "featureGates: %s is %s by default; the line could be left out", name, word);
+}
+
+static void advise_one(const char *name, const struct lkg_value *value, const struct lkg_gate *row,
+                       const struct lkg_value *map, const struct lkg_value *below, struct lkg_report *report)
+{
         struct lkg_where where = lkg_where_of(value);
         bool on = lkg_value_type(value) == LKG_BOOL && lkg_value_bool(value);
+        bool grouped = has_group(map, row->stage) || has_group(below, row->stage);
+        const struct lkg_value *was = below ? lkg_map_get(below, name) : NULL;
 
-        if (!row || (row->locked && row->def != on))
+        if (row->locked && row->def != on)
                 return;
         if (row->stage == LKG_GATE_GA || row->stage == LKG_GATE_DEPRECATED)
                 lkg_report_add(
@@ -288,14 +315,15 @@ static void advise_one(const char *name, const struct lkg_value *value, unsigned
                         "featureGates: %s is %s and will be dropped; after that upgrade the component "
                         "does not start with it; remove the line%s",
                         name, row->stage == LKG_GATE_GA ? "generally available" : "deprecated",
-                        row->def == on ? ", it changes nothing" : " when you can do without it");
-        else if (row->stage != LKG_GATE_REMOVED && row->def == on)
-                lkg_report_add(report, LKG_NOTE, LKG_F_EQUALS_DEFAULT, &where,
-                               "featureGates: %s is %s by default; the line could be left out", name,
-                               on ? "true" : "false");
+                        row->def != on                        ? " when you can do without it"
+                        : was && !lkg_value_equal(was, value) ? ""
+                                                              : ", it changes nothing");
+        else if (row->stage != LKG_GATE_REMOVED && row->def == on && !grouped)
+                advise_default(name, value, was, report);
 }
 
-void lkg_gate_advise(const struct lkg_value *map, unsigned release, struct lkg_report *report)
+void lkg_gate_advise(const struct lkg_value *map, const struct lkg_value *below, unsigned release,
+                     struct lkg_report *report)
 {
         if (!map || lkg_value_type(map) != LKG_MAP)
                 return;
@@ -304,7 +332,9 @@ void lkg_gate_advise(const struct lkg_value *map, unsigned release, struct lkg_r
                 size_t size;
                 const struct lkg_value *value = lkg_map_at(map, i, &name, &size);
 
-                if (strlen(name) == size)
-                        advise_one(name, value, release, report);
+                const struct lkg_gate *row = strlen(name) == size ? lkg_gate_at(name, release) : NULL;
+
+                if (row)
+                        advise_one(name, value, row, map, below, report);
         }
 }

@@ -32,5 +32,9 @@ bool lkg_gates_enabled(const struct lkg_gates *gates, const char *name);
 const struct lkg_gate *lkg_gate_at(const char *name, unsigned release);
 /** lkg_gate_settable() - does @release start with this gate set to @on? */
 bool lkg_gate_settable(const char *name, bool on, unsigned release);
-/** lkg_gate_advise() - warn of gates in @map that will be dropped, and of those set to their default. */
-void lkg_gate_advise(const struct lkg_value *map, unsigned release, struct lkg_report *report);
+/**
+ * lkg_gate_advise() - warn of gates in @map that will be dropped, and of those set to their default.
+ * @below: the gates of the layers underneath, or NULL
+ */
+void lkg_gate_advise(const struct lkg_value *map, const struct lkg_value *below, unsigned release,
+                     struct lkg_report *report);

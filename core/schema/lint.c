@@ -195,12 +195,15 @@ int lkg_lint_layer(const struct lkg_schema *schema, const struct lkg_value *doc,
 {
         const struct lkg_schema *latest;
         struct lint lint = { .schema = schema, .role = role, .report = report };
+        const struct lkg_value *gates = NULL;
         int r = lkg_schema_get(lkg_schema_kind(schema), NULL, LKG_RELEASE_MAX, &latest);
 
         if (r < 0)
                 return r;
         lint_map(&lint, lkg_schema_root(schema), lkg_schema_root(latest), doc, below);
-        lkg_gate_advise(lkg_map_get(doc, "featureGates"), lkg_schema_release(schema), report);
+        if (below && lkg_value_type(below) == LKG_MAP)
+                gates = lkg_map_get(below, "featureGates");
+        lkg_gate_advise(lkg_map_get(doc, "featureGates"), gates, lkg_schema_release(schema), report);
         return 0;
 }
 

@@ -138,6 +138,27 @@ static void test_layer_that_takes_an_earlier_value_back(void **state)
                 "the default counts");
 }
 
+/* Leaving the line out would leave the gate as the earlier layer, or AllBeta, has it. */
+static void test_gate_set_back_to_its_default(void **state)
+{
+        (void)state;
+        assert_said(
+                said(0, HEADER "featureGates: {MemoryQoS: true}\n",
+                     HEADER "featureGates: {MemoryQoS: false}\n"),
+                "/e/d/1.conf:3:27: note: featureGates: MemoryQoS: false, the default, takes back what an "
+                "earlier layer set (/e/b:3:27) [LKG5008]");
+        assert_said(said(0, HEADER "featureGates: {MemoryQoS: false}\n",
+                         HEADER "featureGates: {MemoryQoS: false}\n"),
+                    "/e/d/1.conf:3:27: note: featureGates: MemoryQoS is false by default");
+        assert_null(strstr(said(0, HEADER "featureGates: {AllBeta: false, APIServerIdentity: true}\n", NULL),
+                           "[LKG5007]"));
+        assert_null(strstr(said(0, HEADER "featureGates: {AllAlpha: true}\n",
+                                HEADER "featureGates: {MemoryQoS: false}\n"),
+                           "[LKG5007]"));
+        assert_said(said(0, HEADER "featureGates: {AllAlpha: true, APIServerIdentity: true}\n", NULL),
+                    "[LKG5007]");
+}
+
 /* Then the kubelet starts from the defaults of its flags: leaving `false` out would let everybody in. */
 static void test_default_without_a_base(void **state)
 {
@@ -279,6 +300,7 @@ int main(void)
                 cmocka_unit_test(test_one_port_on_two_addresses),
                 cmocka_unit_test(test_null_eviction_over_the_base),
                 cmocka_unit_test(test_default_without_a_base),
+                cmocka_unit_test(test_gate_set_back_to_its_default),
                 cmocka_unit_test(test_file_that_is_not_there),
                 cmocka_unit_test(test_gates_on_their_way_out),
                 cmocka_unit_test(test_no_base),
