@@ -6,7 +6,8 @@
 
 #define WORDS(...) ((const char *const[]){ __VA_ARGS__ })
 
-static bool observed; /* how parsed() takes the words */
+static bool observed;    /* how parsed() takes the words */
+static unsigned release; /* of the component; 0 = the latest */
 
 /* What @words make of @text, a typed document: JSON, or the findings. */
 static const char *parsed(const char *kind, const char *text, const char *const *words, size_t n)
@@ -19,7 +20,7 @@ static const char *parsed(const char *kind, const char *text, const char *const 
         const char *ret;
         int r;
 
-        assert_int_equal(lkg_schema_get(kind, NULL, 0, &schema), 0);
+        assert_int_equal(lkg_schema_get(kind, NULL, release, &schema), 0);
         r = lkg_flags_apply(schema, &line, object, NULL, &report);
         assert_int_equal(r, report.n_severity[LKG_ERROR] > 0 ? -EBADMSG : 0);
         free(kept);
@@ -316,6 +317,27 @@ static void test_values_say_which_flag(void **state)
         lkg_report_deinit(&report);
 }
 
+/* A flag that is gone is one that nobody knows: the component does not start with it after the upgrade. */
+static void test_flags_that_a_release_dropped(void **state)
+{
+        static const struct {
+                const char *word;
+                unsigned last;
+        } rows[] = {
+                { "--cloud-config=/x", 133 },
+                { "--register-schedulable=false", 133 },
+                { "--register-schedulable", 133 },
+                { "--pod-infra-container-image=x", 134 },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++)
+                for (release = LKG_RELEASE_MIN; release <= LKG_RELEASE_MAX; release++)
+                        assert_int_equal(strstr(KUBELET("{}", rows[i].word), "no flag") != NULL,
+                                         release > rows[i].last);
+        release = 0;
+}
+
 static void test_kube_proxy_has_flags_of_its_own(void **state)
 {
         (void)state;
@@ -349,6 +371,7 @@ int main(void)
                 cmocka_unit_test(test_headers_and_their_values_are_not_shown),
                 cmocka_unit_test(test_every_wrong_word_is_named),
                 cmocka_unit_test(test_values_say_which_flag),
+                cmocka_unit_test(test_flags_that_a_release_dropped),
                 cmocka_unit_test(test_kube_proxy_has_flags_of_its_own),
         };
 

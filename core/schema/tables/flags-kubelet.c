@@ -128,6 +128,7 @@ const struct lkg_flag lkg_kubelet_flags[] = {
         { "qos-reserved", "mapStringString", .field = "qosReserved" },
         { "read-only-port", "int32", .field = "readOnlyPort" },
         { "register-node", "bool", .field = "registerNode", .no_value = true },
+        { "register-schedulable", "bool", .no_value = true, .until = 133 },
         { "register-with-taints", "taints", .field = "registerWithTaints" },
         { "registry-burst", "int32", .field = "registryBurst" },
         { "registry-qps", "int32", .field = "registryPullQPS" },
