@@ -420,8 +420,9 @@ unsigned lkg_follow_tick(struct lkg_follow *follow, struct lkg_moment at)
 }
 
 /*
- * Silence means something while the watch is not open, and after its first bookmark. Before that it means nothing: an API server that
- * has seen no change of any object of the kind since its own start sends none, for hours; such a watch ends when its time is over.
+ * Silence means something while the watch is not open, and after its first bookmark. Before that it means nothing: an API server sends
+ * none to a watch since whose position no object of the kind has changed (apiserver, storage/cacher), for hours; such a watch ends when
+ * its time is over.
  */
 static uint64_t silent_at(const struct lkg_follow *follow)
 {

@@ -320,7 +320,7 @@ def test_a_watch_that_ceases_to_send_bookmarks_is_begun_again(server, client):
 
 @pytest.mark.slow
 def test_a_watch_without_bookmarks_is_no_failure(server, client):
-    # A real API server sends none before an object of that kind has changed since its own start.
+    # A real API server sends none before an object of that kind has changed since the watch's position.
     tool = client.watching(limits={"idle": 100})
     n_requests = server.n_requests
     time.sleep(0.5)

@@ -145,7 +145,7 @@ static void test_a_silent_watch_is_noticed(void **state)
         assert_true(lkg_follow_silent(&f, START + 10 * MS + 150 * S));
 }
 
-/* An API server begins with bookmarks when an object of the kind has changed since its start, which may take days. */
+/* An API server begins with bookmarks when an object of the kind has changed since the position, which may take days. */
 static void test_a_watch_without_bookmarks_may_be_silent(void **state)
 {
         static const struct line lines[] = { WATCHING, { END } };
