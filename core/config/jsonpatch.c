@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * RFC 6902 operations (kubeadm's `+json` patches), as gopkg.in/evanphx/json-patch.v4 applies them: all or
- * nothing, negative list indexes count from the end, `-` is behind the last item, `test` compares values.
+ * nothing, negative list indexes count from the end, `-` is behind the last item, `test` compares values. Where it
+ * is more tolerant than the RFC, so are we: `replace` sets a field that is missing, `copy` takes one for null, as
+ * `add` and `replace` take a value that is missing. Only `replace` and `test` can name the whole document.
  *
  * Persistent: the containers on the way to a change are copied, everything else is shared.
  */
@@ -73,7 +75,7 @@ static int change_map(const struct context *ctx, struct lkg_value *map, const ch
         const struct lkg_value *earlier = lkg_map_get_n(map, key, size);
         int r;
 
-        if (!earlier && change != CHANGE_ADD)
+        if (!earlier && change == CHANGE_REMOVE)
                 return refuse(ctx, "the path names a field that does not exist");
         if (change == CHANGE_REMOVE)
                 r = lkg_map_remove(map, key, size);
@@ -157,8 +159,11 @@ static int change(const struct context *ctx, struct lkg_value **doc, const char 
         int r;
 
         if (*pointer == '\0') { /* the whole document */
-                if (how == CHANGE_REMOVE)
-                        return refuse(ctx, "the whole document cannot be removed");
+                if (how != CHANGE_REPLACE)
+                        return refuse(ctx,
+                                      "of what changes a document only 'replace' can name the whole of it");
+                if (lkg_value_type(value) != LKG_MAP && lkg_value_type(value) != LKG_LIST)
+                        return refuse(ctx, "a document is a map or list");
                 copy = lkg_value_over(value, *doc);
                 if (!copy)
                         return -ENOMEM;
@@ -185,19 +190,64 @@ static int count_leaf(const struct lkg_leaf *leaf, void *userdata)
         return ++*n > LKG_DOC_NODES_MAX;
 }
 
+/* What @pointer names; NULL for a field that is missing in a map that is there. */
+static int find(const struct context *ctx, struct lkg_value *doc, const char *pointer,
+                struct lkg_value **ret)
+{
+        struct lkg_value *value = doc;
+
+        while (*pointer) {
+                LKG_CLEANUP(lkg_freep) char *token = NULL;
+                size_t size, i = 0;
+                int r;
+
+                if (!value || (lkg_value_type(value) != LKG_MAP && lkg_value_type(value) != LKG_LIST))
+                        return refuse(
+                                ctx,
+                                "the path leads through a field that does not exist or is no map or list");
+                pointer = next_token(pointer, &token, &size);
+                if (!pointer)
+                        return -ENOMEM;
+                if (lkg_value_type(value) == LKG_MAP) {
+                        value = lkg_map_get_n(value, token, size);
+                        continue;
+                }
+                r = list_index(ctx, token, lkg_value_size(value), false, &i);
+                if (r < 0)
+                        return r;
+                value = lkg_list_get(value, i);
+        }
+        *ret = value;
+        return 0;
+}
+
+/* @value, or null where there is none; one reference, NULL for no memory. */
+static struct lkg_value *or_null(const struct context *ctx, struct lkg_value *value)
+{
+        return value ? lkg_value_ref(value)
+                     : lkg_value_new_null((struct lkg_source *)lkg_value_source(ctx->op),
+                                          lkg_value_line(ctx->op), lkg_value_column(ctx->op));
+}
+
 static int copy_or_move(const struct context *ctx, struct lkg_value **doc, const char *from,
                         const char *path, bool move)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *value = NULL;
+        struct lkg_value *found = NULL;
         int r;
 
         if (!from)
                 return refuse(ctx, "'from' is missing");
-        if (*from && *from != '/')
-                return refuse(ctx, "a path starts with '/'");
-        value = lkg_value_ref(*from ? lkg_value_get_pointer(*doc, from) : *doc);
-        if (!value)
+        if (*from != '/')
+                return refuse(ctx, "'from' starts with '/'");
+        r = find(ctx, *doc, from, &found);
+        if (r < 0)
+                return r;
+        if (!found && move)
                 return refuse(ctx, "'from' names a field that does not exist");
+        value = or_null(ctx, found);
+        if (!value)
+                return -ENOMEM;
         /* Copies share their tree, so a few of them in a row could make more values than any memory holds. */
         if (!move && lkg_value_walk(value, count_leaf, ctx->n_copied) != 0)
                 return refuse(ctx, "the copies make more than 1000000 values; copy less");
@@ -205,13 +255,16 @@ static int copy_or_move(const struct context *ctx, struct lkg_value **doc, const
         return r < 0 ? r : change(ctx, doc, path, CHANGE_ADD, value);
 }
 
-static int test(const struct context *ctx, const struct lkg_value *doc, const char *path,
+static int test(const struct context *ctx, struct lkg_value *doc, const char *path,
                 const struct lkg_value *value)
 {
-        const struct lkg_value *found = *path ? lkg_value_get_pointer(doc, path) : doc;
+        struct lkg_value *found = NULL;
+        int r = find(ctx, doc, path, &found);
 
-        /* A field that is missing equals null, as upstream has it. */
-        if (!found && (!value || lkg_value_type(value) == LKG_NULL))
+        if (r < 0)
+                return r;
+        /* A field or value that is missing equals null, as upstream has it. */
+        if ((!found || lkg_value_type(found) == LKG_NULL) && (!value || lkg_value_type(value) == LKG_NULL))
                 return 0;
         if (!found || !value || !lkg_value_equal(found, value))
                 return refuse(ctx, "the test failed: the field has another value");
@@ -220,14 +273,13 @@ static int test(const struct context *ctx, const struct lkg_value *doc, const ch
 
 static int apply(const struct context *ctx, struct lkg_value **doc)
 {
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *value = NULL;
         const char *op, *path;
-        const struct lkg_value *value;
 
         if (lkg_value_type(ctx->op) != LKG_MAP)
                 return refuse(ctx, "an operation is a map with op, path and value");
         op = lkg_map_get_string(ctx->op, "op");
         path = lkg_map_get_string(ctx->op, "path");
-        value = lkg_map_get(ctx->op, "value");
         if (!op || !path)
                 return refuse(ctx, "an operation needs 'op' and 'path'");
         if (*path && *path != '/')
@@ -237,11 +289,12 @@ static int apply(const struct context *ctx, struct lkg_value **doc)
         if (strcmp(op, "move") == 0 || strcmp(op, "copy") == 0)
                 return copy_or_move(ctx, doc, lkg_map_get_string(ctx->op, "from"), path, *op == 'm');
         if (strcmp(op, "test") == 0)
-                return test(ctx, *doc, path, value);
+                return test(ctx, *doc, path, lkg_map_get(ctx->op, "value"));
         if (strcmp(op, "add") != 0 && strcmp(op, "replace") != 0)
                 return refuse(ctx, "'op' must be add, remove, replace, move, copy or test");
+        value = or_null(ctx, lkg_map_get(ctx->op, "value"));
         if (!value)
-                return refuse(ctx, "'value' is missing");
+                return -ENOMEM;
         return change(ctx, doc, path, *op == 'a' ? CHANGE_ADD : CHANGE_REPLACE, value);
 }
 
