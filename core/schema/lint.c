@@ -209,6 +209,43 @@ int lkg_lint_layer(const struct lkg_schema *schema, const struct lkg_value *doc,
 
 /* ---- the merged document ---- */
 
+/* Is it a value that the component cannot tell from none: 0, "", false, an empty list? Return: 1, 0, -ENOMEM. */
+static int is_nothing(const struct lkg_node *node, const struct lkg_value *value)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report scratch = LKG_REPORT_INIT;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *canonical = NULL;
+        int r = lkg_typed_scalar(node, value, node->field->path, &scratch, &canonical);
+        bool collection = node->class == LKG_CLASS_LIST || node->class == LKG_CLASS_MAP;
+
+        if (r < 0)
+                return r == -EBADMSG ? 0 : r;
+        return !canonical || (collection && lkg_value_size(canonical) == 0);
+}
+
+/* Nothing in place of what an earlier layer has set. */
+static int check_reset(const struct lint *lint, const struct lkg_node *node, const struct lkg_value *value,
+                       const struct lkg_value *earlier)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
+        struct lkg_where where = lkg_where_of(value), before = lkg_where_of(earlier);
+        char place[LKG_ASIDE_MAX];
+        int r = is_nothing(node, value);
+
+        if (r <= 0)
+                return r;
+        r = is_nothing(node, earlier);
+        if (r != 0)
+                return r < 0 ? r : 0;
+        lkg_render_json_compact(value, &text);
+        if (lkg_buf_failed(&text))
+                return -ENOMEM;
+        lkg_report_add(lint->report, LKG_NOTE, LKG_F_RESETS_EARLIER, &where,
+                       "%s: %s is as good as none and takes away what an earlier layer set%s%s",
+                       node->field->path, text.data, lkg_where_aside(&before, place),
+                       node->def ? "; the default counts" : "");
+        return 0;
+}
+
 /* A value that equals the default: needless, or what undoes an earlier layer. */
 static int check_default(const struct lint *lint, const struct lkg_node *node, const struct lkg_value *value)
 {
@@ -224,7 +261,14 @@ static int check_default(const struct lint *lint, const struct lkg_node *node, c
 
         if (!def)
                 def = node->def;
-        if (!def || !where.file)
+        if (!where.file)
+                return 0;
+        if (earlier) {
+                r = check_reset(lint, node, value, earlier);
+                if (r < 0)
+                        return r;
+        }
+        if (!def)
                 return 0;
         r = lkg_typed_scalar(node, value, node->field->path, &scratch, &canonical);
         if (r == -EBADMSG || !canonical || !lkg_value_equal(canonical, def))

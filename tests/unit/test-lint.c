@@ -187,6 +187,28 @@ static void test_null_eviction_over_the_base(void **state)
         assert_null(strstr(said(0, HEADER "evictionHard: null\n", NULL), "[LKG5008]"));
 }
 
+/* What Go cannot tell from nothing takes an earlier value away without saying so. */
+static void test_empty_value_over_an_earlier_one(void **state)
+{
+        (void)state;
+        assert_string_equal(
+                said(0, HEADER "clusterDNS: [10.0.0.1]\n", HEADER "clusterDNS: []\n"),
+                "/e/d/1.conf:3:13: note: clusterDNS: [] is as good as none and takes away what an "
+                "earlier layer set (/e/b:3:13) [LKG5008]\n");
+        assert_said(said(0, HEADER "maxPods: 50\n", HEADER "maxPods: 0\n"),
+                    "maxPods: 0 is as good as none and takes away what an earlier layer set (/e/b:3:10); "
+                    "the default "
+                    "counts");
+        assert_said(said(0, HEADER "syncFrequency: 5m\n", HEADER "syncFrequency: 0s\n"), "[LKG5008]");
+        assert_said(said(0, HEADER "rotateCertificates: true\n", HEADER "rotateCertificates: false\n"),
+                    "[LKG5008]");
+        assert_string_equal(said(0, HEADER "maxPods: 0\n", HEADER "maxPods: 0\n"), "");
+        assert_string_equal(said(0, HEADER "syncFrequency: 0s\nclusterDNS: []\n", NULL), "");
+        /* 0 is a value of its own */
+        assert_null(
+                strstr(said(0, HEADER "registryPullQPS: 7\n", HEADER "registryPullQPS: 0\n"), "[LKG5008]"));
+}
+
 static void test_eviction_defaults_in_a_drop_in(void **state)
 {
         (void)state;
@@ -300,6 +322,7 @@ int main(void)
                 cmocka_unit_test(test_one_port_on_two_addresses),
                 cmocka_unit_test(test_null_eviction_over_the_base),
                 cmocka_unit_test(test_default_without_a_base),
+                cmocka_unit_test(test_empty_value_over_an_earlier_one),
                 cmocka_unit_test(test_gate_set_back_to_its_default),
                 cmocka_unit_test(test_file_that_is_not_there),
                 cmocka_unit_test(test_gates_on_their_way_out),
