@@ -22,8 +22,7 @@ static void column_text(struct lkg_buf *buf, const char *text)
 static int put_name(const char *escaped, size_t size, struct lkg_buf *buf)
 {
         LKG_CLEANUP(lkg_buf_deinit)
-        struct lkg_buf name = LKG_BUF_INIT,
-                       masked = LKG_BUF_INIT, shown = LKG_BUF_INIT;
+        struct lkg_buf name = LKG_BUF_INIT, masked = LKG_BUF_INIT, shown = LKG_BUF_INIT;
 
         for (size_t i = 0; i < size; i++) {
                 bool escape = escaped[i] == '~' && i + 1 < size;
