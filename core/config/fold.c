@@ -130,6 +130,12 @@ static bool check_field(const struct update *u, struct lkg_step *step, const cha
                 return false;
         }
         text = lkg_value_text(value, &size);
+        if (memchr(text, '\0', size)) { /* there is no such name, and it would be taken for a shorter one */
+                lkg_report_add(&step->report, LKG_ERROR, LKG_C_NO_HEADER, &where,
+                               "%s is %s; a name without a NUL byte is wanted", field,
+                               lkg_quote(text, size, quoted[0]));
+                return false;
+        }
         if (!want || !*want || lkg_span_is(lkg_span(text, size), want))
                 return true;
         lkg_report_add(&step->report, LKG_ERROR, LKG_C_OTHER_HEADER, &where,

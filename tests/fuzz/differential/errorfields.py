@@ -89,7 +89,8 @@ class Fields:
     @staticmethod
     def is_read(text):
         """Whether ours came as far as fields: a document that cannot be read has no kind, so no flags either."""
-        return any(match.group(2).startswith("5") for match in ERROR.finditer(text))
+        return any(match.group(2).startswith("5") and "is unknown for kind" not in match.group(1)
+                   for match in ERROR.finditer(text))
 
 
 def near(field, fields):
