@@ -144,9 +144,9 @@ def test_what_happens_between_two_watches_is_not_lost(server, client):
 @pytest.mark.slow
 def test_ends_without_anything_between_slow_down(server, client):
     """A server that ends each watch at once is not asked as fast as the network is."""
-    tool = client.watch(limits={"backoff": 200})
-    tool.wait_state(lambda state: state)
     with server.fault(faults.body(b""), verb="watch") as rule:
+        tool = client.watch(limits={"backoff": 200})
+        tool.wait_state(lambda state: state)
         server.wait(lambda: rule.hits >= 3, "watches that end at once")
         times = [request.time for request in server.seen(verb="watch")][-3:]
         assert all(later - earlier >= 0.15 for earlier, later in zip(times, times[1:])), times
@@ -353,8 +353,8 @@ def test_a_silent_watch_is_doubted_when_a_read_hangs(server, client):
 @pytest.mark.slow
 @pytest.mark.parametrize("action", [faults.hang(), faults.silence(10)], ids=["hang", "header"])
 def test_a_watch_that_does_not_open(server, client, action):
-    tool = client.watch()
     with server.fault(action, verb="watch") as rule:
+        tool = client.watch()
         tool.wait_state(lambda state: state)
         server.wait(lambda: rule.hits >= 2, "a second attempt")
     tool.wait_mode("watch")
