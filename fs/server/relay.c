@@ -370,6 +370,20 @@ bool relay_matches(fuse_req_t req, const struct lkg_node *dir, const char *name)
         return active(req, dir, name) != NULL;
 }
 
+/*
+ * Somebody may still have it open: the kernel takes the size for that of his file, so it must be the right one. A name it had,
+ * so it has a link.
+ */
+static void describe_removed(struct lkg_node *node, struct fuse_entry_param *ret)
+{
+        memset(ret, 0, sizeof(*ret));
+        ret->ino = node_id(node);
+        if (source_attributes(node, &ret->attr) < 0)
+                ret->attr = (struct stat){ .st_ino = node->ino, .st_mode = node->mode };
+        if (ret->attr.st_nlink == 0)
+                ret->attr.st_nlink = 1;
+}
+
 /* Nothing there before a creation, something there before a removal: else the kernel would not ask for either. */
 bool relay_lookup(fuse_req_t req, struct lkg_node *dir, const char *name)
 {
@@ -396,11 +410,7 @@ bool relay_lookup(fuse_req_t req, struct lkg_node *dir, const char *name)
                 fuse_reply_err(req, ENFILE);
                 return true;
         }
-        memset(&entry, 0, sizeof(entry));
-        entry.ino = node_id(node);
-        entry.attr.st_ino = node->ino;
-        entry.attr.st_mode = node->mode;
-        entry.attr.st_nlink = 1;
+        describe_removed(node, &entry);
         fuse_reply_entry(req, &entry);
         return true;
 }

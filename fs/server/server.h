@@ -238,6 +238,8 @@ int source_lookup(struct lkg_node *dir, const char *name, struct fuse_entry_para
 int source_adopt(struct lkg_node *dir, const char *name, int fd, struct fuse_entry_param *ret);
 const char *source_real_name(const struct lkg_node *dir, const char *name, char *buf, size_t size);
 double source_attr_timeout(const struct stat *st);
+/** source_attributes() - of the inode as it is now, also without a name. Return: 0 or -errno; -ESTALE: it is gone. */
+int source_attributes(struct lkg_node *node, struct stat *ret);
 void source_getattr(fuse_req_t req, struct lkg_node *node);
 void source_setattr(fuse_req_t req, struct lkg_node *node, struct stat *attr, int valid,
                     struct fuse_file_info *fi);

@@ -99,7 +99,7 @@ int source_lookup(struct lkg_node *dir, const char *name, struct fuse_entry_para
         return source_adopt(dir, real, fd, ret);
 }
 
-static int attributes(struct lkg_node *node, struct stat *ret)
+int source_attributes(struct lkg_node *node, struct stat *ret)
 {
         int fd = node_fd(node);
 
@@ -111,7 +111,7 @@ static int attributes(struct lkg_node *node, struct stat *ret)
 static void reply_attributes(fuse_req_t req, struct lkg_node *node)
 {
         struct stat st;
-        int r = attributes(node, &st);
+        int r = source_attributes(node, &st);
 
         if (r < 0)
                 fuse_reply_err(req, -r);

@@ -5,6 +5,7 @@ import ctypes
 import errno
 import fcntl
 import mmap
+import mmap
 import os
 import random
 import select
@@ -414,6 +415,22 @@ def test_changes_behind_are_relayed_to_watchers(shared):
             pass
         os.unlink(shared.behind("manifests", "pod.yaml"))
         inotify.wait(lambda seen: any(e[3] == "pod.yaml" for e in seen), timeout=10)
+
+
+def test_a_relayed_removal_leaves_the_open_file_alone(shared):
+    """Somebody has it open and mapped; the kernel is told of its name once more, and must not take it for empty."""
+    path = shared.path("manifests", "mapped.yaml")
+    lib.write_file(path, lib.STATIC_POD)
+    with lib.Inotify() as inotify, open(path, "r+b") as file, mmap.mmap(file.fileno(), 0) as mapped:
+        inotify.add(shared.path("manifests"), inotify.DELETE)
+        os.listdir(shared.path("manifests"))
+        os.unlink(shared.behind("manifests", "mapped.yaml"))
+        inotify.wait(lambda seen: any(e[3] == "mapped.yaml" for e in seen), timeout=10)
+        child = os.fork()
+        if child == 0:  # behind the end of a file it would end by SIGBUS
+            os._exit(mapped[:3] != lib.STATIC_POD[:3].encode())
+        assert os.waitpid(child, 0)[1] == 0
+        assert os.pread(file.fileno(), 1 << 16, 0) == lib.STATIC_POD.encode()
 
 
 def test_inotify_through_the_mount(shared):
