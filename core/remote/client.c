@@ -43,7 +43,7 @@ struct lkg_client {
         struct lkg_http *http;
         struct lkg_credential *credential; /* borrowed */
         size_t max_bytes;
-        uint64_t request_ns, idle_ns, watch_idle_ns;
+        uint64_t request_ns, idle_ns;
         void (*on_identity)(void *userdata);
         void *userdata;
 
@@ -235,7 +235,7 @@ static void send_call(struct lkg_call *call)
                 .size = call->body_size,
                 .max_bytes = client->max_bytes,
                 .deadline_ns = call->deadline_ns,
-                .idle_ns = call->stream ? client->watch_idle_ns : client->idle_ns,
+                .idle_ns = call->stream ? 0 : client->idle_ns,
                 .on_data = call->stream ? on_data : NULL,
                 .on_open = call->stream ? on_open : NULL,
                 .on_end = on_end,
@@ -347,7 +347,6 @@ int lkg_client_new(const struct lkg_client_options *options, struct lkg_client *
         client->max_bytes = bounded(options->max_bytes);
         client->request_ns = or_default(options->request_ns, LKG_CLIENT_REQUEST_NS);
         client->idle_ns = or_default(options->idle_ns, LKG_CLIENT_IDLE_NS);
-        client->watch_idle_ns = options->watch_idle_ns;
         client->on_identity = options->on_identity;
         client->userdata = options->userdata;
         r = sd_event_add_defer(client->event, &client->pump, on_pump, client);

@@ -65,10 +65,10 @@ struct lkg_client_options {
         const char *user_agent;
         size_t max_bytes; /* remote.maxBytes: of one object */
         /*
-         * 0 = the limits above, and LKG_HTTP_CONNECT_NS; of watch_idle_ns: none. A server need not say anything on a watch before
-         * its end, and whoever reads the stream knows whether this one does.
+         * 0 = the limits above, and LKG_HTTP_CONNECT_NS. A watch has no limit of silence here: a server need not say anything on it
+         * before its end, and whoever reads the stream knows whether this one does.
          */
-        uint64_t request_ns, idle_ns, watch_idle_ns, connect_ns;
+        uint64_t request_ns, idle_ns, connect_ns;
         /* The credential was read again and is another one: whoever watches begins anew. May be NULL. */
         void (*on_identity)(void *userdata);
         void *userdata;

@@ -21,20 +21,7 @@
 
 #include "core/remote/informer.h"
 
-enum limit {
-        CONNECT,
-        REQUEST,
-        BODY,
-        WATCH_IDLE,
-        IDLE,
-        HALF,
-        QUIET,
-        BACKOFF,
-        POLL,
-        REFRESH,
-        MAX_BYTES,
-        _LIMIT_MAX
-};
+enum limit { CONNECT, REQUEST, BODY, IDLE, HALF, QUIET, BACKOFF, POLL, REFRESH, MAX_BYTES, _LIMIT_MAX };
 
 struct tool {
         const char *kubeconfig;
@@ -52,9 +39,7 @@ static const struct option options[] = {
         { "connect-ms", required_argument, NULL, CONNECT },
         { "request-ms", required_argument, NULL, REQUEST },
         { "body-ms", required_argument, NULL, BODY }, /* of a reply, without a byte */
-        { "watch-idle-ms", required_argument, NULL,
-          WATCH_IDLE },                               /* of a stream, without a byte: the transport's */
-        { "idle-ms", required_argument, NULL, IDLE }, /* the same, the informer's */
+        { "idle-ms", required_argument, NULL, IDLE }, /* of a stream, without a byte */
         { "half-ms", required_argument, NULL, HALF },
         { "quiet-ms", required_argument, NULL, QUIET },
         { "backoff-ms", required_argument, NULL, BACKOFF },
@@ -192,7 +177,6 @@ static int open_client(struct tool *tool, int root_fd, struct lkg_error *err)
                 .max_bytes = tool->limits[MAX_BYTES],
                 .request_ns = ns_of(tool, REQUEST),
                 .idle_ns = ns_of(tool, BODY),
-                .watch_idle_ns = ns_of(tool, WATCH_IDLE),
                 .connect_ns = ns_of(tool, CONNECT),
                 .on_identity = on_identity,
                 .userdata = tool,

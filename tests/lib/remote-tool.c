@@ -52,7 +52,7 @@ struct tool {
         const char *kubeconfig, *verb, *version, *content_type, *body;
         char *plural, *ns;
         uint64_t start_ns;
-        uint64_t request_ms, idle_ms, watch_idle_ms, connect_ms, max_bytes, seconds, count;
+        uint64_t request_ms, idle_ms, connect_ms, max_bytes, seconds, count;
         uint64_t n_started, n_done, n_pieces;
         bool together, use_stdin, print_text, allow_insecure, allow_exec;
         struct lkg_buf commands;
@@ -317,7 +317,6 @@ static const struct option options[] = {
         { "max-bytes", required_argument, NULL, 'm' },
         { "request-ms", required_argument, NULL, 'r' },
         { "idle-ms", required_argument, NULL, 'i' },
-        { "watch-idle-ms", required_argument, NULL, 'w' },
         { "connect-ms", required_argument, NULL, 'C' },
         { "seconds", required_argument, NULL, 's' },
         { "version", required_argument, NULL, 'v' },
@@ -342,8 +341,6 @@ static uint64_t *number_of(struct tool *tool, int option)
                 return &tool->request_ms;
         case 'i':
                 return &tool->idle_ms;
-        case 'w':
-                return &tool->watch_idle_ms;
         case 'C':
                 return &tool->connect_ms;
         case 's':
@@ -448,7 +445,6 @@ static int set_up(struct tool *tool, int root_fd)
                 .max_bytes = tool->max_bytes,
                 .request_ns = tool->request_ms * LKG_NSEC_PER_MSEC,
                 .idle_ns = tool->idle_ms * LKG_NSEC_PER_MSEC,
-                .watch_idle_ns = tool->watch_idle_ms * LKG_NSEC_PER_MSEC,
                 .connect_ns = tool->connect_ms * LKG_NSEC_PER_MSEC,
                 .on_identity = on_identity,
                 .userdata = tool,
