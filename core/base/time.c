@@ -156,20 +156,31 @@ static void fetch_sha256(void)
         sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
 }
 
-int lkg_sha256_hex(const void *data, size_t size, char ret[static LKG_SHA256_HEX])
+int lkg_sha256(const void *data, size_t size, unsigned char ret[static LKG_SHA256_BYTES])
 {
-        static const char digits[] = "0123456789abcdef";
         static pthread_once_t once = PTHREAD_ONCE_INIT;
         unsigned char md[EVP_MAX_MD_SIZE];
         unsigned int n = 0;
 
         (void)pthread_once(&once, fetch_sha256);
-        if (!EVP_Digest(data, size, md, &n, sha256 ? sha256 : EVP_sha256(), NULL) || n != 32)
+        if (!EVP_Digest(data, size, md, &n, sha256 ? sha256 : EVP_sha256(), NULL) || n != LKG_SHA256_BYTES)
                 return -ENOMEM;
-        for (unsigned i = 0; i < n; i++) {
+        memcpy(ret, md, LKG_SHA256_BYTES);
+        return 0;
+}
+
+int lkg_sha256_hex(const void *data, size_t size, char ret[static LKG_SHA256_HEX])
+{
+        static const char digits[] = "0123456789abcdef";
+        unsigned char md[LKG_SHA256_BYTES];
+        int r = lkg_sha256(data, size, md);
+
+        if (r < 0)
+                return r;
+        for (unsigned i = 0; i < sizeof(md); i++) {
                 ret[2 * i] = digits[md[i] >> 4];
                 ret[2 * i + 1] = digits[md[i] & 15];
         }
-        ret[64] = '\0';
+        ret[2 * sizeof(md)] = '\0';
         return 0;
 }

@@ -8,9 +8,11 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
+#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include <lkg/log.h>
 
@@ -19,7 +21,8 @@
 #include "facts.h"
 #include "supervisor.h"
 
-#define TRIES_AT_START 3u
+/* One more than engines that are killed from outside before what they judge is refused (core/engine/poison.c). */
+#define TRIES_AT_START 4u
 #define EARLY_NS       (1 * LKG_NSEC_PER_SEC)
 
 static int complain(const char *what)
@@ -140,6 +143,61 @@ static int open_fds(const struct lkg_supervisor *s, int channel, int fds[static 
         return 0;
 }
 
+/* The next engine's note. Without one it runs as well; what it may die of is then found out by nobody. */
+static void open_note(struct lkg_supervisor *s)
+{
+        struct lkg_error err = { 0 };
+
+        s->judging = lkg_judging_close(s->judging);
+        if (lkg_judging_open(s->runtime_fd, &s->judging, &err) < 0)
+                lkg_log_warning("%s", err.message);
+        s->work = (struct lkg_work_watch){ 0 };
+        s->engine_took_too_long = false;
+}
+
+/* The successor reads it together with what the dead one had in hand. */
+static void note_end(struct lkg_supervisor *s, const struct lkg_child_end *end)
+{
+        enum lkg_judging_end how = end->code == CLD_EXITED                              ? LKG_END_EXIT
+                                   : end->code == CLD_KILLED || end->code == CLD_DUMPED ? LKG_END_SIGNAL
+                                                                                        : LKG_END_UNKNOWN;
+
+        if (!s->judging || atomic_load(&s->judging->since_ns) == 0)
+                return;
+        if (atomic_load(&s->judging->end) == LKG_END_MEMORY)
+                return; /* its own word, written when it gave up */
+        atomic_store(&s->judging->end_status, end->status);
+        atomic_store(&s->judging->end, s->engine_took_too_long ? LKG_END_TIME : how);
+}
+
+enum lkg_work lkg_engine_work(struct lkg_supervisor *s)
+{
+        struct lkg_child *child = &s->children[LKG_CHILD_ENGINE];
+        uint64_t still_ns = s->settings->engine_timeout_ms * LKG_NSEC_PER_MSEC + LKG_NSEC_PER_SEC;
+        struct timespec used = { 0 };
+        enum lkg_work work;
+        clockid_t clock;
+
+        if (!s->judging && child->adopted)
+                open_note(s);
+        if (!s->judging || !lkg_child_running(child) || clock_getcpuclockid(child->pid, &clock) != 0 ||
+            clock_gettime(clock, &used) < 0)
+                return LKG_WORK_NONE;
+        work = lkg_work_look(&s->work, atomic_load(&s->judging->since_ns),
+                             (uint64_t)used.tv_sec * LKG_NSEC_PER_SEC + (uint64_t)used.tv_nsec,
+                             lkg_boottime_ns(), still_ns);
+        if (work != LKG_WORK_TOO_LONG || s->engine_took_too_long)
+                return work;
+        s->engine_took_too_long = true;
+        lkg_child_log(child, LOG_ERR,
+                      "(pid %d) has used more than %u s of a processor for one look at the layers: killed; "
+                      "what is "
+                      "new in them will be refused",
+                      (int)child->pid, (unsigned)(LKG_WORK_CPU_NS / LKG_NSEC_PER_SEC));
+        (void)pidfd_send_signal(child->pidfd, SIGKILL, NULL, 0);
+        return work;
+}
+
 static int start(struct lkg_supervisor *s, struct lkg_child *child)
 {
         const char *argv[] = { s->programs.engine,
@@ -181,6 +239,7 @@ static int start(struct lkg_supervisor *s, struct lkg_child *child)
         r = open_fds(s, theirs, spawn.fds);
         if (r < 0)
                 return r;
+        open_note(s);
         r = lkg_spawn(&spawn, &pid, &pidfd);
         for (int i = 2; i < 5; i++)
                 lkg_close(spawn.fds[i]);
@@ -233,6 +292,7 @@ static void died(struct lkg_supervisor *s, struct lkg_child *child, const struct
         const struct lkg_restart_policy *policy = end->fatal ? &lkg_restart_fatal : &lkg_restart_engine;
         bool early = end->fatal || (!end->ready && !end->adopted && end->lived_ns < EARLY_NS);
 
+        note_end(s, end);
         if (s->phase == LKG_PHASE_ENGINE && ++s->n_engine_tries >= TRIES_AT_START) {
                 lkg_supervisor_fail(s, EX_SOFTWARE,
                                     "the engine ended %u times before its first publication, last %s %d.",

@@ -624,6 +624,7 @@ static void deinit(struct lkg_supervisor *s)
         lkg_connection_close(&s->connection);
         lkg_close(s->listen_fd);
         lkg_close(s->source_fd);
+        s->judging = lkg_judging_close(s->judging);
         lkg_close(s->runtime_fd);
         lkg_close(s->state_fd);
         lkg_close(s->runtime_lock);

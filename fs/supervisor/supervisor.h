@@ -21,6 +21,7 @@
 
 #include <lkg/error.h>
 #include <lkg/handover.h>
+#include <lkg/judging.h>
 #include <lkg/settings.h>
 #include <lkg/shared.h>
 
@@ -29,6 +30,7 @@
 #include "options.h"
 #include "restart.h"
 #include "spawn.h"
+#include "work.h"
 
 /*
  * Every descriptor we keep is lifted to this number or above, so that children can have theirs at 3, 4, 5
@@ -133,6 +135,9 @@ struct lkg_supervisor {
         int exit_code;
         struct lkg_error failure;
         unsigned n_engine_tries;
+        struct lkg_judging *judging; /* the engine's note; NULL = there is none */
+        struct lkg_work_watch work;
+        bool engine_took_too_long; /* and was killed for that */
         struct lkg_child children[_LKG_CHILD_KIND_MAX];
         struct lkg_kept kept[LKG_KEPT];
         struct lkg_task task;
@@ -279,6 +284,13 @@ int lkg_child_end_recorded(struct lkg_supervisor *s, enum lkg_child_kind kind);
  */
 int lkg_process_end(const struct lkg_process *process, uint64_t limit_ns);
 
+/**
+ * lkg_engine_work() - what the engine has in hand, by its note and by the processor time that it uses.
+ *
+ * One whose work takes too long is killed, and the note says so to its successor. To be asked as often as somebody waits
+ * for the engine, and every few seconds besides.
+ */
+enum lkg_work lkg_engine_work(struct lkg_supervisor *s);
 /** lkg_engine_tell() - Return: 0; -errno, -ENOTCONN when no engine runs. */
 int lkg_engine_tell(struct lkg_supervisor *s, const struct lkg_message *message);
 /**

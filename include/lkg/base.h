@@ -20,6 +20,7 @@
 #define LKG_ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define LKG_NSEC_PER_SEC  UINT64_C(1000000000)
 #define LKG_NSEC_PER_MSEC UINT64_C(1000000)
+#define LKG_SHA256_BYTES  32
 #define LKG_SHA256_HEX    65 /* 64 digits and the final NUL */
 
 /* Hands a pointer to its next owner: the variable is NULL afterwards, so its cleanup does nothing. */
@@ -84,6 +85,8 @@ int lkg_parse_rfc3339(const char *text, uint64_t *ret_ns);
 /** lkg_boot_id() - which boot this is, as /proc/sys/kernel/random/boot_id has it; "" when that cannot be read. */
 void lkg_boot_id(char ret[static LKG_BOOT_ID_MAX]);
 
+/** lkg_sha256() - SHA-256 of @data. Return: 0 or -ENOMEM. */
+int lkg_sha256(const void *data, size_t size, unsigned char ret[static LKG_SHA256_BYTES]);
 /** lkg_sha256_hex() - SHA-256 of @data as 64 lower-case hex digits and NUL. Return: 0 or -ENOMEM. */
 int lkg_sha256_hex(const void *data, size_t size, char ret[static LKG_SHA256_HEX]);
 

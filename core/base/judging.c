@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The note of what an engine is judging: see lkg/judging.h. */
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <lkg/buf.h>
+#include <lkg/judging.h>
+
+/* ---- the file ---- */
+
+static int map(int fd, struct lkg_judging **ret)
+{
+        void *p = mmap(NULL, sizeof(struct lkg_judging), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+        if (p == MAP_FAILED)
+                return -errno;
+        *ret = p;
+        return 0;
+}
+
+/* Return: 1 when it is ours and of our layout; 0; -errno. */
+static int open_old(int runtime_fd, struct lkg_judging **ret)
+{
+        LKG_CLEANUP(lkg_closep)
+        int fd = openat(runtime_fd, LKG_JUDGING_NAME, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        struct lkg_judging *judging = NULL;
+        struct stat st;
+        int r;
+
+        if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+            (size_t)st.st_size != sizeof(struct lkg_judging))
+                return 0;
+        r = map(fd, &judging);
+        if (r < 0)
+                return r;
+        if (judging->magic != LKG_JUDGING_MAGIC) {
+                lkg_judging_close(judging);
+                return 0;
+        }
+        *ret = judging;
+        return 1;
+}
+
+static int make_new(int runtime_fd, struct lkg_judging **ret)
+{
+        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+        int r;
+
+        if (unlinkat(runtime_fd, LKG_JUDGING_NAME, 0) < 0 && errno != ENOENT)
+                return -errno;
+        fd = openat(runtime_fd, LKG_JUDGING_NAME, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (fd < 0)
+                return -errno;
+        r = posix_fallocate(fd, 0, (off_t)sizeof(struct lkg_judging)); /* an error number, no errno */
+        if (r == 0)
+                r = -map(fd, ret);
+        if (r != 0) {
+                (void)unlinkat(runtime_fd, LKG_JUDGING_NAME, 0);
+                return -r;
+        }
+        (*ret)->magic = LKG_JUDGING_MAGIC;
+        return 0;
+}
+
+int lkg_judging_open(int runtime_fd, struct lkg_judging **ret, struct lkg_error *err)
+{
+        int r = open_old(runtime_fd, ret);
+
+        if (r == 0)
+                r = make_new(runtime_fd, ret);
+        return r < 0 ? lkg_error_set(err, r, NULL, "the note of what is judged (%s)", LKG_JUDGING_NAME) : 0;
+}
+
+struct lkg_judging *lkg_judging_close(struct lkg_judging *judging)
+{
+        if (judging)
+                (void)munmap(judging, sizeof(*judging));
+        return NULL;
+}
+
+/* ---- keys ---- */
+
+int lkg_judging_key(const char *component, const char *file, const char *sha256, struct lkg_judging_key *ret)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        unsigned char digest[LKG_SHA256_BYTES];
+        int r;
+
+        lkg_buf_append(&buf, component, strlen(component) + 1); /* the NULs keep the three apart */
+        lkg_buf_append(&buf, file, strlen(file) + 1);
+        lkg_buf_puts(&buf, sha256);
+        r = lkg_buf_failed(&buf) ? -ENOMEM : lkg_sha256(buf.data, buf.size, digest);
+        if (r < 0)
+                return r;
+        memcpy(ret->bytes, digest, sizeof(ret->bytes));
+        return 0;
+}
+
+bool lkg_judging_key_equal(const struct lkg_judging_key *a, const struct lkg_judging_key *b)
+{
+        return memcmp(a->bytes, b->bytes, sizeof(a->bytes)) == 0;
+}
+
+/* ---- the note ---- */
+
+/* It may be in the memory of somebody who does not wish us well: a number there is never trusted as an index. */
+static uint32_t count(const struct lkg_judging *judging)
+{
+        uint32_t n = atomic_load_explicit(&judging->n_items, memory_order_relaxed);
+
+        return n < LKG_JUDGING_ITEMS ? n : LKG_JUDGING_ITEMS;
+}
+
+void lkg_judging_add(struct lkg_judging *judging, const struct lkg_judging_key *key, const char *component,
+                     const char *file, const char *sha256)
+{
+        uint32_t n = count(judging);
+        struct lkg_judging_item *item = &judging->items[n];
+
+        if (atomic_load_explicit(&judging->since_ns, memory_order_relaxed) == 0)
+                atomic_store(&judging->since_ns, lkg_boottime_ns());
+        if (n == LKG_JUDGING_ITEMS) {
+                atomic_store(&judging->others, 1);
+                return;
+        }
+        item->key = *key;
+        item->together = !file;
+        (void)snprintf(item->component, sizeof(item->component), "%s", component);
+        (void)snprintf(item->file, sizeof(item->file), "%s", file ? file : "");
+        (void)snprintf(item->sha256, sizeof(item->sha256), "%s", sha256);
+        atomic_store(&judging->n_items, n + 1);
+}
+
+uint32_t lkg_judging_mark(const struct lkg_judging *judging)
+{
+        return count(judging);
+}
+
+void lkg_judging_learn(struct lkg_judging *judging, const struct lkg_judging_key *key)
+{
+        uint64_t n = atomic_load_explicit(&judging->n_known, memory_order_relaxed);
+
+        judging->known[n % LKG_JUDGING_KNOWN] = *key;
+        atomic_store(&judging->n_known, n + 1);
+}
+
+bool lkg_judging_knows(const struct lkg_judging *judging, const struct lkg_judging_key *key)
+{
+        uint64_t n = atomic_load_explicit(&judging->n_known, memory_order_relaxed);
+
+        for (uint64_t i = 0; i < n && i < LKG_JUDGING_KNOWN; i++)
+                if (lkg_judging_key_equal(&judging->known[i], key))
+                        return true;
+        return false;
+}
+
+void lkg_judging_done_since(struct lkg_judging *judging, uint32_t mark)
+{
+        uint32_t n = count(judging);
+
+        for (uint32_t i = mark; i < n; i++)
+                if (!judging->items[i].together && !lkg_judging_knows(judging, &judging->items[i].key))
+                        lkg_judging_learn(judging, &judging->items[i].key);
+        if (mark < n)
+                atomic_store(&judging->n_items, mark);
+}
+
+void lkg_judging_done(struct lkg_judging *judging)
+{
+        if (atomic_load_explicit(&judging->since_ns, memory_order_relaxed) == 0)
+                return;
+        lkg_judging_done_since(judging, 0);
+        atomic_store(&judging->n_killed, 0);
+        lkg_judging_forget(judging);
+}
+
+void lkg_judging_forget(struct lkg_judging *judging)
+{
+        atomic_store(&judging->n_items, 0);
+        atomic_store(&judging->others, 0);
+        atomic_store(&judging->end, LKG_END_UNKNOWN);
+        atomic_store(&judging->end_status, 0);
+        atomic_store(&judging->since_ns, 0);
+}

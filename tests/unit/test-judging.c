@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The note of what an engine is judging, as its successor and the supervisor see it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <lkg/judging.h>
+
+#include "fs/supervisor/work.h"
+#include "tmpdir.h"
+
+#define S LKG_NSEC_PER_SEC
+
+static char top[TMPDIR_MAX];
+static int dirfd_of_test = -EBADF;
+
+static int make_dir(void **state)
+{
+        (void)state;
+        if (tmpdir_make(top) < 0)
+                return -1;
+        dirfd_of_test = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        return dirfd_of_test < 0 ? -1 : 0;
+}
+
+static int remove_dir(void **state)
+{
+        (void)state;
+        dirfd_of_test = lkg_close(dirfd_of_test);
+        return tmpdir_remove(top);
+}
+
+static struct lkg_judging_key key(const char *file, const char *sha256)
+{
+        struct lkg_judging_key key;
+
+        assert_int_equal(lkg_judging_key("kubelet", file, sha256, &key), 0);
+        return key;
+}
+
+static void add(struct lkg_judging *judging, const char *file, const char *sha256)
+{
+        const struct lkg_judging_key k = key(file ? file : "", sha256);
+
+        lkg_judging_add(judging, &k, "kubelet", file, sha256);
+}
+
+static struct lkg_judging *open_in(int dirfd)
+{
+        struct lkg_judging *judging = NULL;
+        struct lkg_error err = { 0 };
+
+        assert_int_equal(lkg_judging_open(dirfd, &judging, &err), 0);
+        return judging;
+}
+
+static void test_a_successor_finds_it(void **state)
+{
+        int dirfd = dirfd_of_test;
+        struct lkg_judging *dead = open_in(dirfd), *living;
+
+        (void)state;
+        assert_int_equal(dead->since_ns, 0);
+        add(dead, "50-x.conf", "aa");
+        assert_int_not_equal(dead->since_ns, 0);
+        lkg_judging_close(dead);
+        living = open_in(dirfd);
+        assert_int_not_equal(living->since_ns, 0);
+        assert_int_equal(living->n_items, 1);
+        assert_string_equal(living->items[0].file, "50-x.conf");
+        assert_string_equal(living->items[0].component, "kubelet");
+        assert_string_equal(living->items[0].sha256, "aa");
+        lkg_judging_forget(living);
+        assert_int_equal(living->since_ns, 0);
+        lkg_judging_close(living);
+}
+
+static void test_what_harmed_nobody_is_known(void **state)
+{
+        int dirfd = dirfd_of_test;
+        struct lkg_judging *judging = open_in(dirfd);
+        const struct lkg_judging_key a = key("50-x.conf", "aa"), b = key("50-x.conf", "bb");
+
+        (void)state;
+        add(judging, "50-x.conf", "aa");
+        add(judging, NULL, "all of them");
+        lkg_judging_done(judging);
+        assert_int_equal(judging->since_ns, 0);
+        assert_int_equal(judging->n_items, 0);
+        assert_true(lkg_judging_knows(judging, &a));
+        assert_false(lkg_judging_knows(judging, &b));
+        assert_int_equal(judging->n_known, 1); /* layers together are no content */
+        add(judging, "50-x.conf", "aa");
+        lkg_judging_done(judging);
+        assert_int_equal(judging->n_known, 1); /* once is enough */
+        lkg_judging_close(judging);
+}
+
+static void test_a_part_may_be_done_before_the_rest(void **state)
+{
+        int dirfd = dirfd_of_test;
+        struct lkg_judging *judging = open_in(dirfd);
+        const struct lkg_judging_key object = key("kube-system/a", "cc");
+        uint32_t mark;
+
+        (void)state;
+        add(judging, "50-x.conf", "aa");
+        mark = lkg_judging_mark(judging);
+        add(judging, "kube-system/a", "cc");
+        lkg_judging_done_since(judging, mark);
+        assert_int_equal(judging->n_items, 1);
+        assert_int_not_equal(judging->since_ns, 0);
+        assert_true(lkg_judging_knows(judging, &object));
+        lkg_judging_close(judging);
+}
+
+static void test_the_place_and_the_component_count(void **state)
+{
+        const struct lkg_judging_key a = key("50-x.conf", "aa"), b = key("60-x.conf", "aa");
+        struct lkg_judging_key c;
+
+        (void)state;
+        assert_false(lkg_judging_key_equal(&a, &b));
+        assert_int_equal(lkg_judging_key("kube-proxy", "50-x.conf", "aa", &c), 0);
+        assert_false(lkg_judging_key_equal(&a, &c));
+}
+
+static void test_more_than_there_is_room_for(void **state)
+{
+        int dirfd = dirfd_of_test;
+        struct lkg_judging *judging = open_in(dirfd);
+        char file[500];
+
+        (void)state;
+        memset(file, 'x', sizeof(file) - 1);
+        file[sizeof(file) - 1] = '\0';
+        for (unsigned i = 0; i < LKG_JUDGING_ITEMS + 10; i++)
+                add(judging, file, "aa");
+        assert_int_equal(judging->n_items, LKG_JUDGING_ITEMS);
+        assert_int_equal(judging->others, 1);
+        assert_int_equal(strlen(judging->items[0].file), LKG_JUDGING_FILE_MAX - 1);
+        lkg_judging_done(judging);
+        assert_int_equal(judging->others, 0);
+        judging->n_items = UINT32_MAX; /* by whoever took the engine over */
+        add(judging, "a", "bb");
+        lkg_judging_done(judging);
+        lkg_judging_close(judging);
+}
+
+static void test_another_layout_is_replaced(void **state)
+{
+        int dirfd = dirfd_of_test, fd;
+        struct lkg_judging *judging = open_in(dirfd);
+
+        (void)state;
+        judging->magic++;
+        add(judging, "50-x.conf", "aa");
+        lkg_judging_close(judging);
+        judging = open_in(dirfd);
+        assert_int_equal(judging->since_ns, 0);
+        lkg_judging_close(judging);
+        assert_int_equal(unlinkat(dirfd, LKG_JUDGING_NAME, 0), 0);
+        assert_int_equal(symlinkat("elsewhere", dirfd, LKG_JUDGING_NAME), 0);
+        judging = open_in(dirfd);
+        assert_int_equal(faccessat(dirfd, "elsewhere", F_OK, 0), -1);
+        lkg_judging_close(judging);
+        assert_int_equal(unlinkat(dirfd, LKG_JUDGING_NAME, 0), 0);
+        fd = openat(dirfd, LKG_JUDGING_NAME, O_WRONLY | O_CREAT, 0600); /* cut off by a full disk */
+        assert_true(fd >= 0);
+        close(fd);
+        judging = open_in(dirfd);
+        add(judging, "50-x.conf", "aa");
+        lkg_judging_close(judging);
+}
+
+/* ---- the supervisor's view ---- */
+
+static void test_work_by_processor_time(void **state)
+{
+        static const struct {
+                uint64_t since_ns, cpu_ns, now_ns;
+                enum lkg_work want;
+        } rows[] = {
+                { 0, 7 * S, 100 * S, LKG_WORK_NONE },
+                { 50 * S, 7 * S, 101 * S,
+                  LKG_WORK_GOES_ON }, /* seen for the first time: its 7 s were before */
+                { 50 * S, 8 * S, 103 * S, LKG_WORK_GOES_ON },
+                { 50 * S, 8 * S, 105 * S, LKG_WORK_GOES_ON }, /* a busy machine */
+                { 50 * S, 8 * S, 106 * S, LKG_WORK_STILL },   /* 3 s without any */
+                { 50 * S, 9 * S, 200 * S, LKG_WORK_GOES_ON }, /* continued */
+                { 50 * S, 12 * S + 1, 201 * S, LKG_WORK_TOO_LONG },
+                { 60 * S, 13 * S, 202 * S, LKG_WORK_GOES_ON }, /* the next piece begins at nothing */
+                { 0, 14 * S, 203 * S, LKG_WORK_NONE },
+                { 60 * S, 30 * S, 204 * S, LKG_WORK_GOES_ON },
+        };
+        struct lkg_work_watch watch = { 0 };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++)
+                assert_int_equal(
+                        lkg_work_look(&watch, rows[i].since_ns, rows[i].cpu_ns, rows[i].now_ns, 3 * S),
+                        rows[i].want);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_a_successor_finds_it, make_dir, remove_dir),
+                cmocka_unit_test_setup_teardown(test_what_harmed_nobody_is_known, make_dir, remove_dir),
+                cmocka_unit_test_setup_teardown(test_a_part_may_be_done_before_the_rest, make_dir,
+                                                remove_dir),
+                cmocka_unit_test(test_the_place_and_the_component_count),
+                cmocka_unit_test_setup_teardown(test_more_than_there_is_room_for, make_dir, remove_dir),
+                cmocka_unit_test_setup_teardown(test_another_layout_is_replaced, make_dir, remove_dir),
+                cmocka_unit_test(test_work_by_processor_time),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
