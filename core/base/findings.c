@@ -201,6 +201,9 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "say nothing the map is taken over as it is written: $patch drops the whole map, with what "
           "stands beside it, and $retainKeys, $setElementOrder and $deleteFromPrimitiveList stay in it "
           "as if they were fields, exactly as Kubernetes does it." },
+        { 2040, LKG_NOTE, "patch file without a patch", "Write the patch, or remove the file.",
+          "A file in the directory of kubeadm patches is empty or holds only comments, blank lines, "
+          "`---` or null. kubeadm takes nothing from such a file, and neither does lkgfs." },
         { 3001, LKG_ERROR, "configuration unreadable",
           "The file or directory must be readable; a missing one is fine and means the defaults.",
           "The configuration of lkgfs, or a directory of its drop-ins, exists and cannot be "

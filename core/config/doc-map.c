@@ -478,7 +478,7 @@ struct lkg_value *lkg_map_get_n(const struct lkg_value *map, const char *key, si
 {
         unsigned c, i;
 
-        return map_find(lkg_as_map(map), key, key_size, &c, &i)
+        return map->type == LKG_MAP && map_find(lkg_as_map(map), key, key_size, &c, &i)
                        ? lkg_as_map(map)->chunks[c]->members[i].value
                        : NULL;
 }
@@ -491,12 +491,11 @@ struct lkg_value *lkg_map_get(const struct lkg_value *map, const char *key)
 struct lkg_value *lkg_map_at(const struct lkg_value *value, size_t i, const char **ret_key,
                              size_t *ret_key_size)
 {
-        struct map_value *map = lkg_as_map(value);
         struct member *member;
 
-        if (i >= map->n)
+        if (value->type != LKG_MAP || i >= lkg_as_map(value)->n)
                 return NULL;
-        member = member_at(map, i);
+        member = member_at(lkg_as_map(value), i);
         if (ret_key)
                 *ret_key = member->key->text;
         if (ret_key_size)

@@ -307,12 +307,12 @@ void lkg_list_stamp(const struct lkg_value *list, uint16_t stamp)
 
 uint16_t lkg_list_stamp_get(const struct lkg_value *list)
 {
-        return lkg_as_list(list)->head.stamp;
+        return list->type == LKG_LIST ? list->stamp : 0;
 }
 
 struct lkg_value *lkg_list_get(const struct lkg_value *list, size_t i)
 {
-        return i < lkg_as_list(list)->n ? lkg_as_list(list)->items[i] : NULL;
+        return list->type == LKG_LIST && i < lkg_as_list(list)->n ? lkg_as_list(list)->items[i] : NULL;
 }
 
 /* ---- reading ---- */
@@ -329,11 +329,11 @@ bool lkg_value_bool(const struct lkg_value *value)
 
 const char *lkg_value_text(const struct lkg_value *value, size_t *ret_size)
 {
-        const struct text_value *t = lkg_as_text(value);
+        bool has_text = value->type == LKG_STRING || value->type == LKG_NUMBER;
 
         if (ret_size)
-                *ret_size = t->size;
-        return t->text;
+                *ret_size = has_text ? lkg_as_text(value)->size : 0;
+        return has_text ? lkg_as_text(value)->text : "";
 }
 
 const struct lkg_source *lkg_value_source(const struct lkg_value *value)

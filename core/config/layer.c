@@ -417,6 +417,15 @@ static int decode_one(struct lkg_layer *layer, const char *data, size_t size, st
         return r < 0 ? r : judge_doc(layer, doc);
 }
 
+/* kubeadm says that it ignored an empty file, and nothing of one that holds comments. */
+static void report_idle(struct lkg_layer *layer)
+{
+        struct lkg_where where = where_of(layer);
+
+        lkg_report_add(&layer->report, LKG_NOTE, LKG_C_IDLE_PATCH, &where,
+                       "the file holds no patch and changes nothing; write one, or remove the file");
+}
+
 /* kubeadm cuts its patch files at lines that start with `---` and skips empty pieces. */
 static int decode_pieces(struct lkg_layer *layer, const char *data, size_t size, struct lkg_source *source)
 {
@@ -458,6 +467,8 @@ static int decode_pieces(struct lkg_layer *layer, const char *data, size_t size,
                 }
                 start = end;
         }
+        if (layer->n_docs == 0)
+                report_idle(layer);
         return 0;
 }
 
@@ -467,7 +478,7 @@ static int decode(struct lkg_layer *layer, const char *data, size_t size)
         struct lkg_source *source;
         int r;
 
-        if (size == 0) {
+        if (size == 0 && layer->role != LKG_LAYER_PATCH) {
                 say(layer, LKG_C_EMPTY,
                     "the file is empty; write at least apiVersion and kind, or remove it");
                 return 0;

@@ -6,7 +6,6 @@
  * folds them, and compares what came out with the last candidate: if nothing differs the last candidate is
  * returned again. The cache is simply the layers of the last refresh, sorted by path.
  */
-#include <assert.h>
 #include <fcntl.h>
 
 #include "layers.h"
@@ -550,13 +549,19 @@ static int fill_layers(struct candidate *c, const struct lkg_stack *stack)
         return 0;
 }
 
+/* What all layers came to; NULL: there are none, one is broken, or those that are there hold nothing. */
+static struct lkg_value *merged_of(const struct lkg_stack *stack)
+{
+        return stack->fold.n_steps > 0 ? stack->fold.steps[stack->fold.n_steps - 1].merged : NULL;
+}
+
 static enum lkg_candidate_state judge(const struct lkg_candidate *candidate, const struct lkg_stack *stack)
 {
         if (is_name_taken(stack))
                 return LKG_CANDIDATE_NAME_TAKEN;
         if (candidate->report.n_severity[LKG_ERROR] > 0)
                 return LKG_CANDIDATE_INVALID;
-        return candidate->n_layers > 0 ? LKG_CANDIDATE_VALID : LKG_CANDIDATE_NONE;
+        return merged_of(stack) ? LKG_CANDIDATE_VALID : LKG_CANDIDATE_NONE;
 }
 
 static int candidate_new(const struct lkg_stack *stack, struct lkg_candidate **ret)
@@ -581,8 +586,7 @@ static int candidate_new(const struct lkg_stack *stack, struct lkg_candidate **r
         fill_report(candidate, stack);
         candidate->state = judge(candidate, stack);
         if (candidate->state == LKG_CANDIDATE_VALID)
-                candidate->doc = lkg_value_ref(stack->fold.steps[stack->fold.n_steps - 1].merged);
-        assert(candidate->state != LKG_CANDIDATE_VALID || candidate->doc);
+                candidate->doc = lkg_value_ref(merged_of(stack));
         *ret = candidate;
         return 0;
 }

@@ -327,11 +327,12 @@ void lkg_gate_advise(const struct lkg_value *map, const struct lkg_value *below,
 {
         if (!map || lkg_value_type(map) != LKG_MAP)
                 return;
+        if (below && lkg_value_type(below) != LKG_MAP)
+                below = NULL; /* `featureGates:` without a value, or what another finding is about */
         for (size_t i = 0; i < lkg_value_size(map); i++) {
                 const char *name;
                 size_t size;
                 const struct lkg_value *value = lkg_map_at(map, i, &name, &size);
-
                 const struct lkg_gate *row = strlen(name) == size ? lkg_gate_at(name, release) : NULL;
 
                 if (row)

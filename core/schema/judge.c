@@ -35,6 +35,8 @@ static void forget_base(struct lkg_judge *judge)
         lkg_report_deinit(&judge->base_report);
         free(judge->base_dir);
         judge->base_dir = NULL;
+        free(judge->base_file);
+        judge->base_file = NULL;
         judge->base_known = false;
 }
 
@@ -43,6 +45,7 @@ static void forget(struct lkg_judge *judge)
         forget_layers(judge);
         forget_base(judge);
         lkg_gates_deinit(&judge->flag_gates);
+        lkg_report_deinit(&judge->flag_report);
         judge->schema = NULL;
 }
 
@@ -131,16 +134,32 @@ static struct lkg_command_line command_line(const struct lkg_judge *judge)
 }
 
 /* Gates of the command line are set before any file is read. */
-static int learn_flag_gates(struct lkg_judge *judge, struct lkg_report *report)
+static int learn_flag_gates(struct lkg_judge *judge)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *flags = lkg_value_new_map(NULL, 0, 0);
         struct lkg_command_line line = command_line(judge);
         int r = flags ? lkg_gates_init(&judge->flag_gates, lkg_schema_release(judge->schema)) : -ENOMEM;
 
         if (r == 0 && line.n_words > 0)
-                r = lkg_flags_apply(judge->schema, &line, flags, NULL, report);
+                r = lkg_flags_apply(judge->schema, &line, flags, NULL, &judge->flag_report);
         if (r == 0)
-                r = lkg_gates_apply(&judge->flag_gates, lkg_object_get(flags, "featureGates"), report);
+                r = lkg_gates_apply(&judge->flag_gates, lkg_object_get(flags, "featureGates"),
+                                    &judge->flag_report);
+        return r == -EBADMSG ? 0 : r;
+}
+
+/* Another kind or version: nothing that was found out about the last one holds. */
+static int set_schema(struct lkg_judge *judge, const struct lkg_schema *schema)
+{
+        int r;
+
+        if (schema == judge->schema)
+                return 0;
+        forget(judge);
+        judge->schema = schema;
+        r = learn_flag_gates(judge);
+        if (r < 0)
+                forget(judge); /* half of it is as good as nothing */
         return r;
 }
 
@@ -163,24 +182,39 @@ static int directory_of(const char *file, char **ret)
         return 0;
 }
 
-/* The document that stands for --config: the base with kubeadm's patches. NULL = there is none. */
-static const struct lkg_value *base_of(const struct lkg_candidate *candidate, const char **ret_file,
-                                       bool *ret_broken)
-{
-        const struct lkg_value *base = NULL;
+/*
+ * The document that stands for --config: the base with kubeadm's patches. A base that is broken is another thing than
+ * one that is not there: without a base the component starts from other defaults.
+ */
+struct base {
+        const struct lkg_value *doc; /* NULL: there is none, or it is broken */
+        const char *file;            /* relative paths start beside it; NULL = there is none */
+        bool broken;
+};
 
-        *ret_broken = false;
+static struct base base_of(const struct lkg_candidate *candidate)
+{
+        struct base base = { 0 };
+
         for (size_t i = 0; i < candidate->n_layers; i++) {
                 const struct lkg_layer_info *layer = &candidate->layers[i];
 
                 if (!is_base_role(layer->role))
                         break;
                 if (layer->role != LKG_LAYER_PATCH)
-                        *ret_file = layer->beside;
-                base = layer->merged;
-                *ret_broken = !base;
+                        base.file = layer->beside;
+                base.doc = layer->merged;
+                base.broken = !base.doc;
         }
         return base;
+}
+
+/* Nothing but what a judgement goes by may decide whether the last one's results are used again. */
+static bool is_known_base(const struct lkg_judge *judge, const struct base *base)
+{
+        return judge->base_known && base->doc == judge->base && base->broken == judge->base_broken &&
+               !base->file == !judge->base_file &&
+               (!base->file || strcmp(base->file, judge->base_file) == 0);
 }
 
 static int load_base(struct lkg_judge *judge, const struct lkg_value *base, const char *file)
@@ -202,21 +236,25 @@ static int load_base(struct lkg_judge *judge, const struct lkg_value *base, cons
 /* Loads the base again when it is another one than last time. */
 static int update_base(struct lkg_judge *judge, const struct lkg_candidate *candidate)
 {
-        const char *file = NULL;
-        bool broken;
-        const struct lkg_value *base = base_of(candidate, &file, &broken);
-        int r;
+        struct base base = base_of(candidate);
+        int r = 0;
 
-        if (judge->base_known && base == judge->base)
+        if (is_known_base(judge, &base))
                 return 0;
         forget_base(judge);
         forget_layers(judge);
-        if (!broken) {
-                r = load_base(judge, base, file);
-                if (r < 0)
-                        return r;
+        if (!base.broken)
+                r = load_base(judge, base.doc, base.file);
+        if (r == 0 && base.file) {
+                judge->base_file = strdup(base.file);
+                r = judge->base_file ? 0 : -ENOMEM;
         }
-        judge->base = lkg_value_ref((struct lkg_value *)base);
+        if (r < 0) {
+                forget_base(judge);
+                return r;
+        }
+        judge->base = lkg_value_ref((struct lkg_value *)base.doc);
+        judge->base_broken = base.broken;
         judge->base_known = true;
         return 0;
 }
@@ -501,13 +539,10 @@ int lkg_judge_candidate(struct lkg_candidate *candidate, void *userdata)
                 return 0;
         if (r < 0)
                 return r;
-        if (schema != judge->schema) {
-                forget(judge);
-                judge->schema = schema;
-                r = learn_flag_gates(judge, &report);
-                if (r < 0 && r != -EBADMSG)
-                        return r;
-        }
+        r = set_schema(judge, schema);
+        if (r < 0)
+                return r;
+        lkg_report_append(&report, &judge->flag_report);
         candidate->schema = schema;
         if (lkg_schema_is_kubelet(schema))
                 r = judge_kubelet(judge, candidate, &report);

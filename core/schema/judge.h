@@ -17,11 +17,12 @@ struct lkg_judge {
         struct lkg_judge_config config;
         const struct lkg_schema *schema; /* of the last candidate */
         struct lkg_gates flag_gates;
+        struct lkg_report flag_report; /* what is wrong with the command line, whatever the files say */
 
         /* the base as it was last loaded */
         const struct lkg_value *base; /* one reference */
-        bool base_known;
-        char *base_dir;
+        bool base_known, base_broken;
+        char *base_file, *base_dir;
         struct lkg_value *loaded;  /* typed, complete; NULL = it could not be loaded */
         struct lkg_value *encoded; /* as JSON: what drop-ins are merged into */
         struct lkg_report base_report;

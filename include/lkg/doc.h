@@ -66,10 +66,15 @@ int lkg_map_remove(struct lkg_value *map, const char *key, size_t key_size);
 /** lkg_value_clone_shallow() - a new list or map (one reference) with shared members, to be changed. */
 struct lkg_value *lkg_value_clone_shallow(const struct lkg_value *value);
 
+/*
+ * Reading. What a document holds under a name is what somebody wrote there: a look at a value of another type than
+ * wanted finds nothing (NULL, "", 0), so a document that is not what it should be can be a finding and never ends the
+ * program. The builders above are asserted: who changes a value has made it.
+ */
 enum lkg_type lkg_value_type(const struct lkg_value *value);
 const char *lkg_type_name(enum lkg_type type); /* "null", "bool", "number", "string", "list", "map" */
 bool lkg_value_bool(const struct lkg_value *value);
-/** lkg_value_text() - text of a number or string (NUL-terminated, but may hold NUL bytes). */
+/** lkg_value_text() - text of a number or string (NUL-terminated, but may hold NUL bytes); "" of anything else. */
 const char *lkg_value_text(const struct lkg_value *value, size_t *ret_size);
 const struct lkg_source *lkg_value_source(const struct lkg_value *value);
 unsigned lkg_value_line(const struct lkg_value *value);
@@ -80,9 +85,9 @@ struct lkg_where lkg_where_of(const struct lkg_value *value);
 const struct lkg_value *lkg_value_shadowed(const struct lkg_value *value);
 
 size_t lkg_value_size(const struct lkg_value *value);                        /* members of a list or map */
-struct lkg_value *lkg_list_get(const struct lkg_value *list, size_t i);      /* borrowed */
+struct lkg_value *lkg_list_get(const struct lkg_value *list, size_t i);      /* borrowed or NULL */
 struct lkg_value *lkg_map_get(const struct lkg_value *map, const char *key); /* borrowed or NULL */
-/** lkg_map_at() - member @i in byte order of the keys. Borrowed. */
+/** lkg_map_at() - member @i in byte order of the keys. Borrowed; NULL = there is none, and @ret_key stays as it was. */
 struct lkg_value *lkg_map_at(const struct lkg_value *map, size_t i, const char **ret_key,
                              size_t *ret_key_size);
 /** lkg_map_get_string() - text of a string member, or NULL; also when a NUL byte stands in it. */

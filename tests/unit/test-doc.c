@@ -304,6 +304,32 @@ static void test_order_of_similar_keys(void **state)
         lkg_value_unref(map);
 }
 
+/* A document says what it says: whoever looks for something in a value of another type finds nothing. */
+static void test_looks_at_other_types_find_nothing(void **state)
+{
+        static const char *const texts[] = { "null", "true", "5", "\"text\"", "[1]", "{\"a\": 1}" };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(texts); i++) {
+                struct lkg_value *value = doc(texts[i]);
+                enum lkg_type type = lkg_value_type(value);
+                const char *key = "untouched";
+                size_t size = 9;
+
+                assert_int_equal(lkg_map_get(value, "a") != NULL, type == LKG_MAP);
+                assert_null(lkg_map_get_string(value, "a"));
+                assert_int_equal(lkg_map_at(value, 0, &key, &size) != NULL, type == LKG_MAP);
+                assert_string_equal(key, type == LKG_MAP ? "a" : "untouched");
+                assert_int_equal(lkg_list_get(value, 0) != NULL, type == LKG_LIST);
+                assert_int_equal(lkg_list_stamp_get(value), 0);
+                assert_string_equal(lkg_value_text(value, &size), type == LKG_NUMBER   ? "5"
+                                                                  : type == LKG_STRING ? "text"
+                                                                                       : "");
+                assert_int_equal(lkg_value_bool(value), type == LKG_BOOL);
+                lkg_value_unref(value);
+        }
+}
+
 static void test_stamp_is_lost_with_a_change(void **state)
 {
         struct lkg_value *list = lkg_value_new_list(NULL, 0, 0), *copy;
@@ -341,6 +367,7 @@ int main(void)
                 cmocka_unit_test(test_expected_members),
                 cmocka_unit_test(test_replace_gives_the_earlier_value),
                 cmocka_unit_test(test_order_of_similar_keys),
+                cmocka_unit_test(test_looks_at_other_types_find_nothing),
                 cmocka_unit_test(test_stamp_is_lost_with_a_change),
         };
 

@@ -503,6 +503,122 @@ static void test_another_base_is_loaded(void **state)
         tear_down(&s);
 }
 
+/* A layer that is there and could not be read. */
+static void break_layer(struct stack *s, size_t i)
+{
+        s->layers[i].doc = lkg_value_unref(s->layers[i].doc);
+}
+
+/* What a stack makes of layers of which some are broken: no merge, and what is behind them is not merged either. */
+static const char *judge_broken(struct stack *s)
+{
+        bool broken = false;
+
+        candidate_free(&s->candidate);
+        s->candidate = (struct lkg_candidate){ .refs = 1, .state = LKG_CANDIDATE_INVALID };
+        s->candidate.layers = calloc(s->n + 1, sizeof(*s->candidate.layers));
+        assert_non_null(s->candidate.layers);
+        for (size_t i = 0; i < s->n; i++) {
+                broken = broken || !s->layers[i].doc;
+                s->candidate.layers[s->candidate.n_layers++] = (struct lkg_layer_info){
+                        .role = s->layers[i].role,
+                        .name = s->layers[i].name,
+                        .file = s->layers[i].file,
+                        .beside = s->layers[i].file,
+                        .doc = lkg_value_ref(s->layers[i].doc),
+                        .merged = broken ? NULL : lkg_value_ref(s->layers[i].doc),
+                };
+        }
+        assert_int_equal(lkg_judge_candidate(&s->candidate, s->judge), 0);
+        free(s->said);
+        s->said = lkg_report_format(&s->candidate.report, NULL);
+        assert_non_null(s->said);
+        return s->said;
+}
+
+/* A broken base, no base at all, a drop-in alone: the second is judged although the first had nothing either. */
+static void test_broken_base_is_not_an_absent_one(void **state)
+{
+        static const char *const wrong[][2] = { { "maxPods: -5\n", "maxPods: -5 is out of range" },
+                                                { "featureGates: {Nope: true}\n",
+                                                  "no feature gate \"Nope\"" } };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(wrong); i++) {
+                LKG_CLEANUP(lkg_freep) char *text = NULL;
+                struct stack s;
+
+                assert_true(asprintf(&text, HEADER "%s", wrong[i][0]) > 0);
+                set_up(&s, &plain, HEADER, text);
+                break_layer(&s, 0);
+                (void)judge_broken(&s);
+                assert_null(s.candidate.effective);
+                layer_free(&s.layers[0]);
+                s.layers[0] = s.layers[1];
+                s.layers[1] = (struct made_layer){ 0 };
+                s.n = 1;
+                assert_non_null(strstr(judge(&s), wrong[i][1]));
+                tear_down(&s);
+        }
+}
+
+static void test_mistake_of_the_command_line_stays_said(void **state)
+{
+        static const char *const words[] = { "--feature-gates=Nope=true" };
+        struct lkg_judge_config config = plain;
+        struct stack s;
+
+        (void)state;
+        config.flags = words;
+        config.n_flags = 1;
+        set_up(&s, &config, HEADER, NULL);
+        assert_non_null(strstr(judge(&s), "Nope"));
+        break_layer(&s, 0);
+        s.n = 2;
+        put_layer(&s, 1, LKG_LAYER_DROPIN, "1.conf", HEADER);
+        assert_non_null(strstr(judge_broken(&s),
+                               "Nope")); /* nothing is loaded, and the flags are as wrong as before */
+        tear_down(&s);
+}
+
+/* `featureGates:` without a value, and what is no map at all, under a gate that a later layer sets. */
+static void test_gates_over_what_is_no_map(void **state)
+{
+        static const char *const values[] = { "", "null", "[]", "[1]", "\"\"", "5", "text", "true", "{}" };
+        static const struct {
+                enum lkg_layer_role role;
+                const char *name, *gate;
+        } over[] = { { LKG_LAYER_DROPIN, "1.conf", "NodeSwap" },
+                     { LKG_LAYER_INSTANCE, "instance", "RotateKubeletServerCertificate" },
+                     { LKG_LAYER_DROPIN, "2.conf", "AllAlpha" } };
+        struct lkg_judge_config config = plain;
+
+        (void)state;
+        config.lint = true;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(values); i++) {
+                for (size_t k = 0; k < LKG_ARRAY_SIZE(over); k++) {
+                        bool fine = i < 2 || i + 1 == LKG_ARRAY_SIZE(values);
+                        char base[256], text[256];
+                        struct stack s;
+
+                        (void)snprintf(base, sizeof(base), HEADER "featureGates: %s\n", values[i]);
+                        (void)snprintf(text, sizeof(text), HEADER "featureGates: {%s: true}\n",
+                                       over[k].gate);
+                        set_up(&s, &config, base, NULL);
+                        put_layer(&s, 1, over[k].role, over[k].name, text);
+                        (void)judge(&s);
+                        assert_int_equal(s.candidate.report.n_severity[LKG_ERROR] > 0, !fine);
+                        tear_down(&s);
+                        (void)snprintf(base, sizeof(base), PROXY "featureGates: %s\n", values[i]);
+                        set_up(&s, &config, base, NULL);
+                        put_layer(&s, 1, over[k].role, over[k].name,
+                                  PROXY "featureGates: {ContextualLogging: true}\n");
+                        (void)judge(&s);
+                        tear_down(&s);
+                }
+        }
+}
+
 static void test_another_kind_is_learned(void **state)
 {
         struct stack s;
@@ -574,6 +690,9 @@ int main(void)
                 cmocka_unit_test(test_unchanged_layers_are_not_linted_again),
                 cmocka_unit_test(test_layer_that_goes_takes_its_findings_along),
                 cmocka_unit_test(test_another_base_is_loaded),
+                cmocka_unit_test(test_broken_base_is_not_an_absent_one),
+                cmocka_unit_test(test_mistake_of_the_command_line_stays_said),
+                cmocka_unit_test(test_gates_over_what_is_no_map),
                 cmocka_unit_test(test_another_kind_is_learned),
                 cmocka_unit_test(test_another_release_is_judged_by),
                 cmocka_unit_test(test_effective_document_of_a_served_one),

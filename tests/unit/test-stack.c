@@ -19,6 +19,7 @@ static int root_fd = -EBADF;
 static struct lkg_stack *stack;
 static struct lkg_candidate *candidate; /* of the last look() */
 static uint64_t (*clock_fn)(void);      /* NULL = the real one */
+static bool with_patches;
 
 /* ---- files ---- */
 
@@ -59,6 +60,7 @@ static int set_up(void **state)
 {
         (void)state;
         clock_fn = NULL;
+        with_patches = false;
         if (tmpdir_make(root) < 0)
                 return -1;
         root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -86,6 +88,8 @@ static void open_stack(void)
                 .base_is_view_name = true,
                 .dropin_dir = "kubelet.conf.d",
                 .instance = "kubelet-instance.conf",
+                .patches_dir = with_patches ? "patches" : "",
+                .patches_target = "kubeletconfiguration",
                 .realtime_ns = clock_fn,
         };
 
@@ -763,6 +767,62 @@ static void test_a_thousand_layers(void **state)
                          before.n_merges + 12); /* 00990..00999, 10-a, 20-b */
 }
 
+/* As somebody leaves one behind who takes out what a patch said: alone, before others, under a drop-in. */
+static void test_patch_files_that_hold_nothing(void **state)
+{
+        static const char *const texts[] = {
+                "",
+                "\n",
+                " \n  \n",
+                "# nothing\n",
+                "---\n",
+                "---\n---\n",
+                "null\n",
+                "~",
+                "---\n# nothing\n---\nnull\n",
+                "\xef\xbb\xbf",
+                "\xef\xbb\xbf# x\n",
+                "!!null\n",
+        };
+        static const char *const names[] = { "patches/kubeletconfiguration.yaml",
+                                             "patches/kubeletconfiguration0+merge.yaml",
+                                             "patches/kubeletconfiguration1+json.json",
+                                             "patches/kubeletconfiguration2+strategic.yaml" };
+
+        (void)state;
+        with_patches = true;
+        make_dir("patches");
+        make_dir("kubelet.conf.d");
+        open_stack();
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(texts); i++) {
+                for (size_t k = 0; k < LKG_ARRAY_SIZE(names); k++) {
+                        put(names[k], texts[i]);
+                        (void)look();
+                        assert_int_equal(candidate->state, LKG_CANDIDATE_NONE); /* nothing but that */
+                        assert_null(candidate->doc);
+                        assert_int_equal(candidate->report.n_severity[LKG_ERROR], 0);
+                        put("kubelet.conf", HEADER "maxPods: 1\n");
+                        (void)look();
+                        assert_int_equal(candidate->state, LKG_CANDIDATE_VALID);
+                        assert_string_equal(show(lkg_map_get(candidate->doc, "maxPods"), -1), "1");
+                        put("kubelet.conf.d/1.conf", HEADER "maxPods: 2\n");
+                        put("patches/kubeletconfiguration9.yaml", "port: 3\n");
+                        (void)look();
+                        assert_int_equal(candidate->n_layers, 4);
+                        assert_string_equal(show(lkg_map_get(candidate->doc, "maxPods"), -1), "2");
+                        assert_string_equal(show(lkg_map_get(candidate->doc, "port"), -1), "3");
+                        assert_int_equal(candidate->report.n_severity[LKG_NOTE], 1);
+                        assert_int_equal(candidate->report.findings[0].code, 2040);
+                        assert_int_equal(unlink(at("kubelet.conf")), 0);
+                        (void)look();
+                        assert_int_equal(candidate->state, LKG_CANDIDATE_VALID);
+                        assert_int_equal(unlink(at("kubelet.conf.d/1.conf")), 0);
+                        assert_int_equal(unlink(at("patches/kubeletconfiguration9.yaml")), 0);
+                        assert_int_equal(unlink(at(names[k])), 0);
+                }
+        }
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -795,6 +855,7 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_name_taken, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_fallback_is_no_base, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_source_directory_is_gone, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_patch_files_that_hold_nothing, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_a_thousand_layers, set_up, tear_down),
         };
 
