@@ -694,12 +694,13 @@ static int fetch(struct lkg_yaml_scan *s)
 /* Has the token at the head nothing to wait for? Return: 1 or 0, or -EBADMSG. */
 static int head_is_final(struct lkg_yaml_scan *s)
 {
-        const struct lkg_yaml_token *head = &s->tokens[s->head];
+        const struct lkg_yaml_token *head;
         struct lkg_yaml_key *key;
         int r;
 
         if (s->head == s->n_tokens)
-                return 0;
+                return 0; /* there may be no room for tokens yet, either */
+        head = &s->tokens[s->head];
         if (head->key_level >= s->n_keys)
                 return 1;
         key = &s->keys[head->key_level];

@@ -1,99 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a component comes to: the layers of a request are written into a directory in memory, read by a stack
- * and judged, as the tool does it for `render --effective`. The reply has the effective document (`out`) and the
- * one that is served (`served`); `@DIR@` stands for the directory in both directions, in `served` with a slash
- * before it, so that it stays an absolute path for whoever reads it next.
+ * What a component comes to, as the product has it: one stack and one judge for each kind live as long as this program,
+ * with advice on, and see every request as a sequence of changes (a file appears, changes, goes; another ConfigMap;
+ * another command line). After each of them the answer is compared with that of somebody who has never seen another
+ * request; `stale` says what differs. So nothing that one judgement leaves behind can matter.
+ *
+ * The reply has the effective document (`out`) and the bytes that would be served (`served`); `@DIR@` stands for the
+ * directory in both directions, in `served` with a slash before it, so that it stays an absolute path for whoever reads it
+ * next.
  */
 #include "answer.h"
 
-#include <fcntl.h>
-#include <ftw.h>
-#include <sys/stat.h>
+#include "tests/lib/layer-place.h"
 
-#include <lkg/duration.h>
-#include <lkg/schema.h>
-#include <lkg/stack.h>
+#define MARK        "@DIR@"
+#define BASE        "kubelet.yaml"
+#define DROPINS     "kubelet.conf.d"
+#define PATCHES     "patches"
+#define INSTANCE    "instance.conf"
+#define CHANGES_MAX 256
 
-#include "core/schema/values/quantity.h"
-
-#define MARK "@DIR@"
-
-/* One case on disk. */
-struct place {
-        char dir[32];
-        char base[64], dropins[64];
-        bool has_base, has_dropins;
+/* One component, and the words that its judge borrows. */
+struct component {
+        const char *name;
+        struct place place;
+        bool open;
+        char **words;
+        size_t n_words;
+        uint64_t dice;
+        struct lkg_value *last; /* request; NULL = there was none yet */
 };
 
-/* ---- files ---- */
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-        (void)st;
-        (void)type;
-        (void)ftw;
-        return remove(path);
-}
-
-static void write_file(const char *path, const char *text, size_t size)
-{
-        FILE *file = fopen(path, "we");
-
-        if (!file || fwrite(text, 1, size, file) != size || fclose(file) != 0)
-                answer_die(path);
-}
-
-/* The directories on the way to @path, below @from bytes of it. */
-static void make_parents(char *path, size_t from)
-{
-        for (char *slash = strchr(path + from + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-                *slash = '\0';
-                if (mkdir(path, 0700) < 0 && errno != EEXIST)
-                        answer_die(path);
-                *slash = '/';
-        }
-}
-
-static void write_dropin(const struct place *place, const struct lkg_value *dropin)
-{
-        LKG_CLEANUP(lkg_freep) char *path = NULL;
-        const struct lkg_value *text = lkg_map_get(dropin, "text");
-        const char *name = lkg_map_get_string(dropin, "path"), *data;
-        size_t size = 0;
-
-        if (!name || !text || lkg_value_type(text) != LKG_STRING)
-                answer_die("a drop-in without path and text");
-        if (asprintf(&path, "%s/%s", place->dropins, name) < 0)
-                answer_die("no memory");
-        make_parents(path, strlen(place->dropins));
-        data = lkg_value_text(text, &size);
-        write_file(path, data, size);
-}
-
-static void lay_out(const struct lkg_value *request, struct place *place)
-{
-        const struct lkg_value *base = lkg_map_get(request, "base"),
-                               *dropins = lkg_map_get(request, "dropins");
-        size_t size = 0;
-
-        *place = (struct place){ .dir = "/dev/shm/answer-XXXXXX" };
-        if (!mkdtemp(place->dir))
-                answer_die("no directory in /dev/shm");
-        (void)snprintf(place->base, sizeof(place->base), "%s/kubelet.yaml", place->dir);
-        (void)snprintf(place->dropins, sizeof(place->dropins), "%s/kubelet.conf.d", place->dir);
-        place->has_base = base && lkg_value_type(base) == LKG_STRING;
-        if (place->has_base) {
-                const char *text = lkg_value_text(base, &size);
-
-                write_file(place->base, text, size);
-        }
-        place->has_dropins = dropins && lkg_value_type(dropins) == LKG_LIST;
-        if (place->has_dropins && mkdir(place->dropins, 0700) < 0)
-                answer_die(place->dropins);
-        for (size_t i = 0; place->has_dropins && i < lkg_value_size(dropins); i++)
-                write_dropin(place, lkg_list_get(dropins, i));
-}
+static struct component components[] = { { .name = "kubelet" },
+                                         { .name = "kube-proxy" },
+                                         { .name = "other" } };
 
 /* ---- words ---- */
 
@@ -116,6 +56,13 @@ static char *replaced(const char *text, const char *from, const char *to)
         return ret;
 }
 
+static void free_words(char **words, size_t n)
+{
+        for (size_t i = 0; i < n; i++)
+                free(words[i]);
+        free(words);
+}
+
 /* Heap; @ret_n words, each heap. */
 static char **command_line(const struct lkg_value *request, const char *dir, size_t *ret_n)
 {
@@ -125,155 +72,307 @@ static char **command_line(const struct lkg_value *request, const char *dir, siz
 
         if (!words)
                 answer_die("no memory");
-        for (size_t i = 0; i < n; i++) {
-                const struct lkg_value *word = lkg_list_get(args, i);
-                bool text = lkg_value_type(word) == LKG_STRING;
-
-                words[i] = replaced(text ? lkg_value_text(word, NULL) : "", MARK, dir);
-        }
+        for (size_t i = 0; i < n; i++)
+                words[i] = replaced(lkg_value_text(lkg_list_get(args, i), NULL), MARK, dir);
         *ret_n = n;
         return words;
 }
 
-static void put_document(const struct answer *a, const char *key, const struct lkg_value *doc,
-                         const char *dir, const char *mark)
+static unsigned number_of(const struct lkg_value *request, const char *name, unsigned otherwise)
 {
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
-        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        const struct lkg_value *value = lkg_map_get(request, name);
 
-        lkg_render_json_compact(doc, &buf);
-        lkg_buf_putc(&buf, '\0');
-        if (lkg_buf_failed(&buf))
-                answer_die("no memory");
-        text = replaced(buf.data, dir, mark);
+        return value && lkg_value_type(value) == LKG_NUMBER
+                       ? (unsigned)strtoul(lkg_value_text(value, NULL), NULL, 10)
+                       : otherwise;
+}
+
+/* ---- what is to be changed ---- */
+
+/* One change of one layer, the command line or the ConfigMap. */
+struct change {
+        enum { CHANGE_PUT, CHANGE_REMOVE, CHANGE_MKDIR, CHANGE_RMDIR, CHANGE_REMOTE, CHANGE_JUDGE } what;
+        char name[300];
+        const struct lkg_value *text; /* borrowed from the request; NULL = none */
+};
+
+struct changes {
+        struct change items[CHANGES_MAX];
+        size_t n;
+        bool failed;
+};
+
+static void add(struct changes *c, int what, const char *dir, const char *name, const struct lkg_value *text)
+{
+        if (c->n == CHANGES_MAX)
+                answer_die("too many changes");
+        c->items[c->n] = (struct change){ .what = what, .text = text };
+        (void)snprintf(c->items[c->n].name, sizeof(c->items->name), "%s%s%s", dir, *dir ? "/" : "", name);
+        c->n++;
+}
+
+static const struct lkg_value *text_under(const struct lkg_value *map, const char *name)
+{
+        const struct lkg_value *text = lkg_map_get(map, name);
+
+        return text && lkg_value_type(text) == LKG_STRING ? text : NULL;
+}
+
+static bool is_wanted(const struct lkg_value *list, const char *name)
+{
+        for (size_t i = 0; list && i < lkg_value_size(list); i++) {
+                const char *path = lkg_map_get_string(lkg_list_get(list, i), "path");
+
+                if (path && strcmp(path, name) == 0)
+                        return true;
+        }
+        return false;
+}
+
+/* The files of @dir: those that were there and are not in @list go, the others come. */
+static void add_tree(struct changes *c, const char *dir, const struct lkg_value *old,
+                     const struct lkg_value *list)
+{
+        for (size_t i = 0; old && i < lkg_value_size(old); i++) {
+                const char *path = lkg_map_get_string(lkg_list_get(old, i), "path");
+
+                if (path && !is_wanted(list, path))
+                        add(c, CHANGE_REMOVE, dir, path, NULL);
+        }
+        for (size_t i = 0; list && i < lkg_value_size(list); i++) {
+                const struct lkg_value *item = lkg_list_get(list, i);
+                const char *path = lkg_map_get_string(item, "path");
+
+                if (!path || !text_under(item, "text"))
+                        answer_die("a file without path and text");
+                add(c, CHANGE_PUT, dir, path, text_under(item, "text"));
+        }
+}
+
+static void add_file(struct changes *c, const struct lkg_value *request, const char *key, const char *name)
+{
+        const struct lkg_value *text = text_under(request, key);
+
+        add(c, text ? CHANGE_PUT : CHANGE_REMOVE, "", name, text);
+}
+
+static void plan(const struct component *component, const struct lkg_value *request, struct changes *c)
+{
+        const struct lkg_value *dropins = lkg_map_get(request, "dropins"), *last = component->last;
+
+        c->n = 0;
+        add(c, CHANGE_JUDGE, "", "", NULL);
+        add_file(c, request, "base", BASE);
+        add_file(c, request, "instance", INSTANCE);
+        add_tree(c, PATCHES, last ? lkg_map_get(last, "patches") : NULL, lkg_map_get(request, "patches"));
+        add(c, CHANGE_REMOTE, "", "", text_under(request, "remote"));
+        add(c, dropins ? CHANGE_MKDIR : CHANGE_RMDIR, "", DROPINS, NULL);
+        if (dropins)
+                add_tree(c, DROPINS, last ? lkg_map_get(last, "dropins") : NULL, dropins);
+}
+
+/* Two changes of one request come in any order, but the same one each time the same requests are asked. */
+static void shuffle(struct component *component, struct changes *c)
+{
+        for (size_t i = c->n; i > 1; i--) {
+                struct change last = c->items[i - 1];
+                size_t k;
+
+                component->dice =
+                        component->dice * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+                k = (size_t)(component->dice >> 33) % i;
+                c->items[i - 1] = c->items[k];
+                c->items[k] = last;
+        }
+}
+
+/* ---- changing ---- */
+
+static void judge_by(struct component *component, const struct lkg_value *request)
+{
+        struct lkg_judge_config config = component->place.options.judge;
+        char **words, **old = component->words;
+        size_t n_words, n_old = component->n_words;
+        bool same;
+
+        words = command_line(request, component->place.dir, &n_words);
+        config.host.cgroup = number_of(request, "cgroup", 2);
+        config.release = number_of(request, "release", 0);
+        same = n_words == n_old && config.host.cgroup == component->place.options.judge.host.cgroup &&
+               config.release == component->place.options.judge.release;
+        for (size_t i = 0; same && i < n_words; i++)
+                same = strcmp(words[i], old[i]) == 0;
+        if (same) {
+                free_words(words, n_words);
+                return;
+        }
+        config.flags = (const char *const *)words;
+        config.n_flags = n_words;
+        component->words = words;
+        component->n_words = n_words;
+        place_judge_by(&component->place, &config);
+        free_words(old, n_old);
+}
+
+static void carry_out(struct component *component, const struct lkg_value *request, struct change *change,
+                      struct changes *all)
+{
+        struct place *place = &component->place;
+        size_t size = 0;
+        const char *text = change->text ? lkg_value_text(change->text, &size) : NULL;
+
+        switch (change->what) {
+        case CHANGE_PUT:
+                place_put(place, change->name, text, size);
+                break;
+        case CHANGE_REMOVE:
+                place_remove(place, change->name);
+                break;
+        case CHANGE_MKDIR:
+                place_mkdir(place, change->name);
+                break;
+        case CHANGE_RMDIR:
+                place_rmdir(place, change->name);
+                break;
+        case CHANGE_REMOTE:
+                if (text || place->remote)
+                        all->failed |= !place_set_remote(place, text, size);
+                break;
+        case CHANGE_JUDGE:
+                judge_by(component, request);
+                break;
+        }
+}
+
+static void compare(struct place *place, const char *after, struct lkg_buf *stale)
+{
+        LKG_CLEANUP(lkg_candidate_unrefp) struct lkg_candidate *fresh = place_fresh(place);
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf why = LKG_BUF_INIT;
+
+        place_compare(place->candidate, fresh, &why);
+        if (why.size > 0 && stale->size == 0) {
+                lkg_buf_printf(stale, "after %s: ", after);
+                lkg_buf_append(stale, why.data, why.size);
+        }
+}
+
+/* Everything that the request wants, one after the other. */
+static bool apply(struct component *component, const struct lkg_value *request, struct lkg_buf *stale)
+{
+        static const char *const words[] = { "writing", "removing",          "mkdir",
+                                             "rmdir",   "another ConfigMap", "another command line" };
+        static struct changes changes;
+
+        changes.failed = false;
+        plan(component, request, &changes);
+        shuffle(component, &changes);
+        for (size_t i = 0; i < changes.n; i++) {
+                struct change *change = &changes.items[i];
+                char after[400];
+
+                carry_out(component, request, change, &changes);
+                if (component->place.n_touched == 0 && !component->place.everything && i + 1 < changes.n &&
+                    change->what != CHANGE_JUDGE)
+                        continue;
+                (void)place_look(&component->place);
+                (void)snprintf(after, sizeof(after), "%s %s", words[change->what], change->name);
+                compare(&component->place, after, stale);
+        }
+        lkg_value_unref(component->last);
+        component->last = lkg_value_ref((struct lkg_value *)request);
+        return !changes.failed;
+}
+
+/* ---- the reply ---- */
+
+static void put_text(const struct answer *a, const char *key, const struct lkg_buf *text, const char *dir,
+                     const char *mark, bool quoted)
+{
+        LKG_CLEANUP(lkg_freep) char *shown = NULL;
+
         lkg_buf_printf(a->out, ",\"%s\":", key);
-        lkg_buf_puts(a->out, text);
+        shown = replaced(text->data, dir, mark);
+        if (quoted)
+                lkg_buf_json_string(a->out, shown, strlen(shown));
+        else
+                lkg_buf_puts(a->out, shown);
 }
 
-/* ---- the judgement ---- */
-
-static unsigned cgroup_of(const struct lkg_value *request)
+static void put_valid(const struct answer *a, const struct place *place)
 {
-        const struct lkg_value *cgroup = lkg_map_get(request, "cgroup");
-        bool one = cgroup && lkg_value_type(cgroup) == LKG_NUMBER &&
-                   strcmp(lkg_value_text(cgroup, NULL), "1") == 0;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf out = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf served = LKG_BUF_INIT;
 
-        return one ? 1 : 2;
+        if (place->candidate->effective) {
+                lkg_render_json_compact(place->candidate->effective, &out);
+                lkg_buf_putc(&out, '\0');
+                put_text(a, "out", &out, place->dir, MARK, false);
+        }
+        place_render(place->candidate, &served);
+        lkg_buf_putc(&served, '\0');
+        put_text(a, "served", &served, place->dir, "/" MARK, true);
 }
 
-static struct lkg_candidate *judged(const struct lkg_value *request, const struct place *place,
-                                    const char *kind)
+static struct component *component_of(size_t i)
 {
-        size_t n_words = 0;
-        char **words = command_line(request, place->dir, &n_words);
-        struct lkg_judge_config judging = {
-                .host = { .cgroup = cgroup_of(request), .stated = true },
-                .flags = (const char *const *)words,
-                .n_flags = n_words,
+        struct component *component = &components[i];
+        const struct place_options options = {
+                .component = component->name,
+                .base = BASE,
+                .dropins = DROPINS,
+                .instance = INSTANCE,
+                .patches = PATCHES,
+                .judge = { .host = { .cgroup = 2, .stated = true }, .lint = true },
         };
-        struct lkg_stack_config config = {
-                .component = "component",
-                .source_fd = AT_FDCWD,
-                .source_path = "",
-                .base = place->has_base ? place->base : "",
-                .dropin_dir = place->has_dropins ? place->dropins : "",
-                .dropin_dir_required = true,
-                .instance = "",
-                .patches_dir = "",
-                .patches_target = "",
-                .kind = kind,
-                .api_version = "",
-        };
-        LKG_CLEANUP(lkg_judge_freep) struct lkg_judge *judge = NULL;
-        struct lkg_candidate *candidate = NULL;
-        struct lkg_stack *stack = NULL;
-        struct lkg_error err = { 0 };
 
-        if (lkg_judge_new(&judging, &judge) < 0 || lkg_stack_new(&config, &stack, &err) < 0)
-                answer_die(err.message);
-        lkg_stack_set_judge(stack, lkg_judge_candidate, judge);
-        if (lkg_stack_refresh(stack, &candidate, &err) < 0)
-                answer_die(err.message);
-        lkg_stack_free(stack);
-        for (size_t i = 0; i < n_words; i++)
-                free(words[i]);
-        free(words);
-        return candidate;
+        if (!component->open)
+                place_open(&component->place, &options);
+        component->open = true;
+        return component;
 }
 
-static void answer_component(const struct answer *a, const char *kind)
+static void answer_component(const struct answer *a, size_t i)
 {
-        LKG_CLEANUP(lkg_candidate_unrefp) struct lkg_candidate *candidate = NULL;
-        struct place place;
-        bool valid;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf stale = LKG_BUF_INIT;
+        struct component *component = component_of(i);
+        const struct lkg_candidate *candidate;
+        bool valid = apply(component, a->request, &stale);
 
-        lay_out(a->request, &place);
-        candidate = judged(a->request, &place, kind);
-        valid = candidate->state == LKG_CANDIDATE_VALID;
+        candidate = component->place.candidate;
+        valid = valid && candidate->state == LKG_CANDIDATE_VALID;
         lkg_buf_printf(a->out, "\"ok\":%s,\"none\":%s", valid ? "true" : "false",
                        candidate->state == LKG_CANDIDATE_NONE ? "true" : "false");
         answer_error(a->out, "error", &candidate->report);
-        if (valid && candidate->effective)
-                put_document(a, "out", candidate->effective, place.dir, MARK);
+        place_publish(&component->place, candidate);
         if (valid)
-                put_document(a, "served", candidate->doc, place.dir, "/" MARK);
-        if (nftw(place.dir, remove_one, 16, FTW_DEPTH | FTW_PHYS) < 0)
-                answer_die(place.dir);
+                put_valid(a, &component->place);
+        if (stale.size > 0) {
+                lkg_buf_puts(a->out, ",\"stale\":");
+                lkg_buf_json_string(a->out, stale.data, stale.size);
+        }
 }
 
 void answer_kubelet(const struct answer *a)
 {
-        answer_component(a, "KubeletConfiguration");
+        answer_component(a, 0);
 }
 
 void answer_kubeproxy(const struct answer *a)
 {
-        answer_component(a, "KubeProxyConfiguration");
+        answer_component(a, 1);
 }
 
-/* ---- values ---- */
-
-static const char *text_of(const struct lkg_value *request, size_t *ret_size)
+void answer_other(const struct answer *a)
 {
-        const struct lkg_value *text = lkg_map_get(request, "text");
-
-        *ret_size = 0;
-        return text && lkg_value_type(text) == LKG_STRING ? lkg_value_text(text, ret_size) : "";
+        answer_component(a, 2);
 }
 
-void answer_duration(const struct answer *a)
+void answer_close(void)
 {
-        char canonical[LKG_DURATION_MAX];
-        size_t size;
-        const char *text = text_of(a->request, &size);
-        int64_t ns = 0;
-
-        if (lkg_duration_parse(text, size, &ns, NULL) < 0) {
-                lkg_buf_puts(a->out, "\"ok\":false");
-                return;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(components); i++) {
+                if (components[i].open)
+                        place_close(&components[i].place);
+                free_words(components[i].words, components[i].n_words);
+                lkg_value_unref(components[i].last);
         }
-        lkg_duration_format(ns, canonical);
-        lkg_buf_printf(a->out, "\"ok\":true,\"out\":{\"ns\":%lld,\"canonical\":\"%s\"}", (long long)ns,
-                       canonical);
-}
-
-void answer_quantity(const struct answer *a)
-{
-        LKG_CLEANUP(lkg_quantity_deinit) struct lkg_quantity quantity = LKG_QUANTITY_INIT;
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf canonical = LKG_BUF_INIT;
-        size_t size;
-        const char *text = text_of(a->request, &size);
-        int r = lkg_quantity_parse(text, size, &quantity, NULL);
-
-        if (r == -ENOMEM)
-                answer_die("no memory");
-        if (r < 0) {
-                lkg_buf_puts(a->out, "\"ok\":false");
-                return;
-        }
-        lkg_quantity_text(&quantity, (struct lkg_span){ text, size }, &canonical);
-        lkg_buf_printf(a->out,
-                       "\"ok\":true,\"out\":{\"sign\":%d,\"canonical\":", lkg_quantity_sign(&quantity));
-        lkg_buf_json_string(a->out, canonical.data ? canonical.data : "", canonical.size);
-        lkg_buf_putc(a->out, '}');
 }

@@ -162,6 +162,7 @@ static const struct op ops[] = {
         { "kubelet", 0, answer_kubelet },
         { "served", 0, answer_kubelet },
         { "kubeproxy", 0, answer_kubeproxy },
+        { "other", 0, answer_other },
         { "duration", 0, answer_duration },
         { "quantity", 0, answer_quantity },
 };
@@ -212,5 +213,6 @@ int main(void)
                 if (fwrite(out.data, 1, out.size, stdout) != out.size || fflush(stdout) != 0)
                         answer_die("cannot write");
         }
+        answer_close();
         return 0;
 }

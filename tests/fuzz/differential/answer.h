@@ -18,5 +18,9 @@ void answer_error(struct lkg_buf *out, const char *key, const struct lkg_report 
 /* answer-component.c */
 void answer_kubelet(const struct answer *a);
 void answer_kubeproxy(const struct answer *a);
+void answer_other(const struct answer *a);
+/** answer_close() - the end: files and memory. */
+void answer_close(void);
+/* answer-values.c */
 void answer_duration(const struct answer *a);
 void answer_quantity(const struct answer *a);
