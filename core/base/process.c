@@ -4,9 +4,10 @@
 
 #include <lkg/shared.h>
 
-uint64_t lkg_process_start_time(int pid)
+/* Return: the state (field 3), 0 when there is no such process. */
+static char look(int pid, uint64_t *ret_start_time)
 {
-        char path[64], text[1024];
+        char path[64], text[1024], state;
         LKG_CLEANUP(lkg_closep) int fd = -EBADF;
         const char *p;
         ssize_t n;
@@ -20,13 +21,32 @@ uint64_t lkg_process_start_time(int pid)
                 return 0;
         text[n] = '\0';
         p = strrchr(text, ')'); /* comm may hold anything, a closing bracket too: the last one ends it */
-        if (!p)
+        if (!p || p[1] != ' ')
                 return 0;
+        state = p[2];
         /* Behind the bracket: " S ppid ...": the state is field 3, so field 22 begins after 20 blanks. */
         for (int blanks = 0; blanks < 20; blanks++) {
                 p = strchr(p + 1, ' ');
                 if (!p)
                         return 0;
         }
-        return strtoull(p + 1, NULL, 10);
+        *ret_start_time = strtoull(p + 1, NULL, 10);
+        return state;
+}
+
+uint64_t lkg_process_start_time(int pid)
+{
+        uint64_t start_time = 0;
+
+        return look(pid, &start_time) ? start_time : 0;
+}
+
+int lkg_process_running(int pid, uint64_t start_time)
+{
+        uint64_t began = 0;
+        char state = pid > 0 ? look(pid, &began) : 0;
+
+        if (!state || (start_time && began != start_time) || state == 'Z' || state == 'X')
+                return -ESRCH;
+        return state != 'T' && state != 't';
 }

@@ -2,6 +2,7 @@
 /* The engine's own state, shared by engine.c (cycle), engine-start.c (begin, reload, end), engine-messages.c. */
 #pragma once
 
+#include <lkg/claims.h>
 #include <lkg/file.h>
 #include <lkg/log.h>
 
@@ -71,6 +72,7 @@ struct lkg_engine {
         struct lkg_publisher publisher;
         struct lkg_watch watch;
         struct lkg_server server;
+        struct lkg_claims *claims; /* which commands may still be carried out; NULL = none may */
         struct lkg_rules rules;
         struct lkg_store store;             /* lock_fd < 0: there is none */
         struct lkg_remote_file remote_file; /* path NULL = not configured */

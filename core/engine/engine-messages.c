@@ -60,6 +60,12 @@ static void on_command(struct lkg_engine *e, struct lkg_peer *peer, const struct
         int r;
 
         answer_changes(e); /* in the order in which they were asked */
+        /* Its caller may have been told that it failed while it waited for us: then that is what has happened. */
+        if (!e->claims || !lkg_claim_take(e->claims, m->ticket)) {
+                lkg_log_notice("'%s' comes too late and is not carried out", m->command);
+                lkg_server_done(peer, m->ticket, -ETIMEDOUT, e->publisher.number);
+                return;
+        }
         r = lkg_engine_run_command(e, m);
         lkg_server_done(peer, m->ticket, r, e->publisher.number);
 }
@@ -93,6 +99,10 @@ static void on_message(struct lkg_peer *peer, const struct lkg_message *m, void 
 {
         struct lkg_engine *e = userdata;
 
+        if (m->type == LKG_MSG_ALIVE) {
+                lkg_peer_send(peer, m);
+                return;
+        }
         if (peer->is_supervisor) {
                 on_supervisor(e, m);
                 return;

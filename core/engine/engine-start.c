@@ -210,6 +210,15 @@ static int recover(struct lkg_engine *e, const struct lkg_publication *previous)
         return 0;
 }
 
+/* No reason not to serve: commands are refused then, one by one. */
+static void open_claims(struct lkg_engine *e)
+{
+        struct lkg_error err = { 0 };
+
+        if (e->options.runtime_fd >= 0 && lkg_claims_open(e->options.runtime_fd, &e->claims, &err) < 0)
+                lkg_log_error("no command can be carried out: %s", err.message);
+}
+
 static int open_engine(struct lkg_engine *e, struct lkg_error *err)
 {
         struct lkg_publication *previous = NULL;
@@ -235,6 +244,8 @@ static int open_engine(struct lkg_engine *e, struct lkg_error *err)
         if (r >= 0)
                 r = lkg_server_init(&e->server, e->event, e->options.listen_fd, e->options.supervisor_fd,
                                     &lkg_engine_server_ops, e, err);
+        if (r >= 0)
+                open_claims(e);
         for (size_t i = 0; r >= 0 && i < e->n_components; i++)
                 if (e->components[i].state.ticket)
                         lkg_server_remember(&e->server, e->components[i].state.ticket, 0,
@@ -285,6 +296,7 @@ struct lkg_engine *lkg_engine_free(struct lkg_engine *e)
         lkg_engine_unwatch_facts(e);
         e->api = lkg_api_free(e->api);
         lkg_server_deinit(&e->server);
+        e->claims = lkg_claims_close(e->claims);
         for (size_t i = 0; i < e->n_components; i++) {
                 lkg_publisher_forget(&e->components[i]); /* the files stay: a file server is serving them */
                 lkg_component_deinit(&e->components[i]);

@@ -6,6 +6,12 @@
  * reply, the message and the deadline. The main thread sends the reply when the answer comes, or at the deadline; in
  * the second case the record stays as "owed" until the engine has answered, so that the event is not lost, not even
  * when the engine or this server is restarted in between. The engine answers a repeated ticket without doing it twice.
+ *
+ * That is for what *is*: a changed file counts when the engine is back. A command is different. When its caller was told that
+ * it failed, it must never be carried out: it is withdrawn first (lkg/claims.h), and one that the engine has begun with gets
+ * the engine's answer, however late.
+ *
+ * While the engine is known to be down (health.c) nobody waits for it.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -15,7 +21,9 @@
 
 #include "server.h"
 
-#define RETRY_NS (100 * LKG_NSEC_PER_MSEC)
+#define RETRY_NS    (100 * LKG_NSEC_PER_MSEC)
+#define TAKEN_NS    (30 * LKG_NSEC_PER_SEC) /* for what an engine has begun with; it is replaced long before */
+#define CLAIM_TRIES 64
 
 static int connect_engine(void);
 
@@ -53,9 +61,35 @@ static void send_record(struct lkg_parked *parked)
                 parked->sent = (uint32_t)server.engine_link;
 }
 
+static bool is_command(const struct lkg_parked *parked)
+{
+        return parked->message.type == LKG_MSG_COMMAND;
+}
+
+static void forget_record(struct lkg_parked *parked)
+{
+        if (is_command(parked) && server.claims)
+                lkg_claim_end(server.claims, parked->message.ticket);
+        server.taken_until_ns[parked - server.shm->parked] = 0;
+        atomic_store_explicit(&parked->state, LKG_PARKED_FREE, memory_order_release);
+        parked->message.type = 0;
+}
+
+/* Lock held. A ticket, and for a command the right to be carried out under it. Return: 0 = there is none. */
+static uint64_t take_ticket(enum lkg_message_type type)
+{
+        for (int i = 0; i < CLAIM_TRIES; i++) {
+                uint64_t ticket = atomic_fetch_add(&server.shm->tickets, 1) + 1;
+
+                if (type != LKG_MSG_COMMAND || (server.claims && lkg_claim_offer(server.claims, ticket)))
+                        return ticket;
+        }
+        return 0;
+}
+
 /*
  * When all records are full of events that an absent engine is owed: changes first, because it reads everything anyway
- * when it comes; then starts, of which it counts one less; the oldest of a kind. A command is never lost.
+ * when it comes; then starts, of which it counts one less; the oldest of a kind. A command is never owed.
  */
 static bool sooner_lost(const struct lkg_parked *parked, const struct lkg_parked *than)
 {
@@ -97,9 +131,12 @@ struct lkg_parked *engine_park(enum lkg_message_type type)
 {
         LKG_CLEANUP(publication_putp) struct publication_ref *ref = publication_get();
         struct lkg_parked *parked;
+        uint64_t ticket = 0;
 
         (void)pthread_mutex_lock(&server.parked_lock);
         parked = take_record();
+        if (parked && (ticket = take_ticket(type)) == 0)
+                parked = NULL;
         if (parked) {
                 parked->reply_size = 0;
                 parked->unique = 0;
@@ -107,11 +144,79 @@ struct lkg_parked *engine_park(enum lkg_message_type type)
                 parked->answer = type == LKG_MSG_COMMAND ? LKG_ANSWER_RESULT : LKG_ANSWER_REPLY;
                 parked->deadline_ns = lkg_boottime_ns() + ref->publication->timeout_ms * LKG_NSEC_PER_MSEC;
                 lkg_message_init(&parked->message, type); /* reserved: FREE with a type */
-                parked->message.ticket = atomic_fetch_add(&server.shm->tickets, 1) + 1;
+                parked->message.ticket = ticket;
         }
         (void)pthread_mutex_unlock(&server.parked_lock);
         task.park = parked;
         return parked;
+}
+
+/* Lock held. The error that takes the place of the reply, 0 = none. */
+static int error_of(const struct lkg_parked *parked, int result)
+{
+        if (parked->answer == LKG_ANSWER_RESULT && result < 0)
+                return result;
+        if (parked->answer == LKG_ANSWER_STALE && result == -ESTALE && opener_refuse(&parked->message))
+                return -ESTALE;
+        return 0;
+}
+
+/* Lock held. */
+static void answer(struct lkg_parked *parked, int result)
+{
+        int error = error_of(parked, result);
+
+        if (error < 0) {
+                struct fuse_out_header out = { .len = sizeof(out),
+                                               .error = error,
+                                               .unique = parked->unique };
+
+                session_send_raw(&out, sizeof(out));
+        } else {
+                session_send_raw(parked->reply, parked->reply_size);
+        }
+}
+
+static void warn_late(const struct lkg_message *m)
+{
+        if (m->type == LKG_MSG_STARTED)
+                lkg_log_warning(
+                        "the engine has not answered in time: process %d goes on with generation %llu",
+                        m->pid, (unsigned long long)m->number);
+        else if (m->type == LKG_MSG_COMMAND)
+                lkg_log_warning("the engine has not answered in time: '%s' is not carried out", m->command);
+        else
+                lkg_log_warning(
+                        "the engine has not answered in time: the change of '%s' counts when it does",
+                        m->text);
+}
+
+/*
+ * Lock held. Whoever waits is answered without the engine. A command that was begun gets a while longer: nobody can say now
+ * what becomes of it.
+ * @waited_ns: how long the engine has been waited for; 0 = not at all, it is down
+ */
+static void expire(struct lkg_parked *parked, uint64_t waited_ns)
+{
+        uint64_t *until_ns = &server.taken_until_ns[parked - server.shm->parked], now_ns = lkg_boottime_ns();
+        bool begun = is_command(parked) && server.claims &&
+                     !lkg_claim_withdraw(server.claims, parked->message.ticket);
+
+        if (atomic_load(&parked->state) != LKG_PARKED_WAITING)
+                return;
+        if (begun && *until_ns == 0)
+                *until_ns = now_ns + TAKEN_NS;
+        if (begun && now_ns < *until_ns) {
+                parked->deadline_ns = now_ns + RETRY_NS;
+                return;
+        }
+        if (waited_ns)
+                warn_late(&parked->message);
+        answer(parked, begun ? -EIO : -ETIMEDOUT);
+        if (is_command(parked))
+                forget_record(parked);
+        else
+                atomic_store_explicit(&parked->state, LKG_PARKED_OWED, memory_order_release);
 }
 
 /*
@@ -120,6 +225,8 @@ struct lkg_parked *engine_park(enum lkg_message_type type)
  */
 void engine_submit(struct lkg_parked *parked)
 {
+        bool down = health_is_down(lkg_boottime_ns());
+
         task.park = NULL;
         (void)pthread_mutex_lock(&server.parked_lock);
         atomic_store_explicit(&parked->state, parked->reply_size ? LKG_PARKED_WAITING : LKG_PARKED_OWED,
@@ -127,7 +234,10 @@ void engine_submit(struct lkg_parked *parked)
         if (parked->reply_size && task.slot)
                 ((volatile struct fuse_in_header *)(void *)task.slot->buf)->len = 0;
         atomic_fetch_add_explicit(&server.shm->served, 1, memory_order_relaxed);
-        send_record(parked);
+        if (down)
+                expire(parked, 0);
+        if (atomic_load(&parked->state) != LKG_PARKED_FREE)
+                send_record(parked);
         arm();
         (void)pthread_mutex_unlock(&server.parked_lock);
 }
@@ -176,6 +286,14 @@ void engine_changed(const char *path)
         engine_submit(parked);
 }
 
+void engine_ask(void)
+{
+        struct lkg_message message;
+
+        lkg_message_init(&message, LKG_MSG_ALIVE);
+        (void)engine_tell(&message);
+}
+
 /* An event that nobody waits for and that is repeated when it is lost. */
 bool engine_tell(const struct lkg_message *message)
 {
@@ -187,38 +305,6 @@ bool engine_tell(const struct lkg_message *message)
         sent = server.engine >= 0 && lkg_message_send(server.engine, &copy) == 0;
         (void)pthread_mutex_unlock(&server.parked_lock);
         return sent;
-}
-
-/* Lock held. The error that takes the place of the reply, 0 = none. */
-static int error_of(const struct lkg_parked *parked, int result)
-{
-        if (parked->answer == LKG_ANSWER_RESULT && result < 0)
-                return result;
-        if (parked->answer == LKG_ANSWER_STALE && result == -ESTALE && opener_refuse(&parked->message))
-                return -ESTALE;
-        return 0;
-}
-
-/* Lock held. */
-static void answer(struct lkg_parked *parked, int result)
-{
-        int error = error_of(parked, result);
-
-        if (error < 0) {
-                struct fuse_out_header out = { .len = sizeof(out),
-                                               .error = error,
-                                               .unique = parked->unique };
-
-                session_send_raw(&out, sizeof(out));
-        } else {
-                session_send_raw(parked->reply, parked->reply_size);
-        }
-}
-
-static void forget_record(struct lkg_parked *parked)
-{
-        atomic_store_explicit(&parked->state, LKG_PARKED_FREE, memory_order_release);
-        parked->message.type = 0;
 }
 
 static void on_done(const struct lkg_message *message)
@@ -243,20 +329,11 @@ static void on_done(const struct lkg_message *message)
         (void)pthread_mutex_unlock(&server.parked_lock);
 }
 
-static void warn_late(const struct lkg_message *m)
-{
-        if (m->type == LKG_MSG_STARTED)
-                lkg_log_warning(
-                        "the engine has not answered in time: process %d goes on with generation %llu",
-                        m->pid, (unsigned long long)m->number);
-        else
-                lkg_log_warning("the engine has not answered in time: '%s' is carried out when it does",
-                                m->type == LKG_MSG_COMMAND ? m->command : m->text);
-}
-
 static int on_timer(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
-        uint64_t expirations, now;
+        LKG_CLEANUP(publication_putp) struct publication_ref *ref = publication_get();
+        uint64_t timeout_ns = ref->publication->timeout_ms * LKG_NSEC_PER_MSEC, expirations, now;
+        bool late = false;
 
         (void)source;
         (void)revents;
@@ -272,12 +349,13 @@ static int on_timer(sd_event_source *source, int fd, uint32_t revents, void *use
 
                 if (atomic_load(&parked->state) != LKG_PARKED_WAITING || parked->deadline_ns > now)
                         continue;
-                warn_late(&parked->message);
-                answer(parked, -ETIMEDOUT);
-                atomic_store_explicit(&parked->state, LKG_PARKED_OWED, memory_order_release);
+                expire(parked, timeout_ns);
+                late = true;
         }
         arm();
         (void)pthread_mutex_unlock(&server.parked_lock);
+        if (late)
+                health_waited(timeout_ns);
         return 0;
 }
 
@@ -315,6 +393,26 @@ static void follow(uint64_t number)
         engine_published();
 }
 
+/*
+ * Lock held. The engine is gone: what it had begun with is its successor's, which has as long for it as the first one had.
+ */
+static void return_commands(void)
+{
+        LKG_CLEANUP(publication_putp) struct publication_ref *ref = publication_get();
+        uint64_t deadline_ns = lkg_boottime_ns() + ref->publication->timeout_ms * LKG_NSEC_PER_MSEC;
+
+        for (size_t i = 0; server.claims && i < LKG_PARKED; i++) {
+                struct lkg_parked *parked = &server.shm->parked[i];
+
+                if (atomic_load(&parked->state) != LKG_PARKED_WAITING || !is_command(parked))
+                        continue;
+                lkg_claim_return(server.claims, parked->message.ticket);
+                if (server.taken_until_ns[i])
+                        parked->deadline_ns = deadline_ns;
+                server.taken_until_ns[i] = 0;
+        }
+}
+
 static int on_engine(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
         struct lkg_message message;
@@ -323,6 +421,7 @@ static int on_engine(sd_event_source *source, int fd, uint32_t revents, void *us
         (void)revents;
         (void)userdata;
         while ((r = lkg_message_recv(fd, &message)) > 0) {
+                health_heard();
                 if (message.type == LKG_MSG_PUBLISHED || message.type == LKG_MSG_DONE)
                         follow(message.number);
                 if (message.type == LKG_MSG_DONE)
@@ -336,6 +435,7 @@ static int on_engine(sd_event_source *source, int fd, uint32_t revents, void *us
         }
         (void)pthread_mutex_lock(&server.parked_lock);
         server.engine = -EBADF;
+        return_commands();
         (void)pthread_mutex_unlock(&server.parked_lock);
         (void)sd_event_source_set_enabled(source, SD_EVENT_OFF);
         sd_event_source_unref(source);
@@ -370,6 +470,8 @@ static int connect_engine(void)
                 lkg_message_init(&loaded, LKG_MSG_LOADED);
                 loaded.number = atomic_load(&server.shm->publication);
                 (void)lkg_message_send(server.engine, &loaded);
+                lkg_message_init(&loaded, LKG_MSG_ALIVE); /* the answer says that this one is there */
+                (void)lkg_message_send(server.engine, &loaded);
                 for (size_t i = 0; i < LKG_PARKED; i++)
                         if (atomic_load(&server.shm->parked[i].state) != LKG_PARKED_FREE)
                                 send_record(&server.shm->parked[i]);
@@ -380,6 +482,40 @@ static int connect_engine(void)
         arm();
         (void)pthread_mutex_unlock(&server.parked_lock);
         return 0;
+}
+
+static bool command_waits(uint64_t ticket)
+{
+        for (size_t i = 0; i < LKG_PARKED; i++) {
+                const struct lkg_parked *parked = &server.shm->parked[i];
+
+                if (atomic_load(&parked->state) == LKG_PARKED_WAITING && is_command(parked) &&
+                    parked->message.ticket == ticket)
+                        return true;
+        }
+        return false;
+}
+
+/* Without them no command can be taken: EBUSY. What an earlier build left has been refused, or is offered now. */
+static void open_claims(void)
+{
+        struct lkg_error err = { 0 };
+
+        if (lkg_claims_open(server.runtime, &server.claims, &err) < 0) {
+                lkg_log_error("no command can be taken: %s", err.message);
+                return;
+        }
+        lkg_claims_keep(server.claims, command_waits);
+        for (size_t i = 0; i < LKG_PARKED; i++) {
+                struct lkg_parked *parked = &server.shm->parked[i];
+
+                if (!is_command(parked))
+                        continue;
+                if (atomic_load(&parked->state) == LKG_PARKED_OWED)
+                        forget_record(parked);
+                else if (atomic_load(&parked->state) == LKG_PARKED_WAITING)
+                        (void)lkg_claim_offer(server.claims, parked->message.ticket);
+        }
 }
 
 int engine_init(struct lkg_error *err)
@@ -398,5 +534,6 @@ int engine_init(struct lkg_error *err)
                 if (atomic_load(&parked->state) == LKG_PARKED_FREE)
                         parked->message.type = 0; /* reserved by a dead server, never submitted */
         }
+        open_claims();
         return connect_engine();
 }

@@ -16,6 +16,8 @@
 #include <fcntl.h>
 #include <limits.h>
 
+#include <lkg/file.h>
+
 #include "server.h"
 
 #define ROOT_INDEX  1u
@@ -155,13 +157,29 @@ int node_open_content(const struct lkg_node *node)
         return fd < 0 ? -errno : fd;
 }
 
-/* Return: 0; -EAGAIN: the publication was replaced and its blob is gone; another -errno. */
-static int pin(const struct lkg_node *node, const char *sha256)
+static int write_pin(const char *name, const char *bytes, size_t size)
+{
+        LKG_CLEANUP(lkg_closep)
+        int fd = openat(server.pinned, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        int r = fd < 0 ? -errno : lkg_write_all(fd, bytes, size);
+
+        if (fd >= 0 && r < 0)
+                (void)unlinkat(server.pinned, name, 0);
+        return r;
+}
+
+/*
+ * @bytes: of a file of our own; NULL = the blob @sha256 has them.
+ * Return: 0; -EAGAIN: the publication was replaced and its blob is gone; another -errno.
+ */
+static int pin(const struct lkg_node *node, const char *sha256, const char *bytes)
 {
         char name[32];
 
         pin_name(node, name);
         (void)unlinkat(server.pinned, name, 0);
+        if (bytes)
+                return write_pin(name, bytes, node->size);
         if (linkat(server.blobs, sha256, server.pinned, name, 0) < 0)
                 return errno == ENOENT ? -EAGAIN : -errno;
         return 0;
@@ -584,12 +602,8 @@ static void fill_virtual(struct lkg_node *node, const char *path, const struct l
         memcpy(node->sha256, entry->sha256, sizeof(node->sha256));
 }
 
-/**
- * node_virtual() - the node of a published entry, with one more lookup counted.
- * Return: 0; -EAGAIN: the publication was replaced and its blob is gone, look again; -ENFILE; another -errno.
- */
-int node_virtual(enum lkg_node_kind kind, const char *path, const struct lkg_entry *entry,
-                 struct lkg_node **ret)
+static int get_virtual(enum lkg_node_kind kind, const char *path, const struct lkg_entry *entry,
+                       const char *bytes, struct lkg_node **ret)
 {
         struct lkg_node *node;
         int r = 0;
@@ -611,7 +625,7 @@ int node_virtual(enum lkg_node_kind kind, const char *path, const struct lkg_ent
         } else {
                 fill_virtual(node, path, entry);
                 if (kind == LKG_NODE_CONTENT)
-                        r = pin(node, entry->sha256);
+                        r = pin(node, entry->sha256, bytes);
                 if (r == 0 && is_listed(kind))
                         r = content_list_add(node);
                 if (r == 0) {
@@ -624,6 +638,21 @@ int node_virtual(enum lkg_node_kind kind, const char *path, const struct lkg_ent
         if (r == 0)
                 *ret = node;
         return r;
+}
+
+/**
+ * node_virtual() - the node of a published entry, with one more lookup counted.
+ * Return: 0; -EAGAIN: the publication was replaced and its blob is gone, look again; -ENFILE; another -errno.
+ */
+int node_virtual(enum lkg_node_kind kind, const char *path, const struct lkg_entry *entry,
+                 struct lkg_node **ret)
+{
+        return get_virtual(kind, path, entry, NULL, ret);
+}
+
+int node_own(const char *path, const struct lkg_entry *entry, const char *bytes, struct lkg_node **ret)
+{
+        return get_virtual(LKG_NODE_CONTENT, path, entry, bytes, ret);
 }
 
 /* Content that the new publication does not show any more is old from now on. */

@@ -8,7 +8,7 @@
  * thread holds a lock across a system call that can block.
  *
  * Locks, in the order in which they may be taken: parked_lock, openers_lock (opener.c), publication_lock, files_lock,
- * nodes_lock, kept_lock.
+ * nodes_lock, kept_lock, health_lock (health.c).
  * Each is a leaf in practice; the order only matters for who adds a nested use.
  *
  * Everything the kernel believes about us lives in the shared memory (lkg/shared.h); what is in this process (open
@@ -25,6 +25,7 @@
 #include <fuse_lowlevel.h>
 #include <systemd/sd-event.h>
 
+#include <lkg/claims.h>
 #include <lkg/control.h>
 #include <lkg/error.h>
 #include <lkg/handover.h>
@@ -55,7 +56,10 @@ struct lkg_server {
         int engine;                  /* connected socket, -EBADF while there is none */
         uint64_t engine_link;
         uint64_t armed_ns;
+        uint64_t taken_until_ns
+                [LKG_PARKED]; /* a command that the engine has begun with: how long we wait for its end */
         int timer;
+        struct lkg_claims *claims; /* commands that may still be carried out */
 
         pthread_mutex_t nodes_lock; /* protects: shm->nodes allocation, hash chains, content list */
         pthread_mutex_t files_lock; /* protects: shm->files allocation */
@@ -154,6 +158,8 @@ int nodes_init(void);
 int node_source(uint64_t parent, const char *name, int *fd, const struct stat *st, struct lkg_node **ret);
 int node_virtual(enum lkg_node_kind kind, const char *path, const struct lkg_entry *entry,
                  struct lkg_node **ret);
+/** node_own() - the same for a file whose bytes are ours: @entry with their size and hash. */
+int node_own(const char *path, const struct lkg_entry *entry, const char *bytes, struct lkg_node **ret);
 void node_forget(struct lkg_node *node, uint64_t n);
 int node_fd(struct lkg_node *node);                                 /* O_PATH descriptor, borrowed; -errno */
 int node_path(const struct lkg_node *node, char *buf, size_t size); /* relative to the root; 0 or -errno */
@@ -220,7 +226,19 @@ bool opener_refuse(const struct lkg_message *started);
 struct lkg_parked *start_park(const struct fuse_ctx *ctx, const struct lkg_node *node);
 void start_submit(struct lkg_parked *parked);
 
+/* health.c: does the engine answer, and what is told when it does not */
+bool health_is_down(uint64_t now_ns);    /* known, for longer than a second; asks nobody */
+void health_heard(void);                 /* the engine has said something */
+void health_waited(uint64_t timeout_ns); /* somebody has waited so long for it in vain */
+/**
+ * health_node() - the node of a status file that we complete or replace.
+ * Return: 0; -ENOENT: @entry is what is to be shown; -EAGAIN: the publication was replaced, look again; another -errno.
+ */
+int health_node(const struct lkg_publication *publication, const struct lkg_entry *entry,
+                struct lkg_node **ret);
+
 /* engine-link.c */
+void engine_ask(void); /* are you there? The answer comes to health_heard(). */
 int engine_init(struct lkg_error *err);
 struct lkg_parked *engine_park(enum lkg_message_type type);
 void engine_submit(struct lkg_parked *parked);

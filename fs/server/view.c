@@ -49,7 +49,9 @@ static int lookup_entry(const char *path, struct fuse_entry_param *ret)
 
                 if (!entry)
                         return -ENOENT;
-                r = node_virtual(kinds[entry->type], path, entry, &node);
+                r = entry->type == LKG_ENTRY_FILE ? health_node(ref->publication, entry, &node) : -ENOENT;
+                if (r < 0 && r != -EAGAIN)
+                        r = node_virtual(kinds[entry->type], path, entry, &node);
                 /* Replaced meanwhile: then the node may have come too late to be told that it is old. */
                 if (r == 0 && attempt < 16 &&
                     atomic_load(&server.shm->publication) != ref->publication->number) {

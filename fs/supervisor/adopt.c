@@ -260,7 +260,7 @@ static int judge(struct lkg_supervisor *s, const struct found *found, struct lkg
 {
         struct lkg_mount mount;
         struct lkg_connection c = { .device = found->fds[FD_DEVICE] };
-        struct lkg_shared *shared = lkg_shared_map(found->fds[FD_SHARED]);
+        struct lkg_shared *shared = lkg_shared_adopt(found->fds[FD_SHARED]);
 
         if (!shared && found->channel >= 0)
                 return lkg_fail(err, EX_UNAVAILABLE, errno,

@@ -243,7 +243,11 @@ static int start(struct lkg_supervisor *s, struct lkg_child *child)
         r = lkg_spawn(&spawn, &pid, &pidfd);
         for (int i = 2; i < 5; i++)
                 lkg_close(spawn.fds[i]);
-        return r < 0 ? r : lkg_child_watch(child, pid, pidfd, LKG_STEAL_FD(ours));
+        if (r >= 0)
+                r = lkg_child_watch(child, pid, pidfd, LKG_STEAL_FD(ours));
+        if (r >= 0)
+                lkg_watchdog_started(s);
+        return r;
 }
 
 static void heard_fatal(struct lkg_supervisor *s, struct lkg_child *child, const struct lkg_message *message)
@@ -269,6 +273,10 @@ static void input(struct lkg_supervisor *s, struct lkg_child *child)
                         continue; /* not ours to understand; its sender is only the engine */
                 if (r <= 0)
                         return;
+                if (message.type == LKG_MSG_ALIVE)
+                        lkg_watchdog_answered(s, message.ticket);
+                else if (message.type != LKG_MSG_FATAL)
+                        lkg_watchdog_heard(s);
                 if (message.type == LKG_MSG_FATAL) {
                         heard_fatal(s, child, &message);
                 } else if (message.type == LKG_MSG_STARTED) {
@@ -287,12 +295,18 @@ static void input(struct lkg_supervisor *s, struct lkg_child *child)
         }
 }
 
+void lkg_engine_replaced(struct lkg_supervisor *s, struct lkg_child *child, const struct lkg_child_end *end)
+{
+        lkg_engine_ops.died(s, child, end);
+}
+
 static void died(struct lkg_supervisor *s, struct lkg_child *child, const struct lkg_child_end *end)
 {
         const struct lkg_restart_policy *policy = end->fatal ? &lkg_restart_fatal : &lkg_restart_engine;
         bool early = end->fatal || (!end->ready && !end->adopted && end->lived_ns < EARLY_NS);
 
         note_end(s, end);
+        lkg_watchdog_gone(s);
         if (s->phase == LKG_PHASE_ENGINE && ++s->n_engine_tries >= TRIES_AT_START) {
                 lkg_supervisor_fail(s, EX_SOFTWARE,
                                     "the engine ended %u times before its first publication, last %s %d.",

@@ -113,6 +113,7 @@ static int on_request(sd_event_source *source, int fd, uint32_t revents, void *u
         }
         lkg_heartbeat_start(&s->heartbeat, atomic_load(&s->connection.shared->served));
         tick_later(s);
+        lkg_watchdog_wake(s);
         return 0;
 }
 

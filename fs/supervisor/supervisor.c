@@ -69,6 +69,7 @@ static void end_children(struct lkg_supervisor *s)
         s->remount_timer = sd_event_source_disable_unref(s->remount_timer);
         s->mounts_source = sd_event_source_disable_unref(s->mounts_source);
         lkg_heartbeat_disarm(s);
+        lkg_watchdog_deinit(s);
         lkg_task_cancel(s);
         lkg_facts_cancel(s);
         lkg_exec_cancel(s);
@@ -446,6 +447,7 @@ static int prepare_signals(void)
         (void)sigaddset(&blocked, SIGTERM);
         (void)sigaddset(&blocked, SIGINT);
         (void)sigaddset(&blocked, SIGHUP);
+        lkg_watchdog_signals(&blocked);
         return sigprocmask(SIG_BLOCK, &blocked, NULL) < 0 ? -errno : 0;
 }
 
@@ -458,6 +460,8 @@ static int prepare_loop(struct lkg_supervisor *s, struct lkg_error *err)
                 r = sd_event_new(&s->event);
         for (size_t i = 0; r >= 0 && i < LKG_ARRAY_SIZE(signals); i++)
                 r = sd_event_add_signal(s->event, NULL, signals[i], on_signal, s);
+        if (r >= 0)
+                r = lkg_watchdog_init(s);
         if (r < 0)
                 return lkg_fail(err, EX_OSERR, -r, "event loop");
         fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
@@ -614,6 +618,7 @@ static void deinit(struct lkg_supervisor *s)
         lkg_exec_cancel(s);
         s->consumer = lkg_consumer_free(s->consumer);
         lkg_heartbeat_disarm(s);
+        lkg_watchdog_deinit(s);
         for (size_t i = 0; i < _LKG_CHILD_KIND_MAX; i++)
                 lkg_child_deinit(&s->children[i]);
         s->phase_timer = sd_event_source_disable_unref(s->phase_timer);

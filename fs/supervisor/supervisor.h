@@ -14,8 +14,10 @@
  */
 #pragma once
 
+#include <signal.h>
 #include <sys/types.h>
 #include <sysexits.h>
+#include <time.h>
 
 #include <systemd/sd-event.h>
 
@@ -25,6 +27,7 @@
 #include <lkg/settings.h>
 #include <lkg/shared.h>
 
+#include "alive.h"
 #include "helper.h"
 #include "mounts.h"
 #include "options.h"
@@ -100,6 +103,18 @@ struct lkg_connection {
         bool attached;
 };
 
+/* Is the engine still there? See watchdog.c. */
+struct lkg_watchdog {
+        struct lkg_alive alive;
+        uint64_t silent_ns,
+                silent_wall_ns; /* since when it gives no sign of life: CLOCK_BOOTTIME (0 = it does), wall time */
+        bool told;              /* to the log and the service manager */
+        bool quiet;             /* the timer is the long one */
+        bool has_clock;
+        timer_t clock; /* on the engine's processor time */
+        sd_event_source *timer;
+};
+
 struct lkg_programs {
         char *server, *engine, *notifier; /* absolute paths */
 };
@@ -145,6 +160,7 @@ struct lkg_supervisor {
         struct lkg_exec_task exec;
         struct lkg_consumer *consumer; /* NULL before the loop */
         struct lkg_heartbeat heartbeat;
+        struct lkg_watchdog watchdog;
         struct lkg_restart mount_restart;
 
         int ready_fd; /* background: where the parent waits for our news; -EBADF otherwise */
@@ -291,6 +307,8 @@ int lkg_process_end(const struct lkg_process *process, uint64_t limit_ns);
  * for the engine, and every few seconds besides.
  */
 enum lkg_work lkg_engine_work(struct lkg_supervisor *s);
+/** lkg_engine_replaced() - @child was given up: its successor is started as after any death. */
+void lkg_engine_replaced(struct lkg_supervisor *s, struct lkg_child *child, const struct lkg_child_end *end);
 /** lkg_engine_tell() - Return: 0; -errno, -ENOTCONN when no engine runs. */
 int lkg_engine_tell(struct lkg_supervisor *s, const struct lkg_message *message);
 /**
@@ -314,6 +332,18 @@ int lkg_adopt(struct lkg_supervisor *s, struct lkg_error *err);
 /** lkg_heartbeat_arm() - wait for the next request, then watch until there are none. */
 void lkg_heartbeat_arm(struct lkg_supervisor *s);
 void lkg_heartbeat_disarm(struct lkg_supervisor *s);
+
+/* watchdog.c: does the engine answer? */
+int lkg_watchdog_init(struct lkg_supervisor *s); /* signals on the loop; 0 or -errno */
+void lkg_watchdog_deinit(struct lkg_supervisor *s);
+void lkg_watchdog_signals(sigset_t *blocked); /* adds what has to be blocked for it */
+/** lkg_watchdog_wake() - somebody uses the view, or something happened to the engine: look now and then until all is quiet. */
+void lkg_watchdog_wake(struct lkg_supervisor *s);
+void lkg_watchdog_started(struct lkg_supervisor *s);
+void lkg_watchdog_gone(struct lkg_supervisor *s);
+/** lkg_watchdog_heard() - the engine has said something that only a living one says. */
+void lkg_watchdog_heard(struct lkg_supervisor *s);
+void lkg_watchdog_answered(struct lkg_supervisor *s, uint64_t ticket);
 
 /* notify.c: sd_notify(3); silent without a service manager */
 void lkg_notify_ready(struct lkg_supervisor *s);

@@ -7,6 +7,7 @@
  * Exit status 1 when there is an error or a warning. A view that cannot be opened is one: this is made for broken nodes.
  */
 #include "dynamic.h"
+#include "processes.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -28,6 +29,8 @@ struct diagnosis {
         struct lkg_value *list; /* structured output; NULL = text */
         struct lkg_buf text;
         size_t n_severity[_LKG_SEVERITY_MAX];
+        bool looked_at_processes; /* they are the same for every component */
+        bool engine_silent;
         bool failed;
 };
 
@@ -94,10 +97,15 @@ static void check_condition(struct diagnosis *d)
 {
         LKG_CLEANUP(lkg_freep) char *condition = fact(d, "condition");
         const char *advice = "`lkgfs status` says more";
+        const char *silent =
+                "journalctl -u lkgfs says what became of it; what changes counts when it is back, "
+                "commands fail until then";
 
         if (!condition)
                 add(d, LKG_WARNING, "is lkgfsd of the same version as this tool?",
                     "no condition can be read");
+        else if (d->engine_silent)
+                add(d, LKG_ERROR, silent, "%s", condition);
         else if (strncmp(condition, "False ", 6) == 0)
                 add(d, LKG_ERROR, advice, "%s", condition);
         else if (strncmp(condition, "True ", 5) != 0)
@@ -266,9 +274,33 @@ static void check_drift(struct diagnosis *d)
                     "runs with other values than are served: see status/%s/drift", d->component);
 }
 
+/* Once, as something of the node and not of the component. */
+static void look_at_processes(struct diagnosis *d)
+{
+        const char *component = d->component;
+        struct lkg_processes processes;
+
+        if (d->looked_at_processes)
+                return;
+        d->looked_at_processes = true;
+        lkg_processes_read(&d->view, component, &processes);
+        d->engine_silent = processes.engine_silent;
+        d->component = NULL;
+        for (size_t i = 0; i < processes.n; i++) {
+                struct lkg_processes one = { .items = { processes.items[i] }, .n = 1 };
+                const char *advice, *loss = lkg_process_loss(processes.items[i].name, &advice);
+
+                if (lkg_processes_missing(&one, NULL))
+                        add(d, LKG_ERROR, advice, "%s does not run: %s", processes.items[i].name, loss);
+        }
+        d->component = component;
+}
+
 static void look_at_component(struct diagnosis *d)
 {
         LKG_CLEANUP(lkg_dynamic_deinit) struct lkg_dynamic dynamic = { 0 };
+
+        look_at_processes(d);
 
         lkg_dynamic_read(&d->view, d->component, &dynamic);
         check_condition(d);

@@ -3,13 +3,46 @@
  * lkgfs gate COMPONENT, for the component's ExecStartPre=: a node must not start it by accident on the
  * unmerged base that lies under the mount point while lkgfs is down. 0 when the view is served or an
  * administrator has said so with /etc/lkgfs/disabled, else 1, also when the mount does not answer.
+ *
+ * Nobody judges a start while the engine does not answer: a crash loop would not be seen, a rollback not happen. An engine
+ * that hangs is replaced within seconds, so it is waited for a moment; then the gate stays closed
+ * (docs/decisions/017-gate-and-silence.md). Any other process that is missing is only told.
  */
 #include <linux/magic.h>
 #include <sys/vfs.h>
+#include <time.h>
 
-#include "tool.h"
+#include "processes.h"
 
 #define DISABLED "/etc/lkgfs/disabled"
+#define WAIT_NS  (6 * LKG_NSEC_PER_SEC) /* engineTimeout, a second, a start; the verb has a limit of 10 s */
+#define PAUSE_NS (100 * LKG_NSEC_PER_MSEC)
+
+static bool engine_answers(const struct lkg_tool *tool, const struct lkg_view *view, const char *component)
+{
+        const struct timespec pause = { .tv_nsec = PAUSE_NS };
+        uint64_t end_ns = lkg_boottime_ns() + WAIT_NS;
+        struct lkg_processes processes;
+
+        for (;;) {
+                LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf missing = LKG_BUF_INIT;
+
+                lkg_processes_read(view, component, &processes);
+                if (!processes.engine_silent) {
+                        if (lkg_processes_missing(&processes, &missing) && missing.data)
+                                lkg_tool_note(tool, "missing: %s", missing.data);
+                        return true;
+                }
+                if (lkg_boottime_ns() >= end_ns)
+                        break;
+                (void)nanosleep(&pause, NULL);
+        }
+        lkg_tool_note(
+                tool,
+                "the engine does not answer, so nobody could judge a start: see %s/status/%s/condition",
+                view->root, component);
+        return false;
+}
 
 static bool is_served(const struct lkg_tool *tool, const char *component)
 {
@@ -34,7 +67,7 @@ static bool is_served(const struct lkg_tool *tool, const char *component)
                               view.root, component);
                 return false;
         }
-        return true;
+        return engine_answers(tool, &view, component);
 }
 
 int lkg_verb_gate(const struct lkg_tool *tool)

@@ -10,10 +10,13 @@
  * lkgfs that does not run is Unknown for the check `condition`: nobody can tell whether the configuration is good, and a
  * node that has not been switched over yet has no problem. Whether it runs is a question of its own, the check `served`.
  *
+ * Whether it can still do anything is the check `processes`: a view whose engine or supervisor is gone goes on being served,
+ * and nothing changes any more.
+ *
  * A mount that does not answer must not cost the detector its timeout: the verb runs guarded (guard.c), and the line is
  * then printed by the parent.
  */
-#include "tool.h"
+#include "processes.h"
 
 #define LINE_BYTES_MAX 80
 
@@ -127,10 +130,45 @@ static int check_bad(const struct lkg_tool *tool, struct lkg_buf *line)
         return n ? NPD_PROBLEM : NPD_OK;
 }
 
+/* The engine's silence stands in the condition, with the time since when. */
+static int check_processes(const struct lkg_tool *tool, struct lkg_buf *line)
+{
+        LKG_CLEANUP(lkg_view_close) struct lkg_view view = { .fd = -EBADF };
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf missing = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *json = NULL;
+        LKG_CLEANUP(lkg_freep) char *component = NULL;
+        struct lkg_processes processes;
+        const char *reason = NULL;
+        size_t n;
+
+        if (open_component(tool, &view, &component, line) < 0)
+                return NPD_UNKNOWN;
+        lkg_processes_read(&view, component, &processes);
+        n = lkg_processes_missing(&processes, &missing);
+        if (n > 0 && missing.data) {
+                lkg_buf_printf(line, "%s do%s not run", missing.data, n == 1 ? "es" : "");
+                return NPD_PROBLEM;
+        }
+        if (processes.engine_silent) {
+                json = lkg_view_read_json(&view, "status/%s/condition.json", component);
+                reason = json ? lkg_map_get_string(json, "reason") : NULL;
+                lkg_buf_puts(line, reason ? reason : "the engine does not answer");
+                return NPD_PROBLEM;
+        }
+        if (processes.n == 0) {
+                lkg_buf_printf(line, "no processes are told in %s/status/%s/metrics.prom", view.root,
+                               component);
+                return NPD_UNKNOWN;
+        }
+        lkg_buf_puts(line, "all processes of lkgfs run");
+        return NPD_OK;
+}
+
 static const struct check checks[] = {
         { "condition", NPD_UNKNOWN, check_condition },
         { "served", NPD_PROBLEM, check_served },
         { "bad", NPD_UNKNOWN, check_bad },
+        { "processes", NPD_PROBLEM, check_processes },
 };
 
 static const struct check *find_check(const struct lkg_tool *tool)
@@ -157,9 +195,10 @@ int lkg_verb_npd(const struct lkg_tool *tool)
         int status;
 
         if (!check)
-                return lkg_tool_fail(tool, LKG_TOOL_USAGE,
-                                     "--check: \"%.60s\" is not right, want condition, served or bad",
-                                     tool->options.check);
+                return lkg_tool_fail(
+                        tool, LKG_TOOL_USAGE,
+                        "--check: \"%.60s\" is not right, want condition, served, bad or processes",
+                        tool->options.check);
         status = check->run(tool, &line);
         if (lkg_buf_failed(&line) || !line.data)
                 return say(strerror(ENOMEM), NPD_UNKNOWN);

@@ -5,9 +5,10 @@
  * Everything is read from status/<component>/; a file that the caller may not read, or that this daemon does
  * not have, is left out.
  *
- * Exit status 1 when any condition is not True.
+ * Exit status 1 when any condition is not True, or a process of lkgfs does not run.
  */
 #include "dynamic.h"
+#include "processes.h"
 
 #include <sys/stat.h>
 #include <time.h>
@@ -22,6 +23,7 @@ struct facts {
         char *since;     /* last transition, RFC 3339 */
         char *generation, *sha256, *error, *findings, *last_error;
         struct lkg_dynamic dynamic;
+        struct lkg_processes processes;
         bool findings_hidden; /* only root may read them */
         char served_since[21];
         size_t n_severity[_LKG_SEVERITY_MAX];
@@ -103,6 +105,7 @@ static void read_facts(const struct lkg_view *view, const char *component, struc
         facts->findings_hidden = r == -EACCES;
         facts->since = read_since(view, component);
         lkg_dynamic_read(view, component, &facts->dynamic);
+        lkg_processes_read(view, component, &facts->processes);
         count_findings(facts);
         facts->rank = rank_of(facts);
 }
@@ -155,12 +158,31 @@ static void append_next_remote(const struct facts *facts, struct lkg_buf *buf)
                 lkg_buf_puts(buf, "nothing to do");
 }
 
+static bool missing_advice(const struct lkg_processes *processes, const char **ret)
+{
+        for (size_t i = 0; i < processes->n; i++) {
+                struct lkg_processes one = { .items = { processes->items[i] }, .n = 1 };
+
+                if (lkg_processes_missing(&one, NULL)) {
+                        (void)lkg_process_loss(processes->items[i].name, ret);
+                        return true;
+                }
+        }
+        return false;
+}
+
 /* What to do next, one line. */
 static void append_next(const struct facts *facts, struct lkg_buf *buf)
 {
-        const char *condition = facts->condition ? facts->condition : "";
+        const char *condition = facts->condition ? facts->condition : "", *advice = NULL;
 
-        if (strstr(condition, "held at"))
+        if (facts->processes.engine_silent)
+                lkg_buf_puts(buf,
+                             "look into the log of lkgfsd (journalctl -u lkgfs): what changes now counts "
+                             "when the engine is back");
+        else if (missing_advice(&facts->processes, &advice))
+                lkg_buf_puts(buf, advice);
+        else if (strstr(condition, "held at"))
                 lkg_buf_printf(buf, "`lkgfs hold off --component %s` follows the files again", facts->name);
         else if (strstr(condition, "on try"))
                 lkg_buf_printf(
@@ -224,6 +246,28 @@ static void append_findings(const struct facts *facts, bool colour, size_t *budg
                 lkg_buf_printf(buf, "    and %zu more\n", left);
 }
 
+static void append_missing(const struct facts *facts, struct lkg_buf *buf)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf missing = LKG_BUF_INIT;
+        size_t n = lkg_processes_missing(&facts->processes, &missing);
+
+        if (n > 0 && missing.data)
+                lkg_buf_printf(buf, "  processes %s do%s not run\n", missing.data, n == 1 ? "es" : "");
+}
+
+static void map_processes(const struct facts *facts, struct lkg_tool_map *map)
+{
+        struct lkg_tool_map processes;
+
+        if (facts->processes.n == 0)
+                return;
+        lkg_tool_map_init(&processes, false);
+        for (size_t i = 0; i < facts->processes.n; i++)
+                lkg_tool_map_bool(&processes, facts->processes.items[i].name, facts->processes.items[i].up);
+        map->failed |= processes.failed;
+        lkg_tool_map_value(map, "processes", processes.value);
+}
+
 static void text_component(const struct lkg_view *view, const struct facts *facts, bool colour,
                            size_t *budget, struct lkg_buf *buf)
 {
@@ -241,6 +285,7 @@ static void text_component(const struct lkg_view *view, const struct facts *fact
                 append_age(facts->since, buf);
                 lkg_buf_putc(buf, '\n');
         }
+        append_missing(facts, buf);
         if (served) {
                 lkg_buf_printf(buf, "  serving   generation %s, sha256 %.12s, %s, since ", facts->generation,
                                facts->sha256 ? facts->sha256 : "?",
@@ -301,6 +346,7 @@ static void structured_component(const struct facts *facts, struct lkg_value *li
         lkg_tool_map_init(&map, false);
         lkg_tool_map_string(&map, "name", facts->name);
         put_condition(&map, facts);
+        map_processes(facts, &map);
         lkg_tool_map_number(&map, "generation",
                             facts->generation ? strtoull(facts->generation, NULL, 10) : 0);
         lkg_tool_map_string(&map, "servedSince", *facts->served_since ? facts->served_since : NULL);
@@ -333,7 +379,7 @@ static int print_facts(const struct lkg_tool *tool, const struct lkg_view *view,
 
         qsort(facts, n, sizeof(*facts), by_rank);
         for (size_t i = 0; i < n; i++) {
-                if (facts[i].rank <= RANK_UNKNOWN)
+                if (facts[i].rank <= RANK_UNKNOWN || lkg_processes_missing(&facts[i].processes, NULL))
                         status = LKG_TOOL_DIFFERENT;
                 if (structured)
                         structured_component(&facts[i], list, &failed);

@@ -54,7 +54,7 @@ struct lkg_tool_options {
         const char *config, *config_dir, *instance_config, *kind;
         const char *type;       /* patch: "merge", "strategic" */
         const char *output_dir; /* bake */
-        const char *check;      /* npd: "condition", "served", "bad"; NULL = the first */
+        const char *check;      /* npd: "condition", "served", "bad", "processes"; NULL = the first */
         const char *remote;     /* a file with a ConfigMap; NULL = none */
         const char *remote_key; /* of its data; NULL = what the object says, else `kubelet` */
         unsigned release;       /* 136 is 1.36; 0 = the latest known */

@@ -430,6 +430,11 @@ static int refused(const struct lkg_tool *tool, const struct lkg_view *view, con
         if ((error == EINVAL || error == EBUSY) &&
             lkg_view_read(view, &words, NULL, "status/%s/last-error", component) == 0 && *words)
                 return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", words);
+        if (error == ETIMEDOUT)
+                return lkg_tool_fail(
+                        tool, LKG_TOOL_FAILED,
+                        "%s/%s: the engine does not answer; this is not carried out, also not later",
+                        view->root, path);
         return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s/%s: %s", view->root, path, strerror(error));
 }
 

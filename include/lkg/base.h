@@ -67,6 +67,12 @@ uint64_t lkg_boottime_ns(void);
 /** lkg_realtime_ns() - wall time in nanoseconds since 1970; for what people and disks see. */
 uint64_t lkg_realtime_ns(void);
 
+/**
+ * lkg_process_running() - does @pid (that began at @start_time, 0 = whoever has the number) take part in life?
+ * Return: 1; 0 = it is stopped, by a signal or a debugger; -ESRCH = it has ended.
+ */
+int lkg_process_running(int pid, uint64_t start_time);
+
 /** lkg_process_start_time() - field 22 of /proc/@pid/stat, 0 when there is no such process. */
 uint64_t lkg_process_start_time(int pid);
 

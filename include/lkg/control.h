@@ -14,6 +14,7 @@
  *     STARTED  a process of the component (index) opened its file: pid, start time, executable;
  *              `number` = generation that it opened                                     -> DONE
  *     LOADED   publication `number` is being served (no answer)
+ *     ALIVE    are you there?                                                          -> ALIVE, same ticket
  *
  * engine -> file server:
  *
@@ -35,7 +36,9 @@
  * STARTED is sent once by a process that waits for the answer, and once more, when nobody waits, for every newer
  * generation that this process opens later.
  *
- * supervisor -> engine:  RELOAD (SIGHUP), STOP (write the durable state, exit 0), CREDENTIAL (the plugin's answer is the file
+ *     ALIVE      the answer to a question of the same ticket
+ *
+ * supervisor -> engine:  ALIVE (are you there?), RELOAD (SIGHUP), STOP (write the durable state, exit 0), CREDENTIAL (the plugin's answer is the file
  * `credential` of the runtime directory, result 0; or result -errno and the reason as text).
  * supervisor -> file server: STOP.  All tickets are chosen by the sender of the request and unique per boot: a repeated ticket
  * (the file server was killed and asks again) is answered with the first result and not carried out twice.
@@ -59,6 +62,7 @@ enum lkg_message_type {
         LKG_MSG_STOP,
         LKG_MSG_RESTART,
         LKG_MSG_CREDENTIAL,
+        LKG_MSG_ALIVE,
         _LKG_MSG_MAX
 };
 

@@ -19,6 +19,7 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <linux/fuse.h>
 
@@ -174,6 +175,18 @@ struct lkg_process {
         uint64_t start_time; /* field 22 of /proc/pid/stat: pid and this name one process */
 };
 
+/*
+ * Does the engine answer? Both the supervisor and the file server ask it, each note what they find, and the file server tells
+ * (fs/server/health.c). Times are 0 when there is none.
+ */
+struct lkg_health {
+        _Atomic uint64_t heard_ns, heard_wall_ns;   /* its last sign of life: CLOCK_BOOTTIME, wall time */
+        _Atomic uint64_t silent_ns, silent_wall_ns; /* since when it gives none; 0 = it answers */
+        _Atomic uint32_t
+                works; /* supervisor: it is in the middle of work that goes on, so it may be silent */
+        _Atomic uint64_t looked_ns; /* supervisor: CLOCK_BOOTTIME of its last look */
+};
+
 struct lkg_shared {
         uint64_t magic;
         uint64_t size;
@@ -233,9 +246,22 @@ struct lkg_shared {
         struct lkg_parked parked[LKG_PARKED];
         struct lkg_slot slots[LKG_SLOTS];
         struct lkg_node nodes[LKG_NODES];
+
+        /*
+         * From here on members are only ever appended, and the magic stays: a memory of an earlier build is grown by the
+         * supervisor that takes it over (lkg_shared_adopt), and what is new reads as 0 then.
+         */
+        struct lkg_health health;
 };
 
-/** lkg_shared_map() - map the memfd; NULL (errno set) if it is not ours or of another layout. */
+#define LKG_SHARED_MIN \
+        offsetof(struct lkg_shared, health) /* size of the first build of this layout, 0.1.0 */
+
+/**
+ * lkg_shared_map() - map the memfd; NULL (errno set) if it is not ours or of another layout.
+ *
+ * One that a newer build made is longer, and what we know of it is the same.
+ */
 static inline struct lkg_shared *lkg_shared_map(int fd)
 {
         struct stat st;
@@ -243,17 +269,34 @@ static inline struct lkg_shared *lkg_shared_map(int fd)
 
         if (fstat(fd, &st) < 0)
                 return NULL;
-        if ((size_t)st.st_size != sizeof(*s)) {
+        if ((size_t)st.st_size < sizeof(*s)) {
                 errno = EPROTO;
                 return NULL;
         }
         s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         if (s == MAP_FAILED)
                 return NULL;
-        if (s->magic != LKG_SHARED_MAGIC || s->size != sizeof(*s)) {
+        if (s->magic != LKG_SHARED_MAGIC || s->size < LKG_SHARED_MIN) {
                 munmap(s, sizeof(*s));
                 errno = EPROTO;
                 return NULL;
         }
+        return s;
+}
+
+/** lkg_shared_adopt() - the same for a memory that an earlier build may have made: it gets the length of ours first. */
+static inline struct lkg_shared *lkg_shared_adopt(int fd)
+{
+        struct lkg_shared *s;
+        struct stat st;
+
+        if (fstat(fd, &st) < 0)
+                return NULL;
+        if ((size_t)st.st_size >= LKG_SHARED_MIN && (size_t)st.st_size < sizeof(*s) &&
+            ftruncate(fd, sizeof(*s)) < 0)
+                return NULL;
+        s = lkg_shared_map(fd);
+        if (s && s->size < sizeof(*s))
+                s->size = sizeof(*s);
         return s;
 }

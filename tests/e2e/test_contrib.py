@@ -21,7 +21,8 @@ EXPRESSIONS = [rule["expr"] for rule in ALERTS] + [target["expr"] for panel in P
 
 
 def metrics_source():
-    return "".join(path.read_text() for path in sorted((lib.REPOSITORY / "core/engine").glob("*.c")))
+    paths = [*sorted((lib.REPOSITORY / "core/engine").glob("*.c")), lib.REPOSITORY / "fs/server/health.c"]
+    return "".join(path.read_text() for path in paths)
 
 
 def exported():

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """SIGKILL of any of our processes, at any moment, under load: no call of a reader or writer fails."""
+import contextlib
 import multiprocessing
 import os
 import select
@@ -289,8 +290,9 @@ def test_pollers_survive_kills(mount):
     os.close(fd)
 
 
-def test_hung_engine(mount):
+def test_hung_engine(mounts):
     """SIGSTOP: reads unaffected, close() bounded by engineTimeout, the change published when it wakes."""
+    mount = mounts(config={"engineTimeout": "4s"})  # five seconds until it is replaced
     engine = mount.child("lkgfs-engine")
     document = mount.document()
     lib.stop_process(engine)
@@ -302,10 +304,11 @@ def test_hung_engine(mount):
         began = time.monotonic()
         mount.drop("50-a.conf", "maxPods: 81\n")
         took = time.monotonic() - began
-        assert 1.5 < took < 6, took
+        assert 3 < took < 8, took
         assert mount.document() == document
     finally:
-        os.kill(engine, signal.SIGCONT)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(engine, signal.SIGCONT)
     mount.wait_for(lambda: "\nmaxPods: 81\n" in mount.document(), "the change is not lost")
 
 
@@ -321,7 +324,8 @@ def test_hung_engine_and_control(mounts):
         lib.error_of(mount.command, "sync", "now")
         assert time.monotonic() - began < 3
     finally:
-        os.kill(engine, signal.SIGCONT)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(engine, signal.SIGCONT)
     mount.wait_for(lambda: "\nmaxPods: 82\n" in mount.document())
 
 

@@ -341,7 +341,7 @@ def test_completion_knows_every_verb_and_option(tree):
         assert complete(tree, "lkgfs", verb, "--") == options, verb
     assert complete(tree, "lkgfs", "hold", "") == {"on", "off"}
     assert complete(tree, "lkgfs", "rollback", "") == {"lkg"}
-    assert complete(tree, "lkgfs", "npd", "--check", "") == {"condition", "served", "bad"}
+    assert complete(tree, "lkgfs", "npd", "--check", "") == {"condition", "served", "bad", "processes"}
     assert complete(tree, "lkgfs", "status", "-o", "j") == {"json"}
 
 

@@ -187,7 +187,9 @@ class StandIn:
         message = Message.from_buffer_copy(data.ljust(ctypes.sizeof(Message), b"\0"))
         message.peer = peer
         assert message.version == VERSION and message.name != "NONE"
-        if message.ticket in self.answers:  # a server was killed before it knew that it had the answer
+        if message.name == "ALIVE":
+            self.send(peer, "ALIVE", ticket=message.ticket)
+        elif message.ticket in self.answers:  # a server was killed before it knew that it had the answer
             self.send(peer, "DONE", **self.answers[message.ticket])
         elif message.name != "LOADED":
             self.waiting.append(message)

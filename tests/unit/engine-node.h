@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include <lkg/claims.h>
 #include <lkg/control.h>
 #include <lkg/file.h>
 #include <lkg/log.h>
@@ -182,11 +183,25 @@ static inline void turn(struct node *n, unsigned ms)
         assert_true(sd_event_run(n->event, UINT64_C(1000) * ms) >= 0);
 }
 
+/* As the file server does before it sends a command. */
+static inline void offer(struct node *n, uint64_t ticket)
+{
+        struct lkg_claims *claims = NULL;
+        struct lkg_error err = { 0 };
+
+        assert_int_equal(lkg_claims_open(n->runtime_fd, &claims, &err), 0);
+        lkg_claim_end(claims, ticket);
+        assert_true(lkg_claim_offer(claims, ticket));
+        lkg_claims_close(claims);
+}
+
 static inline int ask(struct node *n, struct lkg_message *m, uint64_t ticket)
 {
         struct lkg_message answer;
 
         m->ticket = ticket;
+        if (m->type == LKG_MSG_COMMAND)
+                offer(n, ticket);
         assert_int_equal(lkg_message_send(n->client, m), 0);
         for (unsigned i = 0; i < 1000; i++) {
                 int r = lkg_message_recv(n->client, &answer);

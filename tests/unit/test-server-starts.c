@@ -84,6 +84,8 @@ static void test_units(void **state)
 
 /* --- openers --- */
 
+static struct lkg_claims claims;
+
 static int set_up(void **state)
 {
         static struct lkg_publication publication = { .number = 1, .timeout_ms = 60000 };
@@ -95,6 +97,8 @@ static int set_up(void **state)
         server.publication = &ref;
         server.device = server.supervisor = server.engine = -EBADF;
         server.timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
+        memset(&claims, 0, sizeof(claims));
+        server.claims = &claims;
         server.shm =
                 mmap(NULL, sizeof(*server.shm), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         return server.shm == MAP_FAILED || server.timer < 0 ? -1 : 0;
@@ -259,6 +263,45 @@ static void test_starts_are_lost_after_changes(void **state)
         assert_null(engine_park(LKG_MSG_STARTED)); /* commands are never lost */
 }
 
+/* --- an engine that is known to be down --- */
+
+static struct lkg_parked *submit(enum lkg_message_type type)
+{
+        struct lkg_parked *parked = engine_park(type);
+
+        assert_non_null(parked);
+        parked->reply_size = sizeof(struct fuse_out_header);
+        engine_submit(parked);
+        return parked;
+}
+
+static void test_nobody_waits_for_one_that_is_down(void **state)
+{
+        const struct lkg_parked *change, *command, *start;
+        uint64_t ticket;
+
+        (void)state;
+        atomic_store(&server.shm->health.silent_ns, lkg_boottime_ns());
+        change = submit(LKG_MSG_CHANGED);
+        assert_int_equal(atomic_load(&change->state), LKG_PARKED_WAITING); /* it may only be restarting */
+        atomic_store(&server.shm->health.silent_ns, lkg_boottime_ns() - 1 * LKG_NSEC_PER_SEC);
+        change = submit(LKG_MSG_CHANGED);
+        assert_int_equal(atomic_load(&change->state), LKG_PARKED_OWED);
+        start = submit(LKG_MSG_STARTED);
+        assert_int_equal(atomic_load(&start->state), LKG_PARKED_OWED);
+        ticket = atomic_load(&server.shm->tickets) + 1;
+        command = submit(LKG_MSG_COMMAND);
+        assert_int_equal(atomic_load(&command->state), LKG_PARKED_FREE);
+        assert_false(lkg_claim_take(&claims, ticket)); /* and it is never carried out */
+        atomic_store(&server.shm->health.looked_ns, lkg_boottime_ns());
+        atomic_store(&server.shm->health.works, 1); /* it is busy, says the supervisor */
+        change = submit(LKG_MSG_CHANGED);
+        assert_int_equal(atomic_load(&change->state), LKG_PARKED_WAITING);
+        health_heard();
+        atomic_store(&server.shm->health.works, 0);
+        assert_false(health_is_down(lkg_boottime_ns() + 3600 * LKG_NSEC_PER_SEC));
+}
+
 static void test_text_with_a_name(void **state)
 {
         static char name[NAME_MAX + 2], text[2 * LKG_CONTROL_TEXT_MAX];
@@ -289,6 +332,7 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_refused_once, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_the_oldest_record_goes, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_starts_are_lost_after_changes, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_nobody_waits_for_one_that_is_down, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_text_with_a_name, set_up, tear_down),
         };
 

@@ -53,6 +53,60 @@ static void test_a_condition_that_is_not_true(void **state)
         assert_non_null(strstr(f->out, "error: kubelet: no document is served\n"));
 }
 
+static void processes(const struct fixture *f, int lkgfsd, int notify, int engine)
+{
+        char text[512];
+
+        (void)snprintf(text, sizeof(text),
+                       "# TYPE lkgfs_process_up gauge\n"
+                       "lkgfs_process_up{component=\"kubelet\",process=\"lkgfsd\"} %d\n"
+                       "lkgfs_process_up{component=\"kubelet\",process=\"lkgfs-engine\"} %d\n"
+                       "lkgfs_process_up{component=\"kubelet\",process=\"lkgfs-fs\"} 1\n"
+                       "lkgfs_process_up{component=\"kubelet\",process=\"lkgfs-notify\"} %d\n"
+                       "lkgfs_engine_up{component=\"kubelet\"} %d\n",
+                       lkgfsd, engine, notify, engine);
+        put(f, "status/" COMPONENT "/metrics.prom", text);
+}
+
+static void test_processes_that_are_missing(void **state)
+{
+        struct fixture *f = *state;
+
+        processes(f, 1, 1, 1);
+        (void)call(f, "doctor");
+        assert_false(complains(f));
+        assert_null(strstr(f->out, "does not run"));
+        processes(f, 0, 1, 1);
+        assert_int_equal(call(f, "doctor"), 1);
+        assert_non_null(strstr(f->out, "error: lkgfsd does not run: nothing that ends is started again"));
+        assert_non_null(strstr(f->out, "it takes the view over"));
+        assert_null(strstr(f->out, "lkgfs-notify"));
+        processes(f, 0, 0, 1);
+        assert_int_equal(call(f, "doctor -o json"), 1);
+        assert_non_null(strstr(f->out, "lkgfs-notify does not run: nobody who watches a file"));
+        assert_int_equal(call(f, "status"), 1);
+        assert_non_null(strstr(f->out, "  processes lkgfsd, lkgfs-notify do not run\n"));
+        assert_non_null(strstr(f->out, "  next      `systemctl start lkgfs`"));
+        processes(f, 1, 0, 1);
+        assert_int_equal(call(f, "status -o json"), 1);
+        assert_non_null(strstr(f->out, "\"lkgfs-notify\": false"));
+        assert_non_null(strstr(f->out, "\"lkgfsd\": true"));
+}
+
+static void test_an_engine_that_is_silent(void **state)
+{
+        struct fixture *f = *state;
+
+        processes(f, 1, 1, 0);
+        condition(f, "Unknown", "engine not answering since 2026-11-21T10:00:00Z", "using current (init)");
+        assert_int_equal(call(f, "doctor"), 1);
+        assert_non_null(strstr(f->out, "error: kubelet: Unknown engine not answering since "));
+        assert_non_null(strstr(f->out, "commands fail until then"));
+        assert_null(strstr(f->out, "does not run")); /* it is replaced all the time */
+        assert_int_equal(call(f, "status"), 1);
+        assert_non_null(strstr(f->out, "next      look into the log of lkgfsd"));
+}
+
 static void test_stored_state_that_was_lost(void **state)
 {
         struct fixture *f = *state;
@@ -173,6 +227,8 @@ int main(void)
         static const struct CMUnitTest tests[] = {
                 TEST(a_good_node),
                 TEST(a_condition_that_is_not_true),
+                TEST(processes_that_are_missing),
+                TEST(an_engine_that_is_silent),
                 TEST(stored_state_that_was_lost),
                 TEST(an_api_server_that_cannot_be_asked),
                 TEST(assigned_and_not_served),

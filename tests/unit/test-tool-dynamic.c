@@ -69,7 +69,10 @@ static void test_npd_says_that_lkgfs_is_not_running(void **state)
         static const struct {
                 const char *args;
                 int want;
-        } rows[] = { { "npd", 2 }, { "npd --check served", 1 }, { "npd --check bad", 2 } };
+        } rows[] = { { "npd", 2 },
+                     { "npd --check served", 1 },
+                     { "npd --check bad", 2 },
+                     { "npd --check processes", 2 } };
         struct fixture *f = *state;
         char path[TMPDIR_MAX + 8], away[TMPDIR_MAX + 8];
 
@@ -108,12 +111,41 @@ static void test_npd_bad(void **state)
         assert_string_equal(f->out, "2 bad configurations of kubelet: u-0, ...\n");
 }
 
+static void test_npd_processes(void **state)
+{
+#define UP(name, up) "lkgfs_process_up{component=\"kubelet\",process=\"" name "\"} " up "\n"
+        static const struct {
+                const char *metrics, *line;
+                int want;
+        } rows[] = {
+                { UP("lkgfsd", "1") UP("lkgfs-fs", "1") "lkgfs_engine_up{component=\"kubelet\"} 1\n",
+                  "all processes of lkgfs run\n", 0 },
+                { UP("lkgfsd", "0") UP("lkgfs-fs", "1"), "lkgfsd does not run\n", 1 },
+                { UP("lkgfsd", "0") UP("lkgfs-notify", "0") "lkgfs_engine_up{component=\"kubelet\"} 0\n",
+                  "lkgfsd, lkgfs-notify do not run\n", 1 },
+                { UP("lkgfsd", "1") UP("lkgfs-engine", "0"), "all processes of lkgfs run\n", 0 },
+                { UP("lkgfsd", "1") "lkgfs_engine_up{component=\"kubelet\"} 0\n",
+                  "engine not answering since T\n", 1 },
+                { "lkgfs_generation{component=\"kubelet\"} 3\n", NULL, 2 }, /* an earlier daemon */
+        };
+#undef UP
+        struct fixture *f = *state;
+
+        condition(f, "Unknown", "engine not answering since T", "using current (init)");
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                put(f, "status/" COMPONENT "/metrics.prom", rows[i].metrics);
+                assert_int_equal(call(f, "npd --check processes"), rows[i].want);
+                if (rows[i].line)
+                        assert_string_equal(f->out, rows[i].line);
+        }
+}
+
 static void test_npd_unknown_check_is_usage(void **state)
 {
         struct fixture *f = *state;
 
         assert_int_equal(call(f, "npd --check good"), LKG_TOOL_USAGE);
-        assert_non_null(strstr(f->err, "want condition, served or bad"));
+        assert_non_null(strstr(f->err, "want condition, served, bad or processes"));
 }
 
 static void test_npd_of_a_silent_mount(void **state)
@@ -313,6 +345,7 @@ int main(void)
                 TEST(npd_says_that_lkgfs_is_not_running),
                 TEST(npd_served),
                 TEST(npd_bad),
+                TEST(npd_processes),
                 TEST(npd_unknown_check_is_usage),
                 TEST(npd_of_a_silent_mount),
                 TEST(bad_lists_the_newest_first),

@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is told when the engine cannot tell it: status/<component>/condition, condition.json, error and metrics.prom are the
+ * engine's words while it answers, and ours once it has not for a second, whether it is dead, hung or waiting to be started
+ * again. We parse no YAML for that: what the engine wrote last is in the publication, and only what is no longer true in it is
+ * replaced. metrics.prom gets the state of our processes at any time, because none of them can know its own end.
+ *
+ * Nobody is asked while nobody looks. Who looks at one of these files when the engine has said nothing for a second waits
+ * for its answer, a second at most; one at a time, and not any more when it is known to be silent.
+ */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <time.h>
+
+#include <lkg/buf.h>
+#include <lkg/file.h>
+
+#include "server.h"
+
+#define FRESH_NS      (1 * LKG_NSEC_PER_SEC) /* an engine that has said something so lately need not be asked */
+#define SILENT_NS     (1 * LKG_NSEC_PER_SEC)
+#define BELIEVE_NS    (2 * LKG_NSEC_PER_SEC)  /* how long the supervisor's word about work in hand counts */
+#define SUPERVISED_NS (90 * LKG_NSEC_PER_SEC) /* it looks once a minute at least */
+#define TEXT_MAX      (1u << 20)
+
+static pthread_mutex_t health_lock = PTHREAD_MUTEX_INITIALIZER; /* protects: waits, n_heard. A leaf. */
+static pthread_cond_t answered = PTHREAD_COND_INITIALIZER;
+static bool waits; /* somebody waits for the answer */
+static uint64_t n_heard;
+static _Atomic uint64_t asked_ns; /* the oldest question without an answer, CLOCK_BOOTTIME; 0 = none */
+static _Atomic uint64_t asked_wall_ns;
+
+static struct lkg_health *health(void)
+{
+        return &server.shm->health;
+}
+
+/* ---- what is known ---- */
+
+static bool works(uint64_t now_ns)
+{
+        return atomic_load(&health()->works) && now_ns - atomic_load(&health()->looked_ns) < BELIEVE_NS;
+}
+
+bool health_is_down(uint64_t now_ns)
+{
+        uint64_t silent_ns = atomic_load(&health()->silent_ns);
+
+        return silent_ns != 0 && now_ns >= silent_ns + SILENT_NS && !works(now_ns);
+}
+
+/* Whoever finds it first says since when. */
+static void note_silent(uint64_t since_ns, uint64_t since_wall_ns)
+{
+        if (atomic_load(&health()->silent_ns) != 0)
+                return;
+        atomic_store(&health()->silent_wall_ns, since_wall_ns);
+        atomic_store(&health()->silent_ns, since_ns);
+}
+
+void health_waited(uint64_t timeout_ns)
+{
+        uint64_t now_ns = lkg_boottime_ns();
+
+        if (!works(now_ns))
+                note_silent(now_ns - timeout_ns, lkg_realtime_ns() - timeout_ns);
+}
+
+void health_heard(void)
+{
+        struct lkg_health *h = health();
+
+        atomic_store(&h->heard_wall_ns, lkg_realtime_ns());
+        atomic_store(&h->heard_ns, lkg_boottime_ns());
+        atomic_store(&h->silent_ns, 0);
+        atomic_store(&asked_ns, 0);
+        (void)pthread_mutex_lock(&health_lock);
+        n_heard++;
+        if (waits)
+                (void)pthread_cond_broadcast(&answered);
+        (void)pthread_mutex_unlock(&health_lock);
+}
+
+/* ---- asking ---- */
+
+static void ask(uint64_t now_ns)
+{
+        uint64_t none = 0;
+
+        if (atomic_compare_exchange_strong(&asked_ns, &none, now_ns))
+                atomic_store(&asked_wall_ns, lkg_realtime_ns());
+        engine_ask();
+}
+
+/* Return: whether the engine has said anything until @deadline_ns; false at once when somebody else waits already. */
+static bool wait_answer(uint64_t deadline_ns, uint64_t heard_before)
+{
+        struct timespec until;
+        uint64_t now_ns = lkg_boottime_ns(), at_ns;
+        bool heard;
+        int r = 0;
+
+        (void)clock_gettime(CLOCK_MONOTONIC, &until);
+        at_ns = (uint64_t)timespec_ns(&until) + (deadline_ns > now_ns ? deadline_ns - now_ns : 0);
+        until.tv_sec = (time_t)(at_ns / LKG_NSEC_PER_SEC);
+        until.tv_nsec = (long)(at_ns % LKG_NSEC_PER_SEC);
+        (void)pthread_mutex_lock(&health_lock);
+        if (!waits) {
+                waits = true;
+                while (r == 0 && n_heard == heard_before)
+                        r = pthread_cond_clockwait(&answered, &health_lock, CLOCK_MONOTONIC, &until);
+                waits = false;
+        }
+        heard = n_heard != heard_before;
+        (void)pthread_mutex_unlock(&health_lock);
+        return heard;
+}
+
+static uint64_t count_heard(void)
+{
+        uint64_t n;
+
+        (void)pthread_mutex_lock(&health_lock);
+        n = n_heard;
+        (void)pthread_mutex_unlock(&health_lock);
+        return n;
+}
+
+/* Is the engine down? Waits a second at most, see above. */
+static bool find_out(void)
+{
+        uint64_t now_ns = lkg_boottime_ns(), n = count_heard(), since_ns = atomic_load(&health()->silent_ns);
+
+        if (health_is_down(now_ns)) {
+                if (atomic_load(&asked_ns) == 0)
+                        ask(now_ns);
+                return true;
+        }
+        if (since_ns == 0 && now_ns - atomic_load(&health()->heard_ns) < FRESH_NS)
+                return false;
+        ask(now_ns);
+        if (since_ns == 0)
+                since_ns = atomic_load(&asked_ns);
+        if (since_ns == 0 || wait_answer(since_ns + SILENT_NS, n))
+                return false;
+        now_ns = lkg_boottime_ns();
+        if (now_ns >= since_ns + SILENT_NS && !works(now_ns))
+                note_silent(since_ns, atomic_load(&asked_wall_ns));
+        return health_is_down(now_ns);
+}
+
+/* ---- words ---- */
+
+/* The text of the JSON value of @key, of an object as the engine writes it: flat, every value a string or a number. */
+static const char *find_member(const char *json, const char *key, size_t *ret_size)
+{
+        size_t size = strlen(key);
+
+        for (const char *p = strchr(json, '"'); p; p = strchr(p, '"')) {
+                const char *begin = ++p, *value;
+
+                while (*p && *p != '"')
+                        p += 1 + (*p == '\\' && p[1] != '\0');
+                if (*p == '\0')
+                        return NULL;
+                p++;
+                if (*p != ':' || (size_t)(p - 1 - begin) != size || memcmp(begin, key, size) != 0)
+                        continue;
+                value = ++p;
+                if (*p == '"') {
+                        for (p++; *p && *p != '"'; p++)
+                                p += *p == '\\' && p[1] != '\0';
+                        p += *p == '"';
+                } else {
+                        p += strcspn(p, ",}");
+                }
+                *ret_size = (size_t)(p - value);
+                return value;
+        }
+        return NULL;
+}
+
+/* Sets @key of the object in @json to the string @text; adds it when it is not there. */
+static void set_member(struct lkg_buf *json, const char *key, const char *text)
+{
+        LKG_CLEANUP(lkg_freep) char *old = lkg_buf_steal(json, NULL);
+        size_t size = 0;
+        const char *value = old ? find_member(old, key, &size) : NULL, *end = old ? strrchr(old, '}') : NULL;
+
+        if (!old || (!value && !end))
+                return;
+        if (value) {
+                lkg_buf_append(json, old, (size_t)(value - old));
+        } else {
+                lkg_buf_append(json, old, (size_t)(end - old));
+                lkg_buf_printf(json, ",\"%s\":", key);
+        }
+        lkg_buf_json_string(json, text, strlen(text));
+        lkg_buf_puts(json, value ? value + size : end);
+}
+
+/* A JSON string as plain text in one line. */
+static void put_unescaped(struct lkg_buf *buf, const char *raw, size_t size)
+{
+        for (size_t i = 1; i + 1 < size; i++) {
+                if (raw[i] != '\\') {
+                        lkg_buf_putc(buf, raw[i]);
+                        continue;
+                }
+                i++;
+                if (raw[i] == '"' || raw[i] == '\\' || raw[i] == '/')
+                        lkg_buf_putc(buf, raw[i]);
+                else
+                        lkg_buf_putc(buf, '?');
+                i += raw[i] == 'u' ? 4 : 0;
+        }
+}
+
+struct words {
+        bool down;
+        char since[21], reason[64];
+        char heard[21]; /* "" = not yet */
+        const char *component;
+        const struct lkg_publication *publication;
+        const struct lkg_entry *entry;
+};
+
+static int read_blob(const struct lkg_entry *entry, char **ret)
+{
+        LKG_CLEANUP(lkg_closep) int fd = openat(server.blobs, entry->sha256, O_RDONLY | O_CLOEXEC);
+
+        if (fd < 0)
+                return errno == ENOENT ? -EAGAIN : -errno;
+        return lkg_read_file(fd, TEXT_MAX, ret, NULL, NULL);
+}
+
+/* What is used stands in the engine's last message, which condition.json has by itself. */
+static int put_using(const struct words *w, struct lkg_buf *buf)
+{
+        LKG_CLEANUP(lkg_freep) char *json = NULL, *path = NULL;
+        const struct lkg_entry *entry;
+        const char *message;
+        size_t size = 0;
+        int r;
+
+        if (asprintf(&path, "%s.json", w->entry->path) < 0) {
+                path = NULL;
+                return -ENOMEM;
+        }
+        entry = lkg_publication_find(w->publication, path);
+        r = entry ? read_blob(entry, &json) : -ENOENT;
+        if (r < 0)
+                return r;
+        message = find_member(json, "message", &size);
+        if (message)
+                put_unescaped(buf, message, size);
+        return 0;
+}
+
+static int say_condition(const struct words *w, const char *old, struct lkg_buf *buf)
+{
+        int r;
+
+        if (!w->down) {
+                lkg_buf_puts(buf, old);
+                return 0;
+        }
+        lkg_buf_printf(buf, "Unknown %s: ", w->reason);
+        r = put_using(w, buf);
+        lkg_buf_putc(buf, '\n');
+        return r;
+}
+
+static int say_condition_json(const struct words *w, const char *old, struct lkg_buf *buf)
+{
+        lkg_buf_puts(buf, old);
+        if (*w->heard)
+                set_member(buf, "lastHeartbeatTime", w->heard);
+        if (!w->down)
+                return 0;
+        set_member(buf, "status", "Unknown");
+        set_member(buf, "reason", w->reason);
+        set_member(buf, "lastTransitionTime", w->since);
+        return 0;
+}
+
+static int say_error(const struct words *w, const char *old, struct lkg_buf *buf)
+{
+        if (!w->down)
+                lkg_buf_puts(buf, old);
+        else if (*old && *old != '\n')
+                lkg_buf_printf(buf, "%s, before: %s", w->reason, old);
+        else
+                lkg_buf_printf(buf, "%s\n", w->reason);
+        return 0;
+}
+
+/* The same lines, but with value 0 in the sample @name. */
+static void put_with_zero(struct lkg_buf *buf, const char *text, const char *name)
+{
+        size_t size = strlen(name);
+
+        for (const char *line = text; *line;) {
+                size_t n = strcspn(line, "\n");
+                const char *value = memrchr(line, ' ', n);
+
+                if (strncmp(line, name, size) == 0 && line[size] == '{' && value)
+                        lkg_buf_printf(buf, "%.*s0", (int)(value + 1 - line), line);
+                else
+                        lkg_buf_append(buf, line, n);
+                line += n;
+                if (*line) {
+                        lkg_buf_putc(buf, '\n');
+                        line++;
+                }
+        }
+}
+
+static void put_metric(struct lkg_buf *buf, const char *name, const char *help)
+{
+        lkg_buf_printf(buf, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name);
+}
+
+static bool is_up(const struct lkg_process *process)
+{
+        return lkg_process_running(atomic_load(&process->pid), process->start_time) == 1;
+}
+
+/* Names as `ps` shows them. One that is stopped does nothing for anybody, so it is not up. */
+static void put_processes(const struct words *w, struct lkg_buf *buf)
+{
+        uint64_t looked_ns = atomic_load(&health()->looked_ns);
+        bool looks = looked_ns == 0 || lkg_boottime_ns() - looked_ns < SUPERVISED_NS;
+        const struct {
+                const char *name;
+                bool up;
+        } rows[] = {
+                { "lkgfsd", is_up(&server.shm->supervisor) && looks },
+                { "lkgfs-engine", is_up(&server.shm->engine) },
+                { "lkgfs-fs", true },
+                { "lkgfs-notify", is_up(&server.shm->notifier) },
+        };
+
+        put_metric(buf, "lkgfs_process_up", "1 while this process of lkgfs runs.");
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++)
+                lkg_buf_printf(buf, "lkgfs_process_up{component=\"%s\",process=\"%s\"} %d\n", w->component,
+                               rows[i].name, rows[i].up);
+}
+
+static int say_metrics(const struct words *w, const char *old, struct lkg_buf *buf)
+{
+        if (w->down)
+                put_with_zero(buf, old, "lkgfs_condition_ok");
+        else
+                lkg_buf_puts(buf, old);
+        put_metric(buf, "lkgfs_engine_up", "1 while the engine answers.");
+        lkg_buf_printf(buf, "lkgfs_engine_up{component=\"%s\"} %d\n", w->component, !w->down);
+        put_metric(buf, "lkgfs_heartbeat_timestamp_seconds",
+                   "When the engine last gave a sign of life, 0 for not yet.");
+        lkg_buf_printf(buf, "lkgfs_heartbeat_timestamp_seconds{component=\"%s\"} %" PRIu64 "\n",
+                       w->component, (uint64_t)(atomic_load(&health()->heard_wall_ns) / LKG_NSEC_PER_SEC));
+        put_processes(w, buf);
+        return 0;
+}
+
+/* ---- files ---- */
+
+static const struct told {
+        const char *name;
+        int (*say)(const struct words *w, const char *old, struct lkg_buf *buf);
+} told[] = {
+        { "condition", say_condition },
+        { "condition.json", say_condition_json },
+        { "error", say_error },
+        { "metrics.prom", say_metrics },
+};
+
+/* `status/<component>/<name>`, also below a virtual directory; that is where its control files are. */
+static const struct told *find_told(const struct lkg_publication *p, const struct lkg_entry *entry)
+{
+        const char *name = strrchr(entry->path, '/');
+        const struct told *found = NULL;
+        char path[LKG_NODE_NAME];
+        size_t top;
+
+        for (size_t i = 0; name && i < LKG_ARRAY_SIZE(told) && !found; i++)
+                if (strcmp(name + 1, told[i].name) == 0)
+                        found = &told[i];
+        if (!found || entry->component >= p->n_components)
+                return NULL;
+        if (snprintf(path, sizeof(path), "status/%s%s", p->components[entry->component].name, name) >=
+            (int)sizeof(path))
+                return NULL;
+        if (strlen(entry->path) < strlen(path))
+                return NULL;
+        top = strlen(entry->path) - strlen(path);
+        if (strcmp(entry->path + top, path) != 0 || (top > 0 && entry->path[top - 1] != '/'))
+                return NULL;
+        if (snprintf(path, sizeof(path), "%.*scontrol/%s", (int)top, entry->path,
+                     p->components[entry->component].name) >= (int)sizeof(path))
+                return NULL;
+        return lkg_publication_find(p, path) ? found : NULL;
+}
+
+static void fill_words(const struct lkg_publication *p, const struct lkg_entry *entry, bool down,
+                       struct words *ret)
+{
+        uint64_t heard_ns = atomic_load(&health()->heard_wall_ns);
+
+        *ret = (struct words){ .down = down,
+                               .component = p->components[entry->component].name,
+                               .publication = p,
+                               .entry = entry };
+        lkg_format_rfc3339(atomic_load(&health()->silent_wall_ns), ret->since);
+        (void)snprintf(ret->reason, sizeof(ret->reason), "engine not answering since %s", ret->since);
+        if (heard_ns)
+                lkg_format_rfc3339(heard_ns, ret->heard);
+}
+
+int health_node(const struct lkg_publication *publication, const struct lkg_entry *entry,
+                struct lkg_node **ret)
+{
+        const struct told *file = find_told(publication, entry);
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_freep) char *old = NULL;
+        struct lkg_entry changed = *entry;
+        struct words words;
+        int64_t heard_ns;
+        int r;
+
+        if (!file)
+                return -ENOENT;
+        fill_words(publication, entry, find_out(), &words);
+        r = read_blob(entry, &old);
+        if (r >= 0)
+                r = file->say(&words, old, &buf);
+        if (r < 0)
+                return r;
+        if (lkg_buf_failed(&buf) || !buf.data || strcmp(buf.data, old) == 0)
+                return -ENOENT;
+        heard_ns = (int64_t)atomic_load(&health()->heard_wall_ns);
+        changed.size = buf.size;
+        changed.mtime_ns = heard_ns > entry->mtime_ns ? heard_ns : entry->mtime_ns;
+        r = lkg_sha256_hex(buf.data, buf.size, changed.sha256);
+        return r < 0 ? r : node_own(entry->path, &changed, buf.data, ret);
+}

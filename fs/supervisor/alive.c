@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "alive.h"
+
+uint64_t lkg_alive_asked(struct lkg_alive *alive, uint64_t now_ns, uint64_t wall_ns)
+{
+        alive->asked = true;
+        alive->ticket++;
+        alive->last_ns = alive->asked_ns = now_ns;
+        alive->asked_wall_ns = wall_ns;
+        alive->waited_ns = 0;
+        return alive->ticket;
+}
+
+bool lkg_alive_answered(struct lkg_alive *alive, uint64_t ticket)
+{
+        if (!alive->asked || ticket != alive->ticket)
+                return false;
+        alive->asked = false;
+        return true;
+}
+
+void lkg_alive_forget(struct lkg_alive *alive)
+{
+        alive->asked = false;
+}
+
+enum lkg_alive_verdict lkg_alive_tick(struct lkg_alive *alive, uint64_t now_ns, uint64_t limit_ns,
+                                      bool works)
+{
+        uint64_t passed_ns = now_ns - alive->last_ns;
+
+        if (!alive->asked)
+                return LKG_ALIVE_ASK;
+        alive->last_ns = now_ns;
+        if (works)
+                return LKG_ALIVE_WORKS;
+        alive->waited_ns += passed_ns < 2 * LKG_ALIVE_TICK_NS ? passed_ns : 2 * LKG_ALIVE_TICK_NS;
+        if (alive->waited_ns >= limit_ns)
+                return LKG_ALIVE_HUNG;
+        return alive->waited_ns >= LKG_ALIVE_SILENT_NS ? LKG_ALIVE_SILENT : LKG_ALIVE_WAIT;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Does the engine answer? Question and answer, as the file server's counter is looked at (restart.h), without any I/O: time
+ * is a number that the caller passes in.
+ */
+#pragma once
+
+#include <lkg/base.h>
+
+#define LKG_ALIVE_TICK_NS   (500 * LKG_NSEC_PER_MSEC)
+#define LKG_ALIVE_SILENT_NS (1 * LKG_NSEC_PER_SEC) /* so long it may think before anybody is told */
+
+enum lkg_alive_verdict {
+        LKG_ALIVE_ASK,    /* nothing is asked: ask now */
+        LKG_ALIVE_WAIT,   /* asked, and it is too early to say anything */
+        LKG_ALIVE_WORKS,  /* asked, and it is in the middle of work that goes on */
+        LKG_ALIVE_SILENT, /* no answer for LKG_ALIVE_SILENT_NS */
+        LKG_ALIVE_HUNG,   /* no answer for the whole limit: to be replaced */
+};
+
+struct lkg_alive {
+        bool asked;
+        uint64_t ticket;             /* of the question */
+        uint64_t last_ns, waited_ns; /* the last look, and how long the answer has been waited for */
+        uint64_t asked_wall_ns;      /* when it was asked, for people */
+        uint64_t asked_ns;           /* the same, the caller's clock */
+};
+
+/** lkg_alive_asked() - a question was sent at @now_ns. Return: its ticket. */
+uint64_t lkg_alive_asked(struct lkg_alive *alive, uint64_t now_ns, uint64_t wall_ns);
+/** lkg_alive_answered() - Return: whether @ticket is the question that waits. Another one is of an engine before. */
+bool lkg_alive_answered(struct lkg_alive *alive, uint64_t ticket);
+/** lkg_alive_forget() - the one that was asked is no more. */
+void lkg_alive_forget(struct lkg_alive *alive);
+/**
+ * lkg_alive_tick() - one look.
+ * @limit_ns: how long one that does not work may be silent
+ * @works:    it is in the middle of work that it noted, and that goes on
+ *
+ * A look counts as two ticks at most: whoever looks may have been stopped itself, and then the answer has been there for
+ * long. While it works no time passes.
+ */
+enum lkg_alive_verdict lkg_alive_tick(struct lkg_alive *alive, uint64_t now_ns, uint64_t limit_ns,
+                                      bool works);

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Does the engine still answer (alive.h)? It is asked twice a second while anybody uses the view, while it has work in hand or
+ * has not published yet, and until it has answered; else once a minute, so that an idle node has nearly no wake-ups. What
+ * cannot wait for the next look is told by the kernel: its end (children.c), that it was stopped (SIGCHLD), and that it has
+ * used another second of a processor (a timer on its own clock: an endless loop that nobody waits for).
+ *
+ * One that has been silent for a second is told of: in the shared memory, from where the file server takes it, in the log, and
+ * to the service manager. One that has been silent for engineTimeout and a second is killed and replaced.
+ */
+#include <signal.h>
+#include <sys/pidfd.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include <lkg/log.h>
+
+#include "supervisor.h"
+
+#define QUIET_NS      (60 * LKG_NSEC_PER_SEC)
+#define START_NS      (30 * LKG_NSEC_PER_SEC) /* reading everything for the first time; as ENGINE_LIMIT_NS */
+#define KILL_GRACE_NS (50 * LKG_NSEC_PER_MSEC)
+#define CLOCK_STEP_S  1
+#define CLOCK_SIGNAL  (SIGRTMIN + 1)
+
+static struct lkg_child *engine_of(struct lkg_supervisor *s)
+{
+        return &s->children[LKG_CHILD_ENGINE];
+}
+
+static struct lkg_health *health_of(struct lkg_supervisor *s)
+{
+        return s->connection.shared ? &s->connection.shared->health : NULL;
+}
+
+/* ---- what is told ---- */
+
+static void note_silent(struct lkg_supervisor *s)
+{
+        struct lkg_health *h = health_of(s);
+
+        if (!h || atomic_load(&h->silent_ns) != 0)
+                return;
+        atomic_store(&h->silent_wall_ns, s->watchdog.silent_wall_ns);
+        atomic_store(&h->silent_ns, s->watchdog.silent_ns);
+}
+
+/* The one place where it becomes silent. @since_ns: CLOCK_BOOTTIME */
+static void begin_silence(struct lkg_supervisor *s, uint64_t since_ns, uint64_t since_wall_ns)
+{
+        if (s->watchdog.silent_ns == 0) {
+                s->watchdog.silent_ns = since_ns;
+                s->watchdog.silent_wall_ns = since_wall_ns;
+        }
+        note_silent(s);
+}
+
+static void tell(struct lkg_supervisor *s)
+{
+        char since[21];
+
+        if (s->watchdog.told || s->watchdog.silent_ns == 0 ||
+            lkg_boottime_ns() - s->watchdog.silent_ns < LKG_ALIVE_SILENT_NS)
+                return;
+        s->watchdog.told = true;
+        lkg_format_rfc3339(s->watchdog.silent_wall_ns, since);
+        lkg_log_error("the engine has not answered since %s; the view stays as it is", since);
+        if (s->phase == LKG_PHASE_RUNNING)
+                lkg_notify_status("Serving %s; engine not answering since %s", s->mount_point, since);
+}
+
+void lkg_watchdog_heard(struct lkg_supervisor *s)
+{
+        struct lkg_health *h = health_of(s);
+
+        s->watchdog.silent_ns = 0;
+        if (h) {
+                atomic_store(&h->heard_wall_ns, lkg_realtime_ns());
+                atomic_store(&h->heard_ns, lkg_boottime_ns());
+                atomic_store(&h->silent_ns, 0);
+        }
+        if (!s->watchdog.told)
+                return;
+        s->watchdog.told = false;
+        lkg_log_notice("the engine answers again");
+        if (s->phase == LKG_PHASE_RUNNING)
+                lkg_notify_status("Serving %s", s->mount_point);
+}
+
+void lkg_watchdog_answered(struct lkg_supervisor *s, uint64_t ticket)
+{
+        if (lkg_alive_answered(&s->watchdog.alive, ticket))
+                lkg_watchdog_heard(s);
+}
+
+/* ---- asking ---- */
+
+static void ask(struct lkg_supervisor *s)
+{
+        struct lkg_message message;
+
+        lkg_message_init(&message, LKG_MSG_ALIVE);
+        message.ticket = lkg_alive_asked(&s->watchdog.alive, lkg_boottime_ns(), lkg_realtime_ns());
+        (void)lkg_engine_tell(s, &message); /* a queue that is full is no answer either */
+}
+
+static bool is_stopped(const struct lkg_child *child)
+{
+        return lkg_process_running((int)child->pid, 0) == 0;
+}
+
+/* Without waiting for its end, as with a file server: a process that sticks in the kernel can delay that for ever. */
+static void replace(struct lkg_supervisor *s, uint64_t limit_ns)
+{
+        struct lkg_child *child = engine_of(s);
+        const struct lkg_child_end end = {
+                .code = CLD_KILLED,
+                .status = SIGKILL,
+                .ready = child->ready,
+                .adopted = child->adopted,
+                .lived_ns = lkg_boottime_ns() - child->started_ns,
+        };
+
+        lkg_child_log(child, LOG_ERR, "(pid %d) has answered nothing for %u s: killed and replaced",
+                      (int)child->pid, (unsigned)(limit_ns / LKG_NSEC_PER_SEC));
+        lkg_child_abandon(child, KILL_GRACE_NS);
+        lkg_engine_replaced(s, child, &end);
+}
+
+static void look_at_engine(struct lkg_supervisor *s)
+{
+        struct lkg_child *child = engine_of(s);
+        uint64_t limit_ns = s->settings->engine_timeout_ms * LKG_NSEC_PER_MSEC + LKG_NSEC_PER_SEC;
+        enum lkg_alive_verdict verdict;
+        enum lkg_work work;
+        bool works;
+
+        if (!lkg_child_running(child) || child->ending) {
+                if (s->watchdog.silent_ns != 0)
+                        note_silent(s); /* the memory may be another one meanwhile */
+                tell(s);
+                return;
+        }
+        lkg_engine_ops.input(s, child); /* what it has said already counts */
+        work = lkg_engine_work(s);
+        if (work == LKG_WORK_TOO_LONG)
+                return; /* killed for that */
+        works = work == LKG_WORK_GOES_ON && !is_stopped(child);
+        if (health_of(s))
+                atomic_store(&health_of(s)->works, works);
+        if (!child->ready && limit_ns < START_NS)
+                limit_ns = START_NS;
+        verdict = lkg_alive_tick(&s->watchdog.alive, lkg_boottime_ns(), limit_ns, works);
+        if (verdict == LKG_ALIVE_ASK)
+                ask(s);
+        if (verdict == LKG_ALIVE_SILENT || verdict == LKG_ALIVE_HUNG)
+                begin_silence(s, s->watchdog.alive.asked_ns, s->watchdog.alive.asked_wall_ns);
+        tell(s);
+        if (work == LKG_WORK_STILL || verdict == LKG_ALIVE_HUNG)
+                replace(s, limit_ns);
+}
+
+/* ---- when ---- */
+
+static int on_look(sd_event_source *source, uint64_t usec, void *userdata);
+
+static void look_in(struct lkg_supervisor *s, uint64_t pause_ns)
+{
+        s->watchdog.quiet = pause_ns == QUIET_NS;
+        s->watchdog.timer = sd_event_source_disable_unref(s->watchdog.timer);
+        if (sd_event_add_time_relative(s->event, &s->watchdog.timer, CLOCK_MONOTONIC, pause_ns / 1000,
+                                       pause_ns / 10000, on_look, s) < 0)
+                lkg_log_error("no timer for watching the engine: out of memory");
+}
+
+/* Nobody uses the view, and the engine has nothing in hand and owes no answer. */
+static bool is_quiet(struct lkg_supervisor *s)
+{
+        const struct lkg_child *child = engine_of(s);
+
+        return lkg_child_running(child) && child->ready && !s->watchdog.alive.asked &&
+               s->watchdog.silent_ns == 0 && !s->heartbeat_timer && s->phase == LKG_PHASE_RUNNING &&
+               lkg_engine_work(s) == LKG_WORK_NONE;
+}
+
+static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        struct lkg_supervisor *s = userdata;
+        bool rested = s->watchdog.quiet;
+
+        (void)source;
+        (void)usec;
+        if (s->phase >= LKG_PHASE_UNMOUNT)
+                return 0;
+        if (health_of(s))
+                atomic_store(&health_of(s)->looked_ns, lkg_boottime_ns());
+        if (!rested && is_quiet(s)) {
+                look_in(s, QUIET_NS);
+                return 0;
+        }
+        look_at_engine(s);
+        if (s->phase < LKG_PHASE_UNMOUNT)
+                look_in(s, LKG_ALIVE_TICK_NS);
+        return 0;
+}
+
+void lkg_watchdog_wake(struct lkg_supervisor *s)
+{
+        if (s->phase < LKG_PHASE_UNMOUNT && (s->watchdog.quiet || !s->watchdog.timer))
+                look_in(s, LKG_ALIVE_TICK_NS);
+}
+
+/* ---- what the kernel tells ---- */
+
+static int on_sigchld(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
+{
+        struct lkg_supervisor *s = userdata;
+        const struct lkg_child *child = engine_of(s);
+        siginfo_t stopped = { 0 };
+
+        (void)source;
+        (void)info; /* several of them may have become one */
+        if (!lkg_child_running(child) || child->adopted || child->ending ||
+            waitid(P_PID, (id_t)child->pid, &stopped, WSTOPPED | WNOHANG) < 0 || stopped.si_pid == 0)
+                return 0;
+        if (!s->watchdog.alive.asked)
+                ask(s);
+        lkg_watchdog_wake(s);
+        return 0;
+}
+
+static int on_clock(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
+{
+        (void)source;
+        (void)info;
+        lkg_watchdog_wake(userdata);
+        return 0;
+}
+
+static void drop_clock(struct lkg_supervisor *s)
+{
+        if (s->watchdog.has_clock)
+                (void)timer_delete(s->watchdog.clock);
+        s->watchdog.has_clock = false;
+}
+
+/* Without it such a loop is found when somebody looks at the view, within a minute at the latest. */
+static void watch_clock(struct lkg_supervisor *s)
+{
+        const struct itimerspec step = { { CLOCK_STEP_S, 0 }, { CLOCK_STEP_S, 0 } };
+        struct sigevent event = { .sigev_notify = SIGEV_SIGNAL };
+        clockid_t clock;
+
+        event.sigev_signo = CLOCK_SIGNAL;
+        if (clock_getcpuclockid(engine_of(s)->pid, &clock) != 0 ||
+            timer_create(clock, &event, &s->watchdog.clock) < 0)
+                return;
+        s->watchdog.has_clock = true;
+        if (timer_settime(s->watchdog.clock, 0, &step, NULL) < 0)
+                drop_clock(s);
+}
+
+void lkg_watchdog_started(struct lkg_supervisor *s)
+{
+        drop_clock(s);
+        lkg_alive_forget(&s->watchdog.alive);
+        watch_clock(s);
+        lkg_watchdog_wake(s);
+}
+
+void lkg_watchdog_gone(struct lkg_supervisor *s)
+{
+        drop_clock(s);
+        lkg_alive_forget(&s->watchdog.alive);
+        if (health_of(s))
+                atomic_store(&health_of(s)->works, 0);
+        if (s->phase == LKG_PHASE_ENGINE)
+                return; /* it has never answered anybody */
+        begin_silence(s, lkg_boottime_ns(), lkg_realtime_ns());
+        lkg_watchdog_wake(s);
+}
+
+int lkg_watchdog_init(struct lkg_supervisor *s)
+{
+        int r = sd_event_add_signal(s->event, NULL, SIGCHLD, on_sigchld, s);
+
+        return r < 0 ? r : sd_event_add_signal(s->event, NULL, CLOCK_SIGNAL, on_clock, s);
+}
+
+void lkg_watchdog_signals(sigset_t *blocked)
+{
+        (void)sigaddset(blocked, SIGCHLD);
+        (void)sigaddset(blocked, CLOCK_SIGNAL);
+}
+
+void lkg_watchdog_deinit(struct lkg_supervisor *s)
+{
+        drop_clock(s);
+        s->watchdog.timer = sd_event_source_disable_unref(s->watchdog.timer);
+}

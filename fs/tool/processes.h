@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which processes of lkgfs run, as the file server tells in metrics.prom: none of them can tell its own end. Shared by the verbs
+ * status, doctor, gate and npd. A daemon that does not tell it leaves everything unknown, and then nothing is missing.
+ */
+#pragma once
+
+#include "tool.h"
+
+#define LKG_PROCESSES_MAX 8
+
+struct lkg_processes {
+        struct {
+                char name[32]; /* as `ps` shows it */
+                bool up;
+        } items[LKG_PROCESSES_MAX];
+        size_t n;
+        bool engine_silent; /* it has not answered for a second: the condition says since when */
+};
+
+/** lkg_processes_parse() - lkgfs_process_up and lkgfs_engine_up of a metrics file. */
+void lkg_processes_parse(const char *metrics, struct lkg_processes *ret);
+/**
+ * lkg_processes_read() - of status/<component>/metrics.prom.
+ *
+ * One that is missing is looked for once more a moment later: it may just be restarting.
+ */
+void lkg_processes_read(const struct lkg_view *view, const char *component, struct lkg_processes *ret);
+/**
+ * lkg_processes_missing() - those that do not run, but for the engine, which is replaced all the time and is told of by
+ * engine_silent; "lkgfsd, lkgfs-notify" into @buf. Return: how many.
+ */
+size_t lkg_processes_missing(const struct lkg_processes *processes, struct lkg_buf *buf);
+/** lkg_process_loss() - what goes on no more without it, and what to do about it. */
+const char *lkg_process_loss(const char *name, const char **ret_advice);

@@ -1,0 +1,343 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An engine that is dead, stopped or hung, and helpers that are missing: who looks is told, and nobody waits twice."""
+import errno
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import time
+
+import pytest
+
+import lkgfs_inject
+import lkgfs_testlib as lib
+
+SILENT = re.compile(r"Unknown engine not answering since (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ): (using .*)\n")
+SLOW = {"engineTimeout": "20s"}  # the watchdog waits a second longer: the test is over by then
+
+
+def own_programs(mount):
+    """The mount's daemons from a folder of its own, so that a test may replace them."""
+    folder = pathlib.Path(mount.root) / "programs"
+    for program in ("fs/supervisor/lkgfsd", "fs/server/lkgfs-fs", "fs/notifier/lkgfs-notify", "core/engine/lkgfs-engine"):
+        (folder / program).parent.mkdir(parents=True)
+        shutil.copy(lib.BUILD / program, folder / program)
+    mount.lkgfsd = folder / "fs/supervisor/lkgfsd"
+    return folder
+
+
+def status_line(mount):
+    """Has the service manager been told that the engine does not answer?"""
+    return any("engine not answering since" in value for fields in mount.notify.messages for value in fields.values())
+
+
+def sample(text, name, **labels):
+    """The value of one sample of a metrics file."""
+    for line in text.splitlines():
+        match = re.fullmatch(rf"{name}{{(.*)}} (\S+)", line)
+        if match and all(f'{key}="{value}"' in match[1].split(",") for key, value in labels.items()):
+            return float(match[2])
+    raise AssertionError(f"no sample {name} {labels} in\n{text}")
+
+
+def silent(mount):
+    return SILENT.fullmatch(mount.status("condition"))
+
+
+def check_told(mount, using):
+    """All four files say the same."""
+    since, said = silent(mount).groups()
+    assert said == using
+    condition = json.loads(mount.status("condition.json"))
+    assert condition["type"] == "ConfigOK" and condition["status"] == "Unknown"
+    assert condition["reason"] == f"engine not answering since {since}"
+    assert condition["message"] == using
+    assert condition["lastTransitionTime"] == since
+    assert condition["lastHeartbeatTime"] <= since
+    assert mount.status("error").startswith(f"engine not answering since {since}")
+    metrics = mount.status("metrics.prom")
+    assert sample(metrics, "lkgfs_engine_up", component="kubelet") == 0
+    assert sample(metrics, "lkgfs_condition_ok", component="kubelet") == 0
+    assert sample(metrics, "lkgfs_heartbeat_timestamp_seconds") > 0
+
+
+def check_well(mount):
+    mount.wait_for(lambda: mount.condition()[0] == "True", "the engine is back")
+    assert mount.status("error") == ""
+    metrics = mount.status("metrics.prom")
+    assert sample(metrics, "lkgfs_engine_up", component="kubelet") == 1
+    assert sample(metrics, "lkgfs_condition_ok", component="kubelet") == 1
+    heartbeat = sample(metrics, "lkgfs_heartbeat_timestamp_seconds")
+    assert abs(heartbeat - time.time()) < 30
+    assert json.loads(mount.status("condition.json"))["status"] == "True"
+
+
+def test_healthy_files(mount):
+    condition = json.loads(mount.status("condition.json"))
+    assert list(condition)[:6] == ["schemaVersion", "type", "status", "reason", "message", "lastTransitionTime"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", condition["lastHeartbeatTime"])
+    metrics = mount.status("metrics.prom")
+    for process in ("lkgfsd", "lkgfs-engine", "lkgfs-fs", "lkgfs-notify"):
+        assert sample(metrics, "lkgfs_process_up", component="kubelet", process=process) == 1
+    check_well(mount)
+    assert os.stat(mount.path("status/kubelet/metrics.prom")).st_size == len(mount.status("metrics.prom"))
+
+
+def test_stopped_engine_is_told_at_the_first_look(mounts):
+    """Nobody has asked for anything: the first reader, a second after the stop, is told already."""
+    mount = mounts(config=SLOW)
+    using = mount.condition()[1].rpartition(": ")[2]
+    document = mount.document()
+    lib.stop_process(mount.child("lkgfs-engine"))
+    with mount.notify.changed:  # the supervisor has found out by itself
+        assert mount.notify.changed.wait_for(lambda: status_line(mount), lib.TIMEOUT_S)
+    assert silent(mount), mount.status("condition")
+    check_told(mount, using)
+    assert mount.document() == document
+
+
+def test_tool_says_it(mounts):
+    mount = mounts(config=SLOW)
+    assert mount.tool("npd", "--check", "processes").returncode == 0
+    lib.stop_process(mount.child("lkgfs-engine"))
+    mount.wait_for(lambda: silent(mount), "it is told")
+    doctor = mount.tool("doctor")
+    assert doctor.returncode == 1 and b"error: kubelet: Unknown engine not answering since " in doctor.stdout
+    status = mount.tool("status")
+    assert status.returncode == 1 and b"kubelet: Unknown engine not answering since " in status.stdout
+    told = json.loads(mount.tool("status", "-o", "json").stdout)["components"][0]
+    assert told["condition"]["status"] == "Unknown"
+    npd = mount.tool("npd")
+    assert npd.returncode == 2 and npd.stdout.startswith(b"engine not answering since ")
+    npd = mount.tool("npd", "--check", "processes")
+    assert npd.returncode == 1 and npd.stdout.startswith(b"engine not answering since ")
+    gate = mount.tool("gate", "kubelet")
+    assert gate.returncode == 1 and b"the engine does not answer" in gate.stderr
+    held = mount.tool("hold", "on")
+    assert held.returncode == 2 and b"the engine does not answer; this is not carried out" in held.stderr
+
+
+def monitor_results(mount):
+    """What node-problem-detector would make of the monitor: its rules called as it calls them (custom plugin protocol)."""
+    text = (lib.REPOSITORY / "contrib/node-problem-detector/lkgfs-monitor.json.in").read_text(encoding="utf-8")
+    monitor = json.loads(text.replace("@bindir@/lkgfs", str(lib.LKGFS)))
+    results = {}
+    for rule in monitor["rules"]:
+        done = lib.run(rule["path"], *rule["args"], timeout=float(rule["timeout"].rstrip("s")),
+                       env={**os.environ, "LKGFS_MOUNTPOINT": mount.mountpoint})
+        line = done.stdout.decode("ascii")
+        assert line.endswith("\n") and len(line) <= monitor["pluginConfig"]["max_output_length"] + 1
+        results[rule["reason"]] = ({0: "OK", 1: "NonOK"}.get(done.returncode, "Unknown"), line.strip())
+    return results
+
+
+def test_node_problem_detector(mounts):
+    mount = mounts(config=SLOW)
+    assert {state for state, _ in monitor_results(mount).values()} == {"OK"}
+    lib.stop_process(mount.child("lkgfs-engine"))
+    mount.wait_for(lambda: silent(mount), "it is told")
+    results = monitor_results(mount)
+    assert results["KubeletConfigRefused"][0] == "Unknown" and results["KubeletConfigNotServed"][0] == "OK"
+    assert results["LkgfsProcessMissing"][0] == "NonOK"
+    assert results["LkgfsProcessMissing"][1].startswith("engine not answering since ")
+
+
+@pytest.mark.limit(60)
+def test_gate_waits_for_a_successor(mounts):
+    mount = mounts(config={"engineTimeout": "1s"})
+    lib.stop_process(mount.child("lkgfs-engine"))
+    mount.wait_for(lambda: silent(mount), "it is told")
+    assert mount.tool("gate", "kubelet").returncode == 0
+
+
+def test_edits_do_not_wait_for_one_that_is_down(mounts):
+    mount = mounts(config=SLOW)
+    engine = mount.child("lkgfs-engine")
+    lib.stop_process(engine)
+    mount.wait_for(lambda: silent(mount), "it is told")
+    began = time.monotonic()
+    for i in range(20):
+        mount.drop(f"50-{i}.conf", f"maxPods: {100 + i}\n")
+    assert time.monotonic() - began < 2, "each waited for the engine"
+    os.kill(engine, signal.SIGCONT)
+    mount.wait_for(lambda: "\nmaxPods: 119\n" in mount.document() or "\nmaxPods: 109\n" in mount.document(),
+                   "what changed counts when it is back")
+    check_well(mount)
+
+
+@pytest.mark.limit(60)
+def test_stopped_engine_is_replaced(mount):
+    """engineTimeout and a second after the last answer, also when nobody looks."""
+    engine = mount.child("lkgfs-engine")
+    fd = os.pidfd_open(engine)
+    try:
+        lib.stop_process(engine)
+        began = time.monotonic()
+        assert lib.select.select([fd], [], [], 20)[0], "it stays stopped"
+        assert 2 < time.monotonic() - began < 10
+    finally:
+        os.close(fd)
+    mount.drop("50-a.conf", "maxPods: 81\n")
+    mount.wait_for(lambda: "\nmaxPods: 81\n" in mount.document())
+    check_well(mount)
+    assert "has answered nothing for 3 s: killed and replaced" in mount.log()
+
+
+@pytest.mark.limit(60)
+def test_engine_in_an_endless_loop_is_replaced(mount):
+    """A loop that nobody waits for: the processor time that it uses gives it away."""
+    engine = mount.child("lkgfs-engine")
+    fd = os.pidfd_open(engine)
+    try:
+        lkgfs_inject.spin(engine)
+        assert lib.select.select([fd], [], [], 30)[0], "it loops for ever"
+    finally:
+        os.close(fd)
+    check_well(mount)
+
+
+@pytest.mark.limit(60)
+def test_debugged_engine_is_told(mounts):
+    """A stop that nobody is told of by a signal."""
+    mount = mounts(config=SLOW)
+    with lkgfs_inject.Injected(mount.child("lkgfs-engine")):
+        mount.wait_for(lambda: silent(mount), "it is told")
+    check_well(mount)
+
+
+@pytest.mark.limit(90)
+def test_engine_that_cannot_start(mounts):
+    """Its back-off after early deaths: told, and over when it can."""
+    mount = mounts(config=SLOW, start=False)
+    engine = own_programs(mount) / "core/engine/lkgfs-engine"
+    mount.start()
+    using = mount.condition()[1].rpartition(": ")[2]
+    pid = mount.child("lkgfs-engine")
+    engine.rename(engine.with_name("aside"))
+    engine.write_text("#!/bin/sh\nexit 70\n", encoding="ascii")
+    engine.chmod(0o700)
+    lib.kill_and_wait(pid)
+    mount.wait_for(lambda: silent(mount), "it cannot start")
+    check_told(mount, using)
+    began = time.monotonic()
+    mount.drop("50-a.conf", "maxPods: 81\n")
+    assert time.monotonic() - began < 2
+    engine.with_name("aside").rename(engine)
+    mount.wait_for(lambda: "\nmaxPods: 81\n" in mount.document())
+    check_well(mount)
+
+
+def test_service_manager_is_told(mounts):
+    mount = mounts()
+    lib.stop_process(mount.child("lkgfs-engine"))
+    mount.wait_for(lambda: status_line(mount), "STATUS=")
+    mount.wait_for(lambda: re.fullmatch(r"Serving \S+", mount.notify.messages[-1].get("STATUS", "")), "it is back")
+
+
+COMMANDS = [("hold", "on\n"), ("rollback", "1\n"), ("try", "1h\n"), ("promote", "now\n")]
+
+
+@pytest.mark.parametrize("how", ["continued", "killed", "replaced"])
+@pytest.mark.parametrize("name,text", COMMANDS, ids=[c[0] for c in COMMANDS])
+@pytest.mark.limit(60)
+def test_refused_command_is_never_carried_out(mounts, name, text, how):
+    mount = mounts(config={"engineTimeout": "300ms" if how != "replaced" else "1s"})
+    mount.drop("50-a.conf", "maxPods: 70\n")
+    generation = mount.generation()
+    engine = mount.child("lkgfs-engine")
+    lib.stop_process(engine)
+    assert lib.error_of(mount.command, name, text) == errno.ETIMEDOUT
+    mount.drop("50-a.conf", "maxPods: 71\n")
+    if how == "continued":
+        os.kill(engine, signal.SIGCONT)
+    elif how == "killed":
+        lib.kill_and_wait(engine)
+    mount.wait_for(lambda: "\nmaxPods: 71\n" in mount.document(), "a changed file is state")
+    status, rest = mount.condition()
+    assert status == "True" and "held" not in rest and "try" not in rest, rest
+    assert mount.generation() > generation
+    mount.command("sync", "now\n")
+    assert "True current is set" in mount.status("condition")
+    assert f"'{name}' is not carried out" in mount.log()
+
+
+def test_refused_mark_in_bad_is_never_made(mounts):
+    mount = mounts(config={"engineTimeout": "300ms"})
+    engine = mount.child("lkgfs-engine")
+    lib.stop_process(engine)
+    assert lib.error_of(lib.write_file, mount.path("bad/kubelet/3f9a"), "broken here\n") == errno.ETIMEDOUT
+    os.kill(engine, signal.SIGCONT)
+    check_well(mount)
+    mount.command("sync", "now\n")
+    assert os.listdir(mount.path("bad/kubelet")) == []
+
+
+def test_commands_do_not_wait_for_one_that_is_down(mounts):
+    mount = mounts(config=SLOW)
+    engine = mount.child("lkgfs-engine")
+    lib.stop_process(engine)
+    mount.wait_for(lambda: silent(mount), "it is told")
+    began = time.monotonic()
+    for name, text in COMMANDS:
+        assert lib.error_of(mount.command, name, text) == errno.ETIMEDOUT
+    assert time.monotonic() - began < 2
+    os.kill(engine, signal.SIGCONT)
+    check_well(mount)
+    assert "held" not in mount.status("condition")
+
+
+@pytest.mark.parametrize("process", ["lkgfsd", "lkgfs-notify"])
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
+def test_missing_process_is_told(mounts, process, how):
+    mount = mounts()
+    if process == "lkgfs-notify":  # without a supervisor nobody starts it again
+        os.kill(mount.process.pid, signal.SIGSTOP)
+    pid = mount.process.pid if process == "lkgfsd" else mount.child(process)
+    if how == signal.SIGKILL:
+        lib.kill_and_wait(pid)
+    else:
+        lib.stop_process(pid)
+    metrics = mount.status("metrics.prom")
+    assert sample(metrics, "lkgfs_process_up", process=process) == 0
+    assert sample(metrics, "lkgfs_process_up", process="lkgfs-fs") == 1
+    assert sample(metrics, "lkgfs_engine_up") == 1
+    doctor, status = mount.tool("doctor"), mount.tool("status")
+    assert doctor.returncode == 1 and f"error: {process} does not run: ".encode() in doctor.stdout
+    assert status.returncode == 1 and process.encode() in status.stdout
+    npd = mount.tool("npd", "--check", "processes")
+    assert npd.returncode == 1 and process.encode() in npd.stdout
+    assert mount.tool("gate", "kubelet").returncode == 0, "what is served is right, and starts are judged"
+
+
+@pytest.mark.limit(60)
+def test_engine_without_supervisor(mounts):
+    """Nobody starts another engine then; the file server finds out by itself."""
+    mount = mounts(config={"engineTimeout": "1s"})
+    using = mount.condition()[1].rpartition(": ")[2]
+    engine = mount.child("lkgfs-engine")
+    lib.kill_and_wait(mount.process.pid)
+    lib.kill_and_wait(engine)
+    began = time.monotonic()
+    mount.drop("50-a.conf", "maxPods: 70\n")
+    mount.drop("51-a.conf", "maxPods: 71\n")
+    mount.drop("52-a.conf", "maxPods: 72\n")
+    assert time.monotonic() - began < 3, "each waited for an engine that is not there"
+    check_told(mount, using)
+    assert sample(mount.status("metrics.prom"), "lkgfs_process_up", process="lkgfs-engine") == 0
+
+
+def test_what_is_told_outlives_the_file_server(mounts):
+    mount = mounts(config=SLOW)
+    lib.stop_process(mount.child("lkgfs-engine"))
+    since = mount.wait_for(lambda: silent(mount))[1]
+    lib.kill_and_wait(mount.child("lkgfs-fs"))
+    assert silent(mount)[1] == since
+
+
+def test_below_a_virtual_directory(mounts):
+    mount = mounts(config={**SLOW, "virtualDir": ".lkgfs"})
+    assert sample(mount.status("metrics.prom"), "lkgfs_engine_up") == 1
+    lib.stop_process(mount.child("lkgfs-engine"))
+    mount.wait_for(lambda: silent(mount), "it is told")

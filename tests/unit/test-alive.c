@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When an engine counts as silent, and when as hung. Time is a number. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "fs/supervisor/alive.h"
+
+#define SEC   LKG_NSEC_PER_SEC
+#define TICK  LKG_ALIVE_TICK_NS
+#define LIMIT (3 * SEC)
+
+static void test_one_that_answers_is_asked_again(void **state)
+{
+        struct lkg_alive alive = { 0 };
+        uint64_t now = SEC;
+
+        (void)state;
+        for (int i = 0; i < 100; i++, now += TICK) {
+                uint64_t ticket;
+
+                assert_int_equal(lkg_alive_tick(&alive, now, LIMIT, false), LKG_ALIVE_ASK);
+                ticket = lkg_alive_asked(&alive, now, 7);
+                assert_false(lkg_alive_answered(&alive, ticket - 1)); /* of an engine before */
+                assert_true(lkg_alive_answered(&alive, ticket));
+                assert_false(lkg_alive_answered(&alive, ticket));
+        }
+}
+
+static void test_silence_is_told_and_ends(void **state)
+{
+        const enum lkg_alive_verdict want[] = { LKG_ALIVE_WAIT,   LKG_ALIVE_SILENT, LKG_ALIVE_SILENT,
+                                                LKG_ALIVE_SILENT, LKG_ALIVE_SILENT, LKG_ALIVE_HUNG,
+                                                LKG_ALIVE_HUNG };
+        struct lkg_alive alive = { 0 };
+        uint64_t now = SEC;
+
+        (void)state;
+        (void)lkg_alive_asked(&alive, now, 7);
+        assert_int_equal(alive.asked_wall_ns, 7);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(want); i++)
+                assert_int_equal(lkg_alive_tick(&alive, now += TICK, LIMIT, false), want[i]);
+        lkg_alive_forget(&alive); /* it was replaced */
+        assert_int_equal(lkg_alive_tick(&alive, now += TICK, LIMIT, false), LKG_ALIVE_ASK);
+}
+
+static void test_work_stops_the_clock(void **state)
+{
+        struct lkg_alive alive = { 0 };
+        uint64_t now = SEC;
+
+        (void)state;
+        (void)lkg_alive_asked(&alive, now, 0);
+        for (int i = 0; i < 100; i++)
+                assert_int_equal(lkg_alive_tick(&alive, now += TICK, LIMIT, true), LKG_ALIVE_WORKS);
+        assert_int_equal(lkg_alive_tick(&alive, now += TICK, LIMIT, false), LKG_ALIVE_WAIT);
+        for (int i = 0; i < 4; i++)
+                assert_int_equal(lkg_alive_tick(&alive, now += TICK, LIMIT, false), LKG_ALIVE_SILENT);
+        assert_int_equal(lkg_alive_tick(&alive, now += TICK, LIMIT, false), LKG_ALIVE_HUNG);
+}
+
+static void test_whoever_was_stopped_itself_blames_nobody(void **state)
+{
+        struct lkg_alive alive = { 0 };
+
+        (void)state;
+        (void)lkg_alive_asked(&alive, SEC, 0);
+        assert_int_equal(lkg_alive_tick(&alive, 3600 * SEC, LIMIT, false), LKG_ALIVE_SILENT);
+        assert_int_equal(alive.waited_ns, 2 * TICK);
+        assert_int_equal(lkg_alive_tick(&alive, 7200 * SEC, LIMIT, false), LKG_ALIVE_SILENT);
+        assert_int_equal(lkg_alive_tick(&alive, 9999 * SEC, LIMIT, false), LKG_ALIVE_HUNG);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_one_that_answers_is_asked_again),
+                cmocka_unit_test(test_silence_is_told_and_ends),
+                cmocka_unit_test(test_work_stops_the_clock),
+                cmocka_unit_test(test_whoever_was_stopped_itself_blames_nobody),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
