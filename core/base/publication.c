@@ -223,7 +223,7 @@ static int line_control(struct parser *p, char **f)
                 r = parse_component_index(p, f[5], &e.component);
         if (r < 0)
                 return r;
-        if (!*f[6] || strlen(f[6]) > 31)
+        if (lkg_unescape(f[6]) < 0 || !*f[6] || strlen(f[6]) > 31)
                 return bad(p, "not a command");
         e.command = f[6];
         return add_entry(p, &e);

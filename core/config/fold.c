@@ -306,8 +306,7 @@ static void report_kubeconfig(const struct update *u, struct lkg_step *step)
                 "kind here");
 }
 
-/* A kubeadm patch file that holds no patch: kubeadm reads it and goes on. */
-static bool is_idle(const struct lkg_step *step)
+bool lkg_step_idle(const struct lkg_step *step)
 {
         return step->layer->role == LKG_LAYER_PATCH && step->layer->n_docs == 0 &&
                !step->layer->kubeconfig && step->layer->report.n_severity[LKG_ERROR] == 0;
@@ -322,7 +321,7 @@ static int run_step(struct update *u, struct lkg_step *step)
                 report_kubeconfig(u, step);
         if (step->doc == 0 || step->doc == SIZE_MAX)
                 lkg_report_append(&step->report, &step->layer->report);
-        if (is_idle(step)) {
+        if (lkg_step_idle(step)) {
                 step->merged = u->broken ? NULL : lkg_value_ref((struct lkg_value *)u->running);
                 return 0;
         }
@@ -409,7 +408,7 @@ int lkg_fold_update(struct lkg_fold *fold, const struct lkg_stack_config *config
                 }
                 if (step->merged)
                         u.running = step->merged;
-                else if (!is_idle(step))
+                else if (!lkg_step_idle(step))
                         u.broken = true;
         }
         lkg_fold_deinit(fold);

@@ -262,29 +262,84 @@ static int push(struct parse *p, struct lkg_value *value)
         return 0;
 }
 
+static bool are_maps(const struct lkg_value *a, const struct lkg_value *b)
+{
+        return lkg_value_type(a) == LKG_MAP && lkg_value_type(b) == LKG_MAP;
+}
+
+static void report_again(struct parse *p, const struct frame *f, const struct lkg_value *earlier,
+                         const struct lkg_value *value)
+{
+        struct lkg_where where = { p->source ? p->source->file : NULL, f->key_line, f->key_column };
+        bool strict = p->flags & LKG_DECODE_STRICT, merged = p->flags & LKG_DECODE_TWICE && value;
+        char quoted[5 * 64 + 8];
+
+        merged = merged && are_maps(earlier, value);
+        lkg_report_add(p->report, strict ? LKG_ERROR : LKG_WARNING,
+                       strict ? LKG_C_DUPLICATE_HARD : LKG_C_DUPLICATE, &where,
+                       strict   ? "key %s is already set on line %u; keep one of the two"
+                       : merged ? "key %s is already set on line %u; the two are merged, and of what both "
+                                  "have the last one counts"
+                                : "key %s is already set on line %u; the last one counts",
+                       lkg_quote(f->key, f->key_size, quoted), lkg_value_line(earlier));
+        if (strict)
+                p->failed = true;
+}
+
+#define JOIN_DEPTH_MAX 32 /* no kind has fields in fields as deep as that */
+
+static int join(const struct lkg_value *earlier, const struct lkg_value *value, unsigned depth,
+                struct lkg_value **ret);
+
+/* Member by member; a null does not take away what an earlier one says, as it would in a merge patch. */
+static int join_maps(const struct lkg_value *earlier, const struct lkg_value *value, unsigned depth,
+                     struct lkg_value **ret)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *both = lkg_value_clone_shallow(earlier);
+
+        if (!both)
+                return -ENOMEM;
+        for (size_t i = 0; i < lkg_value_size(value); i++) {
+                const char *key;
+                size_t size;
+                const struct lkg_value *member = lkg_map_at(value, i, &key, &size);
+                const struct lkg_value *before = lkg_map_get_n(earlier, key, size);
+                struct lkg_value *joined = NULL;
+                int r = 0;
+
+                if (before)
+                        r = join(before, member, depth + 1, &joined);
+                else
+                        joined = lkg_value_ref((struct lkg_value *)member);
+                if (r < 0 || lkg_map_set(both, key, size, joined) < 0)
+                        return -ENOMEM;
+        }
+        *ret = LKG_STEAL(both);
+        return 0;
+}
+
+/* The component decodes one over the other: maps become one; of anything else the earlier one stays known to the later. */
+static int join(const struct lkg_value *earlier, const struct lkg_value *value, unsigned depth,
+                struct lkg_value **ret)
+{
+        if (are_maps(earlier, value))
+                return depth < JOIN_DEPTH_MAX ? join_maps(earlier, value, depth, ret)
+                                              : lkg_merge_json(earlier, value, ret);
+        *ret = lkg_value_over(value, earlier);
+        return *ret ? 0 : -ENOMEM;
+}
+
 static int put_member(struct parse *p, struct frame *f, struct lkg_value *value)
 {
-        const struct lkg_value *earlier = lkg_map_get_n(f->value, f->key, f->key_size);
-        bool strict = p->flags & LKG_DECODE_STRICT;
-        char quoted[5 * 64 + 8];
+        struct lkg_value *earlier = lkg_map_get_n(f->value, f->key, f->key_size);
         int r;
 
-        if (earlier) {
-                struct lkg_where where = { p->source ? p->source->file : NULL, f->key_line, f->key_column };
-
-                lkg_report_add(p->report, strict ? LKG_ERROR : LKG_WARNING,
-                               strict ? LKG_C_DUPLICATE_HARD : LKG_C_DUPLICATE, &where,
-                               strict ? "key %s is already set on line %u; keep one of the two"
-                                      : "key %s is already set on line %u; the last one counts",
-                               lkg_quote(f->key, f->key_size, quoted), lkg_value_line(earlier));
-                if (strict)
-                        p->failed = true;
-        }
-        if (earlier && p->flags & LKG_DECODE_TWICE && lkg_value_type(earlier) == LKG_MAP &&
-            lkg_value_type(value) == LKG_MAP) {
+        if (earlier)
+                report_again(p, f, earlier, value);
+        if (earlier && p->flags & LKG_DECODE_TWICE && value) {
                 struct lkg_value *both = NULL;
 
-                r = lkg_merge_json(earlier, value, &both);
+                r = join(earlier, value, 0, &both);
                 lkg_value_unref(value);
                 if (r < 0)
                         return r;

@@ -142,6 +142,8 @@ struct lkg_fold {
         unsigned next_cookie;
 };
 
+/** lkg_step_idle() - a kubeadm patch file that holds no patch: kubeadm reads it and goes on. */
+bool lkg_step_idle(const struct lkg_step *step);
 void lkg_fold_deinit(struct lkg_fold *fold);
 /**
  * lkg_fold_update() - merge @layers, reusing the running results up to the first one that differs.

@@ -487,6 +487,12 @@ static int collect(struct lkg_stack *stack, struct collect *c)
 
 /* ---- the candidate ---- */
 
+/* What all layers came to; NULL: there are none, one is broken, or those that are there hold nothing. */
+static struct lkg_value *merged_of(const struct lkg_stack *stack)
+{
+        return stack->fold.n_steps > 0 ? stack->fold.steps[stack->fold.n_steps - 1].merged : NULL;
+}
+
 static int append_steps(struct lkg_candidate *candidate, const struct lkg_fold *fold,
                         enum lkg_layer_role role)
 {
@@ -504,6 +510,20 @@ static bool is_name_taken(const struct lkg_stack *stack)
         return false;
 }
 
+/* Patches and a header-less instance file without a document that they change: no component loads what they come to. */
+static void report_headless(struct lkg_candidate *candidate, const struct lkg_stack *stack)
+{
+        static const char *const names[] = { "apiVersion", "kind" };
+        const struct lkg_value *merged = merged_of(stack);
+
+        for (size_t i = 0; merged && i < LKG_ARRAY_SIZE(names); i++)
+                if (!lkg_map_get(merged, names[i]))
+                        lkg_report_add(
+                                &candidate->report, LKG_ERROR, LKG_C_NO_HEADER, NULL,
+                                "%s is said by no layer of %s: patches alone are no document; add a base",
+                                names[i], stack->config.component);
+}
+
 static void fill_report(struct lkg_candidate *candidate, const struct lkg_stack *stack)
 {
         static const enum lkg_layer_role order[] = { LKG_LAYER_BASE, LKG_LAYER_REMOTE, LKG_LAYER_PATCH,
@@ -513,6 +533,7 @@ static void fill_report(struct lkg_candidate *candidate, const struct lkg_stack 
                 lkg_report_append(&candidate->report, &stack->reports[order[i]]);
                 (void)append_steps(candidate, &stack->fold, order[i]);
         }
+        report_headless(candidate, stack);
         if (stack->layers.n > 0 && !stack->has_base)
                 lkg_report_add(&candidate->report, LKG_NOTE, LKG_C_NO_BASE, NULL,
                                "%s has no base file (%s); the other layers are merged alone",
@@ -543,16 +564,11 @@ static int fill_layers(struct candidate *c, const struct lkg_stack *stack)
                                                                         : step->layer->file,
                         .doc = lkg_value_ref(doc),
                         .merged = lkg_value_ref(step->merged),
+                        .idle = lkg_step_idle(step),
                         .cookie = step->cookie,
                 };
         }
         return 0;
-}
-
-/* What all layers came to; NULL: there are none, one is broken, or those that are there hold nothing. */
-static struct lkg_value *merged_of(const struct lkg_stack *stack)
-{
-        return stack->fold.n_steps > 0 ? stack->fold.steps[stack->fold.n_steps - 1].merged : NULL;
 }
 
 static enum lkg_candidate_state judge(const struct lkg_candidate *candidate, const struct lkg_stack *stack)

@@ -208,8 +208,21 @@ int lkg_defaults_eviction(struct lkg_value *object)
 
 /* ---- kube-proxy ---- */
 
+/*
+ * In which form an address becomes a host: up to 1.35 one of IPv4 in IPv6's words (`::ffff:1.2.3.4`) has no brackets, and
+ * is refused for it.
+ */
+static bool has_brackets(const char *address, size_t size, int family, unsigned release)
+{
+        struct lkg_ip ip;
+
+        if (release >= 136)
+                return family != 1;
+        return lkg_ip_parse(address, size, &ip, NULL) == 0 && !lkg_ip_is_v4(&ip);
+}
+
 /* proxyutil.AppendPortIfNeeded: an address without a port gets one; what is no address is left to the rules. */
-static int append_port(struct lkg_value *object, const char *path, unsigned port)
+static int append_port(struct lkg_value *object, unsigned release, const char *path, unsigned port)
 {
         const struct lkg_value *value = lkg_object_get(object, path);
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
@@ -224,7 +237,8 @@ static int append_port(struct lkg_value *object, const char *path, unsigned port
         family = lkg_host_port_complete(address, size);
         if (family == 0)
                 return 0;
-        lkg_buf_printf(&text, family == 1 ? "%.*s:%u" : "[%.*s]:%u", (int)size, address, port);
+        lkg_buf_printf(&text, has_brackets(address, size, family, release) ? "[%.*s]:%u" : "%.*s:%u",
+                       (int)size, address, port);
         if (lkg_buf_failed(&text))
                 return -ENOMEM;
         made = lkg_value_new_string(text.data, text.size, lkg_value_source_mut(value), lkg_value_line(value),
@@ -232,7 +246,7 @@ static int append_port(struct lkg_value *object, const char *path, unsigned port
         return made ? lkg_object_set(object, path, LKG_STEAL(made)) : -ENOMEM;
 }
 
-static int default_addresses(struct lkg_value *object)
+static int default_addresses(struct lkg_value *object, unsigned release)
 {
         const struct lkg_value *bind = lkg_object_get(object, "bindAddress");
         const char *text = "0.0.0.0";
@@ -244,9 +258,9 @@ static int default_addresses(struct lkg_value *object)
         if (bind)
                 text = lkg_value_text(bind, &size);
         v4 = lkg_ip_parse(text, size, &ip, NULL) == 0 && lkg_ip_is_v4(&ip);
-        r = append_port(object, "healthzBindAddress", 10256);
+        r = append_port(object, release, "healthzBindAddress", 10256);
         if (r == 0)
-                r = append_port(object, "metricsBindAddress", 10249);
+                r = append_port(object, release, "metricsBindAddress", 10249);
         if (r == 0)
                 r = set_if_missing(object, "healthzBindAddress",
                                    v4 ? "\"0.0.0.0:10256\"" : "\"[::]:10256\"");
@@ -272,7 +286,7 @@ static int default_platform(struct lkg_value *object)
 
 int lkg_defaults_kubeproxy(const struct lkg_schema *schema, struct lkg_value **object)
 {
-        int r = default_addresses(*object);
+        int r = default_addresses(*object, lkg_schema_release(schema));
 
         if (r == 0)
                 r = apply_table(schema, object);

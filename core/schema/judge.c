@@ -6,6 +6,7 @@
 #include "../config/internal.h"
 #include "command-line.h"
 #include "findings-codes.h"
+#include "kinds.h"
 
 /* ---- life ---- */
 
@@ -82,6 +83,42 @@ static bool is_base_role(enum lkg_layer_role role)
         return role == LKG_LAYER_BASE || role == LKG_LAYER_REMOTE || role == LKG_LAYER_PATCH;
 }
 
+/* Kinds of the groups that we have tables of, which no configuration of their component is. */
+static bool is_other_kind(const char *kind)
+{
+        static const char *const kinds[] = { "CredentialProviderConfig", "SerializedNodeConfigSource" };
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(kinds); i++)
+                if (strcmp(kinds[i], kind) == 0)
+                        return true;
+        return false;
+}
+
+/*
+ * A misspelled kind in a version that we know: without a table nothing of the document would be judged, and the
+ * component would not start with it. Return: -ENOENT: any other kind; -EBADMSG (@report).
+ */
+static int refuse_kind(const struct lkg_value *doc, struct lkg_report *report)
+{
+        const struct lkg_value *value = lkg_map_get(doc, "kind");
+        const char *version = lkg_map_get_string(doc, "apiVersion");
+        struct lkg_where where = lkg_where_of(value);
+        char quoted[5 * 64 + 8];
+        const char *text;
+        size_t size;
+
+        text = lkg_value_text(value, &size);
+        for (size_t i = 0; !is_other_kind(text) && i < lkg_n_kinds; i++) {
+                if (strcmp(lkg_kinds[i].api_version, version) != 0)
+                        continue;
+                lkg_report_add(report, LKG_ERROR, LKG_F_NOT_ONE_OF, &where,
+                               "kind: %s is unknown in %s; want %s", lkg_quote(text, size, quoted), version,
+                               lkg_kinds[i].kind);
+                return -EBADMSG;
+        }
+        return -ENOENT;
+}
+
 /* A kind that has a table, in a version that nobody has heard of: the component cannot decode it. */
 static int refuse_version(const struct lkg_judge *judge, const struct lkg_value *doc,
                           struct lkg_report *report)
@@ -95,7 +132,7 @@ static int refuse_version(const struct lkg_judge *judge, const struct lkg_value 
         int r = lkg_schema_get(lkg_map_get_string(doc, "kind"), NULL, judge->config.release, &schema);
 
         if (r < 0)
-                return r;
+                return r == -ENOENT ? refuse_kind(doc, report) : r;
         text = lkg_value_text(value, &size);
         lkg_report_add(report, LKG_ERROR, LKG_F_NOT_ONE_OF, &where,
                        "apiVersion: %s is unknown for kind %s; want %s", lkg_quote(text, size, quoted),
@@ -190,6 +227,7 @@ struct base {
         const struct lkg_value *doc; /* NULL: there is none, or it is broken */
         const char *file;            /* relative paths start beside it; NULL = there is none */
         bool broken;
+        bool as_read; /* no patch has made another document of it: a key may stand in it twice */
 };
 
 static struct base base_of(const struct lkg_candidate *candidate)
@@ -203,8 +241,10 @@ static struct base base_of(const struct lkg_candidate *candidate)
                         break;
                 if (layer->role != LKG_LAYER_PATCH)
                         base.file = layer->beside;
+                if (!layer->idle)
+                        base.as_read = layer->role != LKG_LAYER_PATCH;
                 base.doc = layer->merged;
-                base.broken = !base.doc;
+                base.broken |= !base.doc && !layer->idle;
         }
         return base;
 }
@@ -213,18 +253,19 @@ static struct base base_of(const struct lkg_candidate *candidate)
 static bool is_known_base(const struct lkg_judge *judge, const struct base *base)
 {
         return judge->base_known && base->doc == judge->base && base->broken == judge->base_broken &&
-               !base->file == !judge->base_file &&
+               base->as_read == judge->base_as_read && !base->file == !judge->base_file &&
                (!base->file || strcmp(base->file, judge->base_file) == 0);
 }
 
-static int load_base(struct lkg_judge *judge, const struct lkg_value *base, const char *file)
+static int load_base(struct lkg_judge *judge, const struct base *b)
 {
+        const struct lkg_value *base = b->doc;
         struct lkg_command_line line = command_line(judge);
-        int r = base && file ? directory_of(file, &judge->base_dir) : 0;
+        int r = base && b->file ? directory_of(b->file, &judge->base_dir) : 0;
 
         if (r == 0)
-                r = lkg_kubelet_load(judge->schema, base, judge->base_dir, &judge->flag_gates,
-                                     &judge->base_report, &judge->loaded);
+                r = lkg_kubelet_load(judge->schema, base, judge->base_dir, b->as_read ? LKG_TYPED_TWICE : 0,
+                                     &judge->flag_gates, &judge->base_report, &judge->loaded);
         /* Without a base the flags are parsed into the defaults, before the drop-ins. */
         if (r == 0 && !base && line.n_words > 0)
                 r = lkg_flags_apply(judge->schema, &line, judge->loaded, NULL, &judge->base_report);
@@ -244,7 +285,7 @@ static int update_base(struct lkg_judge *judge, const struct lkg_candidate *cand
         forget_base(judge);
         forget_layers(judge);
         if (!base.broken)
-                r = load_base(judge, base.doc, base.file);
+                r = load_base(judge, &base);
         if (r == 0 && base.file) {
                 judge->base_file = strdup(base.file);
                 r = judge->base_file ? 0 : -ENOMEM;
@@ -255,6 +296,7 @@ static int update_base(struct lkg_judge *judge, const struct lkg_candidate *cand
         }
         judge->base = lkg_value_ref((struct lkg_value *)base.doc);
         judge->base_broken = base.broken;
+        judge->base_as_read = base.as_read;
         judge->base_known = true;
         return 0;
 }
@@ -472,11 +514,12 @@ static int judge_kubeproxy(struct lkg_judge *judge, struct lkg_candidate *candid
                            struct lkg_report *report)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *files = NULL;
+        bool as_read = candidate->n_layers > 0 && candidate->doc == candidate->layers[0].doc;
         int r = update_layers(judge, candidate);
 
         if (r < 0 || !candidate->doc)
                 return r;
-        r = lkg_kubeproxy_load(judge->schema, candidate->doc, report, &files);
+        r = lkg_kubeproxy_load(judge->schema, candidate->doc, as_read ? LKG_TYPED_TWICE : 0, report, &files);
         if (r < 0)
                 return r;
         return judge_whole(judge, candidate, files, report);

@@ -21,7 +21,7 @@ struct lkg_judge {
 
         /* the base as it was last loaded */
         const struct lkg_value *base; /* one reference */
-        bool base_known, base_broken;
+        bool base_known, base_broken, base_as_read;
         char *base_file, *base_dir;
         struct lkg_value *loaded;  /* typed, complete; NULL = it could not be loaded */
         struct lkg_value *encoded; /* as JSON: what drop-ins are merged into */

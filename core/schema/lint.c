@@ -246,13 +246,23 @@ static int check_reset(const struct lint *lint, const struct lkg_node *node, con
         return 0;
 }
 
+/* What an earlier layer said; the same field twice in one document is another finding's matter. */
+static const struct lkg_value *earlier_layer(const struct lkg_value *value)
+{
+        const struct lkg_value *earlier = lkg_value_shadowed(value);
+
+        while (earlier && lkg_value_source(earlier) == lkg_value_source(value))
+                earlier = lkg_value_shadowed(earlier);
+        return earlier;
+}
+
 /* A value that equals the default: needless, or what undoes an earlier layer. */
 static int check_default(const struct lint *lint, const struct lkg_node *node, const struct lkg_value *value)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report scratch = LKG_REPORT_INIT;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *canonical = NULL;
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
-        const struct lkg_value *earlier = lkg_value_shadowed(value);
+        const struct lkg_value *earlier = earlier_layer(value);
         const struct lkg_value *def =
                 lint->flag_base ? lkg_object_get(lint->flag_base, node->field->path) : NULL;
         struct lkg_where where = lkg_where_of(value), before = lkg_where_of(earlier);

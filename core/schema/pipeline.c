@@ -90,14 +90,15 @@ static int resolve_members(const struct lkg_node *node, struct lkg_value *object
 /* ---- kubelet ---- */
 
 int lkg_kubelet_load(const struct lkg_schema *schema, const struct lkg_value *base, const char *dir,
-                     const struct lkg_gates *gates, struct lkg_report *report, struct lkg_value **ret)
+                     unsigned flags, const struct lkg_gates *gates, struct lkg_report *report,
+                     struct lkg_value **ret)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *object = NULL;
         const struct lkg_node *root = lkg_schema_root(schema);
         int r = 0;
 
         if (base)
-                r = lkg_typed_decode(root, base, LKG_TYPED_ROUND, report, &object);
+                r = lkg_typed_decode(root, base, LKG_TYPED_ROUND | flags, report, &object);
         else
                 object = lkg_value_new_map(NULL, 0, 0);
         if (!object)
@@ -127,11 +128,11 @@ int lkg_kubelet_reload(const struct lkg_schema *schema, const struct lkg_value *
 
 /* ---- kube-proxy ---- */
 
-int lkg_kubeproxy_load(const struct lkg_schema *schema, const struct lkg_value *doc,
+int lkg_kubeproxy_load(const struct lkg_schema *schema, const struct lkg_value *doc, unsigned flags,
                        struct lkg_report *report, struct lkg_value **ret)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *object = NULL;
-        int r = lkg_typed_decode(lkg_schema_root(schema), doc, 0, report, &object);
+        int r = lkg_typed_decode(lkg_schema_root(schema), doc, flags, report, &object);
 
         if (object)
                 r = lkg_defaults_kubeproxy(schema, &object);

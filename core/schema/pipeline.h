@@ -11,6 +11,7 @@
  * lkg_kubelet_load() - loadConfigFile: decode, default, resolve paths, eviction defaults.
  * @base:  the document; NULL = there is no --config: the defaults of the flags
  * @dir:   absolute directory of the base file; NULL = leave relative paths alone
+ * @flags: LKG_TYPED_TWICE, or 0
  * @gates: what the command line set
  * @report: what the component would refuse; the rest is loaded all the same, so that all mistakes are found at once
  * @ret:   typed, complete
@@ -18,14 +19,15 @@
  * Return: 0; -ENOMEM.
  */
 int lkg_kubelet_load(const struct lkg_schema *schema, const struct lkg_value *base, const char *dir,
-                     const struct lkg_gates *gates, struct lkg_report *report, struct lkg_value **ret);
+                     unsigned flags, const struct lkg_gates *gates, struct lkg_report *report,
+                     struct lkg_value **ret);
 
 /** lkg_kubelet_reload() - what happens after the last drop-in: decode (names in any case), default. */
 int lkg_kubelet_reload(const struct lkg_schema *schema, const struct lkg_value *merged,
                        const struct lkg_gates *gates, struct lkg_report *report, struct lkg_value **ret);
 
-/** lkg_kubeproxy_load() - decode, default. */
-int lkg_kubeproxy_load(const struct lkg_schema *schema, const struct lkg_value *doc,
+/** lkg_kubeproxy_load() - decode, default. @flags: LKG_TYPED_TWICE, or 0 */
+int lkg_kubeproxy_load(const struct lkg_schema *schema, const struct lkg_value *doc, unsigned flags,
                        struct lkg_report *report, struct lkg_value **ret);
 
 /**

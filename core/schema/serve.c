@@ -217,7 +217,7 @@ static int compare_once(const struct lkg_judge *judge, const struct lkg_value *w
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report scratch = LKG_REPORT_INIT;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *got = NULL, *changed = NULL;
         struct compare c = { .judge = judge, .report = report, .wanted = wanted };
-        int r = lkg_kubelet_load(judge->schema, *served, NULL, &judge->flag_gates, &scratch, &got);
+        int r = lkg_kubelet_load(judge->schema, *served, NULL, 0, &judge->flag_gates, &scratch, &got);
 
         if (r == 0 && change) {
                 changed = lkg_value_clone_shallow(*served);

@@ -631,13 +631,27 @@ static int decode_member(struct decode *d, const struct lkg_node *node, const st
         return 0;
 }
 
+/* The field's value, after those that the same text had for it before. */
+static int decode_twice(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
+                        const struct lkg_value *before, const struct step *step, struct lkg_value **ret)
+{
+        const struct lkg_value *earlier = d->flags & LKG_TYPED_TWICE ? lkg_value_shadowed(value) : NULL;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *first = NULL;
+        int r = 0;
+
+        if (!earlier || lkg_value_source(earlier) != lkg_value_source(value))
+                return decode_member(d, node, value, before, step, ret);
+        r = decode_twice(d, node, earlier, before, step, &first);
+        return r < 0 ? r : decode_member(d, node, value, first, step, ret);
+}
+
 /* One field under a name of another case, or after one: what is there already may be added to or replaced. */
 static int decode_again(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
                         const struct step *step, struct lkg_value *map)
 {
         const struct lkg_value *before = lkg_map_get(map, node->name);
         struct lkg_value *item = NULL;
-        int r = decode_member(d, node, value, before, step, &item);
+        int r = decode_twice(d, node, value, before, step, &item);
 
         if (r < 0)
                 return r;
@@ -674,7 +688,7 @@ static int decode_struct(struct decode *d, const struct lkg_node *node, const st
                         in_order &= !field;
                 }
                 if (field && in_order)
-                        r = decode_member(d, field, member, NULL, &at, &made);
+                        r = decode_twice(d, field, member, NULL, &at, &made);
                 if (r < 0)
                         return r;
                 if (!map && made == member && lkg_typed_may_share(before, value))

@@ -14,6 +14,11 @@ enum lkg_typed_flags {
          * of drop-ins (SetDefaults_KubeletConfiguration).
          */
         LKG_TYPED_ROUND = 1 << 1,
+        /*
+         * What a value shadows stands in front of it in the same document, a JSON text with a key twice: it is decoded
+         * first, and the other one over it. So what was wrong with it is an error although it does not count.
+         */
+        LKG_TYPED_TWICE = 1 << 2,
 };
 
 /**

@@ -76,6 +76,7 @@ struct lkg_layer_info {
         const struct lkg_value *doc; /* as parsed; NULL when it could not be (the report says why) */
         const struct lkg_value
                 *merged; /* running result after it; NULL when it or an earlier layer failed */
+        bool idle; /* it holds nothing, and that is fine: merged is as it was before, so NULL means no fault */
         unsigned cookie; /* differs when doc or merged differ from those under the same position before:
                                            lets a renderer skip what it rendered already */
 };

@@ -31,6 +31,8 @@ BROKEN = [
     {"base": KUBELET, "dropins": [{"path": "a.conf", "text": KUBELET + "featureGates: {NodeSwap: true}\n"}]},
     {"base": KUBELET, "patches": [{"path": "kubeletconfiguration.yaml", "text": "# nothing\n"}]},
     {"base": KUBELET, "patches": [{"path": "kubeletconfiguration.yaml", "text": "maxPods: -5\n"}]},
+    {"base": "maxPods: [", "patches": [{"path": "kubeletconfiguration.yaml", "text": "# nothing\n"}]},
+    {"patches": [{"path": "kubeletconfiguration.yaml", "text": ""}], "instance": KUBELET + "maxPods: -5\n"},
     {"base": KUBELET, "instance": KUBELET + "maxPods: -5\n"}, {"base": KUBELET, "remote": KUBELET + "maxPods: -5\n"},
     {"base": KUBELET, "remote": "maxPods: ["}, {"base": KUBELET, "args": ["--feature-gates=NoSuchGate=true"]},
     {"base": "maxPods: [", "args": ["--feature-gates=NoSuchGate=true"]}, {"args": ["--max-pods=x"]},

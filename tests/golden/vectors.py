@@ -107,6 +107,8 @@ def effective(kind):
     def run(tool, case):
         want, words = case["want"], ["render", "--effective", "-o", "json", "--kind", kind]
         words += ["--host", f"cgroup={int(case.get('cgroup', 2))}"]
+        if "release" in case:
+            words += ["--release", f"1.{case['release'] - 100}"]
         if "base" in case:
             words += ["--config", tool.write("kubelet.yaml", case["base"])]
         if "dropins" in case:

@@ -196,6 +196,8 @@ static void load_config(struct place *p)
                        "apiVersion: config.lkgfs.io/v1alpha1\nkind: LkgfsConfiguration\ncomponents:\n"
                        "- {name: %s, file: served.yaml, patchesDir: \"%s\"",
                        o->component, o->patches);
+        if (o->kind)
+                lkg_buf_printf(&text, ", kind: %s", o->kind);
         if (o->dropins)
                 lkg_buf_printf(&text, ", dropInDir: \"%s\"", o->dropins);
         lkg_buf_puts(&text, "}\n");

@@ -26,6 +26,7 @@ struct place_options {
         const char *dropins;           /* directory name; NULL = the default of the component */
         const char *instance;          /* file name; NULL = that default */
         const char *patches;           /* directory name; "" = none */
+        const char *kind;              /* NULL = that of the base */
         struct lkg_judge_config judge; /* borrowed words; lint is what the caller says */
 };
 

@@ -465,9 +465,41 @@ static void test_findings_of_patches(void **state)
         assert_string_equal(json(value), "{\"a\":2}");
 }
 
+/* A component decodes a JSON text with a key twice one value over the other: nothing of the earlier one is forgotten. */
+static void test_json_base_with_a_key_twice(void **state)
+{
+        static const char text[] =
+                "{\"a\": \"x\", \"m\": {\"k\": 1, \"n\": {\"z\": 1}}, \"a\": 5, \"m\": {\"k\": 2, \"n\": "
+                "null, \"o\": 3}}";
+        struct lkg_source *source = lkg_source_new("base", "f");
+        struct lkg_report report = LKG_REPORT_INIT;
+        struct lkg_value *value = NULL, *map;
+        char *said;
+
+        (void)state;
+        assert_int_equal(
+                lkg_decode(text, strlen(text), LKG_FORMAT_JSON, LKG_DECODE_TWICE, source, &report, &value),
+                0);
+        said = lkg_report_format(&report, NULL);
+        assert_string_equal(
+                said, "f:1:42: warning: key \"a\" is already set on line 1; the last one counts [LKG1005]\n"
+                      "f:1:50: warning: key \"m\" is already set on line 1; the two are merged, and of what "
+                      "both have "
+                      "the last one counts [LKG1005]\n");
+        assert_string_equal(json(value), "{\"a\":5,\"m\":{\"k\":2,\"n\":null,\"o\":3}}");
+        assert_string_equal(json(lkg_value_shadowed(lkg_map_get(value, "a"))), "\"x\"");
+        map = lkg_map_get(value, "m");
+        assert_string_equal(json(lkg_value_shadowed(lkg_map_get(map, "n"))), "{\"z\":1}");
+        free(said);
+        lkg_value_unref(value);
+        lkg_report_deinit(&report);
+        lkg_source_unref(source);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_json_base_with_a_key_twice),
                 cmocka_unit_test(test_plain_scalars),
                 cmocka_unit_test(test_yaml),
                 cmocka_unit_test(test_json),

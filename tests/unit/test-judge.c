@@ -216,6 +216,26 @@ static void test_version_that_nobody_knows_is_refused(void **state)
 }
 
 /* Upstream completes the base before it merges: what one file alone would not come to is served. */
+static void test_kind_that_nobody_knows_is_refused(void **state)
+{
+        struct stack s;
+
+        (void)state;
+        set_up(&s, &plain,
+               "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguraton\nmaxPods: -5\n", NULL);
+        assert_string_equal(judge(&s),
+                            "/e/base.yaml:2:7: error: kind: \"KubeletConfiguraton\" is unknown in "
+                            "kubelet.config.k8s.io/v1beta1; want KubeletConfiguration [LKG5031]\n");
+        tear_down(&s);
+        set_up(&s, &plain, "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: CredentialProviderConfig\n",
+               NULL);
+        assert_string_equal(judge(&s), ""); /* of that group, and not the kubelet's configuration */
+        tear_down(&s);
+        set_up(&s, &plain, "apiVersion: example.org/v1\nkind: KubeletConfiguraton\n", NULL);
+        assert_string_equal(judge(&s), "");
+        tear_down(&s);
+}
+
 static void test_value_is_served_that_one_file_would_lack(void **state)
 {
         struct stack s;
@@ -562,6 +582,26 @@ static void test_broken_base_is_not_an_absent_one(void **state)
         }
 }
 
+/* A patch file that holds nothing is no broken base: what comes over it is judged. */
+static void test_patch_that_holds_nothing_hides_no_mistake(void **state)
+{
+        struct lkg_layer_info idle = {
+                .role = LKG_LAYER_PATCH, .name = "p", .file = "p", .beside = "p", .idle = true
+        };
+        struct stack s;
+
+        (void)state;
+        set_up(&s, &plain, NULL, HEADER "maxPods: -5\n");
+        assert_int_equal(candidate_build(s.layers, s.n, &s.candidate), 0);
+        s.candidate.layers[1] = s.candidate.layers[0]; /* there is room for one more */
+        s.candidate.layers[0] = idle;
+        s.candidate.n_layers = 2;
+        assert_int_equal(lkg_judge_candidate(&s.candidate, s.judge), 0);
+        assert_int_equal(s.candidate.report.n_severity[LKG_ERROR], 1);
+        assert_non_null(s.candidate.effective);
+        tear_down(&s);
+}
+
 static void test_mistake_of_the_command_line_stays_said(void **state)
 {
         static const char *const words[] = { "--feature-gates=Nope=true" };
@@ -674,6 +714,7 @@ int main(void)
                 cmocka_unit_test(test_more_errors_than_are_listed_are_counted),
                 cmocka_unit_test(test_mistakes_are_said_once_and_as_they_were_written),
                 cmocka_unit_test(test_both_places_are_named),
+                cmocka_unit_test(test_kind_that_nobody_knows_is_refused),
                 cmocka_unit_test(test_version_that_nobody_knows_is_refused),
                 cmocka_unit_test(test_value_is_served_that_one_file_would_lack),
                 cmocka_unit_test(test_what_is_served_explicitly_is_said_without_secrets),
@@ -691,6 +732,7 @@ int main(void)
                 cmocka_unit_test(test_layer_that_goes_takes_its_findings_along),
                 cmocka_unit_test(test_another_base_is_loaded),
                 cmocka_unit_test(test_broken_base_is_not_an_absent_one),
+                cmocka_unit_test(test_patch_that_holds_nothing_hides_no_mistake),
                 cmocka_unit_test(test_mistake_of_the_command_line_stays_said),
                 cmocka_unit_test(test_gates_over_what_is_no_map),
                 cmocka_unit_test(test_another_kind_is_learned),

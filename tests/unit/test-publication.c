@@ -33,6 +33,7 @@ static void test_every_line(void **state)
                 "dir\tbad\t0755\t0\t0\t5\nbad\tbad/kubelet\t0755\t0\t0\t-5\t0\n"
                 "file\tbad/kubelet/3f9a@12\t0644\t0\t0\t5\t4\t" SHA "\t-\t0\t0\n"
                 "dir\tcontrol\t0700\t0\t0\t5\ncontrol\tcontrol/hold\t0200\t0\t0\t0\thold\n"
+                "control\tcontrol/x\t0200\t0\t0\t0\tx%20y%25\n"
                 "file\tkubelet.conf\t0600\t0\t12\t-9\t4\t" SHA "\tvw\t0\t3\n"
                 "dir\tstatus\t0755\t0\t0\t5\nfile\tstatus/a%20b\t0444\t0\t0\t5\t0\t" SHA "\tp\t-\t0\nend\n";
         struct lkg_publication *publication = parse(text);
@@ -56,6 +57,7 @@ static void test_every_line(void **state)
         assert_int_equal(entry->component, 0);
         assert_true(entry->mtime_ns == -5);
         assert_false(lkg_entry_is_dir(lkg_publication_find(publication, "bad/kubelet/3f9a@12")));
+        assert_string_equal(lkg_publication_find(publication, "control/x")->command, "x y%");
         assert_non_null(lkg_publication_find(publication, "status/a b"));
         assert_null(lkg_publication_find(publication, "status/a"));
         assert_null(lkg_publication_find(publication, ""));

@@ -817,6 +817,9 @@ static void test_patch_files_that_hold_nothing(void **state)
                         (void)look();
                         assert_int_equal(candidate->state, LKG_CANDIDATE_VALID);
                         assert_int_equal(unlink(at("kubelet.conf.d/1.conf")), 0);
+                        (void)look(); /* a patch and nothing that it changes */
+                        assert_int_equal(candidate->state, LKG_CANDIDATE_INVALID);
+                        assert_int_equal(candidate->report.n_severity[LKG_ERROR], 2);
                         assert_int_equal(unlink(at("patches/kubeletconfiguration9.yaml")), 0);
                         assert_int_equal(unlink(at(names[k])), 0);
                 }

@@ -22,7 +22,7 @@
 
 /* One component, and the words that its judge borrows. */
 struct component {
-        const char *name;
+        const char *name, *kind; /* the oracle is a component's own code: it takes no other kind */
         struct place place;
         bool open;
         char **words;
@@ -31,8 +31,8 @@ struct component {
         struct lkg_value *last; /* request; NULL = there was none yet */
 };
 
-static struct component components[] = { { .name = "kubelet" },
-                                         { .name = "kube-proxy" },
+static struct component components[] = { { .name = "kubelet", .kind = "KubeletConfiguration" },
+                                         { .name = "kube-proxy", .kind = "KubeProxyConfiguration" },
                                          { .name = "other" } };
 
 /* ---- words ---- */
@@ -318,6 +318,7 @@ static struct component *component_of(size_t i)
         struct component *component = &components[i];
         const struct place_options options = {
                 .component = component->name,
+                .kind = component->kind,
                 .base = BASE,
                 .dropins = DROPINS,
                 .instance = INSTANCE,

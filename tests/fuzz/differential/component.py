@@ -31,12 +31,12 @@ NAMES = [
 # Where the answers differ and that is known; docs/decisions/ has the reasons. Words in the oracle's error ...
 WANTED = (
     ('logging.format: Invalid value: "json"', "the recording program has no JSON format"),
+    ("show-hidden-metrics-for-version must be omitted", "the recording program has no version of its own"),
     ("showHiddenMetricsForVersion", "the recording program has no version of its own"),
 )
 # ... or in ours, (words, what the base begins with, the reason).
 ALLOWED = (
     ("takes no other words", "", "a stray word: the kubelet refuses it after parsing, the recording program stops before"),
-    ("[LKG1005]", "{", "a key twice in a JSON base: upstream decodes both one over the other, here the last one counts"),
     ("[LKG2003]", "", "a header whose names have another case: refused, because every tool that looks for kind overlooks it"),
 )
 
@@ -68,6 +68,8 @@ class Component(Op):
     """A request is {base, dropins, args, cgroup}, as in the recorded cases."""
 
     kind = ""
+    focus = ()
+    release = 0  # 134 is 1.34; 0 = the latest
     args_share = 0
     dropins = True
     asked_again = 3
@@ -110,12 +112,18 @@ class Component(Op):
     def members(self, rng, wild):
         members = self.header(rng)
         paths = rng.sample(self.values.leaves, rng.choice([0, 1, 1, 2, 3, 5, 8]))
+        paths += [path for path in self.focus if path not in paths and rng.random() < 0.7]
+        rng.shuffle(paths)
         for path in paths:
             if rng.random() < 0.06:  # something that is not a leaf
                 path = rng.choice(list(self.values.rows))
                 if "[" in path:
                     path = path.partition("[")[0]
+            if rng.random() < 0.06:  # what a field of structs or a map is beside
+                path = path.rpartition(".")[0] or path
             value = None if rng.random() < 0.05 else self.values.value(rng, path, wild)
+            if path in self.focus and rng.random() < 0.15:
+                value = rng.choice(fieldvalues.SHAPES)
             self.set(rng, members, path, value)
         if paths and rng.random() < 0.05:
             self.again(rng, members, rng.choice(paths), wild)
@@ -184,7 +192,12 @@ class Component(Op):
         self.texts = [seed["base"] for seed in seeds if "base" in seed]
         self.texts += [dropin["text"] for seed in seeds for dropin in seed.get("dropins") or []]
 
+    def choose_focus(self, rng):
+        """What the layers of one request are about: values of two of them often stand at the same path."""
+        self.focus = rng.sample(self.values.leaves, rng.choice([0, 1, 1, 1, 2, 3])) if rng.random() < 0.7 else []
+
     def generate(self, rng):
+        self.choose_focus(rng)
         request = {"op": self.asks or self.name, "base": self.document(rng)}
         if rng.random() < 0.6 and self.dropins:
             count = rng.choice([0, 1, 1, 1, 2, 2, 3, 5])
@@ -192,6 +205,11 @@ class Component(Op):
             request["dropins"] = [{"path": name, "text": self.document(rng)} for name in names]
             if rng.random() < 0.08:
                 del request["base"]
+        if "base" in request and rng.random() < 0.1:  # a ConfigMap takes its place, whatever it is then
+            request["remote"] = request["base"]
+            request["base"] = self.document(rng)
+        if self.release:
+            request["release"] = self.release
         if rng.random() < self.args_share:
             request["args"] = self.command_line.generate(rng)
         elif rng.random() < 0.1 and self.dropins:  # the oracle's process for a command line knows of no cgroup
@@ -213,31 +231,37 @@ class Component(Op):
             yield jsontree.dump(value)
 
     def smaller(self, request):
-        for key in ("args", "dropins", "cgroup"):
+        for key in ("args", "dropins", "cgroup", "remote", "patches", "instance"):
             if key in request:
                 yield {name: value for name, value in request.items() if name != key}
-        for key in ("args", "dropins"):
+        for key in ("args", "dropins", "patches"):
             for i in range(len(request.get(key, []))):
                 yield {**request, key: request[key][:i] + request[key][i + 1 :]}
-        if request.get("base"):
-            for text in self.shorter(request["base"]):
-                yield {**request, "base": text}
-        for i, dropin in enumerate(request.get("dropins", [])):
-            for text in self.shorter(dropin["text"]):
-                changed = copy.deepcopy(request)
-                changed["dropins"][i]["text"] = text
-                yield changed
+        for key in ("base", "remote", "instance"):
+            for text in self.shorter(request[key]) if request.get(key) else ():
+                yield {**request, key: text}
+        for key in ("dropins", "patches"):
+            for i, item in enumerate(request.get(key, [])):
+                for text in self.shorter(item["text"]):
+                    changed = copy.deepcopy(request)
+                    changed[key][i]["text"] = text
+                    yield changed
 
     # ---- answers ----
 
     def recorded(self, want):
         if not want["ok"]:
             return {key: want[key] for key in ("ok", "stage", "error") if key in want}
+        if self.release:
+            return {"ok": True, "out": json.loads(json.dumps(want["out"], default=number))}
         default = json.loads((VECTORS / f"{self.kind}.default.json").read_text(encoding="utf-8"))
         return {"ok": True, "change": change(default, json.loads(json.dumps(want["out"], default=number)))}
 
     def for_oracle(self, request):
-        return {**request, "op": "kubelet"}
+        question = {key: value for key, value in request.items() if key not in ("remote", "release")}
+        if "remote" in request:
+            question["base"] = request["remote"]
+        return {**question, "op": "kubelet"}
 
     def of_oracle(self, reply):
         """Neither what our other documents say of a wish to differ, nor a failure of the recording program."""
@@ -279,7 +303,7 @@ class KubeProxy(Component):
     dropins = False
 
     def for_oracle(self, request):
-        return request
+        return {**super().for_oracle(request), "op": "kubeproxy"}
 
 
 def relative_resolved(a, b):
@@ -297,7 +321,7 @@ def differences(a, b, path=""):
 
 
 class Served(Kubelet):
-    """What is served is read back by the oracle as its only document, and comes to what the layers came to."""
+    """The bytes that are served are read back by the oracle as its only document, and come to what the layers came to."""
 
     name = "served"
     asks = "kubelet"
@@ -307,17 +331,22 @@ class Served(Kubelet):
         super().prepare(oracle)
         self.peer = Peer(oracle)
 
+    def wanted(self, want, got):
+        """What the served document has to come to."""
+        return want["out"]
+
     def alike(self, request, want, got):
         if got is None or not want.get("ok") or not got.get("ok") or allowed(request, got):
             return got is not None
-        question = {"op": "kubelet", "base": json.dumps(got["served"], default=number), **self.context(request)}
+        question = {"op": "kubelet", "base": got["served"], **self.context(request)}
         reply = self.peer.ask([question])[0]
         if reply is None or not reply.get("ok"):
             return reply is None
+        out = self.wanted(want, got)
         text = json.dumps(reply["out"], default=number).replace("/@DIR@", "@DIR@")
-        wanted = json.dumps(want["out"], default=number)
+        wanted = json.dumps(out, default=number)
         different = list(differences(json.loads(wanted), json.loads(text)))
-        if want["out"].get("mergeDefaultEvictionSettings") is True:
+        if out.get("mergeDefaultEvictionSettings") is True:
             different = [path for path in different if path.partition(".")[0] != "evictionHard"]
         if "[LKG5028]" in (got.get("error") or ""):  # no file can say it (docs/decisions/009)
             different = [path for path in different if path != "reservedMemory"]
@@ -326,6 +355,41 @@ class Served(Kubelet):
     @staticmethod
     def context(request):
         return {key: request[key] for key in ("args", "cgroup") if key in request}
+
+
+class Layers(Served):
+    """
+    Layers that the oracle does not know, kubeadm's patches and the instance file: what is served has to come to what we say
+    that they come to.
+    """
+
+    name = "layers"
+
+    def patches(self, rng):
+        found = []
+        for i in range(rng.choice([0, 0, 1, 1, 2])):
+            kind = rng.choice(["", "+strategic", "+merge"])
+            text = rng.choice(["", "# nothing\n", "---\n", "null\n"]) if rng.random() < 0.05 else self.document(rng)
+            found.append({"path": f"kubeletconfiguration{i}{kind}.yaml", "text": text})
+        return found
+
+    def generate(self, rng):
+        request = super().generate(rng)
+        patches = self.patches(rng)
+        if patches:
+            request["patches"] = patches
+        if rng.random() < 0.6:
+            request["instance"] = self.document(rng)
+        return request
+
+    def for_oracle(self, request):
+        return {"op": "duration", "text": "1s"}
+
+    def of_oracle(self, reply):
+        return reply
+
+    def wanted(self, want, got):
+        return got["out"] if "out" in got else {}
 
 
 class Scalar(Op):
@@ -373,4 +437,4 @@ class Quantity(Scalar):
                 return request
 
 
-OPS = {op.name: op for op in (Kubelet, Flags, Served, KubeProxy, Duration, Quantity)}
+OPS = {op.name: op for op in (Kubelet, Flags, Served, Layers, KubeProxy, Duration, Quantity)}

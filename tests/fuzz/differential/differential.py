@@ -28,8 +28,10 @@ BATCH = 64
 class Fuzzer:
     def __init__(self, oracle, ours, ops, rng):
         self.oracle, self.ours, self.ops, self.rng = oracle, ours, ops, rng
-        self.asked = 0
+        self.asked = self.broken = 0
         self.seen = set()
+        self.recent = []
+        self.directory = pathlib.Path()
 
     def ask_oracle(self, op, requests):
         replies = self.oracle.ask([op.for_oracle(request) for request in requests])
@@ -64,10 +66,20 @@ class Fuzzer:
         """Asks BATCH questions at once. Yields (op, request, oracle's reply, our reply) of each difference."""
         op = self.rng.choice(self.ops)
         requests = [op.generate(self.rng) for _ in range(BATCH)]
-        for request, want, got in zip(requests, self.ask_oracle(op, requests), self.ours.ask(requests)):
+        for i, (request, want, got) in enumerate(zip(requests, self.ask_oracle(op, requests), self.ours.ask(requests))):
             self.asked += 1
+            if got is None or got.get("stale"):
+                self.keep_sequence(self.recent + requests[: i + 1], got)
             if want is not None and not op.alike(request, want, got) and self.differs(op, request) is not None:
                 yield op, request, want, got
+        self.recent = (self.recent + requests)[-4 * BATCH :]
+
+    def keep_sequence(self, requests, got):
+        """Ours ended, or said another thing than somebody who has seen nothing before: what led there, to be asked again."""
+        self.broken += 1
+        name = f"sequence-{os.getpid()}-{self.broken}.jsonl"
+        (self.directory / name).write_text("".join(json.dumps(request) + "\n" for request in requests))
+        print(f"{'it ended' if got is None else got['stale'][:400]}: see {name}", flush=True)
 
     def report(self, op, request):
         """The vectors line of a difference, or None if an equal one has been printed before."""
@@ -98,6 +110,7 @@ def parse():
     parser.add_argument("--op", action="append", choices=sorted(OPS), help="default: all")
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=None, help="default: the time")
+    parser.add_argument("--release", default="", help="of the oracle, when it is not the latest: 1.34")
     parser.add_argument("--found", type=pathlib.Path, help="append what is found to this file")
     return parser.parse_args()
 
@@ -109,8 +122,11 @@ def main():
     os.environ["TMPDIR"] = "/dev/shm"  # the oracle's files; ours are there too, so that `..` is the same directory
     ops = [OPS[name](list(read_seeds(OPS[name]))) for name in args.op or sorted(OPS)]
     for op in ops:
+        op.release = 100 + int(args.release.partition(".")[2]) if args.release else 0
         op.prepare(args.oracle)
     fuzzer = Fuzzer(Peer(args.oracle), Peer(args.answer), ops, random.Random(seed))
+    if args.found:
+        fuzzer.directory = args.found.parent
     start, told, found = time.monotonic(), 0, 0
     print(f"seed {seed}", flush=True)
     while time.monotonic() - start < args.seconds:
@@ -127,9 +143,9 @@ def main():
                     file.write(line + "\n")
         if time.monotonic() - told > 60:
             told = time.monotonic()
-            print(f"{told - start:.0f} s: {fuzzer.asked} asked, {found} found", flush=True)
-    print(f"{fuzzer.asked} asked, {found} found in {time.monotonic() - start:.0f} s")
-    return 1 if found else 0
+            print(f"{told - start:.0f} s: {fuzzer.asked} asked, {found} found, {fuzzer.broken} stale", flush=True)
+    print(f"{fuzzer.asked} asked, {found} found, {fuzzer.broken} stale in {time.monotonic() - start:.0f} s")
+    return 1 if found or fuzzer.broken else 0
 
 
 if __name__ == "__main__":

@@ -3,13 +3,14 @@
 
 import re
 
-QUOTED = re.compile(r'"(?:\\.|[^"\\])*"')
+QUOTED = re.compile(r'"(?:\\.|[^"\\])*"|`[^`]*`')
 WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:\[\d+\]|\.[A-Za-z][A-Za-z0-9]*)*")
 ERROR = re.compile(r"^(?:.*?: )?error: (.*) \[LKG(\d+)\]$", re.MULTILINE)
 GATE = re.compile(r"(?:unrecognized feature gate: |cannot set feature gate |invalid value of )(\w+)")
 
 # Where upstream names a field in other words than those of the document, or by a field of its internal type.
 OTHER_WORDS = (
+    (r"NodeLogQuery feature gate is required for enableSystemLogHandler", "enableSystemLogQuery"),
     (r"invalid taint: |taint\.TimeAdded", "registerWithTaints"),
     (r"pod logs path ", "podLogsDir"),
     (r"for NUMA node ", "reservedMemory"),
@@ -25,7 +26,8 @@ OTHER_WORDS = (
 # What follows is a document or a header.
 NO_FIELDS = re.compile(r" is missing in '|unknown apiVersion/kind|unexpected GroupVersion string")
 # One of two, and upstream does not say which.
-EITHER = re.compile(r"systemReservedCgroup \(--system-reserved-cgroup\) or kubeReservedCgroup \(--kube-reserved-cgroup\)")
+EITHER = re.compile(r"systemReservedCgroup \(--system-reserved-cgroup\) or kubeReservedCgroup \(--kube-reserved-cgroup\)|"
+                    r"specifying shutdownGracePeriod or shutdownGracePeriodCriticalPods requires")
 # Upstream stops at the first of these rules that is broken: what may stand behind which.
 HIDDEN = {"failcgroupv1": ["singleprocessoomkill", "usernamespaces"], "singleprocessoomkill": ["usernamespaces"]}
 SECTIONS = {

@@ -36,6 +36,7 @@ EDGES = [
 ] + [Raw(text) for text in ("1.0", "5e1", "1.5", "-0", "-0.0", "0.5", "1e400", "1E2", "5.0e0", "1e-1", "1e-400", "100e-2")]
 WRONG = [None, True, False, 0, 1, "", "x", "1", "true", [], {}, ["x"], [1], [None], Members([("a", "b")]), Members([("a",
     None)]), Raw("1.5")]
+SHAPES = [None, Members(), [], "", 5, "x", [1], ["x"], Members([("x", 1)]), [None], Members([("x", None)])]
 YAML_WORDS = [Raw(text) for text in ("yes", "Off", "y", "n", "~", "0x1F", "010", "0b11", "1_000", "+5", ".5", "1e3", "08",
     "!!str 5", "!!int '5'", "0o17", "1:30", "2001-01-01", "'yes'", "TRUE", "")]
 PATHS = ["/x", "x", "./x", "../x", "a/b", "/a/../b", "a//b/", "", ".", "..", "/", "/var/log/pods", "~/x", "/é",
