@@ -201,6 +201,15 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "say nothing the map is taken over as it is written: $patch drops the whole map, with what "
           "stands beside it, and $retainKeys, $setElementOrder and $deleteFromPrimitiveList stay in it "
           "as if they were fields, exactly as Kubernetes does it." },
+        { 2030, LKG_ERROR, "an engine ended while it worked on this",
+          "Correct or remove what is named; `echo now > control/<component>/sync` tries it again as it is.",
+          "While an engine read, merged or judged this content it was ended: by a signal, by its memory "
+          "limit, or because it used more than 5 s of processor time. Its successor does not read the "
+          "content "
+          "again, because it would end the same way, for ever. What was served stays served. The content "
+          "is tried again when it changes, by `echo now > control/<component>/sync`, and after an upgrade "
+          "of "
+          "lkgfs. Please report the content that did it: whatever it is, it should have been a finding." },
         { 2040, LKG_NOTE, "patch file without a patch", "Write the patch, or remove the file.",
           "A file in the directory of kubeadm patches is empty or holds only comments, blank lines, "
           "`---` or null. kubeadm takes nothing from such a file, and neither does lkgfs." },

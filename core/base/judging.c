@@ -105,36 +105,43 @@ bool lkg_judging_key_equal(const struct lkg_judging_key *a, const struct lkg_jud
 /* ---- the note ---- */
 
 /* It may be in the memory of somebody who does not wish us well: a number there is never trusted as an index. */
-static uint32_t count(const struct lkg_judging *judging)
+uint32_t lkg_judging_count(const struct lkg_judging *judging)
 {
         uint32_t n = atomic_load_explicit(&judging->n_items, memory_order_relaxed);
 
         return n < LKG_JUDGING_ITEMS ? n : LKG_JUDGING_ITEMS;
 }
 
-void lkg_judging_add(struct lkg_judging *judging, const struct lkg_judging_key *key, const char *component,
-                     const char *file, const char *sha256)
+static struct lkg_judging_item *find(struct lkg_judging *judging, const struct lkg_judging_key *key)
 {
-        uint32_t n = count(judging);
+        for (uint32_t i = lkg_judging_count(judging); i-- > 0;)
+                if (judging->items[i].what == LKG_ADMIT_LAYER &&
+                    lkg_judging_key_equal(&judging->items[i].key, key))
+                        return &judging->items[i];
+        return NULL;
+}
+
+void lkg_judging_add(struct lkg_judging *judging, const struct lkg_judging_key *key,
+                     enum lkg_admit_what what, const char *component, const char *file, const char *sha256)
+{
+        uint32_t n = lkg_judging_count(judging);
         struct lkg_judging_item *item = &judging->items[n];
 
         if (atomic_load_explicit(&judging->since_ns, memory_order_relaxed) == 0)
                 atomic_store(&judging->since_ns, lkg_boottime_ns());
+        if (what == LKG_ADMIT_LAYER && find(judging, key))
+                return;
         if (n == LKG_JUDGING_ITEMS) {
                 atomic_store(&judging->others, 1);
                 return;
         }
         item->key = *key;
-        item->together = !file;
+        item->what = what;
+        item->judged = 0;
         (void)snprintf(item->component, sizeof(item->component), "%s", component);
-        (void)snprintf(item->file, sizeof(item->file), "%s", file ? file : "");
+        (void)snprintf(item->file, sizeof(item->file), "%s", file);
         (void)snprintf(item->sha256, sizeof(item->sha256), "%s", sha256);
         atomic_store(&judging->n_items, n + 1);
-}
-
-uint32_t lkg_judging_mark(const struct lkg_judging *judging)
-{
-        return count(judging);
 }
 
 void lkg_judging_learn(struct lkg_judging *judging, const struct lkg_judging_key *key)
@@ -155,22 +162,29 @@ bool lkg_judging_knows(const struct lkg_judging *judging, const struct lkg_judgi
         return false;
 }
 
-void lkg_judging_done_since(struct lkg_judging *judging, uint32_t mark)
+void lkg_judging_judged(struct lkg_judging *judging, const struct lkg_judging_key *key,
+                        const char *component, const char *file, const char *sha256)
 {
-        uint32_t n = count(judging);
+        struct lkg_judging_item *item;
 
-        for (uint32_t i = mark; i < n; i++)
-                if (!judging->items[i].together && !lkg_judging_knows(judging, &judging->items[i].key))
-                        lkg_judging_learn(judging, &judging->items[i].key);
-        if (mark < n)
-                atomic_store(&judging->n_items, mark);
+        lkg_judging_add(judging, key, LKG_ADMIT_LAYER, component, file, sha256);
+        item = find(judging, key);
+        if (item)
+                item->judged = 1;
+        else if (!lkg_judging_knows(judging, key)) /* there was no room for it */
+                lkg_judging_learn(judging, key);
 }
 
 void lkg_judging_done(struct lkg_judging *judging)
 {
         if (atomic_load_explicit(&judging->since_ns, memory_order_relaxed) == 0)
                 return;
-        lkg_judging_done_since(judging, 0);
+        for (uint32_t i = 0, n = lkg_judging_count(judging); i < n; i++) {
+                const struct lkg_judging_item *item = &judging->items[i];
+
+                if (item->what == LKG_ADMIT_LAYER && item->judged && !lkg_judging_knows(judging, &item->key))
+                        lkg_judging_learn(judging, &item->key);
+        }
         atomic_store(&judging->n_killed, 0);
         lkg_judging_forget(judging);
 }

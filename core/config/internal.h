@@ -45,6 +45,7 @@ enum lkg_config_code {
         LKG_C_HEADER_LOST = 2024,         /* a patch removes or changes kind or apiVersion */
         LKG_C_DIRECTIVE_IN_DROPIN = 2025, /* $patch and friends are plain keys in a drop-in */
         LKG_C_IDLE_DIRECTIVE = 2026,      /* a directive in a map that no earlier layer sets */
+        LKG_C_POISON = 2030,              /* an engine died of it */
         LKG_C_IDLE_PATCH = 2040,          /* a kubeadm patch file that holds no patch */
 };
 

@@ -497,17 +497,52 @@ static int decode(struct lkg_layer *layer, const char *data, size_t size)
 
 /* ---- loading ---- */
 
+/*
+ * May @layer be decoded? Return: 0; -EKEYREJECTED, and then its report says why; -ENOMEM.
+ * What was not admitted may be at any time (a command, an upgrade), so its identity proves nothing.
+ */
+static int ask(struct lkg_layer *layer, const struct lkg_admission *admission)
+{
+        LKG_CLEANUP(lkg_freep) char *why = NULL;
+        int r = lkg_admit(admission, LKG_ADMIT_LAYER, layer->file, layer->sha256, &why);
+
+        layer->refused = r == -EKEYREJECTED;
+        if (layer->refused) {
+                layer->racy = true;
+                say(layer, LKG_C_POISON, why ? why : "not admitted");
+        }
+        return r;
+}
+
+/* The same content as @cached? One that was not admitted must be asked about again: only when the answer is the same. */
+static bool still_the_same(const struct lkg_layer *cached, const struct lkg_layer *layer)
+{
+        return cached && cached->refused && strcmp(cached->sha256, layer->sha256) == 0 &&
+               lkg_report_equal(&cached->report, &layer->report);
+}
+
+/* Does what was known of the file before it was read prove nothing about it now? */
+static bool proves_nothing(const struct lkg_place *place, int fd, const struct lkg_file_id *identity)
+{
+        struct lkg_file_id after;
+        struct stat again;
+
+        if (fstat(fd, &again) < 0)
+                return true;
+        lkg_file_id_from_stat(&again, &after);
+        return is_racy(identity, (int64_t)place->realtime_ns()) || !lkg_file_id_equal(identity, &after);
+}
+
+/* From reading to asking there is no system call: what is between them is in nobody's note. */
 static int read_layer(const struct lkg_place *place, int fd, const struct stat *st, struct lkg_layer *cached,
                       struct lkg_stack_stats *stats, struct lkg_layer **ret)
 {
         LKG_CLEANUP(lkg_layer_unrefp) struct lkg_layer *layer = NULL;
         LKG_CLEANUP(lkg_freep) char *data = NULL;
-        struct lkg_file_id identity, after;
+        struct lkg_file_id identity;
         struct lkg_error err = { 0 };
         char sha256[LKG_SHA256_HEX];
-        struct stat again;
         size_t size = 0;
-        bool racy;
         int r;
 
         lkg_file_id_from_stat(st, &identity);
@@ -518,16 +553,12 @@ static int read_layer(const struct lkg_place *place, int fd, const struct stat *
                                 "the file has more than 4194304 bytes; a layer is a small text file", ret);
         if (r < 0)
                 return cannot_open(place, cached, r == -ENOENT ? -EIO : r, &err, ret);
-        if (fstat(fd, &again) < 0)
-                return -errno;
-        lkg_file_id_from_stat(&again, &after);
-        racy = is_racy(&identity, (int64_t)place->realtime_ns()) || !lkg_file_id_equal(&identity, &after);
         r = lkg_sha256_hex(data, size, sha256);
         if (r < 0)
                 return r;
-        if (cached && cached->has_identity && strcmp(cached->sha256, sha256) == 0) {
+        if (cached && cached->has_identity && !cached->refused && strcmp(cached->sha256, sha256) == 0) {
                 cached->identity = identity;
-                cached->racy = racy;
+                cached->racy = proves_nothing(place, fd, &identity);
                 *ret = lkg_layer_ref(cached);
                 return 0;
         }
@@ -536,13 +567,16 @@ static int read_layer(const struct lkg_place *place, int fd, const struct stat *
                 return -ENOMEM;
         layer->has_identity = true;
         layer->identity = identity;
-        layer->racy = racy;
         memcpy(layer->sha256, sha256, sizeof(sha256));
-        stats->n_parses++;
-        r = decode(layer, data, size);
-        if (r < 0)
+        r = ask(layer, place->admission);
+        if (r == 0) {
+                layer->racy = proves_nothing(place, fd, &identity);
+                stats->n_parses++;
+                r = decode(layer, data, size);
+        }
+        if (r < 0 && r != -EKEYREJECTED)
                 return r;
-        *ret = LKG_STEAL(layer);
+        *ret = still_the_same(cached, layer) ? lkg_layer_ref(cached) : LKG_STEAL(layer);
         return 0;
 }
 
@@ -596,7 +630,8 @@ static int take_out(struct lkg_value *doc, const char *const *names)
 }
 
 int lkg_layer_from_memory(const struct lkg_stack_remote *remote, const char *key, const char *beside,
-                          struct lkg_layer *cached, struct lkg_stack_stats *stats, struct lkg_layer **ret)
+                          const struct lkg_admission *admission, struct lkg_layer *cached,
+                          struct lkg_stack_stats *stats, struct lkg_layer **ret)
 {
         const struct lkg_place place = {
                 .role = LKG_LAYER_REMOTE, .type = LKG_PATCH_BASE, .path = key, .name = remote->name
@@ -609,7 +644,8 @@ int lkg_layer_from_memory(const struct lkg_stack_remote *remote, const char *key
 
         if (r < 0)
                 return r;
-        if (cached && strcmp(cached->sha256, sha256) == 0 && strcmp(cached->file, remote->file) == 0) {
+        if (cached && !cached->refused && strcmp(cached->sha256, sha256) == 0 &&
+            strcmp(cached->file, remote->file) == 0) {
                 *ret = lkg_layer_ref(cached);
                 return 0;
         }
@@ -627,13 +663,16 @@ int lkg_layer_from_memory(const struct lkg_stack_remote *remote, const char *key
                 *ret = LKG_STEAL(layer);
                 return 0;
         }
-        stats->n_parses++;
-        r = decode(layer, text, size);
+        r = ask(layer, admission);
+        if (r == 0) {
+                stats->n_parses++;
+                r = decode(layer, text, size);
+        }
         if (r == 0 && layer->n_docs > 0)
                 r = take_out(layer->docs[0], remote->hidden);
-        if (r < 0)
+        if (r < 0 && r != -EKEYREJECTED)
                 return r;
-        *ret = LKG_STEAL(layer);
+        *ret = still_the_same(cached, layer) ? lkg_layer_ref(cached) : LKG_STEAL(layer);
         return 0;
 }
 

@@ -40,6 +40,8 @@ struct lkg_layer {
                 *docs; /* usually one; a kubeadm patch file may hold several; none when it is broken */
         size_t n_docs;
         bool kubeconfig;
+        bool refused; /* not admitted, so it was not read; asked again at every look */
+        bool judged;  /* its content was merged and judged with others at least once */
         struct lkg_report report;
 };
 
@@ -60,6 +62,7 @@ struct lkg_place {
         const char *name;      /* relative to its directory, raw */
         const struct stat *st; /* of lstat, or NULL when not looked at */
         uint64_t (*realtime_ns)(void);
+        const struct lkg_admission *admission; /* NULL = everything is read */
 };
 
 /**
@@ -80,7 +83,8 @@ int lkg_layer_load(const struct lkg_place *place, struct lkg_layer *cached, stru
  * Otherwise as lkg_layer_load(); always 0 or -ENOMEM.
  */
 int lkg_layer_from_memory(const struct lkg_stack_remote *remote, const char *key, const char *beside,
-                          struct lkg_layer *cached, struct lkg_stack_stats *stats, struct lkg_layer **ret);
+                          const struct lkg_admission *admission, struct lkg_layer *cached,
+                          struct lkg_stack_stats *stats, struct lkg_layer **ret);
 /** lkg_concat() - three texts in one. Heap; NULL = no memory. */
 char *lkg_concat(const char *a, const char *b, const char *c);
 /** lkg_display() - @text with bytes that are not printable UTF-8 as \xNN. Heap. */
@@ -186,6 +190,8 @@ struct lkg_stack {
         void *unsettled_userdata;
         lkg_judge_fn *judge;
         void *judge_userdata;
+        struct lkg_admission admission;
+        char *refused; /* why the layers may not be merged at all; NULL = they may */
 };
 
 /**

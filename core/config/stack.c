@@ -95,6 +95,7 @@ struct lkg_stack *lkg_stack_free(struct lkg_stack *stack)
         lkg_candidate_unref(stack->merged);
         lkg_fold_deinit(&stack->fold);
         free(stack->sorted);
+        free(stack->refused);
         layers_deinit(&stack->layers);
         lkg_way_deinit(&stack->watches);
         for (unsigned role = 0; role < _LKG_LAYER_ROLE_MAX; role++)
@@ -114,6 +115,11 @@ void lkg_stack_set_judge(struct lkg_stack *stack, lkg_judge_fn *fn, void *userda
         stack->judge = fn;
         stack->judge_userdata = userdata;
         stack->rejudge = true;
+}
+
+void lkg_stack_set_admission(struct lkg_stack *stack, const struct lkg_admission *admission)
+{
+        stack->admission = *admission;
 }
 
 void lkg_stack_set_remote(struct lkg_stack *stack, const struct lkg_stack_remote *remote)
@@ -246,6 +252,7 @@ static int take(struct collect *c, struct lkg_place *place)
                 return 0;
         }
         place->realtime_ns = stack->config.realtime_ns;
+        place->admission = &stack->admission;
         r = lkg_stack_load(stack, place, cached(stack, place->path, place->role), &layer);
         if (r != 0)
                 return r;
@@ -307,7 +314,7 @@ static int take_remote(struct collect *c)
                 if (!beside)
                         return -ENOMEM;
         }
-        r = lkg_layer_from_memory(&config->remote, REMOTE_KEY, beside,
+        r = lkg_layer_from_memory(&config->remote, REMOTE_KEY, beside, &c->stack->admission,
                                   cached(c->stack, REMOTE_KEY, LKG_LAYER_REMOTE), &c->stack->stats, &layer);
         if (r < 0)
                 return r;
@@ -529,6 +536,8 @@ static void fill_report(struct lkg_candidate *candidate, const struct lkg_stack 
         static const enum lkg_layer_role order[] = { LKG_LAYER_BASE, LKG_LAYER_REMOTE, LKG_LAYER_PATCH,
                                                      LKG_LAYER_DROPIN, LKG_LAYER_INSTANCE };
 
+        if (stack->refused)
+                lkg_report_add(&candidate->report, LKG_ERROR, LKG_C_POISON, NULL, "%s", stack->refused);
         for (size_t i = 0; i < LKG_ARRAY_SIZE(order); i++) {
                 lkg_report_append(&candidate->report, &stack->reports[order[i]]);
                 (void)append_steps(candidate, &stack->fold, order[i]);
@@ -615,18 +624,32 @@ static void settle_state(struct lkg_candidate *candidate)
         }
 }
 
+static void note_judged(struct lkg_stack *stack)
+{
+        for (size_t i = 0; i < stack->layers.n; i++) {
+                struct lkg_layer *layer = stack->layers.items[i];
+
+                if (!layer->judged && stack->admission.judged)
+                        stack->admission.judged(layer->file, layer->sha256, stack->admission.userdata);
+                layer->judged = true;
+        }
+}
+
 /* Replaces stack->candidate by what the judge makes of a merge that differs. */
 static int judge_again(struct lkg_stack *stack)
 {
         struct lkg_candidate *candidate = NULL;
         int r = candidate_new(stack, &candidate);
+        bool whole = r == 0 && candidate->state == LKG_CANDIDATE_VALID;
 
-        if (r == 0 && stack->judge)
+        if (r == 0 && stack->judge && !stack->refused)
                 r = stack->judge(candidate, stack->judge_userdata);
         if (r < 0) {
                 lkg_candidate_unref(candidate);
                 return r;
         }
+        if (whole)
+                note_judged(stack);
         settle_state(candidate);
         lkg_candidate_unref(stack->candidate);
         stack->candidate = candidate;
@@ -688,13 +711,65 @@ static int look_at_everything(struct lkg_stack *stack)
         return r;
 }
 
+/* The digest of all layers as a whole: names and contents, in merge order. */
+static int digest_together(const struct lkg_stack *stack, char ret[static LKG_SHA256_HEX])
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+
+        for (size_t i = 0; i < stack->layers.n; i++) {
+                const struct lkg_layer *layer = stack->layers.items[i];
+
+                lkg_buf_append(&buf, layer->file, strlen(layer->file) + 1);
+                lkg_buf_append(&buf, layer->sha256, strlen(layer->sha256) + 1);
+        }
+        return lkg_buf_failed(&buf) ? -ENOMEM : lkg_sha256_hex(buf.data, buf.size, ret);
+}
+
+/* What was read and never judged yet, because of another layer's mistake or because it is new: it could still do harm. */
+static int ask_again(struct lkg_stack *stack, char **ret_why)
+{
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < stack->layers.n; i++) {
+                const struct lkg_layer *layer = stack->layers.items[i];
+
+                if (!layer->judged && layer->n_docs > 0)
+                        r = lkg_admit(&stack->admission, LKG_ADMIT_LAYER, layer->file, layer->sha256,
+                                      ret_why);
+        }
+        return r;
+}
+
+/* May they be merged and judged? Each may be harmless and all of them together not. Return: 0 or -ENOMEM; stack->refused. */
+static int ask_together(struct lkg_stack *stack)
+{
+        char sha256[LKG_SHA256_HEX];
+        char *why = NULL;
+        int r = 0;
+
+        if (stack->admission.admit && stack->layers.n > 0) {
+                r = ask_again(stack, &why);
+                if (r == 0)
+                        r = digest_together(stack, sha256);
+                if (r == 0)
+                        r = lkg_admit(&stack->admission, LKG_ADMIT_TOGETHER, "", sha256, &why);
+        }
+        free(stack->refused);
+        stack->refused = why;
+        return r == -EKEYREJECTED ? 0 : r;
+}
+
 /* Layers -> candidate; the last one again when nothing differs. */
 static int fold(struct lkg_stack *stack)
 {
         struct lkg_candidate *candidate = NULL;
-        int r = lkg_fold_update(&stack->fold, &stack->config, stack->layers.items, stack->layers.n,
-                                &stack->stats);
+        int r = ask_together(stack);
 
+        if (r == 0 && stack->refused)
+                lkg_fold_deinit(&stack->fold);
+        else if (r == 0)
+                r = lkg_fold_update(&stack->fold, &stack->config, stack->layers.items, stack->layers.n,
+                                    &stack->stats);
         if (r == 0)
                 r = candidate_new(stack, &candidate);
         if (r == 0 && same_candidate(stack->merged, candidate) && stack->candidate && !stack->rejudge) {

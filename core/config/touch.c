@@ -87,7 +87,8 @@ static int place_of(struct touch *t, const struct lkg_layer *layer, struct lkg_p
                                    .type = layer->type,
                                    .dirfd = config->source_fd,
                                    .path = layer->path,
-                                   .realtime_ns = config->realtime_ns };
+                                   .realtime_ns = config->realtime_ns,
+                                   .admission = &t->stack->admission };
         if (layer->role == LKG_LAYER_BASE || layer->role == LKG_LAYER_INSTANCE) {
                 ret->entry = layer->role == LKG_LAYER_BASE ? config->base : config->instance;
                 slash = strrchr(ret->entry, '/');

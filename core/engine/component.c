@@ -60,10 +60,33 @@ struct lkg_stack_config lkg_component_stack_config(const struct lkg_config_compo
         };
 }
 
+static int admit(enum lkg_admit_what what, const char *file, const char *sha256, char **ret_why,
+                 void *userdata)
+{
+        const struct lkg_component *c = userdata;
+
+        return lkg_poison_admit(c->poison, c->config->name, what, file, sha256, ret_why);
+}
+
+static void judged(const char *file, const char *sha256, void *userdata)
+{
+        const struct lkg_component *c = userdata;
+
+        lkg_poison_judged(c->poison, c->config->name, file, sha256);
+}
+
+struct lkg_admission lkg_component_admission(const struct lkg_component *c)
+{
+        if (!c->poison)
+                return (struct lkg_admission){ 0 };
+        return (struct lkg_admission){ .admit = admit, .judged = judged, .userdata = (void *)c };
+}
+
 static int new_stack(struct lkg_component *c, const struct lkg_component_env *env, struct lkg_error *err)
 {
         struct lkg_stack_config config =
                 lkg_component_stack_config(c->config, env->source_fd, env->source_path);
+        const struct lkg_admission admission = lkg_component_admission(c);
         struct lkg_stack *stack;
         int r;
 
@@ -76,6 +99,7 @@ static int new_stack(struct lkg_component *c, const struct lkg_component_env *en
                 return r;
         lkg_stack_set_unsettled(stack, env->unsettled, env->userdata);
         lkg_stack_set_judge(stack, lkg_judge_candidate, c->judge);
+        lkg_stack_set_admission(stack, &admission);
         lkg_stack_free(c->stack);
         c->stack = stack;
         return 0;
@@ -199,6 +223,7 @@ int lkg_component_init(struct lkg_component *c, const struct lkg_component_env *
 
         *c = (struct lkg_component){
                 .config = &env->config->components[index],
+                .poison = env->poison,
                 .index = index,
                 .dirty = LKG_DIRTY_ALL,
                 .history = { .dirfd = -EBADF },

@@ -20,6 +20,7 @@
 #include "facts.h"
 #include "generation.h"
 #include "history.h"
+#include "poison.h"
 #include "state.h"
 #include "watch.h"
 
@@ -99,6 +100,7 @@ struct lkg_component {
         struct lkg_judge *judge;
         struct lkg_stack *stack;
         bool base_is_fallback;        /* the base file is our own fallback copy, so the stack has none */
+        struct lkg_poison *poison;    /* borrowed from the engine; NULL = everything is admitted */
         struct lkg_dynamic *dynamic;  /* NULL = there is no store: see the findings */
         struct lkg_api *api;          /* borrowed from the engine; NULL = it follows no reference */
         struct lkg_remote_base *base; /* what stands in the base's place; NULL = the base file */
@@ -162,6 +164,7 @@ struct lkg_component {
 struct lkg_component_env {
         const struct lkg_config *config;
         struct lkg_state *state;
+        struct lkg_poison *poison; /* may be NULL */
         int source_fd;
         const char *source_path;
         lkg_unsettled_fn *unsettled;
@@ -171,6 +174,9 @@ struct lkg_component_env {
 /** lkg_component_stack_config() - where the layers of @k are. Borrows the strings of @k and @source_path. */
 struct lkg_stack_config lkg_component_stack_config(const struct lkg_config_component *k, int source_fd,
                                                    const char *source_path);
+
+/** lkg_component_admission() - for the stacks of @c; all zero without c->poison. Borrows @c. */
+struct lkg_admission lkg_component_admission(const struct lkg_component *c);
 
 /** lkg_component_judge_config() - by what @c is judged. Borrows its command line. */
 struct lkg_judge_config lkg_component_judge_config(const struct lkg_component *c);

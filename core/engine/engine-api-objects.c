@@ -146,6 +146,7 @@ static int begin(struct lkg_api *api, struct lkg_followed *followed, const struc
                 .resource = *resource,
                 .poll_interval_ns = config->remote.poll_interval_ns,
                 .max_bytes = config->remote.max_bytes,
+                .admission = &api->engine->admission,
                 .ops = ops,
                 .userdata = api,
         };

@@ -127,6 +127,7 @@ static int new_client(struct lkg_api *api, struct lkg_error *err)
                 .credential = api->credential,
                 .user_agent = "lkgfs/" LKG_VERSION " (linux)",
                 .max_bytes = config->remote.max_bytes,
+                .admission = &api->engine->admission,
                 .on_identity = on_identity,
                 .userdata = api,
         };

@@ -158,8 +158,8 @@ static bool has_forgotten(const struct lkg_engine *e, const char *ticket)
         return fd >= 0 && lkg_read_file(fd, 64, &text, &size, NULL) >= 0 && strcmp(text, ticket) == 0;
 }
 
-static int do_forget(const struct lkg_engine *e, struct lkg_component *c,
-                     const struct lkg_command_call *call, uint64_t ticket, struct refusal *refusal)
+static int do_forget(struct lkg_engine *e, struct lkg_component *c, const struct lkg_command_call *call,
+                     uint64_t ticket, struct refusal *refusal)
 {
         struct lkg_error err = { 0 };
         bool exactly = call->action == LKG_DO_FORGIVE;
@@ -182,6 +182,7 @@ static int do_forget(const struct lkg_engine *e, struct lkg_component *c,
                 return refuse(refusal, -EINVAL, "no such entry in the bad list");
         if (r < 0)
                 return refuse_error(refusal, &err, r);
+        lkg_poison_lift(&e->poison, c->config->name, call->id); /* what condemned it may be tried, too */
         if (!lkg_dynamic_is_bad(c->dynamic, &c->dynamic->pointers.assigned))
                 lkg_report_deinit(&c->remote_findings);
         c->waited = lkg_candidate_unref(c->waited);
@@ -219,6 +220,7 @@ static int carry_out(struct lkg_engine *e, struct lkg_component *c, const struct
                                                       : do_hold(e, c, call, ticket, refusal);
         case LKG_DO_SYNC:
                 e->remote_file.known = false;
+                lkg_engine_lift_poison(e, c);
                 lkg_engine_try_anew(c);
                 lkg_api_fetch(e->api);
                 return 0;

@@ -56,16 +56,60 @@ struct lkg_trial_settings lkg_engine_trial_settings(const struct lkg_engine *e)
         };
 }
 
-int lkg_engine_load_base(const struct lkg_engine *e, const struct lkg_config_source *source,
-                         struct lkg_remote_base **ret, struct lkg_report *report, struct lkg_error *err)
+static int refuse(struct lkg_report *report, const char *file, const char *why)
+{
+        const struct lkg_where where = { .file = file };
+
+        lkg_report_add(report, LKG_ERROR, 2030, &where, "%s", why);
+        return -EINVAL;
+}
+
+/*
+ * Its payload is decoded here for the first time, under the name that its layer will have. Return: 0; -EINVAL, -ENOMEM.
+ */
+static int admit_payload(struct lkg_engine *e, const struct lkg_component *c,
+                         const struct lkg_config_source *source, const struct lkg_configmap *configmap,
+                         struct lkg_report *report, struct lkg_error *err)
+{
+        const struct lkg_admission admission = lkg_component_admission(c);
+        LKG_CLEANUP(lkg_freep) char *file = lkg_remote_base_file(source);
+        LKG_CLEANUP(lkg_freep) char *why = NULL;
+        const char *text = NULL;
+        size_t size = 0;
+        int r;
+
+        if (!file)
+                return -ENOMEM;
+        if (lkg_configmap_payload(configmap, source->key, &text, &size, NULL) < 0)
+                return 0; /* whoever takes it says what is wrong */
+        r = lkg_admit_text(&admission, LKG_ADMIT_LAYER, file, text, size, &why);
+        if (r != -EKEYREJECTED)
+                return r;
+        lkg_engine_refused_source(e, source, err);
+        return refuse(report, file, why);
+}
+
+int lkg_engine_load_base(struct lkg_engine *e, const struct lkg_component *c,
+                         const struct lkg_config_source *source, struct lkg_remote_base **ret,
+                         struct lkg_report *report, struct lkg_error *err)
 {
         struct lkg_trial_settings settings = lkg_engine_trial_settings(e);
         struct lkg_remote_base *base = NULL;
         struct lkg_configmap configmap = { 0 };
         int r = lkg_store_load_checkpoint(&e->store, source, &configmap, err);
 
+        if (r == -EKEYREJECTED) {
+                (void)refuse(report, NULL, err->message);
+                lkg_engine_refused_source(e, source, err);
+                return -EINVAL;
+        }
         if (r < 0)
                 return r;
+        r = admit_payload(e, c, source, &configmap, report, err);
+        if (r < 0) {
+                lkg_configmap_deinit(&configmap);
+                return r == -EINVAL ? r : lkg_error_set(err, r, NULL, "checkpoint");
+        }
         r = lkg_remote_base_new(&configmap, source, &settings, &base, report);
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "checkpoint");
@@ -144,8 +188,9 @@ static int set_good_base(struct lkg_engine *e, struct lkg_component *c, struct l
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
         const struct lkg_config_source *source = &c->dynamic->pointers.good.source;
         struct lkg_remote_base *base = NULL;
-        int r = lkg_config_source_is_local(source) ? 0
-                                                   : lkg_engine_load_base(e, source, &base, &ignored, err);
+        int r = lkg_config_source_is_local(source)
+                        ? 0
+                        : lkg_engine_load_base(e, c, source, &base, &ignored, err);
 
         if (r >= 0)
                 lkg_component_set_base(c, base);
@@ -260,7 +305,7 @@ int lkg_engine_look_at_good(struct lkg_engine *e, struct lkg_component *c, const
         if (c->good.stack) {
                 r = lkg_track_refresh(&c->good, touched, err);
         } else {
-                r = lkg_engine_load_base(e, source, &base, &ignored, err);
+                r = lkg_engine_load_base(e, c, source, &base, &ignored, err);
                 if (r >= 0)
                         r = lkg_engine_open_track(e, c, &c->good, base, err);
         }

@@ -74,7 +74,9 @@ struct lkg_engine {
         struct lkg_server server;
         struct lkg_claims *claims; /* which commands may still be carried out; NULL = none may */
         struct lkg_rules rules;
-        struct lkg_store store;             /* lock_fd < 0: there is none */
+        struct lkg_store store; /* lock_fd < 0: there is none */
+        struct lkg_poison poison;
+        struct lkg_admission admission;     /* of remote objects */
         struct lkg_remote_file remote_file; /* path NULL = not configured */
         struct lkg_api *api;                /* NULL = remote configuration is off */
         enum lkg_place place;               /* where the reference stands that counts */
@@ -181,6 +183,21 @@ int lkg_engine_promote(struct lkg_engine *e, struct lkg_component *c, struct lkg
 void lkg_engine_tick_trial(struct lkg_engine *e, struct lkg_component *c);
 uint64_t lkg_engine_trial_deadline(const struct lkg_component *c);
 
+/* engine-poison.c: content that ended an engine. */
+/** lkg_engine_open_poison() - what the one before left. Before anything of others is read. Return: 0 or -errno. */
+int lkg_engine_open_poison(struct lkg_engine *e, struct lkg_error *err);
+/** lkg_engine_watch_poison() - from now on, what was worked on is done with whenever the loop waits. Return: 0 or -errno. */
+int lkg_engine_watch_poison(struct lkg_engine *e);
+/** lkg_engine_lift_old_poison() - an upgrade: what an older lkgfs refused is tried again, and not bad any more. */
+void lkg_engine_lift_old_poison(struct lkg_engine *e);
+/** lkg_engine_lift_poison() - an operator wants what is refused of @c tried again. */
+void lkg_engine_lift_poison(struct lkg_engine *e, struct lkg_component *c);
+/** lkg_engine_out_of_memory() - ends the process when it was in the middle of work that it noted. */
+void lkg_engine_out_of_memory(struct lkg_engine *e);
+/** lkg_engine_refused_source() - content of @source has just been refused, so it is going to be bad. @err: the reason, code -EKEYREJECTED. */
+void lkg_engine_refused_source(struct lkg_engine *e, const struct lkg_config_source *source,
+                               struct lkg_error *err);
+
 /* engine-commands.c */
 /** lkg_engine_run_command() - one write to a control file or in bad/, carried out and published. Return: 0 or -errno. */
 int lkg_engine_run_command(struct lkg_engine *e, const struct lkg_message *m);
@@ -221,10 +238,12 @@ void lkg_engine_prepare_remote(struct lkg_engine *e, struct lkg_component *c);
 struct lkg_trial_settings lkg_engine_trial_settings(const struct lkg_engine *e);
 /**
  * lkg_engine_load_base() - @source from its checkpoint.
- * Return: 0 and a base that can be tried; -EINVAL: it is bad, @report says why; another -errno.
+ * Return: 0 and a base that can be tried; -EINVAL: it is bad, @report says why, and code -EKEYREJECTED of @err that an engine
+ * died of it (its message is the reason, then); another -errno.
  */
-int lkg_engine_load_base(const struct lkg_engine *e, const struct lkg_config_source *source,
-                         struct lkg_remote_base **ret, struct lkg_report *report, struct lkg_error *err);
+int lkg_engine_load_base(struct lkg_engine *e, const struct lkg_component *c,
+                         const struct lkg_config_source *source, struct lkg_remote_base **ret,
+                         struct lkg_report *report, struct lkg_error *err);
 /** lkg_engine_refresh_anew() - the layers of @c stand on another base than at the last look. */
 int lkg_engine_refresh_anew(struct lkg_engine *e, struct lkg_component *c, struct lkg_error *err);
 /** lkg_engine_open_track() - open and look for the first time. @base: taken over. */

@@ -78,6 +78,8 @@ void lkg_engine_persist(struct lkg_engine *e)
         for (size_t i = 0; i < e->n_components; i++)
                 persist_component(e, &e->components[i]);
         lkg_engine_collect(e);
+        if (lkg_poison_persist(&e->poison, &err) < 0)
+                lkg_log_warning("cannot note what was judged without harm: %s", err.message);
         if (lkg_state_reserve_ahead(&e->state, &err) < 0)
                 lkg_log_warning("cannot reserve generation numbers: %s", err.message);
 }

@@ -66,7 +66,7 @@ static void load_again(struct lkg_engine *e, struct lkg_component *c)
         struct lkg_remote_base *base = NULL;
         struct lkg_error err = { 0 };
 
-        if (lkg_engine_load_base(e, &c->base->source, &base, &ignored, &err) < 0)
+        if (lkg_engine_load_base(e, c, &c->base->source, &base, &ignored, &err) < 0)
                 return;
         lkg_component_set_base(c, base);
         (void)lkg_engine_refresh_anew(e, c, &err);
@@ -178,6 +178,7 @@ static void look_at_file(struct lkg_engine *e, struct lkg_component *c)
                 .max_bytes = e->config->remote.max_bytes,
                 .allowed = (const char *const *)e->config->remote.allowed_sources.items,
                 .n_allowed = e->config->remote.allowed_sources.n_items,
+                .admission = &e->admission,
                 .careful = !lkg_config_source_is_local(&c->dynamic->pointers.assigned),
                 .unsettled = vouched_or_settled,
                 .userdata = e,

@@ -43,6 +43,7 @@ int lkg_engine_open_store(struct lkg_engine *e, struct lkg_error *err)
                 (void)nanosleep(&moment, NULL);
                 r = lkg_store_open(e->options.state_fd, &e->store, &e->report, err);
         }
+        e->store.admission = &e->admission;
         if (r >= 0)
                 return 0;
         e->store.lock_fd = -EBADF;
@@ -66,7 +67,7 @@ int lkg_engine_open_store(struct lkg_engine *e, struct lkg_error *err)
 
 static void say_uid(char *buf, size_t size, const char *words, const struct lkg_config_source *source)
 {
-        (void)snprintf(buf, size, "%s (UID: %s)", words, source->uid);
+        (void)snprintf(buf, size, "%.240s (UID: %s)", words, source->uid);
 }
 
 /* Layers over what the store says is active; what cannot be loaded is not bad, but cannot be served. */
@@ -76,7 +77,7 @@ static void restore(struct lkg_engine *e, struct lkg_component *c)
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
         struct lkg_remote_base *base = NULL;
         struct lkg_dynamic *d = c->dynamic;
-        struct lkg_error err = { 0 };
+        struct lkg_error err = { 0 }, ignored_err = { 0 };
         char reason[LKG_REASON_MAX];
 
         if (!lkg_engine_is_remote(e, c)) {
@@ -92,7 +93,7 @@ static void restore(struct lkg_engine *e, struct lkg_component *c)
         (void)snprintf(d->desired_fault, sizeof(d->desired_fault), "no reference yet");
         if (lkg_config_source_is_local(&d->pointers.active))
                 return;
-        if (lkg_engine_load_base(e, &d->pointers.active, &base, &ignored, &err) >= 0) {
+        if (lkg_engine_load_base(e, c, &d->pointers.active, &base, &ignored, &err) >= 0) {
                 lkg_component_set_base(c, base);
                 c->guard_unchecked = true;
                 return;
@@ -102,7 +103,11 @@ static void restore(struct lkg_engine *e, struct lkg_component *c)
                 lkg_engine_follow_missing(e, c, &err);
                 return;
         }
-        say_uid(reason, sizeof(reason), "failed to load current", &d->pointers.active);
+        say_uid(reason, sizeof(reason), err.code == -EKEYREJECTED ? err.message : "failed to load current",
+                &d->pointers.active);
+        if (err.code == -EKEYREJECTED &&
+            lkg_dynamic_condemn(d, &d->pointers.active, NULL, reason, lkg_realtime_ns(), &ignored_err) < 0)
+                lkg_log(LOG_ERR, &fields, "cannot mark a configuration as bad: %s", ignored_err.message);
         (void)lkg_engine_roll_back(e, c, reason, &err);
 }
 
@@ -373,7 +378,7 @@ static int open_assigned(struct lkg_engine *e, struct lkg_component *c, struct l
         lkg_report_deinit(&c->remote_findings);
         c->explained = true;
         c->dirty |= LKG_DIRTY_FINDINGS;
-        r = lkg_engine_load_base(e, &c->dynamic->pointers.assigned, &base, &c->remote_findings, err);
+        r = lkg_engine_load_base(e, c, &c->dynamic->pointers.assigned, &base, &c->remote_findings, err);
         if (r == -EINVAL)
                 return 1;
         if (r >= 0)
@@ -397,6 +402,8 @@ static void try_later(struct lkg_engine *e, struct lkg_component *c, const struc
 {
         const struct lkg_log_fields fields = lkg_engine_fields(c);
 
+        if (why->code == -ENOMEM)
+                lkg_engine_out_of_memory(e);
         if (strcmp(c->untried, why->message) != 0) {
                 lkg_log(LOG_ERR, &fields, "cannot try what is assigned, trying again: %s", why->message);
                 (void)snprintf(c->untried, sizeof(c->untried), "%.500s", why->message);
@@ -423,7 +430,7 @@ static void try_assigned(struct lkg_engine *e, struct lkg_component *c)
         }
         lkg_engine_try_anew(c);
         if (r > 0) {
-                condemn_assigned(e, c, "failed to load current");
+                condemn_assigned(e, c, err.code == -EKEYREJECTED ? err.message : "failed to load current");
                 return;
         }
         switch (blame(c, &track, &syntax)) {

@@ -225,6 +225,8 @@ static int open_engine(struct lkg_engine *e, struct lkg_error *err)
         int r = lkg_state_open(e->options.state_fd, &e->state, &e->report, err);
 
         if (r >= 0)
+                r = lkg_engine_open_poison(e, err);
+        if (r >= 0)
                 r = lkg_watch_open(&e->watch, e->options.source_fd, e->source_path, err);
         if (r >= 0)
                 r = lkg_publisher_open(e->options.runtime_fd, &e->publisher, &previous, err);
@@ -236,6 +238,8 @@ static int open_engine(struct lkg_engine *e, struct lkg_error *err)
                 r = lkg_engine_open_store(e, err);
         if (r >= 0)
                 r = lkg_engine_open_dynamic(e, err);
+        if (r >= 0)
+                lkg_engine_lift_old_poison(e);
         if (r >= 0)
                 r = lkg_engine_build_rules(e, err);
         if (r >= 0 && (r = recover(e, previous)) < 0)
@@ -250,7 +254,8 @@ static int open_engine(struct lkg_engine *e, struct lkg_error *err)
                 if (e->components[i].state.ticket)
                         lkg_server_remember(&e->server, e->components[i].state.ticket, 0,
                                             e->publisher.number);
-        if (r >= 0 && ((r = lkg_engine_add_sources(e)) < 0 || (r = lkg_engine_watch_facts(e)) < 0))
+        if (r >= 0 && ((r = lkg_engine_add_sources(e)) < 0 || (r = lkg_engine_watch_poison(e)) < 0 ||
+                       (r = lkg_engine_watch_facts(e)) < 0))
                 (void)lkg_error_set(err, r, NULL, "event loop");
         return r;
 }
@@ -302,6 +307,7 @@ struct lkg_engine *lkg_engine_free(struct lkg_engine *e)
                 lkg_component_deinit(&e->components[i]);
         }
         free(e->components);
+        lkg_poison_close(&e->poison);
         lkg_remote_file_deinit(&e->remote_file);
         if (e->store.lock_fd >= 0)
                 lkg_store_close(&e->store);

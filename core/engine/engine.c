@@ -120,6 +120,7 @@ struct lkg_component_env lkg_engine_env(struct lkg_engine *e)
         return (struct lkg_component_env){
                 .config = e->config,
                 .state = &e->state,
+                .poison = &e->poison,
                 .source_fd = e->options.source_fd,
                 .source_path = e->source_path,
                 .unsettled = unsettled,
@@ -173,6 +174,8 @@ static void refresh_component(struct lkg_engine *e, struct lkg_component *c,
         struct lkg_error err = { 0 };
         int r = lkg_component_refresh(c, &env, touched, &err);
 
+        if (r == -ENOMEM)
+                lkg_engine_out_of_memory(e);
         if (r < 0) {
                 lkg_component_set_fault(c, "failed to read the layers: %s", strerror(-r));
                 lkg_log(LOG_ERR, &fields, "cannot look at the layers: %s", err.message);
@@ -580,6 +583,8 @@ int lkg_engine_commit(struct lkg_engine *e, bool force)
                 publishing = true;
                 r = publish(e, &err);
         }
+        if (r == -ENOMEM)
+                lkg_engine_out_of_memory(e);
         if (r < 0) {
                 publish_failed(e, undo, r, &err);
         } else if (publishing) {

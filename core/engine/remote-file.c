@@ -83,6 +83,7 @@ static int understand(struct lkg_remote_file *file, const struct lkg_remote_file
                       struct lkg_configmap *ret, struct lkg_config_source *ret_source, struct lkg_error *err)
 {
         const struct lkg_configmap_options how = { .max_bytes = options->max_bytes, .from_file = true };
+        LKG_CLEANUP(lkg_freep) char *why = NULL;
         size_t left = size;
         const char *word = trim(text, &left);
         int r;
@@ -97,7 +98,14 @@ static int understand(struct lkg_remote_file *file, const struct lkg_remote_file
                 return lkg_error_set(err, 0, NULL, "%s is empty", file->path);
         }
         *ret_says = LKG_FILE_SAYS_UNCLEAR;
-        r = lkg_configmap_parse(text, size, &how, ret, err);
+        r = lkg_admit_text(options->admission, LKG_ADMIT_OBJECT, file->path, text, size, &why);
+        if (r == -EKEYREJECTED) {
+                (void)snprintf(err->message, sizeof(err->message), "%s is not read: %s", file->path, why);
+                file->known = false; /* it may be admitted at any time */
+                return 0;
+        }
+        if (r == 0)
+                r = lkg_configmap_parse(text, size, &how, ret, err);
         if (r < 0)
                 return r == -ENOMEM ? r : 0;
         r = check_allowed(options, ret, err);

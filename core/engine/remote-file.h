@@ -42,8 +42,9 @@ struct lkg_remote_file_options {
         size_t max_bytes;
         const char *const *allowed; /* remote.allowedSources */
         size_t n_allowed;
-        bool careful;                /* a reset would lose something: see LKG_BLANK_NS */
-        lkg_unsettled_fn *unsettled; /* is somebody in the middle of writing it? May be NULL */
+        const struct lkg_admission *admission; /* asked before it is parsed; NULL = nobody */
+        bool careful;                          /* a reset would lose something: see LKG_BLANK_NS */
+        lkg_unsettled_fn *unsettled;           /* is somebody in the middle of writing it? May be NULL */
         void *userdata;
 };
 

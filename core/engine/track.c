@@ -7,6 +7,7 @@ int lkg_track_open(struct lkg_track *track, const struct lkg_component *c,
         struct lkg_stack_config config =
                 lkg_component_stack_config(c->config, env->source_fd, env->source_path);
         struct lkg_judge_config judge = lkg_component_judge_config(c);
+        const struct lkg_admission admission = lkg_component_admission(c);
         int r;
 
         lkg_track_close(track);
@@ -26,6 +27,7 @@ int lkg_track_open(struct lkg_track *track, const struct lkg_component *c,
         }
         lkg_stack_set_unsettled(track->stack, env->unsettled, env->userdata);
         lkg_stack_set_judge(track->stack, lkg_judge_candidate, track->judge);
+        lkg_stack_set_admission(track->stack, &admission);
         return 0;
 }
 

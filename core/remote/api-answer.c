@@ -71,12 +71,20 @@ static enum lkg_api_status status_of_error(int error)
         }
 }
 
-static int decode(const struct lkg_http_result *result, const char *what, struct lkg_value **ret,
-                  struct lkg_report *report)
+/* Return: 0; -EBADMSG, @report says why; -EKEYREJECTED, so does it; -ENOMEM. */
+static int decode(const struct lkg_api_question *question, const struct lkg_http_result *result,
+                  const char *what, struct lkg_value **ret, struct lkg_report *report)
 {
-        struct lkg_source *source = lkg_source_new("API server", what);
-        int r;
+        LKG_CLEANUP(lkg_freep) char *why = NULL;
+        struct lkg_source *source;
+        int r = lkg_admit_text(question->admission, LKG_ADMIT_OBJECT, what, result->body, result->size,
+                               &why);
 
+        if (r == -EKEYREJECTED && report)
+                lkg_report_add(report, LKG_ERROR, 2030, NULL, "%s", why);
+        if (r < 0)
+                return r;
+        source = lkg_source_new("API server", what);
         if (!source)
                 return -ENOMEM;
         r = lkg_decode(result->body, result->size, LKG_FORMAT_JSON, 0, source, report, ret);
@@ -122,7 +130,8 @@ static void append_quoted(struct lkg_buf *words, const char *text, size_t size)
 }
 
 /* The message of a metav1.Status, or the first bytes of whatever it is instead. Return: 1: it is a Status; 0; -ENOMEM. */
-static int append_message(const struct lkg_http_result *result, const char *what, struct lkg_buf *words)
+static int append_message(const struct lkg_api_question *question, const struct lkg_http_result *result,
+                          const char *what, struct lkg_buf *words)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *status = NULL;
         struct lkg_value *message;
@@ -134,7 +143,7 @@ static int append_message(const struct lkg_http_result *result, const char *what
         if (!result->body || result->size == 0)
                 return 0;
         if (*result->body == '{')
-                r = decode(result, what, &status, NULL);
+                r = decode(question, result, what, &status, NULL);
         if (r == -ENOMEM)
                 return r;
         is_status = status && lkg_value_type(status) == LKG_MAP && is_string(status, "kind", "Status");
@@ -157,11 +166,12 @@ static void set_words(struct lkg_api_answer *answer, const struct lkg_buf *words
         *(char *)mempcpy(answer->words, words->data ? words->data : "", n) = '\0';
 }
 
-static int judge_failure(const struct lkg_http_result *result, const char *what, struct lkg_api_answer *ret)
+static int judge_failure(const struct lkg_api_question *question, const struct lkg_http_result *result,
+                         const char *what, struct lkg_api_answer *ret)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf words = LKG_BUF_INIT, said = LKG_BUF_INIT;
         const struct status_row *row = find_row(result->status);
-        int r = append_message(result, what, &said);
+        int r = append_message(question, result, what, &said);
 
         if (r < 0 || lkg_buf_failed(&said))
                 return -ENOMEM;
@@ -218,16 +228,18 @@ static bool is_asked_for(const struct lkg_resource *resource, const struct lkg_v
         return true;
 }
 
-/* The first thing that is wrong with a document. */
-static void append_finding(struct lkg_buf *words, const struct lkg_report *report)
+/* The first thing that is wrong with a document. @code: of decode() */
+static void append_finding(struct lkg_buf *words, int code, const struct lkg_report *report)
 {
-        lkg_buf_puts(words, ": the answer is no JSON");
+        lkg_buf_puts(words, code == -EKEYREJECTED ? ": the answer is not read" : ": the answer is no JSON");
         for (size_t i = 0; i < report->n_findings; i++) {
                 const struct lkg_finding *f = &report->findings[i];
 
                 if (f->severity != LKG_ERROR)
                         continue;
-                lkg_buf_printf(words, ": line %u column %u: %s", f->line, f->column, f->text);
+                if (f->line)
+                        lkg_buf_printf(words, ": line %u column %u", f->line, f->column);
+                lkg_buf_printf(words, ": %s", f->text);
                 return;
         }
 }
@@ -238,13 +250,13 @@ static int judge_object(const struct lkg_api_question *question, const struct lk
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *object = NULL;
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf words = LKG_BUF_INIT;
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
-        int r = decode(result, what, &object, &report);
+        int r = decode(question, result, what, &object, &report);
 
         if (r == -ENOMEM)
                 return r;
         lkg_buf_puts(&words, what);
         if (r < 0)
-                append_finding(&words, &report);
+                append_finding(&words, r, &report);
         if (r < 0 || !is_asked_for(question->resource, object, &words)) {
                 ret->status = LKG_API_INVALID;
                 set_words(ret, &words);
@@ -278,6 +290,6 @@ int lkg_api_judge(const struct lkg_api_question *question, const struct lkg_http
                 return 0;
         }
         if (find_row(result->status)->status != LKG_API_OK)
-                return judge_failure(result, what, ret);
+                return judge_failure(question, result, what, ret);
         return question->stream ? 0 : judge_object(question, result, what, ret, ret_object);
 }

@@ -8,7 +8,8 @@
 struct lkg_api_question {
         const char *verb; /* as RBAC has it: get, watch, create, patch */
         const struct lkg_resource *resource;
-        bool stream; /* of status 200: no object is expected */
+        bool stream;                           /* of status 200: no object is expected */
+        const struct lkg_admission *admission; /* asked before the reply is decoded; NULL = nobody */
 };
 
 /**

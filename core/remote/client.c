@@ -43,6 +43,7 @@ struct lkg_client {
         struct lkg_http *http;
         struct lkg_credential *credential; /* borrowed */
         size_t max_bytes;
+        const struct lkg_admission *admission;
         uint64_t request_ns, idle_ns;
         void (*on_identity)(void *userdata);
         void *userdata;
@@ -210,7 +211,8 @@ static bool try_once_more(struct lkg_call *call)
 static void on_end(const struct lkg_http_result *result, void *userdata)
 {
         struct lkg_call *call = userdata;
-        const struct lkg_api_question question = { call->verb, &call->resource, call->stream };
+        const struct lkg_api_question question = { call->verb, &call->resource, call->stream,
+                                                   call->client->admission };
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *object = NULL;
         struct lkg_api_answer answer;
 
@@ -345,6 +347,7 @@ int lkg_client_new(const struct lkg_client_options *options, struct lkg_client *
         client->event = sd_event_ref(options->event);
         client->credential = options->credential;
         client->max_bytes = bounded(options->max_bytes);
+        client->admission = options->admission;
         client->request_ns = or_default(options->request_ns, LKG_CLIENT_REQUEST_NS);
         client->idle_ns = or_default(options->idle_ns, LKG_CLIENT_IDLE_NS);
         client->on_identity = options->on_identity;

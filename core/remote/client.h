@@ -10,6 +10,8 @@
  */
 #pragma once
 
+#include <lkg/admission.h>
+
 #include "http.h"
 
 #define LKG_CLIENT_REQUEST_NS (60 * LKG_NSEC_PER_SEC) /* a GET, POST or PATCH as a whole */
@@ -63,7 +65,8 @@ struct lkg_client_options {
         sd_event *event;
         struct lkg_credential *credential; /* borrowed */
         const char *user_agent;
-        size_t max_bytes; /* remote.maxBytes: of one object */
+        size_t max_bytes;                      /* remote.maxBytes: of one object */
+        const struct lkg_admission *admission; /* asked before a reply is decoded; borrowed, NULL = nobody */
         /*
          * 0 = the limits above, and LKG_HTTP_CONNECT_NS. A watch has no limit of silence here: a server need not say anything on it
          * before its end, and whoever reads the stream knows whether this one does.

@@ -14,6 +14,7 @@ struct lkg_informer {
         struct lkg_client *client;    /* borrowed */
         struct lkg_resource resource; /* texts of its own */
         size_t max_bytes;
+        const struct lkg_admission *admission;
         const struct lkg_informer_ops *ops;
         void *userdata;
 
@@ -152,6 +153,8 @@ static unsigned start_watch(struct lkg_informer *informer, struct lkg_error *err
 
         lkg_watch_stream_deinit(&informer->stream);
         lkg_watch_stream_init(&informer->stream, informer->max_bytes + ENVELOPE_BYTES);
+        informer->stream.admission = informer->admission;
+        informer->stream.what = informer->resource.name;
         if (lkg_client_watch(informer->client, &informer->resource, lkg_follow_position(&informer->follow),
                              informer->follow.seconds, &handlers, &informer->watch, err) == 0)
                 return 0;
@@ -431,6 +434,7 @@ int lkg_informer_new(const struct lkg_informer_options *options, struct lkg_info
         if (r == 0) {
                 informer->client = options->client;
                 informer->max_bytes = options->max_bytes;
+                informer->admission = options->admission;
                 informer->ops = options->ops;
                 informer->userdata = options->userdata;
                 lkg_follow_begin(&informer->follow, options->poll_interval_ns, lkg_boottime_ns());

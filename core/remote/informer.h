@@ -41,6 +41,8 @@ struct lkg_informer_options {
         struct lkg_resource resource; /* texts are copied */
         uint64_t poll_interval_ns;
         size_t max_bytes;
+        const struct lkg_admission
+                *admission; /* asked before an event is decoded; borrowed, NULL = nobody */
         /* For tests; 0 = as above: a watch without a byte, half an event, the first wait after a failure. */
         uint64_t idle_ns, half_ns, quiet_ns, backoff_ns;
         const struct lkg_informer_ops *ops; /* static */

@@ -94,15 +94,23 @@ static int take_event(const struct lkg_value *event, int (*fn)(const struct lkg_
 }
 
 /* Strict: an object that says a thing twice is read differently by different readers. */
-static int take_line(const char *text, size_t size, int (*fn)(const struct lkg_watch_event *, void *),
-                     void *userdata, struct lkg_error *err)
+static int take_line(const struct lkg_watch_stream *stream, const char *text, size_t size,
+                     int (*fn)(const struct lkg_watch_event *, void *), void *userdata,
+                     struct lkg_error *err)
 {
+        LKG_CLEANUP(lkg_freep) char *why = NULL;
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *event = NULL;
         int r;
 
         if (is_blank(text, size))
                 return 0;
+        r = lkg_admit_text(stream->admission, LKG_ADMIT_OBJECT, stream->what ? stream->what : "a watch",
+                           text, size, &why);
+        if (r == -EKEYREJECTED)
+                return refuse(err, -EBADMSG, "an event of the watch is not read: %s", why);
+        if (r < 0)
+                return lkg_error_set(err, r, NULL, "read an event of the watch");
         r = lkg_decode_json(text, size, LKG_DECODE_STRICT, /* source= */ NULL, &report, &event);
         if (r == -EBADMSG)
                 return refuse_json(&report, err);
@@ -143,7 +151,7 @@ int lkg_watch_stream_feed(struct lkg_watch_stream *stream, const char *data, siz
                 if (r < 0)
                         return r;
                 if (end && stream->line.size == 0) { /* the usual case: a whole line, without a copy */
-                        r = take_line(data, n, fn, userdata, err);
+                        r = take_line(stream, data, n, fn, userdata, err);
                         if (r < 0)
                                 return r;
                         continue;
@@ -151,7 +159,7 @@ int lkg_watch_stream_feed(struct lkg_watch_stream *stream, const char *data, siz
                 r = collect(stream, data, n, err);
                 if (r < 0 || !end)
                         return r;
-                r = take_line(stream->line.data, stream->line.size, fn, userdata, err);
+                r = take_line(stream, stream->line.data, stream->line.size, fn, userdata, err);
                 if (r < 0)
                         return r;
                 if (stream->line.allocated > LINE_KEPT_MAX)

@@ -34,12 +34,18 @@ struct lkg_remote_base *lkg_remote_base_free(struct lkg_remote_base *base)
         return NULL;
 }
 
+char *lkg_remote_base_file(const struct lkg_config_source *source)
+{
+        char *ret;
+
+        return asprintf(&ret, "%s/%s:%s", source->ns, source->name, source->key) < 0 ? NULL : ret;
+}
+
 static int set_names(struct lkg_remote_base *base, const struct lkg_config_source *source)
 {
         base->source = *source;
         base->name = strdup(source->name);
-        if (asprintf(&base->file, "%s/%s:%s", source->ns, source->name, source->key) < 0)
-                base->file = NULL;
+        base->file = lkg_remote_base_file(source);
         return base->name && base->file ? 0 : -ENOMEM;
 }
 

@@ -37,5 +37,8 @@ int lkg_remote_base_new(struct lkg_configmap *configmap, const struct lkg_config
 struct lkg_remote_base *lkg_remote_base_missing(const struct lkg_config_source *source, const char *fault);
 struct lkg_remote_base *lkg_remote_base_free(struct lkg_remote_base *base);
 
+/** lkg_remote_base_file() - `namespace/name:key`, as findings name it. Heap; NULL = no memory. */
+char *lkg_remote_base_file(const struct lkg_config_source *source);
+
 /** lkg_remote_base_stack() - for lkg_stack_set_remote(); borrows from @base. */
 struct lkg_stack_remote lkg_remote_base_stack(const struct lkg_remote_base *base);

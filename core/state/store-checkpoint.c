@@ -137,6 +137,7 @@ static int load_checkpoint(const struct lkg_store *store, const struct lkg_confi
 {
         const struct lkg_configmap_options options = { .max_bytes = OBJECT_MAX, .file = OBJECT_NAME };
         LKG_CLEANUP(lkg_freep) char *text = NULL;
+        LKG_CLEANUP(lkg_freep) char *why = NULL;
         struct lkg_configmap configmap;
         char path[LKG_STORE_PATH];
         size_t size;
@@ -151,7 +152,11 @@ static int load_checkpoint(const struct lkg_store *store, const struct lkg_confi
                 r = -EBADMSG;
         if (r < 0)
                 return r;
-        r = lkg_configmap_parse(text, size, &options, &configmap, err);
+        r = lkg_admit_text(store->admission, LKG_ADMIT_OBJECT, path, text, size, &why);
+        if (r == -EKEYREJECTED)
+                return lkg_refuse_because(err, r, NULL, "%s", why);
+        if (r == 0)
+                r = lkg_configmap_parse(text, size, &options, &configmap, err);
         if (r < 0)
                 return r == -ENOMEM ? r : -EBADMSG;
         r = check_object(&configmap, source, err);

@@ -28,6 +28,7 @@
 #pragma once
 
 #include <lkg/buf.h>
+#include <lkg/admission.h>
 #include <lkg/error.h>
 
 #include "configmap.h"
@@ -46,6 +47,8 @@ struct lkg_store {
         int fd;         /* state directory; borrowed */
         int lock_fd;    /* held */
         bool read_only; /* on a read-only file system: what is there serves, every save says -EROFS */
+        const struct lkg_admission
+                *admission; /* asked before a checkpoint is parsed; borrowed, NULL = nobody */
 };
 
 /**

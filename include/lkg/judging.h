@@ -15,10 +15,10 @@
 
 #include <stdatomic.h>
 
-#include <lkg/error.h>
+#include <lkg/admission.h>
 
 #define LKG_JUDGING_NAME      "judging" /* in the runtime directory */
-#define LKG_JUDGING_MAGIC     UINT64_C(0x6c6b672d6a756401)
+#define LKG_JUDGING_MAGIC     UINT64_C(0x6c6b672d6a756402)
 #define LKG_JUDGING_KEY       16    /* bytes that tell one content in one place from another */
 #define LKG_JUDGING_ITEMS     512   /* new contents of one piece of work; more are noted as "and others" */
 #define LKG_JUDGING_KNOWN     16384 /* contents that were judged and harmed nobody, the last ones */
@@ -32,7 +32,8 @@ struct lkg_judging_key {
 /* What is being worked on. */
 struct lkg_judging_item {
         struct lkg_judging_key key;
-        uint32_t together;                     /* not one content: all layers of a component, as a whole */
+        uint32_t what;                         /* enum lkg_admit_what */
+        uint32_t judged;                       /* a layer: all of it was done, without harm */
         char component[LKG_JUDGING_OWNER_MAX]; /* whose */
         char sha256[LKG_SHA256_HEX];
         char file[LKG_JUDGING_FILE_MAX]; /* for people, cut when it is longer */
@@ -61,6 +62,7 @@ struct lkg_judging {
         struct lkg_judging_key killed_with;
 
         _Atomic uint64_t n_known; /* ever; the ring below holds the last ones */
+        uint64_t n_saved;         /* how many of them the state directory has, too */
         struct lkg_judging_item items[LKG_JUDGING_ITEMS];
         struct lkg_judging_key known[LKG_JUDGING_KNOWN];
 };
@@ -82,15 +84,16 @@ bool lkg_judging_key_equal(const struct lkg_judging_key *a, const struct lkg_jud
 
 /**
  * lkg_judging_add() - this is going to be parsed, merged or judged. Begins the work when none was being done.
- * @file: NULL = all layers of @component together
+ * @file: "" of LKG_ADMIT_TOGETHER
  */
-void lkg_judging_add(struct lkg_judging *judging, const struct lkg_judging_key *key, const char *component,
-                     const char *file, const char *sha256);
-/** lkg_judging_mark() - how many items there are; for lkg_judging_done_since(). */
-uint32_t lkg_judging_mark(const struct lkg_judging *judging);
-/** lkg_judging_done_since() - what was added after @mark harmed nobody, and nothing more is done with it. */
-void lkg_judging_done_since(struct lkg_judging *judging, uint32_t mark);
-/** lkg_judging_done() - the work is done, and everything in the note harmed nobody. */
+void lkg_judging_add(struct lkg_judging *judging, const struct lkg_judging_key *key,
+                     enum lkg_admit_what what, const char *component, const char *file, const char *sha256);
+/** lkg_judging_count() - how many items there are: never more than the note has room for, whatever it says. */
+uint32_t lkg_judging_count(const struct lkg_judging *judging);
+/** lkg_judging_judged() - a layer was merged and judged. It is known when the work is done. */
+void lkg_judging_judged(struct lkg_judging *judging, const struct lkg_judging_key *key,
+                        const char *component, const char *file, const char *sha256);
+/** lkg_judging_done() - the work is done, and nothing in the note did harm. What was judged is known from now on. */
 void lkg_judging_done(struct lkg_judging *judging);
 /** lkg_judging_knows() - was this judged before, as far back as is remembered, and harmed nobody? */
 bool lkg_judging_knows(const struct lkg_judging *judging, const struct lkg_judging_key *key);

@@ -15,6 +15,7 @@
  */
 #pragma once
 
+#include <lkg/admission.h>
 #include <lkg/doc.h>
 #include <lkg/decode.h>
 #include <lkg/error.h>
@@ -110,6 +111,14 @@ struct lkg_stack;
 
 int lkg_stack_new(const struct lkg_stack_config *config, struct lkg_stack **ret, struct lkg_error *err);
 struct lkg_stack *lkg_stack_free(struct lkg_stack *stack);
+
+/**
+ * lkg_stack_set_admission() - ask before any layer is parsed, and before all of them are merged and judged.
+ *
+ * What is not admitted is an error finding LKG2030 with the words that came along. A layer that was not admitted is asked
+ * about again at every refresh that looks at it.
+ */
+void lkg_stack_set_admission(struct lkg_stack *stack, const struct lkg_admission *admission);
 
 /**
  * lkg_judge_fn - look at a candidate that differs from the last one, before anybody else sees it.

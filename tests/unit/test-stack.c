@@ -10,6 +10,7 @@
 #include "config-helpers.h"
 #include "tmpdir.h"
 
+#include <lkg/buf.h>
 #include <lkg/stack.h>
 
 #define HEADER "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
@@ -826,6 +827,155 @@ static void test_patch_files_that_hold_nothing(void **state)
         }
 }
 
+/* ---- admission ---- */
+
+static const char *refused_name; /* "" = all together, NULL = nobody */
+static struct lkg_buf asked;     /* what was asked about, and (+) what was judged */
+
+static int admit(enum lkg_admit_what what, const char *file, const char *sha256, char **ret_why,
+                 void *userdata)
+{
+        const char *slash = strrchr(file, '/');
+
+        assert_ptr_equal(userdata, &refused_name);
+        assert_int_equal(strlen(sha256), 64);
+        assert_int_equal(what, *file ? LKG_ADMIT_LAYER : LKG_ADMIT_TOGETHER);
+        lkg_buf_printf(&asked, "%s ", slash ? slash + 1 : "all");
+        if (!refused_name || strcmp(refused_name, slash ? slash + 1 : "") != 0)
+                return 0;
+        *ret_why = strdup("it bites");
+        return -EKEYREJECTED;
+}
+
+static void note_judged(const char *file, const char *sha256, void *userdata)
+{
+        (void)sha256;
+        assert_ptr_equal(userdata, &refused_name);
+        lkg_buf_printf(&asked, "+%s ", strrchr(file, '/') + 1);
+}
+
+/* Looks, and compares what was asked about. Return: the same candidate? */
+static bool look_and_ask(const char *want)
+{
+        bool same;
+
+        lkg_buf_reset(&asked);
+        lkg_buf_puts(&asked, "");
+        same = look();
+        assert_string_equal(asked.size ? asked.data : "", want);
+        return same;
+}
+
+static void set_admission(void)
+{
+        const struct lkg_admission admission = { admit, note_judged, &refused_name };
+
+        refused_name = NULL;
+        sample();
+        lkg_stack_set_admission(stack, &admission);
+}
+
+static const struct lkg_finding *poison_finding(void)
+{
+        for (size_t i = 0; i < candidate->report.n_findings; i++)
+                if (candidate->report.findings[i].code == 2030)
+                        return &candidate->report.findings[i];
+        return NULL;
+}
+
+static void test_each_layer_is_asked_about_before_it_is_read(void **state)
+{
+        (void)state;
+        set_admission();
+        (void)look_and_ask("kubelet.conf 10-a.conf 20-b.conf kubelet.conf 10-a.conf 20-b.conf "
+                           "all +kubelet.conf +10-a.conf +20-b.conf ");
+        assert_true(look_and_ask("all ")); /* a look at everything merges again */
+        put("kubelet.conf.d/10-a.conf", HEADER "maxPods: 12\n");
+        assert_false(look_and_ask("10-a.conf 10-a.conf all +10-a.conf "));
+        lkg_buf_deinit(&asked);
+}
+
+static void test_what_was_read_but_never_judged_is_asked_about_again(void **state)
+{
+        (void)state;
+        set_admission();
+        (void)look();
+        put("kubelet.conf.d/20-b.conf", HEADER "maxPods: [\n");
+        (void)look();
+        put("kubelet.conf.d/10-a.conf", HEADER "maxPods: 12\n");
+        assert_false(look_and_ask("10-a.conf 10-a.conf all "));
+        put("kubelet.conf.d/20-b.conf", HEADER "maxPods: 13\n");
+        assert_false(look_and_ask("20-b.conf 10-a.conf 20-b.conf all +10-a.conf +20-b.conf "));
+        lkg_buf_deinit(&asked);
+}
+
+static void test_a_refused_layer_is_not_read(void **state)
+{
+        uint64_t parses;
+
+        (void)state;
+        set_admission();
+        (void)look();
+        refused_name = "10-a.conf";
+        put("kubelet.conf.d/10-a.conf", HEADER "maxPods: 12\n");
+        parses = lkg_stack_stats(stack)->n_parses;
+        assert_false(look());
+        assert_int_equal(lkg_stack_stats(stack)->n_parses, parses);
+        assert_int_equal(candidate->state, LKG_CANDIDATE_INVALID);
+        assert_non_null(poison_finding());
+        assert_string_equal(poison_finding()->text, "it bites");
+        assert_string_equal(poison_finding()->file, at("kubelet.conf.d/10-a.conf"));
+        assert_true(look()); /* and stays the same complaint */
+        put("kubelet.conf.d/20-b.conf", HEADER "maxPods: [\n");
+        assert_false(look()); /* others are read */
+        assert_int_equal(candidate->report.n_severity[LKG_ERROR], 2);
+        put("kubelet.conf.d/20-b.conf", HEADER "podsPerCore: 3\n");
+        (void)look();
+        refused_name = NULL; /* nobody touches the file */
+        assert_false(look());
+        assert_int_equal(candidate->state, LKG_CANDIDATE_VALID);
+        assert_string_equal(field("maxPods"), "12");
+        lkg_buf_deinit(&asked);
+}
+
+static void test_layers_that_are_refused_together(void **state)
+{
+        (void)state;
+        set_admission();
+        (void)look();
+        refused_name = "";
+        put("kubelet.conf.d/10-a.conf", HEADER "maxPods: 12\n");
+        assert_false(look());
+        assert_int_equal(candidate->state, LKG_CANDIDATE_INVALID);
+        assert_non_null(poison_finding());
+        assert_null(poison_finding()->file);
+        assert_true(look());
+        refused_name = NULL;
+        assert_false(look());
+        assert_string_equal(field("maxPods"), "12");
+        lkg_buf_deinit(&asked);
+}
+
+static void test_a_document_in_memory_is_asked_about(void **state)
+{
+        const struct lkg_stack_remote remote = { .name = "a",
+                                                 .file = "kube-system/a:kubelet",
+                                                 .text = HEADER "maxPods: 1\n",
+                                                 .size = strlen(HEADER "maxPods: 1\n") };
+
+        (void)state;
+        set_admission();
+        refused_name = "a:kubelet";
+        lkg_stack_set_remote(stack, &remote);
+        (void)look();
+        assert_int_equal(candidate->state, LKG_CANDIDATE_INVALID);
+        assert_string_equal(poison_finding()->file, "kube-system/a:kubelet");
+        refused_name = NULL;
+        (void)look();
+        assert_int_equal(candidate->state, LKG_CANDIDATE_VALID);
+        lkg_buf_deinit(&asked);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -856,6 +1006,13 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_touched_but_unsettled, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_touched_within_a_tick, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_name_taken, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_each_layer_is_asked_about_before_it_is_read, set_up,
+                                                tear_down),
+                cmocka_unit_test_setup_teardown(test_what_was_read_but_never_judged_is_asked_about_again,
+                                                set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_a_refused_layer_is_not_read, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_layers_that_are_refused_together, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_a_document_in_memory_is_asked_about, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_fallback_is_no_base, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_source_directory_is_gone, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_patch_files_that_hold_nothing, set_up, tear_down),

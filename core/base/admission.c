@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <lkg/admission.h>
+
+int lkg_admit(const struct lkg_admission *admission, enum lkg_admit_what what, const char *file,
+              const char *sha256, char **ret_why)
+{
+        *ret_why = NULL;
+        if (!admission || !admission->admit)
+                return 0;
+        return admission->admit(what, file, sha256, ret_why, admission->userdata);
+}
+
+int lkg_admit_text(const struct lkg_admission *admission, enum lkg_admit_what what, const char *file,
+                   const void *text, size_t size, char **ret_why)
+{
+        char sha256[LKG_SHA256_HEX];
+        int r;
+
+        *ret_why = NULL;
+        if (!admission || !admission->admit)
+                return 0;
+        r = lkg_sha256_hex(text, size, sha256);
+        return r < 0 ? r : lkg_admit(admission, what, file, sha256, ret_why);
+}

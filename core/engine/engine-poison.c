@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where the engine meets what may end it: each of its components asks before content is used, everything that was asked about
+ * did no harm when the loop comes round, and content that was refused is tried again when somebody says so.
+ */
+#include <sysexits.h>
+#include <unistd.h>
+
+#include <lkg/log.h>
+
+#include "engine-internal.h"
+
+/* ---- asking ---- */
+
+/* An object is about the component that follows a remote configuration. */
+static int admit_object(enum lkg_admit_what what, const char *file, const char *sha256, char **ret_why,
+                        void *userdata)
+{
+        struct lkg_engine *e = userdata;
+
+        for (size_t i = 0; i < e->n_components; i++)
+                if (lkg_engine_is_remote(e, &e->components[i]))
+                        return lkg_poison_admit(&e->poison, e->components[i].config->name, what, file,
+                                                sha256, ret_why);
+        return 0;
+}
+
+/* Before each wait, whatever the loop has done since the last one: nothing of it is in hand any more. */
+static int on_prepare(sd_event_source *source, void *userdata)
+{
+        struct lkg_engine *e = userdata;
+
+        (void)source;
+        lkg_poison_done(&e->poison);
+        return 0;
+}
+
+int lkg_engine_open_poison(struct lkg_engine *e, struct lkg_error *err)
+{
+        int r = lkg_poison_open(e->options.runtime_fd, e->options.state_fd, &e->poison, &e->report, err);
+
+        e->admission = (struct lkg_admission){ .admit = admit_object, .userdata = e };
+        return r;
+}
+
+int lkg_engine_watch_poison(struct lkg_engine *e)
+{
+        return sd_event_source_set_prepare(e->inotify, on_prepare);
+}
+
+void lkg_engine_out_of_memory(struct lkg_engine *e)
+{
+        if (!lkg_poison_give_up(&e->poison))
+                return;
+        lkg_log_error("the memory limit is reached; ending, so that the next engine refuses what is new");
+        _exit(EX_OSERR);
+}
+
+/* ---- a remote object that was refused ---- */
+
+static void save(struct lkg_engine *e)
+{
+        struct lkg_error err = { 0 };
+
+        if (lkg_poison_save(&e->poison, &err) < 0)
+                lkg_log_warning("%s", err.message);
+}
+
+void lkg_engine_refused_source(struct lkg_engine *e, const struct lkg_config_source *source,
+                               struct lkg_error *err)
+{
+        char id[LKG_SOURCE_ID_MAX + 1], how[128] = "an engine died of it";
+        struct lkg_refused *refused = lkg_poison_last(&e->poison);
+
+        if (refused) {
+                lkg_config_source_id(source, id);
+                lkg_poison_set_source(&e->poison, refused, id);
+                save(e); /* before the mark is made: whoever lifts it must find the mark */
+                lkg_poison_how(refused, how, sizeof(how));
+        }
+        err->code = -EKEYREJECTED;
+        (void)snprintf(err->message, sizeof(err->message), "failed to judge current, %s", how);
+}
+
+/* ---- trying again ---- */
+
+/* A mark that was made because of it goes with it. */
+static void forgive(struct lkg_component *c, const char *source)
+{
+        struct lkg_error err = { 0 };
+
+        if (!c->dynamic || !*source ||
+            lkg_dynamic_forgive(c->dynamic, source, /* exactly= */ true, &err) < 0)
+                return;
+        if (!lkg_dynamic_is_bad(c->dynamic, &c->dynamic->pointers.assigned))
+                lkg_report_deinit(&c->remote_findings);
+        c->explained = false;
+        c->waited = lkg_candidate_unref(c->waited);
+        c->dirty |= LKG_DIRTY_BAD | LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION | LKG_DIRTY_FINDINGS;
+}
+
+void lkg_engine_lift_poison(struct lkg_engine *e, struct lkg_component *c)
+{
+        for (size_t i = 0; i < e->poison.n_items; i++)
+                if (strcmp(e->poison.items[i].component, c->config->name) == 0)
+                        forgive(c, e->poison.items[i].source);
+        lkg_poison_lift(&e->poison, c->config->name, NULL);
+        save(e);
+}
+
+void lkg_engine_lift_old_poison(struct lkg_engine *e)
+{
+        for (size_t i = e->poison.n_items; i-- > 0;) {
+                const struct lkg_refused *refused = &e->poison.items[i];
+
+                if (!refused->lifted)
+                        continue;
+                for (size_t k = 0; k < e->n_components; k++)
+                        if (strcmp(e->components[k].config->name, refused->component) == 0)
+                                forgive(&e->components[k], refused->source);
+                lkg_poison_remove(&e->poison, i);
+        }
+        save(e);
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `refused` and `judged` in the state directory: see poison.h. */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/stat.h>
+
+#include <lkg-config.h>
+#include <lkg/buf.h>
+#include <lkg/file.h>
+#include <lkg/log.h>
+#include <lkg/record.h>
+
+#include "poison-internal.h"
+
+#define SCHEMA    1u
+#define KEY_CHARS (2 * LKG_JUDGING_KEY)
+#define LINE      (KEY_CHARS + 1) /* of `judged` */
+#define LINES_MAX (2u * LKG_JUDGING_KNOWN)
+
+static const char *const end_names[] = {
+        [LKG_END_UNKNOWN] = "unknown", [LKG_END_SIGNAL] = "signal", [LKG_END_EXIT] = "exit",
+        [LKG_END_TIME] = "time",       [LKG_END_MEMORY] = "memory",
+};
+
+/* ---- keys as text ---- */
+
+static void format_key(const struct lkg_judging_key *key, char ret[static LINE])
+{
+        for (size_t i = 0; i < LKG_JUDGING_KEY; i++)
+                (void)snprintf(ret + 2 * i, 3, "%02x", key->bytes[i]);
+}
+
+static int digit(char c)
+{
+        if (c >= '0' && c <= '9')
+                return c - '0';
+        return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static bool parse_key(const char *text, struct lkg_judging_key *ret)
+{
+        for (size_t i = 0; i < LKG_JUDGING_KEY; i++) {
+                int high = digit(text[2 * i]), low = high < 0 ? -1 : digit(text[2 * i + 1]);
+
+                if (low < 0)
+                        return false;
+                ret->bytes[i] = (unsigned char)(high << 4 | low);
+        }
+        return true;
+}
+
+/* ---- refused ---- */
+
+static bool read_text(const struct lkg_value *map, const char *name, char *ret, size_t size)
+{
+        const char *text = lkg_map_get_string(map, name);
+
+        if (!text || strlen(text) >= size)
+                return false;
+        (void)memcpy(ret, text, strlen(text) + 1);
+        return true;
+}
+
+static bool read_item(const struct lkg_value *map, struct lkg_refused *ret)
+{
+        char key[LINE], end[16];
+        size_t i = 0;
+
+        *ret = (struct lkg_refused){ 0 };
+        if (lkg_value_type(map) != LKG_MAP || !read_text(map, "key", key, sizeof(key)) ||
+            strlen(key) != KEY_CHARS || !parse_key(key, &ret->key) ||
+            !read_text(map, "component", ret->component, sizeof(ret->component)) ||
+            !read_text(map, "file", ret->file, sizeof(ret->file)) ||
+            !read_text(map, "sha256", ret->sha256, sizeof(ret->sha256)) ||
+            !read_text(map, "source", ret->source, sizeof(ret->source)) ||
+            !read_text(map, "end", end, sizeof(end)))
+                return false;
+        while (i < LKG_ARRAY_SIZE(end_names) && strcmp(end_names[i], end) != 0)
+                i++;
+        ret->end = i < LKG_ARRAY_SIZE(end_names) ? (enum lkg_judging_end)i : LKG_END_UNKNOWN;
+        ret->what = (enum lkg_admit_what)(lkg_record_number(map, "what", LKG_ADMIT_LAYER) % 3);
+        ret->status = (int)(lkg_record_number(map, "status", 0) & 0xffff);
+        ret->time_ns = lkg_record_number(map, "timeNs", 0);
+        ret->n_new = (unsigned)(lkg_record_number(map, "new", 1) & 0xffff);
+        return true;
+}
+
+int lkg_poison_load(struct lkg_poison *poison, struct lkg_report *report)
+{
+        const struct lkg_where where = { .file = LKG_REFUSED_NAME };
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
+        const struct lkg_value *list;
+        struct lkg_error err = { 0 };
+        const char *version;
+        int r = lkg_record_read(poison->state_fd, LKG_REFUSED_NAME, &doc, &err);
+
+        if (r == -ENOENT || r == -ENOMEM)
+                return r == -ENOENT ? 0 : r;
+        list = r < 0 ? NULL : lkg_map_get(doc, "refused");
+        if (!list || lkg_value_type(list) != LKG_LIST) {
+                lkg_report_add(report, LKG_WARNING, 4005, &where, "cannot be read, going on without it: %s",
+                               r < 0 ? err.message : "there is no list in it");
+                return 0;
+        }
+        version = lkg_map_get_string(doc, "lkgfs");
+        for (size_t i = 0; i < lkg_value_size(list); i++) {
+                struct lkg_refused refused;
+
+                if (!read_item(lkg_list_get(list, i), &refused))
+                        continue;
+                refused.lifted = !version || strcmp(version, LKG_VERSION) != 0;
+                if (refused.lifted && !*refused.source)
+                        continue;
+                r = lkg_poison_add(poison, &refused);
+                if (r < 0)
+                        return r;
+        }
+        poison->unsaved = false;
+        return 0;
+}
+
+static void write_item(const struct lkg_refused *refused, struct lkg_buf *buf)
+{
+        char key[LINE];
+
+        format_key(&refused->key, key);
+        lkg_buf_printf(buf, "{\"key\": \"%s\", \"component\": ", key);
+        lkg_buf_json_string(buf, refused->component, strlen(refused->component));
+        lkg_buf_puts(buf, ", \"file\": ");
+        lkg_buf_json_string(buf, refused->file, strlen(refused->file));
+        lkg_buf_printf(buf, ", \"sha256\": \"%s\", \"what\": %d, \"end\": \"%s\", \"status\": %d",
+                       refused->sha256, (int)refused->what, end_names[refused->end], refused->status);
+        lkg_buf_printf(buf, ", \"timeNs\": %" PRIu64 ", \"new\": %u, \"source\": ", refused->time_ns,
+                       refused->n_new);
+        lkg_buf_json_string(buf, refused->source, strlen(refused->source));
+        lkg_buf_putc(buf, '}');
+}
+
+int lkg_poison_save(struct lkg_poison *poison, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        int r;
+
+        if (!poison->unsaved)
+                return 0;
+        lkg_buf_printf(&buf, "{\n  \"schemaVersion\": %u,\n  \"lkgfs\": \"%s\",\n  \"refused\": [", SCHEMA,
+                       LKG_VERSION);
+        for (size_t i = 0; i < poison->n_items; i++) {
+                lkg_buf_puts(&buf, i ? ",\n    " : "\n    ");
+                write_item(&poison->items[i], &buf);
+        }
+        lkg_buf_puts(&buf, "\n  ]\n}\n");
+        r = lkg_buf_failed(&buf)
+                    ? lkg_error_set(err, -ENOMEM, NULL, "what is refused")
+                    : lkg_write_file_atomic(poison->state_fd, LKG_REFUSED_NAME, buf.data, buf.size, 0600,
+                                            /* durable= */ true, err);
+        if (r >= 0)
+                poison->unsaved = false;
+        return r;
+}
+
+/* ---- judged ---- */
+
+/*
+ * Lines are only added, without flushing: what a power cut takes away costs no more than words that are less exact after
+ * the next death. A line that is torn, or anything else, is no key.
+ */
+void lkg_poison_load_judged(struct lkg_poison *poison)
+{
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        struct lkg_judging_key key;
+        struct lkg_error err = { 0 };
+        size_t size;
+
+        if (lkg_record_read_text(poison->state_fd, LKG_JUDGED_NAME, (size_t)(LINES_MAX + 1) * LINE, &text,
+                                 &size, &err) < 0)
+                return;
+        for (const char *line = text; line + LINE <= text + size;) {
+                const char *end = memchr(line, '\n', (size_t)(text + size - line));
+
+                if (!end)
+                        break;
+                if (end - line == KEY_CHARS && parse_key(line, &key))
+                        lkg_judging_learn(poison->note, &key);
+                line = end + 1;
+        }
+        poison->note->n_saved = atomic_load(&poison->note->n_known);
+}
+
+static void append_keys(const struct lkg_judging *note, uint64_t from, uint64_t to, struct lkg_buf *buf)
+{
+        char line[LINE + 1];
+
+        for (uint64_t i = from; i < to; i++) {
+                format_key(&note->known[i % LKG_JUDGING_KNOWN], line);
+                lkg_buf_puts(buf, line);
+                lkg_buf_putc(buf, '\n');
+        }
+}
+
+/* Everything that is known, in place of a file that has grown too long. */
+static int rewrite(const struct lkg_poison *poison, uint64_t from, uint64_t to, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+
+        append_keys(poison->note, from, to, &buf);
+        if (lkg_buf_failed(&buf))
+                return lkg_error_set(err, -ENOMEM, NULL, LKG_JUDGED_NAME);
+        return lkg_write_file_atomic(poison->state_fd, LKG_JUDGED_NAME, buf.data, buf.size, 0600,
+                                     /* durable= */ false, err);
+}
+
+static int append(const struct lkg_poison *poison, uint64_t from, uint64_t to, bool *ret_full,
+                  struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_closep)
+        int fd = openat(poison->state_fd, LKG_JUDGED_NAME,
+                        O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        struct stat st;
+        int r;
+
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return lkg_error_set(err, -errno, NULL, LKG_JUDGED_NAME);
+        *ret_full = !S_ISREG(st.st_mode) || (uint64_t)st.st_size / LINE + (to - from) > LINES_MAX;
+        if (*ret_full)
+                return 0;
+        if (st.st_size % LINE) /* the last line is torn */
+                lkg_buf_putc(&buf, '\n');
+        append_keys(poison->note, from, to, &buf);
+        if (lkg_buf_failed(&buf))
+                return lkg_error_set(err, -ENOMEM, NULL, LKG_JUDGED_NAME);
+        r = lkg_write_all(fd, buf.data, buf.size);
+        return r < 0 ? lkg_error_set(err, r, NULL, LKG_JUDGED_NAME) : 0;
+}
+
+int lkg_poison_save_judged(struct lkg_poison *poison, struct lkg_error *err)
+{
+        uint64_t to, oldest, from;
+        bool full = false;
+        int r;
+
+        if (!poison->note)
+                return 0;
+        to = atomic_load(&poison->note->n_known);
+        if (poison->note->n_saved == to)
+                return 0;
+        oldest = to > LKG_JUDGING_KNOWN ? to - LKG_JUDGING_KNOWN : 0;
+        from = poison->note->n_saved > oldest && poison->note->n_saved < to ? poison->note->n_saved : oldest;
+        r = append(poison, from, to, &full, err);
+        if (r >= 0 && full)
+                r = rewrite(poison, oldest, to, err);
+        if (r >= 0)
+                poison->note->n_saved = to;
+        return r;
+}

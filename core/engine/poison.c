@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is refused, and why: see poison.h. */
+#include <signal.h>
+
+#include <lkg/log.h>
+
+#include "poison-internal.h"
+
+/* ---- the list ---- */
+
+static struct lkg_refused *find(const struct lkg_poison *poison, const struct lkg_judging_key *key)
+{
+        for (size_t i = 0; i < poison->n_items; i++)
+                if (!poison->items[i].lifted && lkg_judging_key_equal(&poison->items[i].key, key))
+                        return &poison->items[i];
+        return NULL;
+}
+
+void lkg_poison_remove(struct lkg_poison *poison, size_t at)
+{
+        memmove(poison->items + at, poison->items + at + 1,
+                (--poison->n_items - at) * sizeof(*poison->items));
+        poison->unsaved = true;
+}
+
+int lkg_poison_add(struct lkg_poison *poison, const struct lkg_refused *refused)
+{
+        struct lkg_refused *items;
+
+        if (find(poison, &refused->key))
+                return 0;
+        if (poison->n_items == LKG_REFUSED_MAX)
+                lkg_poison_remove(poison, 0);
+        items = reallocarray(poison->items, poison->n_items + 1, sizeof(*items));
+        if (!items)
+                return -ENOMEM;
+        poison->items = items;
+        items[poison->n_items++] = *refused;
+        poison->unsaved = true;
+        return 0;
+}
+
+struct lkg_refused *lkg_poison_last(const struct lkg_poison *poison)
+{
+        return poison->last < poison->n_items ? &poison->items[poison->last] : NULL;
+}
+
+void lkg_poison_set_source(struct lkg_poison *poison, struct lkg_refused *refused, const char *source)
+{
+        if (strcmp(refused->source, source) == 0)
+                return;
+        (void)snprintf(refused->source, sizeof(refused->source), "%s", source);
+        poison->unsaved = true;
+}
+
+/* A uid stands for all versions of its object. */
+static bool is_of_source(const struct lkg_refused *refused, const char *source)
+{
+        size_t n = strlen(source);
+
+        return *refused->source && strncmp(refused->source, source, n) == 0 &&
+               (refused->source[n] == '\0' || refused->source[n] == '@' || n == 0);
+}
+
+void lkg_poison_lift(struct lkg_poison *poison, const char *component, const char *source)
+{
+        for (size_t i = poison->n_items; i-- > 0;)
+                if (strcmp(poison->items[i].component, component) == 0 &&
+                    (!source || is_of_source(&poison->items[i], source)))
+                        lkg_poison_remove(poison, i);
+}
+
+int lkg_poison_persist(struct lkg_poison *poison, struct lkg_error *err)
+{
+        int r = lkg_poison_save(poison, err);
+
+        return r < 0 ? r : lkg_poison_save_judged(poison, err);
+}
+
+/* ---- words ---- */
+
+void lkg_poison_how(const struct lkg_refused *refused, char *ret, size_t size)
+{
+        const char *name = refused->end == LKG_END_SIGNAL ? sigabbrev_np(refused->status) : NULL;
+
+        switch (refused->end) {
+        case LKG_END_SIGNAL:
+                if (refused->status == SIGKILL)
+                        (void)snprintf(ret, size, "%u engines in a row were killed", LKG_KILLS_PROOF);
+                else
+                        (void)snprintf(ret, size, "the engine was ended by signal %d%s%s%s", refused->status,
+                                       name ? " (SIG" : "", name ? name : "", name ? ")" : "");
+                break;
+        case LKG_END_EXIT:
+                (void)snprintf(ret, size, "the engine ended with code %d", refused->status);
+                break;
+        case LKG_END_TIME:
+                (void)snprintf(ret, size, "the engine used too much processor time and was ended");
+                break;
+        case LKG_END_MEMORY:
+                (void)snprintf(ret, size, "the engine reached its memory limit and ended itself");
+                break;
+        case LKG_END_UNKNOWN:
+                (void)snprintf(ret, size, "%u engines in a row ended", LKG_KILLS_PROOF);
+                break;
+        }
+}
+
+/* For a finding: how, when, on what, and what to do. */
+static char *explain(const struct lkg_refused *refused)
+{
+        bool together = refused->what == LKG_ADMIT_TOGETHER;
+        char how[128], time[21], *ret = NULL;
+
+        lkg_poison_how(refused, how, sizeof(how));
+        lkg_format_rfc3339(refused->time_ns, time);
+        if (asprintf(
+                    &ret,
+                    "%s at %s while %s read, merged or judged%s; refused until %s: correct or remove %s, or "
+                    "write now to control/%s/sync to try again (content %.12s)",
+                    how, time,
+                    together             ? "these layers together, none of them new, were"
+                    : refused->n_new > 1 ? "this and other new content was"
+                                         : "this was",
+                    refused->n_new > 1 ? " (one of them is the cause)" : "",
+                    together ? "one of them changes" : "it changes", together ? "one" : "it",
+                    refused->component, refused->sha256) < 0)
+                return NULL;
+        return ret;
+}
+
+/* ---- what the one before left ---- */
+
+/* Killed from outside proves nothing about a document; the same work every time does. */
+static bool is_proof(struct lkg_judging *note, const struct lkg_judging_key *last)
+{
+        uint32_t end = atomic_load(&note->end);
+        uint32_t n = atomic_load(&note->n_killed);
+
+        if (end != LKG_END_UNKNOWN && !(end == LKG_END_SIGNAL && atomic_load(&note->end_status) == SIGKILL))
+                return true;
+        n = n > 0 && lkg_judging_key_equal(&note->killed_with, last) ? n + 1 : 1;
+        note->killed_with = *last;
+        atomic_store(&note->n_killed, n);
+        return n >= LKG_KILLS_PROOF;
+}
+
+static bool is_new(const struct lkg_judging *note, const struct lkg_judging_item *item)
+{
+        return item->what == LKG_ADMIT_LAYER && !lkg_judging_knows(note, &item->key);
+}
+
+/* Texts of a note are as long as it says only when the engine that wrote them was well. */
+static void copy_text(char *to, const char *from, size_t size)
+{
+        size_t n = strnlen(from, size - 1);
+
+        memcpy(to, from, n);
+        to[n] = '\0';
+}
+
+static int refuse_item(struct lkg_poison *poison, const struct lkg_judging_item *item,
+                       const struct lkg_refused *how)
+{
+        struct lkg_refused refused = *how;
+
+        refused.key = item->key;
+        refused.what = item->what;
+        copy_text(refused.component, item->component, sizeof(refused.component));
+        copy_text(refused.file, item->file, sizeof(refused.file));
+        copy_text(refused.sha256, item->sha256, sizeof(refused.sha256));
+        return lkg_poison_add(poison, &refused);
+}
+
+/*
+ * Which of the items are to blame? What was noted last was being read, and nothing else was worked on; unless that is all layers
+ * together: then those that are new, and where none is, what was done with all of them.
+ */
+static bool is_to_blame(const struct lkg_judging *note, uint32_t i, uint32_t n, uint32_t n_new)
+{
+        const struct lkg_judging_item *item = &note->items[i];
+
+        if (note->items[n - 1].what != LKG_ADMIT_TOGETHER)
+                return i == n - 1;
+        return n_new > 0 ? is_new(note, item) : item->what == LKG_ADMIT_TOGETHER;
+}
+
+static int refuse_noted(struct lkg_poison *poison, struct lkg_refused *how)
+{
+        const struct lkg_judging *note = poison->note;
+        uint32_t n = lkg_judging_count(note), n_new = 0;
+        int r = 0;
+
+        for (uint32_t i = 0; i < n; i++)
+                n_new += is_new(note, &note->items[i]);
+        for (uint32_t i = 0; i < n; i++)
+                how->n_new += is_to_blame(note, i, n, n_new);
+        for (uint32_t i = 0; r >= 0 && i < n; i++)
+                if (is_to_blame(note, i, n, n_new))
+                        r = refuse_item(poison, &note->items[i], how);
+        return r;
+}
+
+static void log_death(const struct lkg_poison *poison, size_t n_before)
+{
+        char *why;
+
+        for (size_t i = n_before; i < poison->n_items; i++) {
+                const struct lkg_refused *refused = &poison->items[i];
+                const struct lkg_log_fields fields = { .component = refused->component };
+
+                why = explain(refused);
+                lkg_log(LOG_ERR, &fields, "%s: %s [LKG2030]", *refused->file ? refused->file : "all layers",
+                        why ? why : "refused");
+                free(why);
+        }
+}
+
+static int read_note(struct lkg_poison *poison)
+{
+        struct lkg_judging *note = poison->note;
+        struct lkg_refused how = { .end = atomic_load(&note->end),
+                                   .status = atomic_load(&note->end_status),
+                                   .time_ns = lkg_realtime_ns() };
+        uint32_t n = lkg_judging_count(note);
+        size_t n_before = poison->n_items;
+        int r = 0;
+
+        if (atomic_load(&note->since_ns) == 0 || n == 0)
+                return 0;
+        if (how.end > LKG_END_MEMORY)
+                how.end = LKG_END_UNKNOWN;
+        if (is_proof(note, &note->items[n - 1].key)) {
+                r = refuse_noted(poison, &how);
+                poison->refuse_unknown = atomic_load(&note->others) != 0;
+                poison->how = how;
+                log_death(poison, n_before);
+        }
+        return r;
+}
+
+int lkg_poison_open(int runtime_fd, int state_fd, struct lkg_poison *ret, struct lkg_report *report,
+                    struct lkg_error *err)
+{
+        struct lkg_error cause = { 0 };
+        int r;
+
+        *ret = (struct lkg_poison){ .state_fd = state_fd };
+        r = lkg_poison_load(ret, report);
+        if (r >= 0 && lkg_judging_open(runtime_fd, &ret->note, &cause) < 0) {
+                ret->note = NULL;
+                lkg_log_warning("%s; content that ends an engine will not be known", cause.message);
+        }
+        if (r >= 0 && ret->note) {
+                if (atomic_load(&ret->note->n_known) == 0)
+                        lkg_poison_load_judged(ret);
+                r = read_note(ret);
+        }
+        if (r < 0) {
+                lkg_poison_close(ret);
+                return lkg_error_set(err, r, NULL, "what is refused");
+        }
+        /* Only then is the note emptied: an engine that dies in between decides the same once more. */
+        if (lkg_poison_save(ret, &cause) < 0) {
+                lkg_report_add(report, LKG_WARNING, 4005, NULL,
+                               "what is refused because an engine died of it is forgotten at the next "
+                               "boot: %s",
+                               cause.message);
+                lkg_log_warning("%s", cause.message);
+        }
+        if (ret->note)
+                lkg_judging_forget(ret->note);
+        return 0;
+}
+
+void lkg_poison_close(struct lkg_poison *poison)
+{
+        lkg_poison_done(poison);
+        poison->note = lkg_judging_close(poison->note);
+        free(poison->items);
+        *poison = (struct lkg_poison){ 0 };
+}
+
+/* ---- asking ---- */
+
+static int refuse_as_unknown(struct lkg_poison *poison, const struct lkg_judging_key *key,
+                             const char *component, const char *file, const char *sha256)
+{
+        struct lkg_refused refused = poison->how;
+
+        refused.key = *key;
+        refused.n_new = LKG_JUDGING_ITEMS;
+        copy_text(refused.component, component, sizeof(refused.component));
+        copy_text(refused.file, file, sizeof(refused.file));
+        copy_text(refused.sha256, sha256, sizeof(refused.sha256));
+        return lkg_poison_add(poison, &refused);
+}
+
+int lkg_poison_admit(struct lkg_poison *poison, const char *component, enum lkg_admit_what what,
+                     const char *file, const char *sha256, char **ret_why)
+{
+        const struct lkg_refused *refused;
+        struct lkg_judging_key key;
+        int r = lkg_judging_key(component, file, sha256, &key);
+
+        if (r < 0)
+                return r;
+        if (poison->refuse_unknown && what == LKG_ADMIT_LAYER && !lkg_judging_knows(poison->note, &key)) {
+                r = refuse_as_unknown(poison, &key, component, file, sha256);
+                if (r < 0)
+                        return r;
+        }
+        refused = find(poison, &key);
+        if (refused) {
+                poison->last = (size_t)(refused - poison->items);
+                *ret_why = explain(refused);
+                return *ret_why ? -EKEYREJECTED : -ENOMEM;
+        }
+        if (poison->note)
+                lkg_judging_add(poison->note, &key, what, component, file, sha256);
+        return 0;
+}
+
+void lkg_poison_judged(struct lkg_poison *poison, const char *component, const char *file,
+                       const char *sha256)
+{
+        struct lkg_judging_key key;
+
+        if (poison->note && lkg_judging_key(component, file, sha256, &key) == 0)
+                lkg_judging_judged(poison->note, &key, component, file, sha256);
+}
+
+void lkg_poison_done(struct lkg_poison *poison)
+{
+        struct lkg_error err = { 0 };
+
+        poison->refuse_unknown = false;
+        if (poison->note)
+                lkg_judging_done(poison->note);
+        if (poison->unsaved && lkg_poison_save(poison, &err) < 0) {
+                poison->unsaved = false; /* said once; the next change tries again */
+                lkg_log_warning("%s", err.message);
+        }
+}
+
+bool lkg_poison_give_up(struct lkg_poison *poison)
+{
+        if (!poison->note || atomic_load(&poison->note->since_ns) == 0)
+                return false;
+        atomic_store(&poison->note->end, LKG_END_MEMORY);
+        return true;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Content that ended an engine, and is not read again: docs/decisions/012-poison.md.
+ *
+ * Two memories. The note (lkg/judging.h) in the runtime directory says what is being worked on right now, and what was
+ * worked on without harm. The list of what is refused stands in the state directory (`refused`, JSON), so a reboot does not
+ * begin with the same death; so do the keys of what did no harm (`judged`, one a line), so that after a reboot, too, only
+ * what is new is refused.
+ *
+ * Owned by the engine; one thread. Without a note (full runtime directory) everything is admitted, as in versions before.
+ */
+#pragma once
+
+#include <lkg/judging.h>
+
+#include "../state/source.h"
+
+#define LKG_REFUSED_NAME "refused" /* in the state directory */
+#define LKG_JUDGED_NAME  "judged"  /* in the state directory */
+#define LKG_REFUSED_MAX  1024u     /* contents that are remembered; the oldest goes first */
+#define LKG_KILLS_PROOF \
+        3u /* engines killed from outside in the middle of the same work that prove something */
+
+struct lkg_refused {
+        struct lkg_judging_key key;
+        enum lkg_admit_what what;
+        bool lifted; /* refused by another version of lkgfs: admitted now, its bad mark is to be taken away */
+        enum lkg_judging_end end;
+        int status;
+        uint64_t time_ns; /* wall time */
+        unsigned n_new;   /* contents that were new when the engine ended, this one among them */
+        char component[LKG_JUDGING_OWNER_MAX];
+        char file[LKG_JUDGING_FILE_MAX];
+        char sha256[LKG_SHA256_HEX];
+        char source[LKG_SOURCE_ID_MAX + 1]; /* what was marked bad for it; "" = nothing */
+};
+
+struct lkg_poison {
+        struct lkg_judging *note; /* NULL = none */
+        int state_fd;             /* borrowed */
+        struct lkg_refused *items;
+        size_t n_items;
+        size_t last;  /* of @items: refused last */
+        bool unsaved; /* the list differs from the file */
+        /* The note was too small for all that was new: what nobody knows is refused until the first look is over. */
+        bool refuse_unknown;
+        struct lkg_refused how; /* ... and this is how the engine ended */
+};
+
+/**
+ * lkg_poison_open() - read what the one before left, and decide what is refused from now on.
+ * @report: what of the list could not be read or written
+ */
+int lkg_poison_open(int runtime_fd, int state_fd, struct lkg_poison *ret, struct lkg_report *report,
+                    struct lkg_error *err);
+void lkg_poison_close(struct lkg_poison *poison);
+
+/** lkg_poison_admit() - as struct lkg_admission has it, for content of @component. */
+int lkg_poison_admit(struct lkg_poison *poison, const char *component, enum lkg_admit_what what,
+                     const char *file, const char *sha256, char **ret_why);
+/** lkg_poison_judged() - a layer of @component was merged and judged without harm. */
+void lkg_poison_judged(struct lkg_poison *poison, const char *component, const char *file,
+                       const char *sha256);
+/** lkg_poison_done() - what was admitted did no harm, and nothing is in hand any more. Nearly free when nothing was. */
+void lkg_poison_done(struct lkg_poison *poison);
+/** lkg_poison_give_up() - there is no memory for what is in hand. Return: true when that is written down: the engine must end now. */
+bool lkg_poison_give_up(struct lkg_poison *poison);
+
+/** lkg_poison_how() - "the engine was ended by SIGSEGV": of an entry. */
+void lkg_poison_how(const struct lkg_refused *refused, char *ret, size_t size);
+/** lkg_poison_last() - the entry because of which lkg_poison_admit() refused last; right after that. NULL = there is none. */
+struct lkg_refused *lkg_poison_last(const struct lkg_poison *poison);
+/** lkg_poison_set_source() - @source was marked bad because of @refused. */
+void lkg_poison_set_source(struct lkg_poison *poison, struct lkg_refused *refused, const char *source);
+/**
+ * lkg_poison_lift() - admit again what is refused of @component.
+ * @source: only what this source, or all versions of this uid, or ("") any source was marked bad for; NULL = everything
+ */
+void lkg_poison_lift(struct lkg_poison *poison, const char *component, const char *source);
+/** lkg_poison_remove() - forget entry @at. */
+void lkg_poison_remove(struct lkg_poison *poison, size_t at);
+/** lkg_poison_save() - what changed, to the state directory. Return: 0; -errno, and then a later call tries again. */
+int lkg_poison_save(struct lkg_poison *poison, struct lkg_error *err);
+/** lkg_poison_persist() - the same, and the keys of what did no harm; when nobody waits. */
+int lkg_poison_persist(struct lkg_poison *poison, struct lkg_error *err);

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who is asked before content that others wrote is parsed, merged or judged: docs/decisions/012-poison.md. Libraries ask;
+ * only the engine has an answer (core/engine/poison.h), everybody else passes NULL and everything is admitted.
+ */
+#pragma once
+
+#include <lkg/error.h>
+
+enum lkg_admit_what {
+        LKG_ADMIT_LAYER,    /* the content of one layer */
+        LKG_ADMIT_TOGETHER, /* all layers of a component, to be merged and judged */
+        LKG_ADMIT_OBJECT, /* what a layer will be taken from: an API object as it came, or as it was stored */
+};
+
+struct lkg_admission {
+        /**
+         * admit() - may this content be used? To be asked right before it is, after it was read.
+         * @file:    as findings name it; "" of LKG_ADMIT_TOGETHER
+         * @ret_why: what to say when it may not; heap
+         *
+         * Return: 0; -EKEYREJECTED: it may not; -ENOMEM.
+         */
+        int (*admit)(enum lkg_admit_what what, const char *file, const char *sha256, char **ret_why,
+                     void *userdata);
+        /** judged() - a layer's content was merged and judged with the others, and did no harm. May be NULL. */
+        void (*judged)(const char *file, const char *sha256, void *userdata);
+        void *userdata;
+};
+
+/** lkg_admit() - as admit(); with nobody to ask, 0. */
+int lkg_admit(const struct lkg_admission *admission, enum lkg_admit_what what, const char *file,
+              const char *sha256, char **ret_why);
+/** lkg_admit_text() - the same for content that nobody has a digest of yet. */
+int lkg_admit_text(const struct lkg_admission *admission, enum lkg_admit_what what, const char *file,
+                   const void *text, size_t size, char **ret_why);

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a successor concludes from the note of a dead engine, and what of it survives: docs/decisions/012-poison.md. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <signal.h>
+
+#include <lkg/file.h>
+
+#include "core/engine/poison.h"
+#include "tmpdir.h"
+
+static char top[TMPDIR_MAX];
+static int fd = -EBADF; /* runtime and state directory */
+static struct lkg_poison poison;
+
+static int make_dir(void **state)
+{
+        (void)state;
+        if (tmpdir_make(top) < 0)
+                return -1;
+        fd = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        return fd < 0 ? -1 : 0;
+}
+
+static int remove_dir(void **state)
+{
+        (void)state;
+        fd = lkg_close(fd);
+        return tmpdir_remove(top);
+}
+
+static void begin(void)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
+        struct lkg_error err = { 0 };
+
+        assert_int_equal(lkg_poison_open(fd, fd, &poison, &report, &err), 0);
+        assert_non_null(poison.note);
+        assert_int_equal(report.n_findings, 0);
+}
+
+/* It dies: nobody closes anything. @end, @status: what the supervisor writes down. */
+static void die(enum lkg_judging_end end, int status)
+{
+        poison.note->end = end;
+        poison.note->end_status = status;
+        poison.note = lkg_judging_close(poison.note);
+        free(poison.items);
+        poison = (struct lkg_poison){ 0 };
+}
+
+/* Return: may it be used? */
+static bool admit(enum lkg_admit_what what, const char *file, const char *sha256)
+{
+        LKG_CLEANUP(lkg_freep) char *why = NULL;
+        int r = lkg_poison_admit(&poison, "kubelet", what, file, sha256, &why);
+
+        assert_int_equal(!why, r == 0);
+        assert_true(r == 0 || r == -EKEYREJECTED);
+        return r == 0;
+}
+
+static bool admit_layer(const char *file, const char *sha256)
+{
+        return admit(LKG_ADMIT_LAYER, file, sha256);
+}
+
+/* Layers that are read, merged, judged; and the loop comes round. */
+static void judge(const char *const *files, const char *sha256)
+{
+        for (size_t i = 0; files[i]; i++)
+                assert_true(admit_layer(files[i], sha256));
+        assert_true(admit(LKG_ADMIT_TOGETHER, "", sha256));
+        for (size_t i = 0; files[i]; i++)
+                lkg_poison_judged(&poison, "kubelet", files[i], sha256);
+        lkg_poison_done(&poison);
+}
+
+static const char *const three[] = { "base", "10-a", "20-b", NULL };
+
+static void test_only_what_is_new(void **state)
+{
+        char *why = NULL;
+
+        (void)state;
+        begin();
+        judge(three, "1");
+        assert_true(admit_layer("10-a", "2"));
+        assert_true(admit_layer("30-c", "2"));
+        assert_true(admit_layer("base", "1"));
+        assert_true(admit(LKG_ADMIT_TOGETHER, "", "x"));
+        die(LKG_END_SIGNAL, SIGABRT);
+        begin();
+        assert_false(admit_layer("10-a", "2"));
+        assert_false(admit_layer("30-c", "2"));
+        assert_true(admit_layer("base", "1"));
+        assert_true(admit_layer("10-a", "1")); /* as it was */
+        assert_true(admit_layer("10-a", "3")); /* it has changed */
+        assert_true(admit(LKG_ADMIT_TOGETHER, "", "x"));
+        assert_int_equal(lkg_poison_admit(&poison, "kube-proxy", LKG_ADMIT_LAYER, "30-c", "2", &why), 0);
+        lkg_poison_close(&poison);
+}
+
+static void test_what_was_being_read_alone(void **state)
+{
+        (void)state;
+        begin();
+        assert_true(admit_layer("base", "1"));
+        assert_true(admit_layer("10-a", "1"));
+        die(LKG_END_SIGNAL, SIGSEGV);
+        begin();
+        assert_true(admit_layer("base", "1"));
+        assert_false(admit_layer("10-a", "1"));
+        assert_true(admit(LKG_ADMIT_OBJECT, "kube-system/a", "1"));
+        die(LKG_END_MEMORY, 0);
+        begin();
+        assert_true(admit_layer("base", "1"));
+        assert_false(admit(LKG_ADMIT_OBJECT, "kube-system/a", "1"));
+        lkg_poison_close(&poison);
+}
+
+static void test_together_when_nothing_is_new(void **state)
+{
+        (void)state;
+        begin();
+        judge(three, "1");
+        assert_true(admit_layer("base", "1"));
+        assert_true(admit(LKG_ADMIT_TOGETHER, "", "y"));
+        die(LKG_END_EXIT, 1);
+        begin();
+        assert_true(admit_layer("base", "1"));
+        assert_false(admit(LKG_ADMIT_TOGETHER, "", "y"));
+        assert_true(admit(LKG_ADMIT_TOGETHER, "", "z"));
+        lkg_poison_close(&poison);
+}
+
+static void test_an_engine_that_was_idle_died_of_nothing(void **state)
+{
+        (void)state;
+        begin();
+        assert_true(admit_layer("base", "1"));
+        lkg_poison_done(&poison);
+        die(LKG_END_SIGNAL, SIGABRT);
+        begin();
+        assert_int_equal(poison.n_items, 0);
+        lkg_poison_close(&poison);
+}
+
+static void test_kills_are_counted(void **state)
+{
+        (void)state;
+        for (unsigned i = 0; i < LKG_KILLS_PROOF; i++) {
+                begin();
+                assert_int_equal(poison.n_items, 0);
+                if (i ==
+                    1) /* another end of other work in between does not count for it, but it begins anew */
+                        assert_true(admit_layer("base", "1"));
+                assert_true(admit_layer("10-a", "1"));
+                die(i == 2 ? LKG_END_UNKNOWN : LKG_END_SIGNAL, SIGKILL);
+        }
+        begin();
+        assert_int_equal(poison.n_items, 1);
+        assert_false(admit_layer("10-a", "1"));
+        lkg_poison_close(&poison);
+}
+
+static void test_kills_of_other_work_are_no_proof(void **state)
+{
+        (void)state;
+        for (unsigned i = 0; i < 6; i++) {
+                begin();
+                assert_int_equal(poison.n_items, 0);
+                assert_true(admit_layer(i % 2 ? "10-a" : "20-b", "1"));
+                if (i == 3) /* it was done once, so two ends before were accidents */
+                        lkg_poison_done(&poison);
+                die(LKG_END_SIGNAL, SIGKILL);
+        }
+        lkg_poison_close(&poison);
+}
+
+static void test_more_than_the_note_holds(void **state)
+{
+        char file[16];
+
+        (void)state;
+        begin();
+        judge(three, "1");
+        for (unsigned i = 0; i < LKG_JUDGING_ITEMS + 5; i++) {
+                (void)snprintf(file, sizeof(file), "%u", i);
+                assert_true(admit_layer(file, "1"));
+        }
+        die(LKG_END_SIGNAL, SIGABRT);
+        begin();
+        assert_true(admit_layer("base", "1"));
+        assert_false(admit_layer(file, "1")); /* it was not noted, and nobody knows it */
+        lkg_poison_done(&poison);
+        assert_true(admit_layer("after the first look", "1"));
+        lkg_poison_close(&poison);
+        begin();
+        assert_false(admit_layer(file, "1")); /* written down, too */
+        lkg_poison_close(&poison);
+}
+
+static void refuse_one(void)
+{
+        begin();
+        assert_true(admit_layer("10-a \"\n", "1"));
+        die(LKG_END_SIGNAL, SIGABRT);
+        begin();
+        assert_false(admit_layer("10-a \"\n", "1"));
+}
+
+static void test_a_reboot_forgets_nothing(void **state)
+{
+        struct lkg_error err = { 0 };
+
+        (void)state;
+        begin();
+        judge(three, "1");
+        assert_int_equal(lkg_poison_persist(&poison, &err), 0);
+        lkg_poison_close(&poison);
+        refuse_one();
+        lkg_poison_set_source(&poison, lkg_poison_last(&poison), "uid@1");
+        lkg_poison_close(&poison);
+        assert_int_equal(unlinkat(fd, LKG_JUDGING_NAME, 0), 0);
+        begin();
+        assert_int_equal(poison.n_items, 1);
+        assert_string_equal(poison.items[0].file, "10-a \"\n");
+        assert_string_equal(poison.items[0].source, "uid@1");
+        assert_int_equal(poison.items[0].end, LKG_END_SIGNAL);
+        assert_int_equal(poison.items[0].status, SIGABRT);
+        assert_false(admit_layer("10-a \"\n", "1"));
+        assert_true(admit_layer("base", "1")); /* which is known */
+        assert_true(admit_layer("40-d", "1"));
+        assert_true(admit(LKG_ADMIT_TOGETHER, "", "1"));
+        die(LKG_END_SIGNAL, SIGABRT);
+        begin();
+        assert_true(admit_layer("base", "1"));
+        assert_false(admit_layer("40-d", "1"));
+        lkg_poison_close(&poison);
+}
+
+static void test_another_version_tries_again(void **state)
+{
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        LKG_CLEANUP(lkg_closep) int file = -EBADF;
+        struct lkg_error err = { 0 };
+        size_t size;
+        char *version;
+
+        (void)state;
+        refuse_one();
+        lkg_poison_set_source(&poison, lkg_poison_last(&poison), "uid@1");
+        assert_int_equal(lkg_poison_save(&poison, &err), 0);
+        assert_true(admit_layer("20-b", "1"));
+        die(LKG_END_SIGNAL, SIGABRT);
+        begin();
+        lkg_poison_close(&poison);
+        file = openat(fd, LKG_REFUSED_NAME, O_RDWR | O_CLOEXEC);
+        assert_int_equal(lkg_read_file(file, 1 << 20, &text, &size, NULL), 0);
+        version = strstr(text, "\"lkgfs\": \"");
+        assert_non_null(version);
+        version[strlen("\"lkgfs\": \"")] = 'x';
+        assert_int_equal(pwrite(file, text, size, 0), size);
+        begin();
+        assert_true(admit_layer("10-a \"\n", "1"));
+        assert_true(admit_layer("20-b", "1"));
+        assert_int_equal(poison.n_items, 1); /* kept until its bad mark is taken away */
+        assert_true(poison.items[0].lifted);
+        assert_string_equal(poison.items[0].source, "uid@1");
+        lkg_poison_close(&poison);
+}
+
+static void test_lifting(void **state)
+{
+        struct lkg_error err = { 0 };
+
+        (void)state;
+        refuse_one();
+        lkg_poison_lift(&poison, "kube-proxy", NULL);
+        lkg_poison_lift(&poison, "kubelet", "");
+        assert_false(admit_layer("10-a \"\n", "1"));
+        lkg_poison_set_source(&poison, lkg_poison_last(&poison), "uid@1");
+        lkg_poison_lift(&poison, "kubelet", "uid@12");
+        lkg_poison_lift(&poison, "kubelet", "ui");
+        assert_false(admit_layer("10-a \"\n", "1"));
+        lkg_poison_lift(&poison, "kubelet", "uid"); /* all its versions */
+        assert_true(admit_layer("10-a \"\n", "1"));
+        assert_int_equal(lkg_poison_save(&poison, &err), 0);
+        lkg_poison_close(&poison);
+        begin();
+        assert_int_equal(poison.n_items, 0);
+        lkg_poison_close(&poison);
+        refuse_one();
+        lkg_poison_lift(&poison, "kubelet", NULL);
+        assert_true(admit_layer("10-a \"\n", "1"));
+        lkg_poison_close(&poison);
+}
+
+static void test_damaged_files(void **state)
+{
+        static const char *const texts[] = { "", "{", "[]", "{\"refused\": 1}",
+                                             "{\"refused\": [1, {}, null]}" };
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
+        struct lkg_error err = { 0 };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(texts); i++) {
+                assert_int_equal(lkg_write_file_atomic(fd, LKG_REFUSED_NAME, texts[i], strlen(texts[i]),
+                                                       0600, false, &err),
+                                 0);
+                assert_int_equal(lkg_write_file_atomic(fd, LKG_JUDGED_NAME, texts[i], strlen(texts[i]), 0600,
+                                                       false, &err),
+                                 0);
+                (void)unlinkat(fd, LKG_JUDGING_NAME, 0);
+                assert_int_equal(lkg_poison_open(fd, fd, &poison, &report, &err), 0);
+                assert_int_equal(poison.n_items, 0);
+                judge(three, "1");
+                assert_int_equal(lkg_poison_persist(&poison, &err), 0);
+                lkg_poison_close(&poison);
+        }
+        assert_int_equal(report.n_severity[LKG_WARNING], 4);
+        (void)unlinkat(fd, LKG_JUDGING_NAME, 0);
+        begin(); /* behind a line that was torn */
+        assert_int_equal(poison.note->n_known, 3);
+        lkg_poison_close(&poison);
+}
+
+static void test_without_memory_it_gives_up_only_at_work(void **state)
+{
+        (void)state;
+        begin();
+        assert_false(lkg_poison_give_up(&poison));
+        assert_true(admit_layer("10-a", "1"));
+        assert_true(lkg_poison_give_up(&poison));
+        die((enum lkg_judging_end)poison.note->end, 71);
+        begin();
+        assert_false(admit_layer("10-a", "1"));
+        assert_int_equal(poison.items[0].end, LKG_END_MEMORY);
+        lkg_poison_close(&poison);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make_dir, remove_dir)
+        const struct CMUnitTest tests[] = {
+                TEST(test_only_what_is_new),
+                TEST(test_what_was_being_read_alone),
+                TEST(test_together_when_nothing_is_new),
+                TEST(test_an_engine_that_was_idle_died_of_nothing),
+                TEST(test_kills_are_counted),
+                TEST(test_kills_of_other_work_are_no_proof),
+                TEST(test_more_than_the_note_holds),
+                TEST(test_a_reboot_forgets_nothing),
+                TEST(test_another_version_tries_again),
+                TEST(test_lifting),
+                TEST(test_damaged_files),
+                TEST(test_without_memory_it_gives_up_only_at_work),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
