@@ -158,11 +158,14 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "the real files, and each name is a symlink into it. The walk meets every file twice, "
           "once in each place, as the component's walk does. The values are the same, but files "
           "of the inner directory come before all other names." },
-        { 2018, LKG_NOTE, "no base",
-          "The other layers are merged alone; create the base file if there should be one.",
+        { 2018, LKG_WARNING, "no base",
+          "The other layers are merged alone; create the base file, or write `base: \"\"` if there is to be "
+          "none.",
           "There is no base document, so the drop-ins and the instance file are merged alone. "
           "The component then starts from the defaults of its flags, which are less strict than "
-          "those of a document (LKG5023)." },
+          "those of a document (LKG5023). With `base: \"\"` in the configuration of the component that is "
+          "meant, and this is a note. A base that was part of what was served once must be there: "
+          "LKG2031." },
         { 2019, LKG_ERROR, "instance file missing", "Create the file, or take it out of the configuration.",
           "The instance file that the configuration names does not exist. One that is only there "
           "by default may be missing; a configured one is expected to be there." },
@@ -210,6 +213,21 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "is tried again when it changes, by `echo now > control/<component>/sync`, and after an upgrade "
           "of "
           "lkgfs. Please report the content that did it: whatever it is, it should have been a finding." },
+        { 2031, LKG_ERROR, "base missing",
+          "Put the base back; or write `base: \"\"` for the component if there is to be none.",
+          "The base is configured, or it was part of what was served once, and is not there now. A "
+          "component "
+          "whose --config file is missing does not start; the other layers alone would make it run with its "
+          "defaults, which for a kubelet means anonymous access and no authorization. So the candidate is "
+          "invalid: what was served stays served. `base: \"\"` says on purpose that there is none; a remote "
+          "configuration that takes the place of the base needs none either." },
+        { 2032, LKG_ERROR, "generated file in the place of a base",
+          "Put the base back; or remove the first line, and the drop-ins that are merged into it already.",
+          "The file begins with the line that lkgfs writes into what it serves. It is a copy of the merged "
+          "document: restored by a backup program that does not keep extended attributes, or copied from "
+          "the "
+          "view. As a base it would freeze every value that drop-ins have set so far, also after they are "
+          "removed. `lkgfs history` and layers/ show what the base was." },
         { 2040, LKG_NOTE, "patch file without a patch", "Write the patch, or remove the file.",
           "A file in the directory of kubeadm patches is empty or holds only comments, blank lines, "
           "`---` or null. kubeadm takes nothing from such a file, and neither does lkgfs." },

@@ -46,6 +46,8 @@ enum lkg_config_code {
         LKG_C_DIRECTIVE_IN_DROPIN = 2025, /* $patch and friends are plain keys in a drop-in */
         LKG_C_IDLE_DIRECTIVE = 2026,      /* a directive in a map that no earlier layer sets */
         LKG_C_POISON = 2030,              /* an engine died of it */
+        LKG_C_BASE_MISSING = 2031,        /* a base that must be there is not */
+        LKG_C_GENERATED = 2032,           /* our own output in the place of a base */
         LKG_C_IDLE_PATCH = 2040,          /* a kubeadm patch file that holds no patch */
 };
 

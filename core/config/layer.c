@@ -8,6 +8,7 @@
 
 #include <lkg/file.h>
 #include <lkg/merge.h>
+#include <lkg/render.h>
 
 #include "layers.h"
 
@@ -521,6 +522,24 @@ static bool still_the_same(const struct lkg_layer *cached, const struct lkg_laye
                lkg_report_equal(&cached->report, &layer->report);
 }
 
+/* A copy of what lkgfs serves, without the mark that its own copies have: it is merged already. */
+static bool is_generated(const struct lkg_place *place, const char *data, size_t size)
+{
+        const char *line = "# " LKG_GENERATED_BY;
+
+        return place->role == LKG_LAYER_BASE && place->refuse_generated && size >= strlen(line) &&
+               memcmp(data, line, strlen(line)) == 0;
+}
+
+static int refuse_generated(struct lkg_layer *layer)
+{
+        say(layer, LKG_C_GENERATED,
+            "this is what lkgfs generated (a backup restored without extended attributes, a copy of the view?) "
+            "and no base: put the base back; or, if it is to be the base, remove its first line and the drop-ins "
+            "that it already has in it");
+        return 0;
+}
+
 /* Does what was known of the file before it was read prove nothing about it now? */
 static bool proves_nothing(const struct lkg_place *place, int fd, const struct lkg_file_id *identity)
 {
@@ -572,7 +591,7 @@ static int read_layer(const struct lkg_place *place, int fd, const struct stat *
         if (r == 0) {
                 layer->racy = proves_nothing(place, fd, &identity);
                 stats->n_parses++;
-                r = decode(layer, data, size);
+                r = is_generated(place, data, size) ? refuse_generated(layer) : decode(layer, data, size);
         }
         if (r < 0 && r != -EKEYREJECTED)
                 return r;

@@ -63,6 +63,7 @@ struct lkg_place {
         const struct stat *st; /* of lstat, or NULL when not looked at */
         uint64_t (*realtime_ns)(void);
         const struct lkg_admission *admission; /* NULL = everything is read */
+        bool refuse_generated;                 /* of a base: see struct lkg_stack_config */
 };
 
 /**

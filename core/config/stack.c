@@ -74,11 +74,11 @@ int lkg_stack_new(const struct lkg_stack_config *config, struct lkg_stack **ret,
         stack->config = *config;
         if (!stack->config.realtime_ns)
                 stack->config.realtime_ns = lkg_realtime_ns;
-        const char **texts[] = { &stack->config.component,      &stack->config.source_path,
-                                 &stack->config.base,           &stack->config.dropin_dir,
-                                 &stack->config.instance,       &stack->config.patches_dir,
-                                 &stack->config.patches_target, &stack->config.kind,
-                                 &stack->config.api_version };
+        const char **texts[] = { &stack->config.component,   &stack->config.source_path,
+                                 &stack->config.base,        &stack->config.base_wanted,
+                                 &stack->config.dropin_dir,  &stack->config.instance,
+                                 &stack->config.patches_dir, &stack->config.patches_target,
+                                 &stack->config.kind,        &stack->config.api_version };
 
         for (size_t i = 0; i < LKG_ARRAY_SIZE(texts); i++)
                 if (!*texts[i])
@@ -115,6 +115,12 @@ void lkg_stack_set_judge(struct lkg_stack *stack, lkg_judge_fn *fn, void *userda
         stack->judge = fn;
         stack->judge_userdata = userdata;
         stack->rejudge = true;
+}
+
+void lkg_stack_want_base(struct lkg_stack *stack, const char *path)
+{
+        stack->config.base_wanted = path;
+        stack->complete = false;
 }
 
 void lkg_stack_set_admission(struct lkg_stack *stack, const struct lkg_admission *admission)
@@ -253,6 +259,7 @@ static int take(struct collect *c, struct lkg_place *place)
         }
         place->realtime_ns = stack->config.realtime_ns;
         place->admission = &stack->admission;
+        place->refuse_generated = stack->config.refuse_generated;
         r = lkg_stack_load(stack, place, cached(stack, place->path, place->role), &layer);
         if (r != 0)
                 return r;
@@ -438,6 +445,24 @@ static int take_tree(struct collect *c, enum lkg_layer_role role, const char *pa
         return r;
 }
 
+/* A component whose --config is missing does not start; with defaults alone it would be open to everybody. */
+static int miss_base(struct collect *c)
+{
+        const char *wanted = c->stack->config.base_wanted;
+        LKG_CLEANUP(lkg_freep) char *full = NULL;
+
+        if (c->has_base || !*wanted || c->vanished)
+                return 0;
+        full = lkg_stack_form(c->stack, wanted);
+        if (!full)
+                return -ENOMEM;
+        say(c, LKG_LAYER_BASE, LKG_ERROR, LKG_C_BASE_MISSING, full,
+            "the base does not exist, and without it the component would run with its defaults (anonymous "
+            "access among them); put it back, or write base: \"\" for this component if there is to be "
+            "none");
+        return 0;
+}
+
 static int collect_once(struct collect *c)
 {
         const struct lkg_stack_config *config = &c->stack->config;
@@ -453,7 +478,8 @@ static int collect_once(struct collect *c)
                 if (r < 0)
                         return r;
         }
-        if (*config->patches_dir)
+        r = miss_base(c);
+        if (r == 0 && *config->patches_dir)
                 r = take_tree(c, LKG_LAYER_PATCH, config->patches_dir, true);
         if (r == 0 && *config->dropin_dir)
                 r = take_tree(c, LKG_LAYER_DROPIN, config->dropin_dir, config->dropin_dir_required);
@@ -543,8 +569,9 @@ static void fill_report(struct lkg_candidate *candidate, const struct lkg_stack 
                 (void)append_steps(candidate, &stack->fold, order[i]);
         }
         report_headless(candidate, stack);
-        if (stack->layers.n > 0 && !stack->has_base)
-                lkg_report_add(&candidate->report, LKG_NOTE, LKG_C_NO_BASE, NULL,
+        if (stack->layers.n > 0 && !stack->has_base && !*stack->config.base_wanted)
+                lkg_report_add(&candidate->report, *stack->config.base ? LKG_WARNING : LKG_NOTE,
+                               LKG_C_NO_BASE, NULL,
                                "%s has no base file (%s); the other layers are merged alone",
                                stack->config.component,
                                *stack->config.base ? stack->config.base : "none is configured");

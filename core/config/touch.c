@@ -88,7 +88,8 @@ static int place_of(struct touch *t, const struct lkg_layer *layer, struct lkg_p
                                    .dirfd = config->source_fd,
                                    .path = layer->path,
                                    .realtime_ns = config->realtime_ns,
-                                   .admission = &t->stack->admission };
+                                   .admission = &t->stack->admission,
+                                   .refuse_generated = config->refuse_generated };
         if (layer->role == LKG_LAYER_BASE || layer->role == LKG_LAYER_INSTANCE) {
                 ret->entry = layer->role == LKG_LAYER_BASE ? config->base : config->instance;
                 slash = strrchr(ret->entry, '/');

@@ -181,6 +181,15 @@ struct lkg_admission lkg_component_admission(const struct lkg_component *c);
 /** lkg_component_judge_config() - by what @c is judged. Borrows its command line. */
 struct lkg_judge_config lkg_component_judge_config(const struct lkg_component *c);
 
+#define LKG_BASE_MISSING 2031u /* the finding */
+
+/** lkg_component_wanted_base() - the base that must be there: configured, or part of what was served once. "" = it may be missing. */
+const char *lkg_component_wanted_base(const struct lkg_component *c);
+/** lkg_component_note_base() - what is served has the base in it, so it must be there from now on. */
+void lkg_component_note_base(struct lkg_component *c);
+/** lkg_component_local_errors() - of the local layers; a base that a remote one stands for may be missing. */
+size_t lkg_component_local_errors(const struct lkg_component *c);
+
 /** lkg_component_set_base() - another base for its layers from the next refresh on. Takes @base over; NULL = the base file. */
 void lkg_component_set_base(struct lkg_component *c, struct lkg_remote_base *base);
 

@@ -15,6 +15,7 @@
 
 static const char *const policy_words[] = { "never", "unit", "hook", NULL };
 static const char *const local_words[] = { "lkg", "strict", NULL };
+static const char *const startup_words[] = { "refuse", "warn", NULL };
 static const char *const writes_words[] = { "deny", "through", NULL };
 static const char *const profile_words[] = { "none", "hardened", NULL };
 static const char *const scope_words[] = { "remote", "all", NULL };
@@ -101,7 +102,8 @@ const struct lkg_config_field lkg_component_fields[] = {
         { "aliases", F_NAMES, COMPONENT(aliases), NULL },
         { "kind", F_TEXT, COMPONENT(kind), "" },
         { "apiVersion", F_TEXT, COMPONENT(api_version), "" },
-        { "base", F_LAYER, COMPONENT(base), NULL }, /* default: the name in `file` */
+        { "base", F_LAYER, COMPONENT(base), NULL,
+          .set_offset = COMPONENT(base_set) }, /* default: the name in `file` */
         { "dropInDir", F_LAYER, COMPONENT(dropin_dir), "%.conf.d", .set_offset = COMPONENT(dropin_dir_set) },
         { "instance", F_LAYER, COMPONENT(instance), "%-instance.conf",
           .set_offset = COMPONENT(instance_set) },
@@ -112,6 +114,7 @@ const struct lkg_config_field lkg_component_fields[] = {
         { "match", F_OBJECT, .sub = match_fields },
         { "restart", F_OBJECT, .sub = restart_fields },
         { "localPolicy", F_WORD, COMPONENT(local_policy), "lkg", local_words },
+        { "startupRules", F_WORD, COMPONENT(startup_rules), "refuse", startup_words },
         { "guard", F_OBJECT, .sub = guard_fields },
         { "baseWrites", F_WORD, COMPONENT(base_writes), "deny", writes_words },
         { "schemaRelease", F_RELEASE, COMPONENT(schema_release), "auto", .min = LKG_RELEASE_MIN,

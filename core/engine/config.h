@@ -28,6 +28,7 @@ struct lkg_strings {
 
 enum lkg_restart_policy { LKG_RESTART_NEVER, LKG_RESTART_UNIT, LKG_RESTART_HOOK };
 enum lkg_local_policy { LKG_LOCAL_LKG, LKG_LOCAL_STRICT };
+enum lkg_startup_rules { LKG_STARTUP_REFUSE, LKG_STARTUP_WARN };
 enum lkg_base_writes { LKG_BASE_WRITES_DENY, LKG_BASE_WRITES_THROUGH };
 enum lkg_guard_profile { LKG_GUARD_NONE, LKG_GUARD_HARDENED };
 enum lkg_trial_scope { LKG_TRIAL_REMOTE, LKG_TRIAL_ALL };
@@ -37,7 +38,7 @@ struct lkg_config_component {
         struct lkg_strings aliases;
         char *kind, *api_version;
         char *base, *dropin_dir, *instance, *patches_dir; /* relative to the source directory, or absolute */
-        bool dropin_dir_set, instance_set;                /* named by the user, not by default */
+        bool base_set, dropin_dir_set, instance_set;      /* named by the user, not by default */
         uint32_t mode, uid, gid;
         struct {
                 char *unit;
@@ -51,6 +52,7 @@ struct lkg_config_component {
                 uint64_t max_per_hour;
         } restart;
         int local_policy; /* enum lkg_local_policy */
+        int startup_rules; /* enum lkg_startup_rules: what validation lets pass and ends the component */
         struct {
                 int profile; /* enum lkg_guard_profile */
                 struct lkg_strings deny, pinned;

@@ -75,6 +75,7 @@ static void take_over(struct lkg_component *to, struct lkg_component *from)
         to->guard_unchecked = true;
         lkg_report_append(&to->remote_findings, &from->remote_findings);
         to->state = from->state;
+        lkg_stack_want_base(to->stack, lkg_component_wanted_base(to));
         to->condition = from->condition;
         to->active = lkg_generation_ref(from->active);
         to->previous = lkg_generation_ref(from->previous);

@@ -289,7 +289,8 @@ static enum tried blame(const struct lkg_component *c, const struct lkg_track *t
                 return TRIED_GOOD;
         if (track->candidate && errors_in(&track->candidate->report, track->base->file, ret_syntax) > 0)
                 return TRIED_BAD;
-        return local && local->state == LKG_CANDIDATE_INVALID ? TRIED_WAIT : TRIED_BAD;
+        return local && local->state == LKG_CANDIDATE_INVALID && lkg_component_local_errors(c) > 0 ? TRIED_WAIT
+                                                                                                   : TRIED_BAD;
 }
 
 int lkg_engine_look_at_local(struct lkg_engine *e, struct lkg_component *c,

@@ -202,6 +202,7 @@ static int recover(struct lkg_engine *e, const struct lkg_publication *previous)
                         return r;
                 if (r == 0)
                         lkg_engine_recover_last_good(c);
+                lkg_component_note_base(c);
                 recover_previous(c);
                 if (c->dynamic && c->active &&
                     (r = lkg_dynamic_resume(c->dynamic, c->active->sha256, &e->report)) < 0)
@@ -378,7 +379,8 @@ static const struct lkg_candidate *find_wrong(const struct lkg_component *c)
 
         if (c->candidate->state == LKG_CANDIDATE_INVALID)
                 return strict || !c->active ? c->candidate : NULL;
-        return strict && c->base && c->local.candidate && c->local.candidate->state == LKG_CANDIDATE_INVALID
+        return strict && c->base && c->local.candidate && c->local.candidate->state == LKG_CANDIDATE_INVALID &&
+                               lkg_component_local_errors(c) > 0
                        ? c->local.candidate
                        : NULL;
 }
@@ -399,10 +401,13 @@ static int check_first(struct lkg_engine *e, const struct lkg_component *c, stru
         if (c->candidate->state == LKG_CANDIDATE_NAME_TAKEN) {
                 (void)lkg_error_set(
                         err, -EINVAL, NULL,
-                        "%s/%s is a kubeconfig, and component %s would have to hide it; give the component "
-                        "another name in the configuration (file: %s-config.yaml) and start it with "
-                        "--config of that file.",
-                        e->source_path, c->config->file, c->config->name, c->config->name);
+                        "%s/%s is a kubeconfig, and component %s would have to hide it; write into the "
+                        "configuration:\ncomponents:\n  - name: %s\n    file: %s-config.yaml\n    base: "
+                        "/var/lib/%s/config.yaml\n    dropInDir: %s.conf.d\nand start the component with "
+                        "--config=%s/%s-config.yaml.",
+                        e->source_path, c->config->file, c->config->name, c->config->name, c->config->name,
+                        c->config->name, c->config->name,
+                        e->mount_point ? e->mount_point : e->source_path, c->config->name);
                 log_all_findings(c, c->candidate);
                 return EX_CONFIG;
         }

@@ -64,11 +64,20 @@ static uint64_t sighted_for(struct lkg_engine *e, const char *path, const struct
         return 0;
 }
 
+/* ansible, rsync and others write `.name.XXXX` first, close it, some write it again, and rename it in the end. */
+static bool is_hidden(const char *path)
+{
+        const char *slash = strrchr(path, '/');
+
+        return (slash ? slash[1] : *path) == '.';
+}
+
 /*
  * A truncation is visible before inotify reports it, and even before the time stamps show it. So a changed file is not
  * believed on the word of inotify alone: it must look the same LKG_RECENT_NS later. That report may be as late as a busy
  * machine runs the writer again, so an empty file, which is what a truncation leaves and no layer is, must stay so for
- * LKG_UNSETTLED_NS. When a file server has just died, all its files were closed, also those that somebody is in the
+ * LKG_UNSETTLED_NS, also when its writer has closed it: it may be written next. So must a hidden file, whose name is a
+ * temporary one most likely. When a file server has just died, all its files were closed, also those that somebody is in the
  * middle of writing: then its successor's word, or as long without a change, is waited for. At the start there is no
  * earlier look, only the time stamp.
  */
@@ -76,15 +85,19 @@ static bool just_written(struct lkg_engine *e, const char *path)
 {
         uint64_t now = lkg_boottime_ns(), age;
         bool lost = e->lost_ns != 0 && now - e->lost_ns < LKG_UNSETTLED_NS;
+        bool slow, closed = is_vouched(e, path);
         struct stat st;
 
-        if (is_vouched(e, path) || stat(path, &st) < 0)
+        if (e->vouched_all || stat(path, &st) < 0)
+                return false;
+        slow = st.st_size == 0 || is_hidden(path);
+        if (closed && !slow)
                 return false;
         if (!e->started) {
                 age = (uint64_t)st.st_ctim.tv_sec * LKG_NSEC_PER_SEC + (uint64_t)st.st_ctim.tv_nsec;
                 return age <= lkg_realtime_ns() && lkg_realtime_ns() - age < LKG_RECENT_NS;
         }
-        return sighted_for(e, path, &st, now) < (lost || st.st_size == 0 ? LKG_UNSETTLED_NS : LKG_RECENT_NS);
+        return sighted_for(e, path, &st, now) < (lost || slow ? LKG_UNSETTLED_NS : LKG_RECENT_NS);
 }
 
 static void forget_old_sightings(struct lkg_engine *e)
@@ -446,6 +459,7 @@ static int prepare(struct lkg_engine *e, struct lkg_component *c, struct undo *u
                 c->last_good = false;
         if (c->last_good != was_served_from_disk)
                 c->dirty |= LKG_DIRTY_CONDITION;
+        lkg_component_note_base(c);
         u->changed = c->active != u->active;
         if (u->changed) {
                 r = lkg_component_judge(c); /* against what is active now */

@@ -203,7 +203,9 @@ static int print_settings(const struct arguments *a)
 static int check_component(const struct lkg_config_component *k, int source_fd, const char *source_path)
 {
         const struct lkg_stack_config config = lkg_component_stack_config(k, source_fd, source_path);
-        struct lkg_judge_config judge_config = { .release = (unsigned)k->schema_release, .lint = true };
+        struct lkg_judge_config judge_config = { .release = (unsigned)k->schema_release,
+                                                 .lint = true,
+                                                 .startup_refuses = k->startup_rules == LKG_STARTUP_REFUSE };
         LKG_CLEANUP(lkg_judge_freep) struct lkg_judge *judge = NULL;
         struct lkg_candidate *candidate = NULL;
         struct lkg_stack *stack = NULL;

@@ -145,13 +145,16 @@ static void decode_component(const struct lkg_value *doc, struct lkg_component_s
         const struct lkg_value *hold = lkg_map_get(doc, "hold"), *trial = lkg_map_get(doc, "try"),
                                *condition = lkg_map_get(doc, "condition");
 
-        const char *boot = lkg_map_get_string(doc, "boot");
+        const char *boot = lkg_map_get_string(doc, "boot"), *base;
         char this_boot[LKG_BOOT_ID_MAX];
 
         lkg_boot_id(this_boot);
         if (boot && strcmp(boot, this_boot) == 0) /* tickets begin again at every boot */
                 ret->ticket = lkg_record_number(doc, "ticket", 0);
         ret->last_good = lkg_record_number(doc, "lastGood", 0);
+        base = lkg_map_get_string(doc, "base");
+        if (base && strlen(base) < sizeof(ret->base))
+                (void)strcpy(ret->base, base);
         if (hold && lkg_value_type(hold) == LKG_MAP)
                 decode_hold(hold, &ret->hold);
         if (trial && lkg_value_type(trial) == LKG_MAP)
@@ -214,11 +217,13 @@ int lkg_state_save_component(const struct lkg_state *state, const char *componen
                        "  \"try\": {\"phase\": \"%s\", \"durationNs\": %" PRIu64 ", \"previous\": %" PRIu64
                        ", \"deadlineBootNs\": %" PRIu64 ", \"deadlineWallNs\": %" PRIu64
                        ", \"boot\": \"%s\"},\n"
-                       "  \"condition\": {\"status\": %d, \"transitionNs\": %" PRIu64 "}\n}\n",
+                       "  \"condition\": {\"status\": %d, \"transitionNs\": %" PRIu64 "},\n  \"base\": ",
                        boot, value->ticket, value->last_good, mode_word(h->mode), h->generation,
                        phases[h->try_phase], h->try_duration_ns, h->try_previous, h->try_deadline_ns,
                        h->try_deadline_ns > now ? wall + (h->try_deadline_ns - now) : wall, boot,
                        (int)value->status, value->transition_ns);
+        lkg_buf_json_string(&buf, value->base, strlen(value->base));
+        lkg_buf_puts(&buf, "\n}\n");
         r = lkg_buf_failed(&buf)
                     ? lkg_error_set(err, -ENOMEM, NULL, "state of %s", component)
                     : lkg_write_file_atomic(state->fd, path, buf.data, buf.size, 0600, durable, err);

@@ -16,6 +16,7 @@ int lkg_track_open(struct lkg_track *track, const struct lkg_component *c,
                 config.remote = lkg_remote_base_stack(base);
         else if (c->base_is_fallback)
                 config.base = "";
+        config.base_wanted = lkg_component_wanted_base(c);
         r = lkg_judge_new(&judge, &track->judge);
         if (r < 0)
                 (void)lkg_error_set(err, r, NULL, "judge");

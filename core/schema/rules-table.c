@@ -92,10 +92,18 @@ const char *lkg_flag_note(const struct lkg_value *value, char buf[static LKG_FLA
         return buf;
 }
 
+/* A value of the command line was not refused by a component that runs with it, or no document is to blame. */
+static bool is_warning(const struct lkg_rules *rules, unsigned code, const struct lkg_value *value)
+{
+        if (code == LKG_F_REFUSED_LATER)
+                return !rules->startup_refuses || strncmp(layer_of(value), flag_layer, strlen(flag_layer)) == 0;
+        return code == LKG_F_HOST && !rules->host->stated;
+}
+
 static void say(const struct lkg_rules *rules, unsigned code, const struct lkg_value *value,
                 const char *text)
 {
-        bool warning = code == LKG_F_REFUSED_LATER || (code == LKG_F_HOST && !rules->host->stated);
+        bool warning = is_warning(rules, code, value);
         struct lkg_where where = lkg_where_of(value);
 
         lkg_report_add(rules->report, warning ? LKG_WARNING : LKG_ERROR, code, &where, "%s", text);

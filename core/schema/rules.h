@@ -18,6 +18,7 @@ struct lkg_rules {
         const struct lkg_gates *gates; /* as they are when the component validates: flags and document */
         const struct lkg_host *host;
         struct lkg_report *report;
+        bool startup_refuses; /* see struct lkg_judge_config */
 };
 
 /* Each adds errors and warnings to rules->report. -ENOMEM is the only failure. */
@@ -25,5 +26,5 @@ int lkg_rules_kubelet(const struct lkg_rules *rules);
 int lkg_rules_kubeproxy(const struct lkg_rules *rules);
 /** lkg_rules_logging() - component-base/logs/api/v1 Validate; both kinds have the same `logging`. */
 int lkg_rules_logging(const struct lkg_rules *rules);
-/** lkg_rules_later() - what passes validation and ends the component a moment later: warnings. */
+/** lkg_rules_later() - what passes validation and ends the component a moment later: warnings, or errors. */
 int lkg_rules_later(const struct lkg_rules *rules);

@@ -168,6 +168,7 @@ static int set_judge(const struct lkg_tool *tool, struct lkg_tool_sources *sourc
                 .flags = (const char *const *)tool->flags,
                 .n_flags = tool->n_flags,
                 .lint = true,
+                .startup_refuses = tool->verb->run == lkg_verb_check,
         };
         int r;
 

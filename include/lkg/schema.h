@@ -161,6 +161,7 @@ struct lkg_judge_config {
          */
         bool flags_observed;
         bool lint; /* also say what upstream is silent about */
+        bool startup_refuses; /* what validation lets pass and ends the component at its start is an error */
 };
 
 struct lkg_judge;

@@ -53,6 +53,8 @@ struct lkg_stack_config {
         int source_fd;           /* O_PATH descriptor of the source directory, or AT_FDCWD; borrowed */
         const char *source_path; /* its path, for messages and `file` of findings; "" = paths as given */
         const char *base;        /* "kubelet.conf" */
+        const char *base_wanted; /* the same, when its absence is an error; "" = it may be missing */
+        bool refuse_generated;   /* what lkgfs generated itself is no base */
         struct lkg_stack_remote
                 remote;         /* then base is not read; relative paths still start in its directory */
         bool base_is_view_name; /* base and view file have the same name: a kubeconfig there = name clash */
@@ -130,6 +132,11 @@ void lkg_stack_set_admission(struct lkg_stack *stack, const struct lkg_admission
  */
 typedef int lkg_judge_fn(struct lkg_candidate *candidate, void *userdata);
 void lkg_stack_set_judge(struct lkg_stack *stack, lkg_judge_fn *fn, void *userdata);
+/**
+ * lkg_stack_want_base() - the base has been part of what was served, so it must be there from now on. @path: as
+ * struct lkg_stack_config.base_wanted; borrowed.
+ */
+void lkg_stack_want_base(struct lkg_stack *stack, const char *path);
 /** lkg_stack_rejudge() - what the judge goes by has changed: the next refresh asks it again. */
 void lkg_stack_rejudge(struct lkg_stack *stack);
 

@@ -249,9 +249,9 @@ def test_ten_thousand_dropins(mount):
     directory = mount.behind("kubelet.conf.d")
     os.mkdir(mount.behind("many"))
     for i in range(10000):
-        lib.write_file(mount.behind("many", f"{i:05}.conf"), f"{lib.HEADER}evictionHard:\n  n{i % 50}: \"{i}\"\n")
+        lib.write_file(mount.behind("many", f"{i:05}.conf"), f"{lib.HEADER}staticPodURLHeader:\n  n{i % 50}: [\"{i}\"]\n")
     os.rename(mount.behind("many"), os.path.join(directory, "50-many"))
-    mount.wait_for(lambda: "\n  n49: \"9999\"\n" in mount.document(), "10,000 drop-ins", timeout=60)
+    mount.wait_for(lambda: "\n  n49:\n  - \"9999\"\n" in mount.document(), "10,000 drop-ins", timeout=60)
     began = time.monotonic()
     mount.drop("99-last.conf", "maxPods: 17\n")
     assert "\nmaxPods: 17\n" in mount.document(), mount.condition()

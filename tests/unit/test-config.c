@@ -284,7 +284,8 @@ static const struct {
         { HEADER "components: [{name: a, colour: red}]\n",
           "c.yaml:3:32: error: components[a]: unknown field \"colour\" (known: name, file, aliases, kind, "
           "apiVersion, "
-          "base, dropInDir, instance, patchesDir, mode, owner, group, match, restart, localPolicy, guard, "
+          "base, dropInDir, instance, patchesDir, mode, owner, group, match, restart, localPolicy, "
+          "startupRules, guard, "
           "baseWrites, schemaRelease) "
           "[LKG3003]\n" },
 };
