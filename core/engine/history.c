@@ -7,6 +7,7 @@
 
 #include <lkg/doc.h>
 #include <lkg/file.h>
+#include <lkg/log.h>
 #include <lkg/record.h>
 
 #include "history.h"
@@ -165,6 +166,12 @@ static void remove_record(int dirfd, const char *name)
         (void)unlinkat(dirfd, name, AT_REMOVEDIR);
 }
 
+/* Missing or empty files, or a document that is not the one its meta.json describes. */
+static bool is_torn(int code)
+{
+        return code == -EBADMSG || code == -ENOENT;
+}
+
 static int scan(struct lkg_history *history, const char *component, struct lkg_report *report)
 {
         int copy = openat(history->dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -191,6 +198,10 @@ static int scan(struct lkg_history *history, const char *component, struct lkg_r
 
                         memcpy(entry.source, g->source, sizeof(entry.source));
                         r = insert(history, entry);
+                } else if (is_torn(r)) {
+                        lkg_log_info("%s: %s; removed", component, err.message);
+                        remove_record(history->dirfd, e->d_name);
+                        r = 0;
                 } else if (r != -ENOMEM) {
                         lkg_report_add(report, LKG_WARNING, 4005, NULL, "%s: %s; ignoring this record",
                                        component, err.message);
@@ -290,9 +301,35 @@ static int write_record(struct lkg_history *history, const struct lkg_generation
         return r;
 }
 
+/* A record that was written when nobody needed it to last. */
+static int sync_record(const struct lkg_history *history, const struct lkg_history_entry *entry,
+                       struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_closep) int dirfd = -EBADF;
+        char name[32];
+        int r;
+
+        (void)snprintf(name, sizeof(name), "%" PRIu64, entry->number);
+        dirfd = openat(history->dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (dirfd < 0)
+                return lkg_error_set(err, -errno, NULL, "open history record %s", name);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(record_files); i++) {
+                LKG_CLEANUP(lkg_closep)
+                int fd = openat(dirfd, record_files[i],
+                                O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+
+                if (fd < 0 && errno == ENOENT)
+                        continue; /* `shown`, when there are no secrets; what is needed was read when it was opened */
+                if (fd < 0 || fsync(fd) < 0)
+                        return lkg_error_set(err, -errno, NULL, "fsync history record %s", name);
+        }
+        r = lkg_sync_dir(dirfd);
+        return r < 0 ? lkg_error_set(err, r, NULL, "fsync history record %s", name) : 0;
+}
+
 /*
- * Only the record that a reboot will need is synced: of a burst of generations, the last. A power cut may damage the
- * others; their digests tell, and they are skipped.
+ * Only the record that somebody will need after a power cut is synced: the active one, and what a command pins. A power cut
+ * may damage the others of a burst; their digests tell, and they are removed.
  */
 int lkg_history_write(struct lkg_history *history, uint64_t durable, struct lkg_error *err)
 {
@@ -302,15 +339,20 @@ int lkg_history_write(struct lkg_history *history, uint64_t durable, struct lkg_
                 struct lkg_history_entry *entry = &history->entries[i];
                 int r;
 
-                if (entry->written)
+                if (!entry->written)
+                        r = write_record(history, entry->generation, entry->number == durable, err);
+                else if (entry->number == durable && !entry->durable)
+                        r = sync_record(history, entry, err);
+                else
                         continue;
-                r = write_record(history, entry->generation, entry->number == durable, err);
                 if (r < 0)
                         return r;
                 entry->written = any = true;
         }
         if (any && fsync(history->dirfd) < 0)
                 return lkg_error_set(err, -errno, NULL, "fsync history");
+        for (size_t i = 0; i < history->n_entries; i++)
+                history->entries[i].durable |= history->entries[i].number == durable;
         for (size_t i = 0; i < history->n_entries; i++)
                 if (history->entries[i].written)
                         history->entries[i].generation =

@@ -26,6 +26,7 @@ struct lkg_history_entry {
         char source[LKG_SOURCE_ID_MAX + 1]; /* id of the remote configuration in it; "" = local */
         struct lkg_generation *generation;  /* NULL = on disk only */
         bool written;
+        bool durable; /* written and known to be flushed: a record of an earlier engine may not be */
 };
 
 struct lkg_history {
@@ -34,7 +35,12 @@ struct lkg_history {
         size_t n_entries;
 };
 
-/** lkg_history_open() - read the directory of @component below @state_fd; broken records are reported and skipped. */
+/**
+ * lkg_history_open() - read the directory of @component below @state_fd.
+ *
+ * A record that a power cut has torn (it was not flushed, so nobody was promised it) is removed; one that cannot be read for
+ * another reason is reported and skipped.
+ */
 int lkg_history_open(int state_fd, const char *component, struct lkg_history *ret, struct lkg_report *report,
                      struct lkg_error *err);
 void lkg_history_deinit(struct lkg_history *history);
@@ -49,7 +55,7 @@ void lkg_history_remove(struct lkg_history *history, uint64_t number);
 
 /**
  * lkg_history_write() - bring what is not on disk there. Memory of what is written is given back.
- * @durable: the generation that must survive a power cut; 0 = none
+ * @durable: the generation that survives a power cut when this has returned 0, also when it was written before; 0 = none
  */
 int lkg_history_write(struct lkg_history *history, uint64_t durable, struct lkg_error *err);
 

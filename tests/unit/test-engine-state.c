@@ -290,7 +290,7 @@ static void test_history_keeps_what_is_in_use(void **state)
         lkg_history_deinit(&h);
 }
 
-static void test_broken_records_are_skipped(void **state)
+static void test_torn_records_are_removed(void **state)
 {
         struct place *p = *state;
         struct lkg_history h;
@@ -298,16 +298,81 @@ static void test_broken_records_are_skipped(void **state)
         fill(p, &h, 1, 4);
         lkg_history_deinit(&h);
         put(p, "history/kubelet/1/document", "changed\n");
-        put(p, "history/kubelet/2/meta.json", "{");
+        put(p, "history/kubelet/2/meta.json", ""); /* as a power cut leaves it */
         assert_int_equal(unlinkat(p->fd, "history/kubelet/3/origin", 0), 0);
         assert_int_equal(mkdirat(p->fd, "history/kubelet/.new", 0700),
                          0); /* a crash in the middle of writing */
         put(p, "history/kubelet/.new/document", "half");
         put(p, "history/kubelet/x", "");
-        open_history(p, &h, 3);
+        open_history(p, &h, 0); /* nothing was promised of them, so nobody is told */
         assert_int_equal(h.n_entries, 1);
         assert_int_equal(h.entries[0].number, 4);
         assert_int_equal(faccessat(p->fd, "history/kubelet/.new", F_OK, 0), -1);
+        for (unsigned i = 1; i <= 3; i++) {
+                char name[32];
+
+                (void)snprintf(name, sizeof(name), "history/kubelet/%u", i);
+                assert_int_equal(faccessat(p->fd, name, F_OK, 0), -1);
+        }
+        lkg_history_deinit(&h);
+}
+
+static void test_records_that_cannot_be_read_now_stay(void **state)
+{
+        struct place *p = *state;
+        struct lkg_history h;
+
+        fill(p, &h, 1, 2);
+        lkg_history_deinit(&h);
+        assert_int_equal(unlinkat(p->fd, "history/kubelet/1/document", 0), 0);
+        assert_int_equal(symlinkat("elsewhere", p->fd, "history/kubelet/1/document"), 0);
+        open_history(p, &h, 1);
+        assert_int_equal(h.n_entries, 1);
+        assert_int_equal(faccessat(p->fd, "history/kubelet/1", F_OK, 0), 0);
+        lkg_history_deinit(&h);
+}
+
+/* What was flushed, by the end of its path. */
+static char flushed[4096];
+
+int fsync(int fd)
+{
+        char link[64], path[512];
+        ssize_t n;
+        const char *tail;
+
+        (void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+        n = readlink(link, path, sizeof(path) - 1);
+        path[n > 0 ? n : 0] = '\0';
+        tail = strstr(path, "/history/");
+        if (tail && strlen(flushed) + strlen(tail) + 2 < sizeof(flushed))
+                (void)strcat(strcat(flushed, tail + strlen("/history")), " ");
+        return 0;
+}
+
+static void write_durably(struct lkg_history *h, uint64_t number, const char *want)
+{
+        struct lkg_error err = { 0 };
+
+        *flushed = '\0';
+        assert_int_equal(lkg_history_write(h, number, &err), 0);
+        assert_string_equal(flushed, want);
+}
+
+/* Of a burst only the last record is flushed; what a command pins afterwards must be, before it is answered. */
+static void test_what_is_pinned_is_flushed(void **state)
+{
+        static const char all[] =
+                "/kubelet/3/document /kubelet/3/origin /kubelet/3/meta.json /kubelet/3 /kubelet ";
+        struct lkg_history h;
+
+        fill(*state, &h, 1, 8);
+        write_durably(&h, 8, "");
+        write_durably(&h, 3, all);
+        write_durably(&h, 3, "");
+        lkg_history_deinit(&h);
+        open_history(*state, &h, 0);
+        write_durably(&h, 3, all); /* whoever wrote it may have died before it was flushed */
         lkg_history_deinit(&h);
 }
 
@@ -338,7 +403,9 @@ int main(void)
                 CASE(test_broken_component_state_is_reported),
                 CASE(test_history_round_trip),
                 CASE(test_history_keeps_what_is_in_use),
-                CASE(test_broken_records_are_skipped),
+                CASE(test_torn_records_are_removed),
+                CASE(test_records_that_cannot_be_read_now_stay),
+                CASE(test_what_is_pinned_is_flushed),
                 CASE(test_unwritten_entry_can_be_taken_back),
         };
 
