@@ -258,6 +258,23 @@ static bool say_good(struct lkg_condition *c, const struct lkg_condition_facts *
         return true;
 }
 
+/*
+ * A reason and a message that name the same uid say nothing when they mean two versions of one ConfigMap. What the proposal
+ * has spelled stays as it is; the versions come behind it.
+ */
+static void tell_versions(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        const struct lkg_condition_remote *r = &f->remote;
+        size_t n = strlen(c->message);
+
+        if (!is_set(r->assigned) || !is_set(r->active) || strcmp(r->assigned, r->active) != 0 ||
+            !is_set(r->assigned_version) || !is_set(r->active_version) ||
+            strcmp(r->assigned_version, r->active_version) == 0)
+                return;
+        (void)snprintf(c->message + n, sizeof(c->message) - n, ", resourceVersion %.64s instead of %.64s",
+                       r->active_version, r->assigned_version);
+}
+
 bool lkg_condition_update(struct lkg_condition *condition, const struct lkg_condition_facts *facts,
                           uint64_t now_ns)
 {
@@ -270,6 +287,7 @@ bool lkg_condition_update(struct lkg_condition *condition, const struct lkg_cond
         bool changed;
 
         say_using(&next, facts);
+        tell_versions(&next, facts);
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows) && !rows[i](&next, facts); i++)
                 ;
         /* Somebody else's words (a server's, an operator's) are cut to fit. */

@@ -22,7 +22,9 @@ struct lkg_condition {
 struct lkg_condition_remote {
         const char *assigned, *active; /* uid; "" = local */
         const char *followed; /* uid of what the layers stand on; not what is active while that is held */
-        bool any;             /* something is assigned, or the reference is unclear */
+        /* NULL = not known: named where the uids alone would be the same. */
+        const char *assigned_version, *active_version;
+        bool any; /* something is assigned, or the reference is unclear */
         bool active_is_assigned, active_is_good;
         const char *desired_fault; /* the reference cannot be determined; NULL = it can */
         const char *waiting;       /* the rollout holds back what is desired: why; NULL = it does not */

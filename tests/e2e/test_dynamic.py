@@ -177,6 +177,8 @@ def test_in_place_good_bad_good(node):
     second = n.assign(UNPARSABLE, header=False)
     n.wait("condition", "False failed to parse current (UID: 8f1c): using last-known-good (UID: 8f1c)")
     assert n.sources() == (second, first, first)
+    versions = [source.split("@")[1].split(":")[0].split(" ")[0] for source in (first, second)]
+    assert "(UID: 8f1c), resourceVersion {} instead of {}\n".format(*versions) in n.mount.status("condition")
     third = n.assign("maxPods: 3\n")
     n.wait("last-known-good", third)
     n.wait("condition", "True all checks passed: using current (UID: 8f1c)")

@@ -305,6 +305,61 @@ static void test_condition_words(void **state)
         }
 }
 
+/* Of one ConfigMap in two versions, a uid alone says nothing. */
+static void test_condition_names_versions(void **state)
+{
+        static const struct lkg_hold free_hold = FREE;
+        static const struct {
+                const char *assigned, *assigned_version, *active, *active_version, *bad;
+                enum lkg_candidate_state state;
+                const char *want;
+        } rows[] = {
+                { "u", "8", "u", "7", "failed to validate current (UID: u)", LKG_CANDIDATE_VALID,
+                  "False failed to validate current (UID: u): "
+                  "using last-known-good (UID: u), resourceVersion 7 instead of 8" },
+                { "u", "8", "u", "7", "current failed trial period due to crash loop (UID: u)",
+                  LKG_CANDIDATE_VALID,
+                  "False current failed trial period due to crash loop (UID: u): "
+                  "using last-known-good (UID: u), resourceVersion 7 instead of 8" },
+                { "u", "8", "u", "7", NULL, LKG_CANDIDATE_INVALID,
+                  "False failed to validate current (UID: u), 1 error, see "
+                  "status/c/findings: "
+                  "using last-known-good (UID: u), resourceVersion 7 instead of 8" },
+                { "u", "8", "u", "8", NULL, LKG_CANDIDATE_VALID,
+                  "True all checks passed: using last-known-good (UID: u)" },
+                { "u", "8", "v", "7", "failed to validate current (UID: u)", LKG_CANDIDATE_VALID,
+                  "False failed to validate current (UID: u): using last-known-good (UID: v)" },
+                { "u", "8", "", "", "failed to validate current (UID: u)", LKG_CANDIDATE_VALID,
+                  "False failed to validate current (UID: u): using last-known-good (default)" },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                struct lkg_condition_facts facts = { .component = "c",
+                                                     .file = "f",
+                                                     .status_path = "status/c",
+                                                     .hold = &free_hold,
+                                                     .state = rows[i].state,
+                                                     .n_errors = 1,
+                                                     .active = 1 };
+                struct lkg_condition c = { 0 };
+                char line[600];
+
+                facts.remote = (struct lkg_condition_remote){ .any = true,
+                                                              .assigned = rows[i].assigned,
+                                                              .assigned_version = rows[i].assigned_version,
+                                                              .active = rows[i].active,
+                                                              .active_version = rows[i].active_version,
+                                                              .followed = rows[i].assigned,
+                                                              .bad = rows[i].bad,
+                                                              .active_is_good = true };
+                assert_true(lkg_condition_update(&c, &facts, 5));
+                (void)snprintf(line, sizeof(line), "%s %s: %s", lkg_condition_status_name(c.status),
+                               c.reason, c.message);
+                assert_string_equal(line, rows[i].want);
+        }
+}
+
 /* Somebody else's words are cut to fit, and never in the middle of a character. */
 static void test_condition_words_stay_utf8(void **state)
 {
@@ -362,6 +417,7 @@ int main(void)
                 cmocka_unit_test(test_life_of_a_try),
                 cmocka_unit_test(test_words_of_control_files),
                 cmocka_unit_test(test_condition_words),
+                cmocka_unit_test(test_condition_names_versions),
                 cmocka_unit_test(test_condition_words_stay_utf8),
                 cmocka_unit_test(test_transition_time_changes_with_the_status_alone),
         };
