@@ -18,6 +18,7 @@
 
 #include <lkg/log.h>
 
+#include "build.h"
 #include "supervisor.h"
 
 #define DYING_MS        1000
@@ -37,6 +38,7 @@ struct found {
         int fds[N_FDS];
         int channel;   /* to the file server */
         bool complete; /* all four are there */
+        bool living;   /* a file server serves with them, whether it hands over or not */
 };
 
 static void found_deinit(struct found *found)
@@ -228,7 +230,7 @@ static int from_server(struct lkg_supervisor *s, struct found *found, struct lkg
                                         "`umount -l %s` ends it",
                                         s->mount_point, s->mount_point);
         }
-        found->complete = true;
+        found->complete = found->living = true;
         return 0;
 }
 
@@ -252,20 +254,39 @@ static bool server_alive(const struct lkg_shared *shared)
 }
 
 /*
+ * A file server lives that ours could not follow: its view is to be replaced, if it is mounted where ours belongs.
+ */
+static int replace_view(struct lkg_supervisor *s, struct found *found, struct lkg_error *err)
+{
+        struct lkg_mount mount;
+
+        if (lkg_mounts_top(s->mount_point, &mount) != 1 || !lkg_mount_is_lkgfs(&mount))
+                return lkg_fail(
+                        err, EX_UNAVAILABLE, 0,
+                        "the runtime directory %s is used by a file server of another version of lkgfs, "
+                        "and its view is not on %s; unmount it first.",
+                        s->settings->runtime_dir, s->mount_point);
+        s->replacing = s->stale = true;
+        s->stale_id = mount.id;
+        s->source_fd = LKG_STEAL_FD(found->fds[FD_SOURCE]);
+        s->listen_fd = LKG_STEAL_FD(found->fds[FD_LISTEN]);
+        lkg_kept_clear(s);
+        return 0;
+}
+
+/*
  * Is it ours, and worth having? Return: 0, then @ret_shared is NULL when it is not worth having; an exit
  * code.
  */
-static int judge(struct lkg_supervisor *s, const struct found *found, struct lkg_shared **ret_shared,
+static int judge(struct lkg_supervisor *s, struct found *found, struct lkg_shared **ret_shared,
                  uint64_t *ret_mount_id, struct lkg_error *err)
 {
         struct lkg_mount mount;
         struct lkg_connection c = { .device = found->fds[FD_DEVICE] };
         struct lkg_shared *shared = lkg_shared_adopt(found->fds[FD_SHARED]);
 
-        if (!shared && found->channel >= 0)
-                return lkg_fail(err, EX_UNAVAILABLE, errno,
-                                "a file server of another version of lkgfs serves %s; unmount it first",
-                                s->mount_point);
+        if (!shared && found->living)
+                return replace_view(s, found, err);
         if (!shared) {
                 lkg_log_notice("left over by another version of lkgfs: starting afresh");
                 return 0;
@@ -284,6 +305,9 @@ static int judge(struct lkg_supervisor *s, const struct found *found, struct lkg
                 discard(s, shared, "its connection was aborted");
         } else if (lkg_mounts_top(s->mount_point, &mount) != 1 || !lkg_mount_is_lkgfs(&mount)) {
                 discard(s, shared, "its view is not mounted any more");
+        } else if (!lkg_connection_agrees(s, shared)) {
+                s->predecessor = shared; /* who was asked about, tickets: that goes on */
+                return replace_view(s, found, err);
         } else {
                 *ret_shared = shared;
                 *ret_mount_id = mount.id;
@@ -302,7 +326,16 @@ static void adopt_children(struct lkg_supervisor *s, struct found *found)
 
                 found->channel = -EBADF;
                 server->ready = true;
-                if (!hands_over) /* a server that cannot hear us cannot keep what it must keep */
+                /*
+                 * A server that cannot hear us cannot keep what it must keep; one of another build is what an update is
+                 * for. Its successor starts at once and serves what it leaves, as after any SIGKILL.
+                 */
+                if (hands_over && lkg_build_same((int)server->pid, s->programs.server) == 0) {
+                        lkg_child_log(server, LOG_NOTICE, "(pid %d) is of another build: replaced",
+                                      (int)server->pid);
+                        hands_over = false;
+                }
+                if (!hands_over)
                         lkg_child_abandon(server, END_LIMIT_NS);
         }
         for (size_t i = 0; i < LKG_ARRAY_SIZE(ended); i++) {

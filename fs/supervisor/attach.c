@@ -84,12 +84,15 @@ static void detach_stale(const struct lkg_supervisor *s)
 
 /*
  * The dead view stays on top until the new one is beneath it, so that nobody looks at the bare directory in
- * between. Kernels before 6.5, and some propagation trees, do not allow that: then it goes first.
+ * between. Kernels before 6.5, and some propagation trees, do not allow that: then it goes first. One that lives
+ * (another build's, replacing) is covered instead, and goes when ours does (uncover).
  */
 static int replace_stale(const struct lkg_supervisor *s)
 {
         int r = move(s->connection.mount_fd, s->mount_point, MOVE_MOUNT_BENEATH);
 
+        if (r < 0 && s->replacing)
+                return move(s->connection.mount_fd, s->mount_point, 0);
         detach_stale(s);
         return r < 0 ? move(s->connection.mount_fd, s->mount_point, 0) : 0;
 }
@@ -240,6 +243,17 @@ bool lkg_still_mounted(struct lkg_supervisor *s)
         return lkg_mounts_has(s->connection.mount_id) != 0; /* cannot be read: better go on */
 }
 
+/* Views of earlier builds that ours was put over. */
+static void uncover(const struct lkg_supervisor *s)
+{
+        struct lkg_mount mount;
+
+        for (int i = 0; i < STACKED_MAX; i++)
+                if (lkg_mounts_top(s->mount_point, &mount) != 1 || !lkg_mount_is_lkgfs(&mount) ||
+                    umount2(s->mount_point, MNT_DETACH | UMOUNT_NOFOLLOW) < 0)
+                        return;
+}
+
 /* Exit status of the task: 0 clean, 1 detached with users left, 2 not unmounted. */
 int lkg_unmount(struct lkg_supervisor *s)
 {
@@ -260,10 +274,14 @@ int lkg_unmount(struct lkg_supervisor *s)
                 (void)snprintf(path, sizeof(path), "%s/%s", s->mount_point, shared->native_names[i]);
                 (void)umount2(path, UMOUNT_NOFOLLOW); /* busy: goes with its parent below */
         }
-        if (umount2(s->mount_point, UMOUNT_NOFOLLOW) == 0)
+        if (umount2(s->mount_point, UMOUNT_NOFOLLOW) == 0) {
+                uncover(s);
                 return 0;
-        if (errno == EBUSY && umount2(s->mount_point, MNT_DETACH | UMOUNT_NOFOLLOW) == 0)
+        }
+        if (errno == EBUSY && umount2(s->mount_point, MNT_DETACH | UMOUNT_NOFOLLOW) == 0) {
+                uncover(s);
                 return 1;
+        }
         if (errno == EINVAL || errno == ENOENT)
                 return 0; /* unmounted by somebody else meanwhile */
         lkg_log_error("unmount %s: %s", s->mount_point, strerror(errno));

@@ -157,6 +157,20 @@ static int compute_reply(struct lkg_supervisor *s, struct lkg_connection *c, str
         return 0;
 }
 
+bool lkg_connection_agrees(struct lkg_supervisor *s, const struct lkg_shared *shared)
+{
+        const char *argv[] = { s->programs.server, "--handshake", NULL };
+        LKG_CLEANUP(lkg_freep) char *reply = NULL;
+        struct lkg_run run = { .pidfd = -EBADF, .output = -EBADF };
+        size_t size = 0;
+
+        if (shared->init_request_size > sizeof(shared->init_request) ||
+            lkg_run_start(&run, argv, shared->init_request, shared->init_request_size) < 0 ||
+            lkg_run_wait(&run, INIT_LIMIT_NS, sizeof(shared->init_reply), &reply, &size) != 0)
+                return false;
+        return size == shared->init_reply_size && memcmp(reply, shared->init_reply, size) == 0;
+}
+
 static int answer_init(struct lkg_connection *c, struct lkg_error *err)
 {
         ssize_t n = write(c->device, c->shared->init_reply, c->shared->init_reply_size);

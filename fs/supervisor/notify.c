@@ -47,6 +47,11 @@ void lkg_notify_stopping(void)
         (void)sd_notify(0, "STOPPING=1\nSTATUS=Unmounting");
 }
 
+void lkg_notify_leaving(void)
+{
+        (void)sd_notify(0, "STOPPING=1\nSTATUS=Restarting, the view stays mounted");
+}
+
 void lkg_notify_unstore(void)
 {
         static const char *const names[] = { "fuse", "shared", "source", "listen" };

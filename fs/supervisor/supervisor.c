@@ -17,6 +17,7 @@
 #include <sys/mount.h>
 
 #include <lkg/log.h>
+#include <lkg/publication.h>
 
 #include "consumer.h"
 #include "credential.h"
@@ -212,6 +213,11 @@ static void attach(struct lkg_supervisor *s)
                 mount_later(s);
                 return;
         }
+        if (s->replacing) {
+                (void)lkg_child_end_recorded(
+                        s, LKG_CHILD_ENGINE); /* two would take each other's publications away */
+                s->replacing = s->hands_off = false;
+        }
         enter(s, LKG_PHASE_NATIVES, 0);
         r = lkg_task_start(s, lkg_natives_attach, natives_done, NATIVES_LIMIT_NS);
         if (r < 0)
@@ -384,6 +390,19 @@ void lkg_supervisor_stop(struct lkg_supervisor *s, const char *why)
                 unmounted(s, -1);
 }
 
+void lkg_supervisor_leave(struct lkg_supervisor *s)
+{
+        if (s->phase != LKG_PHASE_RUNNING) {
+                lkg_supervisor_stop(s, "SIGTERM");
+                return;
+        }
+        lkg_log_notice("restarting: %s stays mounted and is served on; the next lkgfsd takes it over",
+                       s->mount_point);
+        lkg_notify_leaving();
+        s->hands_off = true;
+        (void)sd_event_exit(s->event, 0);
+}
+
 void lkg_supervisor_connection_lost(struct lkg_supervisor *s)
 {
         switch (s->phase) {
@@ -433,7 +452,7 @@ static int on_signal(sd_event_source *source, const struct signalfd_siginfo *inf
         if (info->ssi_signo == SIGHUP && s->phase == LKG_PHASE_RUNNING)
                 lkg_reload(s);
         else if (info->ssi_signo == SIGTERM)
-                lkg_supervisor_stop(s, "SIGTERM");
+                lkg_leave_or_stop(s);
         else if (info->ssi_signo == SIGINT)
                 lkg_supervisor_stop(s, "SIGINT");
         return 0;
@@ -542,6 +561,39 @@ static void start_adopted(struct lkg_supervisor *s)
         announce(s);
 }
 
+/*
+ * A view that a file server of ours could not go on with: another memory, another dialect. A new one is made beside it, over the
+ * same source directory and served from the publication that is there; it takes the old one's place at once (lkg_attach). The
+ * old file server goes on for whoever has a file of the old view open, and ends with the last of them.
+ */
+static int start_replacing(struct lkg_supervisor *s, struct lkg_error *err)
+{
+        char aside[64];
+        int r;
+
+        lkg_log_notice("the view on %s is of another build: replaced by a new one", s->mount_point);
+        (void)lkg_child_end_recorded(s, LKG_CHILD_NOTIFIER);
+        /* Its names are node ids of the old memory; the old file server has the directory open. */
+        (void)snprintf(aside, sizeof(aside), LKG_PUBLICATION_PINNED ".%d", (int)getpid());
+        if (renameat(s->runtime_fd, LKG_PUBLICATION_PINNED, s->runtime_fd, aside) < 0 && errno != ENOENT)
+                return lkg_fail(err, EX_IOERR, errno, "rename " LKG_PUBLICATION_PINNED);
+        r = lkg_connection_open(s, &s->connection, err);
+        if (r == 0)
+                r = lkg_connection_handshake(s, &s->connection, err);
+        if (r != 0)
+                return r;
+        if (s->predecessor) {
+                carry_over(s->connection.shared, s->predecessor);
+                (void)munmap(s->predecessor, sizeof(*s->predecessor));
+                s->predecessor = NULL;
+        }
+        lkg_natives_choose(s);
+        s->remounting = true; /* the engine waits: its name space must be made when the old view is gone */
+        enter(s, LKG_PHASE_SERVER, SERVER_LIMIT_NS);
+        lkg_child_start(s, LKG_CHILD_SERVER);
+        return 0;
+}
+
 /* Only the default configuration may be absent: who names one wants that one. */
 static int choose_config(struct lkg_supervisor *s, const char *path, struct lkg_error *err)
 {
@@ -586,6 +638,8 @@ static int start(struct lkg_supervisor *s, struct lkg_error *err)
                 r = lkg_adopt(s, err);
         if (r != 0)
                 return r;
+        if (s->replacing)
+                return start_replacing(s, err);
         s->hands_off = false;
         if (!s->adopted)
                 return start_fresh(s, err);
@@ -600,7 +654,7 @@ static void init(struct lkg_supervisor *s, const struct lkg_options *options, in
         s->ready_fd = ready_fd;
         s->log_fd = s->state_lock = s->runtime_lock = s->state_fd = s->runtime_fd = s->source_fd =
                 s->listen_fd = s->exec.output_fd = -EBADF;
-        s->facts.starts = s->facts.rest = s->exec.helper = (struct lkg_helper)LKG_HELPER_INIT;
+        s->facts.starts = s->facts.rest = s->exec.helper = s->leaving = (struct lkg_helper)LKG_HELPER_INIT;
         s->task.pidfd = s->reload.pidfd = s->reload.output = -EBADF;
         lkg_connection_init(&s->connection);
         lkg_kept_clear(s);
@@ -613,6 +667,7 @@ static void init(struct lkg_supervisor *s, const struct lkg_options *options, in
 static void deinit(struct lkg_supervisor *s)
 {
         lkg_reload_deinit(s);
+        lkg_helper_cancel(&s->leaving);
         lkg_task_cancel(s);
         lkg_facts_cancel(s);
         lkg_exec_cancel(s);

@@ -144,9 +144,11 @@ struct lkg_supervisor {
         enum lkg_phase phase;
         /* A file server without supervisor may live here: what it needs is not ours to remove. */
         bool hands_off;
-        bool adopted;    /* the view was already served when we came */
-        bool announced;  /* READY=1 was said */
-        bool remounting; /* the connection was aborted, the next one is not attached yet */
+        bool adopted;                   /* the view was already served when we came */
+        bool announced;                 /* READY=1 was said */
+        bool replacing;                 /* a view of another build goes on until ours takes its place */
+        struct lkg_shared *predecessor; /* its memory, when we can read it */
+        bool remounting;                /* the connection was aborted, the next one is not attached yet */
         int exit_code;
         struct lkg_error failure;
         unsigned n_engine_tries;
@@ -158,6 +160,7 @@ struct lkg_supervisor {
         struct lkg_task task;
         struct lkg_facts_task facts;
         struct lkg_exec_task exec;
+        struct lkg_helper leaving;     /* asks whether SIGTERM is a stop or half of a restart */
         struct lkg_consumer *consumer; /* NULL before the loop */
         struct lkg_heartbeat heartbeat;
         struct lkg_watchdog watchdog;
@@ -208,6 +211,11 @@ void lkg_preflight_cleanup(struct lkg_supervisor *s);
 int lkg_connection_open(struct lkg_supervisor *s, struct lkg_connection *ret, struct lkg_error *err);
 /** lkg_connection_handshake() - FUSE_INIT is answered and kept in the shared memory. At most 10 s. */
 int lkg_connection_handshake(struct lkg_supervisor *s, struct lkg_connection *c, struct lkg_error *err);
+/**
+ * lkg_connection_agrees() - would our file server have answered FUSE_INIT as the one did that @shared is of? Another one
+ * cannot serve that connection. Return: false also when it cannot be asked.
+ */
+bool lkg_connection_agrees(struct lkg_supervisor *s, const struct lkg_shared *shared);
 void lkg_connection_init(struct lkg_connection *connection);
 void lkg_connection_close(struct lkg_connection *connection);
 /** lkg_connection_dead() - was it aborted, or unmounted by its last user? */
@@ -345,11 +353,19 @@ void lkg_watchdog_gone(struct lkg_supervisor *s);
 void lkg_watchdog_heard(struct lkg_supervisor *s);
 void lkg_watchdog_answered(struct lkg_supervisor *s, uint64_t ticket);
 
+/* leave.c */
+/** lkg_leave_or_stop() - SIGTERM: what is meant by it? */
+void lkg_leave_or_stop(struct lkg_supervisor *s);
+struct sd_bus;
+/** lkg_unit_restarts() - does the unit that @pid belongs to have a job, and is that a restart? Return: 1; 0; -errno. */
+int lkg_unit_restarts(struct sd_bus *bus, pid_t pid);
+
 /* notify.c: sd_notify(3); silent without a service manager */
 void lkg_notify_ready(struct lkg_supervisor *s);
 void lkg_notify_status(const char *fmt, ...) LKG_PRINTF(1, 2);
 void lkg_notify_reloading(void);
 void lkg_notify_stopping(void);
+void lkg_notify_leaving(void);
 void lkg_notify_store(struct lkg_supervisor *s);
 void lkg_notify_unstore(void);
 
@@ -375,6 +391,8 @@ void lkg_supervisor_server_ready(struct lkg_supervisor *s);
  */
 void lkg_supervisor_connection_lost(struct lkg_supervisor *s);
 void lkg_supervisor_stop(struct lkg_supervisor *s, const char *why);
+/** lkg_supervisor_leave() - end and leave the view as it is, for the next supervisor. */
+void lkg_supervisor_leave(struct lkg_supervisor *s);
 /** lkg_supervisor_child_gone() - in the last phase: ends the loop with the last child. */
 void lkg_supervisor_child_gone(struct lkg_supervisor *s);
 

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Is a running program the one that lies on the disk now? */
+#pragma once
+
+#include <lkg/base.h>
+
+#define LKG_BUILD_ID_MAX 64
+
+/** lkg_build_id() - the GNU build id of the ELF file @fd. Return: its bytes in @ret; -ENOENT: it has none; -errno. */
+int lkg_build_id(int fd, unsigned char ret[static LKG_BUILD_ID_MAX]);
+/**
+ * lkg_build_same() - does process @pid run the same build as the file @path has?
+ *
+ * By build id, which packagers keep and which stripping does not change; without one by the bytes of both.
+ * Return: 1; 0; -errno when that cannot be told.
+ */
+int lkg_build_same(int pid, const char *path);
