@@ -579,7 +579,7 @@ static struct lkg_node *find_virtual(enum lkg_node_kind kind, const char *path,
                 struct lkg_node *node = node_at(i - 1);
 
                 if (atomic_load(&node->kind) == kind && strcmp(node->name, path) == 0 &&
-                    (kind != LKG_NODE_CONTENT || same_content(node, entry)))
+                    (kind != LKG_NODE_CONTENT || (entry && same_content(node, entry))))
                         return node;
         }
         return NULL;
@@ -624,7 +624,7 @@ static int get_virtual(enum lkg_node_kind kind, const char *path, const struct l
                 r = -ENFILE;
         } else {
                 fill_virtual(node, path, entry);
-                if (kind == LKG_NODE_CONTENT)
+                if (kind == LKG_NODE_CONTENT && entry)
                         r = pin(node, entry->sha256, bytes);
                 if (r == 0 && is_listed(kind))
                         r = content_list_add(node);
