@@ -308,8 +308,8 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "namespace/name, where each part may be *, and guard fields are dotted names such as "
           "authentication.anonymous.enabled." },
         { 4000, LKG_NOTE, "more findings", "Repair those that are listed first.",
-          "There were more findings than are kept. The first ones are complete; what follows was "
-          "only counted." },
+          "There were more findings than are kept, 1000 of a component. The first ones are complete; what "
+          "follows was only counted, errors before advice." },
         { 4002, LKG_WARNING, "no fallback copy",
           "Without the copy a node has no merged document when lkgfs is gone; see the reason in "
           "the message.",

@@ -31,7 +31,7 @@ void lkg_report_deinit(struct lkg_report *report)
 
 bool lkg_report_is_full(const struct lkg_report *report)
 {
-        return report->n_findings >= LKG_FINDINGS_MAX;
+        return report->n_findings + report->n_elsewhere >= LKG_FINDINGS_MAX;
 }
 
 static struct lkg_finding *report_slot(struct lkg_report *report)
@@ -75,6 +75,10 @@ void lkg_report_add(struct lkg_report *report, enum lkg_severity severity, unsig
 
         if (!report)
                 return;
+        if (lkg_report_is_full(report)) { /* nobody will read it: a million of them must cost nothing */
+                report_take(report, severity, code, NULL, 0, 0, NULL);
+                return;
+        }
         va_start(ap, fmt);
         if (vasprintf(&text, fmt, ap) < 0)
                 text = NULL;
@@ -142,8 +146,9 @@ char *lkg_report_format(const struct lkg_report *report, size_t *ret_size)
                 lkg_buf_printf(&buf, " [LKG%04u]\n", f->code);
         }
         if (report->n_dropped)
-                lkg_buf_printf(&buf, "note: %zu more findings are not listed [LKG4000]\n",
-                               report->n_dropped);
+                lkg_buf_printf(&buf,
+                               "note: %zu more findings are not listed, a list has at most %u [LKG4000]\n",
+                               report->n_dropped, LKG_FINDINGS_MAX);
         return lkg_buf_steal(&buf, ret_size);
 }
 

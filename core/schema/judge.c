@@ -317,6 +317,34 @@ static int without_header(const struct lkg_value *doc, struct lkg_value **ret)
         return 0;
 }
 
+/*
+ * The same of a drop-in, without names that are no field in any case either: whoever decodes the result ignores them, and
+ * a thousand drop-ins full of them would be merged a second time for nothing.
+ */
+static int known_members(const struct lkg_judge *judge, const struct lkg_value *doc, struct lkg_value **ret)
+{
+        LKG_CLEANUP(lkg_value_unrefp)
+        struct lkg_value *patch =
+                lkg_value_new_map(lkg_value_source_mut(doc), lkg_value_line(doc), lkg_value_column(doc));
+
+        if (!patch)
+                return -ENOMEM;
+        for (size_t i = 0; i < lkg_value_size(doc); i++) {
+                const char *name;
+                size_t size;
+                struct lkg_value *member = lkg_map_at(doc, i, &name, &size);
+
+                if (lkg_span_is(lkg_span(name, size), "apiVersion") ||
+                    lkg_span_is(lkg_span(name, size), "kind") ||
+                    !lkg_node_member_folded(lkg_schema_root(judge->schema), name, size))
+                        continue;
+                if (lkg_map_append_like(patch, doc, i, lkg_value_ref(member)) < 0)
+                        return -ENOMEM;
+        }
+        *ret = LKG_STEAL(patch);
+        return 0;
+}
+
 static int merge_layer(const struct lkg_judge *judge, struct lkg_judged_layer *layer,
                        const struct lkg_value *running)
 {
@@ -326,7 +354,8 @@ static int merge_layer(const struct lkg_judge *judge, struct lkg_judged_layer *l
 
         if (!running || !layer->doc || lkg_value_type(layer->doc) != LKG_MAP)
                 return 0;
-        r = without_header(layer->doc, &patch);
+        r = layer->role == LKG_LAYER_INSTANCE ? without_header(layer->doc, &patch)
+                                              : known_members(judge, layer->doc, &patch);
         if (r == 0 && layer->role == LKG_LAYER_INSTANCE)
                 r = lkg_merge_strategic_typed(running, patch, &type, &layer->report, &layer->running);
         else if (r == 0)
@@ -334,12 +363,23 @@ static int merge_layer(const struct lkg_judge *judge, struct lkg_judged_layer *l
         return r == -EBADMSG ? 0 : r;
 }
 
+/* Advice about the layers under the next one. What stands over them counts as well, but keeps fewer (LKG_FINDINGS_MAX). */
+static size_t n_advice(const struct lkg_judge *judge)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < judge->n_layers; i++)
+                n += judge->layers[i].lint.n_findings;
+        return n;
+}
+
 static int judge_layer(struct lkg_judge *judge, const struct lkg_layer_info *info,
-                       const struct lkg_value *below, const struct lkg_value *running,
+                       const struct lkg_value *below, const struct lkg_value *running, size_t n_before,
                        struct lkg_judged_layer *ret)
 {
         struct lkg_judged_layer layer = { .doc = lkg_value_ref((struct lkg_value *)info->doc),
-                                          .role = info->role };
+                                          .role = info->role,
+                                          .lint = { .n_elsewhere = n_before } };
         int r = 0;
 
         if (judge->config.lint && layer.doc && lkg_value_type(layer.doc) == LKG_MAP)
@@ -361,7 +401,7 @@ static int update_layers(struct lkg_judge *judge, const struct lkg_candidate *ca
 {
         struct lkg_judged_layer *layers;
         const struct lkg_value *running = judge->encoded;
-        size_t n = 0;
+        size_t n = 0, n_before;
 
         while (n < judge->n_layers && n < candidate->n_layers && candidate->layers[n].doc &&
                judge->layers[n].doc == candidate->layers[n].doc &&
@@ -376,14 +416,16 @@ static int update_layers(struct lkg_judge *judge, const struct lkg_candidate *ca
         judge->layers = layers;
         if (n > 0)
                 running = layers[n - 1].running;
+        n_before = n_advice(judge);
         for (; judge->n_layers < candidate->n_layers; judge->n_layers++) {
                 const struct lkg_layer_info *info = &candidate->layers[judge->n_layers];
                 const struct lkg_value *below = judge->n_layers ? info[-1].merged : NULL;
-                int r = judge_layer(judge, info, below, running, &layers[judge->n_layers]);
+                int r = judge_layer(judge, info, below, running, n_before, &layers[judge->n_layers]);
 
                 if (r < 0)
                         return r;
                 running = layers[judge->n_layers].running;
+                n_before += layers[judge->n_layers].lint.n_findings;
         }
         return 0;
 }
@@ -594,9 +636,10 @@ int lkg_judge_candidate(struct lkg_candidate *candidate, void *userdata)
         else
                 r = judge_kubeproxy(judge, candidate, &report);
         append_once(&candidate->report, &report);
-        for (size_t i = 0; i < judge->n_layers; i++) {
+        for (size_t i = 0; i < judge->n_layers; i++)
                 append_once(&candidate->report, &judge->layers[i].report);
+        for (size_t i = 0; i < judge->n_layers;
+             i++) /* advice last: it must not leave an error without room */
                 lkg_report_append(&candidate->report, &judge->layers[i].lint);
-        }
         return r;
 }

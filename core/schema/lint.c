@@ -53,6 +53,10 @@ static void report_unknown(const struct lint *lint, const struct lkg_node *node,
         struct lkg_nearest nearest;
         const char *best;
 
+        if (lkg_report_is_full(lint->report)) {
+                lkg_report_add(lint->report, LKG_WARNING, LKG_F_UNKNOWN_FIELD, NULL, "%s", ""); /* counted */
+                return;
+        }
         (void)lkg_quote(name, strlen(name), quoted);
         (void)lkg_release_text(release, now);
         if (later && later->field->since > release) {
@@ -62,7 +66,7 @@ static void report_unknown(const struct lint *lint, const struct lkg_node *node,
                 return;
         }
         lkg_nearest_init(&nearest, name);
-        for (size_t i = 0; i < node->n_members && !lkg_report_is_full(lint->report); i++)
+        for (size_t i = 0; i < node->n_members; i++)
                 lkg_nearest_offer(&nearest, node->members[i]->name);
         best = lkg_nearest_best(&nearest);
         lkg_report_add(lint->report, LKG_WARNING, LKG_F_UNKNOWN_FIELD, &where,

@@ -626,6 +626,9 @@ static int decode_member(struct decode *d, const struct lkg_node *node, const st
         /* null makes nil of what can be nil; Duration's own decoder refuses it; elsewhere it is nothing */
         if (node->class == LKG_CLASS_DURATION && !nilable)
                 return decode_value(d, node, value, before, false, step, ret);
+        /* these two have a decoder of their own, which takes it for nothing at all */
+        if (node->class == LKG_CLASS_QUANTITY || node->class == LKG_CLASS_TIME)
+                return 0;
         if (before && !nilable)
                 *ret = lkg_value_ref((struct lkg_value *)before);
         return 0;

@@ -16,8 +16,9 @@
 #define LKG_LAYERS_MAX       16384u /* layers of one component */
 #define LKG_WALK_DEPTH_MAX   64u    /* nested directories below a drop-in directory */
 #define LKG_WALK_ENTRIES_MAX 65536u /* directory entries looked at in one walk */
-#define LKG_FINDINGS_MAX     1000u  /* findings kept in one report; the rest is counted */
-#define LKG_QUOTE_MAX        64u    /* bytes of a user's value quoted in a message (S7) */
+#define LKG_FINDINGS_MAX \
+        1000u /* findings kept in one report, and advice about all layers of a component; the rest is counted */
+#define LKG_QUOTE_MAX 64u /* bytes of a user's value quoted in a message (S7) */
 
 /* publications and messages */
 #define LKG_MANIFEST_BYTES_MAX   (16u << 20)

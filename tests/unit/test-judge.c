@@ -133,9 +133,46 @@ static void test_more_errors_than_are_listed_are_counted(void **state)
                 lkg_buf_printf(&text, "  r%u: [x]\n", i);
         assert_false(lkg_buf_failed(&text));
         set_up(&s, &plain, text.data, NULL);
-        assert_non_null(strstr(judge(&s), "more findings are not listed [LKG4000]\n"));
+        assert_non_null(
+                strstr(judge(&s), "more findings are not listed, a list has at most 1000 [LKG4000]\n"));
         assert_int_equal(s.candidate.report.n_findings, LKG_FINDINGS_MAX);
         assert_true(s.candidate.report.n_severity[LKG_ERROR] >= LKG_FINDINGS_MAX + 7);
+        tear_down(&s);
+        lkg_buf_deinit(&text);
+}
+
+/* Advice about many layers: as much is kept as can be listed, and an error is listed before it. */
+static void test_advice_is_counted_where_it_is_not_kept(void **state)
+{
+        struct lkg_judge_config config = plain;
+        struct lkg_buf text = LKG_BUF_INIT;
+        size_t n_kept = 0;
+        struct stack s;
+
+        (void)state;
+        config.lint = true;
+        lkg_buf_puts(&text, HEADER);
+        for (unsigned i = 0; i < 600; i++)
+                lkg_buf_printf(&text, "unknown%u: 1\n", i);
+        assert_false(lkg_buf_failed(&text));
+        set_up(&s, &config, HEADER, text.data);
+        put_layer(&s, 2, LKG_LAYER_DROPIN, "2.conf", text.data);
+        put_layer(&s, 3, LKG_LAYER_INSTANCE, "instance",
+                  HEADER "maxPods: -5\n");
+        (void)judge(&s);
+        for (size_t i = 0; i < s.judge->n_layers; i++)
+                n_kept += s.judge->layers[i].lint.n_findings;
+        assert_int_equal(n_kept, LKG_FINDINGS_MAX);
+        assert_int_equal(s.judge->layers[1].lint.n_findings, 600);
+        assert_int_equal(s.candidate.report.n_severity[LKG_WARNING], 1200);
+        assert_int_equal(s.candidate.report.n_findings, LKG_FINDINGS_MAX);
+        assert_true(s.candidate.report.n_severity[LKG_ERROR] > 0);
+        assert_non_null(strstr(s.said, "error: "));
+        assert_non_null(strstr(s.said, "more findings are not listed, a list has at most 1000 [LKG4000]\n"));
+        put_layer(&s, 1, LKG_LAYER_DROPIN, "1.conf",
+                  HEADER "unknown: 1\n"); /* what was counted is listed now */
+        (void)judge(&s);
+        assert_int_equal(s.judge->layers[2].lint.n_findings, 600);
         tear_down(&s);
         lkg_buf_deinit(&text);
 }
@@ -712,6 +749,7 @@ int main(void)
                 cmocka_unit_test(test_defaults_layers_and_flags),
                 cmocka_unit_test(test_findings_stand_in_their_layer),
                 cmocka_unit_test(test_more_errors_than_are_listed_are_counted),
+                cmocka_unit_test(test_advice_is_counted_where_it_is_not_kept),
                 cmocka_unit_test(test_mistakes_are_said_once_and_as_they_were_written),
                 cmocka_unit_test(test_both_places_are_named),
                 cmocka_unit_test(test_kind_that_nobody_knows_is_refused),

@@ -3,7 +3,7 @@
 
 import re
 
-QUOTED = re.compile(r'"(?:\\.|[^"\\])*"|`[^`]*`')
+QUOTED = re.compile(r'"(?:\\.|[^"\\])*"|cannot decode !!\w+ `[^`]*`')
 WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:\[\d+\]|\.[A-Za-z][A-Za-z0-9]*)*")
 ERROR = re.compile(r"^(?:.*?: )?error: (.*) \[LKG(\d+)\]$", re.MULTILINE)
 GATE = re.compile(r"(?:unrecognized feature gate: |cannot set feature gate |invalid value of )(\w+)")
@@ -91,7 +91,7 @@ class Fields:
     @staticmethod
     def is_read(text):
         """Whether ours came as far as fields: a document that cannot be read has no kind, so no flags either."""
-        return any(match.group(2).startswith("5") and "is unknown for kind" not in match.group(1)
+        return any(match.group(2).startswith("5") and not re.search(r"is unknown (?:for kind|in)", match.group(1))
                    for match in ERROR.finditer(text))
 
 
