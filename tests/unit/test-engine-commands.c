@@ -137,6 +137,41 @@ static void test_commands_need_root(void **state)
         assert_has(n, "status/kubelet/condition", "True current is set");
 }
 
+/* Its caller was told that it failed: whoever reads it later leaves it alone, this engine and the next. */
+static void test_withdrawn_command_is_not_carried_out(void **state)
+{
+        static const char *const commands[][2] = { { "hold", "on" },
+                                                   { "rollback", "1" },
+                                                   { "try", "1h" },
+                                                   { "promote", "now" },
+                                                   { "bad", "3f9a\0why" } };
+        struct node *n = *state;
+        struct lkg_message m;
+
+        start(n);
+        put_dropin(n, "10-a.conf", "maxPods: 5\n");
+        assert_int_equal(changed(n, "kubelet.conf.d/10-a.conf"), 0);
+        for (int engine = 0; engine < 2; engine++) {
+                for (size_t i = 0; i < LKG_ARRAY_SIZE(commands); i++) {
+                        lkg_message_init(&m, LKG_MSG_COMMAND);
+                        m.pid = 1;
+                        m.component = 0;
+                        (void)snprintf(m.command, sizeof(m.command), "%s", commands[i][0]);
+                        m.text_size = i == 4 ? 8 : (uint32_t)strlen(commands[i][1]);
+                        memcpy(m.text, commands[i][1], m.text_size);
+                        assert_int_equal(ask_plain(n, &m, ++n->ticket), -ETIMEDOUT);
+                }
+                assert_has(n, "status/kubelet/condition", "True current is set");
+                assert_has(n, "kubelet.conf", "maxPods: 5\n");
+                if (engine == 0) {
+                        stop(n, true);
+                        start(n);
+                }
+        }
+        assert_int_equal(command(n, "hold", "on"), 0); /* the next one is */
+        assert_has(n, "status/kubelet/condition", "held at");
+}
+
 static void test_repeated_ticket_is_not_carried_out_twice(void **state)
 {
         struct node *n = *state;
@@ -160,6 +195,7 @@ int main(void)
                 CASE(test_try_that_is_committed),
                 CASE(test_try_that_expires_while_down),
                 CASE(test_commands_need_root),
+                CASE(test_withdrawn_command_is_not_carried_out),
                 CASE(test_repeated_ticket_is_not_carried_out_twice),
         };
 
