@@ -281,7 +281,8 @@ def previous_build(tmp_path_factory):
         return folder
     lib.run("tar", "-x", "-C", folder, input=source.stdout, check=True)
     build = folder / "build"
-    lib.run("meson", "setup", build, folder, "-Dtests=disabled", "-Dman=disabled", check=True, timeout=120)
+    lib.run("meson", "setup", build, folder, "-Dtests=disabled", "-Dman=disabled",
+            "-Doptimization=0", "-Ddebug=false", check=True, timeout=120)
     lib.run("ninja", "-C", build, *PROGRAMS, check=True, timeout=600)
     return build
 
