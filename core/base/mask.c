@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Names of credentials, and a credential that became part of a name because a space is missing (`{token:s3cret}` is a map
+ * with the key `token:s3cret`).
+ *
  * Userinfo and queries of URLs (`https://user:password@host/path?token=...`): no status file, no finding and no log
  * line shows them. Here, below everything that quotes what a user wrote.
  */
 #include <lkg/buf.h>
+
+#include <strings.h>
 
 #define MASK "<masked>"
 
@@ -85,4 +90,49 @@ bool lkg_mask_url(const char *text, size_t size, struct lkg_buf *buf)
         if (end < size)
                 lkg_buf_puts(buf, MASK);
         return keep > from || end < size;
+}
+
+/* ---- names ---- */
+
+bool lkg_is_secret_name(const char *name, size_t size)
+{
+        static const char *const names[] = { "password",      "passwd",          "token",
+                                             "bearerToken",   "id-token",        "access-token",
+                                             "refresh-token", "secret",          "clientSecret",
+                                             "privateKey",    "client-key-data", "staticPodURLHeader" };
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(names); i++)
+                if (size == strlen(names[i]) && strncasecmp(name, names[i], size) == 0)
+                        return true;
+        return false;
+}
+
+/* What a name may consist of; anything else in it ends what somebody meant to be the name. */
+static bool in_word(unsigned char c)
+{
+        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
+               c == '_' || c >= 0x80;
+}
+
+bool lkg_mask_name(const char *name, size_t size, bool secret, struct lkg_buf *buf)
+{
+        for (size_t i = 0, word; i < size; i++) {
+                for (word = i; i < size && in_word((unsigned char)name[i]); i++)
+                        ;
+                if (i + 1 >= size)
+                        break;
+                if (i == word)
+                        continue;
+                if (strchr("./[]", name[i])) { /* a path: what comes next stands below that */
+                        secret |= lkg_is_secret_name(name + word, i - word);
+                        continue;
+                }
+                if (!secret && !lkg_is_secret_name(name + word, i - word))
+                        continue;
+                lkg_buf_append(buf, name, i + 1);
+                lkg_buf_puts(buf, MASK);
+                return true;
+        }
+        lkg_buf_append(buf, name, size);
+        return false;
 }

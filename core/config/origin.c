@@ -19,7 +19,7 @@ static void column_text(struct lkg_buf *buf, const char *text)
 }
 
 /* One name of a pointer; escaped in there, so that no URL would be found in the pointer itself. */
-static int put_name(const char *escaped, size_t size, struct lkg_buf *buf)
+static int put_name(const char *escaped, size_t size, bool secret, struct lkg_buf *buf)
 {
         LKG_CLEANUP(lkg_buf_deinit)
         struct lkg_buf name = LKG_BUF_INIT, masked = LKG_BUF_INIT, shown = LKG_BUF_INIT;
@@ -32,7 +32,10 @@ static int put_name(const char *escaped, size_t size, struct lkg_buf *buf)
         lkg_buf_putc(&name, '\0');
         if (lkg_buf_failed(&name))
                 return -ENOMEM;
-        (void)lkg_mask_text(name.data, name.size - 1, &masked);
+        if (!lkg_mask_text(name.data, name.size - 1, &masked)) {
+                lkg_buf_reset(&masked);
+                (void)lkg_mask_name(name.data, name.size - 1, secret, &masked);
+        }
         for (size_t i = 0; i < masked.size; i++) {
                 if (masked.data[i] == '~' || masked.data[i] == '/')
                         lkg_buf_puts(&shown, masked.data[i] == '~' ? "~0" : "~1");
@@ -46,11 +49,18 @@ static int put_name(const char *escaped, size_t size, struct lkg_buf *buf)
         return 0;
 }
 
+/* Nothing in it could be a URL, or a credential behind the name of one. */
+static bool is_plain(const char *pointer)
+{
+        return !strstr(pointer, "~1~1") && !strpbrk(pointer, ":= \t,;{}\"'()<>&*!|@#$%^?`\\+");
+}
+
 int lkg_pointer_text(const char *pointer, struct lkg_buf *buf)
 {
+        bool secret = false;
         int r = 0;
 
-        if (!strstr(pointer, "~1~1")) { /* no URL: nearly always */
+        if (is_plain(pointer)) { /* nearly always */
                 column_text(buf, pointer);
                 return lkg_buf_failed(buf) ? -ENOMEM : 0;
         }
@@ -58,7 +68,8 @@ int lkg_pointer_text(const char *pointer, struct lkg_buf *buf)
                 size_t n = strcspn(++pointer, "/");
 
                 lkg_buf_putc(buf, '/');
-                r = put_name(pointer, n, buf);
+                r = put_name(pointer, n, secret, buf);
+                secret |= lkg_is_secret_name(pointer, n);
                 pointer += n;
         }
         return lkg_buf_failed(buf) ? -ENOMEM : r;

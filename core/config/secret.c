@@ -97,6 +97,15 @@ static int job_own(struct job *job)
         return job->to ? 0 : -ENOMEM;
 }
 
+/* A key with a URL in it, or with a credential that became part of it. */
+static bool mask_key(const char *key, size_t size, bool secret, struct lkg_buf *buf)
+{
+        if (has_url(key, size) && lkg_mask_text(key, size, buf))
+                return true;
+        lkg_buf_reset(buf);
+        return lkg_mask_name(key, size, secret, buf);
+}
+
 /* Puts the masked form of member @i (taken over) into the job's copy. */
 static int job_put(struct job *job, struct lkg_value *masked)
 {
@@ -119,7 +128,7 @@ static int job_put(struct job *job, struct lkg_value *masked)
                 return r;
         }
         old = lkg_map_at(job->from, job->i, &key, &size);
-        rename = has_url(key, size) && lkg_mask_text(key, size, &key_buf);
+        rename = mask_key(key, size, job->secrecy == LKG_SECRET, &key_buf);
         if (value == old && !rename)
                 return 0;
         r = job_own(job);
@@ -138,25 +147,12 @@ static int job_put(struct job *job, struct lkg_value *masked)
  */
 enum lkg_secrecy lkg_name_secrecy(const char *name, size_t size)
 {
-        static const struct {
-                const char *name;
-                enum lkg_secrecy secrecy;
-        } rows[] = {
-                { "staticPodURLHeader", LKG_SECRET },
-                { "staticPodURL", LKG_SECRET_URL },
-                { "password", LKG_SECRET },
-                { "passwd", LKG_SECRET },
-                { "token", LKG_SECRET },
-                { "bearerToken", LKG_SECRET },
-                { "secret", LKG_SECRET },
-                { "clientSecret", LKG_SECRET },
-                { "privateKey", LKG_SECRET },
-                { "client-key-data", LKG_SECRET },
-        };
+        static const char url[] = "staticPodURL";
 
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++)
-                if (size == strlen(rows[i].name) && strncasecmp(name, rows[i].name, size) == 0)
-                        return rows[i].secrecy;
+        if (lkg_is_secret_name(name, size))
+                return LKG_SECRET;
+        if (size == strlen(url) && strncasecmp(name, url, size) == 0)
+                return LKG_SECRET_URL;
         return LKG_PUBLIC;
 }
 

@@ -87,6 +87,16 @@ char *lkg_reader_dup(struct lkg_reader *r, struct lkg_span text)
         return copy;
 }
 
+/* Everything but a name of letters may be a credential that is missing a space or a name before it. */
+bool lkg_reader_may_show(struct lkg_span name)
+{
+        for (size_t i = 0; i < name.size; i++)
+                if (!(name.data[i] >= 'a' && name.data[i] <= 'z') &&
+                    !(name.data[i] >= 'A' && name.data[i] <= 'Z') && name.data[i] != '-')
+                        return false;
+        return name.size > 0 && name.size <= 40;
+}
+
 void lkg_reader_known(struct lkg_reader *r, const struct lkg_section *s,
                       const struct lkg_reader_field *fields)
 {
@@ -102,8 +112,10 @@ void lkg_reader_known(struct lkg_reader *r, const struct lkg_section *s,
                         lkg_nearest_offer(&nearest, f->name);
                 if (f->name)
                         continue;
-                lkg_reader_say(r, LKG_WARNING, value, "%s%sunknown field %s, ignoring%s%s%s", s->path,
-                               s->path[0] ? ": " : "", lkg_quote(name.data, name.size, quoted),
+                lkg_reader_say(r, LKG_WARNING, value, "%s%sunknown field%s%s, ignoring%s%s%s", s->path,
+                               s->path[0] ? ": " : "", lkg_reader_may_show(name) ? " " : "",
+                               lkg_reader_may_show(name) ? lkg_quote(name.data, name.size, quoted)
+                                                         : " (not shown, it could be a credential)",
                                lkg_nearest_best(&nearest) ? "; did you mean " : "",
                                lkg_nearest_best(&nearest) ? lkg_nearest_best(&nearest) : "",
                                lkg_nearest_best(&nearest) ? "?" : "");

@@ -71,6 +71,8 @@ void lkg_reader_say(struct lkg_reader *r, enum lkg_severity severity, const stru
 /** lkg_reader_wrong_type() - "users[u].user.token is a number; want ..." */
 void lkg_reader_wrong_type(struct lkg_reader *r, const struct lkg_section *s, const char *name,
                            const struct lkg_value *value, const char *want);
+/** lkg_reader_may_show() - is it a word of letters, which cannot be a credential with a name or without? */
+bool lkg_reader_may_show(struct lkg_span name);
 /** lkg_reader_known() - a warning for each member that no row of @fields has. */
 void lkg_reader_known(struct lkg_reader *r, const struct lkg_section *s,
                       const struct lkg_reader_field *fields);

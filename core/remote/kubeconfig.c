@@ -42,14 +42,46 @@ static const struct lkg_reader_field cluster_fields[] = {
         { NULL },
 };
 
-/* The decoder's findings quote keys and anchors only, never a value. */
+/* Up to the closing quote, whatever is escaped before it. */
+static const char *quoted_end(const char *text)
+{
+        while (*text && *text != '"')
+                text += text[0] == '\\' && text[1] ? 2 : 1;
+        return text;
+}
+
+/* @text without what it quotes, unless that is a word of letters: a key may be a credential that lost the space before it. */
+static void put_without_quotes(const char *text, struct lkg_buf *buf)
+{
+        while (*text) {
+                size_t n = strcspn(text, "\"");
+                const char *end;
+
+                lkg_buf_append(buf, text, n);
+                text += n;
+                if (!*text)
+                        return;
+                end = quoted_end(text + 1);
+                if (lkg_reader_may_show(lkg_span(text + 1, (size_t)(end - text - 1))))
+                        lkg_buf_append(buf, text, (size_t)(end - text) + (*end == '"'));
+                else
+                        lkg_buf_puts(buf, "<masked>");
+                text = *end ? end + 1 : end;
+        }
+}
+
+/* The decoder's findings quote keys and anchors, and those only as far as they can be shown. */
 static void take_over(struct lkg_reader *r, const struct lkg_report *from)
 {
         for (size_t i = 0; i < from->n_findings; i++) {
                 const struct lkg_finding *f = &from->findings[i];
                 const struct lkg_where where = { r->options->file, f->line, f->column };
+                LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
 
-                lkg_report_add(&r->report, f->severity, CODE, &where, "%s", f->text);
+                put_without_quotes(f->text, &text);
+                lkg_buf_putc(&text, '\0');
+                lkg_report_add(&r->report, f->severity, CODE, &where, "%s",
+                               lkg_buf_failed(&text) ? "it cannot be decoded" : text.data);
         }
         lkg_report_count_unlisted(&r->report, from);
 }

@@ -32,17 +32,27 @@ struct decode {
         size_t n_misfits;
 };
 
+/* Below a field whose members are credentials? */
+static bool is_below_secret(const struct step *step)
+{
+        for (const struct step *up = step->up; up; up = up->up)
+                if (up->name && lkg_is_secret_name(up->name, up->size))
+                        return true;
+        return false;
+}
+
 static void format_path(const struct step *step, struct lkg_buf *buf)
 {
         if (!step)
                 return;
         format_path(step->up, buf);
-        if (!step->name)
+        if (!step->name) {
                 lkg_buf_printf(buf, "[%zu]", step->index);
-        else if (buf->size > 0)
-                lkg_buf_printf(buf, ".%.*s", (int)step->size, step->name);
-        else
-                lkg_buf_append(buf, step->name, step->size);
+                return;
+        }
+        if (buf->size > 0)
+                lkg_buf_putc(buf, '.');
+        (void)lkg_mask_name(step->name, step->size, is_below_secret(step), buf);
 }
 
 static const char *shown(const struct lkg_node *node, const struct lkg_value *value,

@@ -46,18 +46,35 @@ static int check_single(const struct lkg_report *report, struct lkg_error *err)
         return 0;
 }
 
+/* `{kind: ConfigMap}` begins like JSON and is YAML in flow style. What is neither was meant as JSON: @report stays. */
+static int decode_flow(const char *text, size_t size, struct lkg_source *source, struct lkg_report *report,
+                       struct lkg_value **ret)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report flow = LKG_REPORT_INIT;
+        int r = lkg_decode(text, size, LKG_FORMAT_YAML, LKG_DECODE_STRICT, source, &flow, ret);
+
+        if (r == 0) {
+                lkg_report_deinit(report);
+                lkg_report_append(report, &flow);
+        }
+        return r;
+}
+
 static int decode(const char *text, size_t size, const struct lkg_configmap_options *options,
                   struct lkg_value **ret, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
         struct lkg_source *source = lkg_source_new("ConfigMap", file_name(options));
+        enum lkg_format format = lkg_detect_format(text, size);
         struct lkg_value *value = NULL;
         int r;
 
         if (!source)
                 return lkg_error_set(err, -ENOMEM, NULL, "read ConfigMap");
-        r = lkg_decode(text, size, options->from_file ? lkg_detect_format(text, size) : LKG_FORMAT_JSON,
-                       LKG_DECODE_STRICT, source, &report, &value);
+        r = lkg_decode(text, size, options->from_file ? format : LKG_FORMAT_JSON, LKG_DECODE_STRICT, source,
+                       &report, &value);
+        if (r == -EBADMSG && options->from_file && format == LKG_FORMAT_JSON)
+                r = decode_flow(text, size, source, &report, &value);
         lkg_source_unref(source);
         if (r == -EBADMSG)
                 return undecodable(&report, err);

@@ -17,6 +17,6 @@ int lkg_verb_convert(const struct lkg_tool *tool)
         lkg_tool_print_findings(tool, STDERR_FILENO, &report);
         if (r != LKG_TOOL_OK)
                 return r;
-        lkg_render(doc, lkg_tool_render_format(tool, format), &buf);
-        return lkg_tool_print(&buf, LKG_TOOL_OK);
+        r = lkg_tool_render(tool, doc, lkg_tool_render_format(tool, format), &buf);
+        return r == LKG_TOOL_OK ? lkg_tool_print(&buf, LKG_TOOL_OK) : r;
 }

@@ -5,7 +5,9 @@
 
 #include <stdarg.h>
 
+#include <lkg/decode.h>
 #include <lkg/file.h>
+#include <lkg/limits.h>
 #include <lkg/render.h>
 
 bool lkg_tool_colour_for(const struct lkg_tool *tool, int fd)
@@ -159,4 +161,27 @@ void lkg_tool_print_findings(const struct lkg_tool *tool, int fd, const struct l
         lkg_tool_paint_findings(lkg_tool_colour_for(tool, fd), text, "", &buf);
         if (!lkg_buf_failed(&buf) && buf.size)
                 (void)lkg_write_all(fd, buf.data, buf.size);
+}
+
+int lkg_tool_render(const struct lkg_tool *tool, const struct lkg_value *doc, enum lkg_format format,
+                    struct lkg_buf *buf)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *back = NULL;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf json = LKG_BUF_INIT;
+        int r = 0;
+
+        if (format == LKG_FORMAT_YAML) {
+                lkg_render_json_compact(doc, &json);
+                /* Larger than a document may be: aliases made it so, and they come from YAML. */
+                if (!lkg_buf_failed(&json) && json.size <= LKG_DOC_BYTES_MAX)
+                        r = lkg_decode(json.data, json.size, LKG_FORMAT_JSON, LKG_DECODE_UNTYPED, NULL,
+                                       &ignored, &back);
+        }
+        if (r == -EBADMSG)
+                return lkg_tool_fail(
+                        tool, LKG_TOOL_FAILED,
+                        "the document has a number beyond 1.8e308, which no YAML can say; use -o json");
+        lkg_render(doc, format, buf);
+        return LKG_TOOL_OK;
 }

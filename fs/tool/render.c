@@ -49,8 +49,8 @@ int lkg_verb_render(const struct lkg_tool *tool)
                         "one (KubeletConfiguration and KubeProxyConfiguration have them)");
         format = lkg_tool_render_format(tool, candidate->format);
         if (!tool->options.effective)
-                lkg_render(candidate->doc, format, &buf);
+                r = lkg_tool_render(tool, candidate->doc, format, &buf);
         else if (render_effective(candidate->effective, format, &buf) < 0)
-                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
-        return lkg_tool_print(&buf, LKG_TOOL_OK);
+                r = lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
+        return r == LKG_TOOL_OK ? lkg_tool_print(&buf, LKG_TOOL_OK) : r;
 }

@@ -122,6 +122,12 @@ void lkg_tool_verb_help(const struct lkg_tool_verb *verb, struct lkg_buf *buf);
 bool lkg_tool_colour_for(const struct lkg_tool *tool, int fd);
 const char *lkg_tool_paint(bool colour, enum lkg_severity severity); /* start of a colour, "" without */
 const char *lkg_tool_paint_end(bool colour);
+/**
+ * lkg_tool_render() - @doc for standard output. A number beyond a float64 stays one in JSON, but would be read back from
+ * YAML as a text: then there is none, and a message. Return: LKG_TOOL_OK or LKG_TOOL_FAILED.
+ */
+int lkg_tool_render(const struct lkg_tool *tool, const struct lkg_value *doc, enum lkg_format format,
+                    struct lkg_buf *buf);
 /** lkg_tool_print() - all of @buf to standard output. Return: @status, or LKG_TOOL_FAILED with a message. */
 int lkg_tool_print(const struct lkg_buf *buf, int status);
 /** lkg_tool_print_value() - @value as YAML or JSON, a text format being YAML. */

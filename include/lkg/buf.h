@@ -38,6 +38,14 @@ bool lkg_mask_text(const char *text, size_t size, struct lkg_buf *buf);
  * before its last `@` and behind its first `?` or `#` is masked. Return: whether there was any.
  */
 bool lkg_mask_url(const char *text, size_t size, struct lkg_buf *buf);
+/** lkg_is_secret_name() - does a field of this name hold a credential, in any case? */
+bool lkg_is_secret_name(const char *name, size_t size);
+/**
+ * lkg_mask_name() - append a name as people may see it: of `token:s3cret`, a key because a space is missing, what stands
+ * behind the name of a credential is masked. @secret: it stands below one (a header), so that holds for any first word.
+ * Return: whether there was something.
+ */
+bool lkg_mask_name(const char *name, size_t size, bool secret, struct lkg_buf *buf);
 /** lkg_utf8_length() - bytes of the UTF-8 sequence at @text (at least one of @n bytes); 0: not valid UTF-8. */
 size_t lkg_utf8_length(const void *text, size_t n);
 /** lkg_utf8_mend() - take out of @text what is no valid UTF-8: the half of a character where a text was cut. */

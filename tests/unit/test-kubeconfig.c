@@ -224,6 +224,14 @@ static void test_mistakes(void **state)
                   .want = "/k/config:5:17: warning: unknown field \"current-contxt\", ignoring; did you "
                           "mean "
                           "current-context?" END },
+                /* A missing space makes one word of a name and a credential. */
+                { { .rest = REST "a=s3cret: x\n" },
+                  .want = "/k/config:5:11: warning: unknown field (not shown, it could be a credential), "
+                          "ignoring" END },
+                { { .rest = REST "token:s3cret: x\ntoken:s3cret: y\n" },
+                  .want = "/k/config:6:1: warning: key <masked> is already set on line 5; the last one "
+                          "counts" END "/k/config:6:15: warning: unknown field (not shown, it could be a "
+                          "credential), ignoring" END },
                 { { .rest = REST "current-context: x\n" },
                   .want = "/k/config:5:1: warning: key \"current-context\" is already set on line 4; "
                           "the last one counts" END },

@@ -36,6 +36,69 @@ static void test_text(void **state)
         }
 }
 
+/* A missing space makes a name of a credential. */
+static void test_names(void **state)
+{
+        static const struct {
+                const char *name;
+                bool secret; /* it stands below a credential */
+                const char *want;
+        } rows[] = {
+                { "token", false, "token" },
+                { "token:s3cret", false, "token:<masked>" },
+                { "Token=s3cret", false, "Token=<masked>" },
+                { "password s3cret", false, "password <masked>" },
+                { "client-key-data:s3cret==", false, "client-key-data:<masked>" },
+                { "x,token:s3cret", false, "x,token:<masked>" },
+                { "user.token:s3cret", false, "user.token:<masked>" },
+                { "staticPodURLHeader.Authorization:s3cret", false,
+                  "staticPodURLHeader.Authorization:<masked>" },
+                { "tokens:x", false, "tokens:x" },
+                { "memory.available", false, "memory.available" },
+                { "a:b", false, "a:b" },
+                { "Authorization", true, "Authorization" },
+                { "Authorization:s3cret", true, "Authorization:<masked>" },
+                { "Authorization: Bearer s3cret", true, "Authorization:<masked>" },
+                { "token:", false, "token:" },
+                { "", false, "" },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                struct lkg_buf buf = LKG_BUF_INIT;
+                bool masked = lkg_mask_name(rows[i].name, strlen(rows[i].name), rows[i].secret, &buf);
+
+                lkg_buf_putc(&buf, '\0');
+                assert_string_equal(buf.data, rows[i].want);
+                assert_int_equal(masked, strcmp(rows[i].name, rows[i].want) != 0);
+                lkg_buf_deinit(&buf);
+        }
+}
+
+/* In a tree, in the table of origins, in a finding. */
+static void test_names_wherever_they_are_shown(void **state)
+{
+        struct lkg_value *value =
+                doc("a: 1\nstaticPodURLHeader: {Authorization:s3cret}\nuser: {token:s3cret}\n");
+        struct lkg_value *masked = lkg_mask_secrets(value);
+        struct lkg_buf origin = LKG_BUF_INIT;
+        char quoted[5 * 64 + 8];
+
+        (void)state;
+        assert_string_equal(json(masked),
+                            "{\"a\":1,\"staticPodURLHeader\":{\"Authorization:<masked>\":null},"
+                            "\"user\":{\"token:<masked>\":null}}");
+        lkg_render_origin(value, &origin);
+        lkg_buf_putc(&origin, '\0');
+        assert_null(strstr(origin.data, "s3cret"));
+        assert_non_null(strstr(origin.data, "/staticPodURLHeader/Authorization:<masked>\t"));
+        assert_non_null(strstr(origin.data, "/user/token:<masked>\t"));
+        assert_string_equal(lkg_quote("token:s3cret", 12, quoted), "\"token:<masked>\"");
+        lkg_buf_deinit(&origin);
+        lkg_value_unref(masked);
+        lkg_value_unref(value);
+}
+
 /* A field that is one URL: nothing that may be a credential is shown, however badly it is written. */
 static void test_url(void **state)
 {
@@ -159,6 +222,7 @@ static void test_pointer(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_names),   cmocka_unit_test(test_names_wherever_they_are_shown),
                 cmocka_unit_test(test_text),    cmocka_unit_test(test_url),
                 cmocka_unit_test(test_tree),    cmocka_unit_test(test_innocent_is_shared),
                 cmocka_unit_test(test_shadows), cmocka_unit_test(test_pointer),

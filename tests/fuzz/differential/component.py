@@ -340,8 +340,8 @@ class Served(Kubelet):
             return got is not None
         question = {"op": "kubelet", "base": got["served"], **self.context(request)}
         reply = self.peer.ask([question])[0]
-        if reply is None or not reply.get("ok"):
-            return reply is None
+        if reply is None or Component.of_oracle(self, reply) is None or not reply.get("ok"):
+            return reply is None or Component.of_oracle(self, reply) is None
         out = self.wanted(want, got)
         text = json.dumps(reply["out"], default=number).replace("/@DIR@", "@DIR@")
         wanted = json.dumps(out, default=number)
