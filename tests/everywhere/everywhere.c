@@ -484,7 +484,7 @@ struct group {
 static void run_group(const struct group *group, const struct kind *kinds, struct run *run)
 {
         const struct kind *kind = &kinds[group->kind];
-        struct place place;
+        static struct place place; /* one at a time */
         const struct place_options options = {
                 .component = kind->component,
                 .base = BASE,
