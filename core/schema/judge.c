@@ -491,9 +491,8 @@ static int judge_whole(const struct lkg_judge *judge, struct lkg_candidate *cand
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *zeros = lkg_value_new_map(NULL, 0, 0);
         LKG_CLEANUP(lkg_gates_deinit) struct lkg_gates gates = { 0 };
         bool kubelet = lkg_schema_is_kubelet(judge->schema);
-        struct lkg_rules rules = { judge->schema, object,
-                                   &gates,        &judge->config.host,
-                                   report,        judge->config.startup_refuses };
+        struct lkg_rules rules = { judge->schema,       object, &gates,
+                                   &judge->config.host, report, judge->config.startup_refuses };
         struct lkg_command_line line = command_line(judge);
         int r = object && zeros ? lkg_gates_copy(&judge->flag_gates, &gates) : -ENOMEM;
 

@@ -157,8 +157,7 @@ static void test_advice_is_counted_where_it_is_not_kept(void **state)
         assert_false(lkg_buf_failed(&text));
         set_up(&s, &config, HEADER, text.data);
         put_layer(&s, 2, LKG_LAYER_DROPIN, "2.conf", text.data);
-        put_layer(&s, 3, LKG_LAYER_INSTANCE, "instance",
-                  HEADER "maxPods: -5\n");
+        put_layer(&s, 3, LKG_LAYER_INSTANCE, "instance", HEADER "maxPods: -5\n");
         (void)judge(&s);
         for (size_t i = 0; i < s.judge->n_layers; i++)
                 n_kept += s.judge->layers[i].lint.n_findings;
