@@ -23,7 +23,9 @@ static void check_canonical(const struct lkg_quantity *quantity)
         } else {
                 FUZZ_CHECK(lkg_quantity_sign(&back) == lkg_quantity_sign(quantity));
                 lkg_quantity_canonical(&back, &second);
-                FUZZ_CHECK(first.size == second.size && memcmp(first.data, second.data, first.size) == 0);
+                /* 62.5Ki prints as 64000, which has no suffix any more and is read as decimal: 64k. */
+                FUZZ_CHECK(back.format != quantity->format ||
+                           (first.size == second.size && memcmp(first.data, second.data, first.size) == 0));
         }
         lkg_quantity_deinit(&back);
         lkg_buf_deinit(&first);
