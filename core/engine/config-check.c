@@ -256,7 +256,8 @@ static void check_top(const struct checker *c)
 
                 lkg_report_add(c->report, LKG_ERROR, 3010, &where, "engineTimeout: want 10ms to 1m");
         }
-        if (config->trial.max_duration_ns && config->trial.min_duration_ns > config->trial.max_duration_ns) {
+        if (config->trial.min_duration_set && config->trial.max_duration_ns &&
+            config->trial.min_duration_ns > config->trial.max_duration_ns) {
                 const struct lkg_where where = top_where(c, "trial.minDuration");
 
                 lkg_report_add(c->report, LKG_ERROR, 3020, &where,

@@ -52,7 +52,8 @@ static const struct lkg_config_field trial_fields[] = {
         { "scope", F_WORD, CONFIG(trial.scope), "remote", scope_words },
         { "duration", F_DURATION, CONFIG(trial.duration_ns), "10m" },
         { "crashLoopThreshold", F_NUMBER, CONFIG(trial.crash_loop_threshold), "10", .min = 0, .max = 10 },
-        { "minDuration", F_DURATION, CONFIG(trial.min_duration_ns), "0s" },
+        { "minDuration", F_DURATION, CONFIG(trial.min_duration_ns), "5m",
+          .set_offset = CONFIG(trial.min_duration_set) },
         { "maxDuration", F_DURATION, CONFIG(trial.max_duration_ns), "0s" },
         { NULL },
 };

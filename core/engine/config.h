@@ -51,7 +51,7 @@ struct lkg_config_component {
                 uint64_t min_interval_ns;
                 uint64_t max_per_hour;
         } restart;
-        int local_policy; /* enum lkg_local_policy */
+        int local_policy;  /* enum lkg_local_policy */
         int startup_rules; /* enum lkg_startup_rules: what validation lets pass and ends the component */
         struct {
                 int profile; /* enum lkg_guard_profile */
@@ -86,6 +86,7 @@ struct lkg_config {
                 int scope; /* enum lkg_trial_scope */
                 uint64_t duration_ns, crash_loop_threshold;
                 uint64_t min_duration_ns, max_duration_ns; /* 0 = no clamp */
+                bool min_duration_set;                     /* named by the user, not by default */
         } trial;
         struct lkg_config_component *components;
         size_t n_components;

@@ -150,7 +150,7 @@ static int mark_like(struct lkg_dynamic *d, const struct lkg_config_source *sour
                 return 0;
         if (snprintf(reason, sizeof(reason), "%s (same content as %s)", twin->reason, twin->id) < 0)
                 return -EINVAL;
-        return lkg_dynamic_condemn(d, source, NULL, reason, wall_ns, err);
+        return lkg_dynamic_condemn(d, source, NULL, twin->cause, reason, wall_ns, err);
 }
 
 static void set_node(struct lkg_pointers *pointers, const char *node_uid)
@@ -369,9 +369,10 @@ bool lkg_dynamic_is_bad_document(const struct lkg_dynamic *d, const char *sha256
 }
 
 int lkg_dynamic_condemn(struct lkg_dynamic *d, const struct lkg_config_source *source, const char *id,
-                        const char *reason, uint64_t wall_ns, struct lkg_error *err)
+                        enum lkg_bad_cause cause, const char *reason, uint64_t wall_ns,
+                        struct lkg_error *err)
 {
-        struct lkg_bad bad = { .time_ns = wall_ns, .source = *source };
+        struct lkg_bad bad = { .time_ns = wall_ns, .cause = cause, .source = *source };
 
         if (id)
                 (void)snprintf(bad.id, sizeof(bad.id), "%s", id);

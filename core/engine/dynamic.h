@@ -87,7 +87,8 @@ int lkg_dynamic_resume(struct lkg_dynamic *d, const char *sha256, struct lkg_rep
 
 /** lkg_dynamic_condemn() - mark @source bad. @id: NULL = that of @source; else a uid or an id. */
 int lkg_dynamic_condemn(struct lkg_dynamic *d, const struct lkg_config_source *source, const char *id,
-                        const char *reason, uint64_t wall_ns, struct lkg_error *err);
+                        enum lkg_bad_cause cause, const char *reason, uint64_t wall_ns,
+                        struct lkg_error *err);
 
 /**
  * lkg_dynamic_forgive() - remove marks.

@@ -73,9 +73,10 @@ static int abandon(struct lkg_engine *e, struct lkg_component *c, struct refusal
             lkg_config_source_equal(&d->pointers.active, &d->pointers.good.source))
                 return 0;
         (void)snprintf(reason, sizeof(reason), "operator request (UID: %s)", d->pointers.active.uid);
-        r = lkg_dynamic_condemn(d, &d->pointers.active, NULL, reason, lkg_realtime_ns(), &err);
+        r = lkg_dynamic_condemn(d, &d->pointers.active, NULL, LKG_BAD_OPERATOR, reason, lkg_realtime_ns(),
+                                &err);
         if (r >= 0)
-                r = lkg_engine_roll_back(e, c, reason, &err);
+                r = lkg_engine_roll_back(e, c, LKG_BAD_OPERATOR, reason, &err);
         c->dirty |= LKG_DIRTY_BAD | LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION;
         return r < 0 ? refuse_error(refusal, &err, r) : 0;
 }
@@ -204,7 +205,7 @@ static int do_condemn(struct lkg_component *c, const struct lkg_command_call *ca
                               "the state directory cannot be written, so nothing is remembered");
         if (lkg_config_source_parse_id(call->id, &source) < 0)
                 return refuse(refusal, -EINVAL, "no uid and no source id");
-        r = lkg_dynamic_condemn(d, &source, call->id, call->text, lkg_realtime_ns(), &err);
+        r = lkg_dynamic_condemn(d, &source, call->id, LKG_BAD_MARKED, call->text, lkg_realtime_ns(), &err);
         if (r < 0)
                 return refuse_error(refusal, &err, r);
         c->dirty |= LKG_DIRTY_BAD | LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION;

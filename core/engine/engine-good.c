@@ -46,14 +46,23 @@ int lkg_engine_open_track(struct lkg_engine *e, struct lkg_component *c, struct 
 
 /* ---- bases from checkpoints ---- */
 
+/* The default minimum is there for what a ConfigMap says of itself; it lifts nothing that the administrator of the node has set. */
 struct lkg_trial_settings lkg_engine_trial_settings(const struct lkg_engine *e)
 {
-        return (struct lkg_trial_settings){
+        struct lkg_trial_settings settings = {
                 .duration_ns = e->config->trial.duration_ns,
                 .threshold = (unsigned)e->config->trial.crash_loop_threshold,
                 .min_duration_ns = e->config->trial.min_duration_ns,
                 .max_duration_ns = e->config->trial.max_duration_ns,
         };
+
+        if (e->config->trial.min_duration_set)
+                return settings;
+        if (settings.min_duration_ns > settings.duration_ns)
+                settings.min_duration_ns = settings.duration_ns;
+        if (settings.max_duration_ns && settings.min_duration_ns > settings.max_duration_ns)
+                settings.min_duration_ns = settings.max_duration_ns;
+        return settings;
 }
 
 static int refuse(struct lkg_report *report, const char *file, const char *why)
@@ -234,28 +243,19 @@ void lkg_engine_follow_missing(struct lkg_engine *e, struct lkg_component *c, co
                 go_local(e, c, &err);
 }
 
-/* By the words of our own reasons; whatever else condemns is an operator's text in bad/. */
-static enum lkg_rollback kind_of(const char *reason)
+static enum lkg_rollback kind_of(enum lkg_bad_cause cause)
 {
-        static const struct {
-                const char *begins;
-                enum lkg_rollback kind;
-        } rows[] = {
-                { "current failed trial period", LKG_ROLLBACK_CRASH_LOOP },
-                { "operator request", LKG_ROLLBACK_OPERATOR },
-                { "failed to load", LKG_ROLLBACK_INVALID },
-                { "failed to parse", LKG_ROLLBACK_INVALID },
-                { "failed to validate", LKG_ROLLBACK_INVALID },
+        static const enum lkg_rollback kinds[_LKG_BAD_CAUSE_MAX] = {
+                [LKG_BAD_MARKED] = LKG_ROLLBACK_CONDEMNED,   [LKG_BAD_LOAD] = LKG_ROLLBACK_INVALID,
+                [LKG_BAD_PARSE] = LKG_ROLLBACK_INVALID,      [LKG_BAD_INVALID] = LKG_ROLLBACK_INVALID,
+                [LKG_BAD_CRASHED] = LKG_ROLLBACK_CRASH_LOOP, [LKG_BAD_OPERATOR] = LKG_ROLLBACK_OPERATOR,
         };
 
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++)
-                if (strncmp(reason, rows[i].begins, strlen(rows[i].begins)) == 0)
-                        return rows[i].kind;
-        return LKG_ROLLBACK_CONDEMNED;
+        return kinds[cause];
 }
 
-int lkg_engine_roll_back(struct lkg_engine *e, struct lkg_component *c, const char *reason,
-                         struct lkg_error *err)
+int lkg_engine_roll_back(struct lkg_engine *e, struct lkg_component *c, enum lkg_bad_cause cause,
+                         const char *reason, struct lkg_error *err)
 {
         const struct lkg_log_fields fields = lkg_engine_fields(c);
         struct lkg_dynamic *d = c->dynamic;
@@ -268,7 +268,7 @@ int lkg_engine_roll_back(struct lkg_engine *e, struct lkg_component *c, const ch
                 return r;
         lkg_log(LOG_WARNING, &fields, "rolling back to the last known good: %s", reason);
         lkg_engine_event(e, c, true, "ConfigRolledBack", &abandoned, reason);
-        c->n_rollbacks[kind_of(reason)]++;
+        c->n_rollbacks[kind_of(cause)]++;
         c->dirty |= LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION | LKG_DIRTY_BAD;
         d->good_failed = c->explained = false;
         if (!same_source)

@@ -254,9 +254,9 @@ int lkg_engine_look_at_good(struct lkg_engine *e, struct lkg_component *c, const
                             struct lkg_error *err);
 /** lkg_engine_follow_missing() - the last known good has no checkpoint any more: its stored document, else the local one. */
 void lkg_engine_follow_missing(struct lkg_engine *e, struct lkg_component *c, const struct lkg_error *why);
-/** lkg_engine_roll_back() - abandon what is active, for @reason. Return: 0 or -errno; @err. */
-int lkg_engine_roll_back(struct lkg_engine *e, struct lkg_component *c, const char *reason,
-                         struct lkg_error *err);
+/** lkg_engine_roll_back() - abandon what is active, because of @cause; @reason is for people. Return: 0 or -errno; @err. */
+int lkg_engine_roll_back(struct lkg_engine *e, struct lkg_component *c, enum lkg_bad_cause cause,
+                         const char *reason, struct lkg_error *err);
 /** lkg_engine_serves_active() - do readers get the source that is followed (and not a held generation)? */
 bool lkg_engine_serves_active(const struct lkg_component *c);
 /** lkg_engine_serve_stored() - the stored document of the last known good instead of a merge. */

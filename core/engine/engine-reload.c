@@ -72,6 +72,7 @@ static void take_over(struct lkg_component *to, struct lkg_component *from)
         to->dynamic = LKG_STEAL(from->dynamic);
         if (from->base)
                 lkg_component_set_base(to, LKG_STEAL(from->base));
+        memcpy(to->passed_over, from->passed_over, sizeof(to->passed_over));
         to->guard_unchecked = true;
         lkg_report_append(&to->remote_findings, &from->remote_findings);
         to->state = from->state;

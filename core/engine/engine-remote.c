@@ -105,10 +105,10 @@ static void restore(struct lkg_engine *e, struct lkg_component *c)
         }
         say_uid(reason, sizeof(reason), err.code == -EKEYREJECTED ? err.message : "failed to load current",
                 &d->pointers.active);
-        if (err.code == -EKEYREJECTED &&
-            lkg_dynamic_condemn(d, &d->pointers.active, NULL, reason, lkg_realtime_ns(), &ignored_err) < 0)
+        if (err.code == -EKEYREJECTED && lkg_dynamic_condemn(d, &d->pointers.active, NULL, LKG_BAD_LOAD,
+                                                             reason, lkg_realtime_ns(), &ignored_err) < 0)
                 lkg_log(LOG_ERR, &fields, "cannot mark a configuration as bad: %s", ignored_err.message);
-        (void)lkg_engine_roll_back(e, c, reason, &err);
+        (void)lkg_engine_roll_back(e, c, LKG_BAD_LOAD, reason, &err);
 }
 
 static bool refers_to_file(const struct lkg_config *config)
@@ -289,8 +289,9 @@ static enum tried blame(const struct lkg_component *c, const struct lkg_track *t
                 return TRIED_GOOD;
         if (track->candidate && errors_in(&track->candidate->report, track->base->file, ret_syntax) > 0)
                 return TRIED_BAD;
-        return local && local->state == LKG_CANDIDATE_INVALID && lkg_component_local_errors(c) > 0 ? TRIED_WAIT
-                                                                                                   : TRIED_BAD;
+        return local && local->state == LKG_CANDIDATE_INVALID && lkg_component_local_errors(c) > 0
+                       ? TRIED_WAIT
+                       : TRIED_BAD;
 }
 
 int lkg_engine_look_at_local(struct lkg_engine *e, struct lkg_component *c,
@@ -317,7 +318,8 @@ static void say_not_used(struct lkg_component *c, const char *id, const char *re
         c->dirty |= LKG_DIRTY_FINDINGS;
 }
 
-static void condemn_assigned(struct lkg_engine *e, struct lkg_component *c, const char *words)
+static void condemn_assigned(struct lkg_engine *e, struct lkg_component *c, enum lkg_bad_cause cause,
+                             const char *words)
 {
         const struct lkg_log_fields fields = lkg_engine_fields(c);
         struct lkg_dynamic *d = c->dynamic;
@@ -327,7 +329,8 @@ static void condemn_assigned(struct lkg_engine *e, struct lkg_component *c, cons
         say_uid(reason, sizeof(reason), words, &d->pointers.assigned);
         lkg_config_source_id(&d->pointers.assigned, id);
         say_not_used(c, id, reason);
-        if (lkg_dynamic_condemn(d, &d->pointers.assigned, NULL, reason, lkg_realtime_ns(), &err) < 0) {
+        if (lkg_dynamic_condemn(d, &d->pointers.assigned, NULL, cause, reason, lkg_realtime_ns(), &err) <
+            0) {
                 lkg_log(LOG_ERR, &fields, "cannot mark a configuration as bad: %s", err.message);
                 e->retry_at_ns = lkg_boottime_ns() + e->retry_delay_ns;
         }
@@ -431,7 +434,8 @@ static void try_assigned(struct lkg_engine *e, struct lkg_component *c)
         }
         lkg_engine_try_anew(c);
         if (r > 0) {
-                condemn_assigned(e, c, err.code == -EKEYREJECTED ? err.message : "failed to load current");
+                condemn_assigned(e, c, LKG_BAD_LOAD,
+                                 err.code == -EKEYREJECTED ? err.message : "failed to load current");
                 return;
         }
         switch (blame(c, &track, &syntax)) {
@@ -440,7 +444,8 @@ static void try_assigned(struct lkg_engine *e, struct lkg_component *c)
                 break;
         case TRIED_BAD:
                 keep_findings(c, track.candidate);
-                condemn_assigned(e, c, syntax ? "failed to parse current" : "failed to validate current");
+                condemn_assigned(e, c, syntax ? LKG_BAD_PARSE : LKG_BAD_INVALID,
+                                 syntax ? "failed to parse current" : "failed to validate current");
                 break;
         case TRIED_WAIT:
                 lkg_candidate_unref(c->waited);
@@ -460,7 +465,8 @@ static void condemn_active(struct lkg_engine *e, struct lkg_component *c, const 
 
         say_uid(reason, sizeof(reason), "failed to validate current", active);
         lkg_report_append(&c->remote_findings, forbidden);
-        if (lkg_dynamic_condemn(c->dynamic, active, NULL, reason, lkg_realtime_ns(), &err) < 0) {
+        if (lkg_dynamic_condemn(c->dynamic, active, NULL, LKG_BAD_INVALID, reason, lkg_realtime_ns(), &err) <
+            0) {
                 c->guard_unchecked = true;
                 e->retry_at_ns = lkg_boottime_ns() + LKG_RETRY_MAX_NS;
                 lkg_log(LOG_ERR, &fields, "cannot mark a configuration as bad: %s", err.message);
@@ -526,7 +532,7 @@ void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c)
                 char reason[LKG_REASON_MAX];
 
                 (void)snprintf(reason, sizeof(reason), "%s", bad->reason);
-                (void)lkg_engine_roll_back(e, c, reason, &err);
+                (void)lkg_engine_roll_back(e, c, bad->cause, reason, &err);
         }
         if (!lkg_config_source_is_local(&d->pointers.assigned) &&
             !lkg_config_source_equal(&d->pointers.assigned, &d->pointers.active)) {

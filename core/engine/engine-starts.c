@@ -87,16 +87,27 @@ static bool runs_active(const struct lkg_component *c, const struct lkg_tracked 
         return strcmp(entry->source, id) == 0;
 }
 
+/* Its open() is not answered yet: it waits for us, which proves nothing about what it will read. */
+static bool waits_for_us(const struct lkg_engine *e, const struct lkg_component *c,
+                         const struct lkg_tracked *t)
+{
+        for (size_t i = 0; i < e->n_starting; i++)
+                if (e->starting[i].component == c->index && e->starting[i].pid == t->pid &&
+                    e->starting[i].start_time == t->start_time)
+                        return true;
+        return false;
+}
+
 void lkg_engine_update_alive(struct lkg_engine *e, struct lkg_component *c)
 {
         struct lkg_dynamic *d = c->dynamic;
         bool alive = false;
 
-        (void)e;
         if (!d || !d->watched || !c->facts || d->trial.state != LKG_TRIAL_RUNNING)
                 return;
         for (size_t i = 0; i < c->facts->n_processes; i++)
-                alive = alive || runs_active(c, &c->facts->processes[i]);
+                alive = alive || (!waits_for_us(e, c, &c->facts->processes[i]) &&
+                                  runs_active(c, &c->facts->processes[i]));
         if (alive == (d->trial.running_since_ns != 0))
                 return;
         d->trial = lkg_trial_alive(d->trial, alive, lkg_boottime_ns());
@@ -175,13 +186,13 @@ static int condemn_active(struct lkg_component *c, char reason[static LKG_REASON
             !lkg_config_source_equal(active, &d->pointers.good.source)) {
                 (void)snprintf(reason, LKG_REASON_MAX,
                                "current failed trial period due to crash loop (UID: %s)", active->uid);
-                return lkg_dynamic_condemn(d, active, NULL, reason, lkg_realtime_ns(), err);
+                return lkg_dynamic_condemn(d, active, NULL, LKG_BAD_CRASHED, reason, lkg_realtime_ns(), err);
         }
         (void)snprintf(document.version, sizeof(document.version), "%.12s", c->active->sha256);
         (void)snprintf(reason, LKG_REASON_MAX, "current failed trial period due to crash loop (local@%.12s)",
                        c->active->sha256);
         memcpy(document.sha256, c->active->sha256, sizeof(document.sha256));
-        return lkg_dynamic_condemn(d, &document, NULL, reason, lkg_realtime_ns(), err);
+        return lkg_dynamic_condemn(d, &document, NULL, LKG_BAD_CRASHED, reason, lkg_realtime_ns(), err);
 }
 
 /* When it cannot be noted the trial is as it was, and the next start tries again. */
@@ -195,7 +206,7 @@ static void crash_loop(struct lkg_engine *e, struct lkg_component *c)
         c->answers_start =
                 true; /* the process that starts reads what is served now: nobody has to restart it */
         if (r >= 0)
-                r = lkg_engine_roll_back(e, c, reason, &err);
+                r = lkg_engine_roll_back(e, c, LKG_BAD_CRASHED, reason, &err);
         if (r < 0)
                 lkg_log(LOG_ERR, &fields, "the component crash-loops, and that cannot be noted: %s",
                         err.message);

@@ -59,10 +59,9 @@ const char *lkg_status_error(const struct lkg_component *c)
         const struct lkg_dynamic *d = c->dynamic;
         const struct lkg_bad *bad = d ? lkg_dynamic_is_bad(d, &d->pointers.assigned) : NULL;
 
-        if (bad && (strncmp(bad->reason, "failed to load", 14) == 0 ||
-                    strncmp(bad->reason, "failed to parse", 15) == 0))
+        if (bad && (bad->cause == LKG_BAD_LOAD || bad->cause == LKG_BAD_PARSE))
                 return "failed to load config, see status findings for details";
-        if (bad && strncmp(bad->reason, "failed to validate", 18) == 0)
+        if (bad && bad->cause == LKG_BAD_INVALID)
                 return "failed to validate config, see status findings for details";
         if (bad)
                 return bad->reason;

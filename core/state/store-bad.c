@@ -103,6 +103,44 @@ const struct lkg_bad *lkg_bad_same_content(const struct lkg_bad_list *list,
         return NULL;
 }
 
+static const char *const causes[_LKG_BAD_CAUSE_MAX] = {
+        [LKG_BAD_MARKED] = "marked",   [LKG_BAD_LOAD] = "load",          [LKG_BAD_PARSE] = "parse",
+        [LKG_BAD_INVALID] = "invalid", [LKG_BAD_CRASHED] = "crash_loop", [LKG_BAD_OPERATOR] = "operator",
+};
+
+/* Of a record that an earlier version wrote: by the words that it began its own reasons with. */
+static enum lkg_bad_cause cause_of_words(const char *reason)
+{
+        static const struct {
+                const char *begins;
+                enum lkg_bad_cause cause;
+        } rows[] = {
+                { "current failed trial period", LKG_BAD_CRASHED },
+                { "operator request", LKG_BAD_OPERATOR },
+                { "failed to load current", LKG_BAD_LOAD },
+                { "failed to parse current", LKG_BAD_PARSE },
+                { "failed to validate current", LKG_BAD_INVALID },
+        };
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++)
+                if (strncmp(reason, rows[i].begins, strlen(rows[i].begins)) == 0)
+                        return rows[i].cause;
+        return LKG_BAD_MARKED;
+}
+
+static enum lkg_bad_cause read_cause(const struct lkg_fields *fields, const char *reason)
+{
+        const char *word = lkg_map_get_string(fields->map, "cause");
+
+        for (size_t i = 0; word && i < LKG_ARRAY_SIZE(causes); i++)
+                if (strcmp(word, causes[i]) == 0)
+                        return (enum lkg_bad_cause)i;
+        if (!lkg_map_get(fields->map, "cause"))
+                return cause_of_words(reason);
+        lkg_fields_complain(fields, "cause", "a word of ours");
+        return LKG_BAD_MARKED;
+}
+
 void lkg_bad_format(const struct lkg_bad *bad, struct lkg_buf *buf)
 {
         lkg_buf_printf(buf, "{\"schemaVersion\":%u,\"time\":", LKG_STORE_SCHEMA);
@@ -111,7 +149,7 @@ void lkg_bad_format(const struct lkg_bad *bad, struct lkg_buf *buf)
         lkg_store_put_text(buf, bad->reason);
         lkg_buf_puts(buf, ",\"source\":");
         lkg_store_put_source(buf, &bad->source, true);
-        lkg_buf_puts(buf, "}\n");
+        lkg_buf_printf(buf, ",\"cause\":\"%s\"}\n", causes[bad->cause]);
 }
 
 /* ---- reading ---- */
@@ -153,6 +191,7 @@ static void read_fields(const struct lkg_fields *fields, struct lkg_bad *bad)
                 bad->time_ns = time_ns;
         if (!lkg_fields_text(fields, "reason", bad->reason, sizeof(bad->reason)) && !bad->reason[0])
                 (void)snprintf(bad->reason, sizeof(bad->reason), "the stored reason is lost");
+        bad->cause = read_cause(fields, bad->reason);
         read_source(fields, bad);
 }
 

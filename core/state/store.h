@@ -154,9 +154,21 @@ int lkg_store_save_trial(const struct lkg_store_component *c, const struct lkg_c
 
 /* ---- bad list ---- */
 
+/* Why something is bad, for programs; the reason is for people and may be anybody's words. */
+enum lkg_bad_cause {
+        LKG_BAD_MARKED,   /* by hand, in bad/ */
+        LKG_BAD_LOAD,     /* it cannot be loaded, or an engine died of it */
+        LKG_BAD_PARSE,    /* its payload cannot be decoded */
+        LKG_BAD_INVALID,  /* a rule or the guard refuses it */
+        LKG_BAD_CRASHED,  /* a crash loop during its trial */
+        LKG_BAD_OPERATOR, /* an operator rolled back behind it */
+        _LKG_BAD_CAUSE_MAX
+};
+
 struct lkg_bad {
         char id[LKG_SOURCE_ID_MAX + 1]; /* file name: a source id, or a uid = all its versions */
         uint64_t time_ns;
+        enum lkg_bad_cause cause;
         char reason[LKG_REASON_MAX];
         struct lkg_config_source source; /* as far as known */
 };

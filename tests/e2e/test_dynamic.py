@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dynamic configuration with real processes: assigned, on trial, last known good, rolled back, by files alone."""
+import datetime
 import errno
 import json
 import os
+import re
 import signal
+import time
 
 import pytest
 
@@ -298,11 +301,60 @@ def test_rollback_to_a_remote_one(node):
     ("configTrialDuration: 0s\ncrashLoopThreshold: 3\nmaxPods: 42\n", {"lkgfs.io/trial-duration": "1h"}),
 ])
 def test_the_candidate_brings_its_own_trial(node, body, annotations):
-    n = node()
+    n = node(trial={"minDuration": "0s"})
     source = n.assign(body, annotations=annotations)
     n.wait("last-known-good", source)
     document = n.mount.document()
     assert "configTrialDuration" not in document and "crashLoopThreshold" not in document
+
+
+def seconds_left(n):
+    """Of the trial, while the component lives on it."""
+    life = n.live()
+    n.mount.wait_for(lambda: n.trial()["deadline"] not in ("", "-"), "the clock runs")
+    left = datetime.datetime.fromisoformat(n.trial()["deadline"].replace("Z", "+00:00")).timestamp() - time.time()
+    life.end()
+    return left
+
+
+def test_a_candidate_cannot_switch_its_trial_off(node):
+    n = node()
+    n.assign("configTrialDuration: 0s\nmaxPods: 42\n")
+    n.mount.wait_for(lambda: "\nmaxPods: 42\n" in n.mount.document(), "the candidate")
+    assert n.trial()["state"] == "running"
+    assert 200 < seconds_left(n) < 302
+    n.configure(trial={"duration": "1m"})  # the administrator of the node may
+    n.mount.reload()
+    n.assign("configTrialDuration: 0s\nmaxPods: 43\n")
+    n.mount.wait_for(lambda: "\nmaxPods: 43\n" in n.mount.document(), "the next candidate")
+    assert 0 < seconds_left(n) < 62
+
+
+@pytest.mark.parametrize("words", ["failed to validate on rack 7", "current failed trial period due to crash loop",
+                                   "failed to load the truck"])
+def test_an_operators_words_are_words(node, words):
+    n = node()
+    source = n.assign("maxPods: 42\n")
+    n.mount.wait_for(lambda: "\nmaxPods: 42\n" in n.mount.document(), "the candidate")
+    lib.write_file(n.mount.vpath("bad", "kubelet", source), words + "\n")
+    n.wait("error", words)
+    assert n.status("error") == words + "\n"
+    metrics = n.mount.status("metrics.prom")
+    counts = dict(re.findall(r'lkgfs_rollbacks_total\{.*reason="(\w+)".*\} (\d+)', metrics))
+    assert counts["condemned"] == "1" and {counts[name] for name in counts if name != "condemned"} == {"0"}, metrics
+
+
+def test_scope_all_a_reload_keeps_what_was_avoided(node):
+    """After a rollback the layers still come to the avoided document: SIGHUP must not serve it again."""
+    n = node(trial={"scope": "all", "crashLoopThreshold": 0}, remote={"enabled": False})
+    n.crash()
+    good = n.mount.document()
+    n.mount.drop("50-x.conf", "maxPods: 50\n")
+    n.crash()
+    assert n.crash() == good and n.mount.document() == good
+    n.mount.reload()
+    n.mount.command("sync", "now")
+    assert n.mount.document() == good
 
 
 @pytest.mark.parametrize("body", ["configTrialDuration: soon\n", "crashLoopThreshold: 11\n", "crashLoopThreshold: -1\n",

@@ -402,6 +402,46 @@ static void test_schema_release(void **state)
         assert_false(has(n, "status/kubelet/findings", "LKG4017"));
 }
 
+/* While the service manager is asked why it started, its open() waits: the clock of the trial does not run. */
+static void test_waiting_for_an_answer_is_no_life(void **state)
+{
+        struct node *n = *state;
+        struct lkg_message m;
+        struct lkg_component *c;
+        char fact[80];
+
+        put(n, "etc/config.yaml",
+            "apiVersion: config.lkgfs.io/v1alpha1\nkind: LkgfsConfiguration\ntrial: {scope: all}\n"
+            "components: [{name: kubelet, match: {unit: kubelet.service}}]\n");
+        start(n);
+        put_dropin(n, "10-a.conf", "maxPods: 5\n");
+        assert_int_equal(changed(n, "kubelet.conf.d/10-a.conf"), 0);
+        c = &n->engine->components[0];
+        assert_int_equal(c->dynamic->trial.state, LKG_TRIAL_RUNNING);
+        assert_int_equal(c->dynamic->trial.running_since_ns, 0);
+        (void)run("--v=2");
+        lkg_message_init(&m, LKG_MSG_STARTED);
+        m.component = 0;
+        m.pid = child;
+        m.start_time = lkg_process_start_time(child);
+        m.number = c->active->number;
+        m.ticket = ++n->ticket;
+        assert_int_equal(lkg_message_send(n->client, &m), 0);
+        while (n->engine->n_starting == 0)
+                turn(n, 1000);
+        lkg_engine_cycle(n->engine, /* look= */ true);
+        assert_int_equal(c->facts->n_processes, 1);
+        assert_int_equal(c->dynamic->trial.running_since_ns, 0);
+        (void)snprintf(fact, sizeof(fact), "%d %" PRIu64 " automatic\n", (int)child, m.start_time);
+        put_fact(n, "start", fact, strlen(fact)); /* the manager's word: the open is answered */
+        while (n->engine->n_starting > 0)
+                turn(n, 1000);
+        assert_int_not_equal(c->dynamic->trial.running_since_ns, 0);
+        end();
+        while (c->dynamic->trial.running_since_ns)
+                turn(n, 1000);
+}
+
 #undef CASE
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, end_all)
 
@@ -424,6 +464,7 @@ int main(int argc, char **argv)
                 CASE(test_an_end_after_a_change_is_an_answer_to_it),
                 CASE(test_who_is_sent_back_reads_what_is_served),
                 CASE(test_schema_release),
+                CASE(test_waiting_for_an_answer_is_no_life),
         };
 
         if (argc > 1 && strcmp(argv[0], "kubelet") == 0) { /* the component */

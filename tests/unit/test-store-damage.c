@@ -154,7 +154,7 @@ static const struct variant {
         const char *name, *json; /* NULL = the member is missing */
         const char *legal[10];   /* fields in which it is none */
 } variants[] = {
-        { "missing", NULL, { "nodeUid" } },
+        { "missing", NULL, { "nodeUid", "cause" } },
         { "null", "null", { "assigned", "active", "lastKnownGood", "rollback", "source", "from" } },
         { "true", "true", { "counted", "local" } },
         { "-1", "-1", { NULL } },
