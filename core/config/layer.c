@@ -534,8 +534,10 @@ static bool is_generated(const struct lkg_place *place, const char *data, size_t
 static int refuse_generated(struct lkg_layer *layer)
 {
         say(layer, LKG_C_GENERATED,
-            "this is what lkgfs generated (a backup restored without extended attributes, a copy of the view?) "
-            "and no base: put the base back; or, if it is to be the base, remove its first line and the drop-ins "
+            "this is what lkgfs generated (a backup restored without extended attributes, a copy of the "
+            "view?) "
+            "and no base: put the base back; or, if it is to be the base, remove its first line and the "
+            "drop-ins "
             "that it already has in it");
         return 0;
 }

@@ -379,7 +379,8 @@ static const struct lkg_candidate *find_wrong(const struct lkg_component *c)
 
         if (c->candidate->state == LKG_CANDIDATE_INVALID)
                 return strict || !c->active ? c->candidate : NULL;
-        return strict && c->base && c->local.candidate && c->local.candidate->state == LKG_CANDIDATE_INVALID &&
+        return strict && c->base && c->local.candidate &&
+                               c->local.candidate->state == LKG_CANDIDATE_INVALID &&
                                lkg_component_local_errors(c) > 0
                        ? c->local.candidate
                        : NULL;
@@ -406,8 +407,8 @@ static int check_first(struct lkg_engine *e, const struct lkg_component *c, stru
                         "/var/lib/%s/config.yaml\n    dropInDir: %s.conf.d\nand start the component with "
                         "--config=%s/%s-config.yaml.",
                         e->source_path, c->config->file, c->config->name, c->config->name, c->config->name,
-                        c->config->name, c->config->name,
-                        e->mount_point ? e->mount_point : e->source_path, c->config->name);
+                        c->config->name, c->config->name, e->mount_point ? e->mount_point : e->source_path,
+                        c->config->name);
                 log_all_findings(c, c->candidate);
                 return EX_CONFIG;
         }

@@ -41,7 +41,8 @@ void lkg_state_at_least(struct lkg_state *state, uint64_t used);
 struct lkg_component_state {
         struct lkg_hold hold;
         uint64_t last_good; /* generation served last; 0 = none yet */
-        char base[PATH_MAX]; /* the local base that was part of what was served last, as configured; "" = none ever */
+        char base
+                [PATH_MAX]; /* the local base that was part of what was served last, as configured; "" = none ever */
         enum lkg_condition_status status;
         uint64_t transition_ns; /* of the condition; 0 = never set */
         uint64_t

@@ -160,7 +160,7 @@ struct lkg_judge_config {
          * is to blame.
          */
         bool flags_observed;
-        bool lint; /* also say what upstream is silent about */
+        bool lint;            /* also say what upstream is silent about */
         bool startup_refuses; /* what validation lets pass and ends the component at its start is an error */
 };
 
