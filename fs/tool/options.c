@@ -43,6 +43,7 @@ static const struct row rows[] = {
           "key in the ConfigMap (default: kubelet)" },
         { "type", 0, "TYPE", LKG_OPT_PATCH, STRING, AT(type), "`merge` (JSON merge patch) or `strategic`" },
         { "strict", 0, NULL, LKG_OPT_STRICT, FLAG, AT(strict), "a duplicate key is an error" },
+        { "all", 0, NULL, LKG_OPT_ALL, FLAG, AT(all), "show notes, too" },
         { "output", 0, "DIR", LKG_OPT_BAKE, STRING, AT(output_dir), "existing directory to write into" },
         { "force", 0, NULL, LKG_OPT_BAKE, FLAG, AT(force), "replace files that are there" },
         { "config", 0, "FILE", LKG_OPT_MOUNT, STRING, AT(config), "configuration of lkgfsd" },

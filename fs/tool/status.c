@@ -10,6 +10,7 @@
 #include "dynamic.h"
 #include "processes.h"
 
+#include <limits.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -19,22 +20,25 @@ enum rank { RANK_FALSE, RANK_UNKNOWN, RANK_FINDINGS, RANK_GOOD };
 
 struct facts {
         char *name;
-        char *condition; /* "<status> <reason>: <message>" */
-        char *since;     /* last transition, RFC 3339 */
-        char *generation, *sha256, *error, *findings, *last_error;
+        char *condition;                  /* "<status> <reason>: <message>" */
+        struct lkg_value *condition_json; /* the same as a map; NULL = there is none */
+        const char *since;                /* last transition, RFC 3339; of the map */
+        char *generation, *sha256, *error, *last_error;
+        struct lkg_report findings;
         struct lkg_dynamic dynamic;
         struct lkg_processes processes;
         bool findings_hidden; /* only root may read them */
         char served_since[21];
-        size_t n_severity[_LKG_SEVERITY_MAX];
         enum rank rank;
 };
 
 static void facts_deinit(struct facts *facts)
 {
-        char *texts[] = { facts->name,   facts->condition, facts->since,    facts->generation,
-                          facts->sha256, facts->error,     facts->findings, facts->last_error };
+        char *texts[] = { facts->name,   facts->condition, facts->generation,
+                          facts->sha256, facts->error,     facts->last_error };
 
+        lkg_value_unref(facts->condition_json);
+        lkg_report_deinit(&facts->findings);
         lkg_dynamic_deinit(&facts->dynamic);
         for (size_t i = 0; i < LKG_ARRAY_SIZE(texts); i++)
                 free(texts[i]);
@@ -48,38 +52,9 @@ static enum rank rank_of(const struct facts *facts)
                 return RANK_UNKNOWN;
         if (strncmp(facts->condition, condition_words[RANK_FALSE], 5) == 0)
                 return RANK_FALSE;
-        return facts->n_severity[LKG_ERROR] || facts->n_severity[LKG_WARNING] ? RANK_FINDINGS : RANK_GOOD;
-}
-
-static void count_findings(struct facts *facts)
-{
-        for (const char *line = facts->findings; line && *line;
-             line += strcspn(line, "\n") + (line[strcspn(line, "\n")] != '\0'))
-                for (unsigned s = 0; s < _LKG_SEVERITY_MAX; s++) {
-                        const char *name = lkg_severity_name((enum lkg_severity)s);
-                        char word[16];
-                        const char *at;
-
-                        (void)snprintf(word, sizeof(word), "%s: ", name);
-                        at = strstr(line, word);
-                        if (at && at < line + strcspn(line, "\n")) {
-                                facts->n_severity[s]++;
-                                break;
-                        }
-                }
-}
-
-static char *read_since(const struct lkg_view *view, const char *component)
-{
-        struct lkg_value *json = lkg_view_read_json(view, "status/%s/condition.json", component);
-        const char *text = NULL;
-        char *ret;
-
-        if (json)
-                text = lkg_map_get_string(json, "lastTransitionTime");
-        ret = text ? strdup(text) : NULL;
-        lkg_value_unref(json);
-        return ret;
+        return facts->findings.n_severity[LKG_ERROR] || facts->findings.n_severity[LKG_WARNING]
+                       ? RANK_FINDINGS
+                       : RANK_GOOD;
 }
 
 static void read_facts(const struct lkg_view *view, const char *component, struct facts *facts)
@@ -93,6 +68,7 @@ static void read_facts(const struct lkg_view *view, const char *component, struc
                 { "error", &facts->error },
                 { "last-error", &facts->last_error },
         };
+        LKG_CLEANUP(lkg_freep) char *findings = NULL;
         struct stat st;
         int r;
 
@@ -101,12 +77,14 @@ static void read_facts(const struct lkg_view *view, const char *component, struc
                         *files[i].text = NULL;
         if (lkg_view_read(view, &facts->generation, &st, "status/%s/generation", component) == 0)
                 lkg_format_rfc3339((uint64_t)st.st_mtim.tv_sec * LKG_NSEC_PER_SEC, facts->served_since);
-        r = lkg_view_read(view, &facts->findings, NULL, "status/%s/findings", component);
+        r = lkg_view_read(view, &findings, NULL, "status/%s/findings", component);
         facts->findings_hidden = r == -EACCES;
-        facts->since = read_since(view, component);
+        lkg_tool_findings_parse(findings, &facts->findings);
+        facts->condition_json = lkg_view_read_json(view, "status/%s/condition.json", component);
+        if (facts->condition_json)
+                facts->since = lkg_map_get_string(facts->condition_json, "lastTransitionTime");
         lkg_dynamic_read(view, component, &facts->dynamic);
         lkg_processes_read(view, component, &facts->processes);
-        count_findings(facts);
         facts->rank = rank_of(facts);
 }
 
@@ -133,14 +111,14 @@ static void append_age(const char *rfc3339, struct lkg_buf *buf)
                 lkg_buf_printf(buf, " (%lld days ago)", (long long)(age_s / 86400));
 }
 
-/* `lkgfs explain CODE` for the first error, from the `[LKGnnnn]` at the end of its line. */
-static void append_explain(const char *findings, struct lkg_buf *buf)
+/* `lkgfs explain CODE` for the first error. */
+static void append_explain(const struct lkg_report *findings, struct lkg_buf *buf)
 {
-        const char *at = findings ? strstr(findings, ": error: ") : NULL;
-        const char *code = at ? strstr(at, "[LKG") : NULL;
-
-        if (code && code < at + strcspn(at, "\n"))
-                lkg_buf_printf(buf, " (`lkgfs explain %.7s`)", code + 1);
+        for (size_t i = 0; i < findings->n_findings; i++)
+                if (findings->findings[i].severity == LKG_ERROR && findings->findings[i].code) {
+                        lkg_buf_printf(buf, " (`lkgfs explain LKG%04u`)", findings->findings[i].code);
+                        return;
+                }
 }
 
 /* When no document of this node is wrong. */
@@ -152,7 +130,7 @@ static void append_next_remote(const struct facts *facts, struct lkg_buf *buf)
                 lkg_buf_puts(buf, facts->findings_hidden
                                           ? "run this as root to see the findings"
                                           : "look into the log of lkgfsd (journalctl -u lkgfs)");
-        else if (facts->n_severity[LKG_WARNING])
+        else if (facts->findings.n_severity[LKG_WARNING])
                 lkg_buf_puts(buf, "read the warnings above; what is served is complete");
         else
                 lkg_buf_puts(buf, "nothing to do");
@@ -190,11 +168,11 @@ static void append_next(const struct facts *facts, struct lkg_buf *buf)
                         "`lkgfs commit --component %s` keeps the tried change, without it the previous one "
                         "comes back",
                         facts->name);
-        else if (facts->dynamic.assigned_mark || !facts->n_severity[LKG_ERROR])
+        else if (facts->dynamic.assigned_mark || !facts->findings.n_severity[LKG_ERROR])
                 append_next_remote(facts, buf);
         else {
                 lkg_buf_puts(buf, "correct the files named above; what is right is served when it is saved");
-                append_explain(facts->findings, buf);
+                append_explain(&facts->findings, buf);
         }
 }
 
@@ -207,7 +185,7 @@ static void append_counts(const struct facts *facts, struct lkg_buf *buf)
                 return;
         }
         for (unsigned s = 0; s < _LKG_SEVERITY_MAX; s++) {
-                size_t n = facts->n_severity[s];
+                size_t n = facts->findings.n_severity[s];
 
                 if (n == 0)
                         continue;
@@ -218,32 +196,43 @@ static void append_counts(const struct facts *facts, struct lkg_buf *buf)
         lkg_buf_puts(buf, any ? "" : "none");
 }
 
-/* The first @budget finding lines of @severity and worse ones first would need a sort; the engine lists
- * them in layer order, so errors are taken in a first pass, the others while there is room. */
-static void append_findings(const struct facts *facts, bool colour, size_t *budget, struct lkg_buf *buf)
+static void append_finding(const struct lkg_finding *f, bool colour, struct lkg_buf *buf)
 {
-        size_t left = 0;
+        const struct lkg_where where = { f->file, f->line, f->column };
+        LKG_CLEANUP(lkg_freep) char *line = NULL;
+        char place[PATH_MAX];
 
-        for (int pass = 0; pass < 2; pass++)
-                for (const char *line = facts->findings; line && *line;) {
-                        size_t size = strcspn(line, "\n");
-                        const char *error = strstr(line, "error: ");
-                        bool is_error = error && error < line + size;
-                        LKG_CLEANUP(lkg_freep) char *one = NULL;
+        (void)lkg_where_text(&where, place, sizeof(place));
+        if (asprintf(&line, "%s%s: %s [LKG%04u]", place, lkg_severity_name(f->severity), f->text, f->code) >=
+            0)
+                lkg_tool_paint_findings(colour, line, "    ", buf);
+        else
+                line = NULL;
+}
 
-                        if (is_error == (pass == 0)) {
-                                one = *budget ? strndup(line, size) : NULL;
-                                if (one) {
-                                        lkg_tool_paint_findings(colour, one, "    ", buf);
-                                        --*budget;
-                                } else {
-                                        left++;
-                                }
+/* The worst first, so that no error or warning stands behind a note; notes only when they are asked for. */
+static void append_findings(const struct facts *facts, bool colour, bool all, size_t *budget,
+                            struct lkg_buf *buf)
+{
+        size_t left = 0, notes = facts->findings.n_severity[LKG_NOTE];
+
+        for (unsigned s = 0; s <= (all ? LKG_NOTE : LKG_WARNING); s++)
+                for (size_t i = 0; i < facts->findings.n_findings; i++) {
+                        const struct lkg_finding *f = &facts->findings.findings[i];
+
+                        if ((unsigned)f->severity != s)
+                                continue;
+                        if (*budget == 0) {
+                                left++;
+                                continue;
                         }
-                        line += size + (line[size] != '\0');
+                        append_finding(f, colour, buf);
+                        --*budget;
                 }
         if (left)
                 lkg_buf_printf(buf, "    and %zu more\n", left);
+        if (notes > 0 && !all)
+                lkg_buf_printf(buf, "    %zu note%s: lkgfs status --all\n", notes, notes == 1 ? "" : "s");
 }
 
 static void append_missing(const struct facts *facts, struct lkg_buf *buf)
@@ -268,7 +257,7 @@ static void map_processes(const struct facts *facts, struct lkg_tool_map *map)
         lkg_tool_map_value(map, "processes", processes.value);
 }
 
-static void text_component(const struct lkg_view *view, const struct facts *facts, bool colour,
+static void text_component(const struct lkg_view *view, const struct facts *facts, bool colour, bool all,
                            size_t *budget, struct lkg_buf *buf)
 {
         static const enum lkg_severity paints[] = { [RANK_FALSE] = LKG_ERROR,
@@ -301,7 +290,7 @@ static void text_component(const struct lkg_view *view, const struct facts *fact
         lkg_buf_puts(buf, "  findings  ");
         append_counts(facts, buf);
         lkg_buf_putc(buf, '\n');
-        append_findings(facts, colour, budget, buf);
+        append_findings(facts, colour, all, budget, buf);
         if (facts->last_error && *facts->last_error)
                 lkg_buf_printf(buf, "  refused   %s\n", facts->last_error);
         lkg_buf_puts(buf, "  next      ");
@@ -309,21 +298,19 @@ static void text_component(const struct lkg_view *view, const struct facts *fact
         lkg_buf_putc(buf, '\n');
 }
 
+/* From condition.json: a reason may hold a colon, so the line of text cannot be taken apart. */
 static void put_condition(struct lkg_tool_map *map, const struct facts *facts)
 {
-        const char *text = facts->condition ? facts->condition : "Unknown", *reason, *colon;
-        LKG_CLEANUP(lkg_freep) char *status = strndup(text, strcspn(text, " "));
-        LKG_CLEANUP(lkg_freep) char *reason_text = NULL;
+        static const char *const members[] = { "status", "reason", "message" };
         struct lkg_tool_map condition;
 
-        reason = text + strcspn(text, " ");
-        reason += *reason == ' ';
-        colon = strstr(reason, ": ");
-        reason_text = strndup(reason, colon ? (size_t)(colon - reason) : strlen(reason));
         lkg_tool_map_init(&condition, false);
-        lkg_tool_map_string(&condition, "status", status);
-        lkg_tool_map_string(&condition, "reason", reason_text);
-        lkg_tool_map_string(&condition, "message", colon ? colon + 2 : "");
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(members); i++) {
+                const char *text =
+                        facts->condition_json ? lkg_map_get_string(facts->condition_json, members[i]) : NULL;
+
+                lkg_tool_map_string(&condition, members[i], text ? text : i == 0 ? "Unknown" : "");
+        }
         lkg_tool_map_string(&condition, "since", facts->since);
         map->failed |= condition.failed;
         lkg_tool_map_value(map, "condition", condition.value);
@@ -332,16 +319,8 @@ static void put_condition(struct lkg_tool_map *map, const struct facts *facts)
 static void structured_component(const struct facts *facts, struct lkg_value *list, bool *failed)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf next = LKG_BUF_INIT;
-        struct lkg_value *findings = lkg_value_new_list(NULL, 0, 0);
         struct lkg_tool_map map;
 
-        for (const char *line = facts->findings; line && *line;) {
-                size_t size = strcspn(line, "\n");
-
-                if (findings && lkg_list_append(findings, lkg_value_new_string(line, size, NULL, 0, 0)) < 0)
-                        *failed = true;
-                line += size + (line[size] != '\0');
-        }
         append_next(facts, &next);
         lkg_tool_map_init(&map, false);
         lkg_tool_map_string(&map, "name", facts->name);
@@ -355,7 +334,7 @@ static void structured_component(const struct facts *facts, struct lkg_value *li
         lkg_tool_map_string(&map, "error", facts->error);
         lkg_tool_map_string(&map, "lastError", facts->last_error);
         lkg_tool_map_string(&map, "next", next.data);
-        lkg_tool_map_value(&map, "findings", findings);
+        lkg_tool_map_value(&map, "findings", lkg_tool_findings_value(&facts->findings));
         lkg_tool_list_take(list, &map, failed);
 }
 
@@ -373,7 +352,7 @@ static int print_facts(const struct lkg_tool *tool, const struct lkg_view *view,
         bool structured = tool->options.format == LKG_TOOL_JSON || tool->options.format == LKG_TOOL_YAML;
         struct lkg_value *list = structured ? lkg_value_new_list(NULL, 0, 0) : NULL;
         bool colour = lkg_tool_colour_for(tool, STDOUT_FILENO), failed = false;
-        size_t budget = FINDINGS_LINES_MAX;
+        size_t budget = tool->options.all ? SIZE_MAX : FINDINGS_LINES_MAX;
         int status = LKG_TOOL_OK;
         struct lkg_tool_map map;
 
@@ -384,7 +363,7 @@ static int print_facts(const struct lkg_tool *tool, const struct lkg_view *view,
                 if (structured)
                         structured_component(&facts[i], list, &failed);
                 else
-                        text_component(view, &facts[i], colour, &budget, &buf);
+                        text_component(view, &facts[i], colour, tool->options.all, &budget, &buf);
         }
         if (!structured)
                 return lkg_tool_print(&buf, status);

@@ -47,6 +47,7 @@ enum lkg_tool_option_bits {
                 << 8, /* --release, --host, --effective, --remote, --remote-key; component flags behind `--` */
         LKG_OPT_EXPLAIN = 1 << 9, /* --kind, --release */
         LKG_OPT_CHECK = 1 << 10,  /* npd */
+        LKG_OPT_ALL = 1 << 11,    /* status */
 };
 
 struct lkg_tool_options {
@@ -61,7 +62,7 @@ struct lkg_tool_options {
         unsigned host_cgroup;   /* version of the cgroup hierarchy, 1 or 2; 0 = not said */
         enum lkg_tool_format format;
         enum lkg_tool_colour colour;
-        bool strict, force, effective, help, version;
+        bool strict, force, effective, all, help, version;
         bool has_timeout;
         uint64_t timeout_ns;
 };
@@ -159,6 +160,8 @@ void lkg_tool_list_take(struct lkg_value *list, struct lkg_tool_map *item, bool 
 /** lkg_tool_print_map() - print and release @map. */
 int lkg_tool_print_map(const struct lkg_tool *tool, struct lkg_tool_map *map, int status);
 struct lkg_value *lkg_tool_findings_value(const struct lkg_report *report);
+/** lkg_tool_findings_parse() - the lines of status/<c>/findings as a report. A line that is none is left out. */
+void lkg_tool_findings_parse(const char *text, struct lkg_report *ret);
 
 /* sources.c: what the offline verbs read */
 struct lkg_tool_sources {

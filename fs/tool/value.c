@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Structured output is a value tree as well: one renderer makes both its JSON and its YAML. */
+#include <limits.h>
+
 #include "tool.h"
 
 #define SCHEMA_VERSION 1
@@ -92,4 +94,82 @@ struct lkg_value *lkg_tool_findings_value(const struct lkg_report *report)
                 lkg_tool_list_take(list, &item, &failed);
         }
         return failed ? NULL : LKG_STEAL(list);
+}
+
+/* Where a finding's line names its severity: behind its place, or at its beginning. Return: false = it is none. */
+static bool find_severity(const char *line, size_t size, enum lkg_severity *ret, const char **ret_at)
+{
+        const char *first = NULL;
+
+        for (unsigned s = 0; s < _LKG_SEVERITY_MAX; s++) {
+                const char *name = lkg_severity_name((enum lkg_severity)s);
+                size_t n = strlen(name);
+
+                for (const char *at = line; at + n + 2 <= line + size; at++)
+                        if (memcmp(at, name, n) == 0 && memcmp(at + n, ": ", 2) == 0 &&
+                            (at == line || (at >= line + 2 && memcmp(at - 2, ": ", 2) == 0))) {
+                                if (!first || at < first) {
+                                        first = at;
+                                        *ret = (enum lkg_severity)s;
+                                }
+                                break;
+                        }
+        }
+        *ret_at = first;
+        return first;
+}
+
+/* The number behind the last colon of @place, which is cut off; 0 = there is none, and nothing is cut. */
+static unsigned take_number(char *place)
+{
+        char *colon = strrchr(place, ':'), *end;
+        unsigned long n;
+
+        if (!colon || colon[1] < '1' || colon[1] > '9')
+                return 0;
+        n = strtoul(colon + 1, &end, 10);
+        if (*end || n > UINT_MAX)
+                return 0;
+        *colon = '\0';
+        return (unsigned)n;
+}
+
+static void parse_line(const char *line, size_t size, struct lkg_report *ret)
+{
+        LKG_CLEANUP(lkg_freep) char *place = NULL;
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        struct lkg_where where = { 0 };
+        enum lkg_severity severity;
+        unsigned code = 0;
+        const char *at;
+        char *tail;
+
+        if (!find_severity(line, size, &severity, &at))
+                return;
+        place = strndup(line, at > line ? (size_t)(at - line) - 2 : 0);
+        at += strlen(lkg_severity_name(severity)) + 2;
+        text = strndup(at, (size_t)(line + size - at));
+        if (!place || !text)
+                return;
+        tail = strrchr(text, '[');
+        if (tail && sscanf(tail, "[LKG%4u]", &code) == 1 && tail > text)
+                tail[-1] = '\0';
+        where.column = take_number(place);
+        where.line = where.column ? take_number(place) : 0;
+        if (where.column && !where.line) { /* a line alone */
+                where.line = where.column;
+                where.column = 0;
+        }
+        where.file = *place ? place : NULL;
+        lkg_report_add(ret, severity, code, &where, "%s", text);
+}
+
+void lkg_tool_findings_parse(const char *text, struct lkg_report *ret)
+{
+        while (text && *text) {
+                size_t size = strcspn(text, "\n");
+
+                parse_line(text, size, ret);
+                text += size + (text[size] != '\0');
+        }
 }

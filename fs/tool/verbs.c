@@ -38,7 +38,7 @@ const struct lkg_tool_verb lkg_tool_verbs[] = {
           "lkgfs explain authentication.webhook.cacheTTL", LKG_OPT_EXPLAIN | LKG_OPT_FORMAT, 0, 1, 0,
           lkg_verb_explain },
         { "status", "", "one screen, worst news first", "lkgfs status --component kubelet",
-          LKG_OPT_VIEW | LKG_OPT_FORMAT, 0, 0, VIEW_LIMIT_S, lkg_verb_status },
+          LKG_OPT_VIEW | LKG_OPT_FORMAT | LKG_OPT_ALL, 0, 0, VIEW_LIMIT_S, lkg_verb_status },
         { "doctor", "", "what is wrong with this node's lkgfs, and what to do", "lkgfs doctor",
           LKG_OPT_VIEW | LKG_OPT_FORMAT, 0, 0, VIEW_LIMIT_S, lkg_verb_doctor },
         { "history", "", "the generations that can be rolled back to", "lkgfs history",

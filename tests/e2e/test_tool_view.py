@@ -233,3 +233,30 @@ def test_output_that_cannot_be_written_is_a_failure(mount):
                                 stderr=subprocess.PIPE, timeout=60, check=False)
     assert result.returncode == FAILED and b"No space left on device" in result.stderr
 
+
+# ---- status: the worst first, and the same objects as check ----
+
+def test_status_shows_the_worst_first_and_notes_when_asked(mount):
+    mount.drop("50-bad.conf", "".join(f"unknownField{i}: 1\n" for i in range(12)) + "serializeImagePulls: true\nmaxPods: x\n")
+    text = mount.tool("status").stdout.decode()
+    lines = [line.strip() for line in text.splitlines() if "[LKG" in line]
+    order = ["error" if ": error: " in line else "warning" if ": warning: " in line else "note" for line in lines]
+    assert order == sorted(order, key=["error", "warning", "note"].index) and order[0] == "error", text
+    assert "note" not in order
+    everything = mount.tool("status", "--all").stdout.decode()
+    n_findings = len([line for line in mount.status("findings").splitlines() if "[LKG" in line])
+    assert len([line for line in everything.splitlines() if "[LKG" in line]) == n_findings
+
+
+def test_status_in_json_has_the_condition_and_findings_as_they_are(mount):
+    mount.drop("50-bad.conf", "maxPods: x\n")
+    component = json.loads(mount.tool("status", "-o", "json").stdout)["components"][0]
+    condition = json.loads(mount.status("condition.json"))
+    for name in ("status", "reason", "message"):
+        assert component["condition"][name] == condition[name]
+    paths = ["--config", mount.path("kubelet.conf.base"), "--config-dir", mount.path("kubelet.conf.d")]
+    checked = json.loads(lib.run(lib.LKGFS, "check", "-o", "json", *paths).stdout)["findings"]
+    error = [f for f in component["findings"] if f["severity"] == "error"][0]
+    assert set(error) == {"severity", "code", "text", "file", "line", "column"}
+    assert {key: error[key] for key in error if key != "file"} in [
+        {key: f[key] for key in f if key != "file"} for f in checked]

@@ -301,6 +301,45 @@ static void test_findings_are_painted_only_when_asked(void **state)
         lkg_buf_deinit(&painted);
 }
 
+/* What status/<c>/findings says, as the engine writes it. */
+static void test_findings_are_read_back(void **state)
+{
+        static const char text[] = "/etc/k/10-a.conf:3:10: error: maxPods: \"x\" is no number [LKG5002]\n"
+                                   "/etc/a: warning: b.conf:7: note: an odd name [LKG2013]\n"
+                                   "/etc/k/20.conf:4: warning: only a line: error: in words [LKG5001]\n"
+                                   "note: no file (see [docs]) [LKG4015]\n"
+                                   "and 7 more\n";
+        static const struct {
+                enum lkg_severity severity;
+                unsigned code, line, column;
+                const char *file, *text;
+        } want[] = {
+                { LKG_ERROR, 5002, 3, 10, "/etc/k/10-a.conf", "maxPods: \"x\" is no number" },
+                { LKG_WARNING, 2013, 0, 0, "/etc/a", "b.conf:7: note: an odd name" },
+                { LKG_WARNING, 5001, 4, 0, "/etc/k/20.conf", "only a line: error: in words" },
+                { LKG_NOTE, 4015, 0, 0, NULL, "no file (see [docs])" },
+        };
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
+
+        (void)state;
+        lkg_tool_findings_parse(text, &report);
+        assert_int_equal(report.n_findings, LKG_ARRAY_SIZE(want));
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(want); i++) {
+                const struct lkg_finding *f = &report.findings[i];
+
+                assert_int_equal(f->severity, want[i].severity);
+                assert_int_equal(f->code, want[i].code);
+                assert_int_equal(f->line, want[i].line);
+                assert_int_equal(f->column, want[i].column);
+                assert_int_equal(!f->file, !want[i].file);
+                if (f->file)
+                        assert_string_equal(f->file, want[i].file);
+                assert_string_equal(f->text, want[i].text);
+        }
+        lkg_tool_findings_parse(NULL, &report);
+        assert_int_equal(report.n_findings, LKG_ARRAY_SIZE(want));
+}
+
 int main(void)
 {
         static const struct CMUnitTest tests[] = {
@@ -318,6 +357,7 @@ int main(void)
                 cmocka_unit_test(test_mounts),
                 cmocka_unit_test(test_blame_fields),
                 cmocka_unit_test(test_findings_are_painted_only_when_asked),
+                cmocka_unit_test(test_findings_are_read_back),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
