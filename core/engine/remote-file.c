@@ -151,6 +151,14 @@ static bool too_early(struct lkg_remote_file *file, bool careful, enum lkg_remot
         return true;
 }
 
+static void name_limit(const struct lkg_remote_file *file, const struct lkg_remote_file_options *options,
+                       struct lkg_error *err)
+{
+        (void)snprintf(err->message, sizeof(err->message),
+                       "%s has more bytes than remote.maxBytes, which is %zu", file->path,
+                       options->max_bytes);
+}
+
 static int look(struct lkg_remote_file *file, const struct lkg_remote_file_options *options,
                 enum lkg_remote_file_says *ret_says, struct lkg_configmap *ret,
                 struct lkg_config_source *ret_source, struct lkg_error *err)
@@ -181,6 +189,8 @@ static int look(struct lkg_remote_file *file, const struct lkg_remote_file_optio
         file->known = true;
         file->id = id;
         if (r < 0) {
+                if (r == -EFBIG)
+                        name_limit(file, options, err);
                 *ret_says = LKG_FILE_SAYS_UNCLEAR;
                 return 1;
         }

@@ -208,6 +208,15 @@ static bool try_once_more(struct lkg_call *call)
         return true;
 }
 
+/* Whoever may raise it wants its name. */
+static void name_limit(const struct lkg_client *client, struct lkg_api_answer *answer)
+{
+        size_t n = strlen(answer->words);
+
+        (void)snprintf(answer->words + n, sizeof(answer->words) - n, "; remote.maxBytes is %zu",
+                       client->max_bytes);
+}
+
 static void on_end(const struct lkg_http_result *result, void *userdata)
 {
         struct lkg_call *call = userdata;
@@ -219,10 +228,13 @@ static void on_end(const struct lkg_http_result *result, void *userdata)
         call->transfer = NULL;
         if (result->error == 0 && result->status == 401 && try_once_more(call))
                 return;
-        if (lkg_api_judge(&question, result, &answer, &object) < 0)
+        if (lkg_api_judge(&question, result, &answer, &object) < 0) {
                 end_unsent(call, "not enough memory for the answer");
-        else
-                end_call(call, &answer);
+                return;
+        }
+        if (answer.status == LKG_API_TOO_LARGE)
+                name_limit(call->client, &answer);
+        end_call(call, &answer);
 }
 
 static void send_call(struct lkg_call *call)

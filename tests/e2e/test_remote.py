@@ -11,7 +11,7 @@ import pytest
 import lkgfs_apifaults as faults
 import lkgfs_testlib as lib
 from lkgfs_apinode import ANNOTATION, CONFIGMAP, REFERENCE, payload, source_id
-from lkgfs_node import NAMESPACE
+from lkgfs_node import NAMESPACE, Node
 
 ALLOWED = ["get", "watch"]
 
@@ -263,6 +263,20 @@ def test_a_document_that_takes_more_memory_than_there_is(followed):
     node.mount.command("sync", "now")  # this engine has memory enough: what is wrong with it otherwise is found
     node.wait("condition", "False failed to validate current")
     assert node.mount.child("lkgfs-engine") == second and "LKG2030" not in node.status("findings")
+
+
+def test_an_object_over_the_limit_names_it(mounts, api, api_node):
+    allow(api)
+    api.store.node("n1", {ANNOTATION: REFERENCE})
+    put(api, "maxPods: 42\n# " + "x" * 70000 + "\n")
+    node = api_node(remote={"maxBytes": 65536})
+    node.wait("condition", "remote.maxBytes is 65536")
+    other = Node(mounts, remote={"maxBytes": 65536})
+    try:
+        other.put(other.configmap("maxPods: 42\n# " + "x" * 70000 + "\n"))
+        other.wait("condition", "has more bytes than remote.maxBytes, which is 65536")
+    finally:
+        other.close()
 
 
 def test_a_full_disk_is_said_once(api, api_node):
