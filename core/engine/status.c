@@ -344,9 +344,17 @@ static void render_findings(const struct lkg_status_context *x, struct lkg_buf *
                         x->component->config->name);
 }
 
+/*
+ * Of the layers as they are now, when what they come to is what is served: a comment moves lines, and of two layers that
+ * say the same one may go. Else as it was when the generation was made.
+ */
 static void render_origin(const struct lkg_status_context *x, struct lkg_buf *buf)
 {
-        if (active(x))
+        const struct lkg_component *c = x->component;
+
+        if (active(x) && c->same && c->candidate && c->candidate->state == LKG_CANDIDATE_VALID)
+                lkg_render_origin(c->candidate->doc, buf);
+        else if (active(x))
                 lkg_buf_append(buf, active(x)->origin.data, active(x)->origin.size);
 }
 
@@ -465,7 +473,7 @@ const struct lkg_status_file lkg_status_files[] = {
           "where a rollback leads, in the same words" },
         { "metrics.prom", false, 0, LKG_DIRTY_EVER, lkg_status_render_metrics,
           "metrics for node_exporter's textfile collector" },
-        { "origin", true, 0, ACTIVE, render_origin, "where every value comes from, tab separated" },
+        { "origin", true, 0, ACTIVE | CANDIDATE, render_origin, "where every value comes from, tab separated" },
         { "remote", false, 0, LKG_DIRTY_EVER, lkg_status_render_remote,
           "what is known of the API server: credential, node, reference, answers, rollout; one key=value a "
           "line" },

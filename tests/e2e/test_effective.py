@@ -285,3 +285,26 @@ def test_a_component_that_reads_another_file(component, over):
     mount.wait_for(lambda: "LKG4016" in findings(mount), "no --config")
     kubelet.start("--config=/in/a/container/config.yaml")
     mount.wait_for(lambda: "LKG4016" not in findings(mount), "what cannot be followed is not complained about")
+
+
+# ---- where values come from, when only the layers change ----
+
+def origin_of(mount, pointer):
+    return [line for line in mount.status("origin").splitlines() if line.startswith(pointer + "\t")][0]
+
+
+def test_origin_follows_a_change_that_leaves_the_document_as_it_was(mounts):
+    mount = mounts(dropins={"60-x.conf": lib.HEADER + "maxPods: 60\n", "61-y.conf": lib.HEADER + "maxPods: 60\n"},
+                   instance=None)
+    generation = mount.generation()
+    assert "61-y.conf:3:" in origin_of(mount, "/maxPods")
+    mount.write("kubelet.conf.d/61-y.conf", "# one\n# two\n" + lib.HEADER + "maxPods: 60\n")
+    assert "61-y.conf:5:" in origin_of(mount, "/maxPods")
+    os.unlink(mount.path("kubelet.conf.d/61-y.conf"))
+    assert "60-x.conf:3:" in origin_of(mount, "/maxPods") and "61-y" not in mount.status("origin")
+    assert "60-x.conf" in mount.status("effective.yaml") and "61-y" not in mount.status("effective.yaml")
+    assert "60-x.conf" in mount.tool("blame", "maxPods").stdout.decode()
+    assert mount.generation() == generation, "nothing else is served"
+    mount.kill_child("lkgfs-engine")
+    mount.command("sync", "now")
+    assert "60-x.conf:3:" in origin_of(mount, "/maxPods")
