@@ -621,6 +621,7 @@ void lkg_component_update_condition(struct lkg_component *c, bool not_ready)
                 .file = c->config->file,
                 .status_path = c->status_path,
                 .hold = &c->state.hold,
+                .held_by = &c->state.held_by,
                 .state = c->candidate ? c->candidate->state : LKG_CANDIDATE_NONE,
                 .verdict = c->verdict,
                 .n_errors = c->candidate ? c->candidate->report.n_severity[LKG_ERROR] : 0,

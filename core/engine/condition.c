@@ -275,6 +275,46 @@ static void tell_versions(struct lkg_condition *c, const struct lkg_condition_fa
                        r->active_version, r->assigned_version);
 }
 
+static void tell_holder(const struct lkg_condition_facts *f, char *ret, size_t size)
+{
+        const struct lkg_held_by *by = f->held_by;
+        char time[21];
+
+        *ret = '\0';
+        if (!by || !by->time_ns)
+                return;
+        lkg_format_rfc3339(by->time_ns, time);
+        if (strcmp(by->program, "try") == 0)
+                (void)snprintf(ret, size, " since %s", time);
+        else
+                (void)snprintf(ret, size, " since %s by uid %u (pid %d, %s)", time, by->uid, by->pid,
+                               *by->program ? by->program : "unknown program");
+}
+
+/*
+ * What an operator or the fleet holds back is told also where something else is the reason: nothing that is corrected
+ * will be served before it ends.
+ */
+static void tell_hold(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        size_t n = strlen(c->message), room = sizeof(c->message) - n;
+        char holder[160], until[21];
+
+        if (f->hold->mode != LKG_HOLD_FREE) {
+                tell_holder(f, holder, sizeof(holder));
+                (void)snprintf(c->message + n, room,
+                               "; held%s at generation %" PRIu64 " (%s): `echo off > control/%s/hold`",
+                               holder, f->hold->generation, lkg_hold_mode_name(f->hold->mode), f->component);
+        } else if (f->hold->try_phase == LKG_TRY_RUNNING) {
+                lkg_format_rfc3339(f->try_deadline_wall_ns, until);
+                (void)snprintf(c->message + n, room,
+                               "; on try until %s: `echo now > control/%s/commit` keeps it", until,
+                               f->component);
+        } else if (f->remote.waiting) {
+                (void)snprintf(c->message + n, room, "; %.160s", f->remote.waiting);
+        }
+}
+
 bool lkg_condition_update(struct lkg_condition *condition, const struct lkg_condition_facts *facts,
                           uint64_t now_ns)
 {
@@ -284,12 +324,16 @@ bool lkg_condition_update(struct lkg_condition *condition, const struct lkg_cond
                 say_held,      say_try,         say_waiting,       say_good,
         };
         struct lkg_condition next = { .transition_ns = condition->transition_ns };
+        size_t row;
         bool changed;
 
         say_using(&next, facts);
         tell_versions(&next, facts);
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows) && !rows[i](&next, facts); i++)
+        for (row = 0; row < LKG_ARRAY_SIZE(rows) && !rows[row](&next, facts); row++)
                 ;
+        if (rows[row] != say_held && rows[row] != say_try && rows[row] != say_try_expired &&
+            rows[row] != say_waiting)
+                tell_hold(&next, facts);
         /* Somebody else's words (a server's, an operator's) are cut to fit. */
         lkg_utf8_mend(next.reason);
         lkg_utf8_mend(next.message);

@@ -14,7 +14,7 @@ const char *lkg_condition_status_name(enum lkg_condition_status status); /* "Unk
 
 struct lkg_condition {
         enum lkg_condition_status status;
-        char reason[256], message[256];
+        char reason[256], message[512];
         uint64_t transition_ns; /* wall time at which status last changed */
 };
 
@@ -41,6 +41,7 @@ struct lkg_condition_facts {
         struct lkg_condition_remote remote;
         const char *component, *file, *status_path;
         const struct lkg_hold *hold;
+        const struct lkg_held_by *held_by; /* NULL = not known */
         enum lkg_candidate_state state;
         enum lkg_verdict verdict;
         size_t n_errors;

@@ -71,6 +71,14 @@ struct lkg_hold lkg_hold_tick(struct lkg_hold hold, uint64_t now_ns);
 
 enum lkg_hold_command { LKG_CMD_HOLD_ON, LKG_CMD_HOLD_OFF, LKG_CMD_ROLLBACK, LKG_CMD_TRY, LKG_CMD_COMMIT };
 
+/* Who holds what is served. */
+struct lkg_held_by {
+        uint64_t time_ns; /* wall time; 0 = not known: held by an earlier version */
+        uint32_t uid;
+        int32_t pid;
+        char program[64]; /* without its directory; "try" = nobody committed in time */
+};
+
 struct lkg_hold_step {
         struct lkg_hold next;
         int result;      /* 0, -EINVAL or -EBUSY; next is unchanged unless 0 */

@@ -31,6 +31,25 @@ static int refuse_error(struct refusal *refusal, const struct lkg_error *err, in
         return code;
 }
 
+/* Who began it; a hold that goes on keeps who had begun it. */
+static void note_holder(const struct lkg_engine *e, struct lkg_component *c,
+                        const struct lkg_component_state *before)
+{
+        const struct lkg_message *m = e->command;
+        const struct lkg_hold *hold = &c->state.hold;
+        const char *slash = m ? strrchr(m->exe, '/') : NULL;
+
+        if (hold->mode == LKG_HOLD_FREE)
+                c->state.held_by = (struct lkg_held_by){ 0 };
+        if (hold->mode == LKG_HOLD_FREE || !m ||
+            (hold->mode == before->hold.mode && hold->generation == before->hold.generation))
+                return;
+        c->state.held_by =
+                (struct lkg_held_by){ .time_ns = lkg_realtime_ns(), .uid = m->uid, .pid = m->pid };
+        (void)snprintf(c->state.held_by.program, sizeof(c->state.held_by.program), "%.63s",
+                       slash ? slash + 1 : m->exe);
+}
+
 static int do_hold(struct lkg_engine *e, struct lkg_component *c, const struct lkg_command_call *call,
                    uint64_t ticket, struct refusal *refusal)
 {
@@ -51,6 +70,7 @@ static int do_hold(struct lkg_engine *e, struct lkg_component *c, const struct l
         if (r < 0)
                 return refuse(refusal, r, "the state directory cannot be written");
         c->state.hold = step.next;
+        note_holder(e, c, &before);
         c->state.ticket = ticket;
         r = lkg_engine_save_state(e, c); /* durable before anybody sees it */
         if (r < 0) {
@@ -279,7 +299,9 @@ int lkg_engine_run_command(struct lkg_engine *e, const struct lkg_message *m)
                 return 0;
         if (r > 0) {
                 lkg_engine_note_ends(c);
+                e->command = m;
                 r = carry_out(e, c, &call, m->ticket, &refusal);
+                e->command = NULL;
                 if (r < 0)
                         (void)snprintf(text, sizeof(text), "%.31s: %s", m->command, refusal.why);
         }

@@ -104,7 +104,8 @@ struct lkg_engine {
         size_t n_sightings;
         struct lkg_starting starting[LKG_STARTING_MAX];
         size_t n_starting;
-        bool recent; /* a file was left alone because it had just been written */
+        bool recent;                       /* a file was left alone because it had just been written */
+        const struct lkg_message *command; /* that is being carried out; NULL = none */
 };
 
 /** lkg_engine_cycle() - one round. @look: look at the layers, not only at what an operator or a clock changed. */

@@ -311,6 +311,7 @@ static void tick_hold(struct lkg_engine *e, struct lkg_component *c)
         lkg_log(LOG_WARNING, &fields, "the try was not committed in time, going back to generation %" PRIu64,
                 next.generation);
         c->state.hold = next;
+        c->state.held_by = (struct lkg_held_by){ .time_ns = lkg_realtime_ns(), .program = "try" };
         (void)lkg_engine_save_state(e,
                                     c); /* the old state expires again at the next start: the same result */
         c->dirty |= LKG_DIRTY_CONDITION;

@@ -140,10 +140,21 @@ static void decode_try(const struct lkg_value *map, struct lkg_hold *ret)
                 ret->try_deadline_ns = now + ret->try_duration_ns;
 }
 
+static void decode_held_by(const struct lkg_value *map, struct lkg_held_by *ret)
+{
+        const char *program = lkg_map_get_string(map, "program");
+
+        ret->time_ns = lkg_record_number(map, "timeNs", 0);
+        ret->uid = (uint32_t)lkg_record_number(map, "uid", 0);
+        ret->pid = (int32_t)lkg_record_number(map, "pid", 0);
+        (void)snprintf(ret->program, sizeof(ret->program), "%s", program ? program : "");
+}
+
 static void decode_component(const struct lkg_value *doc, struct lkg_component_state *ret)
 {
         const struct lkg_value *hold = lkg_map_get(doc, "hold"), *trial = lkg_map_get(doc, "try"),
-                               *condition = lkg_map_get(doc, "condition");
+                               *condition = lkg_map_get(doc, "condition"),
+                               *held_by = lkg_map_get(doc, "heldBy");
 
         const char *boot = lkg_map_get_string(doc, "boot"), *base;
         char this_boot[LKG_BOOT_ID_MAX];
@@ -157,6 +168,8 @@ static void decode_component(const struct lkg_value *doc, struct lkg_component_s
                 (void)strcpy(ret->base, base);
         if (hold && lkg_value_type(hold) == LKG_MAP)
                 decode_hold(hold, &ret->hold);
+        if (held_by && lkg_value_type(held_by) == LKG_MAP)
+                decode_held_by(held_by, &ret->held_by);
         if (trial && lkg_value_type(trial) == LKG_MAP)
                 decode_try(trial, &ret->hold);
         if (condition && lkg_value_type(condition) == LKG_MAP) {
@@ -223,7 +236,12 @@ int lkg_state_save_component(const struct lkg_state *state, const char *componen
                        h->try_deadline_ns > now ? wall + (h->try_deadline_ns - now) : wall, boot,
                        (int)value->status, value->transition_ns);
         lkg_buf_json_string(&buf, value->base, strlen(value->base));
-        lkg_buf_puts(&buf, "\n}\n");
+        lkg_buf_printf(&buf,
+                       ",\n  \"heldBy\": {\"timeNs\": %" PRIu64 ", \"uid\": %" PRIu32 ", \"pid\": %" PRId32
+                       ", \"program\": ",
+                       value->held_by.time_ns, value->held_by.uid, value->held_by.pid);
+        lkg_buf_json_string(&buf, value->held_by.program, strlen(value->held_by.program));
+        lkg_buf_puts(&buf, "}\n}\n");
         r = lkg_buf_failed(&buf)
                     ? lkg_error_set(err, -ENOMEM, NULL, "state of %s", component)
                     : lkg_write_file_atomic(state->fd, path, buf.data, buf.size, 0600, durable, err);

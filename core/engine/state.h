@@ -40,6 +40,7 @@ void lkg_state_at_least(struct lkg_state *state, uint64_t used);
 
 struct lkg_component_state {
         struct lkg_hold hold;
+        struct lkg_held_by held_by;
         uint64_t last_good; /* generation served last; 0 = none yet */
         char base
                 [PATH_MAX]; /* the local base that was part of what was served last, as configured; "" = none ever */

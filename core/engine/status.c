@@ -473,7 +473,8 @@ const struct lkg_status_file lkg_status_files[] = {
           "where a rollback leads, in the same words" },
         { "metrics.prom", false, 0, LKG_DIRTY_EVER, lkg_status_render_metrics,
           "metrics for node_exporter's textfile collector" },
-        { "origin", true, 0, ACTIVE | CANDIDATE, render_origin, "where every value comes from, tab separated" },
+        { "origin", true, 0, ACTIVE | CANDIDATE, render_origin,
+          "where every value comes from, tab separated" },
         { "remote", false, 0, LKG_DIRTY_EVER, lkg_status_render_remote,
           "what is known of the API server: credential, node, reference, answers, rollout; one key=value a "
           "line" },

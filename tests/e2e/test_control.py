@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """control/: one write, one command; errors come from write(2) and stand in words in last-error."""
+import datetime
 import errno
 import json
 import os
+import re
 import stat
+import time
 
 import pytest
 
@@ -223,3 +226,25 @@ def tree_with_proxy(directory, **options):
     lib.make_tree(directory, **options)
     lib.write_file(os.path.join(directory, "proxy.yaml"), lib.PROXY_BASE)
     os.mkdir(os.path.join(directory, "kube-proxy.conf.d"))
+
+
+def test_a_hold_is_told_with_every_condition(mount):
+    mount.command("hold", "on")
+    generation = mount.generation()
+    mount.drop("50-bad.conf", "maxPods: [\n")
+    status, rest = mount.condition()
+    assert status == "False" and rest.startswith("failed to validate current")
+    words = re.search(rf"; held since (\S+) by uid 0 \(pid {os.getpid()}, python\S*\) at generation {generation} "
+                      r"\(hold\): `echo off > control/kubelet/hold`$", rest)
+    assert words, rest
+    assert abs(datetime.datetime.fromisoformat(words[1].replace("Z", "+00:00")).timestamp() - time.time()) < 60
+    mount.kill_child("lkgfs-engine")
+    mount.sync()
+    assert words[0] in mount.condition()[1], "also by the next engine"
+    mount.command("hold", "off")
+    assert "held" not in mount.condition()[1]
+    os.unlink(mount.path("kubelet.conf.d/50-bad.conf"))
+    mount.command("try", "1h")
+    mount.drop("50-x.conf", "maxPods: 51\n")
+    mount.drop("60-bad.conf", "maxPods: [\n")
+    assert re.search(r"; on try until \S+: `echo now > control/kubelet/commit` keeps it$", mount.condition()[1])

@@ -306,5 +306,5 @@ def test_origin_follows_a_change_that_leaves_the_document_as_it_was(mounts):
     assert "60-x.conf" in mount.tool("blame", "maxPods").stdout.decode()
     assert mount.generation() == generation, "nothing else is served"
     mount.kill_child("lkgfs-engine")
-    mount.command("sync", "now")
+    mount.sync()
     assert "60-x.conf:3:" in origin_of(mount, "/maxPods")

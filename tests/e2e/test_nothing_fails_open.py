@@ -35,7 +35,7 @@ def test_a_configured_base_must_exist(mounts):
     mount.drop("20-b.conf", "podsPerCore: 3\n")  # nor is anything else served meanwhile
     check_kept(mount, document)
     mount.kill_child("lkgfs-engine")
-    mount.command("sync", "now")
+    mount.sync()
     check_kept(mount, document)
     assert mount.stop() == 0
     mount.start()
@@ -75,7 +75,7 @@ def test_a_default_base_that_never_was_there_may_be_missing(mounts):
     assert mount.condition()[0] == "True"
     assert [line for line in mount.status("findings").splitlines() if "LKG2018" in line and "warning" in line]
     mount.kill_child("lkgfs-engine")
-    mount.command("sync", "now")
+    mount.sync()
     assert mount.condition()[0] == "True"
 
 

@@ -146,7 +146,7 @@ def test_layers_that_were_harmless_before(mounts, poisoned):
     mount.command("hold", "on")
     mount.command("hold", "off")
     assert refusals(mount), "they are as they were"
-    mount.command("sync", "now")
+    mount.sync()
     assert mount.condition()[0] == "True" and not refusals(mount)
     poisoned.on()
     mount.kill_child("lkgfs-engine")
@@ -164,7 +164,7 @@ def test_sync_tries_again(mounts, poisoned):
         mount.command("sync", "now")  # and dies of it again
     mount.wait_for(lambda: mount.child("lkgfs-engine") != engine and refusals(mount), "refused once more")
     poisoned.off()
-    mount.command("sync", "now")
+    mount.sync()
     assert mount.condition()[0] == "True" and "\npodsPerCore: 9\n" in mount.document() and first
 
 
@@ -228,7 +228,7 @@ def test_reload_brings_it(mounts, poisoned):
     wait_refused(mount, "50-poison.conf")
     assert mount.document() == document
     poisoned.off()
-    mount.command("sync", "now")
+    mount.sync()
     assert mount.condition()[0] == "True" and "\npodsPerCore: 9\n" in mount.document()
 
 
@@ -312,7 +312,7 @@ def test_a_remote_configuration_is_tried_again(poisoned, remote_node):
     source = put(poison() + "maxPods: 44\n")
     node.wait("condition", "False " + REASON)
     poisoned.off()
-    node.mount.command("sync", "now")
+    node.mount.sync()
     shows(node, "\nmaxPods: 44\n")
     assert not node.bad() and not refusals(node.mount)
 

@@ -20,6 +20,7 @@ PLACEHOLDERS = (
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "<time>"),
     (r"\b[0-9a-f]{64}\b", "<sha256>"),
     (r"\bgeneration \d+", "generation <n>"),
+    (r"\(pid \d+, ", "(pid <pid>, "),
     (r"^bash: line \d+: ", "bash: "),
 )
 

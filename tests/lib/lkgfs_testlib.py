@@ -605,6 +605,10 @@ class Mount:
         finally:
             os.close(fd)
 
+    def sync(self):
+        """`echo now > sync`, again until an engine that has just been started takes it."""
+        self.wait_for(lambda: error_of(self.command, "sync", "now") == 0, "a look at everything")
+
     def tool(self, *words, **kwargs):
         return run(LKGFS, *words, "--mountpoint", self.mountpoint, **kwargs)
 

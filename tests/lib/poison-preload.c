@@ -59,7 +59,7 @@ static void *end_it(void)
         if (strcmp(how, "abort") == 0)
                 abort();
         if (strcmp(how, "segv") == 0)
-                *(volatile int *)NULL = 0;
+                (void)raise(SIGSEGV);
         while (strcmp(how, "sleep") == 0)
                 (void)usleep(100000);
         for (volatile unsigned i = 0;; i++)

@@ -292,7 +292,7 @@ static void test_condition_words(void **state)
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 struct lkg_condition_facts facts = rows[i].facts;
                 struct lkg_condition c = { 0 };
-                char line[600];
+                char line[900];
 
                 facts.component = "c";
                 facts.status_path = "status/c";
@@ -343,7 +343,7 @@ static void test_condition_names_versions(void **state)
                                                      .n_errors = 1,
                                                      .active = 1 };
                 struct lkg_condition c = { 0 };
-                char line[600];
+                char line[900];
 
                 facts.remote = (struct lkg_condition_remote){ .any = true,
                                                               .assigned = rows[i].assigned,
