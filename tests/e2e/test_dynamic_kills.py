@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import select
 import threading
 
@@ -131,7 +132,7 @@ def outcome(node):
     for part in ("assigned", "active", "lastKnownGood"):
         status[part].pop("generation", None)
     trial = {key: value for key, value in node.trial().items() if key in ("state", "prior_starts", "threshold")}
-    condition = node.status("condition").split("generation")[0]
+    condition = re.sub(r"since \S+", "since <time>", node.status("condition").split("generation")[0])
     return {"document": node.mount.document(), "good": node.good_document(), "sources": node.sources(),
             "condition": condition, "error": node.status("error"), "status": status, "trial": trial,
             "starts": len(json.loads(node.status("startups"))), "findings": errors(node),
