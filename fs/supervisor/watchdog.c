@@ -212,6 +212,14 @@ void lkg_watchdog_wake(struct lkg_supervisor *s)
 
 /* ---- what the kernel tells ---- */
 
+/* A look alone would find nothing in hand and rest again: only a question that stays open shows one that does nothing. */
+static void ask_now(struct lkg_supervisor *s)
+{
+        if (!s->watchdog.alive.asked)
+                ask(s);
+        lkg_watchdog_wake(s);
+}
+
 static int on_sigchld(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
 {
         struct lkg_supervisor *s = userdata;
@@ -223,17 +231,18 @@ static int on_sigchld(sd_event_source *source, const struct signalfd_siginfo *in
         if (!lkg_child_running(child) || child->adopted || child->ending ||
             waitid(P_PID, (id_t)child->pid, &stopped, WSTOPPED | WNOHANG) < 0 || stopped.si_pid == 0)
                 return 0;
-        if (!s->watchdog.alive.asked)
-                ask(s);
-        lkg_watchdog_wake(s);
+        ask_now(s);
         return 0;
 }
 
 static int on_clock(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
 {
+        struct lkg_supervisor *s = userdata;
+
         (void)source;
         (void)info;
-        lkg_watchdog_wake(userdata);
+        if (lkg_child_running(engine_of(s)) && !engine_of(s)->ending)
+                ask_now(s);
         return 0;
 }
 
