@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <lkg/claims.h>
+#include <lkg/file.h>
 
 enum { OFFERED = 1, TAKEN = 2 };
 
@@ -20,16 +21,6 @@ static _Atomic uint64_t *slot_of(struct lkg_claims *claims, uint64_t ticket)
 
 /* ---- the file ---- */
 
-static int map(int fd, struct lkg_claims **ret)
-{
-        void *p = mmap(NULL, sizeof(struct lkg_claims), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-
-        if (p == MAP_FAILED)
-                return -errno;
-        *ret = p;
-        return 0;
-}
-
 /*
  * Two processes may open it at the same time, so it is never replaced: a file of zeros is a valid one without commands, and the
  * magic is only there to tell another layout.
@@ -39,17 +30,16 @@ int lkg_claims_open(int runtime_fd, struct lkg_claims **ret, struct lkg_error *e
         LKG_CLEANUP(lkg_closep)
         int fd = openat(runtime_fd, LKG_CLAIMS_NAME, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
                         0600);
-        struct lkg_claims *claims = NULL;
+        struct lkg_claims *claims;
+        void *p;
         int r;
 
         if (fd < 0)
                 return lkg_error_set(err, -errno, NULL, "open %s", LKG_CLAIMS_NAME);
-        r = -posix_fallocate(fd, 0,
-                             (off_t)sizeof(*claims)); /* a full file system: an error now, no SIGBUS later */
-        if (r == 0)
-                r = map(fd, &claims);
+        r = lkg_map_file(fd, sizeof(*claims), &p);
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "make %s", LKG_CLAIMS_NAME);
+        claims = p;
         if (claims->magic != LKG_CLAIMS_MAGIC) {
                 for (size_t i = 0; claims->magic != 0 && i < LKG_CLAIMS; i++)
                         atomic_store(&claims->words[i], 0);

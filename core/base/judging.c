@@ -5,35 +5,28 @@
 #include <sys/stat.h>
 
 #include <lkg/buf.h>
+#include <lkg/file.h>
 #include <lkg/judging.h>
 
 /* ---- the file ---- */
-
-static int map(int fd, struct lkg_judging **ret)
-{
-        void *p = mmap(NULL, sizeof(struct lkg_judging), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-
-        if (p == MAP_FAILED)
-                return -errno;
-        *ret = p;
-        return 0;
-}
 
 /* Return: 1 when it is ours and of our layout; 0; -errno. */
 static int open_old(int runtime_fd, struct lkg_judging **ret)
 {
         LKG_CLEANUP(lkg_closep)
         int fd = openat(runtime_fd, LKG_JUDGING_NAME, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-        struct lkg_judging *judging = NULL;
+        struct lkg_judging *judging;
         struct stat st;
+        void *p;
         int r;
 
         if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
             (size_t)st.st_size != sizeof(struct lkg_judging))
                 return 0;
-        r = map(fd, &judging);
+        r = lkg_map_file(fd, sizeof(*judging), &p);
         if (r < 0)
                 return r;
+        judging = p;
         if (judging->magic != LKG_JUDGING_MAGIC) {
                 lkg_judging_close(judging);
                 return 0;
@@ -45,6 +38,7 @@ static int open_old(int runtime_fd, struct lkg_judging **ret)
 static int make_new(int runtime_fd, struct lkg_judging **ret)
 {
         LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+        void *p;
         int r;
 
         if (unlinkat(runtime_fd, LKG_JUDGING_NAME, 0) < 0 && errno != ENOENT)
@@ -52,13 +46,12 @@ static int make_new(int runtime_fd, struct lkg_judging **ret)
         fd = openat(runtime_fd, LKG_JUDGING_NAME, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (fd < 0)
                 return -errno;
-        r = posix_fallocate(fd, 0, (off_t)sizeof(struct lkg_judging)); /* an error number, no errno */
-        if (r == 0)
-                r = -map(fd, ret);
-        if (r != 0) {
+        r = lkg_map_file(fd, sizeof(**ret), &p);
+        if (r < 0) {
                 (void)unlinkat(runtime_fd, LKG_JUDGING_NAME, 0);
-                return -r;
+                return r;
         }
+        *ret = p;
         (*ret)->magic = LKG_JUDGING_MAGIC;
         return 0;
 }
@@ -121,20 +114,23 @@ static struct lkg_judging_item *find(struct lkg_judging *judging, const struct l
         return NULL;
 }
 
-void lkg_judging_add(struct lkg_judging *judging, const struct lkg_judging_key *key,
-                     enum lkg_admit_what what, const char *component, const char *file, const char *sha256)
+/* Return: the item; NULL: there is no room, so it is one of the others. */
+static struct lkg_judging_item *note(struct lkg_judging *judging, const struct lkg_judging_key *key,
+                                     enum lkg_admit_what what, const char *component, const char *file,
+                                     const char *sha256)
 {
+        struct lkg_judging_item *item = what == LKG_ADMIT_LAYER ? find(judging, key) : NULL;
         uint32_t n = lkg_judging_count(judging);
-        struct lkg_judging_item *item = &judging->items[n];
 
         if (atomic_load_explicit(&judging->since_ns, memory_order_relaxed) == 0)
                 atomic_store(&judging->since_ns, lkg_boottime_ns());
-        if (what == LKG_ADMIT_LAYER && find(judging, key))
-                return;
+        if (item)
+                return item;
         if (n == LKG_JUDGING_ITEMS) {
                 atomic_store(&judging->others, 1);
-                return;
+                return NULL;
         }
+        item = &judging->items[n];
         item->key = *key;
         item->what = what;
         item->judged = 0;
@@ -142,6 +138,13 @@ void lkg_judging_add(struct lkg_judging *judging, const struct lkg_judging_key *
         (void)snprintf(item->file, sizeof(item->file), "%s", file);
         (void)snprintf(item->sha256, sizeof(item->sha256), "%s", sha256);
         atomic_store(&judging->n_items, n + 1);
+        return item;
+}
+
+void lkg_judging_add(struct lkg_judging *judging, const struct lkg_judging_key *key,
+                     enum lkg_admit_what what, const char *component, const char *file, const char *sha256)
+{
+        (void)note(judging, key, what, component, file, sha256);
 }
 
 void lkg_judging_learn(struct lkg_judging *judging, const struct lkg_judging_key *key)
@@ -165,10 +168,8 @@ bool lkg_judging_knows(const struct lkg_judging *judging, const struct lkg_judgi
 void lkg_judging_judged(struct lkg_judging *judging, const struct lkg_judging_key *key,
                         const char *component, const char *file, const char *sha256)
 {
-        struct lkg_judging_item *item;
+        struct lkg_judging_item *item = note(judging, key, LKG_ADMIT_LAYER, component, file, sha256);
 
-        lkg_judging_add(judging, key, LKG_ADMIT_LAYER, component, file, sha256);
-        item = find(judging, key);
         if (item)
                 item->judged = 1;
         else if (!lkg_judging_knows(judging, key)) /* there was no room for it */

@@ -127,23 +127,27 @@ static void append_one_line(struct lkg_buf *buf, const char *text)
         }
 }
 
+void lkg_finding_format(const struct lkg_finding *f, struct lkg_buf *buf)
+{
+        if (f->file) {
+                append_one_line(buf, f->file);
+                if (f->line)
+                        lkg_buf_printf(buf, ":%u:%u", f->line, f->column ? f->column : 1);
+                lkg_buf_puts(buf, ": ");
+        }
+        lkg_buf_printf(buf, "%s: ", lkg_severity_name(f->severity));
+        append_one_line(buf, f->text);
+        lkg_buf_printf(buf, " [LKG%04u]", f->code);
+}
+
 char *lkg_report_format(const struct lkg_report *report, size_t *ret_size)
 {
         struct lkg_buf buf = LKG_BUF_INIT;
 
         lkg_buf_append(&buf, "", 0); /* an empty report is an empty string, not "no memory" */
         for (size_t i = 0; i < report->n_findings; i++) {
-                const struct lkg_finding *f = &report->findings[i];
-
-                if (f->file) {
-                        append_one_line(&buf, f->file);
-                        if (f->line)
-                                lkg_buf_printf(&buf, ":%u:%u", f->line, f->column ? f->column : 1);
-                        lkg_buf_puts(&buf, ": ");
-                }
-                lkg_buf_printf(&buf, "%s: ", lkg_severity_name(f->severity));
-                append_one_line(&buf, f->text);
-                lkg_buf_printf(&buf, " [LKG%04u]\n", f->code);
+                lkg_finding_format(&report->findings[i], &buf);
+                lkg_buf_putc(&buf, '\n');
         }
         if (report->n_dropped)
                 lkg_buf_printf(&buf,

@@ -287,10 +287,9 @@ static void look_at_processes(struct diagnosis *d)
         d->engine_silent = processes.engine_silent;
         d->component = NULL;
         for (size_t i = 0; i < processes.n; i++) {
-                struct lkg_processes one = { .items = { processes.items[i] }, .n = 1 };
                 const char *advice, *loss = lkg_process_loss(processes.items[i].name, &advice);
 
-                if (lkg_processes_missing(&one, NULL))
+                if (lkg_process_missing(&processes.items[i]))
                         add(d, LKG_ERROR, advice, "%s does not run: %s", processes.items[i].name, loss);
         }
         d->component = component;

@@ -76,12 +76,17 @@ void lkg_processes_parse(const char *metrics, struct lkg_processes *ret)
         }
 }
 
+bool lkg_process_missing(const struct lkg_process_told *process)
+{
+        return !process->up && strcmp(process->name, ENGINE) != 0;
+}
+
 size_t lkg_processes_missing(const struct lkg_processes *processes, struct lkg_buf *buf)
 {
         size_t n = 0;
 
         for (size_t i = 0; i < processes->n; i++) {
-                if (processes->items[i].up || strcmp(processes->items[i].name, ENGINE) == 0)
+                if (!lkg_process_missing(&processes->items[i]))
                         continue;
                 if (buf)
                         lkg_buf_printf(buf, "%s%s", n ? ", " : "", processes->items[i].name);

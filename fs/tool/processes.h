@@ -9,11 +9,13 @@
 
 #define LKG_PROCESSES_MAX 8
 
+struct lkg_process_told {
+        char name[32]; /* as `ps` shows it */
+        bool up;
+};
+
 struct lkg_processes {
-        struct {
-                char name[32]; /* as `ps` shows it */
-                bool up;
-        } items[LKG_PROCESSES_MAX];
+        struct lkg_process_told items[LKG_PROCESSES_MAX];
         size_t n;
         bool engine_silent; /* it has not answered for a second: the condition says since when */
 };
@@ -27,9 +29,10 @@ void lkg_processes_parse(const char *metrics, struct lkg_processes *ret);
  */
 void lkg_processes_read(const struct lkg_view *view, const char *component, struct lkg_processes *ret);
 /**
- * lkg_processes_missing() - those that do not run, but for the engine, which is replaced all the time and is told of by
- * engine_silent; "lkgfsd, lkgfs-notify" into @buf. Return: how many.
+ * lkg_process_missing() - it does not run. Never the engine, which is replaced all the time and is told of by engine_silent.
  */
+bool lkg_process_missing(const struct lkg_process_told *process);
+/** lkg_processes_missing() - of all of them; "lkgfsd, lkgfs-notify" into @buf. Return: how many. */
 size_t lkg_processes_missing(const struct lkg_processes *processes, struct lkg_buf *buf);
 /** lkg_process_loss() - what goes on no more without it, and what to do about it. */
 const char *lkg_process_loss(const char *name, const char **ret_advice);

@@ -10,7 +10,6 @@
 #include "dynamic.h"
 #include "processes.h"
 
-#include <limits.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -138,14 +137,11 @@ static void append_next_remote(const struct facts *facts, struct lkg_buf *buf)
 
 static bool missing_advice(const struct lkg_processes *processes, const char **ret)
 {
-        for (size_t i = 0; i < processes->n; i++) {
-                struct lkg_processes one = { .items = { processes->items[i] }, .n = 1 };
-
-                if (lkg_processes_missing(&one, NULL)) {
+        for (size_t i = 0; i < processes->n; i++)
+                if (lkg_process_missing(&processes->items[i])) {
                         (void)lkg_process_loss(processes->items[i].name, ret);
                         return true;
                 }
-        }
         return false;
 }
 
@@ -198,16 +194,12 @@ static void append_counts(const struct facts *facts, struct lkg_buf *buf)
 
 static void append_finding(const struct lkg_finding *f, bool colour, struct lkg_buf *buf)
 {
-        const struct lkg_where where = { f->file, f->line, f->column };
-        LKG_CLEANUP(lkg_freep) char *line = NULL;
-        char place[PATH_MAX];
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf line = LKG_BUF_INIT;
 
-        (void)lkg_where_text(&where, place, sizeof(place));
-        if (asprintf(&line, "%s%s: %s [LKG%04u]", place, lkg_severity_name(f->severity), f->text, f->code) >=
-            0)
-                lkg_tool_paint_findings(colour, line, "    ", buf);
-        else
-                line = NULL;
+        lkg_finding_format(f, &line);
+        lkg_buf_putc(&line, '\0');
+        if (!lkg_buf_failed(&line))
+                lkg_tool_paint_findings(colour, line.data, "    ", buf);
 }
 
 /* The worst first, so that no error or warning stands behind a note; notes only when they are asked for. */

@@ -69,6 +69,8 @@ struct lkg_finding {
         char *text;            /* owned; never a secret, at most LKG_QUOTE_MAX bytes of any value */
 };
 
+struct lkg_buf; /* lkg/buf.h */
+
 struct lkg_report {
         struct lkg_finding *findings;
         size_t n_findings, n_allocated;
@@ -92,6 +94,8 @@ bool lkg_report_is_full(const struct lkg_report *report);
 void lkg_report_append(struct lkg_report *to, const struct lkg_report *from);
 /** lkg_report_count_unlisted() - for who copies the findings of @from himself: those that it only counts. */
 void lkg_report_count_unlisted(struct lkg_report *to, const struct lkg_report *from);
+/** lkg_finding_format() - append `file:line:col: severity: text [LKGnnnn]` without a line break; control characters escaped. */
+void lkg_finding_format(const struct lkg_finding *finding, struct lkg_buf *buf);
 /** lkg_report_format() - `file:line:col: severity: text [LKGnnnn]\n` lines; heap, caller frees; NULL = no memory. */
 char *lkg_report_format(const struct lkg_report *report, size_t *ret_size);
 const char *lkg_severity_name(enum lkg_severity severity);

@@ -40,6 +40,13 @@ int lkg_open_owned(const char *path, struct stat *ret_st, struct lkg_error *err)
 /** lkg_read_file() - whole descriptor into heap memory with a final NUL. -EFBIG over @max. Caller frees. */
 int lkg_read_file(int fd, size_t max, char **ret, size_t *ret_size, struct lkg_error *err);
 
+/**
+ * lkg_map_file() - @size bytes of @fd in memory that is shared with whoever maps it, too.
+ *
+ * All of its space is taken at once: a full file system is an error here and no SIGBUS later. Return: 0 or -errno.
+ */
+int lkg_map_file(int fd, size_t size, void **ret);
+
 /** lkg_write_all() - all of @bytes to @fd, however often the kernel takes only a part. Return: 0 or -errno. */
 int lkg_write_all(int fd, const void *bytes, size_t size);
 

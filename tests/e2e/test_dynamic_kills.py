@@ -32,8 +32,7 @@ def strike(node, victim):
             lib.kill_and_wait(pid)
         return
     mount.children()
-    lib.kill_and_wait(mount.process.pid)
-    mount.process.wait(lib.TIMEOUT_S)
+    mount.kill_supervisor()
     mount.start(wait_ready=False)
 
 

@@ -207,8 +207,7 @@ def test_sigkill_of_the_supervisor(mounts):
     try:
         for _ in range(KILLS):
             mount.children()
-            lib.kill_and_wait(mount.process.pid)
-            mount.process.wait()
+            mount.kill_supervisor()
             assert mount.document()
             since = len(mount.notify.messages)
             mount.start(wait_ready=False)
@@ -229,8 +228,7 @@ def test_calls_wait_for_a_successor(mount):
     held = os.open(mount.path("kubelet.conf"), os.O_RDONLY)
     spare = os.open(mount.path("kubelet.conf.d"), os.O_RDONLY)
     children = mount.children()
-    lib.kill_and_wait(mount.process.pid)
-    mount.process.wait()
+    mount.kill_supervisor()
     reader = lib.subprocess.Popen(["cat", mount.path("kubelet.conf")], stdout=lib.subprocess.PIPE)
     assert b"maxPods: 64" in reader.communicate(timeout=lib.TIMEOUT_S)[0], "still served"
     mount.start()

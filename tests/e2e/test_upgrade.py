@@ -14,17 +14,6 @@ import pytest
 import lkgfs_testlib as lib
 
 PREVIOUS = "0108fcc"  # the last commit of 0.1.0
-PROGRAMS = ("fs/supervisor/lkgfsd", "fs/server/lkgfs-fs", "fs/notifier/lkgfs-notify", "core/engine/lkgfs-engine")
-
-
-def own_programs(mount, build=lib.BUILD):
-    """The mount's daemons from a folder of its own, so that a test may replace them."""
-    folder = pathlib.Path(mount.root) / "programs"
-    for program in PROGRAMS:
-        (folder / program).parent.mkdir(parents=True, exist_ok=True)
-        replace(folder / program, (build / program).read_bytes())
-    mount.lkgfsd = folder / "fs/supervisor/lkgfsd"
-    return folder
 
 
 def replace(path, data):
@@ -198,14 +187,13 @@ def test_anything_else_is_a_stop(mounts, job):
 @pytest.mark.limit(120)
 def test_file_server_of_another_build_is_replaced(mounts):
     mount = mounts(start=False)
-    folder = own_programs(mount)
+    folder = mount.own_programs()
     mount.start()
     server = mount.child("lkgfs-fs")
     program = folder / "fs/server/lkgfs-fs"
     with Reader(mount), open_files(mount):
         replace(program, another_build(program.read_bytes()))
-        lib.kill_and_wait(mount.process.pid)
-        mount.process.wait()
+        mount.kill_supervisor()
         mount.start()
         mount.wait_for(lambda: lib.start_time(server) is None, "the old one ends")
     new = mount.child("lkgfs-fs")
@@ -216,13 +204,12 @@ def test_file_server_of_another_build_is_replaced(mounts):
 
 def test_touched_program_of_the_same_build_goes_on(mounts):
     mount = mounts(start=False)
-    folder = own_programs(mount)
+    folder = mount.own_programs()
     mount.start()
     server = mount.child("lkgfs-fs")
     program = folder / "fs/server/lkgfs-fs"
     replace(program, program.read_bytes())
-    lib.kill_and_wait(mount.process.pid)
-    mount.process.wait()
+    mount.kill_supervisor()
     mount.start()
     assert lib.start_time(server) is not None, "installed again, and nothing new"
     check_works(mount, 74)
@@ -248,8 +235,7 @@ def test_memory_of_another_layout(mounts):
         held = os.open(mount.path("kubelet.conf"), os.O_RDONLY)
         os.pwrite(fd, b"\x02", 0)
         os.close(fd)
-        lib.kill_and_wait(mount.process.pid)
-        mount.process.wait()
+        mount.kill_supervisor()
         reader.progress()
         mount.start()
         reader.progress()
@@ -275,7 +261,7 @@ def previous_build(tmp_path_factory):
     folder = tmp_path_factory.mktemp("previous", numbered=False)
     source = lib.run("git", "-C", lib.REPOSITORY, "archive", PREVIOUS)
     if source.returncode != 0:
-        for program in PROGRAMS:  # no history here: at least another build
+        for program in lib.PROGRAMS:  # no history here: at least another build
             (folder / program).parent.mkdir(parents=True)
             replace(folder / program, another_build((lib.BUILD / program).read_bytes()))
         return folder
@@ -283,7 +269,7 @@ def previous_build(tmp_path_factory):
     build = folder / "build"
     lib.run("meson", "setup", build, folder, "-Dtests=disabled", "-Dman=disabled",
             "-Doptimization=0", "-Ddebug=false", check=True, timeout=120)
-    lib.run("ninja", "-C", build, *PROGRAMS, check=True, timeout=600)
+    lib.run("ninja", "-C", build, *lib.PROGRAMS, check=True, timeout=600)
     return build
 
 
@@ -291,21 +277,20 @@ def previous_build(tmp_path_factory):
 def test_from_the_previous_release(mounts, previous):
     """What lkgfsd(8) says about running a new version: the new files in place, then a new lkgfsd."""
     mount = mounts(start=False)
-    folder = own_programs(mount, previous)
+    folder = mount.own_programs(previous)
     mount.start()
     mount.drop("50-a.conf", "maxPods: 70\n")
     mount.command("hold", "on\n")
     generation, server = mount.generation(), mount.child("lkgfs-fs")
     with Reader(mount), open_files(mount):
-        for program in PROGRAMS:
+        for program in lib.PROGRAMS:
             replace(folder / program, (lib.BUILD / program).read_bytes())
-        lib.kill_and_wait(mount.process.pid)
-        mount.process.wait()
+        mount.kill_supervisor()
         mount.start()
         mount.wait_for(lambda: lib.start_time(server) is None, "the old file server ends")
     assert mount.generation() == generation and "held at" in mount.status("condition")
     for name, pid in mount.children().items():
-        program = next(p for p in PROGRAMS if p.endswith(name))
+        program = next(p for p in lib.PROGRAMS if p.endswith(name))
         assert os.path.samefile(f"/proc/{pid}/exe", folder / program), name
     mount.command("hold", "off\n")
     check_works(mount, 76)

@@ -30,6 +30,7 @@ PARENT = os.environ.get("LKGFS_TEST_DIR", "/var/lib")  # root-owned all the way,
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("LKGFS_BUILD", REPOSITORY / "build")).resolve()
 LKGFSD = BUILD / "fs/supervisor/lkgfsd"
+PROGRAMS = ("fs/supervisor/lkgfsd", "fs/server/lkgfs-fs", "fs/notifier/lkgfs-notify", "core/engine/lkgfs-engine")
 LKGFS = BUILD / "fs/tool/lkgfs"
 FSTYPE = "fuse.lkgfs"
 HEADER = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
@@ -491,6 +492,20 @@ class Mount:
         if not kill_and_wait(pid, signal_number):
             raise Failure(f"{name} ({pid}) did not end")
         return pid
+
+    def kill_supervisor(self):
+        """SIGKILL lkgfsd itself and wait until it is gone; the view is served on."""
+        kill_and_wait(self.process.pid)
+        self.process.wait(TIMEOUT_S)
+
+    def own_programs(self, build=BUILD):
+        """Our daemons from a folder of our own from the next start on, so that a test may replace them. Returns the folder."""
+        folder = pathlib.Path(self.root) / "programs"
+        for program in PROGRAMS:
+            (folder / program).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(build / program, folder / program)
+        self.lkgfsd = folder / "fs/supervisor/lkgfsd"
+        return folder
 
     def stop(self, timeout=TIMEOUT_S):
         """SIGTERM, as a service manager stops it. Returns the exit code."""
