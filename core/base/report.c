@@ -50,52 +50,74 @@ static struct lkg_finding *report_slot(struct lkg_report *report)
         return &report->findings[report->n_findings];
 }
 
-/* Takes over @file and @text, also when they do not fit. */
-static void report_take(struct lkg_report *report, enum lkg_severity severity, unsigned code, char *file,
-                        unsigned line, unsigned column, char *text)
+/* Takes over file and text, also when they do not fit. */
+static void report_take(struct lkg_report *report, struct lkg_finding made)
 {
-        struct lkg_finding *finding = text ? report_slot(report) : NULL;
+        struct lkg_finding *finding = made.text ? report_slot(report) : NULL;
 
-        report->n_severity[severity]++; /* counted even when dropped: an error must never look like none */
+        report->n_severity
+                [made.severity]++; /* counted even when dropped: an error must never look like none */
         if (!finding) {
                 report->n_dropped++;
-                free(file);
-                free(text);
+                free(made.file);
+                free(made.text);
                 return;
         }
-        *finding = (struct lkg_finding){ severity, code, file, line, column, text };
+        *finding = made;
         report->n_findings++;
 }
 
 void lkg_report_add(struct lkg_report *report, enum lkg_severity severity, unsigned code,
                     const struct lkg_where *where, const char *fmt, ...)
 {
-        char *file = NULL, *text = NULL;
+        struct lkg_finding made = { .severity = severity, .code = code };
         va_list ap;
 
         if (!report)
                 return;
         if (lkg_report_is_full(report)) { /* nobody will read it: a million of them must cost nothing */
-                report_take(report, severity, code, NULL, 0, 0, NULL);
+                report_take(report, made);
                 return;
         }
         va_start(ap, fmt);
-        if (vasprintf(&text, fmt, ap) < 0)
-                text = NULL;
+        if (vasprintf(&made.text, fmt, ap) < 0)
+                made.text = NULL;
         va_end(ap);
-        if (where && where->file)
-                file = strdup(where->file);
-        report_take(report, severity, code, file, where ? where->line : 0, where ? where->column : 0, text);
+        if (where) {
+                made.file = where->file ? strdup(where->file) : NULL;
+                made.line = where->line;
+                made.column = where->column;
+        }
+        report_take(report, made);
+}
+
+/* A copy of @finding with the text @text, which is taken over. */
+static void report_copy(struct lkg_report *report, const struct lkg_finding *finding, char *text,
+                        bool incomplete)
+{
+        struct lkg_finding made = *finding;
+
+        made.file = finding->file ? strdup(finding->file) : NULL;
+        made.text = text;
+        made.incomplete = incomplete;
+        report_take(report, made);
+}
+
+void lkg_report_add_incomplete(struct lkg_report *report, const struct lkg_finding *finding,
+                               const char *aside)
+{
+        char *text;
+
+        if (asprintf(&text, "%s%s", finding->text, aside) < 0)
+                text = NULL;
+        report_copy(report, finding, text, true);
 }
 
 void lkg_report_append(struct lkg_report *to, const struct lkg_report *from)
 {
-        for (size_t i = 0; i < from->n_findings; i++) {
-                const struct lkg_finding *f = &from->findings[i];
-
-                report_take(to, f->severity, f->code, f->file ? strdup(f->file) : NULL, f->line, f->column,
-                            strdup(f->text));
-        }
+        for (size_t i = 0; i < from->n_findings; i++)
+                report_copy(to, &from->findings[i], strdup(from->findings[i].text),
+                            from->findings[i].incomplete);
         lkg_report_count_unlisted(to, from);
 }
 

@@ -4,6 +4,9 @@
  * that differs from last time are kept, so a change costs the merges from there on, and each of those costs
  * its patch.
  *
+ * A layer that is broken is left out, and the others are merged all the same: not to be served, but so that the mistakes
+ * of all of them are found at once.
+ *
  * The yardstick for kind and apiVersion is the configured one, else the base's, else that of the first
  * document that has both.
  */
@@ -22,7 +25,8 @@ struct update {
         struct lkg_stack_stats *stats;
         struct header want;
         const struct lkg_value *running; /* borrowed from the last step; NULL before the first document */
-        bool broken;                     /* an earlier step failed: nothing is merged any more */
+        bool broken;                     /* something is wrong with an earlier step */
+        const char *lacks;               /* the file of the first one that was left out; NULL = none was */
 };
 
 static void step_deinit(struct lkg_step *step)
@@ -105,8 +109,11 @@ static bool is_missing(const struct lkg_value *value)
         return size == 0;
 }
 
-/* One of the two header fields. Return: whether it is as it should be. */
-static bool check_field(const struct update *u, struct lkg_step *step, const char *field, const char *want)
+enum header_state { HEADER_FINE, HEADER_MISSING, HEADER_WRONG }; /* from good to bad */
+
+/* One of the two header fields. */
+static enum header_state check_field(const struct update *u, struct lkg_step *step, const char *field,
+                                     const char *want)
 {
         const struct lkg_value *value = lkg_map_get(doc_of(step), field);
         const char *file = learned_from(u, field);
@@ -117,42 +124,42 @@ static bool check_field(const struct update *u, struct lkg_step *step, const cha
 
         if (is_missing(value) && needs_header(u, step->layer)) {
                 report_missing(u, step, field, want);
-                return false;
+                return HEADER_MISSING;
         }
         if (!value || lkg_value_type(value) == LKG_NULL)
-                return true;
+                return HEADER_FINE;
         where = where_of(step->layer, value);
         if (lkg_value_type(value) != LKG_STRING) {
                 lkg_report_add(&step->report, LKG_ERROR, LKG_C_NO_HEADER, &where,
                                "%s is a %s; a string is wanted", field,
                                lkg_type_name(lkg_value_type(value)));
-                return false;
+                return HEADER_WRONG;
         }
         text = lkg_value_text(value, &size);
         if (memchr(text, '\0', size)) { /* there is no such name, and it would be taken for a shorter one */
                 lkg_report_add(&step->report, LKG_ERROR, LKG_C_NO_HEADER, &where,
                                "%s is %s; a name without a NUL byte is wanted", field,
                                lkg_quote(text, size, quoted[0]));
-                return false;
+                return HEADER_WRONG;
         }
         if (!want || !*want || strcmp(want, text) == 0)
-                return true;
+                return HEADER_FINE;
         lkg_report_add(&step->report, LKG_ERROR, LKG_C_OTHER_HEADER, &where,
                        "%s is %s here and %s %s%s; all layers of a component need the same", field,
                        lkg_quote(text, size, quoted[0]), lkg_quote(want, strlen(want), quoted[1]),
                        file ? "in " : "by configuration", file ? file : "");
-        return false;
+        return HEADER_WRONG;
 }
 
-static bool check_header(struct update *u, struct lkg_step *step)
+static enum header_state check_header(const struct update *u, struct lkg_step *step)
 {
-        bool kind, version;
+        enum header_state kind, version;
 
         if (step->layer->type == LKG_PATCH_JSON)
-                return true; /* a list of operations */
+                return HEADER_FINE; /* a list of operations */
         version = check_field(u, step, "apiVersion", u->want.api_version);
         kind = check_field(u, step, "kind", u->want.kind);
-        return kind && version;
+        return kind > version ? kind : version;
 }
 
 static void learn_header(struct update *u, const struct lkg_step *step)
@@ -312,33 +319,60 @@ bool lkg_step_idle(const struct lkg_step *step)
                !step->layer->kubeconfig && step->layer->report.n_severity[LKG_ERROR] == 0;
 }
 
+/* Can it be merged, if only to be judged? */
+static bool can_merge(const struct update *u, const struct lkg_step *step, enum header_state header)
+{
+        if (!doc_of(step) || header == HEADER_WRONG)
+                return false;
+        /* What a patch is to change may be what is missing. */
+        return u->running || step->layer->role != LKG_LAYER_PATCH || !u->lacks;
+}
+
+/* What a patch finds fault with may be all right with the layer that was left out: it says that it lacks. */
+static int merge_what_is_there(struct update *u, struct lkg_step *step)
+{
+        struct lkg_report kept = step->report;
+        char aside[LKG_ASIDE_MAX];
+        int r;
+
+        if (!u->lacks)
+                return merge(u, step, doc_of(step));
+        (void)snprintf(aside, sizeof(aside), " (judged without %.400s)", u->lacks);
+        step->report = (struct lkg_report)LKG_REPORT_INIT;
+        r = merge(u, step, doc_of(step));
+        for (size_t i = 0; i < step->report.n_findings; i++)
+                lkg_report_add_incomplete(&kept, &step->report.findings[i], aside);
+        lkg_report_deinit(&step->report);
+        step->report = kept;
+        return r;
+}
+
 static int run_step(struct update *u, struct lkg_step *step)
 {
-        const struct lkg_value *doc = doc_of(step);
-        int r;
+        enum header_state header = HEADER_FINE;
+        int r = -EBADMSG;
 
         if (step->layer->kubeconfig)
                 report_kubeconfig(u, step);
         if (step->doc == 0 || step->doc == SIZE_MAX)
                 lkg_report_append(&step->report, &step->layer->report);
         if (lkg_step_idle(step)) {
-                step->merged = u->broken ? NULL : lkg_value_ref((struct lkg_value *)u->running);
+                step->whole = !u->broken;
+                step->merged = lkg_value_ref((struct lkg_value *)u->running);
                 return 0;
         }
-        if (!doc) {
-                u->broken = true;
-                return 0;
-        }
-        if (!check_header(u, step))
-                u->broken = true;
-        if (step->layer->report.n_severity[LKG_ERROR] > 0)
-                u->broken = true;
-        if (u->broken)
-                return 0;
-        r = merge(u, step, doc);
-        if (r == -EBADMSG)
-                u->broken = true;
-        return r == -EBADMSG ? 0 : r;
+        if (doc_of(step))
+                header = check_header(u, step);
+        if (can_merge(u, step, header))
+                r = merge_what_is_there(u, step);
+        if (r < 0 && r != -EBADMSG)
+                return r;
+        step->left_out = r < 0;
+        step->whole = r == 0 && !u->broken && header == HEADER_FINE &&
+                      step->layer->report.n_severity[LKG_ERROR] == 0;
+        if (step->left_out)
+                step->merged = lkg_value_ref((struct lkg_value *)u->running);
+        return 0;
 }
 
 /* ---- the sequence ---- */
@@ -378,6 +412,8 @@ static size_t reuse(struct lkg_step *steps, size_t n, struct lkg_fold *old)
                 steps[i].merged = LKG_STEAL(old->steps[i].merged);
                 steps[i].report = old->steps[i].report;
                 old->steps[i].report = (struct lkg_report)LKG_REPORT_INIT;
+                steps[i].left_out = old->steps[i].left_out;
+                steps[i].whole = old->steps[i].whole;
                 steps[i].cookie = old->steps[i].cookie;
                 i++;
         }
@@ -406,10 +442,10 @@ int lkg_fold_update(struct lkg_fold *fold, const struct lkg_stack_config *config
                         r = run_step(&u, step);
                         step->cookie = ++fresh.next_cookie;
                 }
-                if (step->merged)
-                        u.running = step->merged;
-                else if (!lkg_step_idle(step))
-                        u.broken = true;
+                u.running = step->merged;
+                if (step->left_out && !u.lacks)
+                        u.lacks = step->layer->file;
+                u.broken |= !step->whole;
         }
         lkg_fold_deinit(fold);
         *fold = fresh;

@@ -136,7 +136,9 @@ int lkg_patch_json(const struct lkg_value *base, const struct lkg_value *patch, 
 struct lkg_step {
         struct lkg_layer *layer;  /* one reference */
         size_t doc;               /* index in layer->docs; SIZE_MAX when it has none */
-        struct lkg_value *merged; /* NULL when this or an earlier step failed */
+        struct lkg_value *merged; /* of the steps up to this one that could be merged; NULL = none of them */
+        bool left_out;            /* it could not be */
+        bool whole; /* nothing is wrong with this and those before it, as far as the fold knows */
         struct lkg_report report;
         unsigned cookie;
 };

@@ -166,8 +166,10 @@ struct lkg_candidate *lkg_candidate_unref(struct lkg_candidate *candidate)
         for (size_t i = 0; i < candidate->n_layers; i++) {
                 lkg_value_unref((struct lkg_value *)candidate->layers[i].doc);
                 lkg_value_unref((struct lkg_value *)candidate->layers[i].merged);
+                lkg_value_unref((struct lkg_value *)candidate->layers[i].partial);
         }
         free(candidate->layers);
+        free(candidate->without);
         lkg_value_unref(candidate->doc);
         lkg_value_unref(candidate->effective);
         lkg_report_deinit(&candidate->report);
@@ -523,7 +525,10 @@ static int collect(struct lkg_stack *stack, struct collect *c)
 /* What all layers came to; NULL: there are none, one is broken, or those that are there hold nothing. */
 static struct lkg_value *merged_of(const struct lkg_stack *stack)
 {
-        return stack->fold.n_steps > 0 ? stack->fold.steps[stack->fold.n_steps - 1].merged : NULL;
+        const struct lkg_step *last =
+                stack->fold.n_steps ? &stack->fold.steps[stack->fold.n_steps - 1] : NULL;
+
+        return last && last->whole ? last->merged : NULL;
 }
 
 static int append_steps(struct lkg_candidate *candidate, const struct lkg_fold *fold,
@@ -599,12 +604,48 @@ static int fill_layers(struct candidate *c, const struct lkg_stack *stack)
                         .beside = step->layer->role == LKG_LAYER_REMOTE ? step->layer->beside
                                                                         : step->layer->file,
                         .doc = lkg_value_ref(doc),
-                        .merged = lkg_value_ref(step->merged),
+                        .merged = step->whole ? lkg_value_ref(step->merged) : NULL,
+                        .partial = lkg_value_ref(step->merged),
+                        .left_out = step->left_out,
                         .idle = lkg_step_idle(step),
                         .cookie = step->cookie,
                 };
         }
         return 0;
+}
+
+/* Layers that are not in the merge although they should be. @ret_first: one of them */
+static size_t count_missing(const struct lkg_stack *stack, const char **ret_first)
+{
+        size_t n = 0;
+
+        *ret_first = NULL;
+        for (unsigned role = 0; role < _LKG_LAYER_ROLE_MAX; role++)
+                for (size_t i = 0; i < stack->reports[role].n_findings; i++) {
+                        const struct lkg_finding *f = &stack->reports[role].findings[i];
+
+                        if (f->severity == LKG_ERROR && f->file && n++ == 0)
+                                *ret_first = f->file;
+                }
+        for (size_t i = 0; i < stack->fold.n_steps; i++)
+                if (stack->fold.steps[i].left_out && n++ == 0)
+                        *ret_first = stack->fold.steps[i].layer->file;
+        return n;
+}
+
+static int name_missing(struct lkg_candidate *candidate, const struct lkg_stack *stack)
+{
+        const char *first;
+        size_t n = count_missing(stack, &first);
+        int r = 0;
+
+        if (n == 1)
+                r = asprintf(&candidate->without, "%s", first);
+        else if (n > 1)
+                r = asprintf(&candidate->without, "%s and %zu more", first, n - 1);
+        if (r < 0)
+                candidate->without = NULL;
+        return r < 0 ? -ENOMEM : 0;
 }
 
 static enum lkg_candidate_state judge(const struct lkg_candidate *candidate, const struct lkg_stack *stack)
@@ -631,6 +672,8 @@ static int candidate_new(const struct lkg_stack *stack, struct lkg_candidate **r
         if (stack->has_base && stack->layers.n > 0)
                 candidate->format = stack->layers.items[0]->format;
         r = fill_layers(made, stack);
+        if (r == 0)
+                r = name_missing(candidate, stack);
         if (r < 0) {
                 lkg_candidate_unref(candidate);
                 return r;
@@ -691,7 +734,7 @@ static bool same_candidate(const struct lkg_candidate *a, const struct lkg_candi
                 return false;
         for (size_t i = 0; i < a->n_layers; i++)
                 if (a->layers[i].doc != b->layers[i].doc || a->layers[i].merged != b->layers[i].merged ||
-                    a->layers[i].file != b->layers[i].file)
+                    a->layers[i].partial != b->layers[i].partial || a->layers[i].file != b->layers[i].file)
                         return false;
         return lkg_report_equal(&a->report, &b->report);
 }

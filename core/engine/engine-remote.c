@@ -257,7 +257,7 @@ static size_t errors_in(const struct lkg_report *report, const char *file, bool 
         for (size_t i = 0; i < report->n_findings; i++) {
                 const struct lkg_finding *f = &report->findings[i];
 
-                if (f->severity != LKG_ERROR || !f->file || strcmp(f->file, file) != 0)
+                if (f->severity != LKG_ERROR || f->incomplete || !f->file || strcmp(f->file, file) != 0)
                         continue;
                 n++;
                 *ret_syntax = *ret_syntax || f->code < 2000;

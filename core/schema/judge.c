@@ -220,11 +220,11 @@ static int directory_of(const char *file, char **ret)
 }
 
 /*
- * The document that stands for --config: the base with kubeadm's patches. A base that is broken is another thing than
- * one that is not there: without a base the component starts from other defaults.
+ * The document that stands for --config: the base with kubeadm's patches. Where the base itself is broken the others are
+ * judged as if there were none.
  */
 struct base {
-        const struct lkg_value *doc; /* NULL: there is none, or it is broken */
+        const struct lkg_value *doc; /* without what is broken of it; NULL = nothing is there */
         const char *file;            /* relative paths start beside it; NULL = there is none */
         bool broken;
         bool as_read; /* no patch has made another document of it: a key may stand in it twice */
@@ -243,8 +243,8 @@ static struct base base_of(const struct lkg_candidate *candidate)
                         base.file = layer->beside;
                 if (!layer->idle)
                         base.as_read = layer->role != LKG_LAYER_PATCH;
-                base.doc = layer->merged;
-                base.broken |= !base.doc && !layer->idle;
+                base.doc = layer->partial;
+                base.broken |= layer->left_out;
         }
         return base;
 }
@@ -284,8 +284,7 @@ static int update_base(struct lkg_judge *judge, const struct lkg_candidate *cand
                 return 0;
         forget_base(judge);
         forget_layers(judge);
-        if (!base.broken)
-                r = load_base(judge, &base);
+        r = load_base(judge, &base);
         if (r == 0 && base.file) {
                 judge->base_file = strdup(base.file);
                 r = judge->base_file ? 0 : -ENOMEM;
@@ -379,13 +378,16 @@ static int judge_layer(struct lkg_judge *judge, const struct lkg_layer_info *inf
 {
         struct lkg_judged_layer layer = { .doc = lkg_value_ref((struct lkg_value *)info->doc),
                                           .role = info->role,
+                                          .left_out = info->left_out,
                                           .lint = { .n_elsewhere = n_before } };
         int r = 0;
 
-        if (judge->config.lint && layer.doc && lkg_value_type(layer.doc) == LKG_MAP)
+        if (judge->config.lint && layer.doc && !layer.left_out && lkg_value_type(layer.doc) == LKG_MAP)
                 r = lkg_lint_layer(judge->schema, layer.doc, below, layer.role, &layer.lint);
         if (r == 0 && is_base_role(layer.role))
                 layer.running = lkg_value_ref(judge->encoded);
+        else if (r == 0 && (layer.left_out || !layer.doc))
+                layer.running = lkg_value_ref((struct lkg_value *)running);
         else if (r == 0)
                 r = merge_layer(judge, &layer, running);
         if (r < 0) {
@@ -405,6 +407,7 @@ static int update_layers(struct lkg_judge *judge, const struct lkg_candidate *ca
 
         while (n < judge->n_layers && n < candidate->n_layers && candidate->layers[n].doc &&
                judge->layers[n].doc == candidate->layers[n].doc &&
+               judge->layers[n].left_out == candidate->layers[n].left_out &&
                judge->layers[n].role == candidate->layers[n].role)
                 n++;
         for (size_t i = n; i < judge->n_layers; i++)
@@ -419,7 +422,7 @@ static int update_layers(struct lkg_judge *judge, const struct lkg_candidate *ca
         n_before = n_advice(judge);
         for (; judge->n_layers < candidate->n_layers; judge->n_layers++) {
                 const struct lkg_layer_info *info = &candidate->layers[judge->n_layers];
-                const struct lkg_value *below = judge->n_layers ? info[-1].merged : NULL;
+                const struct lkg_value *below = judge->n_layers ? info[-1].partial : NULL;
                 int r = judge_layer(judge, info, below, running, n_before, &layers[judge->n_layers]);
 
                 if (r < 0)
@@ -504,11 +507,12 @@ static int judge_whole(const struct lkg_judge *judge, struct lkg_candidate *cand
                 r = lkg_gates_apply(&gates, lkg_object_get(object, "featureGates"), report);
         if (r == 0 || r == -EBADMSG)
                 r = kubelet ? lkg_rules_kubelet(&rules) : lkg_rules_kubeproxy(&rules);
-        if (r == 0 && judge->config.lint) {
+        if (r == 0 && judge->config.lint)
                 r = lkg_rules_later(&rules);
-                if (r == 0)
-                        r = lkg_lint_whole(judge, candidate, object, report);
-        }
+        if (r < 0 || !candidate->doc) /* only to find mistakes */
+                return r;
+        if (judge->config.lint)
+                r = lkg_lint_whole(judge, candidate, object, report);
         if (r == 0 && !kubelet)
                 r = lkg_kubeproxy_normalise(object);
         if (r == 0)
@@ -534,6 +538,14 @@ static int serve(const struct lkg_judge *judge, struct lkg_candidate *candidate,
         return 0;
 }
 
+/* What all layers came to; where some are broken, what the others did. NULL = nothing. */
+static const struct lkg_value *merge_of(const struct lkg_candidate *candidate)
+{
+        if (candidate->doc || candidate->n_layers == 0 || candidate->state != LKG_CANDIDATE_INVALID)
+                return candidate->doc;
+        return candidate->layers[candidate->n_layers - 1].partial;
+}
+
 static int judge_kubelet(struct lkg_judge *judge, struct lkg_candidate *candidate, struct lkg_report *report)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *files = NULL;
@@ -541,15 +553,14 @@ static int judge_kubelet(struct lkg_judge *judge, struct lkg_candidate *candidat
 
         if (r == 0)
                 r = update_layers(judge, candidate);
-        if (r == 0)
-                lkg_report_append(report, &judge->base_report);
-        if (r == 0 && candidate->doc)
+        if (r == 0 && merge_of(candidate))
                 r = resolve_kubelet(judge, candidate, report, &files);
         if (r < 0 || !files)
                 return r;
         r = judge_whole(judge, candidate, files, report);
-        if (r < 0 || report->n_severity[LKG_ERROR] > 0) /* nothing of it will be served */
-                return r;
+        if (r < 0 || !candidate->doc || report->n_severity[LKG_ERROR] > 0 ||
+            judge->flag_report.n_severity[LKG_ERROR] > 0 || judge->base_report.n_severity[LKG_ERROR] > 0)
+                return r; /* nothing of it will be served */
         return serve(judge, candidate, files, report);
 }
 
@@ -557,15 +568,23 @@ static int judge_kubeproxy(struct lkg_judge *judge, struct lkg_candidate *candid
                            struct lkg_report *report)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *files = NULL;
-        bool as_read = candidate->n_layers > 0 && candidate->doc == candidate->layers[0].doc;
+        const struct lkg_value *merged = merge_of(candidate);
+        bool as_read = candidate->n_layers > 0 && merged == candidate->layers[0].doc;
         int r = update_layers(judge, candidate);
 
-        if (r < 0 || !candidate->doc)
+        if (r < 0 || !merged)
                 return r;
-        r = lkg_kubeproxy_load(judge->schema, candidate->doc, as_read ? LKG_TYPED_TWICE : 0, report, &files);
+        r = lkg_kubeproxy_load(judge->schema, merged, as_read ? LKG_TYPED_TWICE : 0, report, &files);
         if (r < 0)
                 return r;
         return judge_whole(judge, candidate, files, report);
+}
+
+/* @listed may have an aside. */
+static bool is_same_text(const struct lkg_finding *listed, const struct lkg_finding *finding)
+{
+        return strncmp(listed->text, finding->text, strlen(finding->text)) == 0 &&
+               (listed->incomplete || strlen(listed->text) == strlen(finding->text));
 }
 
 /* What several stages found is said once. */
@@ -575,7 +594,7 @@ static bool is_known(const struct lkg_report *report, const struct lkg_finding *
                 const struct lkg_finding *f = &report->findings[i];
 
                 if (f->code == finding->code && f->line == finding->line && f->column == finding->column &&
-                    strcmp(f->text, finding->text) == 0 &&
+                    is_same_text(f, finding) &&
                     strcmp(f->file ? f->file : "", finding->file ? finding->file : "") == 0)
                         return true;
         }
@@ -602,8 +621,10 @@ static bool is_follow_up(const struct lkg_report *report, const struct lkg_findi
         return false;
 }
 
-static void append_once(struct lkg_report *to, const struct lkg_report *from)
+static void append_once(struct lkg_candidate *candidate, const struct lkg_report *from)
 {
+        struct lkg_report *to = &candidate->report;
+
         for (size_t i = 0; i < from->n_findings; i++) {
                 const struct lkg_finding *f = &from->findings[i];
                 struct lkg_where where = { f->file, f->line, f->column };
@@ -614,11 +635,50 @@ static void append_once(struct lkg_report *to, const struct lkg_report *from)
         lkg_report_count_unlisted(to, from);
 }
 
+/*
+ * What was found in a merge that lacks layers, which say themselves what is wrong with them. They may be what is missing:
+ * only errors count, and each says what it was found without. Advice would be about a document that nobody wrote.
+ */
+static void append_incomplete(struct lkg_candidate *candidate, const struct lkg_report *from)
+{
+        struct lkg_report *to = &candidate->report;
+        char aside[LKG_ASIDE_MAX] = "";
+
+        if (candidate->without)
+                (void)snprintf(aside, sizeof(aside), " (judged without %.400s)", candidate->without);
+        for (size_t i = 0; i < from->n_findings; i++) {
+                const struct lkg_finding *f = &from->findings[i];
+
+                if (f->severity != LKG_ERROR || is_known(to, f) || is_follow_up(to, f))
+                        continue;
+                lkg_report_add_incomplete(to, f, aside);
+        }
+}
+
+/* @report: what the merge has to say */
+static void fill_report(const struct lkg_judge *judge, struct lkg_candidate *candidate, bool whole,
+                        const struct lkg_report *report)
+{
+        void (*append)(struct lkg_candidate *, const struct lkg_report *) =
+                whole ? append_once : append_incomplete;
+
+        append_once(candidate, &judge->flag_report);
+        if (lkg_schema_is_kubelet(judge->schema))
+                (judge->base_broken ? append : append_once)(candidate, &judge->base_report);
+        append(candidate, report);
+        for (size_t i = 0; i < judge->n_layers; i++)
+                append(candidate, &judge->layers[i].report);
+        for (size_t i = 0; i < judge->n_layers;
+             i++) /* advice last: it must not leave an error without room */
+                lkg_report_append(&candidate->report, &judge->layers[i].lint);
+}
+
 int lkg_judge_candidate(struct lkg_candidate *candidate, void *userdata)
 {
         struct lkg_judge *judge = userdata;
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
         const struct lkg_schema *schema = NULL;
+        bool whole;
         int r = find_schema(judge, candidate, &candidate->report, &schema);
 
         if (r == -ENOENT || r == -EBADMSG)
@@ -628,17 +688,12 @@ int lkg_judge_candidate(struct lkg_candidate *candidate, void *userdata)
         r = set_schema(judge, schema);
         if (r < 0)
                 return r;
-        lkg_report_append(&report, &judge->flag_report);
+        whole = candidate->doc != NULL;
         candidate->schema = schema;
         if (lkg_schema_is_kubelet(schema))
                 r = judge_kubelet(judge, candidate, &report);
         else
                 r = judge_kubeproxy(judge, candidate, &report);
-        append_once(&candidate->report, &report);
-        for (size_t i = 0; i < judge->n_layers; i++)
-                append_once(&candidate->report, &judge->layers[i].report);
-        for (size_t i = 0; i < judge->n_layers;
-             i++) /* advice last: it must not leave an error without room */
-                lkg_report_append(&candidate->report, &judge->layers[i].lint);
+        fill_report(judge, candidate, whole, &report);
         return r;
 }

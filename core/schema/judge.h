@@ -8,6 +8,7 @@
 struct lkg_judged_layer {
         const struct lkg_value *doc; /* one reference; tells whether it is still the same */
         enum lkg_layer_role role;
+        bool left_out; /* it is not in the merge */
         struct lkg_report lint;
         struct lkg_value *running; /* the typed document with all layers up to this one; NULL = failed */
         struct lkg_report report;  /* of that merge */

@@ -67,6 +67,7 @@ struct lkg_finding {
         char *file;            /* owned; NULL = no file */
         unsigned line, column; /* 0 = not known */
         char *text;            /* owned; never a secret, at most LKG_QUOTE_MAX bytes of any value */
+        bool incomplete; /* found in a merge without a layer that is broken itself: says nothing of the whole */
 };
 
 struct lkg_buf; /* lkg/buf.h */
@@ -90,6 +91,9 @@ void lkg_report_add(struct lkg_report *report, enum lkg_severity severity, unsig
                     const struct lkg_where *where, const char *fmt, ...) LKG_PRINTF(5, 6);
 /** lkg_report_is_full() - is another one only counted? Then its text need not be worked out. */
 bool lkg_report_is_full(const struct lkg_report *report);
+/** lkg_report_add_incomplete() - @finding once more, with @aside behind its text, as one that is incomplete. */
+void lkg_report_add_incomplete(struct lkg_report *report, const struct lkg_finding *finding,
+                               const char *aside);
 /** lkg_report_append() - copy all findings of @from behind those of @to. */
 void lkg_report_append(struct lkg_report *to, const struct lkg_report *from);
 /** lkg_report_count_unlisted() - for who copies the findings of @from himself: those that it only counts. */

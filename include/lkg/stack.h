@@ -79,6 +79,8 @@ struct lkg_layer_info {
         const struct lkg_value *doc; /* as parsed; NULL when it could not be (the report says why) */
         const struct lkg_value
                 *merged; /* running result after it; NULL when it or an earlier layer failed */
+        const struct lkg_value *partial; /* of those up to it that could be merged; NULL = none of them */
+        bool left_out;                   /* it could not be merged (the report says why) */
         bool idle; /* it holds nothing, and that is fine: merged is as it was before, so NULL means no fault */
         unsigned cookie; /* differs when doc or merged differ from those under the same position before:
                                            lets a renderer skip what it rendered already */
@@ -95,7 +97,8 @@ enum lkg_candidate_state {
 struct lkg_candidate {
         unsigned refs;
         enum lkg_candidate_state state;
-        struct lkg_value *doc;    /* merged document; NULL unless VALID */
+        struct lkg_value *doc; /* merged document; NULL unless VALID */
+        char *without; /* the layers that `partial` of the last one lacks, for a sentence: "a.conf and 2 more"; or NULL */
         enum lkg_format format;   /* of the base: JSON base = JSON output */
         struct lkg_report report; /* all findings, in layer order */
         struct lkg_layer_info *layers;

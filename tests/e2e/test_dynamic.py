@@ -225,6 +225,18 @@ def test_local_layers_to_blame(node):
     n.wait("condition", "True all checks passed")
 
 
+def test_a_mistake_that_a_broken_local_layer_would_mend_is_nobodys(node):
+    """The ConfigMap is judged without the layer that cannot be read: what is missing in it proves nothing against it."""
+    n = node()
+    n.mount.drop("50-x.conf", "imageGCLowThresholdPercent: 60\nmaxPods: [\n")
+    source = n.assign("imageGCHighThresholdPercent: 75\n")
+    n.wait("condition", "False ")
+    assert n.bad() == {}, "nothing is proved against it"
+    n.mount.drop("50-x.conf", "imageGCLowThresholdPercent: 60\n")
+    n.wait("active", source)
+    n.wait("condition", "True all checks passed")
+
+
 def test_an_invalid_dropin_is_refused_and_proves_nothing(node):
     n = node()
     source = n.assign("registryBurst: 9\n")

@@ -50,8 +50,10 @@ static inline void candidate_free(struct lkg_candidate *candidate)
         for (size_t i = 0; i < candidate->n_layers; i++) {
                 lkg_value_unref((struct lkg_value *)candidate->layers[i].doc);
                 lkg_value_unref((struct lkg_value *)candidate->layers[i].merged);
+                lkg_value_unref((struct lkg_value *)candidate->layers[i].partial);
         }
         free(candidate->layers);
+        free(candidate->without);
         lkg_value_unref(candidate->doc);
         lkg_value_unref(candidate->effective);
         lkg_report_deinit(&candidate->report);
@@ -94,6 +96,7 @@ static inline int candidate_build(const struct made_layer *layers, size_t n, str
                         .beside = layers[i].file,
                         .doc = lkg_value_ref(layers[i].doc),
                         .merged = merged,
+                        .partial = lkg_value_ref(merged),
                 };
                 below = merged;
                 ret->has_base |= layers[i].role == LKG_LAYER_BASE;

@@ -565,9 +565,10 @@ static void break_layer(struct stack *s, size_t i)
         s->layers[i].doc = lkg_value_unref(s->layers[i].doc);
 }
 
-/* What a stack makes of layers of which some are broken: no merge, and what is behind them is not merged either. */
+/* What a stack makes of layers of which some are broken: no merge but that of the others, which is not to be served. */
 static const char *judge_broken(struct stack *s)
 {
+        const struct lkg_value *running = NULL;
         bool broken = false;
 
         candidate_free(&s->candidate);
@@ -576,6 +577,7 @@ static const char *judge_broken(struct stack *s)
         assert_non_null(s->candidate.layers);
         for (size_t i = 0; i < s->n; i++) {
                 broken = broken || !s->layers[i].doc;
+                running = s->layers[i].doc ? s->layers[i].doc : running;
                 s->candidate.layers[s->candidate.n_layers++] = (struct lkg_layer_info){
                         .role = s->layers[i].role,
                         .name = s->layers[i].name,
@@ -583,6 +585,8 @@ static const char *judge_broken(struct stack *s)
                         .beside = s->layers[i].file,
                         .doc = lkg_value_ref(s->layers[i].doc),
                         .merged = broken ? NULL : lkg_value_ref(s->layers[i].doc),
+                        .partial = lkg_value_ref((struct lkg_value *)running),
+                        .left_out = !s->layers[i].doc,
                 };
         }
         assert_int_equal(lkg_judge_candidate(&s->candidate, s->judge), 0);
