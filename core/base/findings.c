@@ -374,6 +374,20 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "The component says that it is of a release for which lkgfs has no field tables. The layers are "
           "judged by the nearest release that has some: fields, defaults and rules may differ, and a "
           "document that is refused here may be right there, or the other way round." },
+        { 4018, LKG_WARNING, "held, and something newer waits",
+          "`lkgfs hold off` serves what waits; `lkgfs history` and `lkgfs status` show what that is.",
+          "Somebody has frozen what is served, by `hold on`, by `rollback`, or by a try that nobody "
+          "committed. "
+          "The layers, or what is assigned, have changed since then, and none of it is served before the "
+          "hold "
+          "ends. The message says since when, and who began it." },
+        { 4019, LKG_NOTE, "held, and nothing waits", "`lkgfs hold off` when the view shall follow again.",
+          "Somebody has frozen what is served. Nothing newer waits at the moment; what changes from now on "
+          "is "
+          "judged and reported, and not served before the hold ends." },
+        { 4020, LKG_NOTE, "on try", "`lkgfs commit` keeps the change; without it the one before comes back.",
+          "The last change is served on try (`lkgfs try`): at the named time the generation before it is "
+          "served again, unless `lkgfs commit` comes first." },
         { 5001, LKG_ERROR, "wrong type",
           "Give the field a value of the type named in the message; `lkgfs explain FIELD` shows "
           "it.",
@@ -603,6 +617,11 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "place. The file in bad/ has the reason and the time; removing it forgives, and the configuration "
           "is "
           "tried again at once, with a trial of its own." },
+        { 6009, LKG_NOTE, "waiting for the rollout",
+          "Nothing on this node; lkgfs.io/rollout-percent and lkgfs.io/halt of the ConfigMap decide.",
+          "A newer ConfigMap is wanted, and its author lets it reach the nodes step by step, or has halted "
+          "it. "
+          "This node's turn has not come, so what was assigned before goes on." },
         { 6010, LKG_WARNING, "state of a newer lkgfs",
           "Use the lkgfs that wrote it, or go on without the named record.",
           "A record in the state directory has a schemaVersion that this lkgfs does not know, most "

@@ -565,6 +565,21 @@ static const char *why_not_assigned(const struct lkg_component *c)
         return NULL;
 }
 
+const char *lkg_component_waiting(const struct lkg_component *c)
+{
+        const struct lkg_dynamic *d = c->dynamic;
+
+        return d && d->desired == LKG_DESIRED_REMOTE && *d->waiting ? d->waiting : NULL;
+}
+
+uint64_t lkg_component_try_deadline(const struct lkg_component *c)
+{
+        uint64_t now = lkg_boottime_ns(), at = c->state.hold.try_deadline_ns;
+        uint64_t wall = lkg_realtime_ns() + (at > now ? at - now : 0);
+
+        return (wall + LKG_NSEC_PER_SEC / 2) / LKG_NSEC_PER_SEC * LKG_NSEC_PER_SEC;
+}
+
 static struct lkg_condition_remote remote_facts(const struct lkg_component *c,
                                                 const struct lkg_config_source *shown)
 {
@@ -590,8 +605,7 @@ static struct lkg_condition_remote remote_facts(const struct lkg_component *c,
 
         if (d->desired == LKG_DESIRED_UNKNOWN)
                 remote.desired_fault = d->desired_fault;
-        if (d->desired == LKG_DESIRED_REMOTE && *d->waiting)
-                remote.waiting = d->waiting;
+        remote.waiting = lkg_component_waiting(c);
         remote.any = *remote.assigned || remote.bad || remote.desired_fault;
         /* By the rule that condemned it: the start that was one too many ran on the last known good already. */
         remote.exonerated = remote.bad && *p->rollback.reason && d->trial.state == LKG_TRIAL_FAILED &&
@@ -609,9 +623,8 @@ static bool served_has_base(const struct lkg_component *c)
 
 void lkg_component_update_condition(struct lkg_component *c, bool not_ready)
 {
-        uint64_t wall = lkg_realtime_ns(), now = lkg_boottime_ns();
+        uint64_t wall = lkg_realtime_ns();
         struct lkg_config_source shown;
-        uint64_t left = c->state.hold.try_deadline_ns > now ? c->state.hold.try_deadline_ns - now : 0;
         const struct lkg_condition_facts facts = {
                 .remote = c->dynamic ? remote_facts(c, lkg_component_shown(c, &shown))
                                      : (struct lkg_condition_remote){ .assigned = "",
@@ -631,8 +644,7 @@ void lkg_component_update_condition(struct lkg_component *c, bool not_ready)
                 .last_good = c->last_good,
                 .fault = c->fault,
                 .not_ready = not_ready,
-                .try_deadline_wall_ns =
-                        (wall + left + LKG_NSEC_PER_SEC / 2) / LKG_NSEC_PER_SEC * LKG_NSEC_PER_SEC,
+                .try_deadline_wall_ns = lkg_component_try_deadline(c),
         };
 
         if (!(c->dirty & LKG_DIRTY_CONDITION) || !lkg_condition_update(&c->condition, &facts, wall))
@@ -678,25 +690,12 @@ static int missing_leaf(const struct lkg_leaf *leaf, void *userdata)
 }
 
 /* Field names only: a value could be a secret. */
-void lkg_component_note_difference(struct lkg_component *c)
+static void note_difference(const struct lkg_component *c, struct lkg_report *report)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *served = NULL;
         struct lkg_report ignored = LKG_REPORT_INIT;
         struct difference d = { .names = LKG_BUF_INIT };
 
-        lkg_report_deinit(&c->findings);
-        c->dirty |= LKG_DIRTY_FINDINGS;
-        c->armed_noted = c->state.hold.try_phase == LKG_TRY_ARMED;
-        if (c->armed_noted)
-                lkg_report_add(
-                        &c->findings, LKG_NOTE, 4015, NULL,
-                        "a try of %llu s is armed: the next change is taken back unless now is written to "
-                        "control/%s/commit in time",
-                        (unsigned long long)(c->state.hold.try_duration_ns / LKG_NSEC_PER_SEC),
-                        c->config->name);
-        if (c->state.hold.mode != LKG_HOLD_TRY_EXPIRED || c->verdict != LKG_WAIT || !c->active ||
-            !c->candidate || !c->candidate->doc)
-                return;
         if (lkg_decode(c->active->document.data, c->active->document.size,
                        lkg_detect_format(c->active->document.data, c->active->document.size), 0, NULL,
                        &ignored, &served) >= 0) {
@@ -707,10 +706,81 @@ void lkg_component_note_difference(struct lkg_component *c)
         }
         lkg_report_deinit(&ignored);
         lkg_report_add(
-                &c->findings, LKG_WARNING, 4006, NULL,
+                report, LKG_WARNING, 4006, NULL,
                 "the try was not committed in time: the files on disk differ from generation %llu, which is "
                 "served, in %s%s; repair them, then write off to control/%s/hold",
                 (unsigned long long)c->active->number, d.names.data ? d.names.data : "some fields",
                 d.n > DIFFERENCES_MAX ? ", ..." : "", c->config->name);
         lkg_buf_deinit(&d.names);
+}
+
+static void note_hold(const struct lkg_component *c, struct lkg_report *report)
+{
+        const struct lkg_hold *hold = &c->state.hold;
+        bool waits = c->verdict == LKG_WAIT;
+        char holder[LKG_HOLDER_MAX];
+
+        lkg_condition_holder(&c->state.held_by, holder);
+        if (hold->mode == LKG_HOLD_TRY_EXPIRED && waits && c->active && c->candidate && c->candidate->doc)
+                note_difference(c, report);
+        else
+                lkg_report_add(report, waits ? LKG_WARNING : LKG_NOTE, waits ? 4018 : 4019, NULL,
+                               "held%s at generation %llu (%s)%s; nothing newer is served before off is "
+                               "written to control/%s/hold",
+                               holder, (unsigned long long)hold->generation, lkg_hold_mode_name(hold->mode),
+                               waits ? ", and a newer one waits" : "", c->config->name);
+}
+
+static void note_try(const struct lkg_component *c, struct lkg_report *report)
+{
+        const struct lkg_hold *hold = &c->state.hold;
+        char until[21];
+
+        if (hold->try_phase == LKG_TRY_ARMED) {
+                lkg_report_add(
+                        report, LKG_NOTE, 4015, NULL,
+                        "a try of %llu s is armed: the next change is taken back unless now is written to "
+                        "control/%s/commit in time",
+                        (unsigned long long)(hold->try_duration_ns / LKG_NSEC_PER_SEC), c->config->name);
+                return;
+        }
+        lkg_format_rfc3339(lkg_component_try_deadline(c), until);
+        lkg_report_add(report, LKG_NOTE, 4020, NULL,
+                       "on try until %s, then back to generation %llu unless now is written to "
+                       "control/%s/commit",
+                       until, (unsigned long long)hold->try_previous, c->config->name);
+}
+
+static bool same_report(const struct lkg_report *a, const struct lkg_report *b)
+{
+        bool same = a->n_findings == b->n_findings;
+
+        for (size_t i = 0; same && i < a->n_findings; i++)
+                same = a->findings[i].code == b->findings[i].code &&
+                       strcmp(a->findings[i].text, b->findings[i].text) == 0;
+        return same;
+}
+
+void lkg_component_note_hold(struct lkg_component *c)
+{
+        struct lkg_report report = LKG_REPORT_INIT;
+        const char *waiting = lkg_component_waiting(c);
+
+        if (!(c->dirty & (LKG_DIRTY_CANDIDATE | LKG_DIRTY_ACTIVE | LKG_DIRTY_CONDITION)))
+                return;
+        if (c->state.hold.mode != LKG_HOLD_FREE)
+                note_hold(c, &report);
+        if (c->state.hold.try_phase != LKG_TRY_NONE)
+                note_try(c, &report);
+        if (waiting)
+                lkg_report_add(&report, LKG_NOTE, 6009, NULL,
+                               "%s; what was assigned before stays until the fleet's operator lets it go on",
+                               waiting);
+        if (same_report(&report, &c->findings)) {
+                lkg_report_deinit(&report);
+                return;
+        }
+        lkg_report_deinit(&c->findings);
+        c->findings = report;
+        c->dirty |= LKG_DIRTY_FINDINGS;
 }

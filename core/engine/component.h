@@ -91,7 +91,6 @@ struct lkg_component {
         unsigned index;
         char *hint;        /* first line of a YAML document */
         char *status_path; /* `status/kubelet`, below virtualDir */
-        bool armed_noted;  /* findings say that a try is armed */
 
         struct lkg_facts *facts;  /* NULL in tests and --check: nothing is known */
         struct lkg_strings flags; /* the command line that the judge goes by (it borrows the words) */
@@ -257,5 +256,11 @@ void lkg_component_clear_fault(struct lkg_component *c);
 /** lkg_component_set_last_error() - text of status/<c>/last-error; NULL = empty. */
 void lkg_component_set_last_error(struct lkg_component *c, const char *text);
 
-/** lkg_component_note_difference() - the finding about files on disk that differ from a pinned generation. */
-void lkg_component_note_difference(struct lkg_component *c);
+/** lkg_component_note_hold() - the findings about what is held, tried, or waits for the rollout. */
+void lkg_component_note_hold(struct lkg_component *c);
+
+/** lkg_component_waiting() - why the rollout holds back what is desired; NULL = it does not. */
+const char *lkg_component_waiting(const struct lkg_component *c);
+
+/** lkg_component_try_deadline() - wall time, in whole seconds, at which a running try ends. */
+uint64_t lkg_component_try_deadline(const struct lkg_component *c);

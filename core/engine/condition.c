@@ -275,9 +275,8 @@ static void tell_versions(struct lkg_condition *c, const struct lkg_condition_fa
                        r->active_version, r->assigned_version);
 }
 
-static void tell_holder(const struct lkg_condition_facts *f, char *ret, size_t size)
+void lkg_condition_holder(const struct lkg_held_by *by, char ret[static LKG_HOLDER_MAX])
 {
-        const struct lkg_held_by *by = f->held_by;
         char time[21];
 
         *ret = '\0';
@@ -285,32 +284,35 @@ static void tell_holder(const struct lkg_condition_facts *f, char *ret, size_t s
                 return;
         lkg_format_rfc3339(by->time_ns, time);
         if (strcmp(by->program, "try") == 0)
-                (void)snprintf(ret, size, " since %s", time);
+                (void)snprintf(ret, LKG_HOLDER_MAX, " since %s", time);
         else
-                (void)snprintf(ret, size, " since %s by uid %u (pid %d, %s)", time, by->uid, by->pid,
-                               *by->program ? by->program : "unknown program");
+                (void)snprintf(ret, LKG_HOLDER_MAX, " since %s by uid %u (pid %d, %s)", time, by->uid,
+                               by->pid, *by->program ? by->program : "unknown program");
 }
 
 /*
- * What an operator or the fleet holds back is told also where something else is the reason: nothing that is corrected
- * will be served before it ends.
+ * What an operator or the fleet holds back is told whatever the reason is: nothing that is corrected will be served before it
+ * ends.
+ * @told: the reason says already what is held, or until when the try runs
  */
-static void tell_hold(struct lkg_condition *c, const struct lkg_condition_facts *f)
+static void tell_hold(struct lkg_condition *c, const struct lkg_condition_facts *f, bool told)
 {
         size_t n = strlen(c->message), room = sizeof(c->message) - n;
-        char holder[160], until[21];
+        char holder[LKG_HOLDER_MAX], what[64] = "", until[21];
 
         if (f->hold->mode != LKG_HOLD_FREE) {
-                tell_holder(f, holder, sizeof(holder));
-                (void)snprintf(c->message + n, room,
-                               "; held%s at generation %" PRIu64 " (%s): `echo off > control/%s/hold`",
-                               holder, f->hold->generation, lkg_hold_mode_name(f->hold->mode), f->component);
+                lkg_condition_holder(f->held_by, holder);
+                if (!told)
+                        (void)snprintf(what, sizeof(what), " at generation %" PRIu64 " (%s)",
+                                       f->hold->generation, lkg_hold_mode_name(f->hold->mode));
+                (void)snprintf(c->message + n, room, "; held%s%s: `echo off > control/%s/hold`", holder,
+                               what, f->component);
         } else if (f->hold->try_phase == LKG_TRY_RUNNING) {
                 lkg_format_rfc3339(f->try_deadline_wall_ns, until);
-                (void)snprintf(c->message + n, room,
-                               "; on try until %s: `echo now > control/%s/commit` keeps it", until,
+                (void)snprintf(c->message + n, room, "; %s%s%s`echo now > control/%s/commit` keeps it",
+                               told ? "" : "on try until ", told ? "" : until, told ? "" : ": ",
                                f->component);
-        } else if (f->remote.waiting) {
+        } else if (f->remote.waiting && !told) {
                 (void)snprintf(c->message + n, room, "; %.160s", f->remote.waiting);
         }
 }
@@ -331,9 +333,9 @@ bool lkg_condition_update(struct lkg_condition *condition, const struct lkg_cond
         tell_versions(&next, facts);
         for (row = 0; row < LKG_ARRAY_SIZE(rows) && !rows[row](&next, facts); row++)
                 ;
-        if (rows[row] != say_held && rows[row] != say_try && rows[row] != say_try_expired &&
-            rows[row] != say_waiting)
-                tell_hold(&next, facts);
+        tell_hold(&next, facts,
+                  rows[row] == say_held || rows[row] == say_try || rows[row] == say_try_expired ||
+                          rows[row] == say_waiting);
         /* Somebody else's words (a server's, an operator's) are cut to fit. */
         lkg_utf8_mend(next.reason);
         lkg_utf8_mend(next.message);

@@ -55,6 +55,11 @@ struct lkg_condition_facts {
         uint64_t try_deadline_wall_ns;
 };
 
+#define LKG_HOLDER_MAX 160
+
+/** lkg_condition_holder() - ` since T by uid U (pid P, PROGRAM)`, ` since T`, or "" when it is not known. */
+void lkg_condition_holder(const struct lkg_held_by *by, char ret[static LKG_HOLDER_MAX]);
+
 /**
  * lkg_condition_update() - bring @condition up to date.
  * @now_ns: wall time; becomes transition_ns when the status changes (or was never set)

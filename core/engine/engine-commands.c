@@ -48,6 +48,9 @@ static void note_holder(const struct lkg_engine *e, struct lkg_component *c,
                 (struct lkg_held_by){ .time_ns = lkg_realtime_ns(), .uid = m->uid, .pid = m->pid };
         (void)snprintf(c->state.held_by.program, sizeof(c->state.held_by.program), "%.63s",
                        slash ? slash + 1 : m->exe);
+        for (char *p = c->state.held_by.program; *p; p++) /* it becomes part of a line */
+                if ((unsigned char)*p < 0x20 || *p == 0x7f)
+                        *p = '?';
 }
 
 static int do_hold(struct lkg_engine *e, struct lkg_component *c, const struct lkg_command_call *call,

@@ -86,8 +86,23 @@ struct drift {
         const struct lkg_value *other;
         struct lkg_buf *buf;
         size_t *n;
-        bool missing_only;
+        bool served; /* the walk is over what is served, and only what the other one lacks is new */
 };
+
+/* As `origin` shows a value; `-` = the document does not have the field. */
+static void put_value(const struct lkg_value *value, enum lkg_secrecy secrecy, struct lkg_buf *buf)
+{
+        LKG_CLEANUP(lkg_value_unrefp)
+        struct lkg_value *masked = value ? lkg_mask_value(value, secrecy) : NULL;
+
+        lkg_buf_putc(buf, '\t');
+        if (masked)
+                lkg_render_json_compact(masked, buf);
+        else if (value)
+                buf->failed = true;
+        else
+                lkg_buf_putc(buf, '-');
+}
 
 static int compare_leaf(const struct lkg_leaf *leaf, void *userdata)
 {
@@ -95,11 +110,16 @@ static int compare_leaf(const struct lkg_leaf *leaf, void *userdata)
         const struct lkg_value *value =
                 *leaf->pointer ? lkg_value_get_pointer(d->other, leaf->pointer) : d->other;
 
-        if (value && (d->missing_only || lkg_value_equal(value, leaf->value)))
+        enum lkg_secrecy secrecy;
+
+        if (value && (d->served || lkg_value_equal(value, leaf->value)))
                 return 0;
         ++*d->n;
         if (lkg_pointer_text(leaf->pointer, d->buf) < 0)
                 return -ENOMEM;
+        secrecy = lkg_pointer_secrecy(leaf->pointer);
+        put_value(d->served ? NULL : leaf->value, secrecy, d->buf);
+        put_value(d->served ? leaf->value : value, secrecy, d->buf);
         lkg_buf_putc(d->buf, '\n');
         return 0;
 }
@@ -122,7 +142,7 @@ int lkg_engine_update_drift(struct lkg_component *c)
         d.other = served;
         (void)lkg_value_walk(runs, compare_leaf, &d);
         d.other = runs;
-        d.missing_only = true;
+        d.served = true;
         (void)lkg_value_walk(served, compare_leaf, &d);
         return lkg_buf_failed(&c->drift) ? -ENOMEM : 0;
 }

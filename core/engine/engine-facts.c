@@ -63,6 +63,7 @@ static int on_process_gone(sd_event_source *source, int fd, uint32_t revents, vo
                 return sd_event_source_set_enabled(source, SD_EVENT_OFF);
         lkg_engine_note_ends(c);
         lkg_facts_gone(c->facts);
+        c->dirty |= LKG_DIRTY_DYNAMIC; /* what runs now, and in what it differs */
         lkg_engine_update_alive(e, c);
         tell_supervisor(e, c);
         lkg_engine_learn(e, c);
@@ -97,6 +98,7 @@ bool lkg_engine_started(struct lkg_engine *e, const struct lkg_message *m)
                 c->dirty |= LKG_DIRTY_DYNAMIC;
                 return false;
         }
+        c->dirty |= LKG_DIRTY_DYNAMIC;
         tell_supervisor(e, c);
         return true;
 }

@@ -376,10 +376,15 @@ static void forget(struct undo *u)
 static void prune_history(struct lkg_engine *e, struct lkg_component *c)
 {
         /* What disk says was served last stays until a newer record is on disk. */
-        const uint64_t keep[] = { c->active ? c->active->number : 0, c->state.hold.generation,
-                                  c->state.hold.try_previous, c->state.last_good,
-                                  c->dynamic ? c->dynamic->pointers.good.generation : 0 };
+        uint64_t keep[5 + LKG_FACTS_PROCESSES_MAX] = {
+                c->active ? c->active->number : 0, c->state.hold.generation, c->state.hold.try_previous,
+                c->state.last_good, c->dynamic ? c->dynamic->pointers.good.generation : 0
+        };
 
+        /* And what a process runs with, to say in what it differs. */
+        for (size_t i = 0; c->facts && i < c->facts->n_processes; i++)
+                if (c->facts->processes[i].pidfd >= 0)
+                        keep[5 + i] = c->facts->processes[i].generation;
         if (lkg_history_prune(&c->history, e->config->history_limit, keep, LKG_ARRAY_SIZE(keep)))
                 c->dirty |= LKG_DIRTY_HISTORY;
 }
@@ -429,19 +434,6 @@ static int new_generation(struct lkg_engine *e, struct lkg_component *c, struct 
         return 0;
 }
 
-/* Do the findings about a try still say what is true? */
-static bool must_note(const struct lkg_component *c)
-{
-        bool armed = c->state.hold.try_phase == LKG_TRY_ARMED;
-
-        if (c->state.hold.mode == LKG_HOLD_TRY_EXPIRED &&
-            (c->dirty & (LKG_DIRTY_CANDIDATE | LKG_DIRTY_ACTIVE)))
-                return true;
-        if (armed != c->armed_noted)
-                return true;
-        return c->state.hold.mode != LKG_HOLD_TRY_EXPIRED && c->findings.n_findings > (size_t)armed;
-}
-
 /* Bring what is served in line with the verdict. */
 static int prepare(struct lkg_engine *e, struct lkg_component *c, struct undo *u, struct lkg_error *err)
 {
@@ -467,8 +459,7 @@ static int prepare(struct lkg_engine *e, struct lkg_component *c, struct undo *u
                 prune_history(e, c);
         }
         lkg_engine_prepare_remote(e, c);
-        if (must_note(c))
-                lkg_component_note_difference(c);
+        lkg_component_note_hold(c);
         if (c->facts_unchecked && c->candidate)
                 lkg_engine_check_facts(e, c);
         return r < 0 ? lkg_error_set(err, r, NULL, "component %s", c->config->name) : 0;

@@ -457,7 +457,9 @@ const struct lkg_status_file lkg_status_files[] = {
           "from the last known good to what is active, as a unified diff; from the generation before where "
           "they are one" },
         { "drift", true, 0, ACTIVE | DYNAMIC, render_drift,
-          "fields in which the running process, by its start, differs from what is served" },
+          "fields in which the running process, by its start, differs from what is served: pointer, value "
+          "it "
+          "runs with, value served; tab separated" },
         { "effective.yaml", true, 0, ACTIVE | CANDIDATE | LKG_DIRTY_EFFECTIVE, render_effective,
           "defaults, the served document and the component's flags, each value with where it comes from",
           true },
@@ -467,6 +469,10 @@ const struct lkg_status_file lkg_status_files[] = {
           "everything noticed about the layers, one line each" },
         { "generation", false, LKG_ENTRY_POLL, ACTIVE, render_generation,
           "number of the published document; poll(2) reports a change" },
+        { "hold", false, 0, CANDIDATE | ACTIVE | CONDITION, lkg_status_render_hold,
+          "what keeps the view from following: hold, pin, try, rollout; since when, by whom; one key=value "
+          "a "
+          "line" },
         { "last-error", true, 0, LKG_DIRTY_LAST_ERROR, render_last_error,
           "why the last control write was refused" },
         { "last-known-good", false, 0, ACTIVE | DYNAMIC, render_good,
@@ -475,6 +481,8 @@ const struct lkg_status_file lkg_status_files[] = {
           "metrics for node_exporter's textfile collector" },
         { "origin", true, 0, ACTIVE | CANDIDATE, render_origin,
           "where every value comes from, tab separated" },
+        { "process", false, 0, ACTIVE | DYNAMIC | LKG_DIRTY_EFFECTIVE, lkg_status_render_process,
+          "unit, newest living process, the generation it reads, version; one key=value a line" },
         { "remote", false, 0, LKG_DIRTY_EVER, lkg_status_render_remote,
           "what is known of the API server: credential, node, reference, answers, rollout; one key=value a "
           "line" },

@@ -10,6 +10,8 @@
 
 #include <fcntl.h>
 
+#define TIME_WIDTH (int)strlen("2026-11-21T10:00:00Z")
+
 struct mark {
         char *id;
         struct lkg_value *json; /* NULL: cannot be read */
@@ -66,6 +68,14 @@ static int read_marks(const struct lkg_view *view, const char *component, struct
         return 0;
 }
 
+/* Behind @text, up to the next column. */
+static void put_blanks(struct lkg_buf *buf, int width, const char *text)
+{
+        int n = width - (int)strlen(text);
+
+        lkg_buf_printf(buf, "%*s", (n > 0 ? n : 0) + 2, "");
+}
+
 static int print_text(const struct mark *marks, size_t n)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
@@ -74,11 +84,12 @@ static int print_text(const struct mark *marks, size_t n)
         for (size_t i = 0; i < n; i++)
                 if ((int)strlen(marks[i].id) > width)
                         width = (int)strlen(marks[i].id);
-        lkg_buf_printf(&buf, "TIME                  %-*s  REASON\n", width, "ID");
+        lkg_buf_printf(&buf, "%-*s  %-*s  REASON\n", TIME_WIDTH, "TIME", width, "ID");
         for (size_t i = 0; i < n; i++) {
-                lkg_buf_printf(&buf, "%-20.20s  ", text_of(&marks[i], "time"));
+                lkg_tool_put_clean(&buf, text_of(&marks[i], "time"));
+                put_blanks(&buf, TIME_WIDTH, text_of(&marks[i], "time"));
                 lkg_tool_put_clean(&buf, marks[i].id);
-                lkg_buf_printf(&buf, "%*s  ", width - (int)strlen(marks[i].id), "");
+                put_blanks(&buf, width, marks[i].id);
                 lkg_tool_put_clean(&buf, marks[i].json ? text_of(&marks[i], "reason") : "(cannot be read)");
                 lkg_buf_putc(&buf, '\n');
         }

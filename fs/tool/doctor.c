@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lkgfs doctor: why does it not do what I expect? Looks at the node and at status/ of each component for what is wrong
- * without being an error of a document: lkgfs does not run, a switch was left on, starts that nobody sees, stored state that
- * was lost, an API server that cannot be asked, an assigned configuration that is not served. One line each, with what to do about it; nothing is changed.
+ * without being an error of a document: lkgfs does not run, a switch or a hold was left on, starts that nobody sees, a component
+ * that crash-looped or runs with something else, stored state that was lost, an API server that cannot be asked, an assigned configuration that is not served. One line each, with what to do about it; nothing is changed.
  *
  * Exit status 1 when there is an error or a warning. A view that cannot be opened is one: this is made for broken nodes.
  */
+#include "drift.h"
 #include "dynamic.h"
+#include "held.h"
 #include "processes.h"
 
 #include <ctype.h>
@@ -112,6 +114,26 @@ static void check_condition(struct diagnosis *d)
                 add(d, LKG_WARNING, advice, "%s", condition);
 }
 
+static void check_hold(struct diagnosis *d, const struct lkg_held *held)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf who = LKG_BUF_INIT, advice = LKG_BUF_INIT;
+        bool waits = held->newer_waits;
+
+        if (!lkg_held_next(held, d->component, &advice))
+                return;
+        lkg_held_who(held, &who);
+        lkg_buf_putc(&who, '\0');
+        lkg_buf_putc(&advice, '\0');
+        if (lkg_buf_failed(&who) || lkg_buf_failed(&advice))
+                d->failed = true;
+        else if (held->mode)
+                add(d, waits ? LKG_WARNING : LKG_NOTE, advice.data, "held at generation %s (%s)%s%s",
+                    held->generation ? held->generation : "?", held->mode, who.data,
+                    waits ? ", and a newer one waits" : "; nothing newer waits");
+        else
+                add(d, LKG_NOTE, advice.data, "on try until %s", held->until ? held->until : "?");
+}
+
 static void check_generation(struct diagnosis *d)
 {
         LKG_CLEANUP(lkg_freep) char *generation = fact(d, "generation");
@@ -185,22 +207,86 @@ static void check_findings(struct diagnosis *d)
         }
 }
 
-static void check_assigned(struct diagnosis *d, const struct lkg_dynamic *dynamic)
+static void check_assigned(struct diagnosis *d, const struct lkg_dynamic *dynamic,
+                           const struct lkg_held *held)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf advice = LKG_BUF_INIT;
+        bool bad = dynamic->assigned_mark;
 
         if (!lkg_dynamic_is_remote(dynamic->assigned) || !dynamic->active ||
             strcmp(dynamic->assigned, dynamic->active) == 0)
                 return;
-        if (dynamic->assigned_mark && lkg_dynamic_next(dynamic, d->component, &advice) &&
-            !lkg_buf_failed(&advice))
+        if (held->mode) /* nothing else is served before that */
+                lkg_buf_printf(&advice, "`lkgfs hold off --component %s`%s", d->component,
+                               bad ? ", then " : " lets it be served");
+        if (bad)
+                (void)lkg_dynamic_next(dynamic, d->component, &advice);
+        else if (!held->mode)
+                lkg_buf_puts(&advice,
+                             "remote.enabled may be false, or it waits for local layers that are wrong: "
+                             "the condition names it");
+        lkg_buf_putc(&advice, '\0');
+        if (lkg_buf_failed(&advice))
+                d->failed = true;
+        else if (bad)
                 add(d, LKG_WARNING, advice.data, "%s is assigned and known to be bad; %s is served",
                     dynamic->assigned, dynamic->active);
         else
-                add(d, LKG_WARNING,
-                    "remote.enabled may be false, or a `hold`, `rollback` or `try` be in force: the "
-                    "condition names it",
-                    "%s is assigned, and %s is served", dynamic->assigned, dynamic->active);
+                add(d, LKG_WARNING, advice.data, "%s is assigned, and %s is served", dynamic->assigned,
+                    dynamic->active);
+}
+
+/* Where the component says why it ended: the log of its unit, or of what is called so. */
+static void put_log(const struct diagnosis *d, const char *until, struct lkg_buf *buf)
+{
+        LKG_CLEANUP(lkg_freep) char *process = fact(d, "process");
+        const char *unit = process ? process : "";
+        size_t date = strcspn(until, "T"), n;
+
+        while (*unit && strncmp(unit, "unit=", 5) != 0)
+                unit += strcspn(unit, "\n") + (unit[strcspn(unit, "\n")] != '\0');
+        unit += *unit ? 5 : 0;
+        n = strcspn(unit, "\n");
+        if (n)
+                lkg_buf_printf(buf, "`journalctl -u %.*s", (int)n, unit);
+        else
+                lkg_buf_printf(buf, "`journalctl _COMM=%.*s", (int)PROC_NAMES, d->component);
+        if (until[date] && strlen(until) > date + 9)
+                lkg_buf_printf(buf, " --until '%.*s %.8s UTC'", (int)date, until, until + date + 1);
+        lkg_buf_puts(buf, " -n 50` shows what it said before it ended");
+}
+
+/* The last one: what came before it is in `lkgfs bad`. */
+static void check_crash_loop(struct diagnosis *d)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf advice = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_freep) char *id = NULL;
+        char **names = NULL, time[32] = "";
+        size_t n = 0;
+
+        if (lkg_view_bad_names(&d->view, d->component, &names, &n) < 0)
+                return;
+        for (size_t i = 0; i < n; i++) {
+                LKG_CLEANUP(lkg_value_unrefp)
+                struct lkg_value *mark = lkg_view_read_json(&d->view, "bad/%s/%s", d->component, names[i]);
+                const char *cause = mark ? lkg_map_get_string(mark, "cause") : NULL;
+                const char *at = mark ? lkg_map_get_string(mark, "time") : NULL;
+
+                if (!cause || !at || strcmp(cause, "crash_loop") != 0 || strcmp(at, time) <= 0)
+                        continue;
+                (void)snprintf(time, sizeof(time), "%s", at);
+                free(id);
+                id = strdup(names[i]);
+        }
+        lkg_view_free_mounts(names, n);
+        if (!id)
+                return;
+        put_log(d, time, &advice);
+        lkg_buf_putc(&advice, '\0');
+        if (lkg_buf_failed(&advice))
+                d->failed = true;
+        else
+                add(d, LKG_WARNING, advice.data, "crash-looped with %s, which is bad since %s", id, time);
 }
 
 /* Is @pid a process of root with this name? A hint only: anybody can choose the name of a process. */
@@ -267,11 +353,21 @@ static void check_starts(struct diagnosis *d, const struct lkg_dynamic *dynamic)
 
 static void check_drift(struct diagnosis *d)
 {
-        LKG_CLEANUP(lkg_freep) char *drift = fact(d, "drift");
+        LKG_CLEANUP(lkg_drift_deinit) struct lkg_drift drift = { 0 };
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf first = LKG_BUF_INIT;
 
-        if (drift && *drift)
-                add(d, LKG_WARNING, "restart it when that is convenient; restart.policy can do so",
-                    "runs with other values than are served: see status/%s/drift", d->component);
+        if (lkg_drift_read(&d->view, d->component, &drift) < 0 || drift.n_fields == 0)
+                return;
+        lkg_drift_text(&drift.fields[0], &first);
+        lkg_buf_putc(&first, '\0');
+        if (lkg_buf_failed(&first)) {
+                d->failed = true;
+                return;
+        }
+        add(d, LKG_WARNING,
+            "`lkgfs drift` shows all; restart it when that is convenient, restart.policy can do so",
+            "differs from what is served in %zu field%s: %s%s", drift.n_fields,
+            drift.n_fields == 1 ? "" : "s", first.data, drift.n_fields == 1 ? "" : ", ...");
 }
 
 /* Once, as something of the node and not of the component. */
@@ -298,14 +394,17 @@ static void look_at_processes(struct diagnosis *d)
 static void look_at_component(struct diagnosis *d)
 {
         LKG_CLEANUP(lkg_dynamic_deinit) struct lkg_dynamic dynamic = { 0 };
+        LKG_CLEANUP(lkg_held_deinit) struct lkg_held held = { 0 };
 
         look_at_processes(d);
-
         lkg_dynamic_read(&d->view, d->component, &dynamic);
+        lkg_held_read(&d->view, d->component, &held);
         check_condition(d);
+        check_hold(d, &held);
         check_generation(d);
         check_findings(d);
-        check_assigned(d, &dynamic);
+        check_assigned(d, &dynamic, &held);
+        check_crash_loop(d);
         check_starts(d, &dynamic);
         check_drift(d);
 }

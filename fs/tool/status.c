@@ -7,13 +7,17 @@
  *
  * Exit status 1 when any condition is not True, or a process of lkgfs does not run.
  */
+#include "drift.h"
 #include "dynamic.h"
+#include "held.h"
 #include "processes.h"
 
 #include <sys/stat.h>
 #include <time.h>
 
 #define FINDINGS_LINES_MAX 8 /* of all components together: the rest is one `cat` away */
+#define DRIFT_FIELDS_MAX   3
+#define POISON_CODE        2030 /* content that ended an engine: nothing is more urgent */
 
 enum rank { RANK_FALSE, RANK_UNKNOWN, RANK_FINDINGS, RANK_GOOD };
 
@@ -25,8 +29,11 @@ struct facts {
         char *generation, *sha256, *error, *last_error;
         struct lkg_report findings;
         struct lkg_dynamic dynamic;
+        struct lkg_held held;
+        struct lkg_drift drift;
         struct lkg_processes processes;
-        bool findings_hidden; /* only root may read them */
+        size_t lines[_LKG_SEVERITY_MAX]; /* how many findings of each kind there is room for */
+        bool findings_hidden;            /* only root may read them */
         char served_since[21];
         enum rank rank;
 };
@@ -39,6 +46,8 @@ static void facts_deinit(struct facts *facts)
         lkg_value_unref(facts->condition_json);
         lkg_report_deinit(&facts->findings);
         lkg_dynamic_deinit(&facts->dynamic);
+        lkg_held_deinit(&facts->held);
+        lkg_drift_deinit(&facts->drift);
         for (size_t i = 0; i < LKG_ARRAY_SIZE(texts); i++)
                 free(texts[i]);
 }
@@ -83,6 +92,8 @@ static void read_facts(const struct lkg_view *view, const char *component, struc
         if (facts->condition_json)
                 facts->since = lkg_map_get_string(facts->condition_json, "lastTransitionTime");
         lkg_dynamic_read(view, component, &facts->dynamic);
+        lkg_held_read(view, component, &facts->held);
+        (void)lkg_drift_read(view, component, &facts->drift); /* only root may */
         lkg_processes_read(view, component, &facts->processes);
         facts->rank = rank_of(facts);
 }
@@ -120,19 +131,43 @@ static void append_explain(const struct lkg_report *findings, struct lkg_buf *bu
                 }
 }
 
-/* When no document of this node is wrong. */
-static void append_next_remote(const struct facts *facts, struct lkg_buf *buf)
+/* When no document of this node is wrong. Return: false when there is nothing to do. */
+static bool append_next_remote(const struct facts *facts, struct lkg_buf *buf)
 {
         if (lkg_dynamic_next(&facts->dynamic, facts->name, buf))
-                return;
+                return true;
         if (facts->rank == RANK_FALSE || facts->rank == RANK_UNKNOWN)
                 lkg_buf_puts(buf, facts->findings_hidden
                                           ? "run this as root to see the findings"
                                           : "look into the log of lkgfsd (journalctl -u lkgfs)");
         else if (facts->findings.n_severity[LKG_WARNING])
                 lkg_buf_puts(buf, "read the warnings above; what is served is complete");
+        else if (facts->drift.n_fields)
+                lkg_buf_puts(buf,
+                             "restart the component when that is convenient: it runs with other values");
         else
-                lkg_buf_puts(buf, "nothing to do");
+                return false;
+        return true;
+}
+
+static bool append_next_wrong(const struct facts *facts, struct lkg_buf *buf)
+{
+        if (facts->dynamic.assigned_mark || !facts->findings.n_severity[LKG_ERROR])
+                return append_next_remote(facts, buf);
+        lkg_buf_puts(buf, "correct the files named above; what is right is served when it is saved");
+        append_explain(&facts->findings, buf);
+        return true;
+}
+
+/* Nothing that is corrected is served before a hold ends, so that comes first. A warning may be about the hold itself. */
+static void append_next_held(const struct facts *facts, struct lkg_buf *buf)
+{
+        if (facts->rank > RANK_UNKNOWN)
+                return;
+        if (!facts->dynamic.assigned_mark && !facts->findings.n_severity[LKG_ERROR])
+                return;
+        lkg_buf_puts(buf, "; then ");
+        (void)append_next_wrong(facts, buf);
 }
 
 static bool missing_advice(const struct lkg_processes *processes, const char **ret)
@@ -148,7 +183,7 @@ static bool missing_advice(const struct lkg_processes *processes, const char **r
 /* What to do next, one line. */
 static void append_next(const struct facts *facts, struct lkg_buf *buf)
 {
-        const char *condition = facts->condition ? facts->condition : "", *advice = NULL;
+        const char *advice = NULL;
 
         if (facts->processes.engine_silent)
                 lkg_buf_puts(buf,
@@ -156,20 +191,12 @@ static void append_next(const struct facts *facts, struct lkg_buf *buf)
                              "when the engine is back");
         else if (missing_advice(&facts->processes, &advice))
                 lkg_buf_puts(buf, advice);
-        else if (strstr(condition, "held at"))
-                lkg_buf_printf(buf, "`lkgfs hold off --component %s` follows the files again", facts->name);
-        else if (strstr(condition, "on try"))
-                lkg_buf_printf(
-                        buf,
-                        "`lkgfs commit --component %s` keeps the tried change, without it the previous one "
-                        "comes back",
-                        facts->name);
-        else if (facts->dynamic.assigned_mark || !facts->findings.n_severity[LKG_ERROR])
-                append_next_remote(facts, buf);
-        else {
-                lkg_buf_puts(buf, "correct the files named above; what is right is served when it is saved");
-                append_explain(&facts->findings, buf);
-        }
+        else if (lkg_held_next(&facts->held, facts->name, buf))
+                append_next_held(facts, buf);
+        else if (!append_next_wrong(facts, buf))
+                lkg_buf_puts(buf, facts->held.rollout
+                                          ? "nothing to do here: the rollout has not reached this node"
+                                          : "nothing to do");
 }
 
 static void append_counts(const struct facts *facts, struct lkg_buf *buf)
@@ -202,29 +229,69 @@ static void append_finding(const struct lkg_finding *f, bool colour, struct lkg_
                 lkg_tool_paint_findings(colour, line.data, "    ", buf);
 }
 
+/* What there is to say of findings of this severity, and of poison or of all others: poison comes first. */
+static void append_some(const struct facts *facts, enum lkg_severity severity, bool poison, bool colour,
+                        size_t *room, struct lkg_buf *buf)
+{
+        for (size_t i = 0; i<facts->findings.n_findings && * room> 0; i++) {
+                const struct lkg_finding *f = &facts->findings.findings[i];
+
+                if (f->severity != severity || (f->code == POISON_CODE) != poison)
+                        continue;
+                append_finding(f, colour, buf);
+                --*room;
+        }
+}
+
 /* The worst first, so that no error or warning stands behind a note; notes only when they are asked for. */
-static void append_findings(const struct facts *facts, bool colour, bool all, size_t *budget,
-                            struct lkg_buf *buf)
+static void append_findings(const struct facts *facts, bool colour, bool all, struct lkg_buf *buf)
 {
         size_t left = 0, notes = facts->findings.n_severity[LKG_NOTE];
 
-        for (unsigned s = 0; s <= (all ? LKG_NOTE : LKG_WARNING); s++)
-                for (size_t i = 0; i < facts->findings.n_findings; i++) {
-                        const struct lkg_finding *f = &facts->findings.findings[i];
+        for (int s = 0; s <= (all ? LKG_NOTE : LKG_WARNING); s++) {
+                size_t room = facts->lines[s];
 
-                        if ((unsigned)f->severity != s)
-                                continue;
-                        if (*budget == 0) {
-                                left++;
-                                continue;
-                        }
-                        append_finding(f, colour, buf);
-                        --*budget;
-                }
+                left += facts->findings.n_severity[s] - room;
+                append_some(facts, (enum lkg_severity)s, true, colour, &room, buf);
+                append_some(facts, (enum lkg_severity)s, false, colour, &room, buf);
+        }
         if (left)
                 lkg_buf_printf(buf, "    and %zu more\n", left);
         if (notes > 0 && !all)
                 lkg_buf_printf(buf, "    %zu note%s: lkgfs status --all\n", notes, notes == 1 ? "" : "s");
+}
+
+/* The screen is shared: first one line for each component of its worst, then errors of all, then warnings. */
+static void share_lines(struct facts *facts, size_t n, bool all)
+{
+        size_t left = all ? SIZE_MAX : FINDINGS_LINES_MAX;
+
+        for (int round = 0; round < 2; round++)
+                for (int s = 0; s <= (all ? LKG_NOTE : LKG_WARNING); s++)
+                        for (size_t i = 0; i < n; i++) {
+                                const struct lkg_report *report = &facts[i].findings;
+                                bool worst = s == LKG_ERROR || !report->n_severity[LKG_ERROR];
+                                size_t want = report->n_severity[s] - facts[i].lines[s];
+
+                                if (round == 0)
+                                        want = want && worst && s <= LKG_WARNING;
+                                want = want < left ? want : left;
+                                facts[i].lines[s] += want;
+                                left -= want;
+                        }
+}
+
+static void append_drift(const struct facts *facts, struct lkg_buf *buf)
+{
+        size_t n = facts->drift.n_fields;
+
+        for (size_t i = 0; i < n && i < DRIFT_FIELDS_MAX; i++) {
+                lkg_buf_puts(buf, i == 0 ? "  drift     " : "            ");
+                lkg_drift_text(&facts->drift.fields[i], buf);
+                lkg_buf_putc(buf, '\n');
+        }
+        if (n > DRIFT_FIELDS_MAX)
+                lkg_buf_printf(buf, "            and %zu more: lkgfs drift\n", n - DRIFT_FIELDS_MAX);
 }
 
 static void append_missing(const struct facts *facts, struct lkg_buf *buf)
@@ -250,7 +317,7 @@ static void map_processes(const struct facts *facts, struct lkg_tool_map *map)
 }
 
 static void text_component(const struct lkg_view *view, const struct facts *facts, bool colour, bool all,
-                           size_t *budget, struct lkg_buf *buf)
+                           struct lkg_buf *buf)
 {
         static const enum lkg_severity paints[] = { [RANK_FALSE] = LKG_ERROR,
                                                     [RANK_UNKNOWN] = LKG_WARNING,
@@ -276,13 +343,15 @@ static void text_component(const struct lkg_view *view, const struct facts *fact
         } else {
                 lkg_buf_printf(buf, "  serving   nothing below %s\n", view->mountpoint);
         }
+        lkg_held_text(&facts->held, buf);
         lkg_dynamic_text(&facts->dynamic, buf);
+        append_drift(facts, buf);
         if (facts->error && *facts->error)
                 lkg_buf_printf(buf, "  error     %s\n", facts->error);
         lkg_buf_puts(buf, "  findings  ");
         append_counts(facts, buf);
         lkg_buf_putc(buf, '\n');
-        append_findings(facts, colour, all, budget, buf);
+        append_findings(facts, colour, all, buf);
         if (facts->last_error && *facts->last_error)
                 lkg_buf_printf(buf, "  refused   %s\n", facts->last_error);
         lkg_buf_puts(buf, "  next      ");
@@ -322,7 +391,9 @@ static void structured_component(const struct facts *facts, struct lkg_value *li
                             facts->generation ? strtoull(facts->generation, NULL, 10) : 0);
         lkg_tool_map_string(&map, "servedSince", *facts->served_since ? facts->served_since : NULL);
         lkg_tool_map_string(&map, "sha256", facts->sha256);
+        lkg_held_map(&facts->held, &map);
         lkg_dynamic_map(&facts->dynamic, &map);
+        lkg_tool_map_value(&map, "drift", lkg_drift_value(&facts->drift));
         lkg_tool_map_string(&map, "error", facts->error);
         lkg_tool_map_string(&map, "lastError", facts->last_error);
         lkg_tool_map_string(&map, "next", next.data);
@@ -344,18 +415,18 @@ static int print_facts(const struct lkg_tool *tool, const struct lkg_view *view,
         bool structured = tool->options.format == LKG_TOOL_JSON || tool->options.format == LKG_TOOL_YAML;
         struct lkg_value *list = structured ? lkg_value_new_list(NULL, 0, 0) : NULL;
         bool colour = lkg_tool_colour_for(tool, STDOUT_FILENO), failed = false;
-        size_t budget = tool->options.all ? SIZE_MAX : FINDINGS_LINES_MAX;
         int status = LKG_TOOL_OK;
         struct lkg_tool_map map;
 
         qsort(facts, n, sizeof(*facts), by_rank);
+        share_lines(facts, n, tool->options.all);
         for (size_t i = 0; i < n; i++) {
                 if (facts[i].rank <= RANK_UNKNOWN || lkg_processes_missing(&facts[i].processes, NULL))
                         status = LKG_TOOL_DIFFERENT;
                 if (structured)
                         structured_component(&facts[i], list, &failed);
                 else
-                        text_component(view, &facts[i], colour, tool->options.all, &budget, &buf);
+                        text_component(view, &facts[i], colour, tool->options.all, &buf);
         }
         if (!structured)
                 return lkg_tool_print(&buf, status);

@@ -274,6 +274,7 @@ int lkg_verb_explain(const struct lkg_tool *tool);
 int lkg_verb_status(const struct lkg_tool *tool);
 int lkg_verb_history(const struct lkg_tool *tool);
 int lkg_verb_doctor(const struct lkg_tool *tool);
+int lkg_verb_drift(const struct lkg_tool *tool);
 int lkg_verb_bad(const struct lkg_tool *tool);
 int lkg_verb_command(const struct lkg_tool *tool); /* one write to the control file of the same name */
 int lkg_verb_wait(const struct lkg_tool *tool);

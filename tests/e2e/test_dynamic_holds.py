@@ -2,6 +2,8 @@
 """Holds, tries and rollbacks by an operator while a remote configuration comes, goes and is on trial."""
 import errno
 import json
+import os
+import re
 
 import pytest
 
@@ -235,6 +237,66 @@ def test_reset_while_held(node, held):
         assert "\nmaxPods: 1\n" in n.mount.document()
         n.mount.command("hold", "off")
     assert n.mount.document() == local and n.sources() == ("init", "init", "init")
+
+
+def next_step(n):
+    out = n.mount.tool("status").stdout.decode()
+    return [line for line in out.splitlines() if line.startswith("  next ")][0]
+
+
+def test_a_hold_is_told_and_ended_first(node):
+    """True, False and Unknown: by whom, since when, and what ends it, before anything else is asked for."""
+    n = node(trial={"duration": "0s"})
+    ends = "`lkgfs hold off --component kubelet`"
+    one = n.assign("maxPods: 1\n", uid="aaaa")
+    n.wait("last-known-good", one)
+    n.mount.command("hold", "on")
+    who = rf"held since \S+Z by uid 0 \(pid {os.getpid()}, python\S*\)"
+    assert re.search(rf"^True held at generation \d+ \(hold\): .*; {who}: `echo off > control/kubelet/hold`$",
+                     n.status("condition"))
+    assert "mode=hold\n" in n.status("hold") and f"\npid={os.getpid()}\n" in n.status("hold")
+    assert re.search(rf"note: {who} at generation .*\[LKG4019\]", n.status("findings"))
+    # Unknown: nobody can say what is wanted
+    n.put("no object\n")
+    n.wait("condition", "Unknown failed to sync")
+    assert re.search(rf"; {who} at generation ", n.status("condition")) and ends in next_step(n)
+    # False: the ConfigMap is bad
+    two = n.assign("maxPods: -2\n", uid="bbbb")
+    n.wait("condition", "False failed to validate current (UID: bbbb)")
+    assert re.search(rf"; {who} at generation ", n.status("condition"))
+    step = next_step(n)
+    assert ends in step and 0 < step.index(ends) < step.index("assign a corrected ConfigMap"), step
+    assert two in n.bad()
+    # a local mistake on top
+    n.mount.drop("50-bad.conf", "maxPods: [\n")
+    step = next_step(n)
+    assert ends in step and 0 < step.index(ends) < step.index("; then "), step
+    os.unlink(n.mount.path("kubelet.conf.d/50-bad.conf"))
+    # something newer waits
+    n.assign("maxPods: 3\n", uid="cccc")
+    n.wait("condition", "True held at generation ")
+    assert "\nnewer=waits\n" in n.status("hold")
+    assert re.search(rf"warning: {who} at .*, and a newer one waits; .*\[LKG4018\]", n.status("findings"))
+    result = n.mount.tool("doctor")
+    assert result.returncode == 1 and ", and a newer one waits\n    " + ends in result.stdout.decode()
+    n.mount.command("hold", "off")
+    assert "mode=free\n" in n.status("hold") and "LKG401" not in n.status("findings") and ends not in next_step(n)
+
+
+def test_doctor_names_the_log_of_what_crashed(node):
+    n = node(trial={"crashLoopThreshold": 0})
+    source = n.assign("maxPods: 42\n")
+    n.wait("active", source)
+    n.crash()
+    n.crash()
+    assert source in n.bad()
+    text = n.mount.tool("doctor").stdout.decode()
+    words = re.search(rf"warning: kubelet: crash-looped with {source}, which is bad since \S+\n    `(.*)` shows", text)
+    assert words and words[1].startswith("journalctl _COMM=kubelet --until '"), text
+    n.mount.stop()
+    n.configure(match={"unit": "kubelet.service", "exe": [n.program]})
+    n.mount.start()
+    assert "`journalctl -u kubelet.service --until '" in n.mount.tool("doctor").stdout.decode()
 
 
 # ---- every generation on trial ----

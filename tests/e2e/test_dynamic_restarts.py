@@ -158,15 +158,51 @@ def test_drift_shows_and_clears(hooked):
     life = n.live()
     assert n.status("drift") == ""
     n.mount.drop("50-x.conf", "maxPods: 9\nregistryBurst: 7\n")
-    n.mount.wait_for(lambda: n.status("drift") == "/maxPods\n/registryBurst\n", "drift")
+    n.mount.wait_for(lambda: n.status("drift") == "/maxPods\t110\t9\n/registryBurst\t-\t7\n", "drift")
     n.mount.drop("50-x.conf", "maxPods: 110\n")
     n.mount.wait_for(lambda: n.status("drift") == "", "the same again")
     n.mount.drop("50-x.conf", "maxPods: 9\n")
-    n.mount.wait_for(lambda: n.status("drift") == "/maxPods\n", "drift")
+    n.mount.wait_for(lambda: n.status("drift") == "/maxPods\t110\t9\n", "drift")
     life.kill()
+    n.mount.wait_for(lambda: n.status("drift") == "", "nothing runs")
     life = n.live()
     n.mount.wait_for(lambda: n.status("drift") == "", "it reads what is served")
     life.kill()
+
+
+def test_drift_masks_secrets(hooked):
+    h = hooked()
+    n = h.node
+    n.mount.drop("50-x.conf", "staticPodURLHeader: {Authorization: [s3cret]}\n")
+    life = n.live()
+    n.mount.drop("50-x.conf", "staticPodURLHeader: {Authorization: [hidden]}\n")
+    want = '/staticPodURLHeader/Authorization\t["<masked>"]\t["<masked>"]\n'
+    n.mount.wait_for(lambda: n.status("drift") == want, "drift")
+    result = n.mount.tool("drift")
+    out = result.stdout.decode()
+    assert result.returncode == 1 and "<masked>" in out and "s3cret" not in out and "hidden" not in out
+    life.kill()
+
+
+def test_what_a_process_runs_with_stays_known(node):
+    """Also when more generations came than the history keeps, and by the next engine."""
+    n = node(remote={"enabled": False}, config={"historyLimit": 2})
+    life = n.live()
+    first = n.mount.generation()
+    for pods in range(1, 6):
+        n.mount.drop("50-x.conf", f"maxPods: {pods}\n")
+    assert n.status("drift") == "/maxPods\t110\t5\n"
+    assert f"\ngeneration={first}\n" in n.status("process") and f"\npid={life.pid}\n" in n.status("process")
+    record = os.path.join(n.mount.state, "history/kubelet", str(first), "meta.json")
+    n.mount.wait_for(lambda: os.path.exists(record), "a record on disk")  # what an engine leaves that is killed
+    n.mount.kill_child("lkgfs-engine")
+    n.mount.sync()
+    assert n.status("drift") == "/maxPods\t110\t5\n"
+    assert "\n  drift     /maxPods runs with 110, served is 5\n" in n.mount.tool("status").stdout.decode()
+    life.kill()
+    n.mount.wait_for(lambda: n.status("drift") == "" and "\npid=\n" in n.status("process"), "its end")
+    n.mount.drop("50-x.conf", "maxPods: 6\n")
+    assert str(first) not in os.listdir(n.mount.vpath("history", "kubelet"))
 
 
 @pytest.mark.parametrize("scope", ["remote", "all"])

@@ -9,7 +9,7 @@ static void test_hold_collects_changes(void **state)
         start(n);
         assert_int_equal(command(n, "hold", "on\n"), 0);
         assert_has(n, "status/kubelet/condition",
-                   "True held at generation 1 (hold): using current (init)\n");
+                   "True held at generation 1 (hold): using current (init); held since ");
         put_dropin(n, "10-a.conf", "maxPods: 1\n");
         assert_int_equal(changed(n, "kubelet.conf.d/10-a.conf"), 0);
         put_dropin(n, "20-b.conf", "registryBurst: 2\n");
@@ -59,6 +59,50 @@ static void test_rollback_pins_until_hold_off(void **state)
         assert_has(n, "kubelet.conf", "maxPods: 2\n");
         assert_true(generation(n) > 2);
         assert_has(n, "status/kubelet/last-error", "");
+}
+
+/* In facts and in findings, whatever the condition is; gone with the hold. */
+static void test_a_hold_is_told(void **state)
+{
+        struct node *n = *state;
+
+        start(n);
+        assert_has(n, "status/kubelet/hold",
+                   "mode=free\ngeneration=\nsince=\nuid=\npid=\nprogram=\n"
+                   "newer=none\ntry=none\nuntil=\nrollout=\n");
+        assert_false(has(n, "status/kubelet/findings", "LKG40"));
+        assert_int_equal(command(n, "hold", "on\n"), 0);
+        assert_has(n, "status/kubelet/hold", "mode=hold\ngeneration=1\nsince=20");
+        assert_has(n, "status/kubelet/hold", "Z\nuid=0\npid=");
+        assert_has(n, "status/kubelet/hold", "\nnewer=none\n");
+        assert_has(n, "status/kubelet/findings", "note: held since 20");
+        assert_has(n, "status/kubelet/findings",
+                   "at generation 1 (hold); nothing newer is served before off is written to "
+                   "control/kubelet/hold [LKG4019]\n");
+        put_dropin(n, "10-a.conf", "maxPods: [\n");
+        assert_int_equal(changed(n, "kubelet.conf.d/10-a.conf"), 0);
+        assert_has(n, "status/kubelet/condition", "False failed to validate");
+        assert_has(n, "status/kubelet/findings", "[LKG4019]\n");
+        put_dropin(n, "10-a.conf", "maxPods: 1\n");
+        assert_int_equal(changed(n, "kubelet.conf.d/10-a.conf"), 0);
+        assert_has(n, "status/kubelet/hold", "\nnewer=waits\n");
+        assert_has(n, "status/kubelet/findings", "warning: held since 20");
+        assert_has(n, "status/kubelet/findings", "(hold), and a newer one waits; nothing newer is served");
+        assert_false(has(n, "status/kubelet/findings", "LKG4019"));
+        assert_int_equal(command(n, "hold", "off"), 0);
+        assert_false(has(n, "status/kubelet/findings", "LKG40"));
+        assert_has(n, "status/kubelet/hold", "mode=free\ngeneration=\nsince=\n");
+        assert_int_equal(command(n, "try", "1h"), 0);
+        assert_has(n, "status/kubelet/hold", "\ntry=armed\nuntil=\n");
+        assert_has(n, "status/kubelet/findings", "[LKG4015]\n");
+        put_dropin(n, "10-a.conf", "maxPods: 2\n");
+        assert_int_equal(changed(n, "kubelet.conf.d/10-a.conf"), 0);
+        assert_has(n, "status/kubelet/hold", "\ntry=running\nuntil=20");
+        assert_has(n, "status/kubelet/findings",
+                   "unless now is written to control/kubelet/commit [LKG4020]\n");
+        assert_false(has(n, "status/kubelet/findings", "LKG4015"));
+        assert_int_equal(command(n, "commit", "now"), 0);
+        assert_false(has(n, "status/kubelet/findings", "LKG40"));
 }
 
 static void test_try_that_is_not_committed(void **state)
@@ -190,6 +234,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 CASE(test_hold_collects_changes),
+                CASE(test_a_hold_is_told),
                 CASE(test_rollback_pins_until_hold_off),
                 CASE(test_try_that_is_not_committed),
                 CASE(test_try_that_is_committed),

@@ -230,6 +230,9 @@ static void test_condition_words(void **state)
 {
         static const struct lkg_hold free_hold = FREE, held = HELD(4), late = LATE(3),
                                      trying = { .try_phase = LKG_TRY_RUNNING, .try_previous = 3 };
+        static const struct lkg_held_by root = { .time_ns = UINT64_C(2000000000),
+                                                 .pid = 7,
+                                                 .program = "bash" };
         static const struct {
                 struct lkg_condition_facts facts;
                 const char *want;
@@ -263,19 +266,36 @@ static void test_condition_words(void **state)
                 { { .hold = &free_hold, .state = LKG_CANDIDATE_NONE },
                   "Unknown no layer found: f is not served" },
                 { { .hold = &held, .state = LKG_CANDIDATE_VALID, .active = 4 },
-                  "True held at generation 4 (hold): using current (default)" },
-                { { .hold = &held, .state = LKG_CANDIDATE_VALID, .verdict = LKG_WAIT, .active = 4 },
+                  "True held at generation 4 (hold): using current (default); held: `echo off > "
+                  "control/c/hold`" },
+                { { .hold = &held,
+                    .held_by = &root,
+                    .state = LKG_CANDIDATE_VALID,
+                    .verdict = LKG_WAIT,
+                    .active = 4 },
                   "True held at generation 4 (hold): using current (default); a newer one waits for hold "
-                  "off" },
+                  "off; held since 1970-01-01T00:00:02Z by uid 0 (pid 7, bash): `echo off > "
+                  "control/c/hold`" },
                 { { .hold = &late, .state = LKG_CANDIDATE_VALID, .verdict = LKG_WAIT, .active = 3 },
-                  "False try expired, held at generation 3: using current (default)" },
+                  "False try expired, held at generation 3: using current (default); held: `echo off > "
+                  "control/c/hold`" },
                 { { .hold = &trying,
                     .state = LKG_CANDIDATE_VALID,
                     .active = 4,
                     .try_deadline_wall_ns = UINT64_C(1000000000) },
                   "True on try until 1970-01-01T00:00:01Z, then back to generation 3 unless committed: "
                   "using current "
-                  "(default)" },
+                  "(default); `echo now > control/c/commit` keeps it" },
+                { { .hold = &held,
+                    .held_by = &root,
+                    .state = LKG_CANDIDATE_INVALID,
+                    .n_errors = 1,
+                    .active = 4 },
+                  "False failed to validate current (default), 1 error, see status/c/findings: using "
+                  "current "
+                  "(default); held since 1970-01-01T00:00:02Z by uid 0 (pid 7, bash) at generation 4 "
+                  "(hold): "
+                  "`echo off > control/c/hold`" },
                 { { .hold = &free_hold,
                     .state = LKG_CANDIDATE_VALID,
                     .active = 4,

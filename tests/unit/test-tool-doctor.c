@@ -193,7 +193,62 @@ static void test_drift(void **state)
 
         put(f, "status/" COMPONENT "/drift", "/maxPods\t110\t64\n");
         assert_int_equal(call(f, "doctor"), 1);
-        assert_non_null(strstr(f->out, "runs with other values than are served: see status/kubelet/drift"));
+        assert_non_null(strstr(f->out,
+                               "warning: kubelet: differs from what is served in 1 field: /maxPods runs "
+                               "with 110, served is 64\n    `lkgfs drift` shows all"));
+        put(f, "status/" COMPONENT "/drift", "/maxPods\t110\t-\n/port\t1\t2\n");
+        assert_int_equal(call(f, "doctor"), 1);
+        assert_non_null(strstr(f->out, "in 2 fields: /maxPods runs with 110, served is nothing, ...\n"));
+}
+
+static void test_a_hold(void **state)
+{
+        struct fixture *f = *state;
+
+        hold(f, "rollback", "none");
+        assert_int_equal(call(f, "doctor"), 0);
+        assert_non_null(strstr(f->out,
+                               "note: kubelet: held at generation 5 (rollback) since "
+                               "2026-11-21T10:00:00Z by uid 0 (pid 4711, bash); nothing newer waits\n"
+                               "    `lkgfs hold off --component kubelet` follows the files again\n"));
+        hold(f, "hold", "waits");
+        assert_int_equal(call(f, "doctor"), 1);
+        assert_non_null(strstr(f->out, "warning: kubelet: held at generation 5 (hold) since "
+                                       "2026-11-21T10:00:00Z by uid 0 (pid 4711, bash), and a newer one "
+                                       "waits\n"));
+        put(f, "status/" COMPONENT "/assigned", REMOTE);
+        put(f, "status/" COMPONENT "/active", "init\n");
+        assert_int_equal(call(f, "doctor"), 1);
+        assert_non_null(strstr(f->out, "is assigned, and init is served\n    `lkgfs hold off --component "
+                                       "kubelet` lets it be served\n"));
+        put(f, "bad/" COMPONENT "/u-1@7", "{}");
+        assert_int_equal(call(f, "doctor"), 1);
+        assert_non_null(strstr(f->out, "    `lkgfs hold off --component kubelet`, then assign a corrected "
+                                       "ConfigMap"));
+}
+
+/* The log that says why is the component's own. */
+static void test_a_crash_loop(void **state)
+{
+        struct fixture *f = *state;
+
+        put(f, "bad/" COMPONENT "/u-1@6",
+            "{\"time\":\"2026-11-20T10:00:00Z\",\"reason\":\"r\",\"cause\":\"crash_loop\"}");
+        put(f, "bad/" COMPONENT "/u-1@7",
+            "{\"time\":\"2026-11-21T10:00:00Z\",\"reason\":\"r\",\"cause\":\"crash_loop\"}");
+        put(f, "bad/" COMPONENT "/u-1@8",
+            "{\"time\":\"2026-11-22T10:00:00Z\",\"reason\":\"crash loop\",\"cause\":\"marked\"}");
+        assert_int_equal(call(f, "doctor"), 1);
+        assert_non_null(strstr(f->out,
+                               "warning: kubelet: crash-looped with u-1@7, which is bad since "
+                               "2026-11-21T10:00:00Z\n    `journalctl _COMM=kubelet --until '2026-11-21 "
+                               "10:00:00 UTC' -n 50`"));
+        put(f, "status/" COMPONENT "/process", "unit=kubelet-1.34.service\npid=\ngeneration=\nversion=\n");
+        assert_int_equal(call(f, "doctor"), 1);
+        assert_non_null(strstr(f->out,
+                               "    `journalctl -u kubelet-1.34.service --until '2026-11-21 10:00:00 "
+                               "UTC' -n 50`"));
+        assert_null(strstr(f->out, "_COMM"));
 }
 
 static void test_one_component_or_none(void **state)
@@ -234,6 +289,8 @@ int main(void)
                 TEST(assigned_and_not_served),
                 TEST(a_component_whose_starts_nobody_sees),
                 TEST(drift),
+                TEST(a_hold),
+                TEST(a_crash_loop),
                 TEST(one_component_or_none),
                 TEST(without_a_view),
         };

@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include <sys/stat.h>
+
 #include "tool-view.h"
 
 /* ---- npd ---- */
@@ -325,6 +327,138 @@ static void test_status_of_a_bad_one_says_how_to_forgive(void **state)
         }
 }
 
+/* Whatever is wrong, nothing that is mended is served before the hold ends. */
+static void test_status_of_a_hold_ends_it_first(void **state)
+{
+        struct fixture *f = *state;
+
+        hold(f, "rollback", "waits");
+        assert_int_equal(call(f, "status"), 0);
+        assert_non_null(strstr(f->out,
+                               "\n  held      at generation 5 (rollback) since 2026-11-21T10:00:00Z by "
+                               "uid 0 (pid 4711, bash); a newer one waits\n"));
+        assert_non_null(strstr(f->out,
+                               "\n  next      `lkgfs hold off --component kubelet` follows the files "
+                               "again\n"));
+        condition(f, "False", "failed to validate current (init), 1 error",
+                  "using current (init); held since 2026-11-21T10:00:00Z at generation 5");
+        put(f, "status/" COMPONENT "/findings", "a.conf:1:1: error: wrong [LKG1001]\n");
+        assert_int_equal(call(f, "status"), 1);
+        assert_non_null(strstr(f->out,
+                               "\n  next      `lkgfs hold off --component kubelet` follows the files "
+                               "again; then correct the files named above"));
+        put(f, "status/" COMPONENT "/findings", "");
+        put(f, "status/" COMPONENT "/assigned", "u-1@7 kube-system/kubelet-config\n");
+        put(f, "status/" COMPONENT "/active", "init\n");
+        put(f, "bad/" COMPONENT "/u-1@7", "{}");
+        assert_int_equal(call(f, "status"), 1);
+        assert_non_null(strstr(f->out, "again; then assign a corrected ConfigMap, or let this one"));
+        hold(f, "try-expired", "waits");
+        assert_int_equal(call(f, "status -o json"), 1);
+        assert_non_null(strstr(f->out, "\"newerWaits\": true"));
+        assert_non_null(strstr(f->out, "with the change that was tried: repair it before"));
+        hold(f, "free", "none");
+        assert_int_equal(call(f, "status"), 1);
+        assert_null(strstr(f->out, "\n  held"));
+        assert_non_null(strstr(f->out, "\n  next      assign a corrected ConfigMap"));
+}
+
+/* The words of a condition are not what it goes by. */
+static void test_status_of_words_about_a_hold(void **state)
+{
+        struct fixture *f = *state;
+
+        condition(f, "False", "marked bad (UID: u-1): held at the airport, on try", "using current (init)");
+        assert_int_equal(call(f, "status"), 1);
+        assert_null(strstr(f->out, "hold off"));
+        assert_null(strstr(f->out, "lkgfs commit"));
+}
+
+static void test_status_of_a_try_and_of_a_rollout(void **state)
+{
+        struct fixture *f = *state;
+
+        put(f, "status/" COMPONENT "/hold",
+            "mode=free\ntry=running\nuntil=2026-11-21T10:10:00Z\nrollout=\n");
+        assert_int_equal(call(f, "status"), 0);
+        assert_non_null(strstr(f->out, "\n  try       until 2026-11-21T10:10:00Z\n"));
+        assert_non_null(strstr(f->out, "`lkgfs commit --component kubelet` keeps the tried change"));
+        put(f, "status/" COMPONENT "/hold", "mode=free\ntry=none\nuntil=\nrollout=rollout halted\n");
+        assert_int_equal(call(f, "status"), 0);
+        assert_non_null(strstr(f->out, "\n  rollout   rollout halted\n"));
+        assert_non_null(strstr(f->out, "\n  next      nothing to do here: the rollout has not reached"));
+}
+
+static void test_status_of_drift(void **state)
+{
+        struct fixture *f = *state;
+
+        put(f, "status/" COMPONENT "/drift",
+            "/a\t1\t2\n/b\t\"<masked>\"\t-\nno field\n/c\t-\t[1]\n/d\ttrue\tfalse\n");
+        assert_int_equal(call(f, "status"), 0);
+        assert_non_null(strstr(f->out, "\n  drift     /a runs with 1, served is 2\n"
+                                       "            /b runs with \"<masked>\", served is nothing\n"
+                                       "            /c runs with nothing, served is [1]\n"
+                                       "            and 1 more: lkgfs drift\n"));
+        assert_non_null(strstr(f->out, "\n  next      restart the component when that is convenient"));
+        assert_int_equal(call(f, "drift"), 1);
+        assert_string_equal(f->out, "FIELD  RUNNING     SERVED\n"
+                                    "/a     1           2\n"
+                                    "/b     \"<masked>\"  -\n"
+                                    "/c     -           [1]\n"
+                                    "/d     true        false\n");
+        assert_int_equal(call(f, "drift -o json"), 1);
+        assert_non_null(strstr(f->out, "\"field\": \"/c\""));
+        assert_null(strstr(f->out, "\"running\": \"-\""));
+        put(f, "status/" COMPONENT "/drift", "");
+        assert_int_equal(call(f, "drift"), 0);
+        assert_string_equal(f->out, "");
+}
+
+/* Nine errors, a warning and poison among them: poison first, what does not fit is counted. */
+static void test_status_shows_poison_first(void **state)
+{
+        struct fixture *f = *state;
+        const char *poison, *error;
+
+        put(f, "status/" COMPONENT "/findings",
+            "a.conf:1:1: note: n [LKG1005]\na.conf:2:1: warning: w [LKG1004]\n"
+            "a.conf:3:1: error: e1 [LKG1001]\na.conf:4:1: error: e2 [LKG1001]\n"
+            "a.conf:5:1: error: e3 [LKG1001]\na.conf:6:1: error: e4 [LKG1001]\n"
+            "a.conf:7:1: error: e5 [LKG1001]\na.conf:8:1: error: e6 [LKG1001]\n"
+            "a.conf:9:1: error: e7 [LKG1001]\na.conf:10:1: error: e8 [LKG1001]\n"
+            "b.conf: error: p [LKG2030]\n");
+        (void)call(f, "status");
+        poison = strstr(f->out, "b.conf: error: p");
+        error = strstr(f->out, "a.conf:3:1");
+        assert_true(poison && error && poison < error);
+        assert_null(strstr(f->out, "a.conf:10:1"));
+        assert_null(strstr(f->out, "a.conf:2:1"));
+        assert_null(strstr(f->out, "a.conf:1:1"));
+        assert_non_null(strstr(f->out, "    and 2 more\n    1 note: lkgfs status --all\n"));
+}
+
+/* Another component's many errors leave room for the worst of this one. */
+static void test_status_has_room_for_each_component(void **state)
+{
+        struct fixture *f = *state;
+        char path[TMPDIR_MAX + 32];
+
+        (void)snprintf(path, sizeof(path), "%s/v/status/a", f->dir);
+        assert_int_equal(mkdir(path, 0755), 0);
+        put(f, "status/a/condition", "False r: m\n");
+        put(f, "status/a/findings",
+            "x:1:1: error: e [LKG1001]\nx:2:1: error: e [LKG1001]\nx:3:1: error: e [LKG1001]\n"
+            "x:4:1: error: e [LKG1001]\nx:5:1: error: e [LKG1001]\nx:6:1: error: e [LKG1001]\n"
+            "x:7:1: error: e [LKG1001]\nx:8:1: error: e [LKG1001]\nx:9:1: error: e [LKG1001]\n");
+        put(f, "status/" COMPONENT "/findings", "y:1:1: warning: w [LKG1004]\n");
+        assert_int_equal(call(f, "status"), 1);
+        assert_non_null(strstr(f->out, "x:7:1: "));
+        assert_null(strstr(f->out, "x:8:1: "));
+        assert_non_null(strstr(f->out, "y:1:1: warning: w"));
+        assert_non_null(strstr(f->out, "    and 2 more\n"));
+}
+
 static void test_status_with_damaged_files_says_what_is_left(void **state)
 {
         struct fixture *f = *state;
@@ -355,6 +489,12 @@ int main(void)
                 TEST(status_of_a_local_configuration_has_no_more_lines),
                 TEST(status_of_a_trial),
                 TEST(status_of_a_bad_one_says_how_to_forgive),
+                TEST(status_of_a_hold_ends_it_first),
+                TEST(status_of_words_about_a_hold),
+                TEST(status_of_a_try_and_of_a_rollout),
+                TEST(status_of_drift),
+                TEST(status_shows_poison_first),
+                TEST(status_has_room_for_each_component),
                 TEST(status_with_damaged_files_says_what_is_left),
         };
 

@@ -101,6 +101,18 @@ static inline void condition(const struct fixture *f, const char *status, const 
         put(f, "status/" COMPONENT "/condition", line);
 }
 
+/* Held at generation 5 by root; @newer: "waits" or "none" */
+static inline void hold(const struct fixture *f, const char *mode, const char *newer)
+{
+        char text[256];
+
+        (void)snprintf(text, sizeof(text),
+                       "mode=%s\ngeneration=5\nsince=2026-11-21T10:00:00Z\nuid=0\npid=4711\nprogram=bash\n"
+                       "newer=%s\ntry=none\nuntil=\nrollout=\n",
+                       mode, newer);
+        put(f, "status/" COMPONENT "/hold", text);
+}
+
 static inline int setup(void **state)
 {
         static const char *const dirs[] = { "v/status/" COMPONENT, "v/bad/" COMPONENT,

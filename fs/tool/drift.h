@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the running process of a component has read, where that differs from what is served: status/<component>/drift, a field a
+ * line. Secrets are masked in the file already.
+ */
+#pragma once
+
+#include "tool.h"
+
+struct lkg_drift_field {
+        char *pointer;          /* a word of one line */
+        char *running, *served; /* JSON; NULL = the document does not have the field */
+};
+
+struct lkg_drift {
+        struct lkg_drift_field *fields;
+        size_t n_fields;
+};
+
+/** lkg_drift_parse() - what is no such line is left out. Return: 0 or -ENOMEM. */
+int lkg_drift_parse(const char *text, struct lkg_drift *ret);
+/** lkg_drift_read() - nothing differs where the file cannot be read. Return: 0 or -errno of that. */
+int lkg_drift_read(const struct lkg_view *view, const char *component, struct lkg_drift *ret);
+void lkg_drift_deinit(struct lkg_drift *drift);
+
+/** lkg_drift_text() - "/maxPods runs with 110, served is 64"; values longer than a few words are cut. */
+void lkg_drift_text(const struct lkg_drift_field *field, struct lkg_buf *buf);
+
+/** lkg_drift_value() - a list of {field, running, served}, the values as JSON texts. Caller owns one reference. */
+struct lkg_value *lkg_drift_value(const struct lkg_drift *drift);
