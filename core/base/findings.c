@@ -438,8 +438,8 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
         { 5009, LKG_WARNING, "mergeDefaultEvictionSettings in a drop-in",
           "Move the field to the base, or name all signals in evictionHard.",
           "The component looks at mergeDefaultEvictionSettings only while it loads the base. In "
-          "a drop-in it has no effect on evictionHard there; but in the one flat file that lkgfs "
-          "serves it would have. lkgfs keeps the component's own result." },
+          "a drop-in it has no effect on evictionHard. In the one flat file that lkgfs serves it would "
+          "have, so false is served where it would add a threshold: the component's own result stays." },
         { 5010, LKG_WARNING, "relative path in a drop-in", "Write the whole path.",
           "The component makes relative paths of the base absolute (they count from the "
           "directory of the base), but not those of drop-ins: these count from its working "

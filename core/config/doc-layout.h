@@ -17,9 +17,12 @@
 #define LKG_CHUNK_MAX 24u
 
 struct key {
-        uint64_t head; /* the first eight bytes as a number that sorts like them */
+        uint64_t head;    /* the first eight bytes as a number that sorts like them */
+        struct key *next; /* of those with a hash in common */
         unsigned refs;
         unsigned size;
+        unsigned hash;
+        bool shared; /* found by whoever looks for its text */
         char text[];
 };
 

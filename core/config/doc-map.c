@@ -9,14 +9,19 @@
 /* ---- keys and chunks ---- */
 
 /*
- * Documents of a kind have the same few hundred keys, again and again: a key is looked for among those seen
- * last, one for each hash, before it is made. So most documents make none, and most comparisons end with the
- * address.
+ * Documents of a kind have the same few hundred keys, again and again, so a key is looked for among those that are there
+ * before it is made: most documents make none, and most comparisons end with the address. The table grows with the keys, up
+ * to a limit; of names that have been chosen to have one hash in common only a few are shared.
  */
-#define KEYS_SEEN     512u
-#define KEY_SEEN_SIZE 48u /* a longer one is no field's name */
+#define BUCKETS_MIN 512u
+#define BUCKETS_MAX 65536u
+#define CHAIN_MAX   3u
 
-static struct key *keys_seen[KEYS_SEEN];
+static struct {
+        struct key **buckets;
+        unsigned n_buckets; /* a power of two; 0 before the first key */
+        unsigned n_keys;
+} table;
 
 static uint64_t head_of(const char *text, size_t size)
 {
@@ -31,25 +36,37 @@ static uint64_t head_of(const char *text, size_t size)
         return head;
 }
 
-static struct key *key_new(const char *text, size_t size)
+static struct key *key_new(const char *text, size_t size, unsigned hash)
 {
         struct key *key = malloc(sizeof(*key) + size + 1);
 
         if (!key)
                 return NULL;
-        key->head = head_of(text, size);
-        key->refs = 1;
-        key->size = (unsigned)size;
+        *key = (struct key){ .head = head_of(text, size), .refs = 1, .size = (unsigned)size, .hash = hash };
         if (size)
                 memcpy(key->text, text, size);
         key->text[size] = '\0';
         return key;
 }
 
+static struct key **bucket_of(unsigned hash)
+{
+        return &table.buckets[hash & (table.n_buckets - 1)];
+}
+
 static void key_unref(struct key *key)
 {
-        if (key && --key->refs == 0)
-                free(key);
+        if (!key || --key->refs > 0)
+                return;
+        if (key->shared) {
+                struct key **at = bucket_of(key->hash);
+
+                while (*at != key)
+                        at = &(*at)->next;
+                *at = key->next;
+                table.n_keys--;
+        }
+        free(key);
 }
 
 /* FNV-1a */
@@ -59,36 +76,73 @@ static unsigned key_hash(const char *text, size_t size)
 
         for (size_t i = 0; i < size; i++)
                 hash = (hash ^ (unsigned char)text[i]) * 16777619u;
-        return (hash ^ hash >> 16) % KEYS_SEEN;
+        return hash ^ hash >> 16;
+}
+
+/* Without memory for another one the table stays as it is. */
+static void table_grow(void)
+{
+        unsigned n = table.n_buckets ? 2 * table.n_buckets : BUCKETS_MIN, n_before = table.n_buckets;
+        struct key **before = table.buckets, **buckets;
+
+        if (table.n_keys < n_before || n > BUCKETS_MAX)
+                return;
+        buckets = calloc(n, sizeof(*buckets));
+        if (!buckets)
+                return;
+        table.buckets = buckets;
+        table.n_buckets = n;
+        for (unsigned i = 0; i < n_before; i++) {
+                while (before[i]) {
+                        struct key *key = before[i];
+
+                        before[i] = key->next;
+                        key->next = *bucket_of(key->hash);
+                        *bucket_of(key->hash) = key;
+                }
+        }
+        free(before);
+}
+
+static void table_add(struct key *key)
+{
+        key->shared = true;
+        key->next = *bucket_of(key->hash);
+        *bucket_of(key->hash) = key;
+        table.n_keys++;
 }
 
 /* One reference to a key of this text, NULL = no memory. */
 static struct key *key_get(const char *text, size_t size)
 {
-        struct key **seen, *key;
+        unsigned hash = key_hash(text, size), length = 0;
+        struct key *key;
 
-        if (size > KEY_SEEN_SIZE)
-                return size < UINT32_MAX ? key_new(text, size) : NULL;
-        seen = &keys_seen[key_hash(text, size)];
-        key = *seen;
-        if (!key || key->size != size || (size > 0 && memcmp(key->text, text, size) != 0)) {
-                key = key_new(text, size);
-                if (!key)
-                        return NULL;
-                key_unref(*seen);
-                *seen = key;
+        if (size >= UINT32_MAX)
+                return NULL;
+        table_grow();
+        for (key = table.n_buckets ? *bucket_of(hash) : NULL; key; key = key->next, length++) {
+                if (key->hash != hash || key->size != size ||
+                    (size > 0 && memcmp(key->text, text, size) != 0))
+                        continue;
+                key->refs++;
+                return key;
         }
-        key->refs++;
+        key = key_new(text, size, hash);
+        if (key && table.n_buckets && length < CHAIN_MAX)
+                table_add(key);
         return key;
 }
 
 /* What is kept for ever goes at exit, so that a leak checker sees only leaks. */
-__attribute__((destructor)) static void forget_keys(void)
+__attribute__((destructor)) static void forget_table(void)
 {
-        for (unsigned i = 0; i < KEYS_SEEN; i++) {
-                key_unref(keys_seen[i]);
-                keys_seen[i] = NULL;
-        }
+        for (unsigned i = 0; i < table.n_buckets; i++)
+                for (struct key *key = table.buckets[i]; key; key = key->next)
+                        key->shared = false;
+        free(table.buckets);
+        table.buckets = NULL;
+        table.n_buckets = 0;
 }
 
 /* What is looked for in a map. */

@@ -185,7 +185,7 @@ int lkg_defaults_eviction(struct lkg_value *object)
         const struct lkg_value *was = lkg_object_get(object, "evictionHard");
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = NULL;
 
-        if (was && !lkg_object_bool(object, "mergeDefaultEvictionSettings"))
+        if (was && !lkg_object_bool(object, LKG_EVICTION_MERGE))
                 return 0;
         map = was ? lkg_value_clone_shallow(was) : lkg_value_new_map(NULL, 0, 0);
         if (!map)
@@ -204,6 +204,24 @@ int lkg_defaults_eviction(struct lkg_value *object)
                         return r;
         }
         return lkg_object_set(object, "evictionHard", LKG_STEAL(map));
+}
+
+int lkg_defaults_eviction_done(struct lkg_value *object)
+{
+        const struct lkg_value *merge = lkg_object_get(object, LKG_EVICTION_MERGE);
+        const struct lkg_value *thresholds = lkg_object_get(object, "evictionHard");
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *again = NULL, *no = NULL;
+        int r;
+
+        if (!lkg_object_bool(object, LKG_EVICTION_MERGE))
+                return 0;
+        again = lkg_value_clone_shallow(object);
+        no = lkg_value_new_bool(false, lkg_value_source_mut(merge), lkg_value_line(merge),
+                                lkg_value_column(merge));
+        r = again && no ? lkg_defaults_eviction(again) : -ENOMEM;
+        if (r < 0 || (thresholds && lkg_value_equal(lkg_object_get(again, "evictionHard"), thresholds)))
+                return r;
+        return lkg_object_set(object, LKG_EVICTION_MERGE, LKG_STEAL(no));
 }
 
 /* ---- kube-proxy ---- */

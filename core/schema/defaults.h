@@ -28,5 +28,13 @@ int lkg_defaults_flag_base(struct lkg_value *object);
  */
 int lkg_defaults_eviction(struct lkg_value *object);
 
+#define LKG_EVICTION_MERGE "mergeDefaultEvictionSettings"
+/**
+ * lkg_defaults_eviction_done() - the component has completed evictionHard before it merged drop-ins. One that reads the result
+ * as its only file would do it again, and come to more thresholds: then mergeDefaultEvictionSettings, which means nothing else,
+ * has to be false in that file.
+ */
+int lkg_defaults_eviction_done(struct lkg_value *object);
+
 /** lkg_defaults_kubeproxy() - SetDefaults_KubeProxyConfiguration, then what the platform adds on Linux. */
 int lkg_defaults_kubeproxy(const struct lkg_schema *schema, struct lkg_value **object);

@@ -110,10 +110,10 @@ static void check_field(const struct lint *lint, const struct lkg_node *node, co
                                "%s is deprecated: %s", node->field->path, node->field->deprecated);
         if (over_base(lint->role) && lkg_value_type(value) == LKG_BOOL && lkg_value_bool(value) &&
             strcmp(node->field->path, "mergeDefaultEvictionSettings") == 0)
-                lkg_report_add(lint->report, LKG_WARNING, LKG_F_EVICTION_MERGE_DROPIN, &where,
-                               "mergeDefaultEvictionSettings has no effect in a drop-in of the component, "
-                               "but works "
-                               "in the merged file; write it into the base");
+                lkg_report_add(
+                        lint->report, LKG_WARNING, LKG_F_EVICTION_MERGE_DROPIN, &where,
+                        "mergeDefaultEvictionSettings has no effect over the base, which the component "
+                        "completes before it merges drop-ins; write it into the base");
         if (is_null && over_base(lint->role) && strcmp(node->field->path, "evictionHard") == 0)
                 lkg_report_add(lint->report, LKG_WARNING, LKG_F_RESETS_EARLIER, &where,
                                "evictionHard: null over the base leaves no threshold at all, not the "

@@ -24,27 +24,6 @@ struct compare {
         size_t n_differences;
 };
 
-/* The one difference that is allowed (spec section 3): a drop-in's mergeDefaultEvictionSettings works here. */
-static bool is_allowed(const struct compare *c, const struct lkg_node *node, const struct lkg_value *wanted,
-                       const struct lkg_value *got)
-{
-        size_t n = wanted ? lkg_value_size(wanted) : 0;
-
-        if (strcmp(node->field->path, "evictionHard") != 0 || !got ||
-            !lkg_object_bool(c->wanted, "mergeDefaultEvictionSettings"))
-                return false;
-        for (size_t i = 0; i < n; i++) {
-                const char *key;
-                size_t size;
-                const struct lkg_value *value = lkg_map_at(wanted, i, &key, &size);
-                const struct lkg_value *other = lkg_map_get_n(got, key, size);
-
-                if (!other || !lkg_value_equal(value, other))
-                        return false;
-        }
-        return true;
-}
-
 /*
  * A component that reads one file rounds reservations up to thousandths, which a value of a drop-in escapes
  * (typed.h, LKG_TYPED_ROUND): no file says `1n`. Nobody notices, because whoever uses them rounds them up to
@@ -100,6 +79,14 @@ static void say(const struct compare *c, const struct lkg_node *node, const stru
         /* A path that was made absolute is what everybody expects. */
         if (!c->report || node->field->flags & (LKG_FIELD_RESOLVED | LKG_FIELD_SECRET))
                 return;
+        if (strcmp(node->field->path, LKG_EVICTION_MERGE) == 0 && !(wanted && lkg_value_bool(wanted))) {
+                lkg_report_add(
+                        c->report, LKG_NOTE, LKG_F_VALUE_ADDED, &where,
+                        "%s: false is served: the component completes evictionHard in the base, before "
+                        "it merges drop-ins, and with this file alone it would do so behind them",
+                        node->field->path);
+                return;
+        }
         show(node, wanted, &a);
         show(node, got, &b);
         lkg_report_add(
@@ -127,8 +114,6 @@ static int differs(struct compare *c, const struct lkg_node *node, const struct 
         struct lkg_value *value = NULL;
         int r;
 
-        if (is_allowed(c, node, wanted, got))
-                return 0;
         r = is_rounded(c, node, wanted, got);
         if (r != 0)
                 return r < 0 ? r : 0;
@@ -280,15 +265,18 @@ int lkg_serve(const struct lkg_judge *judge, const struct lkg_value *merged, con
               struct lkg_report *report, struct lkg_value **ret)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *served = lkg_value_ref((struct lkg_value *)merged);
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *wanted = lkg_value_clone_shallow(object);
         size_t n = 0;
         unsigned round = 0;
-        int r = drop_other_spellings(&served);
+        int r = wanted ? drop_other_spellings(&served) : -ENOMEM;
 
+        if (r == 0)
+                r = lkg_defaults_eviction_done(wanted);
         if (r < 0)
                 return r;
 
         do { /* a value that was added may change the default of another field */
-                r = compare_once(judge, object, round < ROUNDS_MAX, report, &served, &n);
+                r = compare_once(judge, wanted, round < ROUNDS_MAX, report, &served, &n);
         } while (r == 0 && n > 0 && round++ < ROUNDS_MAX);
         if (r < 0)
                 return r;

@@ -388,10 +388,16 @@ const struct lkg_node *lkg_node_member(const struct lkg_node *node, const char *
 const struct lkg_node *lkg_node_member_folded(const struct lkg_node *node, const char *name, size_t size)
 {
         const struct lkg_node *member = lkg_node_member(node, name, size);
+        bool ascii = true;
 
-        for (size_t i = 0; !member && i < node->n_members; i++)
+        for (size_t i = 0; !member && i < size; i++)
+                ascii = ascii && (unsigned char)name[i] < 0x80;
+        for (size_t i = 0; !member && i < node->n_members; i++) {
+                if (ascii && node->members[i]->name_size != size)
+                        continue; /* only the letters of other scripts that fold have another length */
                 if (lkg_merge_key_folds(node->members[i]->name, name, size))
                         member = node->members[i];
+        }
         return member;
 }
 

@@ -256,6 +256,13 @@ void place_judge_by(struct place *p, const struct lkg_judge_config *judge)
 
 /* ---- looking ---- */
 
+static void check_look(int r, const struct lkg_error *err)
+{
+        if (r < 0)
+                (void)fprintf(stderr, "%s\n", err->message);
+        CHECK(r == 0);
+}
+
 const struct lkg_candidate *place_look(struct place *p)
 {
         struct lkg_candidate *candidate = NULL;
@@ -264,9 +271,7 @@ const struct lkg_candidate *place_look(struct place *p)
                               : lkg_stack_refresh_touched(p->stack, (const char *const *)p->touched,
                                                           p->n_touched, &candidate, &err);
 
-        if (r < 0)
-                (void)fprintf(stderr, "%s\n", err.message);
-        CHECK(r == 0);
+        check_look(r, &err);
         p->n_looks++;
         forget_touched(p);
         lkg_candidate_unref(p->candidate);
@@ -279,11 +284,12 @@ struct lkg_candidate *place_fresh(struct place *p)
         struct lkg_candidate *candidate = NULL;
         struct lkg_judge *judge = NULL;
         struct lkg_stack *stack = NULL;
+        struct lkg_error err = { 0 };
 
         CHECK(lkg_judge_new(&p->options.judge, &judge) == 0);
         CHECK(lkg_stack_new(&p->stack_config, &stack, NULL) == 0);
         lkg_stack_set_judge(stack, lkg_judge_candidate, judge);
-        CHECK(lkg_stack_refresh(stack, &candidate, NULL) == 0);
+        check_look(lkg_stack_refresh(stack, &candidate, &err), &err);
         lkg_stack_free(stack);
         lkg_judge_free(judge);
         return candidate;

@@ -329,17 +329,35 @@ static void test_without_a_base_the_flags_defaults_count(void **state)
         tear_down(&s);
 }
 
-/* The one difference that is allowed: in one file the setting works, wherever it was written. */
-static void test_eviction_defaults_of_a_drop_in_are_served_as_written(void **state)
+/* In one file the setting works, wherever it was written: it is not served where it would do what it does not in a drop-in. */
+static void test_eviction_defaults_of_a_drop_in_have_no_effect(void **state)
 {
+        static const char *const layers[][2] = {
+                { "evictionHard: {memory.available: 1Gi}\n", "mergeDefaultEvictionSettings: true\n" },
+                { "mergeDefaultEvictionSettings: true\n",
+                  "evictionHard: {memory.available: 1Gi, imagefs.available: null, imagefs.inodesFree: null, "
+                  "nodefs.available: null, nodefs.inodesFree: null}\n" },
+        };
         struct stack s;
 
         (void)state;
-        set_up(&s, &plain, HEADER "evictionHard: {memory.available: 1Gi}\n",
-               HEADER "mergeDefaultEvictionSettings: true\n");
-        assert_string_equal(judge(&s), "");
-        assert_string_equal(effective(&s, "evictionHard"), "{\"memory.available\":\"1Gi\"}");
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(layers); i++) {
+                LKG_CLEANUP(lkg_freep) char *base = NULL;
+                LKG_CLEANUP(lkg_freep) char *over = NULL;
+
+                assert_true(asprintf(&base, HEADER "%s", layers[i][0]) > 0);
+                assert_true(asprintf(&over, HEADER "%s", layers[i][1]) > 0);
+                set_up(&s, &plain, base, over);
+                assert_non_null(strstr(judge(&s), "mergeDefaultEvictionSettings: false is served"));
+                assert_string_equal(effective(&s, "evictionHard"), "{\"memory.available\":\"1Gi\"}");
+                assert_string_equal(served(&s, "mergeDefaultEvictionSettings"), "false");
+                tear_down(&s);
+        }
+        /* It adds nothing here, and nothing is changed. */
+        set_up(&s, &plain, HEADER, HEADER "mergeDefaultEvictionSettings: true\n");
+        (void)judge(&s);
         assert_string_equal(served(&s, "mergeDefaultEvictionSettings"), "true");
+        assert_string_equal(effective(&s, "mergeDefaultEvictionSettings"), "true");
         tear_down(&s);
         set_up(&s, &plain, NULL, HEADER "mergeDefaultEvictionSettings: true\n");
         (void)judge(&s);
@@ -761,7 +779,7 @@ int main(void)
                 cmocka_unit_test(test_what_is_served_explicitly_is_said_without_secrets),
                 cmocka_unit_test(test_empty_list_is_lost_with_drop_ins),
                 cmocka_unit_test(test_without_a_base_the_flags_defaults_count),
-                cmocka_unit_test(test_eviction_defaults_of_a_drop_in_are_served_as_written),
+                cmocka_unit_test(test_eviction_defaults_of_a_drop_in_have_no_effect),
                 cmocka_unit_test(test_relative_path_of_the_base_is_made_absolute),
                 cmocka_unit_test(test_zero_values_come_from_where_they_were_written),
                 cmocka_unit_test(test_list_that_a_flag_adds_to_is_the_flags),

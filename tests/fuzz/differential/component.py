@@ -346,8 +346,7 @@ class Served(Kubelet):
         text = json.dumps(reply["out"], default=number).replace("/@DIR@", "@DIR@")
         wanted = json.dumps(out, default=number)
         different = list(differences(json.loads(wanted), json.loads(text)))
-        if out.get("mergeDefaultEvictionSettings") is True:
-            different = [path for path in different if path.partition(".")[0] != "evictionHard"]
+        different = [path for path in different if path != "mergeDefaultEvictionSettings"]  # its effect counts
         if "[LKG5028]" in (got.get("error") or ""):  # no file can say it (docs/decisions/009)
             different = [path for path in different if path != "reservedMemory"]
         return not different
