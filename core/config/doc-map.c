@@ -15,7 +15,7 @@
  */
 #define BUCKETS_MIN 512u
 #define BUCKETS_MAX 65536u
-#define CHAIN_MAX   3u
+#define CHAIN_MAX   2u
 
 static struct {
         struct key **buckets;
