@@ -102,11 +102,11 @@ struct lkg_hold_step lkg_hold_command(struct lkg_hold hold, enum lkg_hold_comman
 {
         switch (command) {
         case LKG_CMD_HOLD_ON:
-                if (hold.mode ==
-                    LKG_HOLD_FREE) { /* a second `on`, or one during a rollback, changes nothing */
-                        hold.mode = LKG_HOLD_ON;
+                if (hold.mode == LKG_HOLD_FREE)
                         hold.generation = active;
-                }
+                /* A second `on` changes nothing; during a rollback a new assignment does not end the pin any more. */
+                if (hold.mode == LKG_HOLD_FREE || hold.mode == LKG_HOLD_ROLLBACK)
+                        hold.mode = LKG_HOLD_ON;
                 return accept(hold);
         case LKG_CMD_HOLD_OFF:
                 hold.mode = LKG_HOLD_FREE;

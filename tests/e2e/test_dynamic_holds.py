@@ -53,6 +53,32 @@ def test_assigned_while_held(node, again):
 
 
 @AGAIN
+@pytest.mark.parametrize("holds", [False, True], ids=["rolled back", "and held"])
+def test_a_hold_during_a_rollback_outlives_an_assignment(node, holds, again):
+    """A rollback's pin ends with another assignment; who says `hold on` means until `hold off`."""
+    n = node(trial={"duration": "0s"})
+    one = n.assign("maxPods: 41\n", uid="aaaa")
+    n.wait("last-known-good", one)
+    first = n.mount.generation()
+    n.wait("last-known-good", n.assign("maxPods: 42\n", uid="bbbb"))
+    n.mount.command("rollback", str(first))
+    if holds:
+        n.mount.command("hold", "on")
+        assert f"held at generation {first} (hold)" in n.status("condition") and "mode=hold\n" in n.status("hold")
+    again(n)
+    three = n.assign("maxPods: 43\n", uid="cccc")
+    if not holds:
+        n.wait("active", three)
+        return
+    n.wait("condition", f"True held at generation {first} (hold)")
+    assert "a newer one waits for hold off" in n.status("condition")
+    again(n)
+    assert n.mount.generation() == first and "\nmaxPods: 41\n" in n.mount.document() and n.sources()[0] == three
+    n.mount.command("hold", "off")
+    assert "\nmaxPods: 43\n" in n.mount.document()
+
+
+@AGAIN
 def test_the_clock_does_not_run_on_what_is_held(node, again):
     """A process that runs the held generation proves nothing about the one that waits."""
     n = node(trial={"duration": "400ms"})

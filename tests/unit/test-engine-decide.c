@@ -96,7 +96,8 @@ static void test_hold_commands(void **state)
         } rows[] = {
                 { FREE, LKG_CMD_HOLD_ON, 0, false, 4, 0, HELD(4) },
                 { HELD(4), LKG_CMD_HOLD_ON, 0, false, 4, 0, HELD(4) },
-                { BACK(2), LKG_CMD_HOLD_ON, 0, false, 2, 0, BACK(2) },
+                { BACK(2), LKG_CMD_HOLD_ON, 0, false, 2, 0, HELD(2) },
+                { LATE(2), LKG_CMD_HOLD_ON, 0, false, 2, 0, LATE(2) },
                 { HELD(4), LKG_CMD_HOLD_OFF, 0, false, 4, 0, FREE },
                 { BACK(2), LKG_CMD_HOLD_OFF, 0, false, 2, 0, FREE },
                 { LATE(2), LKG_CMD_HOLD_OFF, 0, false, 2, 0, FREE },
