@@ -113,11 +113,28 @@ void lkg_report_add_incomplete(struct lkg_report *report, const struct lkg_findi
         report_copy(report, finding, text, true);
 }
 
+void lkg_report_add_copy(struct lkg_report *report, const struct lkg_finding *finding)
+{
+        report_copy(report, finding, strdup(finding->text), finding->incomplete);
+}
+
+bool lkg_report_has(const struct lkg_report *report, const struct lkg_finding *finding)
+{
+        for (size_t i = 0; i < report->n_findings; i++) {
+                const struct lkg_finding *f = &report->findings[i];
+
+                if (f->code == finding->code && f->line == finding->line && f->column == finding->column &&
+                    f->severity == finding->severity && strcmp(f->text, finding->text) == 0 &&
+                    !f->file == !finding->file && (!f->file || strcmp(f->file, finding->file) == 0))
+                        return true;
+        }
+        return false;
+}
+
 void lkg_report_append(struct lkg_report *to, const struct lkg_report *from)
 {
         for (size_t i = 0; i < from->n_findings; i++)
-                report_copy(to, &from->findings[i], strdup(from->findings[i].text),
-                            from->findings[i].incomplete);
+                lkg_report_add_copy(to, &from->findings[i]);
         lkg_report_count_unlisted(to, from);
 }
 

@@ -115,6 +115,19 @@ size_t lkg_component_local_errors(const struct lkg_component *c)
         return n;
 }
 
+size_t lkg_component_remote_errors(const struct lkg_component *c)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; c->base && c->candidate && i < c->candidate->report.n_findings; i++) {
+                const struct lkg_finding *f = &c->candidate->report.findings[i];
+
+                n += f->severity == LKG_ERROR && !f->incomplete && f->file &&
+                     strcmp(f->file, c->base->file) == 0;
+        }
+        return n;
+}
+
 static int new_stack(struct lkg_component *c, const struct lkg_component_env *env, struct lkg_error *err)
 {
         struct lkg_stack_config config =
@@ -153,10 +166,14 @@ const struct lkg_config_source *lkg_component_shown(const struct lkg_component *
         const char *slash;
 
         *ret = *lkg_component_source(c);
-        /* Nothing; the very bytes of what is followed; or what it was before its layers became invalid. */
-        if (!g || (c->same && c->verdict == LKG_KEEP && (*g->source || c->base)) ||
-            (c->verdict == LKG_REFUSE && c->state.hold.mode == LKG_HOLD_FREE && !!*g->source == !!c->base))
+        /* Nothing, or the very bytes of what is followed. */
+        if (!g || (c->same && c->verdict == LKG_KEEP && (*g->source || c->base)))
                 return ret;
+        /* What it was before its layers became invalid, or before something else was followed. */
+        if (c->served && c->served_number == g->number) {
+                *ret = c->served_source;
+                return ret;
+        }
         if (!*g->source || lkg_config_source_parse_id(g->source, ret) < 0)
                 *ret = (struct lkg_config_source){ 0 };
         slash = strchr(g->object, '/');
@@ -444,6 +461,7 @@ int lkg_component_judge(struct lkg_component *c)
                 lkg_value_unref(c->served);
                 c->served = lkg_value_ref(c->candidate->doc);
                 c->served_number = c->active->number;
+                c->served_source = *lkg_component_source(c);
         }
         if (c->same && c->rendered.data) { /* nobody needs a second copy of what is active */
                 free(c->rendered.data);
@@ -597,6 +615,9 @@ static struct lkg_condition_remote remote_facts(const struct lkg_component *c,
                 .good_failed = d->good_failed,
                 .active_is_assigned = lkg_config_source_equal(&p->assigned, shown),
                 .active_is_good = lkg_config_source_equal(&p->good.source, shown),
+                .went_back = d->scope_all && *p->rollback.reason && c->active &&
+                             strcmp(c->active->sha256, p->good.sha256) == 0 &&
+                             !(c->same && c->verdict == LKG_KEEP),
                 .local_has_base = local && local->has_base,
                 .n_local_errors = local ? lkg_component_local_errors(c) : 0,
                 .waits = c->waited != NULL,
@@ -638,6 +659,7 @@ void lkg_component_update_condition(struct lkg_component *c, bool not_ready)
                 .state = c->candidate ? c->candidate->state : LKG_CANDIDATE_NONE,
                 .verdict = c->verdict,
                 .n_errors = c->candidate ? c->candidate->report.n_severity[LKG_ERROR] : 0,
+                .n_remote_errors = lkg_component_remote_errors(c),
                 .candidate_has_base = c->candidate && c->candidate->has_base,
                 .active = c->active ? c->active->number : 0,
                 .active_has_base = served_has_base(c),

@@ -129,6 +129,7 @@ struct lkg_component {
         /* The document of generation served_number, whose values know their layers; NULL = it came from disk. */
         struct lkg_value *served;
         uint64_t served_number;
+        struct lkg_config_source served_source; /* of served_number: whose document it was taken for last */
         struct lkg_component_state state;
         struct lkg_condition condition;
         struct lkg_history history;
@@ -188,6 +189,9 @@ const char *lkg_component_wanted_base(const struct lkg_component *c);
 void lkg_component_note_base(struct lkg_component *c);
 /** lkg_component_local_errors() - of the local layers; a base that a remote one stands for may be missing. */
 size_t lkg_component_local_errors(const struct lkg_component *c);
+
+/** lkg_component_remote_errors() - of the candidate, those that stand in the remote document itself, and are proved. */
+size_t lkg_component_remote_errors(const struct lkg_component *c);
 
 /** lkg_component_set_base() - another base for its layers from the next refresh on. Takes @base over; NULL = the base file. */
 void lkg_component_set_base(struct lkg_component *c, struct lkg_remote_base *base);

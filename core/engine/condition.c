@@ -46,9 +46,9 @@ static void say_using_remote(struct lkg_condition *c, const struct lkg_condition
 
         say_which(which, sizeof(which), r->active, f->active_has_base);
         (void)snprintf(c->message, sizeof(c->message), "using %s %s",
-                       r->active_is_assigned && !r->bad ? "current"
-                       : r->active_is_good              ? "last-known-good"
-                                                        : "previous",
+                       r->active_is_assigned && !r->bad && !r->went_back ? "current"
+                       : r->active_is_good                               ? "last-known-good"
+                                                                         : "previous",
                        which);
 }
 
@@ -64,7 +64,8 @@ static void say_using(struct lkg_condition *c, const struct lkg_condition_facts 
                                "using last-known-good (%s), generation %" PRIu64,
                                local_name(f->active_has_base), f->active);
         else
-                (void)snprintf(c->message, sizeof(c->message), "using current (%s)",
+                (void)snprintf(c->message, sizeof(c->message), "using %s (%s)",
+                               f->remote.went_back ? "last-known-good" : "current",
                                local_name(f->active_has_base));
 }
 
@@ -159,7 +160,12 @@ static bool say_untried(struct lkg_condition *c, const struct lkg_condition_fact
         return true;
 }
 
-/* The base is wrong and nobody reads it now; a rollback may need it. */
+static const char *say_waits(const struct lkg_condition_facts *f)
+{
+        return f->remote.waits ? "; what is assigned waits for it" : "";
+}
+
+/* The base is wrong and nobody reads it now; a rollback may need it. Or a drop-in is, whatever the base. */
 static bool say_local_invalid(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
         if (f->remote.n_local_errors == 0)
@@ -168,22 +174,34 @@ static bool say_local_invalid(struct lkg_condition *c, const struct lkg_conditio
         (void)snprintf(c->reason, sizeof(c->reason),
                        "failed to validate local (%s), %zu error%s, see %s/findings%s",
                        local_name(f->remote.local_has_base), f->remote.n_local_errors,
-                       f->remote.n_local_errors == 1 ? "" : "s", f->status_path,
-                       f->remote.waits ? "; what is assigned waits for it" : "");
+                       f->remote.n_local_errors == 1 ? "" : "s", f->status_path, say_waits(f));
         return true;
 }
 
+/*
+ * A remote document that is followed was accepted with the layers of that moment. It is to blame for what stands in itself alone
+ * (the command line or the release is another one now), never for a layer of this node.
+ */
 static bool say_invalid(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
         char which[96];
 
         if (f->state != LKG_CANDIDATE_INVALID)
                 return false;
+        if (is_set(f->remote.followed) && f->n_remote_errors < f->n_errors && say_local_invalid(c, f))
+                return true;
         c->status = LKG_CONDITION_FALSE;
         say_which(which, sizeof(which), f->remote.followed, f->candidate_has_base);
-        (void)snprintf(c->reason, sizeof(c->reason),
-                       "failed to validate current %s, %zu error%s, see %s/findings", which, f->n_errors,
-                       f->n_errors == 1 ? "" : "s", f->status_path);
+        if (is_set(f->remote.followed) && f->n_remote_errors < f->n_errors)
+                (void)snprintf(
+                        c->reason, sizeof(c->reason),
+                        "failed to validate local (%s) with current %s, %zu error%s, see %s/findings%s",
+                        local_name(f->remote.local_has_base), which, f->n_errors,
+                        f->n_errors == 1 ? "" : "s", f->status_path, say_waits(f));
+        else
+                (void)snprintf(c->reason, sizeof(c->reason),
+                               "failed to validate current %s, %zu error%s, see %s/findings", which,
+                               f->n_errors, f->n_errors == 1 ? "" : "s", f->status_path);
         return true;
 }
 

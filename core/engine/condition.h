@@ -26,6 +26,7 @@ struct lkg_condition_remote {
         const char *assigned_version, *active_version;
         bool any; /* something is assigned, or the reference is unclear */
         bool active_is_assigned, active_is_good;
+        bool went_back; /* every document on trial: what is served is the last known good one of the same configuration */
         const char *desired_fault; /* the reference cannot be determined; NULL = it can */
         const char *waiting;       /* the rollout holds back what is desired: why; NULL = it does not */
         const char *bad;           /* why assigned is not used; NULL = it is */
@@ -45,6 +46,7 @@ struct lkg_condition_facts {
         enum lkg_candidate_state state;
         enum lkg_verdict verdict;
         size_t n_errors;
+        size_t n_remote_errors;  /* of them, those that stand in the remote document itself */
         bool candidate_has_base; /* of the candidate */
         uint64_t active;         /* 0 = nothing served */
         bool active_has_base;

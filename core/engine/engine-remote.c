@@ -340,11 +340,22 @@ static void condemn_assigned(struct lkg_engine *e, struct lkg_component *c, enum
         c->dirty |= LKG_DIRTY_BAD | LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION | LKG_DIRTY_FINDINGS;
 }
 
-/* The findings of what was tried and will not be served. */
+/*
+ * The findings of what was tried and will not be served. What the local layers say by themselves, or was found without one of
+ * them, is told by them, for as long as it is true.
+ */
 static void keep_findings(struct lkg_component *c, const struct lkg_candidate *candidate)
 {
+        const struct lkg_candidate *local = local_candidate(c);
+
+        for (size_t i = 0; candidate && i < candidate->report.n_findings; i++) {
+                const struct lkg_finding *f = &candidate->report.findings[i];
+
+                if (!f->incomplete && !(local && lkg_report_has(&local->report, f)))
+                        lkg_report_add_copy(&c->remote_findings, f);
+        }
         if (candidate)
-                lkg_report_append(&c->remote_findings, &candidate->report);
+                lkg_report_count_unlisted(&c->remote_findings, &candidate->report);
         c->dirty |= LKG_DIRTY_FINDINGS;
 }
 

@@ -310,17 +310,20 @@ static void put_report(const struct lkg_report *report, struct lkg_buf *buf)
                 buf->failed = true;
 }
 
-/* Of the local layers that a remote configuration hides: what would be wrong after a rollback. */
-static void put_errors(const struct lkg_report *report, struct lkg_buf *buf)
+/*
+ * Of the local layers that a remote configuration hides: what would be wrong after a rollback. What is wrong with a drop-in is
+ * the same over both bases, and was said.
+ */
+static void put_errors(const struct lkg_report *report, const struct lkg_candidate *said,
+                       struct lkg_buf *buf)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report errors = LKG_REPORT_INIT;
 
         for (size_t i = 0; i < report->n_findings; i++) {
                 const struct lkg_finding *f = &report->findings[i];
-                const struct lkg_where where = { f->file, f->line, f->column };
 
-                if (f->severity == LKG_ERROR)
-                        lkg_report_add(&errors, f->severity, f->code, &where, "%s", f->text);
+                if (f->severity == LKG_ERROR && !(said && lkg_report_has(&said->report, f)))
+                        lkg_report_add_copy(&errors, f);
         }
         put_report(&errors, buf);
 }
@@ -330,7 +333,7 @@ static void render_findings(const struct lkg_status_context *x, struct lkg_buf *
         if (x->component->candidate)
                 put_report(&x->component->candidate->report, buf);
         if (x->component->base && x->component->local.candidate)
-                put_errors(&x->component->local.candidate->report, buf);
+                put_errors(&x->component->local.candidate->report, x->component->candidate, buf);
         put_report(&x->component->remote_findings, buf);
         if (x->component->api)
                 put_report(&x->component->api->findings, buf);

@@ -94,6 +94,10 @@ bool lkg_report_is_full(const struct lkg_report *report);
 /** lkg_report_add_incomplete() - @finding once more, with @aside behind its text, as one that is incomplete. */
 void lkg_report_add_incomplete(struct lkg_report *report, const struct lkg_finding *finding,
                                const char *aside);
+/** lkg_report_add_copy() - @finding of another report once more. */
+void lkg_report_add_copy(struct lkg_report *report, const struct lkg_finding *finding);
+/** lkg_report_has() - does @report list one that says the same of the same place? */
+bool lkg_report_has(const struct lkg_report *report, const struct lkg_finding *finding);
 /** lkg_report_append() - copy all findings of @from behind those of @to. */
 void lkg_report_append(struct lkg_report *to, const struct lkg_report *from);
 /** lkg_report_count_unlisted() - for who copies the findings of @from himself: those that it only counts. */

@@ -165,3 +165,91 @@ def test_a_kubeconfig_under_the_name_is_never_hidden(node):
     lib.write_file(n.mount.behind("kubelet.conf"), lib.BASE, 0o600)
     n.wait("condition", "True all checks passed")
     assert "\nmaxPods: 1\n" in n.mount.document() and n.sources() == (source, source, source)
+
+
+# ---- whose mistake it is, and what is served ----
+
+BROKEN = ["maxPods: [\n", "maxPods: -3\n"]
+
+
+@pytest.mark.parametrize("broken", BROKEN, ids=["syntax", "value"])
+def test_a_drop_in_s_mistake_is_never_the_configmap_s(node, broken):
+    n = node(trial={"duration": "0s"})
+    one = n.assign("registryBurst: 1\n", uid="aaaa")
+    n.wait("last-known-good", one)
+    n.mount.drop("50-x.conf", broken)
+    words = "False failed to validate local (init), 1 error, see status/kubelet/findings"
+    assert n.status("condition") == words + ": using current (UID: aaaa)\n"
+    assert n.status("findings").count("50-x.conf:") == 1, "once, not once for each base"
+    two = n.assign("registryBurst: 2\n", uid="bbbb")
+    n.mount.command("sync", "now")
+    waits = words + "; what is assigned waits for it: using last-known-good (UID: aaaa)\n"
+    assert n.status("condition") == waits and n.sources() == (two, one, one) and n.bad() == {}
+    n.mount.stop()
+    n.mount.start()
+    n.wait("condition", waits)
+    assert "\nregistryBurst: 1\n" in n.mount.document()
+    os.unlink(n.mount.path("kubelet.conf.d/50-x.conf"))
+    n.wait("condition", "True all checks passed: using current (UID: bbbb)")
+
+
+def test_a_drop_in_that_does_not_fit_the_configmap(node):
+    """Each is right alone; the drop-in is what changed."""
+    n = node(trial={"duration": "0s"})
+    n.mount.drop("50-x.conf", "imageGCHighThresholdPercent: 95\n")
+    source = n.assign("imageGCLowThresholdPercent: 90\n")
+    n.wait("last-known-good", source)
+    n.mount.drop("50-x.conf", "imageGCHighThresholdPercent: 86\n")
+    assert n.status("condition") == ("False failed to validate local (init) with current (UID: 8f1c), 1 error, see "
+                                     "status/kubelet/findings: using current (UID: 8f1c)\n")
+    assert n.bad() == {} and "\nimageGCHighThresholdPercent: 95\n" in n.mount.document()
+
+
+def test_a_local_mistake_that_is_mended_is_not_told_on(node):
+    """Not among the findings of a ConfigMap that was refused meanwhile for its own."""
+    n = node(trial={"duration": "0s"})
+    n.wait("last-known-good", n.assign("registryBurst: 1\n", uid="aaaa"))
+    n.mount.drop("50-x.conf", "maxPods: -3\n")
+    n.assign("registryBurst: -2\n", uid="bbbb")
+    n.wait("condition", "False failed to validate current (UID: bbbb): using last-known-good (UID: aaaa)")
+    assert n.status("findings").count("maxPods: -3") == 1
+    os.unlink(n.mount.path("kubelet.conf.d/50-x.conf"))
+    n.mount.command("sync", "now")
+    assert "maxPods: -3" not in n.status("findings") and "registryBurst: -2" in n.status("findings")
+
+
+def test_what_was_held_is_what_is_used_also_after_the_hold(node):
+    """Another ConfigMap was followed meanwhile, and a drop-in is wrong when the hold ends: the held document stays."""
+    n = node(trial={"duration": "0s"})
+    one = n.assign("registryBurst: 1\n", uid="aaaa")
+    n.wait("last-known-good", one)
+    n.mount.command("hold", "on")
+    two = n.assign("registryBurst: 2\n", uid="bbbb")
+    n.mount.drop("50-x.conf", "maxPods: -3\n")
+    n.mount.command("hold", "off")
+    assert "\nregistryBurst: 1\n" in n.mount.document()
+    assert n.status("condition").endswith(": using last-known-good (UID: aaaa)\n")
+    assert n.sources() == (two, one, one)
+    os.unlink(n.mount.path("kubelet.conf.d/50-x.conf"))
+    n.wait("condition", "True all checks passed: using current (UID: bbbb)")
+    assert "\nregistryBurst: 2\n" in n.mount.document() and n.sources()[:2] == (two, two)
+
+
+@pytest.mark.parametrize("remote", [True, False])
+def test_scope_all_a_mistake_after_a_rollback(node, remote):
+    """What is served is still where the rollback led, and no word says that it is what the layers come to."""
+    n = node(trial={"scope": "all", "crashLoopThreshold": 0}, remote={"enabled": remote})
+    if remote:
+        n.wait("active", n.assign("registryBurst: 1\n", uid="aaaa"))
+        n.mount.command("promote", "now")
+    using = "using last-known-good " + ("(UID: aaaa)" if remote else "(init)")
+    good = n.mount.document()
+    n.mount.drop("40-x.conf", "maxPods: 44\n")
+    n.crash()
+    assert n.crash() == good
+    assert using in n.status("condition")
+    n.mount.drop("50-x.conf", "maxPods: [\n")
+    assert using in n.status("condition") and n.mount.document() == good
+    n.mount.stop()
+    n.mount.start()
+    assert using in n.status("condition") and n.mount.document() == good

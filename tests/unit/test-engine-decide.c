@@ -362,6 +362,7 @@ static void test_condition_names_versions(void **state)
                                                      .hold = &free_hold,
                                                      .state = rows[i].state,
                                                      .n_errors = 1,
+                                                     .n_remote_errors = 1,
                                                      .active = 1 };
                 struct lkg_condition c = { 0 };
                 char line[900];
@@ -378,6 +379,54 @@ static void test_condition_names_versions(void **state)
                 (void)snprintf(line, sizeof(line), "%s %s: %s", lkg_condition_status_name(c.status),
                                c.reason, c.message);
                 assert_string_equal(line, rows[i].want);
+        }
+}
+
+/* Whose mistake it is, while a ConfigMap is followed. */
+static void test_condition_blames(void **state)
+{
+        static const struct lkg_hold free_hold = FREE;
+        static const struct {
+                size_t errors, of_remote, of_local;
+                bool waits;
+                const char *want;
+        } rows[] = {
+                { 2, 2, 0, false, "failed to validate current (UID: u), 2 errors, see status/c/findings" },
+                { 2, 1, 0, false,
+                  "failed to validate local (init) with current (UID: u), 2 errors, see status/c/findings" },
+                { 1, 0, 0, true,
+                  "failed to validate local (init) with current (UID: u), 1 error, see status/c/findings; "
+                  "what "
+                  "is assigned waits for it" },
+                { 2, 1, 1, false, "failed to validate local (init), 1 error, see status/c/findings" },
+                { 1, 0, 3, true,
+                  "failed to validate local (init), 3 errors, see status/c/findings; what is assigned waits "
+                  "for it" },
+                { 1, 1, 3, false, "failed to validate current (UID: u), 1 error, see status/c/findings" },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                const struct lkg_condition_facts facts = { .component = "c",
+                                                           .file = "f",
+                                                           .status_path = "status/c",
+                                                           .hold = &free_hold,
+                                                           .state = LKG_CANDIDATE_INVALID,
+                                                           .n_errors = rows[i].errors,
+                                                           .n_remote_errors = rows[i].of_remote,
+                                                           .remote = { .any = true,
+                                                                       .assigned = "u",
+                                                                       .active = "u",
+                                                                       .followed = "u",
+                                                                       .local_has_base = true,
+                                                                       .n_local_errors = rows[i].of_local,
+                                                                       .waits = rows[i].waits },
+                                                           .active = 1 };
+                struct lkg_condition c = { 0 };
+
+                assert_true(lkg_condition_update(&c, &facts, 5));
+                assert_string_equal(c.reason, rows[i].want);
+                assert_int_equal(c.status, LKG_CONDITION_FALSE);
         }
 }
 
@@ -439,6 +488,7 @@ int main(void)
                 cmocka_unit_test(test_words_of_control_files),
                 cmocka_unit_test(test_condition_words),
                 cmocka_unit_test(test_condition_names_versions),
+                cmocka_unit_test(test_condition_blames),
                 cmocka_unit_test(test_condition_words_stay_utf8),
                 cmocka_unit_test(test_transition_time_changes_with_the_status_alone),
         };
