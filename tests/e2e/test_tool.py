@@ -308,6 +308,34 @@ def test_usage(tree):
     assert tool(tree, "hold", "on", "off")[0] == USAGE
 
 
+def test_a_build_machine_is_no_node(tree):
+    """What depends on the host is judged for a host that is named, and for this one with --host this."""
+    lib.write_file(tree / "k.conf", lib.HEADER + "staticPodPath: /nonexistent/manifests\nauthentication:\n  x509:\n"
+                   "    clientCAFile: /nonexistent/ca.crt\n")
+    code, out, _ = tool(tree, "check", "--config", "k.conf")
+    assert (code, out) == (GOOD, "")
+    code, out, _ = tool(tree, "check", "--config", "k.conf", "--host", "cgroup=2")
+    assert (code, out) == (GOOD, "")
+    code, out, _ = tool(tree, "check", "--config", "k.conf", "--host=cgroup=1")
+    assert code == DIFFERENT and "error: failCgroupV1: true (default) does not fit this host" in out
+    code, out, err = tool(tree, "render", "--config", "k.conf", "--host=cgroup=1")
+    assert (code, out) == (DIFFERENT, "") and "[LKG5037]" in err
+    code, out, err = tool(tree, "render", "--config", "k.conf")
+    assert code == GOOD and err == ""
+    code, out, _ = tool(tree, "check", "--config", "k.conf", "--host", "this")
+    assert "k.conf:6:19: note: authentication.x509.clientCAFile: \"/nonexistent/ca.crt\" does not exist on this node" in out
+    v1 = lib.run("stat", "-fc", "%T", "/sys/fs/cgroup").stdout.decode().strip() != "cgroup2fs"
+    assert ("[LKG5037]" in out) == v1 and code == (DIFFERENT if v1 else GOOD)
+
+
+def test_no_document_names_the_places(tree):
+    os.mkdir(tree / "empty.d")
+    want = "there is no document: no base, no drop-in (empty.d/*.conf), no instance\n"
+    for verb in ("check", "render"):
+        code, out, err = tool(tree, verb, "--config-dir", "empty.d")
+        assert (code, out) == (DIFFERENT, "") and err == f"lkgfs {verb}: {want}"
+
+
 def verbs_in(text):
     """One a line, the last ones on a line of their own."""
     return [verb for line in re.findall(r"^  ([a-z]+(?:, [a-z]+)*)", text, re.M) for verb in line.split(", ")]
@@ -327,10 +355,11 @@ def test_help(tree):
     assert re.fullmatch(r"lkgfs \d+\.\d+\.\d+\n", tool(tree, "--version")[1])
 
 
-def complete(tree, *words):
+def complete(tree, *words, **environment):
     script = (f"source {lib.REPOSITORY}/contrib/completion/lkgfs; COMP_WORDS=({' '.join(repr(w) for w in words)}); "
               f"COMP_CWORD={len(words) - 1}; _lkgfs; printf '%s\\n' \"${{COMPREPLY[@]}}\"")
-    return set(lib.shell(script, cwd=tree, check=True).stdout.decode().split())
+    result = lib.shell(script, cwd=tree, check=True, env={**os.environ, **environment})
+    return set(result.stdout.decode().split())
 
 
 def test_completion_knows_every_verb_and_option(tree):
@@ -343,6 +372,42 @@ def test_completion_knows_every_verb_and_option(tree):
     assert complete(tree, "lkgfs", "rollback", "") == {"lkg"}
     assert complete(tree, "lkgfs", "npd", "--check", "") == {"condition", "served", "bad", "processes"}
     assert complete(tree, "lkgfs", "status", "-o", "j") == {"json"}
+
+
+@pytest.mark.parametrize("words, want", [
+    (["hold", "on", ""], set()),                                   # one word, and it is there
+    (["hold", "--component", "kubelet", ""], {"on", "off"}),       # an option's value is no word of the verb
+    (["--mountpoint", "hold", ""], None),                          # nor the verb
+    (["hold", "--component", "hold", "on", ""], set()),
+    (["status", ""], set()), (["sync", "now", ""], set()), (["rollback", "lkg", ""], set()), (["wait", "generation", ""], set()),
+    (["check", "--", "--max"], set()),                             # flags of the component
+    (["check", "--config", "k", "--", ""], set()),
+    (["status", "--output", "json", "--o"], set()),                # not twice
+    (["status", "--output", "=", "json", "--o"], set()),
+    (["status", "--output", "=", "j"], {"json"}), (["status", "--output", "="], {"text", "json", "yaml"}),
+    (["check", "--host", "cgroup", "="], {"1", "2"}), (["check", "--host", "="], {"cgroup=1", "cgroup=2", "this"}),
+    (["check", "--host", "=", "cgroup", "="], {"1", "2"}), (["check", "--host", "th"], {"this"}),
+    (["wait", "--timeout", ""], set()),                            # nobody else knows it
+    (["convert", "a", ""], set()),
+    (["nonsense", "--"], {"--color", "--help", "--version"}),
+])
+def test_completion_offers_what_fits(tree, words, want):
+    got = complete(tree, "lkgfs", *words)
+    if want is None:
+        want = set(verbs_in(tool(tree, "--help")[1]))
+    assert got == want
+
+
+def test_completion_of_files_and_components(tree):
+    assert complete(tree, "lkgfs", "convert", "kubelet.co") >= {"kubelet.conf"}
+    assert "kubelet.conf" in complete(tree, "lkgfs", "patch", "kubelet.conf", "kubelet.co")
+    assert complete(tree, "lkgfs", "patch", "kubelet.conf", "kubelet.conf", "") == set()
+    for name in ("a-view", "another"):
+        os.makedirs(tree / "view/status" / name)
+        lib.write_file(tree / "view/status" / name / "generation", "1\n")
+    found = complete(tree, "lkgfs", "gate", "", LKGFS_MOUNTPOINT=str(tree / "view"))
+    assert found == {"a-view", "another"}
+    assert complete(tree, "lkgfs", "status", "-c", "an", LKGFS_MOUNTPOINT=str(tree / "view")) == {"another"}
 
 
 def test_output_that_cannot_be_written(tree):
