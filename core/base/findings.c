@@ -388,6 +388,11 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
         { 4020, LKG_NOTE, "on try", "`lkgfs commit` keeps the change; without it the one before comes back.",
           "The last change is served on try (`lkgfs try`): at the named time the generation before it is "
           "served again, unless `lkgfs commit` comes first." },
+        { 4021, LKG_WARNING, "no layer found",
+          "Create one of the named files, or name the right place in the configuration of lkgfs.",
+          "Neither a base nor a drop-in nor an instance file was found, so there is nothing to serve and "
+          "the "
+          "component's file is not in the view. The message names the places that were looked at." },
         { 5001, LKG_ERROR, "wrong type",
           "Give the field a value of the type named in the message; `lkgfs explain FIELD` shows "
           "it.",
@@ -568,7 +573,8 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "Change the field, or run this configuration on another kind of node.",
           "The configuration is valid and does not fit this host, most often because of the "
           "version of its cgroup hierarchy. `--host cgroup=1` and `--host cgroup=2` judge for a "
-          "node of the one or the other kind." },
+          "node of the one or the other kind, `--host this` for this machine; without, `lkgfs check` "
+          "and `render` say nothing of hosts." },
         { 6002, LKG_ERROR, "field denied to remote configuration",
           "Take the field out of the ConfigMap, or allow it in guard.deny or guard.profile of this node.",
           "The remote configuration sets a field that this node does not let a remote configuration set. It "

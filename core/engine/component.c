@@ -381,11 +381,15 @@ void lkg_component_set_last_error(struct lkg_component *c, const char *text)
 
 /* ---- candidate ---- */
 
-/* The copy under the base's name comes and goes; the stack must not see it while it is ours. */
+/*
+ * The copy under the base's name comes and goes; the stack must not see it while it is ours.
+ * Return: 1 when there is another stack now; 0; -errno.
+ */
 static int check_base(struct lkg_component *c, const struct lkg_component_env *env, struct lkg_error *err)
 {
         size_t before = c->fallback_findings.n_findings;
         bool ours;
+        int r;
 
         if (!*c->config->base || *c->config->base == '/')
                 return 0;
@@ -398,7 +402,20 @@ static int check_base(struct lkg_component *c, const struct lkg_component_env *e
         if (ours == c->base_is_fallback)
                 return 0;
         c->base_is_fallback = ours;
-        return new_stack(c, env, err);
+        r = new_stack(c, env, err);
+        return r < 0 ? r : 1;
+}
+
+/* A stack that has never looked has nothing to fall back on, so what is just being written counts as it is. */
+static int refresh_first(struct lkg_component *c, const struct lkg_component_env *env,
+                         struct lkg_candidate **ret, struct lkg_error *err)
+{
+        int r;
+
+        lkg_stack_set_unsettled(c->stack, NULL, NULL);
+        r = lkg_stack_refresh(c->stack, ret, err);
+        lkg_stack_set_unsettled(c->stack, env->unsettled, env->userdata);
+        return r;
 }
 
 static int render_candidate(struct lkg_component *c)
@@ -495,7 +512,9 @@ int lkg_component_refresh(struct lkg_component *c, const struct lkg_component_en
         struct lkg_candidate *candidate = NULL;
         int r = check_base(c, env, err);
 
-        if (r >= 0)
+        if (r > 0)
+                r = refresh_first(c, env, &candidate, err);
+        else if (r == 0)
                 r = touched->everything
                             ? lkg_stack_refresh(c->stack, &candidate, err)
                             : lkg_stack_refresh_touched(c->stack, (const char *const *)touched->paths,
@@ -773,6 +792,41 @@ static void note_try(const struct lkg_component *c, struct lkg_report *report)
                        until, (unsigned long long)hold->try_previous, c->config->name);
 }
 
+/* `/etc/kubernetes/kubelet.conf (base)`; nothing where none is configured. */
+static void put_place(struct lkg_buf *buf, const char *source_path, const char *path, const char *suffix,
+                      const char *what)
+{
+        if (!*path)
+                return;
+        lkg_buf_printf(buf, "%s%s%s%s%s (%s)", buf->size ? ", " : "", *path == '/' ? "" : source_path,
+                       *path == '/' ? "" : "/", path, suffix, what);
+}
+
+static void note_no_layer(const struct lkg_component *c, const char *source_path, struct lkg_report *report)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf places = LKG_BUF_INIT;
+
+        put_place(&places, source_path, c->config->base, "", "base");
+        put_place(&places, source_path, c->config->dropin_dir, "/*.conf", "drop-ins");
+        put_place(&places, source_path, c->config->instance, "", "instance");
+        lkg_buf_putc(&places, '\0');
+        lkg_report_add(report, LKG_WARNING, 4021, NULL, "no layer found, so %s is not served; looked for %s",
+                       c->config->file, lkg_buf_failed(&places) ? "nothing" : places.data);
+}
+
+/* Our own copy takes the place of a base that never was there; the stack, which must not see it, takes that for what is wanted. */
+static void note_no_base(const struct lkg_component *c, struct lkg_report *report)
+{
+        if (!c->base_is_fallback || c->base || !c->candidate || c->candidate->n_layers == 0 ||
+            c->candidate->has_base || *lkg_component_wanted_base(c))
+                return;
+        lkg_report_add(
+                report, LKG_WARNING, 2018, NULL,
+                "%s has no base file (%s is only lkgfs' own copy of what is served); the other layers "
+                "are merged alone",
+                c->config->name, c->config->base);
+}
+
 static bool same_report(const struct lkg_report *a, const struct lkg_report *b)
 {
         bool same = a->n_findings == b->n_findings;
@@ -783,7 +837,7 @@ static bool same_report(const struct lkg_report *a, const struct lkg_report *b)
         return same;
 }
 
-void lkg_component_note_hold(struct lkg_component *c)
+void lkg_component_note(struct lkg_component *c, const char *source_path)
 {
         struct lkg_report report = LKG_REPORT_INIT;
         const char *waiting = lkg_component_waiting(c);
@@ -798,6 +852,9 @@ void lkg_component_note_hold(struct lkg_component *c)
                 lkg_report_add(&report, LKG_NOTE, 6009, NULL,
                                "%s; what was assigned before stays until the fleet's operator lets it go on",
                                waiting);
+        if (c->candidate && c->candidate->state == LKG_CANDIDATE_NONE && !c->active)
+                note_no_layer(c, source_path, &report);
+        note_no_base(c, &report);
         if (same_report(&report, &c->findings)) {
                 lkg_report_deinit(&report);
                 return;

@@ -260,8 +260,8 @@ void lkg_component_clear_fault(struct lkg_component *c);
 /** lkg_component_set_last_error() - text of status/<c>/last-error; NULL = empty. */
 void lkg_component_set_last_error(struct lkg_component *c, const char *text);
 
-/** lkg_component_note_hold() - the findings about what is held, tried, or waits for the rollout. */
-void lkg_component_note_hold(struct lkg_component *c);
+/** lkg_component_note() - the findings about what is held, tried, waits for the rollout, or is not there at all. */
+void lkg_component_note(struct lkg_component *c, const char *source_path);
 
 /** lkg_component_waiting() - why the rollout holds back what is desired; NULL = it does not. */
 const char *lkg_component_waiting(const struct lkg_component *c);

@@ -5,6 +5,7 @@
  * A new generation is made active before the publication is written, and taken back if that fails: then readers have
  * the old publication, the condition says why, and a timer tries again. So a change is late, never lost.
  */
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <sys/stat.h>
@@ -13,6 +14,7 @@
 #include <lkg/log.h>
 
 #include "engine-internal.h"
+#include "fallback.h"
 
 static bool is_vouched(const struct lkg_engine *e, const char *path)
 {
@@ -459,7 +461,7 @@ static int prepare(struct lkg_engine *e, struct lkg_component *c, struct undo *u
                 prune_history(e, c);
         }
         lkg_engine_prepare_remote(e, c);
-        lkg_component_note_hold(c);
+        lkg_component_note(c, e->source_path);
         if (c->facts_unchecked && c->candidate)
                 lkg_engine_check_facts(e, c);
         return r < 0 ? lkg_error_set(err, r, NULL, "component %s", c->config->name) : 0;
@@ -569,6 +571,25 @@ static void publish_failed(struct lkg_engine *e, struct undo *undo, int cause, c
                 (void)publish(e, &ignored);
 }
 
+/*
+ * On the very first start the copies are made before anybody sees the view: a backup that begins with readiness finds a
+ * directory that does not change any more.
+ */
+static void make_first_copies(struct lkg_engine *e)
+{
+        struct stat st;
+
+        if (e->started || fstatat(e->options.source_fd, LKG_FALLBACK_DIR, &st, AT_SYMLINK_NOFOLLOW) == 0)
+                return;
+        for (size_t i = 0; i < e->n_components; i++) {
+                struct lkg_component *c = &e->components[i];
+
+                if (c->active)
+                        lkg_fallback_write(e->options.source_fd, c->config, c->active,
+                                           &c->fallback_findings);
+        }
+}
+
 int lkg_engine_commit(struct lkg_engine *e, bool force)
 {
         struct undo undo[LKG_COMPONENTS_MAX] = { 0 };
@@ -585,6 +606,8 @@ int lkg_engine_commit(struct lkg_engine *e, bool force)
                 undo[i].changed = e->components[i].active != undo[i].active;
         }
         update_conditions(e);
+        if (r >= 0)
+                make_first_copies(e);
         if (r >= 0 && (force || any_dirty(e))) {
                 publishing = true;
                 r = publish(e, &err);

@@ -53,7 +53,6 @@ int lkg_verb_check(const struct lkg_tool *tool)
                 return print_structured(tool, candidate, status);
         lkg_tool_print_findings(tool, STDOUT_FILENO, &candidate->report);
         if (candidate->state == LKG_CANDIDATE_NONE)
-                return lkg_tool_fail(tool, LKG_TOOL_DIFFERENT,
-                                     "there is no document: no base and no drop-in");
+                return lkg_tool_no_document(tool);
         return status;
 }

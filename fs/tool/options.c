@@ -33,8 +33,8 @@ static const struct row rows[] = {
         { "kind", 0, "K", LKG_OPT_EXPLAIN, STRING, AT(kind), "kind of the field (default: every kind)" },
         { "release", 0, "1.NN", LKG_OPT_JUDGE | LKG_OPT_EXPLAIN, RELEASE, AT(release),
           "a Kubernetes release, such as 1.36 (default: the latest known)" },
-        { "host", 0, "FACTS", LKG_OPT_JUDGE, HOST, AT(host_cgroup),
-          "cgroup=1 or cgroup=2: judge for such a node" },
+        { "host", 0, "FACTS", LKG_OPT_JUDGE, HOST, AT(host),
+          "cgroup=1 or cgroup=2: judge for such a node; this: for this one" },
         { "effective", 0, NULL, LKG_OPT_JUDGE, FLAG, AT(effective),
           "with defaults and component flags, as the component will see it" },
         { "remote", 0, "FILE", LKG_OPT_JUDGE, STRING, AT(remote),
@@ -119,7 +119,8 @@ static int find_verb(int argc, char **argv)
 static const char *const format_names[] = { NULL, "text", "json", "yaml" };
 static const char *const colour_names[] = { "auto", "always", "never" };
 
-static const char *const host_names[] = { NULL, "cgroup=1", "cgroup=2" }; /* the index is the version */
+/* The index is the version of the cgroup hierarchy. */
+static const char *const host_names[] = { NULL, "cgroup=1", "cgroup=2", [LKG_TOOL_HOST_THIS] = "this" };
 
 static int choose(const char *const *names, size_t n, const char *text)
 {

@@ -38,8 +38,7 @@ int lkg_verb_render(const struct lkg_tool *tool)
         candidate = sources.candidate;
         lkg_tool_print_findings(tool, STDERR_FILENO, &candidate->report);
         if (candidate->state == LKG_CANDIDATE_NONE)
-                return lkg_tool_fail(tool, LKG_TOOL_DIFFERENT,
-                                     "there is no document: no base and no drop-in");
+                return lkg_tool_no_document(tool);
         if (candidate->state != LKG_CANDIDATE_VALID)
                 return LKG_TOOL_DIFFERENT;
         if (tool->options.effective && !candidate->effective)

@@ -20,6 +20,27 @@ bool lkg_tool_has_sources(const struct lkg_tool *tool)
                tool->options.remote;
 }
 
+int lkg_tool_no_document(const struct lkg_tool *tool)
+{
+        const struct {
+                const char *path, *where, *what;
+        } places[] = {
+                { tool->options.config, "", "base" },
+                { tool->options.config_dir, "/*.conf", "drop-in" },
+                { tool->options.instance_config, "", "instance" },
+        };
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(places); i++) {
+                lkg_buf_printf(&text, "%sno %s", i ? ", " : "", places[i].what);
+                if (places[i].path)
+                        lkg_buf_printf(&text, " (%s%s)", places[i].path, places[i].where);
+        }
+        lkg_buf_putc(&text, '\0');
+        return lkg_tool_fail(tool, LKG_TOOL_DIFFERENT, "there is no document: %s",
+                             lkg_buf_failed(&text) ? "nothing was found" : text.data);
+}
+
 enum lkg_format lkg_tool_render_format(const struct lkg_tool *tool, enum lkg_format input)
 {
         switch (tool->options.format) {
@@ -160,6 +181,19 @@ static int prepare(const struct lkg_tool *tool, struct lkg_stack_config *config,
         return 0;
 }
 
+/* Whoever builds an image or reviews a change does not do so on the node: what a host has is asked of none that is not named. */
+static struct lkg_host host_of(const struct lkg_tool *tool)
+{
+        struct lkg_host host = { .cgroup = 0 };
+
+        if (tool->options.host == LKG_TOOL_HOST_THIS)
+                lkg_host_detect(&host);
+        else
+                host.cgroup = tool->options.host; /* another machine's files are not here */
+        host.stated = tool->options.host != 0;
+        return host;
+}
+
 /* The documents are judged as the component of the named release, with the named flags, would judge them. */
 static int set_judge(const struct lkg_tool *tool, struct lkg_tool_sources *sources, struct lkg_error *err)
 {
@@ -169,15 +203,10 @@ static int set_judge(const struct lkg_tool *tool, struct lkg_tool_sources *sourc
                 .n_flags = tool->n_flags,
                 .lint = true,
                 .startup_refuses = tool->verb->run == lkg_verb_check,
+                .host = host_of(tool),
         };
         int r;
 
-        lkg_host_detect(&config.host);
-        if (tool->options.host_cgroup) {
-                config.host.cgroup = tool->options.host_cgroup;
-                config.host.stated = true;
-                config.host.exists = NULL; /* another machine's files are not here */
-        }
         r = lkg_judge_new(&config, &sources->judge);
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "judge");

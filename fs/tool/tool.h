@@ -28,6 +28,8 @@ enum {
         LKG_TOOL_USAGE = 64,
 };
 
+#define LKG_TOOL_HOST_THIS 3u /* the machine we run on */
+
 enum lkg_tool_format { LKG_TOOL_NATIVE, LKG_TOOL_TEXT, LKG_TOOL_JSON, LKG_TOOL_YAML };
 
 enum lkg_tool_colour { LKG_COLOUR_AUTO, LKG_COLOUR_ALWAYS, LKG_COLOUR_NEVER };
@@ -59,7 +61,7 @@ struct lkg_tool_options {
         const char *remote;     /* a file with a ConfigMap; NULL = none */
         const char *remote_key; /* of its data; NULL = what the object says, else `kubelet` */
         unsigned release;       /* 136 is 1.36; 0 = the latest known */
-        unsigned host_cgroup;   /* version of the cgroup hierarchy, 1 or 2; 0 = not said */
+        unsigned host; /* version of the cgroup hierarchy, 1 or 2; LKG_TOOL_HOST_THIS; 0 = not said */
         enum lkg_tool_format format;
         enum lkg_tool_colour colour;
         bool strict, force, effective, all, help, version;
@@ -181,6 +183,8 @@ int lkg_tool_sources_load(const struct lkg_tool *tool, struct lkg_tool_sources *
 void lkg_tool_sources_deinit(struct lkg_tool_sources *sources);
 /** lkg_tool_has_sources() - was any of the four options given? */
 bool lkg_tool_has_sources(const struct lkg_tool *tool);
+/** lkg_tool_no_document() - say that nothing was found, and where it was looked for. Return: LKG_TOOL_DIFFERENT. */
+int lkg_tool_no_document(const struct lkg_tool *tool);
 /** lkg_tool_read_input() - one file ("-": standard input), one byte more than a document may have at most. 0 or -errno. */
 int lkg_tool_read_input(const char *path, char **ret, size_t *ret_size, struct lkg_error *err);
 /**

@@ -132,7 +132,7 @@ struct lkg_merge_type lkg_schema_merge_type(const struct lkg_schema *schema);
 
 /* What rules may ask of the machine; tests and `--host` set it. */
 struct lkg_host {
-        unsigned cgroup; /* 1 or 2 */
+        unsigned cgroup; /* 1 or 2; 0 = not known, nothing is judged by it */
         /*
          * Somebody named it (`--host`): what does not fit is an error. What was found where we happen to run only
          * warns, because a document is no less good on the wrong machine and refusing it would help nobody.

@@ -340,9 +340,34 @@ static void test_no_layer_claims_no_name(void **state)
         start(n);
         assert_null(view(n, "kubelet.conf"));
         assert_has(n, "status/kubelet/condition", "Unknown no layer found: kubelet.conf is not served\n");
+        assert_has(n, "status/kubelet/findings",
+                   "warning: no layer found, so kubelet.conf is not served; looked for ");
+        assert_has(n, "status/kubelet/findings", "/source/kubelet.conf (base), ");
+        assert_has(n, "status/kubelet/findings", "/source/kubelet.conf.d/*.conf (drop-ins), ");
+        assert_has(n, "status/kubelet/findings", "/source/kubelet-instance.conf (instance) [LKG4021]\n");
         put_dropin(n, "10-a.conf", "maxPods: 5\n");
         turn_until(n, "kubelet.conf", "maxPods: 5\n");
         assert_has(n, "status/kubelet/active", "default\n");
+        assert_false(has(n, "status/kubelet/findings", "LKG4021"));
+}
+
+/* A backup that begins when we are ready sees a directory that stays as it is. */
+static void test_the_first_copies_are_there_when_we_are_ready(void **state)
+{
+        struct node *n = *state;
+
+        assert_int_equal(access(at(n, "source/.lkgfs-fallback"), F_OK), -1);
+        assert_int_equal(unlink(at(n, "source/kubelet.conf")), 0);
+        put_dropin(n, "10-a.conf", "maxPods: 5\n");
+        start(n);
+        assert_int_equal(access(at(n, "source/.lkgfs-fallback/kubelet.conf"), F_OK), 0);
+        assert_int_equal(access(at(n, "source/kubelet.conf"), F_OK), 0);
+        /* Our own copy is no base, and does not hide that there is none. */
+        put_dropin(n, "10-a.conf", "maxPods: 6\n");
+        assert_int_equal(changed(n, "kubelet.conf.d/10-a.conf"), 0);
+        assert_has(n, "kubelet.conf", "maxPods: 6\n");
+        assert_has(n, "status/kubelet/findings",
+                   "warning: kubelet has no base file (kubelet.conf is only lkgfs' own copy");
 }
 
 /* Until nothing is left to be done after a change. */
@@ -614,6 +639,7 @@ int main(void)
                 CASE(test_kubeconfig_under_the_name_is_fatal_at_first),
                 CASE(test_kubeconfig_that_appears_later_passes_through),
                 CASE(test_no_layer_claims_no_name),
+                CASE(test_the_first_copies_are_there_when_we_are_ready),
                 CASE(test_silent_change_counts_after_the_next),
                 CASE(test_other_entries_cost_nothing),
                 CASE(test_fallback_copies),

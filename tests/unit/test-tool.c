@@ -129,7 +129,7 @@ static void test_what_to_judge_by(void **state)
         (void)state;
         assert_int_equal(PARSE(W("check"), W("--release"), W("1.34"), W("--host=cgroup=1")), 0);
         assert_int_equal(tool.options.release, 134);
-        assert_int_equal(tool.options.host_cgroup, 1);
+        assert_int_equal(tool.options.host, 1);
         assert_false(tool.options.effective);
         assert_int_equal(PARSE(W("explain"), W("--release=v1.36.3"), W("maxPods")), 0);
         assert_int_equal(tool.options.release, 136);
