@@ -393,6 +393,13 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "Neither a base nor a drop-in nor an instance file was found, so there is nothing to serve and "
           "the "
           "component's file is not in the view. The message names the places that were looked at." },
+        { 4022, LKG_WARNING, "not kept",
+          "Give the command again if it is still wanted; any command, or a change of a layer, ends the "
+          "message.",
+          "What somebody had commanded, and was told to be in force, could not be kept: the generation that "
+          "a hold pins, or the record of it, is missing or damaged in the state directory. Commands are "
+          "durable before they are acknowledged, so this points at the disk, or at something else that "
+          "writes there. What is served since then follows the layers." },
         { 5001, LKG_ERROR, "wrong type",
           "Give the field a value of the type named in the message; `lkgfs explain FIELD` shows "
           "it.",

@@ -301,6 +301,8 @@ int lkg_component_init(struct lkg_component *c, const struct lkg_component_env *
         }
         if (c->history.n_entries)
                 lkg_state_at_least(env->state, c->history.entries[c->history.n_entries - 1].number);
+        if (*c->state.lost)
+                c->state_changed = true; /* also when it is the record itself that was lost */
         c->condition.status = c->state.status;
         c->condition.transition_ns = c->state.transition_ns;
         return 0;
@@ -377,6 +379,16 @@ void lkg_component_set_last_error(struct lkg_component *c, const char *text)
         free(c->last_error);
         c->last_error = text ? strdup(text) : NULL;
         c->dirty |= LKG_DIRTY_LAST_ERROR;
+}
+
+void lkg_component_set_lost(struct lkg_component *c, const char *text)
+{
+        c->lost_now = text != NULL;
+        if (strcmp(c->state.lost, text ? text : "") == 0)
+                return;
+        (void)snprintf(c->state.lost, sizeof(c->state.lost), "%s", text ? text : "");
+        c->state_changed = true;
+        c->dirty |= LKG_DIRTY_CONDITION;
 }
 
 /* ---- candidate ---- */
@@ -683,6 +695,7 @@ void lkg_component_update_condition(struct lkg_component *c, bool not_ready)
                 .active = c->active ? c->active->number : 0,
                 .active_has_base = served_has_base(c),
                 .last_good = c->last_good,
+                .lost = *c->state.lost ? c->state.lost : NULL,
                 .fault = c->fault,
                 .not_ready = not_ready,
                 .try_deadline_wall_ns = lkg_component_try_deadline(c),
@@ -844,6 +857,11 @@ void lkg_component_note(struct lkg_component *c, const char *source_path)
 
         if (!(c->dirty & (LKG_DIRTY_CANDIDATE | LKG_DIRTY_ACTIVE | LKG_DIRTY_CONDITION)))
                 return;
+        if (*c->state.lost)
+                lkg_report_add(&report, LKG_WARNING, 4022, NULL,
+                               "could not be kept: %s; give the command again if it is still wanted, any "
+                               "command or change ends this message",
+                               c->state.lost);
         if (c->state.hold.mode != LKG_HOLD_FREE)
                 note_hold(c, &report);
         if (c->state.hold.try_phase != LKG_TRY_NONE)

@@ -137,6 +137,7 @@ struct lkg_component {
         struct lkg_report fallback_findings;
         struct lkg_report facts_findings; /* about release and command line */
         char *last_error;
+        bool lost_now; /* in this very round: what it leads to is no answer to it */
         bool state_changed; /* the state file is older than state (not for hold and try: those are written first) */
         bool fallback_due;
         uint64_t n_published, n_refused, n_starts; /* since the engine started, for metrics */
@@ -259,6 +260,9 @@ void lkg_component_clear_fault(struct lkg_component *c);
 
 /** lkg_component_set_last_error() - text of status/<c>/last-error; NULL = empty. */
 void lkg_component_set_last_error(struct lkg_component *c, const char *text);
+
+/** lkg_component_set_lost() - what could not be kept: told until somebody does something. NULL = nothing any more. */
+void lkg_component_set_lost(struct lkg_component *c, const char *text);
 
 /** lkg_component_note() - the findings about what is held, tried, waits for the rollout, or is not there at all. */
 void lkg_component_note(struct lkg_component *c, const char *source_path);

@@ -215,6 +215,16 @@ static bool say_try_expired(struct lkg_condition *c, const struct lkg_condition_
         return true;
 }
 
+/* What an operator said and was told to be done is not so any more. */
+static bool say_lost(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        if (!f->lost)
+                return false;
+        c->status = LKG_CONDITION_FALSE;
+        (void)snprintf(c->reason, sizeof(c->reason), "failed to keep %.200s", f->lost);
+        return true;
+}
+
 static bool say_none(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
         if (f->state != LKG_CANDIDATE_NONE || f->active)
@@ -335,13 +345,22 @@ static void tell_hold(struct lkg_condition *c, const struct lkg_condition_facts 
         }
 }
 
+/* Something else is worse, or just as true. */
+static void tell_lost(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        size_t n = strlen(c->message);
+
+        (void)snprintf(c->message + n, sizeof(c->message) - n, "; failed to keep %.160s", f->lost);
+}
+
 bool lkg_condition_update(struct lkg_condition *condition, const struct lkg_condition_facts *facts,
                           uint64_t now_ns)
 {
         static bool (*const rows[])(struct lkg_condition *, const struct lkg_condition_facts *) = {
-                say_not_ready, say_fault,       say_name_taken,    say_good_failed, say_exonerated, say_bad,
-                say_invalid,   say_try_expired, say_local_invalid, say_untried,     say_unclear,    say_none,
-                say_held,      say_try,         say_waiting,       say_good,
+                say_not_ready, say_fault,   say_name_taken,  say_good_failed,   say_exonerated,
+                say_bad,       say_invalid, say_try_expired, say_local_invalid, say_lost,
+                say_untried,   say_unclear, say_none,        say_held,          say_try,
+                say_waiting,   say_good,
         };
         struct lkg_condition next = { .transition_ns = condition->transition_ns };
         size_t row;
@@ -351,6 +370,8 @@ bool lkg_condition_update(struct lkg_condition *condition, const struct lkg_cond
         tell_versions(&next, facts);
         for (row = 0; row < LKG_ARRAY_SIZE(rows) && !rows[row](&next, facts); row++)
                 ;
+        if (facts->lost && rows[row] != say_lost)
+                tell_lost(&next, facts);
         tell_hold(&next, facts,
                   rows[row] == say_held || rows[row] == say_try || rows[row] == say_try_expired ||
                           rows[row] == say_waiting);

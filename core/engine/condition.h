@@ -50,7 +50,8 @@ struct lkg_condition_facts {
         bool candidate_has_base; /* of the candidate */
         uint64_t active;         /* 0 = nothing served */
         bool active_has_base;
-        bool last_good; /* active was loaded from disk because there was no valid candidate */
+        bool last_good;   /* active was loaded from disk because there was no valid candidate */
+        const char *lost; /* what could not be kept; NULL = nothing */
         const char
                 *fault; /* the layers could not be looked at, or nothing could be published; NULL = none */
         bool not_ready; /* no candidate was looked at yet */

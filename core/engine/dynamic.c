@@ -41,6 +41,22 @@ void lkg_dynamic_configure(struct lkg_dynamic *d, const struct lkg_config *confi
         d->scope_all = config->trial.scope == LKG_TRIAL_ALL;
 }
 
+/* The pointers are durable before the end of the trial is: what they say to be good, or to be left, is not on trial any more. */
+static void believe_pointers(struct lkg_dynamic *d, const char *sha256)
+{
+        bool good = d->scope_all
+                            ? *d->pointers.good.sha256 && strcmp(d->pointers.good.sha256, sha256) == 0
+                            : !lkg_config_source_is_local(&d->pointers.active) &&
+                                      lkg_config_source_equal(&d->pointers.active, &d->pointers.good.source);
+
+        if (d->trial.state != LKG_TRIAL_RUNNING)
+                return;
+        if (good)
+                d->trial.state = LKG_TRIAL_PASSED;
+        else if (!d->scope_all && *d->pointers.rollback.reason)
+                d->trial.state = LKG_TRIAL_FAILED;
+}
+
 int lkg_dynamic_open(const struct lkg_store *store, const struct lkg_config *config,
                      const struct lkg_config_component *k, struct lkg_dynamic **ret,
                      struct lkg_report *report, struct lkg_error *err)
@@ -64,12 +80,9 @@ int lkg_dynamic_open(const struct lkg_store *store, const struct lkg_config *con
                 lkg_dynamic_free(d);
                 return r;
         }
-        /* The pointers are durable, the end of the trial is not: what was abandoned is not on trial any more. */
-        if (!d->scope_all && *d->pointers.rollback.reason && d->trial.state == LKG_TRIAL_RUNNING)
-                d->trial.state = LKG_TRIAL_FAILED;
+        if (!d->scope_all)
+                believe_pointers(d, "");
         d->trial = lkg_trial_resume(d->trial, d->watched, lkg_boottime_ns());
-        if (!d->scope_all && *d->pointers.rollback.reason && d->trial.state == LKG_TRIAL_RUNNING)
-                d->trial.state = LKG_TRIAL_FAILED; /* the pointers say so */
         *ret = d;
         return 0;
 }
@@ -96,7 +109,7 @@ static void carry_over(struct lkg_dynamic *d, const struct lkg_bad_list *bad,
                         return;
         if (d->startups.n_items == 0 && startups->n_items > 0) {
                 d->startups = *startups;
-                (void)lkg_store_save_startups(&d->store, &d->startups, /* durable= */ false, NULL);
+                (void)lkg_store_save_startups(&d->store, &d->startups, NULL);
         }
 }
 
@@ -188,7 +201,7 @@ int lkg_dynamic_assign(struct lkg_dynamic *d, const struct lkg_config_source *so
                 next.assigned = *source;
                 /* Its trial goes on: on disk under the new name before the pointers say so. */
                 r = lkg_config_source_equal(tried(d), &old)
-                            ? lkg_store_save_trial(&d->store, source, &trial, lkg_boottime_ns(), true, err)
+                            ? lkg_store_save_trial(&d->store, source, &trial, lkg_boottime_ns(), err)
                             : 0;
                 return r < 0 ? r : save(d, &next, err);
         }
@@ -217,8 +230,7 @@ int lkg_dynamic_follow(struct lkg_dynamic *d, struct lkg_error *err)
         memset(&next.rollback, 0, sizeof(next.rollback));
         /* Its trial is a new one, also where the record of an earlier one is left: gone before the pointers say so. */
         if (!d->scope_all)
-                r = lkg_store_save_trial(&d->store, &next.active, &none, lkg_boottime_ns(),
-                                         /* durable= */ true, err);
+                r = lkg_store_save_trial(&d->store, &next.active, &none, lkg_boottime_ns(), err);
         if (r >= 0)
                 r = save(d, &next, err);
         if (r >= 0) {
@@ -242,7 +254,7 @@ int lkg_dynamic_fall_back(struct lkg_dynamic *d, const char *reason, uint64_t ge
         if (d->trial.state == LKG_TRIAL_RUNNING || d->trial.state == LKG_TRIAL_FAILED) {
                 d->trial = lkg_trial_alive(d->trial, false, lkg_boottime_ns());
                 d->trial.state = LKG_TRIAL_FAILED;
-                (void)lkg_dynamic_save_trial(d, lkg_boottime_ns(), /* durable= */ false, NULL);
+                (void)lkg_dynamic_save_trial(d, lkg_boottime_ns(), NULL);
         }
         return save(d, &next, err);
 }
@@ -273,7 +285,7 @@ int lkg_dynamic_promote(struct lkg_dynamic *d, uint64_t generation, const void *
                 return r;
         d->trial = lkg_trial_alive(d->trial, false, lkg_boottime_ns());
         d->trial.state = LKG_TRIAL_PASSED;
-        (void)lkg_dynamic_save_trial(d, lkg_boottime_ns(), /* durable= */ false, NULL);
+        (void)lkg_dynamic_save_trial(d, lkg_boottime_ns(), NULL);
         return r;
 }
 
@@ -291,9 +303,9 @@ int lkg_dynamic_reset(struct lkg_dynamic *d, uint64_t wall_ns, struct lkg_error 
 
 /* ---- the trial ---- */
 
-int lkg_dynamic_save_trial(struct lkg_dynamic *d, uint64_t now_ns, bool durable, struct lkg_error *err)
+int lkg_dynamic_save_trial(struct lkg_dynamic *d, uint64_t now_ns, struct lkg_error *err)
 {
-        int r = lkg_store_save_trial(&d->store, tried(d), &d->trial, now_ns, durable, err);
+        int r = lkg_store_save_trial(&d->store, tried(d), &d->trial, now_ns, err);
 
         if (r >= 0)
                 d->trial_saved_ns = now_ns;
@@ -316,7 +328,7 @@ bool lkg_dynamic_is_other_trial(const struct lkg_dynamic *d, const char *sha256)
 void lkg_dynamic_end_trial(struct lkg_dynamic *d)
 {
         d->trial = (struct lkg_trial){ .state = LKG_TRIAL_IDLE };
-        (void)lkg_dynamic_save_trial(d, lkg_boottime_ns(), /* durable= */ false, NULL);
+        (void)lkg_dynamic_save_trial(d, lkg_boottime_ns(), NULL);
 }
 
 int lkg_dynamic_resume(struct lkg_dynamic *d, const char *sha256, struct lkg_report *report)
@@ -327,20 +339,29 @@ int lkg_dynamic_resume(struct lkg_dynamic *d, const char *sha256, struct lkg_rep
                 return 0;
         d->document = document_source(sha256);
         r = lkg_store_load_trial(&d->store, &d->document, &d->trial, report);
-        if (r >= 0)
-                d->trial = lkg_trial_resume(d->trial, d->watched, lkg_boottime_ns());
-        return r;
+        if (r < 0)
+                return r;
+        believe_pointers(d, sha256);
+        d->trial = lkg_trial_resume(d->trial, d->watched, lkg_boottime_ns());
+        return 0;
 }
 
 int lkg_dynamic_begin_trial(struct lkg_dynamic *d, const char *sha256, struct lkg_trial_rules rules,
                             uint64_t now_ns, uint64_t wall_ns, struct lkg_error *err)
 {
         const struct lkg_trial before = d->trial;
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
         int r;
 
         d->document = document_source(sha256);
+        /* After a power cut nobody knew what was served, only what was on trial: the same document goes on where it was. */
+        if (d->scope_all && lkg_store_load_trial(&d->store, &d->document, &d->trial, &ignored) >= 0 &&
+            d->trial.state == LKG_TRIAL_RUNNING) {
+                d->trial = lkg_trial_resume(d->trial, d->watched, now_ns);
+                return 0;
+        }
         d->trial = lkg_trial_begin(rules, d->watched, now_ns, wall_ns);
-        r = lkg_dynamic_save_trial(d, now_ns, /* durable= */ true, err);
+        r = lkg_dynamic_save_trial(d, now_ns, err);
         if (r < 0)
                 d->trial = before;
         return r;
@@ -348,10 +369,8 @@ int lkg_dynamic_begin_trial(struct lkg_dynamic *d, const char *sha256, struct lk
 
 int lkg_dynamic_note_start(struct lkg_dynamic *d, const struct lkg_startup *startup, struct lkg_error *err)
 {
-        bool matters = d->trial.state == LKG_TRIAL_RUNNING || *d->pointers.rollback.reason;
-
         lkg_startups_add(&d->startups, d->boot, startup);
-        return lkg_store_save_startups(&d->store, &d->startups, matters, err);
+        return lkg_store_save_startups(&d->store, &d->startups, err);
 }
 
 /* ---- bad list ---- */
@@ -361,11 +380,16 @@ const struct lkg_bad *lkg_dynamic_is_bad(const struct lkg_dynamic *d, const stru
         return lkg_config_source_is_local(source) ? NULL : lkg_bad_find(&d->bad, source);
 }
 
-bool lkg_dynamic_is_bad_document(const struct lkg_dynamic *d, const char *sha256)
+const struct lkg_bad *lkg_dynamic_bad_document(const struct lkg_dynamic *d, const char *sha256)
 {
         const struct lkg_config_source source = document_source(sha256);
 
-        return lkg_bad_find(&d->bad, &source) != NULL;
+        return lkg_bad_find(&d->bad, &source);
+}
+
+bool lkg_dynamic_is_bad_document(const struct lkg_dynamic *d, const char *sha256)
+{
+        return lkg_dynamic_bad_document(d, sha256) != NULL;
 }
 
 int lkg_dynamic_condemn(struct lkg_dynamic *d, const struct lkg_config_source *source, const char *id,

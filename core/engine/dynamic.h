@@ -58,6 +58,8 @@ const struct lkg_bad *lkg_dynamic_is_bad(const struct lkg_dynamic *d,
                                          const struct lkg_config_source *source);
 /** lkg_dynamic_is_bad_document() - is the document with this digest condemned (trialScope all)? */
 bool lkg_dynamic_is_bad_document(const struct lkg_dynamic *d, const char *sha256);
+/** lkg_dynamic_bad_document() - the entry that condemns it, or NULL. */
+const struct lkg_bad *lkg_dynamic_bad_document(const struct lkg_dynamic *d, const char *sha256);
 
 /**
  * lkg_dynamic_assign() - @source, whose checkpoint is durable, becomes assigned. The same bytes under another version take the
@@ -112,10 +114,10 @@ int lkg_dynamic_promote(struct lkg_dynamic *d, uint64_t generation, const void *
 /** lkg_dynamic_reset() - back to the local configuration: last known good and assigned are cleared in one step. */
 int lkg_dynamic_reset(struct lkg_dynamic *d, uint64_t wall_ns, struct lkg_error *err);
 
-/** lkg_dynamic_save_trial() - @durable: also across a power cut. */
-int lkg_dynamic_save_trial(struct lkg_dynamic *d, uint64_t now_ns, bool durable, struct lkg_error *err);
+/** lkg_dynamic_save_trial() - durable when it has returned 0. */
+int lkg_dynamic_save_trial(struct lkg_dynamic *d, uint64_t now_ns, struct lkg_error *err);
 
-/** lkg_dynamic_note_start() - remember a start; durable while a trial or a rollback makes it count. */
+/** lkg_dynamic_note_start() - remember a start, durable. */
 int lkg_dynamic_note_start(struct lkg_dynamic *d, const struct lkg_startup *startup, struct lkg_error *err);
 
 /** lkg_dynamic_word() - `<id> <namespace>/<name>`, `init` or `default`, as status/ shows a source. */

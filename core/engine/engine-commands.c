@@ -31,30 +31,53 @@ static int refuse_error(struct refusal *refusal, const struct lkg_error *err, in
         return code;
 }
 
+/* Whose command this is. */
+static struct lkg_held_by who(const struct lkg_engine *e)
+{
+        const struct lkg_message *m = e->command;
+        const char *slash = m ? strrchr(m->exe, '/') : NULL;
+        struct lkg_held_by by = { .time_ns = lkg_realtime_ns() };
+
+        if (!m)
+                return by;
+        by.uid = m->uid;
+        by.pid = m->pid;
+        (void)snprintf(by.program, sizeof(by.program), "%.63s", slash ? slash + 1 : m->exe);
+        for (char *p = by.program; *p; p++) /* it becomes part of a line */
+                if ((unsigned char)*p < 0x20 || *p == 0x7f)
+                        *p = '?';
+        return by;
+}
+
 /* Who began it; a hold that goes on keeps who had begun it. */
 static void note_holder(const struct lkg_engine *e, struct lkg_component *c,
                         const struct lkg_component_state *before)
 {
         const struct lkg_message *m = e->command;
         const struct lkg_hold *hold = &c->state.hold;
-        const char *slash = m ? strrchr(m->exe, '/') : NULL;
 
         if (hold->mode == LKG_HOLD_FREE)
                 c->state.held_by = (struct lkg_held_by){ 0 };
         if (hold->mode == LKG_HOLD_FREE || !m ||
             (hold->mode == before->hold.mode && hold->generation == before->hold.generation))
                 return;
-        c->state.held_by =
-                (struct lkg_held_by){ .time_ns = lkg_realtime_ns(), .uid = m->uid, .pid = m->pid };
-        (void)snprintf(c->state.held_by.program, sizeof(c->state.held_by.program), "%.63s",
-                       slash ? slash + 1 : m->exe);
-        for (char *p = c->state.held_by.program; *p; p++) /* it becomes part of a line */
-                if ((unsigned char)*p < 0x20 || *p == 0x7f)
-                        *p = '?';
+        c->state.held_by = who(e);
 }
 
+static void note_pin(struct lkg_component *c)
+{
+        if (c->state.hold.mode == LKG_HOLD_ROLLBACK)
+                lkg_engine_say_assigned(c, c->state.pinned_for);
+        else
+                *c->state.pinned_for = '\0';
+}
+
+/*
+ * Whatever it changes of the state is one record, so it is there as a whole or not at all.
+ * @unfinished: what is still to be done when the record is durable; NULL = nothing
+ */
 static int do_hold(struct lkg_engine *e, struct lkg_component *c, const struct lkg_command_call *call,
-                   uint64_t ticket, struct refusal *refusal)
+                   uint64_t ticket, const struct lkg_unfinished *unfinished, struct refusal *refusal)
 {
         LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *target = NULL;
         struct lkg_component_state before = c->state;
@@ -73,7 +96,11 @@ static int do_hold(struct lkg_engine *e, struct lkg_component *c, const struct l
         if (r < 0)
                 return refuse(refusal, r, "the state directory cannot be written");
         c->state.hold = step.next;
+        if (c->active && c->active->number == needed)
+                c->state.last_good = needed; /* it is durable: a node without a hold begins with it, too */
         note_holder(e, c, &before);
+        note_pin(c);
+        c->state.unfinished = unfinished ? *unfinished : (struct lkg_unfinished){ 0 };
         c->state.ticket = ticket;
         r = lkg_engine_save_state(e, c); /* durable before anybody sees it */
         if (r < 0) {
@@ -84,24 +111,119 @@ static int do_hold(struct lkg_engine *e, struct lkg_component *c, const struct l
         return 0;
 }
 
-/* An operator goes back behind what is active: a remote configuration that is left behind is bad, by request. */
-static int abandon(struct lkg_engine *e, struct lkg_component *c, struct refusal *refusal)
+/* Is there a remote configuration that a rollback behind it leaves? */
+static bool may_abandon(const struct lkg_engine *e, const struct lkg_component *c)
+{
+        const struct lkg_dynamic *d = c->dynamic;
+
+        return d && lkg_engine_is_remote(e, c) && !lkg_config_source_is_local(&d->pointers.active) &&
+               !lkg_config_source_equal(&d->pointers.active, &d->pointers.good.source);
+}
+
+static struct lkg_unfinished plan(const struct lkg_engine *e, const struct lkg_component *c,
+                                  enum lkg_unfinished_kind kind)
+{
+        struct lkg_unfinished plan = { .kind = kind };
+
+        if (may_abandon(e, c))
+                lkg_config_source_id(&c->dynamic->pointers.active, plan.source);
+        return plan;
+}
+
+/*
+ * An operator goes back behind what is active: a remote configuration that is left behind is bad, by request. Done already, or
+ * something else is active by now: nothing to do.
+ */
+static int abandon(struct lkg_engine *e, struct lkg_component *c, struct lkg_error *err)
 {
         struct lkg_dynamic *d = c->dynamic;
-        struct lkg_error err = { 0 };
-        char reason[LKG_REASON_MAX];
-        int r;
+        char reason[LKG_REASON_MAX], id[LKG_SOURCE_ID_MAX + 1];
+        int r = 0;
 
-        if (!d || !lkg_engine_is_remote(e, c) || lkg_config_source_is_local(&d->pointers.active) ||
-            lkg_config_source_equal(&d->pointers.active, &d->pointers.good.source))
+        if (!may_abandon(e, c))
+                return 0;
+        lkg_config_source_id(&d->pointers.active, id);
+        if (strcmp(id, c->state.unfinished.source) != 0)
                 return 0;
         (void)snprintf(reason, sizeof(reason), "operator request (UID: %s)", d->pointers.active.uid);
-        r = lkg_dynamic_condemn(d, &d->pointers.active, NULL, LKG_BAD_OPERATOR, reason, lkg_realtime_ns(),
-                                &err);
-        if (r >= 0)
-                r = lkg_engine_roll_back(e, c, LKG_BAD_OPERATOR, reason, &err);
+        if (!lkg_dynamic_is_bad(d, &d->pointers.active))
+                r = lkg_dynamic_condemn(d, &d->pointers.active, NULL, LKG_BAD_OPERATOR, reason,
+                                        lkg_realtime_ns(), err);
+        if (r >= 0) {
+                r = lkg_engine_roll_back(e, c, LKG_BAD_OPERATOR, reason, err);
+                if (r < 0) /* all of it or nothing */
+                        (void)lkg_dynamic_forgive(d, id, /* exactly= */ true, NULL);
+        }
         c->dirty |= LKG_DIRTY_BAD | LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION;
-        return r < 0 ? refuse_error(refusal, &err, r) : 0;
+        return r;
+}
+
+/* The pin of what a rollback to the last known good has led to. Its plan is what makes it one command with that. */
+static void pin_good(struct lkg_component *c)
+{
+        c->state.hold = (struct lkg_hold){ .mode = LKG_HOLD_ROLLBACK, .generation = c->active->number };
+        c->state.held_by = c->state.unfinished.by;
+        note_pin(c);
+        c->dirty |= LKG_DIRTY_CONDITION;
+}
+
+/* A stored document has its number already: the layers of today stay behind the pin. A merge gets one by being published. */
+static int serve_good(struct lkg_engine *e, struct lkg_component *c, struct lkg_error *err)
+{
+        int r;
+
+        if (c->state.hold.mode != LKG_HOLD_FREE) { /* what is pinned now would stay */
+                c->state.hold = (struct lkg_hold){ 0 };
+                c->dirty |= LKG_DIRTY_CONDITION;
+        }
+        r = abandon(e, c, err);
+        if (r < 0)
+                return r;
+        r = c->dynamic->scope_all ? lkg_engine_serve_stored(e, c) : lkg_engine_commit(e, /* force= */ false);
+        if (r < 0 || !c->active)
+                return lkg_error_set(err, r < 0 ? r : -EBUSY, NULL,
+                                     "there is no last known good that could be served");
+        r = lkg_history_write(&c->history, c->active->number, err);
+        if (r >= 0)
+                pin_good(c);
+        return r;
+}
+
+int lkg_engine_finish_command(struct lkg_engine *e, struct lkg_component *c)
+{
+        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        struct lkg_error err = { 0 };
+        int r;
+
+        if (c->state.unfinished.kind == LKG_UNFINISHED_NONE)
+                return 0;
+        if (c->state.unfinished.kind == LKG_UNFINISHED_GOOD && c->dynamic)
+                r = serve_good(e, c, &err);
+        else
+                r = abandon(e, c, &err);
+        if (r < 0) {
+                lkg_log(LOG_ERR, &fields, "the rest of a rollback cannot be carried out, trying again: %s",
+                        err.message);
+                e->retry_at_ns = lkg_boottime_ns() + LKG_RETRY_MAX_NS;
+                return r;
+        }
+        c->state.unfinished = (struct lkg_unfinished){ 0 };
+        return lkg_engine_save_state(e, c);
+}
+
+/* A step of the plan failed: nothing of it stays. What cannot be taken back on disk any more goes on instead. */
+static int give_up(struct lkg_engine *e, struct lkg_component *c, const struct lkg_component_state *before,
+                   int code)
+{
+        const struct lkg_component_state planned = c->state;
+
+        c->state = *before;
+        c->dirty |= LKG_DIRTY_CONDITION;
+        if (lkg_engine_save_state(e, c) >= 0)
+                return code;
+        c->state = planned;
+        e->retry_at_ns = lkg_boottime_ns() + LKG_RETRY_MAX_NS;
+        return 0;
 }
 
 /* `rollback N`: another source's generation abandons what is active. */
@@ -110,47 +232,52 @@ static int do_rollback(struct lkg_engine *e, struct lkg_component *c, const stru
 {
         const struct lkg_history_entry *target = lkg_history_find(&c->history, call->argument);
         bool other = target && c->active && strcmp(target->source, c->active->source) != 0;
-        int r = do_hold(e, c, call, ticket, refusal);
+        const struct lkg_unfinished todo = plan(e, c, LKG_UNFINISHED_ABANDON);
+        const struct lkg_component_state before = c->state;
+        struct lkg_error err = { 0 };
+        int r;
 
-        return r < 0 || !other ? r : abandon(e, c, refusal);
+        if (!other || !*todo.source)
+                return do_hold(e, c, call, ticket, NULL, refusal);
+        r = do_hold(e, c, call, ticket, &todo, refusal);
+        if (r < 0)
+                return r;
+        r = abandon(e, c, &err);
+        if (r < 0)
+                return refuse_error(refusal, &err, give_up(e, c, &before, r));
+        c->state.unfinished = (struct lkg_unfinished){ 0 };
+        c->state_changed = lkg_engine_save_state(e, c) < 0;
+        return 0;
 }
 
-/*
- * `rollback lkg`: back to the last known good, published first, because only then it has a number that can be pinned. A crash
- * in between leaves the rollback without its pin and the command without its answer, so it comes again.
- */
+/* `rollback lkg`: back to the last known good, published first, because only then it has a number that can be pinned. */
 static int do_rollback_good(struct lkg_engine *e, struct lkg_component *c, uint64_t ticket,
                             struct refusal *refusal)
 {
-        struct lkg_command_call pin = { .action = LKG_DO_HOLD, .hold = LKG_CMD_ROLLBACK };
-        const struct lkg_hold before = c->state.hold;
+        const struct lkg_component_state before = c->state;
+        struct lkg_error err = { 0 };
         int r;
 
         if (!c->dynamic)
                 return refuse(refusal, -EBUSY,
                               "the state directory cannot be written, so nothing is remembered");
-        if (c->state.hold.mode != LKG_HOLD_FREE) { /* what is pinned now would stay */
-                c->state.hold = (struct lkg_hold){ 0 };
-                c->dirty |= LKG_DIRTY_CONDITION;
-        }
-        r = abandon(e, c, refusal);
+        c->state.unfinished = plan(e, c, LKG_UNFINISHED_GOOD);
+        c->state.unfinished.held = c->state.hold.generation;
+        c->state.unfinished.by = who(e);
+        c->state.ticket = ticket;
+        r = lkg_engine_save_state(e, c);
         if (r < 0) {
-                c->state.hold = before;
-                return r;
+                c->state = before;
+                return refuse(refusal, r, "the state directory cannot be written");
         }
-        /* A stored document has its number already: the layers of today stay behind the pin. A merge gets one by being
-         * published. */
-        if (c->dynamic->scope_all)
-                r = lkg_engine_serve_stored(e, c);
-        else
-                r = lkg_engine_commit(e, /* force= */ false);
-        if (r < 0 || !c->active) {
-                c->state.hold = before;
-                return refuse(refusal, r < 0 ? r : -EBUSY,
-                              "there is no last known good that could be served");
-        }
-        pin.argument = c->active->number;
-        return do_hold(e, c, &pin, ticket, refusal);
+        r = serve_good(e, c, &err);
+        if (r < 0)
+                return refuse_error(refusal, &err, give_up(e, c, &before, r));
+        c->state.unfinished = (struct lkg_unfinished){ 0 };
+        r = lkg_engine_save_state(e, c);
+        if (r < 0)
+                c->state_changed = true; /* the plan is durable, and leads to the same */
+        return 0;
 }
 
 static int do_promote(struct lkg_engine *e, struct lkg_component *c, struct refusal *refusal)
@@ -241,7 +368,7 @@ static int carry_out(struct lkg_engine *e, struct lkg_component *c, const struct
         switch (call->action) {
         case LKG_DO_HOLD:
                 return call->hold == LKG_CMD_ROLLBACK ? do_rollback(e, c, call, ticket, refusal)
-                                                      : do_hold(e, c, call, ticket, refusal);
+                                                      : do_hold(e, c, call, ticket, NULL, refusal);
         case LKG_DO_SYNC:
                 e->remote_file.known = false;
                 lkg_engine_lift_poison(e, c);
@@ -303,8 +430,14 @@ int lkg_engine_run_command(struct lkg_engine *e, const struct lkg_message *m)
         if (r > 0) {
                 lkg_engine_note_ends(c);
                 e->command = m;
-                r = carry_out(e, c, &call, m->ticket, &refusal);
+                r = lkg_engine_finish_command(e, c);
+                if (r < 0)
+                        (void)refuse(&refusal, r, "the state directory cannot be written");
+                else
+                        r = carry_out(e, c, &call, m->ticket, &refusal);
                 e->command = NULL;
+                if (r >= 0 && call.action != LKG_DO_STARTUP)
+                        lkg_component_set_lost(c, NULL); /* somebody has done something about it */
                 if (r < 0)
                         (void)snprintf(text, sizeof(text), "%.31s: %s", m->command, refusal.why);
         }

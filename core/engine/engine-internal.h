@@ -202,6 +202,8 @@ void lkg_engine_refused_source(struct lkg_engine *e, const struct lkg_config_sou
 /* engine-commands.c */
 /** lkg_engine_run_command() - one write to a control file or in bad/, carried out and published. Return: 0 or -errno. */
 int lkg_engine_run_command(struct lkg_engine *e, const struct lkg_message *m);
+/** lkg_engine_finish_command() - the rest of one that an engine before, or a full disk, did not let end. Return: 0 or -errno. */
+int lkg_engine_finish_command(struct lkg_engine *e, struct lkg_component *c);
 
 /* engine-consume.c */
 /** lkg_engine_consume() - c->active is new: have the component restarted, if that is wanted and it changes anything for it. */
@@ -224,6 +226,10 @@ void lkg_engine_look_remote(struct lkg_engine *e, struct lkg_component *c,
                             const struct lkg_touched *touched);
 /** lkg_engine_follow_reference() - ask the places, if one of them may say something else; and do as they say. */
 void lkg_engine_follow_reference(struct lkg_engine *e, struct lkg_component *c);
+/** lkg_engine_check_pin() - an engine has begun: does the pin of a rollback still stand, or was something new assigned? */
+void lkg_engine_check_pin(struct lkg_engine *e, struct lkg_component *c);
+/** lkg_engine_say_assigned() - what is assigned, as a pin remembers it. */
+void lkg_engine_say_assigned(const struct lkg_component *c, char ret[static LKG_SOURCE_ID_MAX + 1]);
 /** lkg_engine_watch_remote() - directories that decide what the reference is. */
 void lkg_engine_watch_remote(struct lkg_engine *e);
 /** lkg_engine_look_at_local() - the local layers, while a remote base hides them. */
@@ -235,6 +241,8 @@ void lkg_engine_try_anew(struct lkg_component *c);
 void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c);
 /** lkg_engine_prepare_remote() - what follows from serving c->active: a trial begins or ends. Durable before the publication. */
 void lkg_engine_prepare_remote(struct lkg_engine *e, struct lkg_component *c);
+/** lkg_engine_finish_avoiding() - trial.scope all: an engine has begun, and the one before died while it left a document. */
+void lkg_engine_finish_avoiding(struct lkg_engine *e, struct lkg_component *c);
 /* engine-good.c: the last known good. */
 struct lkg_trial_settings lkg_engine_trial_settings(const struct lkg_engine *e);
 /**

@@ -49,15 +49,46 @@ static void again(struct lkg_engine *e, struct lkg_component *c, const char *wor
                 lkg_log(LOG_ERR, &fields, "%s: %s", words, err->message);
 }
 
-/* A new assignment ends a rollback's pin, but no other hold. */
-static int unpin(struct lkg_engine *e, struct lkg_component *c)
+/*
+ * A new assignment ends a rollback's pin, but no other hold. The pointers say what is assigned, and the pin for what it was made:
+ * so it ends with the pointers, in one step, and an engine that finds both together knows that.
+ */
+static void unpin(struct lkg_engine *e, struct lkg_component *c)
 {
         if (c->state.hold.mode != LKG_HOLD_ROLLBACK)
-                return 0;
+                return;
         c->state.hold.mode = LKG_HOLD_FREE;
         c->state.hold.generation = 0;
+        c->state.held_by = (struct lkg_held_by){ 0 };
+        *c->state.pinned_for = '\0';
+        c->state_changed = true;
         c->dirty |= LKG_DIRTY_CONDITION;
-        return lkg_engine_save_state(e, c);
+        (void)lkg_engine_save_state(e, c);
+}
+
+void lkg_engine_check_pin(struct lkg_engine *e, struct lkg_component *c)
+{
+        const struct lkg_pointers *p = &c->dynamic->pointers;
+        char assigned[LKG_SOURCE_ID_MAX + 1];
+
+        lkg_engine_say_assigned(c, assigned);
+        if (c->state.hold.mode != LKG_HOLD_ROLLBACK || strcmp(c->state.pinned_for, assigned) == 0)
+                return;
+        if (*c->state.pinned_for &&
+            p->assigned_ns) { /* 0: the pointers are lost, and say nothing about a pin */
+                unpin(e, c);
+                return;
+        }
+        (void)strcpy(c->state.pinned_for, assigned);
+        c->state_changed = true;
+}
+
+void lkg_engine_say_assigned(const struct lkg_component *c, char ret[static LKG_SOURCE_ID_MAX + 1])
+{
+        if (!c->dynamic || lkg_config_source_is_local(&c->dynamic->pointers.assigned))
+                (void)strcpy(ret, "local");
+        else
+                lkg_config_source_id(&c->dynamic->pointers.assigned, ret);
 }
 
 static void load_again(struct lkg_engine *e, struct lkg_component *c)
@@ -121,16 +152,14 @@ static void assign(struct lkg_engine *e, struct lkg_component *c, const struct l
                 load_again(e, c); /* its checkpoint had been lost, and has come back */
         if (known)
                 return;
-        /* The pin first: after a crash in between the reference comes again, and nothing but it would end the pin. */
-        r = unpin(e, c);
-        if (r >= 0)
-                r = lkg_dynamic_assign(d, source, node_uid, lkg_realtime_ns(), &err);
+        r = lkg_dynamic_assign(d, source, node_uid, lkg_realtime_ns(), &err);
         if (r < 0) {
                 (void)snprintf(words, sizeof(words),
                                "failed to set current config checkpoint to object with UID %s", source->uid);
                 again(e, c, words, &err);
                 return;
         }
+        unpin(e, c);
         tell_assigned(e, c, source);
         if (c->base && lkg_config_source_same_content(&c->base->source, source))
                 c->base->source = *source;
@@ -151,10 +180,11 @@ static void reset(struct lkg_engine *e, struct lkg_component *c)
         if (lkg_config_source_is_local(&p->assigned) && lkg_config_source_is_local(&p->active) &&
             lkg_config_source_is_local(&p->good.source))
                 return;
-        if (unpin(e, c) < 0 || lkg_dynamic_reset(c->dynamic, lkg_realtime_ns(), &err) < 0) {
+        if (lkg_dynamic_reset(c->dynamic, lkg_realtime_ns(), &err) < 0) {
                 again(e, c, "failed to reset to local (default or init) config", &err);
                 return;
         }
+        unpin(e, c);
         lkg_log(LOG_NOTICE, &fields, "reset to the local configuration");
         lkg_engine_event(e, c, false, "ConfigAssigned", &c->dynamic->pointers.assigned, "");
         lkg_engine_try_anew(c);

@@ -119,12 +119,23 @@ static bool refers_to_file(const struct lkg_config *config)
         return false;
 }
 
+/* Is a record lost, by the findings from @first on? */
+static bool is_damaged(const struct lkg_report *report, size_t first)
+{
+        for (size_t i = first; i < report->n_findings; i++)
+                if (report->findings[i].code == 4005)
+                        return true;
+        return false;
+}
+
 int lkg_engine_open_dynamic(struct lkg_engine *e, struct lkg_error *err)
 {
         bool fresh = !e->started && e->publisher.fresh; /* an engine that died is no start */
 
         for (size_t i = 0; i < e->n_components && e->store.lock_fd >= 0; i++) {
                 struct lkg_component *c = &e->components[i];
+                size_t before = e->report.n_findings;
+                bool opened = !c->dynamic;
                 int r = c->dynamic ? 0
                                    : lkg_dynamic_open(&e->store, e->config, c->config, &c->dynamic,
                                                       &e->report, err);
@@ -137,6 +148,10 @@ int lkg_engine_open_dynamic(struct lkg_engine *e, struct lkg_error *err)
                                        c->config->name, err->message);
                         continue;
                 }
+                if (opened && lkg_engine_is_remote(e, c) && is_damaged(&e->report, before))
+                        lkg_component_set_lost(
+                                c, "what was remembered of remote configuration, its record is damaged");
+                lkg_engine_check_pin(e, c);
                 lkg_engine_learn_version(e, c);
                 if (!c->base)
                         restore(e, c);
@@ -587,12 +602,54 @@ static bool is_good(const struct lkg_component *c)
         return lkg_config_source_equal(&p->active, &p->good.source);
 }
 
+/*
+ * With trial.scope all: the layers come to a document that crash-looped. Its mark was the first step of leaving it; when it is
+ * also the last that is durable, the reason follows now.
+ */
+static void note_avoided(struct lkg_engine *e, struct lkg_component *c)
+{
+        struct lkg_dynamic *d = c->dynamic;
+        const struct lkg_bad *bad = NULL;
+        char sha256[LKG_SHA256_HEX];
+        struct lkg_error err = { 0 };
+
+        if (c->verdict == LKG_AVOID && c->rendered.data &&
+            lkg_sha256_hex(c->rendered.data, c->rendered.size, sha256) >= 0)
+                bad = lkg_dynamic_bad_document(d, sha256);
+        if (!bad || bad->cause != LKG_BAD_CRASHED || strcmp(bad->reason, d->pointers.rollback.reason) == 0)
+                return;
+        if (lkg_dynamic_fall_back(d, bad->reason, 0, bad->time_ns, &err) < 0)
+                e->retry_at_ns = lkg_boottime_ns() + LKG_RETRY_MAX_NS;
+        c->dirty |= LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION;
+}
+
+void lkg_engine_finish_avoiding(struct lkg_engine *e, struct lkg_component *c)
+{
+        struct lkg_dynamic *d = c->dynamic;
+        const struct lkg_bad *bad;
+        struct lkg_error err = { 0 };
+        char reason[LKG_REASON_MAX];
+
+        if (!d || !d->scope_all || !c->active || c->state.hold.mode != LKG_HOLD_FREE ||
+            lkg_dynamic_is_other_trial(d, c->active->sha256) || !*d->pointers.good.sha256 ||
+            strcmp(d->pointers.good.sha256, c->active->sha256) == 0)
+                return;
+        bad = lkg_dynamic_bad_document(d, c->active->sha256);
+        if (!bad || bad->cause != LKG_BAD_CRASHED)
+                return;
+        (void)snprintf(reason, sizeof(reason), "%s", bad->reason);
+        (void)lkg_engine_roll_back(e, c, LKG_BAD_CRASHED, reason, &err);
+}
+
 void lkg_engine_prepare_remote(struct lkg_engine *e, struct lkg_component *c)
 {
         const struct lkg_log_fields fields = lkg_engine_fields(c);
         struct lkg_dynamic *d = c->dynamic;
         struct lkg_trial_rules rules;
         struct lkg_error err = { 0 };
+
+        if (d && d->scope_all)
+                note_avoided(e, c);
 
         if (!d || (!d->scope_all && !lkg_engine_is_remote(e, c)) || !lkg_engine_serves_active(c))
                 return;

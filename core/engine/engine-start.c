@@ -252,7 +252,8 @@ static int open_engine(struct lkg_engine *e, struct lkg_error *err)
         if (r >= 0)
                 open_claims(e);
         for (size_t i = 0; r >= 0 && i < e->n_components; i++)
-                if (e->components[i].state.ticket)
+                if (e->components[i].state.ticket &&
+                    e->components[i].state.unfinished.kind == LKG_UNFINISHED_NONE)
                         lkg_server_remember(&e->server, e->components[i].state.ticket, 0,
                                             e->publisher.number);
         if (r >= 0 && ((r = lkg_engine_add_sources(e)) < 0 || (r = lkg_engine_watch_poison(e)) < 0 ||
@@ -447,7 +448,7 @@ static void publish_before_looking(struct lkg_engine *e)
 
 int lkg_engine_start(struct lkg_engine *e, struct lkg_error *err)
 {
-        bool fresh = e->publisher.fresh;
+        bool fresh = e->publisher.fresh, first = false;
 
         lkg_engine_mark_findings(e);
         publish_before_looking(e);
@@ -472,6 +473,10 @@ int lkg_engine_start(struct lkg_engine *e, struct lkg_error *err)
                 if (code)
                         return fatal(e, code, err);
         }
+        for (size_t i = 0; i < e->n_components; i++) {
+                lkg_engine_finish_avoiding(e, &e->components[i]);
+                (void)lkg_engine_finish_command(e, &e->components[i]);
+        }
         lkg_engine_cycle(e, /* look= */ false);
         if (e->publisher.number == 0 && e->retry_at_ns != LKG_NEVER) {
                 (void)lkg_error_set(err, -EIO, NULL, "the runtime directory cannot be written: %s.",
@@ -479,9 +484,14 @@ int lkg_engine_start(struct lkg_engine *e, struct lkg_error *err)
                 return fatal(e, EX_IOERR, err);
         }
         (void)unlinkat(e->options.runtime_fd, LKG_STARTING_NAME, 0);
-        for (size_t i = 0; i < e->n_components; i++)
+        for (size_t i = 0; i < e->n_components; i++) {
                 e->components[i].fallback_due = true;
-        lkg_engine_persist_soon(e);
+                first = first || (e->components[i].active && e->components[i].state.last_good == 0);
+        }
+        if (first) /* a power cut now must not find a node with nothing to serve */
+                lkg_engine_persist(e);
+        else
+                lkg_engine_persist_soon(e);
         lkg_engine_arm(e);
         e->started = true;
         lkg_api_run(e);

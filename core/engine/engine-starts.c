@@ -157,7 +157,7 @@ void lkg_engine_tick_trial(struct lkg_engine *e, struct lkg_component *c)
                 return;
         }
         if (d->trial.running_since_ns && now - d->trial_saved_ns >= LKG_TRIAL_SAVE_NS &&
-            lkg_dynamic_save_trial(d, now, /* durable= */ true, &err) < 0)
+            lkg_dynamic_save_trial(d, now, &err) < 0)
                 lkg_log_warning("cannot save how long a trial has lasted: %s", err.message);
 }
 
@@ -251,7 +251,7 @@ static void judge_start(struct lkg_engine *e, struct lkg_component *c, const str
         d->trial = step.next;
         d->trial.last_pid = startup->pid;
         d->trial.last_start_time = startup->start_time;
-        if (lkg_dynamic_save_trial(d, lkg_boottime_ns(), /* durable= */ true, &err) < 0)
+        if (lkg_dynamic_save_trial(d, lkg_boottime_ns(), &err) < 0)
                 lkg_log(LOG_ERR, &fields, "cannot save the trial: %s", err.message);
 }
 

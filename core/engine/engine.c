@@ -319,6 +319,22 @@ static void tick_hold(struct lkg_engine *e, struct lkg_component *c)
         c->dirty |= LKG_DIRTY_CONDITION;
 }
 
+/* What it pins is gone: told, because somebody was told that it is held. */
+static void lose_hold(struct lkg_engine *e, struct lkg_component *c, const struct lkg_error *why)
+{
+        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        char lost[LKG_LOST_MAX];
+
+        lkg_log(LOG_ERR, &fields, "cannot serve the held generation, no longer held: %s", why->message);
+        (void)snprintf(lost, sizeof(lost), "the hold at generation %" PRIu64 " (%s), its document is lost",
+                       c->state.hold.generation, lkg_hold_mode_name(c->state.hold.mode));
+        c->state.hold = (struct lkg_hold){ 0 };
+        c->state.held_by = (struct lkg_held_by){ 0 };
+        lkg_component_set_lost(c, lost);
+        (void)lkg_engine_save_state(e, c);
+        c->dirty |= LKG_DIRTY_CONDITION;
+}
+
 /* Make the frozen generation the active one. */
 static void apply_hold(struct lkg_engine *e, struct lkg_component *c)
 {
@@ -333,12 +349,10 @@ static void apply_hold(struct lkg_engine *e, struct lkg_component *c)
             (c->candidate && c->candidate->state == LKG_CANDIDATE_NAME_TAKEN))
                 return;
         r = lkg_history_get(&c->history, hold->generation, &g, &err);
+        if (r == -ENOMEM || r == -EMFILE || r == -ENFILE)
+                return; /* as it is until the next round */
         if (r < 0) {
-                lkg_log(LOG_ERR, &fields, "cannot serve the held generation, no longer held: %s",
-                        err.message);
-                c->state.hold = (struct lkg_hold){ 0 };
-                (void)lkg_engine_save_state(e, c);
-                c->dirty |= LKG_DIRTY_CONDITION;
+                lose_hold(e, c, &err);
                 return;
         }
         lkg_component_set_active(c, g);
@@ -378,15 +392,19 @@ static void forget(struct undo *u)
 static void prune_history(struct lkg_engine *e, struct lkg_component *c)
 {
         /* What disk says was served last stays until a newer record is on disk. */
-        uint64_t keep[5 + LKG_FACTS_PROCESSES_MAX] = {
-                c->active ? c->active->number : 0, c->state.hold.generation, c->state.hold.try_previous,
-                c->state.last_good, c->dynamic ? c->dynamic->pointers.good.generation : 0
+        uint64_t keep[6 + LKG_FACTS_PROCESSES_MAX] = {
+                c->active ? c->active->number : 0,
+                c->state.hold.generation,
+                c->state.hold.try_previous,
+                c->state.last_good,
+                c->dynamic ? c->dynamic->pointers.good.generation : 0,
+                c->state.unfinished.held,
         };
 
         /* And what a process runs with, to say in what it differs. */
         for (size_t i = 0; c->facts && i < c->facts->n_processes; i++)
                 if (c->facts->processes[i].pidfd >= 0)
-                        keep[5 + i] = c->facts->processes[i].generation;
+                        keep[6 + i] = c->facts->processes[i].generation;
         if (lkg_history_prune(&c->history, e->config->history_limit, keep, LKG_ARRAY_SIZE(keep)))
                 c->dirty |= LKG_DIRTY_HISTORY;
 }
@@ -401,6 +419,19 @@ static const char *digest_of_layer(const struct lkg_layer_info *layer, size_t i,
         return c->layers[i].doc.blob->sha256;
 }
 
+/* Durable before anybody sees what is tried: else a restart would keep it for ever. */
+static int run_try(struct lkg_engine *e, struct lkg_component *c, struct lkg_hold hold)
+{
+        const struct lkg_hold before = c->state.hold;
+        int r;
+
+        c->state.hold = hold;
+        r = lkg_engine_save_state(e, c);
+        if (r < 0)
+                c->state.hold = before;
+        return r;
+}
+
 static int new_generation(struct lkg_engine *e, struct lkg_component *c, struct undo *u,
                           struct lkg_error *err)
 {
@@ -412,11 +443,11 @@ static int new_generation(struct lkg_engine *e, struct lkg_component *c, struct 
         if (r < 0)
                 return r;
         hold = lkg_hold_published(c->state.hold, c->active ? c->active->number : 0, lkg_boottime_ns());
-        /* What a try goes back to must be there for whoever reads the state. */
+        /* What a try goes back to must be there for whoever reads the state; without it the change waits. */
         if (hold.try_phase != c->state.hold.try_phase &&
-            lkg_history_write(&c->history, hold.try_previous, NULL) < 0)
-                lkg_log_warning("cannot write generation %" PRIu64 ", which the try may go back to",
-                                hold.try_previous);
+            (r = lkg_history_write(&c->history, hold.try_previous, err)) < 0)
+                return lkg_error_wrap(err, r, "write generation %" PRIu64 ", which the try may go back to",
+                                      hold.try_previous);
         r = lkg_generation_new(c->candidate, lkg_component_source(c), c->hint, number, lkg_realtime_ns(),
                                c->rendered, digest_of_layer, c, &g);
         c->rendered = (struct lkg_text){ 0 };
@@ -424,11 +455,14 @@ static int new_generation(struct lkg_engine *e, struct lkg_component *c, struct 
                 r = lkg_history_add(&c->history, g);
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "generation %" PRIu64, number);
-        u->number = number;
-        if (hold.try_phase != c->state.hold.try_phase) {
-                c->state.hold = hold;
-                (void)lkg_engine_save_state(e, c);
+        r = hold.try_phase != c->state.hold.try_phase ? run_try(e, c, hold) : 0;
+        if (r < 0) {
+                lkg_history_remove(&c->history, number);
+                return lkg_error_set(err, r, NULL, "save that the try runs");
         }
+        if (e->started && !c->lost_now)
+                lkg_component_set_lost(c, NULL); /* somebody has changed something since */
+        u->number = number;
         lkg_component_set_active(c, g);
         c->same = true;
         c->n_published++;
@@ -623,6 +657,7 @@ int lkg_engine_commit(struct lkg_engine *e, bool force)
                         announce(e, &e->components[i], &undo[i]);
         }
         for (size_t i = 0; i < e->n_components; i++) {
+                e->components[i].lost_now = false;
                 layers = layers || e->components[i].dirty & LKG_DIRTY_LAYERS;
                 forget(&undo[i]);
         }
@@ -640,6 +675,8 @@ void lkg_engine_cycle(struct lkg_engine *e, bool look)
                 lkg_engine_look(e);
         }
         for (size_t i = 0; i < e->n_components; i++) {
+                if (look)
+                        (void)lkg_engine_finish_command(e, &e->components[i]);
                 lkg_engine_settle_remote(e, &e->components[i]);
                 tick_hold(e, &e->components[i]);
                 apply_hold(e, &e->components[i]);

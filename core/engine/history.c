@@ -222,6 +222,14 @@ int lkg_history_open(int state_fd, const char *component, struct lkg_history *re
         if (snprintf(path, sizeof(path), "history/%s", component) >= (int)sizeof(path))
                 return lkg_error_set(err, -ENAMETOOLONG, NULL, "history of %s", component);
         r = lkg_mkdir_p(state_fd, path, 0700, err);
+        if (r >= 0) {
+                LKG_CLEANUP(lkg_closep)
+                int parent = openat(state_fd, "history", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+                r = parent < 0 ? -errno : lkg_sync_dir(parent); /* it may be new */
+                if (r < 0)
+                        (void)lkg_error_set(err, r, NULL, "fsync the directory of histories");
+        }
         if (r < 0)
                 return r;
         history.dirfd = openat(state_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -30,6 +30,10 @@ int lkg_state_open(int fd, struct lkg_state *ret, struct lkg_report *report, str
                 r = lkg_mkdir_p(fd, "history", 0700, err);
         if (r < 0)
                 return r;
+        /* Always: who was killed between making and flushing left one that is not durable. */
+        r = lkg_sync_dir(fd);
+        if (r < 0)
+                return lkg_error_set(err, r, NULL, "fsync the state directory");
         r = lkg_record_read_text(fd, NEXT_NAME, LKG_RECORD_BYTES_MAX, &text, &size, &why);
         if (r == -ENOENT)
                 return 0;
@@ -150,11 +154,39 @@ static void decode_held_by(const struct lkg_value *map, struct lkg_held_by *ret)
         (void)snprintf(ret->program, sizeof(ret->program), "%s", program ? program : "");
 }
 
+static void copy_text(const struct lkg_value *map, const char *key, char *ret, size_t size)
+{
+        const char *text = lkg_map_get_string(map, key);
+
+        (void)snprintf(ret, size, "%s", text ? text : "");
+}
+
+static const char *const unfinished_words[_LKG_UNFINISHED_MAX] = {
+        [LKG_UNFINISHED_NONE] = "none",
+        [LKG_UNFINISHED_ABANDON] = "abandon",
+        [LKG_UNFINISHED_GOOD] = "rollbackLkg",
+};
+
+static void decode_unfinished(const struct lkg_value *map, struct lkg_unfinished *ret)
+{
+        const char *word = lkg_map_get_string(map, "step");
+        const struct lkg_value *by = lkg_map_get(map, "by");
+
+        for (size_t i = 0; word && i < LKG_ARRAY_SIZE(unfinished_words); i++)
+                if (strcmp(word, unfinished_words[i]) == 0)
+                        ret->kind = (enum lkg_unfinished_kind)i;
+        copy_text(map, "source", ret->source, sizeof(ret->source));
+        ret->held = lkg_record_number(map, "held", 0);
+        if (by && lkg_value_type(by) == LKG_MAP)
+                decode_held_by(by, &ret->by);
+}
+
 static void decode_component(const struct lkg_value *doc, struct lkg_component_state *ret)
 {
         const struct lkg_value *hold = lkg_map_get(doc, "hold"), *trial = lkg_map_get(doc, "try"),
                                *condition = lkg_map_get(doc, "condition"),
-                               *held_by = lkg_map_get(doc, "heldBy");
+                               *held_by = lkg_map_get(doc, "heldBy"),
+                               *unfinished = lkg_map_get(doc, "unfinished");
 
         const char *boot = lkg_map_get_string(doc, "boot"), *base;
         char this_boot[LKG_BOOT_ID_MAX];
@@ -168,6 +200,10 @@ static void decode_component(const struct lkg_value *doc, struct lkg_component_s
                 (void)strcpy(ret->base, base);
         if (hold && lkg_value_type(hold) == LKG_MAP)
                 decode_hold(hold, &ret->hold);
+        copy_text(doc, "pinnedFor", ret->pinned_for, sizeof(ret->pinned_for));
+        copy_text(doc, "lost", ret->lost, sizeof(ret->lost));
+        if (unfinished && lkg_value_type(unfinished) == LKG_MAP)
+                decode_unfinished(unfinished, &ret->unfinished);
         if (held_by && lkg_value_type(held_by) == LKG_MAP)
                 decode_held_by(held_by, &ret->held_by);
         if (trial && lkg_value_type(trial) == LKG_MAP)
@@ -204,10 +240,27 @@ int lkg_state_load_component(const struct lkg_state *state, const char *componen
         if (r < 0) {
                 lkg_report_add(report, LKG_WARNING, 4005, NULL, "state of %s is lost (hold, try): %s",
                                component, err.message);
+                (void)snprintf(ret->lost, sizeof(ret->lost), "hold and try, their record is damaged");
                 return 0;
         }
         decode_component(doc, ret);
         return 0;
+}
+
+static void put_text(struct lkg_buf *buf, const char *before, const char *text)
+{
+        lkg_buf_puts(buf, before);
+        lkg_buf_json_string(buf, text, strlen(text));
+}
+
+static void put_by(struct lkg_buf *buf, const char *name, const struct lkg_held_by *by)
+{
+        lkg_buf_printf(buf,
+                       "\"%s\": {\"timeNs\": %" PRIu64 ", \"uid\": %" PRIu32 ", \"pid\": %" PRId32
+                       ", \"program\": ",
+                       name, by->time_ns, by->uid, by->pid);
+        put_text(buf, "", by->program);
+        lkg_buf_puts(buf, "}");
 }
 
 int lkg_state_save_component(const struct lkg_state *state, const char *component,
@@ -235,12 +288,15 @@ int lkg_state_save_component(const struct lkg_state *state, const char *componen
                        phases[h->try_phase], h->try_duration_ns, h->try_previous, h->try_deadline_ns,
                        h->try_deadline_ns > now ? wall + (h->try_deadline_ns - now) : wall, boot,
                        (int)value->status, value->transition_ns);
-        lkg_buf_json_string(&buf, value->base, strlen(value->base));
-        lkg_buf_printf(&buf,
-                       ",\n  \"heldBy\": {\"timeNs\": %" PRIu64 ", \"uid\": %" PRIu32 ", \"pid\": %" PRId32
-                       ", \"program\": ",
-                       value->held_by.time_ns, value->held_by.uid, value->held_by.pid);
-        lkg_buf_json_string(&buf, value->held_by.program, strlen(value->held_by.program));
+        put_text(&buf, "", value->base);
+        put_text(&buf, ",\n  \"pinnedFor\": ", value->pinned_for);
+        put_text(&buf, ",\n  \"lost\": ", value->lost);
+        lkg_buf_puts(&buf, ",\n  ");
+        put_by(&buf, "heldBy", &value->held_by);
+        lkg_buf_printf(&buf, ",\n  \"unfinished\": {\"step\": \"%s\", \"held\": %" PRIu64 ", ",
+                       unfinished_words[value->unfinished.kind], value->unfinished.held);
+        put_by(&buf, "by", &value->unfinished.by);
+        put_text(&buf, ", \"source\": ", value->unfinished.source);
         lkg_buf_puts(&buf, "}\n}\n");
         r = lkg_buf_failed(&buf)
                     ? lkg_error_set(err, -ENOMEM, NULL, "state of %s", component)

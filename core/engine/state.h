@@ -15,6 +15,7 @@
 
 #include <lkg/error.h>
 
+#include "../state/source.h"
 #include "condition.h"
 #include "decide.h"
 
@@ -38,9 +39,31 @@ int lkg_state_reserve_ahead(struct lkg_state *state, struct lkg_error *err);
 /** lkg_state_at_least() - numbers up to @used were seen in use: never hand them out again. */
 void lkg_state_at_least(struct lkg_state *state, uint64_t used);
 
+/* A command of several durable steps that has begun: noted before the first, gone after the last; else done at the next start. */
+enum lkg_unfinished_kind {
+        LKG_UNFINISHED_NONE,
+        LKG_UNFINISHED_ABANDON, /* `rollback N`, pinned already: @source is to be marked bad and left */
+        LKG_UNFINISHED_GOOD,    /* `rollback lkg`: the same, then what is served is to be pinned */
+        _LKG_UNFINISHED_MAX
+};
+
+struct lkg_unfinished {
+        enum lkg_unfinished_kind kind;
+        char source[LKG_SOURCE_ID_MAX + 1]; /* "" = nothing is to be left */
+        uint64_t held;                      /* GOOD: generation of the hold that it ends; 0 = none */
+        struct lkg_held_by by;              /* GOOD: whose command it is */
+};
+
+#define LKG_LOST_MAX 160
+
 struct lkg_component_state {
         struct lkg_hold hold;
         struct lkg_held_by held_by;
+        char pinned_for[LKG_SOURCE_ID_MAX +
+                        1]; /* what was assigned at a rollback: its pin ends with that; "" = not known */
+        struct lkg_unfinished unfinished;
+        char lost
+                [LKG_LOST_MAX]; /* what of the above could not be kept, for people; until somebody does something */
         uint64_t last_good; /* generation served last; 0 = none yet */
         char base
                 [PATH_MAX]; /* the local base that was part of what was served last, as configured; "" = none ever */
@@ -53,7 +76,7 @@ struct lkg_component_state {
 /**
  * lkg_state_load_component() - read one component's state.
  * A try deadline of an earlier boot is converted through the wall clock; one of this boot is exact.
- * Return: 0, also when there is none; -ENOMEM. What cannot be understood goes to @report.
+ * Return: 0, also when there is none; -ENOMEM. What cannot be understood goes to @report and to `lost` of @ret.
  */
 int lkg_state_load_component(const struct lkg_state *state, const char *component,
                              struct lkg_component_state *ret, struct lkg_report *report);

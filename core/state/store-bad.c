@@ -335,7 +335,7 @@ static int write_mark(const struct lkg_store_component *c, struct lkg_bad_list *
         if (r < 0)
                 return r;
         lkg_bad_format(bad, &buf);
-        r = lkg_store_write(place.of_bad, bad->id, &buf, true, err);
+        r = lkg_store_write(place.of_bad, bad->id, &buf, err);
         if (r < 0)
                 return r;
         r = lkg_sync_dir(place.of_release); /* bad/ may be new */

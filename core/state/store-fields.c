@@ -251,11 +251,11 @@ void lkg_store_put_source(struct lkg_buf *buf, const struct lkg_config_source *s
         lkg_buf_putc(buf, '}');
 }
 
-int lkg_store_write(int parent, const char *name, struct lkg_buf *buf, bool durable, struct lkg_error *err)
+int lkg_store_write(int parent, const char *name, struct lkg_buf *buf, struct lkg_error *err)
 {
-        int r = lkg_buf_failed(buf)
-                        ? lkg_error_set(err, -ENOMEM, NULL, "write %s", name)
-                        : lkg_write_file_atomic(parent, name, buf->data, buf->size, 0600, durable, err);
+        int r = lkg_buf_failed(buf) ? lkg_error_set(err, -ENOMEM, NULL, "write %s", name)
+                                    : lkg_write_file_atomic(parent, name, buf->data, buf->size, 0600,
+                                                            /* durable= */ true, err);
 
         lkg_buf_deinit(buf);
         return r;

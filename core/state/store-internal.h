@@ -114,5 +114,5 @@ void lkg_store_put_text(struct lkg_buf *buf,
 void lkg_store_put_time(struct lkg_buf *buf, uint64_t time_ns); /* JSON string */
 /** lkg_store_put_source() - an object in one line; null for the local one unless @whole. */
 void lkg_store_put_source(struct lkg_buf *buf, const struct lkg_config_source *source, bool whole);
-/** lkg_store_write() - @buf as @name of @parent; @buf is empty afterwards. Return: 0; -ENOMEM; -errno. */
-int lkg_store_write(int parent, const char *name, struct lkg_buf *buf, bool durable, struct lkg_error *err);
+/** lkg_store_write() - @buf as @name of @parent, durable, so that no cut leaves half of it; @buf is empty afterwards. Return: 0; -ENOMEM; -errno. */
+int lkg_store_write(int parent, const char *name, struct lkg_buf *buf, struct lkg_error *err);

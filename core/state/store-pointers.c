@@ -118,7 +118,7 @@ int lkg_store_save_pointers(const struct lkg_store_component *c, const struct lk
         put_good(&buf, &pointers->good);
         put_rollback(&buf, pointers);
         lkg_buf_puts(&buf, "}\n");
-        r = lkg_store_write(c->fd, POINTERS_NAME, &buf, true, err);
+        r = lkg_store_write(c->fd, POINTERS_NAME, &buf, err);
         return r < 0 ? lkg_error_wrap(err, r, "save the pointers of %s", c->path) : 0;
 }
 
@@ -171,7 +171,7 @@ int lkg_store_load_trial(const struct lkg_store_component *c, const struct lkg_c
 }
 
 int lkg_store_save_trial(const struct lkg_store_component *c, const struct lkg_config_source *source,
-                         const struct lkg_trial *trial, uint64_t now_ns, bool durable, struct lkg_error *err)
+                         const struct lkg_trial *trial, uint64_t now_ns, struct lkg_error *err)
 {
         uint64_t good_ns = lkg_trial_elapsed(trial, now_ns);
         struct lkg_buf buf = LKG_BUF_INIT;
@@ -188,6 +188,6 @@ int lkg_store_save_trial(const struct lkg_store_component *c, const struct lkg_c
                        good_ns < TRIAL_MAX_NS ? good_ns : TRIAL_MAX_NS);
         lkg_store_put_time(&buf, trial->started_wall_ns);
         lkg_buf_puts(&buf, "\n}\n");
-        r = lkg_store_write(c->fd, TRIAL_NAME, &buf, durable, err);
+        r = lkg_store_write(c->fd, TRIAL_NAME, &buf, err);
         return r < 0 ? lkg_error_wrap(err, r, "save the trial of %s", c->path) : 0;
 }

@@ -80,7 +80,7 @@ int lkg_store_load_startups(const struct lkg_store_component *c, struct lkg_star
 }
 
 int lkg_store_save_startups(const struct lkg_store_component *c, const struct lkg_startups *startups,
-                            bool durable, struct lkg_error *err)
+                            struct lkg_error *err)
 {
         struct lkg_buf buf = LKG_BUF_INIT;
         char path[LKG_RELEASE_PATH];
@@ -100,7 +100,7 @@ int lkg_store_save_startups(const struct lkg_store_component *c, const struct lk
         }
         lkg_buf_puts(&buf, startups->n_items ? "\n  ]\n}\n" : "]\n}\n");
         lkg_store_release_path(c, STARTUPS_NAME, path);
-        r = lkg_store_write(c->fd, path, &buf, durable, err);
+        r = lkg_store_write(c->fd, path, &buf, err);
         return r < 0 ? lkg_error_wrap(err, r, "save the starts of %s", c->path) : 0;
 }
 

@@ -149,8 +149,7 @@ int lkg_store_load_document(const struct lkg_store_component *c, const char *sha
 int lkg_store_load_trial(const struct lkg_store_component *c, const struct lkg_config_source *source,
                          struct lkg_trial *ret, struct lkg_report *report);
 int lkg_store_save_trial(const struct lkg_store_component *c, const struct lkg_config_source *source,
-                         const struct lkg_trial *trial, uint64_t now_ns, bool durable,
-                         struct lkg_error *err);
+                         const struct lkg_trial *trial, uint64_t now_ns, struct lkg_error *err);
 
 /* ---- bad list ---- */
 
@@ -219,7 +218,7 @@ struct lkg_startups {
 int lkg_store_load_startups(const struct lkg_store_component *c, struct lkg_startups *ret,
                             struct lkg_report *report);
 int lkg_store_save_startups(const struct lkg_store_component *c, const struct lkg_startups *startups,
-                            bool durable, struct lkg_error *err);
+                            struct lkg_error *err);
 /**
  * lkg_startups_add() - the oldest goes when there are too many.
  * @boot: id of this boot; with another one than before the processes of those before are no longer known

@@ -224,6 +224,7 @@ int lkg_preflight_settings(struct lkg_supervisor *s, struct lkg_error *err)
 
 static int open_directory(const char *path, mode_t mode, int *ret, struct lkg_error *err)
 {
+        LKG_CLEANUP(lkg_closep) int parent = -EBADF;
         int fd, r;
 
         r = lkg_mkdir_p(AT_FDCWD, path, mode, err);
@@ -233,6 +234,10 @@ static int open_directory(const char *path, mode_t mode, int *ret, struct lkg_er
         fd = fd < 0 ? -errno : lkg_lift_fd(fd);
         if (fd < 0)
                 return lkg_fail(err, EX_IOERR, -fd, "open directory %s", path);
+        /* What becomes durable in it needs a name that is; one that cannot be flushed was not made just now. */
+        parent = openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (parent >= 0)
+                (void)fsync(parent);
         *ret = fd;
         return 0;
 }

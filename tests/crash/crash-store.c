@@ -285,7 +285,7 @@ static int run_save_trial(struct world *w)
         int r = sample_source(0, &source);
 
         trial.state = LKG_TRIAL_PASSED;
-        return r < 0 ? r : lkg_store_save_trial(&w->c, &source, &trial, 0, true, NULL);
+        return r < 0 ? r : lkg_store_save_trial(&w->c, &source, &trial, 0, NULL);
 }
 
 static int run_mark_bad(struct world *w)
@@ -330,7 +330,7 @@ static int run_save_startups(struct world *w)
 {
         const struct lkg_startups startups = sample_startups(LKG_STARTUPS_MAX + 1);
 
-        return lkg_store_save_startups(&w->c, &startups, true, NULL);
+        return lkg_store_save_startups(&w->c, &startups, NULL);
 }
 
 /* As the engine does it: what is pointed at, then the pointer. */

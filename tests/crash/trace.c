@@ -17,22 +17,27 @@
 
 #define SYSCALL_STOP (SIGTRAP | 0x80)
 
-/* Where a call keeps its directory descriptors and names; -1 = it has none. */
+/* Where a call keeps its directory descriptors and names, its flags, an offset or a size; -1 = it has none. */
 static const struct known {
         long nr;
         enum trace_kind kind;
-        int dirfd, path, to_dirfd, to_path;
+        int dirfd, path, to_dirfd, to_path, flags, at;
 } known[] = {
-        { SYS_openat, TRACE_OPEN, 0, 1, -1, -1 },     { SYS_write, TRACE_WRITE, 0, -1, -1, -1 },
-        { SYS_pwrite64, TRACE_WRITE, 0, -1, -1, -1 }, { SYS_ftruncate, TRACE_CHANGE, 0, -1, -1, -1 },
-        { SYS_fchmod, TRACE_CHANGE, 0, -1, -1, -1 },  { SYS_utimensat, TRACE_CHANGE, 0, 1, -1, -1 },
-        { SYS_fsync, TRACE_FSYNC, 0, -1, -1, -1 },    { SYS_fdatasync, TRACE_FSYNC, 0, -1, -1, -1 },
-        { SYS_mkdirat, TRACE_MKDIR, 0, 1, -1, -1 },   { SYS_unlinkat, TRACE_UNLINK, 0, 1, -1, -1 },
-        { SYS_linkat, TRACE_LINK, 0, 1, 2, 3 },
+        { SYS_openat, TRACE_OPEN, 0, 1, -1, -1, 2, -1 },
+        { SYS_write, TRACE_WRITE, 0, -1, -1, -1, -1, -1 },
+        { SYS_pwrite64, TRACE_WRITE, 0, -1, -1, -1, -1, 3 },
+        { SYS_ftruncate, TRACE_TRUNCATE, 0, -1, -1, -1, -1, 1 },
+        { SYS_fchmod, TRACE_CHANGE, 0, -1, -1, -1, -1, -1 },
+        { SYS_utimensat, TRACE_CHANGE, 0, 1, -1, -1, -1, -1 },
+        { SYS_fsync, TRACE_FSYNC, 0, -1, -1, -1, -1, -1 },
+        { SYS_fdatasync, TRACE_FSYNC, 0, -1, -1, -1, -1, -1 },
+        { SYS_mkdirat, TRACE_MKDIR, 0, 1, -1, -1, -1, -1 },
+        { SYS_unlinkat, TRACE_UNLINK, 0, 1, -1, -1, 2, -1 },
+        { SYS_linkat, TRACE_LINK, 0, 1, 2, 3, -1, -1 },
 #ifdef SYS_renameat
-        { SYS_renameat, TRACE_RENAME, 0, 1, 2, 3 },
+        { SYS_renameat, TRACE_RENAME, 0, 1, 2, 3, -1, -1 },
 #endif
-        { SYS_renameat2, TRACE_RENAME, 0, 1, 2, 3 },
+        { SYS_renameat2, TRACE_RENAME, 0, 1, 2, 3, 4, -1 },
 };
 
 /* How often memory is asked for depends on the heap that the parent had; no disk knows of it. */
@@ -107,6 +112,19 @@ static void describe(pid_t pid, const uint64_t args[6], int dirfd, int path, cha
                 n = snprintf(ret, TRACE_PATH_MAX, "%s/%s", dir, name);
         if (n < 0 || (size_t)n >= TRACE_PATH_MAX)
                 ret[0] = '\0';
+}
+
+/* What is about to be written. */
+static char *read_bytes(pid_t pid, uint64_t address, size_t size)
+{
+        char *data = malloc(size ? size : 1);
+        struct iovec here = { data, size }, there = { (void *)(uintptr_t)address, size };
+
+        if (data && size && process_vm_readv(pid, &here, 1, &there, 1, 0) != (ssize_t)size) {
+                free(data);
+                return NULL;
+        }
+        return data;
 }
 
 /* ---- making a call fail ---- */
@@ -195,6 +213,13 @@ static int enter(struct tracer *t, const struct __ptrace_syscall_info *info)
                 t->call = (struct trace_call){ .kind = t->current->kind };
                 describe(t->pid, args, t->current->dirfd, t->current->path, t->call.path);
                 describe(t->pid, args, t->current->to_dirfd, t->current->to_path, t->call.to);
+                if (t->current->flags >= 0)
+                        t->call.flags = args[t->current->flags];
+                t->call.has_at = t->current->at >= 0;
+                if (t->call.has_at)
+                        t->call.at = args[t->current->at];
+                if (t->plan->with_data && t->current->kind == TRACE_WRITE)
+                        t->call.data = read_bytes(t->pid, args[1], (size_t)args[2]);
         }
         if (!t->failing)
                 return 0;
@@ -216,6 +241,7 @@ static int leave(struct tracer *t, const struct __ptrace_syscall_info *info)
         if (t->plan->calls && t->result->n_calls < TRACE_CALLS_MAX) {
                 t->call.result = result;
                 t->plan->calls[t->result->n_calls++] = t->call;
+                t->call.data = NULL;
         }
         return t->failing ? set_result(t->pid, result) : 0;
 }
@@ -284,6 +310,7 @@ int trace_run(int (*prepare)(void *), int (*run)(void *), void *userdata, const 
                 (void)waitpid(t.pid, &status, 0);
         }
         ret->status = *shared;
+        free(t.call.data);
         (void)munmap(shared, sizeof(*shared));
         return r;
 }

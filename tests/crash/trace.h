@@ -5,11 +5,12 @@
  */
 #pragma once
 
+#include <stdint.h>
 #include <sys/types.h>
 
 #include <lkg/base.h>
 
-#define TRACE_CALLS_MAX 4096u
+#define TRACE_CALLS_MAX 16384u
 #define TRACE_PATH_MAX  512u
 
 /* What may change a disk or fail because of one; everything else is OTHER. */
@@ -22,6 +23,7 @@ enum trace_kind {
         TRACE_MKDIR,
         TRACE_LINK,
         TRACE_UNLINK,
+        TRACE_TRUNCATE,
         TRACE_CHANGE
 };
 
@@ -30,6 +32,10 @@ struct trace_call {
         char path[TRACE_PATH_MAX]; /* absolute: what it is about; of a rename or link the old name */
         char to[TRACE_PATH_MAX];   /* of a rename or link: the new name */
         long result;               /* -errno on failure */
+        uint64_t flags;            /* of an open, rename or unlink */
+        uint64_t at;               /* of a write with an offset: where; of ftruncate: the size */
+        bool has_at;
+        char *data; /* of a write, when the plan asks for it: malloc, @result bytes */
 };
 
 struct trace_plan {
@@ -38,6 +44,7 @@ struct trace_plan {
         int error;                /* with which it fails, without having been carried out */
         bool for_ever;            /* all later ones, too */
         struct trace_call *calls; /* room for TRACE_CALLS_MAX, or NULL: nothing is written down */
+        bool with_data;           /* what is written, too */
 };
 
 struct trace_result {

@@ -75,8 +75,8 @@ static void resave(int fd, struct lkg_buf *ret, struct lkg_report *report)
         FUZZ_CHECK(lkg_store_load_startups(&c, &startups, report) == 0);
         FUZZ_CHECK(lkg_store_load_bad(&c, &list, report) == 0);
         FUZZ_CHECK(lkg_store_save_pointers(&c, &pointers, NULL) == 0);
-        FUZZ_CHECK(lkg_store_save_trial(&c, &source, &trial, 0, false, NULL) == 0);
-        FUZZ_CHECK(lkg_store_save_startups(&c, &startups, false, NULL) == 0);
+        FUZZ_CHECK(lkg_store_save_trial(&c, &source, &trial, 0, NULL) == 0);
+        FUZZ_CHECK(lkg_store_save_startups(&c, &startups, NULL) == 0);
         for (size_t i = 0; i < list.n_items; i++) {
                 const struct lkg_bad bad = list.items[i];
 

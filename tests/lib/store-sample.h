@@ -281,9 +281,9 @@ static inline int sample_fill(int fd)
         if (r == 0)
                 r = sample_source(0, &source);
         if (r == 0)
-                r = lkg_store_save_trial(&c, &source, &trial, 0, true, NULL);
+                r = lkg_store_save_trial(&c, &source, &trial, 0, NULL);
         if (r == 0)
-                r = lkg_store_save_startups(&c, &startups, true, NULL);
+                r = lkg_store_save_startups(&c, &startups, NULL);
         for (unsigned i = 1; r == 0 && i < SAMPLE_OBJECTS; i++) {
                 const struct lkg_bad bad = sample_bad(i);
 

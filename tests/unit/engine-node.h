@@ -73,18 +73,11 @@ static inline int open_dir(struct node *n, const char *name, int flags)
         return fd;
 }
 
-static inline int setup(void **state)
+/* What n->top holds becomes a node. */
+static inline void settle_node(struct node *n)
 {
-        struct node *n = calloc(1, sizeof(*n));
         struct sockaddr_un address = { .sun_family = AF_UNIX };
 
-        assert_non_null(n);
-        assert_int_equal(tmpdir_make(n->top), 0);
-        assert_int_equal(mkdir(at(n, "source"), 0755), 0);
-        assert_int_equal(mkdir(at(n, "source/kubelet.conf.d"), 0755), 0);
-        assert_int_equal(mkdir(at(n, "runtime"), 0700), 0);
-        assert_int_equal(mkdir(at(n, "state"), 0700), 0);
-        assert_int_equal(mkdir(at(n, "etc"), 0755), 0);
         (void)snprintf(n->source, sizeof(n->source), "%s/source", n->top);
         (void)snprintf(n->config, sizeof(n->config), "%s/etc/config.yaml", n->top);
         (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/s", n->top);
@@ -99,6 +92,33 @@ static inline int setup(void **state)
         n->client = n->supervisor[0] = n->supervisor[1] = -EBADF;
         n->ticket = 1000;
         lkg_log_init("test", LOG_EMERG);
+}
+
+static inline void unsettle_node(struct node *n)
+{
+        lkg_close(n->source_fd);
+        lkg_close(n->runtime_fd);
+        lkg_close(n->state_fd);
+        lkg_close(n->listen_fd);
+}
+
+static inline void make_dirs(struct node *n)
+{
+        assert_int_equal(mkdir(at(n, "source"), 0755), 0);
+        assert_int_equal(mkdir(at(n, "source/kubelet.conf.d"), 0755), 0);
+        assert_int_equal(mkdir(at(n, "runtime"), 0700), 0);
+        assert_int_equal(mkdir(at(n, "state"), 0700), 0);
+        assert_int_equal(mkdir(at(n, "etc"), 0755), 0);
+}
+
+static inline int setup(void **state)
+{
+        struct node *n = calloc(1, sizeof(*n));
+
+        assert_non_null(n);
+        assert_int_equal(tmpdir_make(n->top), 0);
+        make_dirs(n);
+        settle_node(n);
         put(n, "source/kubelet.conf", HEADER "maxPods: 100\n");
         *state = n;
         return 0;
@@ -120,10 +140,7 @@ static inline int teardown(void **state)
         struct node *n = *state;
 
         stop(n, true);
-        lkg_close(n->source_fd);
-        lkg_close(n->runtime_fd);
-        lkg_close(n->state_fd);
-        lkg_close(n->listen_fd);
+        unsettle_node(n);
         assert_int_equal(tmpdir_remove(n->top), 0);
         free(n);
         return 0;

@@ -230,6 +230,132 @@ static void test_repeated_ticket_is_not_carried_out_twice(void **state)
         assert_int_equal(command_with(n, "try", "1h", 77), 0);
 }
 
+/* ---- what could not be kept ---- */
+
+/* The runtime directory is a tmpfs. */
+static void cut_power(struct node *n)
+{
+        stop(n, false);
+        (void)lkg_close(n->runtime_fd);
+        assert_int_equal(tmpdir_remove(at(n, "runtime")), 0);
+        assert_int_equal(mkdir(at(n, "runtime"), 0700), 0);
+        n->runtime_fd = open_dir(n, "runtime", O_RDONLY);
+}
+
+static void pin_first_of_three(struct node *n)
+{
+        start(n);
+        put_dropin(n, "10-a.conf", "maxPods: 1\n");
+        assert_int_equal(changed(n, "kubelet.conf.d/10-a.conf"), 0);
+        put_dropin(n, "10-a.conf", "maxPods: 2\n");
+        assert_int_equal(changed(n, "kubelet.conf.d/10-a.conf"), 0);
+        assert_int_equal(command(n, "rollback", "1"), 0);
+        assert_has(n, "kubelet.conf", "maxPods: 100\n");
+}
+
+#define LOST_PIN "failed to keep the hold at generation 1 (rollback), its document is lost"
+
+static void lose_pin(struct node *n)
+{
+        pin_first_of_three(n);
+        cut_power(n);
+        put(n, "state/history/kubelet/1/document", "");
+        start(n);
+        assert_has(n, "status/kubelet/condition", "False " LOST_PIN ": using current (init)\n");
+        assert_has(n, "status/kubelet/findings", "[LKG4022]");
+        assert_has(n, "kubelet.conf", "maxPods: 2\n");
+}
+
+static void test_lost_pin_is_told_until_a_command(void **state)
+{
+        struct node *n = *state;
+
+        lose_pin(n);
+        stop(n, true); /* the next engine knows it, too */
+        start(n);
+        assert_has(n, "status/kubelet/condition", "False " LOST_PIN);
+        put_dropin(n, "30-b.conf", "maxPods: many\n"); /* worse, but not all */
+        assert_int_equal(changed(n, "kubelet.conf.d/30-b.conf"), 0);
+        assert_has(n, "status/kubelet/condition", "False failed to validate current (init), 1 error");
+        assert_has(n, "status/kubelet/condition", "; " LOST_PIN);
+        assert_int_equal(command(n, "rollback", "77"), -EINVAL); /* refused: nobody has done anything */
+        assert_has(n, "status/kubelet/condition", "; " LOST_PIN);
+        assert_int_equal(command(n, "hold", "off"), 0);
+        assert_false(has(n, "status/kubelet/condition", "failed to keep"));
+        assert_false(has(n, "status/kubelet/findings", "LKG4022"));
+}
+
+static void test_lost_pin_is_told_until_a_change(void **state)
+{
+        struct node *n = *state;
+
+        lose_pin(n);
+        put_dropin(n, "30-b.conf", "registryBurst: 3\n");
+        assert_int_equal(changed(n, "kubelet.conf.d/30-b.conf"), 0);
+        assert_has(n, "status/kubelet/condition", "True current is set");
+        lkg_engine_persist(n->engine);
+        cut_power(n);
+        start(n);
+        assert_has(n, "status/kubelet/condition", "True current is set");
+}
+
+static void test_damaged_state_is_told(void **state)
+{
+        struct node *n = *state;
+
+        pin_first_of_three(n);
+        cut_power(n);
+        put(n, "state/components/kubelet.json", "{\"hold\": ");
+        for (int i = 0; i < 2; i++) {
+                start(n);
+                assert_has(n, "status/kubelet/condition",
+                           "False failed to keep hold and try, their record is damaged: using current "
+                           "(init)\n");
+                assert_has(n, "status/kubelet/findings", "[LKG4022]");
+                stop(n, true);
+        }
+        start(n);
+        assert_int_equal(command(n, "rollback", "1"), 0);
+        assert_has(n, "status/kubelet/condition", "True held at generation 1 (rollback)");
+}
+
+static void test_damaged_pointers_are_told(void **state)
+{
+        struct node *n = *state;
+
+        put(n, "etc/config.yaml",
+            "apiVersion: config.lkgfs.io/v1alpha1\nkind: LkgfsConfiguration\n"
+            "remote: {enabled: true, references: [file], file: /nonexistent/lkgfs/remote}\n");
+        start(n);
+        stop(n, true);
+        put(n, "state/dynamic/kubelet/pointers.json", "{\"assigned\": ");
+        start(n);
+        assert_has(
+                n, "status/kubelet/condition",
+                "False failed to keep what was remembered of remote configuration, its record is damaged: ");
+        assert_has(n, "status/kubelet/findings", "dynamic/kubelet/pointers.json");
+        assert_int_equal(command(n, "sync", "now"), 0);
+        assert_false(has(n, "status/kubelet/condition", "failed to keep"));
+}
+
+/* A record of the history that nobody was promised goes without a word, also when there are many boots. */
+static void test_torn_history_goes_quietly(void **state)
+{
+        struct node *n = *state;
+
+        pin_first_of_three(n);
+        cut_power(n);
+        put(n, "state/history/kubelet/3/document", "");
+        put(n, "state/history/kubelet/2/meta.json", "");
+        for (int i = 0; i < 2; i++) {
+                start(n);
+                assert_has(n, "status/kubelet/condition", "True held at generation 1 (rollback)");
+                assert_false(has(n, "status/kubelet/findings", "LKG4005"));
+                assert_int_equal(access(at(n, "state/history/kubelet/2"), F_OK), -1);
+                cut_power(n);
+        }
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -242,6 +368,11 @@ int main(void)
                 CASE(test_commands_need_root),
                 CASE(test_withdrawn_command_is_not_carried_out),
                 CASE(test_repeated_ticket_is_not_carried_out_twice),
+                CASE(test_lost_pin_is_told_until_a_command),
+                CASE(test_lost_pin_is_told_until_a_change),
+                CASE(test_damaged_state_is_told),
+                CASE(test_damaged_pointers_are_told),
+                CASE(test_torn_history_goes_quietly),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

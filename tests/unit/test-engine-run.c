@@ -59,8 +59,10 @@ static void test_change_is_published_before_the_answer(void **state)
         assert_int_equal(generation(n), 21);
         assert_has(n, "status/kubelet/diff", "-maxPods: 19\n+maxPods: 20\n");
         check_blobs(n);
-        assert_null(view(n, "history/kubelet/5/kubelet.conf")); /* historyLimit 16: 6 to 21 */
-        assert_has(n, "history/kubelet/6/kubelet.conf", "maxPods: 5\n");
+        assert_null(view(
+                n, "history/kubelet/6/kubelet.conf")); /* historyLimit 16: 7 to 21, and what disk knows */
+        assert_has(n, "history/kubelet/7/kubelet.conf", "maxPods: 6\n");
+        assert_has(n, "history/kubelet/1/kubelet.conf", "maxPods: 100\n");
 }
 
 static void test_same_bytes_are_no_generation(void **state)

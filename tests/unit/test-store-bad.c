@@ -196,7 +196,7 @@ static void test_startups(void **state)
 
                 s = sample_startups(n);
                 assert_int_equal(s.n_items, want);
-                assert_int_equal(lkg_store_save_startups(&c, &s, false, &p->err), 0);
+                assert_int_equal(lkg_store_save_startups(&c, &s, &p->err), 0);
                 assert_int_equal(lkg_store_load_startups(&c, &back, &p->report), 0);
                 assert_int_equal(back.n_items, want);
                 lkg_buf_reset(&here);

@@ -449,7 +449,7 @@ static void test_trial_of_another_source(void **state)
         assert_int_equal(back.state, LKG_TRIAL_IDLE);
         trial.running_since_ns = 1000 * LKG_NSEC_PER_SEC;
         trial.rules.duration_ns = INT64_MAX; /* as long as a duration can be */
-        assert_int_equal(lkg_store_save_trial(&c, &mine, &trial, 1008 * LKG_NSEC_PER_SEC, false, &p->err),
+        assert_int_equal(lkg_store_save_trial(&c, &mine, &trial, 1008 * LKG_NSEC_PER_SEC, &p->err),
                          0);
         assert_int_equal(lkg_store_load_trial(&c, &mine, &back, &p->report), 0);
         assert_int_equal(back.state, LKG_TRIAL_RUNNING);
@@ -512,7 +512,7 @@ static void test_another_release_judges_afresh(void **state)
         open_both(p, &store, &c);
         assert_int_equal(lkg_store_set_release(&c, "v1.36.3", &p->err), 1);
         assert_int_equal(lkg_store_mark_bad(&c, &list, &bad, &p->err), 0);
-        assert_int_equal(lkg_store_save_startups(&c, &startups, true, &p->err), 0);
+        assert_int_equal(lkg_store_save_startups(&c, &startups, &p->err), 0);
         lkg_bad_list_deinit(&list);
         assert_int_equal(lkg_store_set_release(&c, "v1.36.4", &p->err), 1);
         assert_int_equal(lkg_store_load_bad(&c, &list, &p->report), 0);
