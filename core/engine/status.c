@@ -298,55 +298,6 @@ static void render_drift(const struct lkg_status_context *x, struct lkg_buf *buf
                        x->component->drift.size);
 }
 
-static void put_report(const struct lkg_report *report, struct lkg_buf *buf)
-{
-        LKG_CLEANUP(lkg_freep) char *text = NULL;
-        size_t size;
-
-        text = lkg_report_format(report, &size);
-        if (text)
-                lkg_buf_append(buf, text, size);
-        else
-                buf->failed = true;
-}
-
-/*
- * Of the local layers that a remote configuration hides: what would be wrong after a rollback. What is wrong with a drop-in is
- * the same over both bases, and was said.
- */
-static void put_errors(const struct lkg_report *report, const struct lkg_candidate *said,
-                       struct lkg_buf *buf)
-{
-        LKG_CLEANUP(lkg_report_deinit) struct lkg_report errors = LKG_REPORT_INIT;
-
-        for (size_t i = 0; i < report->n_findings; i++) {
-                const struct lkg_finding *f = &report->findings[i];
-
-                if (f->severity == LKG_ERROR && !(said && lkg_report_has(&said->report, f)))
-                        lkg_report_add_copy(&errors, f);
-        }
-        put_report(&errors, buf);
-}
-
-static void render_findings(const struct lkg_status_context *x, struct lkg_buf *buf)
-{
-        if (x->component->candidate)
-                put_report(&x->component->candidate->report, buf);
-        if (x->component->base && x->component->local.candidate)
-                put_errors(&x->component->local.candidate->report, x->component->candidate, buf);
-        put_report(&x->component->remote_findings, buf);
-        if (x->component->api)
-                put_report(&x->component->api->findings, buf);
-        put_report(&x->component->findings, buf);
-        put_report(&x->component->fallback_findings, buf);
-        put_report(&x->component->facts_findings, buf);
-        put_report(x->findings, buf);
-        if (x->component->layers_cut)
-                lkg_buf_printf(
-                        buf, "note: layers/%s does not show every layer: too many, or too large [LKG4010]\n",
-                        x->component->config->name);
-}
-
 /*
  * Of the layers as they are now, when what they come to is what is served: a comment moves lines, and of two layers that
  * say the same one may go. Else as it was when the generation was made.
@@ -468,8 +419,10 @@ const struct lkg_status_file lkg_status_files[] = {
           true },
         { "error", false, 0, CANDIDATE | CONDITION | DYNAMIC | LKG_DIRTY_BAD, render_error,
           "why the newest configuration is refused, or empty" },
-        { "findings", true, 0, CANDIDATE | LKG_DIRTY_FINDINGS, render_findings,
+        { "findings", true, 0, CANDIDATE | LKG_DIRTY_FINDINGS, lkg_status_render_findings,
           "everything noticed about the layers, one line each" },
+        { "findings.json", true, 0, CANDIDATE | LKG_DIRTY_FINDINGS, lkg_status_render_findings_json,
+          "the same as JSON" },
         { "generation", false, LKG_ENTRY_POLL, ACTIVE, render_generation,
           "number of the published document; poll(2) reports a change" },
         { "hold", false, 0, CANDIDATE | ACTIVE | CONDITION, lkg_status_render_hold,

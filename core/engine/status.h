@@ -34,7 +34,9 @@ uint64_t lkg_status_good_document(const struct lkg_component *c, const char **re
 /** lkg_status_trial_deadline() - wall time; 0 = there is none now. */
 uint64_t lkg_status_trial_deadline(const struct lkg_trial *trial);
 
-/* Renderers with a file of their own: metrics.c, status-hold.c, status-remote.c. */
+/* Renderers with a file of their own: metrics.c, status-findings.c, status-hold.c, status-remote.c. */
+void lkg_status_render_findings(const struct lkg_status_context *context, struct lkg_buf *buf);
+void lkg_status_render_findings_json(const struct lkg_status_context *context, struct lkg_buf *buf);
 void lkg_status_render_metrics(const struct lkg_status_context *context, struct lkg_buf *buf);
 void lkg_status_render_hold(const struct lkg_status_context *context, struct lkg_buf *buf);
 void lkg_status_render_process(const struct lkg_status_context *context, struct lkg_buf *buf);

@@ -65,6 +65,20 @@ static enum rank rank_of(const struct facts *facts)
                        : RANK_GOOD;
 }
 
+/* Lines are what an earlier daemon has; they cannot tell a place from a text in all cases. */
+static void read_findings(const struct lkg_view *view, const char *component, struct facts *facts)
+{
+        LKG_CLEANUP(lkg_value_unrefp)
+        struct lkg_value *map = lkg_view_read_json(view, "status/%s/findings.json", component);
+        LKG_CLEANUP(lkg_freep) char *lines = NULL;
+
+        if (lkg_tool_findings_take(map, &facts->findings))
+                return;
+        facts->findings_hidden =
+                lkg_view_read(view, &lines, NULL, "status/%s/findings", component) == -EACCES;
+        lkg_tool_findings_parse(lines, &facts->findings);
+}
+
 static void read_facts(const struct lkg_view *view, const char *component, struct facts *facts)
 {
         const struct {
@@ -76,18 +90,14 @@ static void read_facts(const struct lkg_view *view, const char *component, struc
                 { "error", &facts->error },
                 { "last-error", &facts->last_error },
         };
-        LKG_CLEANUP(lkg_freep) char *findings = NULL;
         struct stat st;
-        int r;
 
         for (size_t i = 0; i < LKG_ARRAY_SIZE(files); i++)
                 if (lkg_view_read(view, files[i].text, NULL, "status/%s/%s", component, files[i].file) < 0)
                         *files[i].text = NULL;
         if (lkg_view_read(view, &facts->generation, &st, "status/%s/generation", component) == 0)
                 lkg_format_rfc3339((uint64_t)st.st_mtim.tv_sec * LKG_NSEC_PER_SEC, facts->served_since);
-        r = lkg_view_read(view, &findings, NULL, "status/%s/findings", component);
-        facts->findings_hidden = r == -EACCES;
-        lkg_tool_findings_parse(findings, &facts->findings);
+        read_findings(view, component, facts);
         facts->condition_json = lkg_view_read_json(view, "status/%s/condition.json", component);
         if (facts->condition_json)
                 facts->since = lkg_map_get_string(facts->condition_json, "lastTransitionTime");
@@ -246,7 +256,7 @@ static void append_some(const struct facts *facts, enum lkg_severity severity, b
 /* The worst first, so that no error or warning stands behind a note; notes only when they are asked for. */
 static void append_findings(const struct facts *facts, bool colour, bool all, struct lkg_buf *buf)
 {
-        size_t left = 0, notes = facts->findings.n_severity[LKG_NOTE];
+        size_t left = facts->findings.n_dropped, notes = facts->findings.n_severity[LKG_NOTE];
 
         for (int s = 0; s <= (all ? LKG_NOTE : LKG_WARNING); s++) {
                 size_t room = facts->lines[s];
@@ -397,6 +407,7 @@ static void structured_component(const struct facts *facts, struct lkg_value *li
         lkg_tool_map_string(&map, "error", facts->error);
         lkg_tool_map_string(&map, "lastError", facts->last_error);
         lkg_tool_map_string(&map, "next", next.data);
+        lkg_tool_map_number(&map, "notListed", facts->findings.n_dropped);
         lkg_tool_map_value(&map, "findings", lkg_tool_findings_value(&facts->findings));
         lkg_tool_list_take(list, &map, failed);
 }

@@ -162,6 +162,8 @@ void lkg_tool_list_take(struct lkg_value *list, struct lkg_tool_map *item, bool 
 /** lkg_tool_print_map() - print and release @map. */
 int lkg_tool_print_map(const struct lkg_tool *tool, struct lkg_tool_map *map, int status);
 struct lkg_value *lkg_tool_findings_value(const struct lkg_report *report);
+/** lkg_tool_findings_take() - those of status/<c>/findings.json. Return: false when that is no list of findings. */
+bool lkg_tool_findings_take(const struct lkg_value *map, struct lkg_report *ret);
 /** lkg_tool_findings_parse() - the lines of status/<c>/findings as a report. A line that is none is left out. */
 void lkg_tool_findings_parse(const char *text, struct lkg_report *ret);
 

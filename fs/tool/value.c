@@ -4,6 +4,8 @@
 
 #include "tool.h"
 
+#include <lkg/record.h>
+
 #define SCHEMA_VERSION 1
 
 void lkg_tool_map_value(struct lkg_tool_map *map, const char *key, struct lkg_value *value)
@@ -172,4 +174,44 @@ void lkg_tool_findings_parse(const char *text, struct lkg_report *ret)
                 parse_line(text, size, ret);
                 text += size + (text[size] != '\0');
         }
+}
+
+static unsigned number_of(const struct lkg_value *item, const char *key)
+{
+        uint64_t n = lkg_record_number(item, key, 0);
+
+        return n > UINT_MAX ? 0 : (unsigned)n;
+}
+
+static void take_finding(const struct lkg_value *item, struct lkg_report *ret)
+{
+        const char *severity = lkg_map_get_string(item, "severity"),
+                   *code = lkg_map_get_string(item, "code");
+        const char *text = lkg_map_get_string(item, "text");
+        const struct lkg_where where = { lkg_map_get_string(item, "file"), number_of(item, "line"),
+                                         number_of(item, "column") };
+        unsigned number = 0;
+
+        for (unsigned s = 0; severity && code && text && s < _LKG_SEVERITY_MAX; s++) {
+                if (strcmp(severity, lkg_severity_name((enum lkg_severity)s)) != 0)
+                        continue;
+                (void)sscanf(code, "LKG%4u", &number);
+                lkg_report_add(ret, (enum lkg_severity)s, number, &where, "%s", text);
+        }
+}
+
+bool lkg_tool_findings_take(const struct lkg_value *map, struct lkg_report *ret)
+{
+        const struct lkg_value *list = map ? lkg_map_get(map, "findings") : NULL;
+
+        if (!list || lkg_value_type(list) != LKG_LIST)
+                return false;
+        for (size_t i = 0; i < lkg_value_size(list); i++) {
+                const struct lkg_value *item = lkg_list_get(list, i);
+
+                if (lkg_value_type(item) == LKG_MAP)
+                        take_finding(item, ret);
+        }
+        ret->n_dropped += lkg_record_number(map, "notListed", 0);
+        return true;
 }

@@ -14,8 +14,8 @@ import lkgfs_testlib as lib
 GOOD, DIFFERENT, FAILED, USAGE = 0, 1, 2, 64
 
 
-def tool(mount, *words, **kwargs):
-    result = mount.tool(*words, **kwargs)
+def tool(mount, *words, view=True, **kwargs):
+    result = mount.tool(*words, **kwargs) if view else lib.run(lib.LKGFS, *words, **kwargs)
     return result.returncode, result.stdout.decode(), result.stderr.decode()
 
 
@@ -43,6 +43,24 @@ def test_status_with_bad_news(mount):
         mount.drop(f"60-{i}.conf", "- 1\n", header=False)
     code, out, _ = tool(mount, "status")
     assert len(out.splitlines()) <= 24 and "more" in out
+
+
+def test_findings_are_the_same_objects_in_status_and_check(mounts):
+    """Whatever stands in names and texts: the one takes them from memory, the other from a file of lines."""
+    mount = mounts(over=False)
+    mount.drop("50-x: error: y.conf", "maxPods: -2\nimageGCLowThresholdPercent: 90\n")
+    mount.drop("60-\u00e9\u00df [LKG1001].conf", "maxPodz: 1\n")
+    mount.drop("70-a:7:8.conf", "registryBurst: 'x'\n")
+    mount.drop("80-line\nbreak.conf", "kubeReservd: {}\n")
+    mount.drop("90-syntax.conf", "maxPods: [\n")
+    mount.sync()
+    source = {option: os.path.join(mount.source, name) for option, name in (
+        ("--config", "kubelet.conf"), ("--config-dir", "kubelet.conf.d"), ("--instance-config", "kubelet-instance.conf"))}
+    code, out, err = tool(mount, "check", *[word for pair in source.items() for word in pair], "-o", "json", view=False)
+    assert code == DIFFERENT, err
+    checked = json.loads(out)["findings"]
+    shown = json.loads(tool(mount, "status", "-o", "json")[1])["components"][0]["findings"]
+    assert len(checked) > 5 and [f for f in checked if f not in shown] == []
 
 
 def test_status_of_several_components_worst_first(mounts):

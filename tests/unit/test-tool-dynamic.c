@@ -438,6 +438,29 @@ static void test_status_shows_poison_first(void **state)
         assert_non_null(strstr(f->out, "    and 2 more\n    1 note: lkgfs status --all\n"));
 }
 
+/* Where the file for programs is there, the lines are not taken apart. */
+static void test_status_takes_findings_json(void **state)
+{
+        struct fixture *f = *state;
+
+        put(f, "status/" COMPONENT "/findings", "a: error: b [LKG1001]\n");
+        put(f, "status/" COMPONENT "/findings.json",
+            "{\"schemaVersion\":1,\"notListed\":7,\"findings\":[{\"severity\":\"warning\",\"code\":"
+            "\"LKG1004\",\"text\":\"x: error: y\",\"file\":\"a: error: b\",\"line\":3,\"column\":4},"
+            "{\"severity\":\"grave\",\"code\":\"LKG1004\",\"text\":\"t\"},{\"code\":\"LKG1004\"},5,"
+            "{\"severity\":\"note\",\"code\":\"LKG\",\"text\":\"t\",\"line\":-1}]}\n");
+        assert_int_equal(call(f, "status"), 0);
+        assert_non_null(strstr(f->out,
+                               "\n  findings  1 warning, 1 note\n    a: error: b:3:4: warning: x: error: y "
+                               "[LKG1004]\n    and 7 more\n"));
+        assert_int_equal(call(f, "status -o json"), 0);
+        assert_non_null(strstr(f->out, "\"file\": \"a: error: b\""));
+        assert_non_null(strstr(f->out, "\"notListed\": 7"));
+        put(f, "status/" COMPONENT "/findings.json", "{\"findings\":5}");
+        assert_int_equal(call(f, "status"), 0);
+        assert_non_null(strstr(f->out, "\n  findings  1 error\n"));
+}
+
 /* Another component's many errors leave room for the worst of this one. */
 static void test_status_has_room_for_each_component(void **state)
 {
@@ -494,6 +517,7 @@ int main(void)
                 TEST(status_of_a_try_and_of_a_rollout),
                 TEST(status_of_drift),
                 TEST(status_shows_poison_first),
+                TEST(status_takes_findings_json),
                 TEST(status_has_room_for_each_component),
                 TEST(status_with_damaged_files_says_what_is_left),
         };

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * status/<component>/findings and findings.json: the same findings, for people and for programs. A line of text cannot be taken
+ * apart again: a file name may hold whatever separates its parts.
+ */
+#include "engine-internal.h"
+#include "status.h"
+
+typedef void put_fn(const struct lkg_report *report, struct lkg_buf *buf);
+
+static void put_text(const struct lkg_report *report, struct lkg_buf *buf)
+{
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        size_t size;
+
+        text = lkg_report_format(report, &size);
+        if (text)
+                lkg_buf_append(buf, text, size);
+        else
+                buf->failed = true;
+}
+
+static void put_member(struct lkg_buf *buf, const char *name, const char *text)
+{
+        lkg_buf_printf(buf, ",\"%s\":", name);
+        lkg_buf_json_string(buf, text, strlen(text));
+}
+
+/* Each with a comma before it. */
+static void put_json(const struct lkg_report *report, struct lkg_buf *buf)
+{
+        for (size_t i = 0; i < report->n_findings; i++) {
+                const struct lkg_finding *f = &report->findings[i];
+
+                lkg_buf_printf(buf, ",\n{\"severity\":\"%s\",\"code\":\"LKG%04u\"",
+                               lkg_severity_name(f->severity), f->code);
+                put_member(buf, "text", f->text);
+                if (f->file)
+                        put_member(buf, "file", f->file);
+                if (f->file && f->line)
+                        lkg_buf_printf(buf, ",\"line\":%u,\"column\":%u", f->line,
+                                       f->column ? f->column : 1);
+                lkg_buf_putc(buf, '}');
+        }
+}
+
+/*
+ * Of the local layers that a remote configuration hides: what would be wrong after a rollback. What is wrong with a drop-in is
+ * the same over both bases, and was said.
+ */
+static void put_errors(const struct lkg_report *report, const struct lkg_candidate *said, put_fn *put,
+                       struct lkg_buf *buf)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report errors = LKG_REPORT_INIT;
+
+        for (size_t i = 0; i < report->n_findings; i++) {
+                const struct lkg_finding *f = &report->findings[i];
+
+                if (f->severity == LKG_ERROR && !(said && lkg_report_has(&said->report, f)))
+                        lkg_report_add_copy(&errors, f);
+        }
+        put(&errors, buf);
+}
+
+static void put_layers_cut(const struct lkg_component *c, put_fn *put, struct lkg_buf *buf)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
+
+        if (!c->layers_cut)
+                return;
+        lkg_report_add(&report, LKG_NOTE, 4010, NULL,
+                       "layers/%s does not show every layer: too many, or too large", c->config->name);
+        put(&report, buf);
+}
+
+/* Return: how many were only counted. */
+static size_t put_all(const struct lkg_status_context *x, put_fn *put, struct lkg_buf *buf)
+{
+        const struct lkg_component *c = x->component;
+        const struct lkg_report *reports[] = {
+                &c->remote_findings, c->api ? &c->api->findings : NULL,
+                &c->findings,        &c->fallback_findings,
+                &c->facts_findings,  x->findings,
+        };
+        size_t n_dropped = 0;
+
+        if (c->candidate) {
+                put(&c->candidate->report, buf);
+                n_dropped = c->candidate->report.n_dropped;
+        }
+        if (c->base && c->local.candidate)
+                put_errors(&c->local.candidate->report, c->candidate, put, buf);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(reports); i++) {
+                if (!reports[i])
+                        continue;
+                put(reports[i], buf);
+                n_dropped += reports[i]->n_dropped;
+        }
+        put_layers_cut(c, put, buf);
+        return n_dropped;
+}
+
+void lkg_status_render_findings(const struct lkg_status_context *x, struct lkg_buf *buf)
+{
+        (void)put_all(x, put_text, buf);
+}
+
+void lkg_status_render_findings_json(const struct lkg_status_context *x, struct lkg_buf *buf)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf list = LKG_BUF_INIT;
+        size_t n_dropped = put_all(x, put_json, &list);
+
+        lkg_buf_printf(buf, "{\"schemaVersion\":1,\"notListed\":%zu,\"findings\":[", n_dropped);
+        if (list.size > 0) /* the first one needs no comma */
+                lkg_buf_append(buf, list.data + 1, list.size - 1);
+        lkg_buf_puts(buf, "]}\n");
+        buf->failed |= lkg_buf_failed(&list);
+}
