@@ -53,6 +53,7 @@ static void touch(int dir, const char *name)
         const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_nsec = UTIME_NOW } };
         int fd;
 
+        atomic_fetch_add(&shm->notifier_steps, 1);
         (void)utimensat(dir, name, times, AT_SYMLINK_NOFOLLOW);
         fd = openat(dir, name, O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
         lkg_close(fd);
@@ -79,6 +80,7 @@ static void look(int dir, const char *name)
 {
         struct stat st;
 
+        atomic_fetch_add(&shm->notifier_steps, 1);
         (void)fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW);
 }
 

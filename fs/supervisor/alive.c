@@ -39,3 +39,18 @@ enum lkg_alive_verdict lkg_alive_tick(struct lkg_alive *alive, uint64_t now_ns, 
                 return LKG_ALIVE_HUNG;
         return alive->waited_ns >= LKG_ALIVE_SILENT_NS ? LKG_ALIVE_SILENT : LKG_ALIVE_WAIT;
 }
+
+enum lkg_progress_verdict lkg_progress_look(struct lkg_progress *progress, bool has_work, bool stopped,
+                                            uint64_t trace, uint64_t now_ns, uint64_t limit_ns)
+{
+        uint64_t passed_ns = progress->last_ns ? now_ns - progress->last_ns : 0;
+
+        progress->last_ns = now_ns;
+        if (!stopped && (!has_work || trace != progress->seen)) {
+                progress->seen = trace;
+                progress->waited_ns = 0;
+                return has_work ? LKG_PROGRESS_WATCH : LKG_PROGRESS_NONE;
+        }
+        progress->waited_ns += passed_ns < 2 * LKG_ALIVE_TICK_NS ? passed_ns : 2 * LKG_ALIVE_TICK_NS;
+        return progress->waited_ns >= limit_ns ? LKG_PROGRESS_STUCK : LKG_PROGRESS_WATCH;
+}

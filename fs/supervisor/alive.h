@@ -42,3 +42,26 @@ void lkg_alive_forget(struct lkg_alive *alive);
  */
 enum lkg_alive_verdict lkg_alive_tick(struct lkg_alive *alive, uint64_t now_ns, uint64_t limit_ns,
                                       bool works);
+
+/* One that is not asked anything, but has work, and whose work leaves a trace: the notifier. */
+struct lkg_progress {
+        uint64_t seen;               /* the trace at the last look that found another one */
+        uint64_t last_ns, waited_ns; /* the last look, and how long nothing has moved */
+};
+
+enum lkg_progress_verdict {
+        LKG_PROGRESS_NONE,  /* nothing to do, and it could do it: no further look is needed */
+        LKG_PROGRESS_WATCH, /* look again in a tick */
+        LKG_PROGRESS_STUCK, /* to be replaced */
+};
+
+/**
+ * lkg_progress_look() - one look.
+ * @has_work: something waits for it
+ * @stopped:  by a signal or a debugger, so it would do nothing if there were something
+ * @trace:    differs from the one before when it has done something
+ *
+ * As with lkg_alive_tick(), a look counts as two ticks at most.
+ */
+enum lkg_progress_verdict lkg_progress_look(struct lkg_progress *progress, bool has_work, bool stopped,
+                                            uint64_t trace, uint64_t now_ns, uint64_t limit_ns);

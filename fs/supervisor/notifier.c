@@ -4,6 +4,7 @@
  * neither keeps the mount busy nor sees what is mounted on top, and nothing of the device. Killing it loses
  * nothing.
  */
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -11,7 +12,13 @@
 
 #include "supervisor.h"
 
-#define EARLY_NS (1 * LKG_NSEC_PER_SEC)
+#define EARLY_NS      (1 * LKG_NSEC_PER_SEC)
+#define KILL_GRACE_NS (50 * LKG_NSEC_PER_MSEC)
+/*
+ * Each step of its work is one call through the view, which a file server that hangs delays until it is replaced
+ * (LKG_HEARTBEAT_HUNG_NS). So longer than that.
+ */
+#define STUCK_NS (5 * LKG_NSEC_PER_SEC)
 
 static int start(struct lkg_supervisor *s, struct lkg_child *child)
 {
@@ -55,6 +62,44 @@ static void input(struct lkg_supervisor *s, struct lkg_child *child)
         (void)s;
         while (child->channel >= 0 && recv(child->channel, &byte, sizeof(byte), MSG_DONTWAIT) > 0)
                 ;
+}
+
+/* ---- one that does nothing ---- */
+
+bool lkg_notifier_look(struct lkg_supervisor *s)
+{
+        struct lkg_child *child = &s->children[LKG_CHILD_NOTIFIER];
+        struct lkg_shared *shared = s->connection.shared;
+        struct lkg_progress *progress = &s->watchdog.notifier;
+        struct lkg_child_end end = { .code = CLD_KILLED, .status = SIGKILL };
+        bool has_work, stopped;
+        uint64_t trace;
+
+        if (!lkg_child_running(child) || child->ending || !shared) {
+                *progress = (struct lkg_progress){ 0 };
+                return false;
+        }
+        has_work = atomic_load(&shared->wake_wanted) != atomic_load(&shared->wake_done) ||
+                   atomic_load(&shared->relay_head) != atomic_load(&shared->relay_tail);
+        trace = atomic_load(&shared->wake_done) + atomic_load(&shared->relay_tail) +
+                atomic_load(&shared->notifier_steps);
+        stopped = lkg_process_running((int)child->pid, 0) == 0;
+        switch (lkg_progress_look(progress, has_work, stopped, trace, lkg_boottime_ns(), STUCK_NS)) {
+        case LKG_PROGRESS_NONE:
+                return false;
+        case LKG_PROGRESS_WATCH:
+                return true;
+        case LKG_PROGRESS_STUCK:
+                break;
+        }
+        lkg_child_log(child, LOG_ERR, "(pid %d) %s for %u s: killed and replaced", (int)child->pid,
+                      stopped ? "was stopped" : "has done nothing", (unsigned)(STUCK_NS / LKG_NSEC_PER_SEC));
+        end.adopted = child->adopted;
+        end.lived_ns = lkg_boottime_ns() - child->started_ns;
+        *progress = (struct lkg_progress){ 0 };
+        lkg_child_abandon(child, KILL_GRACE_NS);
+        died(s, child, &end);
+        return true;
 }
 
 const struct lkg_child_ops lkg_notifier_ops = { .start = start, .died = died, .input = input };

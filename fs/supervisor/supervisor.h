@@ -113,6 +113,7 @@ struct lkg_watchdog {
         bool has_clock;
         timer_t clock; /* on the engine's processor time */
         sd_event_source *timer;
+        struct lkg_progress notifier;
 };
 
 struct lkg_programs {
@@ -271,6 +272,8 @@ struct lkg_child_ops {
         void (*died)(struct lkg_supervisor *s, struct lkg_child *child, const struct lkg_child_end *end);
         void (*input)(struct lkg_supervisor *s, struct lkg_child *child); /* read all that the channel has */
 };
+/** lkg_notifier_look() - replaces one that is stopped or stuck. Return: whether it must be looked at again in a tick. */
+bool lkg_notifier_look(struct lkg_supervisor *s);
 extern const struct lkg_child_ops lkg_engine_ops, lkg_server_ops,
         lkg_notifier_ops; /* engine.c, server.c, notifier.c */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Does the engine still answer (alive.h)? It is asked twice a second while anybody uses the view, while it has work in hand or
+ * Does the engine still answer (alive.h), and does the notifier do its work? It is asked twice a second while anybody uses the view, while it has work in hand or
  * has not published yet, and until it has answered; else once a minute, so that an idle node has nearly no wake-ups. What
  * cannot wait for the next look is told by the kernel: its end (children.c), that it was stopped (SIGCHLD), and that it has
  * used another second of a processor (a timer on its own clock: an endless loop that nobody waits for).
@@ -186,7 +186,7 @@ static bool is_quiet(struct lkg_supervisor *s)
 static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
 {
         struct lkg_supervisor *s = userdata;
-        bool rested = s->watchdog.quiet;
+        bool rested = s->watchdog.quiet, notifying;
 
         (void)source;
         (void)usec;
@@ -194,7 +194,8 @@ static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
                 return 0;
         if (health_of(s))
                 atomic_store(&health_of(s)->looked_ns, lkg_boottime_ns());
-        if (!rested && is_quiet(s)) {
+        notifying = lkg_notifier_look(s);
+        if (!rested && !notifying && is_quiet(s)) {
                 look_in(s, QUIET_NS);
                 return 0;
         }
@@ -220,18 +221,24 @@ static void ask_now(struct lkg_supervisor *s)
         lkg_watchdog_wake(s);
 }
 
+static bool was_stopped(const struct lkg_child *child)
+{
+        siginfo_t stopped = { 0 };
+
+        return lkg_child_running(child) && !child->adopted && !child->ending &&
+               waitid(P_PID, (id_t)child->pid, &stopped, WSTOPPED | WNOHANG) == 0 && stopped.si_pid != 0;
+}
+
 static int on_sigchld(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
 {
         struct lkg_supervisor *s = userdata;
-        const struct lkg_child *child = engine_of(s);
-        siginfo_t stopped = { 0 };
 
         (void)source;
         (void)info; /* several of them may have become one */
-        if (!lkg_child_running(child) || child->adopted || child->ending ||
-            waitid(P_PID, (id_t)child->pid, &stopped, WSTOPPED | WNOHANG) < 0 || stopped.si_pid == 0)
-                return 0;
-        ask_now(s);
+        if (was_stopped(engine_of(s)))
+                ask_now(s);
+        if (was_stopped(&s->children[LKG_CHILD_NOTIFIER]))
+                lkg_watchdog_wake(s);
         return 0;
 }
 

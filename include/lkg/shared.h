@@ -252,6 +252,8 @@ struct lkg_shared {
          * supervisor that takes it over (lkg_shared_adopt), and what is new reads as 0 then.
          */
         struct lkg_health health;
+        _Atomic uint64_t
+                notifier_steps; /* notifier: each call through the view; nothing but its growth matters */
 };
 
 #define LKG_SHARED_MIN \

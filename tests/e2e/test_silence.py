@@ -317,6 +317,26 @@ def test_missing_process_is_told(mounts, process, how):
 
 
 @pytest.mark.limit(60)
+@pytest.mark.parametrize("busy", [False, True], ids=["idle", "with work"])
+def test_stopped_notifier_is_replaced(mounts, busy):
+    """And its successor announces what the stopped one did not."""
+    mount = mounts()
+    old = mount.child("lkgfs-notify")
+    with lib.Inotify() as inotify:
+        wd = inotify.add(mount.path("kubelet.conf"), inotify.CLOSE_WRITE)
+        lib.stop_process(old)
+        if busy:
+            mount.drop("50-a.conf", "maxPods: 70\n")
+        mount.wait_for(lambda: mount.children().get("lkgfs-notify", old) != old, "another notifier")
+        assert f"notifier (pid {old}) was stopped for " in mount.log()
+        if not busy:
+            mount.drop("50-a.conf", "maxPods: 70\n")
+        inotify.wait(lambda events: any(e[0] == wd and e[1] & inotify.CLOSE_WRITE for e in events))
+    assert sample(mount.status("metrics.prom"), "lkgfs_process_up", process="lkgfs-notify") == 1
+    check_well(mount)
+
+
+@pytest.mark.limit(60)
 def test_engine_without_supervisor(mounts):
     """Nobody starts another engine then; the file server finds out by itself."""
     mount = mounts(config={"engineTimeout": "1s"})

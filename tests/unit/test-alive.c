@@ -62,6 +62,46 @@ static void test_work_stops_the_clock(void **state)
         assert_int_equal(lkg_alive_tick(&alive, now += TICK, LIMIT, false), LKG_ALIVE_HUNG);
 }
 
+static void test_work_that_leaves_no_trace_is_stuck(void **state)
+{
+        struct lkg_progress p = { 0 };
+        uint64_t now = SEC, trace = 5;
+
+        (void)state;
+        /* Nothing to do is no reason to look again. */
+        assert_int_equal(lkg_progress_look(&p, false, false, trace, now, LIMIT), LKG_PROGRESS_NONE);
+        now += 3600 * SEC;
+        /* As long as anything moves it may take as long as it likes. */
+        for (int i = 0; i < 100; i++, now += TICK)
+                assert_int_equal(lkg_progress_look(&p, true, false, ++trace, now, LIMIT),
+                                 LKG_PROGRESS_WATCH);
+        now -= TICK;
+        for (int i = 0; i < 5; i++)
+                assert_int_equal(lkg_progress_look(&p, true, false, trace, now += TICK, LIMIT),
+                                 LKG_PROGRESS_WATCH);
+        assert_int_equal(lkg_progress_look(&p, true, false, trace, now += TICK, LIMIT), LKG_PROGRESS_STUCK);
+}
+
+static void test_one_that_is_stopped_is_stuck_without_work(void **state)
+{
+        struct lkg_progress p = { 0 };
+        uint64_t now = SEC;
+
+        (void)state;
+        assert_int_equal(lkg_progress_look(&p, false, false, 1, now, LIMIT), LKG_PROGRESS_NONE);
+        /* The first look after a long rest counts as two ticks. */
+        assert_int_equal(lkg_progress_look(&p, false, true, 1, now += 60 * SEC, LIMIT), LKG_PROGRESS_WATCH);
+        for (int i = 0; i < 3; i++)
+                assert_int_equal(lkg_progress_look(&p, false, true, 1, now += TICK, LIMIT),
+                                 LKG_PROGRESS_WATCH);
+        /* It goes on just in time. */
+        assert_int_equal(lkg_progress_look(&p, false, false, 1, now += TICK, LIMIT), LKG_PROGRESS_NONE);
+        for (int i = 0; i < 5; i++)
+                assert_int_equal(lkg_progress_look(&p, false, true, 1, now += TICK, LIMIT),
+                                 LKG_PROGRESS_WATCH);
+        assert_int_equal(lkg_progress_look(&p, false, true, 1, now += TICK, LIMIT), LKG_PROGRESS_STUCK);
+}
+
 static void test_whoever_was_stopped_itself_blames_nobody(void **state)
 {
         struct lkg_alive alive = { 0 };
@@ -80,6 +120,8 @@ int main(void)
                 cmocka_unit_test(test_one_that_answers_is_asked_again),
                 cmocka_unit_test(test_silence_is_told_and_ends),
                 cmocka_unit_test(test_work_stops_the_clock),
+                cmocka_unit_test(test_work_that_leaves_no_trace_is_stuck),
+                cmocka_unit_test(test_one_that_is_stopped_is_stuck_without_work),
                 cmocka_unit_test(test_whoever_was_stopped_itself_blames_nobody),
         };
 
