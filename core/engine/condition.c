@@ -188,11 +188,15 @@ static bool say_invalid(struct lkg_condition *c, const struct lkg_condition_fact
 
         if (f->state != LKG_CANDIDATE_INVALID)
                 return false;
-        if (is_set(f->remote.followed) && f->n_remote_errors < f->n_errors && say_local_invalid(c, f))
+        if (is_set(f->remote.followed) && (f->n_remote_errors < f->n_errors || f->remote.followed_lost) &&
+            say_local_invalid(c, f))
                 return true;
         c->status = LKG_CONDITION_FALSE;
         say_which(which, sizeof(which), f->remote.followed, f->candidate_has_base);
-        if (is_set(f->remote.followed) && f->n_remote_errors < f->n_errors)
+        if (f->remote.followed_lost)
+                (void)snprintf(c->reason, sizeof(c->reason),
+                               "checkpoint of current %s lost, see %s/findings", which, f->status_path);
+        else if (is_set(f->remote.followed) && f->n_remote_errors < f->n_errors)
                 (void)snprintf(
                         c->reason, sizeof(c->reason),
                         "failed to validate local (%s) with current %s, %zu error%s, see %s/findings%s",
@@ -319,7 +323,7 @@ void lkg_condition_holder(const struct lkg_held_by *by, char ret[static LKG_HOLD
 }
 
 /*
- * What an operator or the fleet holds back is told whatever the reason is: nothing that is corrected will be served before it
+ * What an operator holds back is told whatever the reason is: nothing that is corrected will be served before it
  * ends.
  * @told: the reason says already what is held, or until when the try runs
  */
@@ -340,9 +344,15 @@ static void tell_hold(struct lkg_condition *c, const struct lkg_condition_facts 
                 (void)snprintf(c->message + n, room, "; %s%s%s`echo now > control/%s/commit` keeps it",
                                told ? "" : "on try until ", told ? "" : until, told ? "" : ": ",
                                f->component);
-        } else if (f->remote.waiting && !told) {
-                (void)snprintf(c->message + n, room, "; %.160s", f->remote.waiting);
         }
+}
+
+/* The fleet's operator holds back, whatever this node's does. */
+static void tell_waiting(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        size_t n = strlen(c->message);
+
+        (void)snprintf(c->message + n, sizeof(c->message) - n, "; %.160s", f->remote.waiting);
 }
 
 /* Something else is worse, or just as true. */
@@ -373,8 +383,9 @@ bool lkg_condition_update(struct lkg_condition *condition, const struct lkg_cond
         if (facts->lost && rows[row] != say_lost)
                 tell_lost(&next, facts);
         tell_hold(&next, facts,
-                  rows[row] == say_held || rows[row] == say_try || rows[row] == say_try_expired ||
-                          rows[row] == say_waiting);
+                  rows[row] == say_held || rows[row] == say_try || rows[row] == say_try_expired);
+        if (facts->remote.waiting && rows[row] != say_waiting)
+                tell_waiting(&next, facts);
         /* Somebody else's words (a server's, an operator's) are cut to fit. */
         lkg_utf8_mend(next.reason);
         lkg_utf8_mend(next.message);

@@ -22,6 +22,7 @@ struct lkg_condition {
 struct lkg_condition_remote {
         const char *assigned, *active; /* uid; "" = local */
         const char *followed; /* uid of what the layers stand on; not what is active while that is held */
+        bool followed_lost;   /* its checkpoint is: the disk is to blame, not its author */
         /* NULL = not known: named where the uids alone would be the same. */
         const char *assigned_version, *active_version;
         bool any; /* something is assigned, or the reference is unclear */

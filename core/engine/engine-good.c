@@ -233,7 +233,8 @@ void lkg_engine_follow_missing(struct lkg_engine *e, struct lkg_component *c, co
         char fault[LKG_REASON_MAX];
 
         (void)snprintf(fault, sizeof(fault),
-                       "the checkpoint is lost, its stored document is served instead: %.300s",
+                       "the checkpoint is lost; what was served last, or its stored document, serves until "
+                       "the object is read again: %.250s",
                        why->message);
         if (serve_stored(e, c, &err) >= 0)
                 base = lkg_remote_base_missing(&c->dynamic->pointers.good.source, fault);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trouble below and beside: a full or read-only state directory, a second daemon, damaged records, broken local layers."""
 import os
+import shutil
 import subprocess
 
 import pytest
@@ -253,3 +254,23 @@ def test_scope_all_a_mistake_after_a_rollback(node, remote):
     n.mount.stop()
     n.mount.start()
     assert using in n.status("condition") and n.mount.document() == good
+
+
+def test_a_lost_checkpoint_is_the_disk_s_fault(node):
+    n = node(trial={"duration": "0s"})
+    source = n.assign("registryBurst: 1\n", uid="aaaa")
+    n.wait("last-known-good", source)
+    n.mount.drop("50-x.conf", "maxPods: 7\n")
+    document = n.mount.document()
+    n.mount.stop()
+    shutil.rmtree(os.path.join(n.mount.state, "checkpoints/aaaa"))
+    os.rename(n.file, n.file + ".away")
+    n.mount.start()
+    n.wait("condition", "False checkpoint of current (UID: aaaa) lost, see status/kubelet/findings: using current (UID: aaaa)")
+    assert n.mount.document() == document and n.bad() == {}
+    assert "the checkpoint is lost; what was served last" in n.status("findings")
+    n.mount.drop("60-y.conf", "maxPods: -3\n")
+    assert n.status("condition").startswith("False failed to validate local (init), 1 error, ")
+    os.unlink(n.mount.path("kubelet.conf.d/60-y.conf"))
+    os.rename(n.file + ".away", n.file)
+    n.wait("condition", "True all checks passed: using current (UID: aaaa)")

@@ -289,6 +289,27 @@ static void test_condition_words(void **state)
                   "(default); `echo now > control/c/commit` keeps it" },
                 { { .hold = &held,
                     .held_by = &root,
+                    .state = LKG_CANDIDATE_VALID,
+                    .remote = { .assigned = "", .active = "", .followed = "", .waiting = "rollout halted" },
+                    .active = 4 },
+                  "True held at generation 4 (hold): using current (default); held since "
+                  "1970-01-01T00:00:02Z by "
+                  "uid 0 (pid 7, bash): `echo off > control/c/hold`; rollout halted" },
+                { { .hold = &free_hold,
+                    .state = LKG_CANDIDATE_INVALID,
+                    .remote = { .assigned = "", .active = "", .followed = "", .waiting = "rollout halted" },
+                    .n_errors = 1,
+                    .active = 4 },
+                  "False failed to validate current (default), 1 error, see status/c/findings: using "
+                  "current "
+                  "(default); rollout halted" },
+                { { .hold = &free_hold,
+                    .state = LKG_CANDIDATE_VALID,
+                    .remote = { .assigned = "", .active = "", .followed = "", .waiting = "rollout halted" },
+                    .active = 4 },
+                  "True rollout halted: using current (default)" },
+                { { .hold = &held,
+                    .held_by = &root,
                     .state = LKG_CANDIDATE_INVALID,
                     .n_errors = 1,
                     .active = 4 },
@@ -422,11 +443,17 @@ static void test_condition_blames(void **state)
                                                                        .n_local_errors = rows[i].of_local,
                                                                        .waits = rows[i].waits },
                                                            .active = 1 };
+                struct lkg_condition_facts lost = facts;
                 struct lkg_condition c = { 0 };
 
                 assert_true(lkg_condition_update(&c, &facts, 5));
                 assert_string_equal(c.reason, rows[i].want);
                 assert_int_equal(c.status, LKG_CONDITION_FALSE);
+                if (rows[i].of_local)
+                        continue;
+                lost.remote.followed_lost = true;
+                assert_true(lkg_condition_update(&c, &lost, 5));
+                assert_string_equal(c.reason, "checkpoint of current (UID: u) lost, see status/c/findings");
         }
 }
 
