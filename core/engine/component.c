@@ -279,6 +279,7 @@ int lkg_component_init(struct lkg_component *c, const struct lkg_component_env *
                 .index = index,
                 .dirty = LKG_DIRTY_ALL,
                 .history = { .dirfd = -EBADF },
+                .ended_fd = -EBADF,
         };
         c->hint = make_hint(env->config, c->config);
         if (asprintf(&c->status_path, "%s%sstatus/%s", env->config->virtual_dir,
@@ -321,6 +322,7 @@ void lkg_component_deinit(struct lkg_component *c)
         lkg_words_deinit(&c->flags);
         lkg_value_unref(c->served);
         lkg_facts_free(c->facts);
+        lkg_close(c->ended_fd);
         lkg_candidate_unref(c->candidate);
         lkg_generation_unref(c->active);
         lkg_generation_unref(c->previous);
@@ -452,16 +454,23 @@ static bool same_as_active(const struct lkg_component *c)
 /* Only where documents themselves are on trial. */
 static int look_up_bad(struct lkg_component *c)
 {
+        const char *passed_over;
         char sha256[LKG_SHA256_HEX];
         int r;
 
         c->bad_document = false;
         if (!c->dynamic || !c->dynamic->scope_all || !c->rendered.data)
                 return 0;
+        passed_over = c->dynamic->pointers.rollback.passed_over;
         r = lkg_sha256_hex(c->rendered.data, c->rendered.size, sha256);
-        if (r >= 0)
-                c->bad_document = lkg_dynamic_is_bad_document(c->dynamic, sha256) ||
-                                  strcmp(c->passed_over, sha256) == 0;
+        if (r < 0)
+                return r;
+        if (strcmp(passed_over, LKG_PASSED_OVER_UNKNOWN) ==
+            0) /* on a full disk it stays unknown, and passed over */
+                (void)lkg_dynamic_pass_over(c->dynamic, c->same ? "" : sha256, NULL);
+        c->bad_document = lkg_dynamic_is_bad_document(c->dynamic, sha256) ||
+                          strcmp(passed_over, sha256) == 0 ||
+                          (!c->same && strcmp(passed_over, LKG_PASSED_OVER_UNKNOWN) == 0);
         return r;
 }
 

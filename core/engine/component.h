@@ -112,10 +112,8 @@ struct lkg_component {
         uint64_t try_at_ns, try_pause_ns;  /* CLOCK_BOOTTIME: not before; the pause that led there */
         struct lkg_report remote_findings; /* about the assigned source */
         bool guard_unchecked;              /* base was followed before this configuration of ours was read */
-        char passed_over
-                [LKG_SHA256_HEX]; /* trialScope all: what the layers came to when the stored document was taken */
-        bool bad_document;        /* the candidate is known to be bad (trialScope all) */
-        bool explained;           /* they say why it was refused; else it is judged once more for them */
+        bool bad_document;                 /* the candidate is known to be bad (trialScope all) */
+        bool explained; /* they say why it was refused; else it is judged once more for them */
         struct lkg_candidate *candidate; /* last looked at; NULL = none yet */
         struct lkg_text rendered;        /* of a valid candidate that differs from active; else empty */
         bool same;                       /* its bytes are those of active */
@@ -145,7 +143,8 @@ struct lkg_component {
         struct lkg_buf drift; /* status/<c>/drift, of the last publication */
         size_t n_drift;       /* its lines */
         uint64_t served_ns;   /* CLOCK_BOOTTIME of the last new generation */
-        bool own_event;       /* the last process ended because of our change event */
+        bool own_event;       /* the last process ended because of our change event ... */
+        int ended_fd;         /* ... unless this one says that it was killed; -EBADF = it does not */
         bool answers_start;   /* the generation that comes is read by a process that is just starting */
 
         unsigned dirty;

@@ -250,12 +250,24 @@ int lkg_dynamic_fall_back(struct lkg_dynamic *d, const char *reason, uint64_t ge
         next.rollback.time_ns = wall_ns;
         next.rollback.starts_since = 0;
         next.rollback.abandoned_generation = generation;
+        (void)snprintf(next.rollback.passed_over, sizeof(next.rollback.passed_over), "%s",
+                       d->scope_all ? LKG_PASSED_OVER_UNKNOWN : "");
         next.active = next.good.source;
         if (d->trial.state == LKG_TRIAL_RUNNING || d->trial.state == LKG_TRIAL_FAILED) {
                 d->trial = lkg_trial_alive(d->trial, false, lkg_boottime_ns());
                 d->trial.state = LKG_TRIAL_FAILED;
                 (void)lkg_dynamic_save_trial(d, lkg_boottime_ns(), NULL);
         }
+        return save(d, &next, err);
+}
+
+int lkg_dynamic_pass_over(struct lkg_dynamic *d, const char *sha256, struct lkg_error *err)
+{
+        struct lkg_pointers next = d->pointers;
+
+        if (strcmp(next.rollback.passed_over, sha256) == 0)
+                return 0;
+        (void)snprintf(next.rollback.passed_over, sizeof(next.rollback.passed_over), "%s", sha256);
         return save(d, &next, err);
 }
 
@@ -343,6 +355,10 @@ int lkg_dynamic_resume(struct lkg_dynamic *d, const char *sha256, struct lkg_rep
                 return r;
         believe_pointers(d, sha256);
         d->trial = lkg_trial_resume(d->trial, d->watched, lkg_boottime_ns());
+        /* What was rolled back from had the trial, which failed; the last known good has none. */
+        if (d->trial.state == LKG_TRIAL_IDLE && *d->pointers.rollback.reason &&
+            strcmp(d->pointers.good.sha256, sha256) == 0)
+                d->trial.state = LKG_TRIAL_FAILED;
         return 0;
 }
 

@@ -104,6 +104,12 @@ int lkg_dynamic_forgive(struct lkg_dynamic *d, const char *id, bool exactly, str
 int lkg_dynamic_fall_back(struct lkg_dynamic *d, const char *reason, uint64_t generation, uint64_t wall_ns,
                           struct lkg_error *err);
 
+/**
+ * lkg_dynamic_pass_over() - trialScope all: the layers came to this document when the stored one was taken, so it is not served
+ * before they come to another one. @sha256: "" = none
+ */
+int lkg_dynamic_pass_over(struct lkg_dynamic *d, const char *sha256, struct lkg_error *err);
+
 /** lkg_dynamic_drop_good() - the last known good is condemned itself: the local configuration is, from now on. */
 int lkg_dynamic_drop_good(struct lkg_dynamic *d, struct lkg_error *err);
 

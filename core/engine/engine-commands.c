@@ -337,7 +337,8 @@ static int do_forget(struct lkg_engine *e, struct lkg_component *c, const struct
         if (!lkg_dynamic_is_bad(c->dynamic, &c->dynamic->pointers.assigned))
                 lkg_report_deinit(&c->remote_findings);
         c->waited = lkg_candidate_unref(c->waited);
-        *c->passed_over = '\0';
+        if (lkg_dynamic_pass_over(c->dynamic, "", &err) < 0)
+                lkg_log_warning("cannot note that nothing is passed over any more: %s", err.message);
         c->dirty |= LKG_DIRTY_BAD | LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION | LKG_DIRTY_FINDINGS;
         return 0;
 }

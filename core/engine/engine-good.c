@@ -255,9 +255,40 @@ static enum lkg_rollback kind_of(enum lkg_bad_cause cause)
         return kinds[cause];
 }
 
+/* The next layer over the base, from @at on; NULL = there is none. */
+static const struct lkg_layer_info *next_local(const struct lkg_candidate *candidate, size_t *at)
+{
+        while (*at < candidate->n_layers) {
+                const struct lkg_layer_info *layer = &candidate->layers[(*at)++];
+
+                if (layer->role != LKG_LAYER_BASE && layer->role != LKG_LAYER_REMOTE)
+                        return layer;
+        }
+        return NULL;
+}
+
+static bool has_same_local_layers(const struct lkg_candidate *a, const struct lkg_candidate *b)
+{
+        const struct lkg_layer_info *x, *y;
+        size_t i = 0, k = 0;
+
+        if (!a || !b)
+                return a == b;
+        do {
+                x = next_local(a, &i);
+                y = next_local(b, &k);
+                if (!x != !y || (x && (strcmp(x->file, y->file) != 0 || !x->doc != !y->doc ||
+                                       (x->doc && !lkg_value_equal(x->doc, y->doc)))))
+                        return false;
+        } while (x);
+        return true;
+}
+
 int lkg_engine_roll_back(struct lkg_engine *e, struct lkg_component *c, enum lkg_bad_cause cause,
                          const char *reason, struct lkg_error *err)
 {
+        LKG_CLEANUP(lkg_candidate_unrefp) struct lkg_candidate *failed = lkg_candidate_ref(c->candidate);
+        char sha256[LKG_SHA256_HEX] = "";
         const struct lkg_log_fields fields = lkg_engine_fields(c);
         struct lkg_dynamic *d = c->dynamic;
         const struct lkg_config_source abandoned = d->pointers.active;
@@ -282,8 +313,12 @@ int lkg_engine_roll_back(struct lkg_engine *e, struct lkg_component *c, enum lkg
         r = lkg_engine_refresh_anew(e, c, &why);
         if (r >= 0 && !d->scope_all && c->candidate && c->candidate->state == LKG_CANDIDATE_VALID)
                 return 0; /* the commit publishes it */
-        if (d->scope_all && c->rendered.data)
-                (void)lkg_sha256_hex(c->rendered.data, c->rendered.size, c->passed_over);
+        /* A layer that has changed meanwhile had no part in the failure: with it the layers are tried anew. */
+        if (c->rendered.data && has_same_local_layers(failed, c->candidate))
+                (void)lkg_sha256_hex(c->rendered.data, c->rendered.size, sha256);
+        if (lkg_dynamic_pass_over(d, sha256, &why) <
+            0) /* it stays unknown, and is found out by whoever looks next */
+                lkg_log(LOG_ERR, &fields, "cannot note what was passed over: %s", why.message);
         if (serve_stored(e, c, &why) >= 0)
                 return 0;
         go_local(e, c, &why);

@@ -72,7 +72,6 @@ static void take_over(struct lkg_component *to, struct lkg_component *from)
         to->dynamic = LKG_STEAL(from->dynamic);
         if (from->base)
                 lkg_component_set_base(to, LKG_STEAL(from->base));
-        memcpy(to->passed_over, from->passed_over, sizeof(to->passed_over));
         to->guard_unchecked = true;
         lkg_report_append(&to->remote_findings, &from->remote_findings);
         to->state = from->state;
@@ -81,6 +80,10 @@ static void take_over(struct lkg_component *to, struct lkg_component *from)
         to->active = lkg_generation_ref(from->active);
         to->previous = lkg_generation_ref(from->previous);
         to->last_good = from->last_good;
+        to->served_ns = from->served_ns;
+        to->own_event = from->own_event;
+        to->ended_fd = from->ended_fd;
+        from->ended_fd = -EBADF;
         to->n_published = from->n_published;
         to->n_refused = from->n_refused;
         to->n_starts = from->n_starts;

@@ -173,6 +173,37 @@ uint64_t lkg_engine_trial_deadline(const struct lkg_component *c)
         return due < save ? due : save;
 }
 
+/* ---- how the process before it ended ---- */
+
+/* linux/pidfd.h of kernel 6.15; what it says of a process that has ended. */
+struct ending {
+        uint64_t mask, cgroup;
+        uint32_t pid, tgid, ppid, ids[8];
+        int32_t exit_code;
+        uint32_t spare[2];
+};
+#define ENDING_MASK_EXIT (UINT64_C(1) << 3)
+#define ENDING_IOCTL     _IOWR(0xFF, 11, struct ending)
+
+/* By a signal: whoever sent it, it was not our change event. Known only when its parent has waited for it. */
+static bool was_killed(int pidfd)
+{
+        struct ending ending = { .mask = ENDING_MASK_EXIT };
+
+        return pidfd >= 0 && ioctl(pidfd, ENDING_IOCTL, &ending) == 0 && ending.mask & ENDING_MASK_EXIT &&
+               WIFSIGNALED(ending.exit_code);
+}
+
+/* kube-proxy ends itself when its file changes; what crashes then did not. */
+static bool take_own_event(struct lkg_component *c)
+{
+        bool own = c->own_event && !was_killed(c->ended_fd);
+
+        c->own_event = false;
+        c->ended_fd = lkg_close(c->ended_fd);
+        return own;
+}
+
 /* ---- a start ---- */
 
 /* What is on trial: a remote configuration, or, where every generation is, this document. */
@@ -279,7 +310,7 @@ static void decide_start(struct lkg_engine *e, struct lkg_component *c, int pid,
         struct lkg_start_facts facts = {
                 .first_after_boot = *d->startups.boot && strcmp(d->startups.boot, d->boot) != 0,
                 .asked_for = was_asked_for(c),
-                .own_event = c->own_event,
+                .own_event = take_own_event(c),
         };
         struct lkg_startup startup = {
                 .time_ns = lkg_realtime_ns(),
@@ -292,7 +323,6 @@ static void decide_start(struct lkg_engine *e, struct lkg_component *c, int pid,
 
         facts.manager_knows = pid && manager_says(c, pid, start_time, &facts.automatic);
         startup.counted = lkg_start_counts(&facts, &why);
-        c->own_event = false;
         c->n_starts++;
         c->dirty |= LKG_DIRTY_DYNAMIC;
         lkg_log(LOG_INFO, &fields, "%s started (pid %d)%s%s", c->config->name, pid,
@@ -431,25 +461,6 @@ int lkg_engine_start_reported(struct lkg_engine *e, struct lkg_component *c, int
 
 /* ---- an end ---- */
 
-/* linux/pidfd.h of kernel 6.15; what it says of a process that has ended. */
-struct ending {
-        uint64_t mask, cgroup;
-        uint32_t pid, tgid, ppid, ids[8];
-        int32_t exit_code;
-        uint32_t spare[2];
-};
-#define ENDING_MASK_EXIT (UINT64_C(1) << 3)
-#define ENDING_IOCTL     _IOWR(0xFF, 11, struct ending)
-
-/* By a signal: whoever sent it, it was not our change event. */
-static bool was_killed(int pidfd)
-{
-        struct ending ending = { .mask = ENDING_MASK_EXIT };
-
-        return pidfd >= 0 && ioctl(pidfd, ENDING_IOCTL, &ending) == 0 && ending.mask & ENDING_MASK_EXIT &&
-               WIFSIGNALED(ending.exit_code);
-}
-
 /*
  * kube-proxy ends itself when its file changes. A process that ran on another generation and ended by itself right after a
  * publication did that; the start that follows says nothing about the new one.
@@ -459,8 +470,12 @@ static void note_end(struct lkg_component *c, const struct lkg_tracked *t)
         uint64_t now = lkg_boottime_ns();
 
         if (!c->active || t->generation == 0 || t->generation == c->active->number || c->served_ns == 0 ||
-            now - c->served_ns > OWN_EVENT_NS || was_killed(t->pidfd))
+            now - c->served_ns > OWN_EVENT_NS)
                 return;
+        if (c->own_event && !was_killed(c->ended_fd))
+                return; /* one did it, whatever this one died of */
+        lkg_close(c->ended_fd);
+        c->ended_fd = fcntl(t->pidfd, F_DUPFD_CLOEXEC, 0);
         c->own_event = true;
 }
 

@@ -24,6 +24,17 @@ static void read_good(const struct lkg_fields *fields, struct lkg_good *ret)
         lkg_fields_digest(&inner, "document", ret->sha256);
 }
 
+/* A record of an earlier version has none. */
+static void read_passed_over(const struct lkg_fields *fields, char ret[static LKG_SHA256_HEX])
+{
+        const char *text = lkg_map_get_string(fields->map, "passedOver");
+
+        if (text && strcmp(text, LKG_PASSED_OVER_UNKNOWN) == 0)
+                (void)snprintf(ret, LKG_SHA256_HEX, "%s", text);
+        else if (lkg_map_get(fields->map, "passedOver"))
+                lkg_fields_digest(fields, "passedOver", ret);
+}
+
 static void read_rollback(const struct lkg_fields *fields, struct lkg_pointers *ret)
 {
         const struct lkg_value *map = lkg_fields_map(fields, "rollback");
@@ -43,6 +54,7 @@ static void read_rollback(const struct lkg_fields *fields, struct lkg_pointers *
         ret->rollback.starts_since = (unsigned)lkg_fields_number(&inner, "startsSince", UINT32_MAX, 0);
         ret->rollback.abandoned_generation =
                 lkg_fields_number(&inner, "abandonedGeneration", UINT64_MAX / 2, 0);
+        read_passed_over(&inner, ret->rollback.passed_over);
 }
 
 int lkg_store_load_pointers(const struct lkg_store_component *c, struct lkg_pointers *ret,
@@ -94,8 +106,10 @@ static void put_rollback(struct lkg_buf *buf, const struct lkg_pointers *p)
         lkg_store_put_text(buf, p->rollback.reason);
         lkg_buf_puts(buf, ",\n    \"time\": ");
         lkg_store_put_time(buf, p->rollback.time_ns);
-        lkg_buf_printf(buf, ",\n    \"startsSince\": %u,\n    \"abandonedGeneration\": %" PRIu64 "\n  }\n",
-                       p->rollback.starts_since, p->rollback.abandoned_generation);
+        lkg_buf_printf(buf,
+                       ",\n    \"startsSince\": %u,\n    \"abandonedGeneration\": %" PRIu64
+                       ",\n    \"passedOver\": \"%s\"\n  }\n",
+                       p->rollback.starts_since, p->rollback.abandoned_generation, p->rollback.passed_over);
 }
 
 int lkg_store_save_pointers(const struct lkg_store_component *c, const struct lkg_pointers *pointers,

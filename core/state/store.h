@@ -111,6 +111,8 @@ struct lkg_good {
         char sha256[LKG_SHA256_HEX]; /* of the stored document; "" = there is none */
 };
 
+#define LKG_PASSED_OVER_UNKNOWN "unknown" /* the engine ended before it knew: what they come to first */
+
 struct lkg_pointers {
         struct lkg_config_source assigned; /* local = nothing is assigned */
         uint64_t assigned_ns;              /* wall time of its last change */
@@ -126,6 +128,11 @@ struct lkg_pointers {
                 uint64_t time_ns;
                 unsigned starts_since; /* counted starts on the last known good since: exoneration */
                 uint64_t abandoned_generation;
+                /*
+                 * trialScope all: digest of what the layers came to when the stored document was taken instead; "" = there
+                 * is nothing of the kind, or LKG_PASSED_OVER_UNKNOWN.
+                 */
+                char passed_over[LKG_SHA256_HEX];
         } rollback;
 };
 

@@ -154,14 +154,16 @@ static const struct variant {
         const char *name, *json; /* NULL = the member is missing */
         const char *legal[10];   /* fields in which it is none */
 } variants[] = {
-        { "missing", NULL, { "nodeUid", "cause" } },
+        { "missing", NULL, { "nodeUid", "cause", "passedOver" } },
         { "null", "null", { "assigned", "active", "lastKnownGood", "rollback", "source", "from" } },
         { "true", "true", { "counted", "local" } },
         { "-1", "-1", { NULL } },
         { "huge", "99999999999999999999999", { NULL } },
         { "1.5", "1.5", { NULL } },
         { "1e3", "1e3", { NULL } },
-        { "empty text", "\"\"", { "namespace", "name", "sha256", "document", "boot", "nodeUid" } },
+        { "empty text",
+          "\"\"",
+          { "namespace", "name", "sha256", "document", "boot", "nodeUid", "passedOver" } },
         { "path", "\"../x\"", { "reason" } },
         { "controls", "\"a\\u0001b\\nc\"", { NULL } },
         { "NUL", "\"a\\u0000b\"", { NULL } },
