@@ -449,8 +449,7 @@ static void test_trial_of_another_source(void **state)
         assert_int_equal(back.state, LKG_TRIAL_IDLE);
         trial.running_since_ns = 1000 * LKG_NSEC_PER_SEC;
         trial.rules.duration_ns = INT64_MAX; /* as long as a duration can be */
-        assert_int_equal(lkg_store_save_trial(&c, &mine, &trial, 1008 * LKG_NSEC_PER_SEC, &p->err),
-                         0);
+        assert_int_equal(lkg_store_save_trial(&c, &mine, &trial, 1008 * LKG_NSEC_PER_SEC, &p->err), 0);
         assert_int_equal(lkg_store_load_trial(&c, &mine, &back, &p->report), 0);
         assert_int_equal(back.state, LKG_TRIAL_RUNNING);
         assert_int_equal(back.good_ns, 50 * LKG_NSEC_PER_SEC + 7);
