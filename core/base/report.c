@@ -34,10 +34,34 @@ bool lkg_report_is_full(const struct lkg_report *report)
         return report->n_findings + report->n_elsewhere >= LKG_FINDINGS_MAX;
 }
 
-static struct lkg_finding *report_slot(struct lkg_report *report)
+/* Advice must not hide why something was refused. */
+static bool can_give_way(const struct lkg_report *report, enum lkg_severity severity)
 {
-        if (lkg_report_is_full(report))
-                return NULL;
+        return severity == LKG_ERROR && report->n_kept_errors < report->n_findings;
+}
+
+/* The last finding that is no error goes. */
+static void give_way(struct lkg_report *report)
+{
+        size_t i = report->n_findings;
+
+        while (report->findings[--i].severity == LKG_ERROR)
+                ;
+        free(report->findings[i].file);
+        free(report->findings[i].text);
+        memmove(&report->findings[i], &report->findings[i + 1],
+                (report->n_findings - i - 1) * sizeof(report->findings[0]));
+        report->n_findings--;
+        report->n_dropped++;
+}
+
+static struct lkg_finding *report_slot(struct lkg_report *report, enum lkg_severity severity)
+{
+        if (lkg_report_is_full(report)) {
+                if (!can_give_way(report, severity))
+                        return NULL;
+                give_way(report);
+        }
         if (report->n_findings == report->n_allocated) {
                 size_t n = report->n_allocated ? 2 * report->n_allocated : 8;
                 struct lkg_finding *findings = reallocarray(report->findings, n, sizeof(*findings));
@@ -53,7 +77,7 @@ static struct lkg_finding *report_slot(struct lkg_report *report)
 /* Takes over file and text, also when they do not fit. */
 static void report_take(struct lkg_report *report, struct lkg_finding made)
 {
-        struct lkg_finding *finding = made.text ? report_slot(report) : NULL;
+        struct lkg_finding *finding = made.text ? report_slot(report, made.severity) : NULL;
 
         report->n_severity
                 [made.severity]++; /* counted even when dropped: an error must never look like none */
@@ -65,6 +89,7 @@ static void report_take(struct lkg_report *report, struct lkg_finding made)
         }
         *finding = made;
         report->n_findings++;
+        report->n_kept_errors += made.severity == LKG_ERROR;
 }
 
 void lkg_report_add(struct lkg_report *report, enum lkg_severity severity, unsigned code,
@@ -75,7 +100,8 @@ void lkg_report_add(struct lkg_report *report, enum lkg_severity severity, unsig
 
         if (!report)
                 return;
-        if (lkg_report_is_full(report)) { /* nobody will read it: a million of them must cost nothing */
+        if (lkg_report_is_full(report) &&
+            !can_give_way(report, severity)) { /* nobody will read it: a million of them must cost nothing */
                 report_take(report, made);
                 return;
         }

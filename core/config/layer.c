@@ -106,6 +106,7 @@ static struct lkg_layer *layer_new(const struct lkg_place *place)
         if (!layer)
                 return NULL;
         layer->refs = 1;
+        layer->report.n_elsewhere = LKG_FINDINGS_MAX - LKG_LAYER_FINDINGS_MAX;
         layer->role = place->role;
         layer->type = place->type;
         layer->path = strdup(place->path);

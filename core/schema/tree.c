@@ -57,6 +57,7 @@ static struct lkg_node *node_free(struct lkg_node *node)
         for (size_t i = 0; i < node->n_members; i++)
                 node_free(node->members[i]);
         free(node->members);
+        free(node->name_sizes);
         node_free(node->item);
         lkg_value_unref(node->def);
         lkg_value_unref(node->names);
@@ -247,11 +248,14 @@ static int make_names(struct lkg_node *node)
         if (r < 0 || node->class != LKG_CLASS_STRUCT)
                 return r;
         node->names = lkg_value_new_map(NULL, 0, 0);
-        if (!node->names)
+        node->name_sizes = calloc(node->n_members + 1, 1);
+        if (!node->names || !node->name_sizes)
                 return -ENOMEM;
         for (size_t i = 0; i < node->n_members; i++) {
                 struct lkg_node *member = node->members[i];
 
+                node->name_sizes[i] =
+                        (uint8_t)(member->name_size < UINT8_MAX ? member->name_size : UINT8_MAX);
                 r = lkg_map_set(node->names, member->name, member->name_size,
                                 lkg_value_new_null(NULL, 0, 0));
                 if (r >= 0)
@@ -385,16 +389,30 @@ const struct lkg_node *lkg_node_member(const struct lkg_node *node, const char *
         return member_n(node, name, size);
 }
 
+static bool is_ascii(const char *name, size_t size)
+{
+        for (size_t i = 0; i < size; i++)
+                if ((unsigned char)name[i] >= 0x80)
+                        return false;
+        return true;
+}
+
+/*
+ * A thousand names that are no field are not compared with every field: one that folds has its length, but for letters of
+ * other scripts.
+ */
 const struct lkg_node *lkg_node_member_folded(const struct lkg_node *node, const char *name, size_t size)
 {
         const struct lkg_node *member = lkg_node_member(node, name, size);
-        bool ascii = true;
+        bool ascii = !member && size < UINT8_MAX && is_ascii(name, size);
 
-        for (size_t i = 0; !member && i < size; i++)
-                ascii = ascii && (unsigned char)name[i] < 0x80;
         for (size_t i = 0; !member && i < node->n_members; i++) {
-                if (ascii && node->members[i]->name_size != size)
-                        continue; /* only the letters of other scripts that fold have another length */
+                const uint8_t *next = ascii ? memchr(node->name_sizes + i, (int)size, node->n_members - i)
+                                            : node->name_sizes + i;
+
+                if (!next)
+                        return NULL;
+                i = (size_t)(next - node->name_sizes);
                 if (lkg_merge_key_folds(node->members[i]->name, name, size))
                         member = node->members[i];
         }

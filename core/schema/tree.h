@@ -40,6 +40,7 @@ struct lkg_node {
 
         struct lkg_node **members; /* of a struct, in byte order of their names */
         size_t n_members;
+        uint8_t *name_sizes;     /* of each member, at most UINT8_MAX: to find those of one length */
         struct lkg_value *names; /* a map with a key for each of them: documents share the keys */
         struct lkg_node *item;   /* of a list or map */
 };

@@ -75,7 +75,8 @@ struct lkg_buf; /* lkg/buf.h */
 struct lkg_report {
         struct lkg_finding *findings;
         size_t n_findings, n_allocated;
-        size_t n_dropped;   /* over LKG_FINDINGS_MAX: counted, not kept */
+        size_t n_dropped; /* over LKG_FINDINGS_MAX: counted, not kept; an error takes the place of the last other one */
+        size_t n_kept_errors;
         size_t n_elsewhere; /* kept by reports that this one will be put behind: it keeps that many fewer */
         size_t n_severity[_LKG_SEVERITY_MAX];
 };

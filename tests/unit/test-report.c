@@ -101,6 +101,34 @@ static void test_report_is_bounded(void **state)
         lkg_report_deinit(&report);
 }
 
+/* However many warnings there are: why something was refused is listed. */
+static void test_an_error_finds_room(void **state)
+{
+        struct lkg_report report = LKG_REPORT_INIT, copy = LKG_REPORT_INIT;
+
+        (void)state;
+        lkg_report_add(&report, LKG_ERROR, 1001, NULL, "first");
+        for (unsigned i = 0; i < LKG_FINDINGS_MAX + 5; i++)
+                lkg_report_add(&report, LKG_WARNING, 2001, NULL, "finding %u", i);
+        lkg_report_add(&report, LKG_ERROR, 1002, NULL, "last");
+        assert_int_equal(report.n_findings, LKG_FINDINGS_MAX);
+        assert_string_equal(report.findings[0].text, "first");
+        assert_string_equal(report.findings[LKG_FINDINGS_MAX - 1].text, "last");
+        assert_int_equal(report.n_dropped, 7);
+        assert_int_equal(report.n_severity[LKG_WARNING], LKG_FINDINGS_MAX + 5);
+        for (unsigned i = 0; i < 2 * LKG_FINDINGS_MAX; i++)
+                lkg_report_add(&copy, LKG_WARNING, 2001, NULL, "finding %u", i);
+        lkg_report_append(&copy, &report);
+        assert_string_equal(copy.findings[LKG_FINDINGS_MAX - 1].text, "last");
+        assert_int_equal(copy.n_severity[LKG_ERROR], 2);
+        for (unsigned i = 0; i < 2 * LKG_FINDINGS_MAX; i++)
+                lkg_report_add(&copy, LKG_ERROR, 1003, NULL, "error %u", i);
+        assert_int_equal(copy.n_findings, LKG_FINDINGS_MAX);
+        assert_int_equal(copy.n_severity[LKG_ERROR], 2 * LKG_FINDINGS_MAX + 2);
+        lkg_report_deinit(&report);
+        lkg_report_deinit(&copy);
+}
+
 /* Every code is unique, and says what it is and what to do. */
 static void test_finding_kinds(void **state)
 {
@@ -146,6 +174,7 @@ int main(void)
                 cmocka_unit_test(test_findings_are_text_whatever_a_name_is),
                 cmocka_unit_test(test_half_characters_are_taken_out),
                 cmocka_unit_test(test_report_is_bounded),
+                cmocka_unit_test(test_an_error_finds_room),
                 cmocka_unit_test(test_finding_kinds),
                 cmocka_unit_test(test_quote),
                 cmocka_unit_test(test_json_string),

@@ -11,6 +11,7 @@
 #include "tmpdir.h"
 
 #include <lkg/buf.h>
+#include <lkg/limits.h>
 #include <lkg/stack.h>
 
 #define HEADER "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
@@ -339,6 +340,32 @@ static void test_invalid_then_repaired(void **state)
         put("kubelet.conf.d/10-a.conf", HEADER "maxPods: 10\n");
         assert_false(look());
         assert_string_equal(field("maxPods"), "10");
+}
+
+/* What is found while one file is read is kept up to a limit, and its error is in it. */
+static void test_findings_of_one_layer_are_bounded(void **state)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
+        size_t n = 0;
+
+        (void)state;
+        sample();
+        look();
+        lkg_buf_puts(&text, HEADER);
+        for (unsigned i = 0; i < 3 * LKG_LAYER_FINDINGS_MAX; i++)
+                lkg_buf_printf(&text, "a%u: {$patch: x}\n", i);
+        put("kubelet.conf.d/10-a.conf", text.data);
+        assert_false(look());
+        assert_int_equal(candidate->report.n_severity[LKG_WARNING], 3 * LKG_LAYER_FINDINGS_MAX);
+        assert_int_equal(candidate->report.n_findings, LKG_LAYER_FINDINGS_MAX);
+        for (unsigned i = 0; i < 3 * LKG_LAYER_FINDINGS_MAX; i++)
+                lkg_buf_printf(&text, "a%u: {$patch: x}\n", i);
+        put("kubelet.conf.d/10-a.conf", text.data);
+        assert_false(look());
+        for (size_t i = 0; i < candidate->report.n_findings; i++)
+                n += candidate->report.findings[i].severity == LKG_ERROR;
+        assert_int_equal(n, LKG_LAYER_FINDINGS_MAX);
+        assert_int_equal(candidate->report.n_severity[LKG_ERROR], 3 * LKG_LAYER_FINDINGS_MAX);
 }
 
 /* A file that cannot even be opened is the same complaint, and so the same candidate, each time. */
@@ -991,6 +1018,7 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_rename_replaces, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_invalid_then_repaired, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_unreadable_is_stable, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_findings_of_one_layer_are_bounded, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_findings_alone_make_a_new_candidate, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_cookies, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_unsettled_file_keeps_its_old_content, set_up,
