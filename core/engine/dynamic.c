@@ -51,10 +51,10 @@ static void believe_pointers(struct lkg_dynamic *d, const char *sha256)
 
         if (d->trial.state != LKG_TRIAL_RUNNING)
                 return;
-        if (good)
-                d->trial.state = LKG_TRIAL_PASSED;
-        else if (!d->scope_all && *d->pointers.rollback.reason)
+        if (!d->scope_all && *d->pointers.rollback.reason)
                 d->trial.state = LKG_TRIAL_FAILED;
+        else if (good)
+                d->trial.state = LKG_TRIAL_PASSED;
 }
 
 int lkg_dynamic_open(const struct lkg_store *store, const struct lkg_config *config,
@@ -244,6 +244,7 @@ int lkg_dynamic_fall_back(struct lkg_dynamic *d, const char *reason, uint64_t ge
                           struct lkg_error *err)
 {
         struct lkg_pointers next = d->pointers;
+        int r;
 
         next.rollback.from = d->pointers.active;
         (void)snprintf(next.rollback.reason, sizeof(next.rollback.reason), "%s", reason);
@@ -253,12 +254,13 @@ int lkg_dynamic_fall_back(struct lkg_dynamic *d, const char *reason, uint64_t ge
         (void)snprintf(next.rollback.passed_over, sizeof(next.rollback.passed_over), "%s",
                        d->scope_all ? LKG_PASSED_OVER_UNKNOWN : "");
         next.active = next.good.source;
-        if (d->trial.state == LKG_TRIAL_RUNNING || d->trial.state == LKG_TRIAL_FAILED) {
-                d->trial = lkg_trial_alive(d->trial, false, lkg_boottime_ns());
-                d->trial.state = LKG_TRIAL_FAILED;
-                (void)lkg_dynamic_save_trial(d, lkg_boottime_ns(), NULL);
-        }
-        return save(d, &next, err);
+        r = save(d, &next, err);
+        if (r < 0 || (d->trial.state != LKG_TRIAL_RUNNING && d->trial.state != LKG_TRIAL_FAILED))
+                return r;
+        d->trial = lkg_trial_alive(d->trial, false, lkg_boottime_ns());
+        d->trial.state = LKG_TRIAL_FAILED;
+        (void)lkg_dynamic_save_trial(d, lkg_boottime_ns(), NULL); /* the pointers say so, too */
+        return r;
 }
 
 int lkg_dynamic_pass_over(struct lkg_dynamic *d, const char *sha256, struct lkg_error *err)
@@ -394,6 +396,14 @@ int lkg_dynamic_note_start(struct lkg_dynamic *d, const struct lkg_startup *star
 const struct lkg_bad *lkg_dynamic_is_bad(const struct lkg_dynamic *d, const struct lkg_config_source *source)
 {
         return lkg_config_source_is_local(source) ? NULL : lkg_bad_find(&d->bad, source);
+}
+
+bool lkg_dynamic_has_mark(const struct lkg_dynamic *d, const char *id)
+{
+        for (size_t i = 0; i < d->bad.n_items; i++)
+                if (strcmp(d->bad.items[i].id, id) == 0)
+                        return true;
+        return false;
 }
 
 const struct lkg_bad *lkg_dynamic_bad_document(const struct lkg_dynamic *d, const char *sha256)

@@ -56,6 +56,8 @@ int lkg_dynamic_set_release(struct lkg_dynamic *d, const char *version, const ch
 /** lkg_dynamic_is_bad() - the entry that condemns @source, or NULL. */
 const struct lkg_bad *lkg_dynamic_is_bad(const struct lkg_dynamic *d,
                                          const struct lkg_config_source *source);
+/** lkg_dynamic_has_mark() - is there a mark of this very name? */
+bool lkg_dynamic_has_mark(const struct lkg_dynamic *d, const char *id);
 /** lkg_dynamic_is_bad_document() - is the document with this digest condemned (trialScope all)? */
 bool lkg_dynamic_is_bad_document(const struct lkg_dynamic *d, const char *sha256);
 /** lkg_dynamic_bad_document() - the entry that condemns it, or NULL. */

@@ -176,16 +176,25 @@ static int serve_good(struct lkg_engine *e, struct lkg_component *c, struct lkg_
                 c->state.hold = (struct lkg_hold){ 0 };
                 c->dirty |= LKG_DIRTY_CONDITION;
         }
-        r = abandon(e, c, err);
-        if (r < 0)
-                return r;
         r = c->dynamic->scope_all ? lkg_engine_serve_stored(e, c) : lkg_engine_commit(e, /* force= */ false);
-        if (r < 0 || !c->active)
-                return lkg_error_set(err, r < 0 ? r : -EBUSY, NULL,
-                                     "there is no last known good that could be served");
-        r = lkg_history_write(&c->history, c->active->number, err);
-        if (r >= 0)
-                pin_good(c);
+        if (r >= 0 && !c->active)
+                r = -EBUSY;
+        if (r < 0)
+                return lkg_error_set(err, r, NULL, "there is no last known good that could be served");
+        pin_good(c);
+        return lkg_history_write(&c->history, c->active->number, err);
+}
+
+/* Of no use any more, or of one that comes later. */
+static int end_plan(struct lkg_engine *e, struct lkg_component *c)
+{
+        int r;
+
+        c->state.unfinished = (struct lkg_unfinished){ 0 };
+        r = lkg_engine_save_state(e, c);
+        if (r < 0)
+                c->state_changed = true; /* what is on disk leads to the same */
+        lkg_state_forget_kept(&e->state, c->config->name);
         return r;
 }
 
@@ -197,21 +206,21 @@ int lkg_engine_finish_command(struct lkg_engine *e, struct lkg_component *c)
 
         if (c->state.unfinished.kind == LKG_UNFINISHED_NONE)
                 return 0;
-        if (c->state.unfinished.kind == LKG_UNFINISHED_GOOD && c->dynamic)
+        r = abandon(e, c, &err);
+        if (r >= 0 && c->state.unfinished.kind == LKG_UNFINISHED_GOOD && c->dynamic)
                 r = serve_good(e, c, &err);
-        else
-                r = abandon(e, c, &err);
-        if (r < 0) {
-                lkg_log(LOG_ERR, &fields, "the rest of a rollback cannot be carried out, trying again: %s",
-                        err.message);
-                e->retry_at_ns = lkg_boottime_ns() + LKG_RETRY_MAX_NS;
-                return r;
-        }
-        c->state.unfinished = (struct lkg_unfinished){ 0 };
-        return lkg_engine_save_state(e, c);
+        if (r >= 0)
+                return end_plan(e, c);
+        lkg_log(LOG_ERR, &fields, "the rest of a rollback cannot be carried out, trying again: %s",
+                err.message);
+        e->retry_at_ns = lkg_boottime_ns() + LKG_RETRY_MAX_NS;
+        return r;
 }
 
-/* A step of the plan failed: nothing of it stays. What cannot be taken back on disk any more goes on instead. */
+/*
+ * The first step of the plan failed: nothing of it stays. Where the record cannot be taken back any more, the disk says that the
+ * command is to be carried out: so it is, later.
+ */
 static int give_up(struct lkg_engine *e, struct lkg_component *c, const struct lkg_component_state *before,
                    int code)
 {
@@ -219,6 +228,10 @@ static int give_up(struct lkg_engine *e, struct lkg_component *c, const struct l
 
         c->state = *before;
         c->dirty |= LKG_DIRTY_CONDITION;
+        if (lkg_state_restore_component(&e->state, c->config->name) >= 0) {
+                c->state_changed = true; /* it may be older in what is written when it is quiet */
+                return code;
+        }
         if (lkg_engine_save_state(e, c) >= 0)
                 return code;
         c->state = planned;
@@ -239,14 +252,16 @@ static int do_rollback(struct lkg_engine *e, struct lkg_component *c, const stru
 
         if (!other || !*todo.source)
                 return do_hold(e, c, call, ticket, NULL, refusal);
+        (void)lkg_state_keep_component(&e->state, c->config->name);
         r = do_hold(e, c, call, ticket, &todo, refusal);
-        if (r < 0)
+        if (r < 0) {
+                lkg_state_forget_kept(&e->state, c->config->name);
                 return r;
+        }
         r = abandon(e, c, &err);
         if (r < 0)
                 return refuse_error(refusal, &err, give_up(e, c, &before, r));
-        c->state.unfinished = (struct lkg_unfinished){ 0 };
-        c->state_changed = lkg_engine_save_state(e, c) < 0;
+        (void)end_plan(e, c);
         return 0;
 }
 
@@ -261,6 +276,7 @@ static int do_rollback_good(struct lkg_engine *e, struct lkg_component *c, uint6
         if (!c->dynamic)
                 return refuse(refusal, -EBUSY,
                               "the state directory cannot be written, so nothing is remembered");
+        (void)lkg_state_keep_component(&e->state, c->config->name);
         c->state.unfinished = plan(e, c, LKG_UNFINISHED_GOOD);
         c->state.unfinished.held = c->state.hold.generation;
         c->state.unfinished.by = who(e);
@@ -268,15 +284,19 @@ static int do_rollback_good(struct lkg_engine *e, struct lkg_component *c, uint6
         r = lkg_engine_save_state(e, c);
         if (r < 0) {
                 c->state = before;
+                lkg_state_forget_kept(&e->state, c->config->name);
                 return refuse(refusal, r, "the state directory cannot be written");
         }
-        r = serve_good(e, c, &err);
+        r = abandon(e, c, &err);
         if (r < 0)
                 return refuse_error(refusal, &err, give_up(e, c, &before, r));
-        c->state.unfinished = (struct lkg_unfinished){ 0 };
-        r = lkg_engine_save_state(e, c);
+        r = serve_good(e, c, &err);
+        if (r == -EBUSY || r == -ENOENT) /* no fault of the disk: it would never come to an end */
+                return refuse_error(refusal, &err, give_up(e, c, &before, r));
         if (r < 0)
-                c->state_changed = true; /* the plan is durable, and leads to the same */
+                e->retry_at_ns = lkg_boottime_ns() + LKG_RETRY_MAX_NS; /* what is left of it is on disk */
+        else
+                (void)end_plan(e, c);
         return 0;
 }
 
@@ -343,12 +363,27 @@ static int do_forget(struct lkg_engine *e, struct lkg_component *c, const struct
         return 0;
 }
 
-/* A uid condemns all its versions; what is active by it is rolled back by the cycle that follows. */
-static int do_condemn(struct lkg_component *c, const struct lkg_command_call *call, struct refusal *refusal)
+/* The mark may be about what is active: then that is left, as part of the same command. */
+static int leave_condemned(struct lkg_engine *e, struct lkg_component *c, struct lkg_error *err)
+{
+        const struct lkg_dynamic *d = c->dynamic;
+        const struct lkg_bad *bad = lkg_dynamic_is_bad(d, &d->pointers.active);
+        char reason[LKG_REASON_MAX];
+
+        if (!bad || !may_abandon(e, c))
+                return 0;
+        (void)snprintf(reason, sizeof(reason), "%s", bad->reason);
+        return lkg_engine_roll_back(e, c, bad->cause, reason, err);
+}
+
+/* A uid condemns all its versions. */
+static int do_condemn(struct lkg_engine *e, struct lkg_component *c, const struct lkg_command_call *call,
+                      struct refusal *refusal)
 {
         struct lkg_dynamic *d = c->dynamic;
         struct lkg_config_source source;
         struct lkg_error err = { 0 };
+        bool known;
         int r;
 
         if (!d)
@@ -356,11 +391,29 @@ static int do_condemn(struct lkg_component *c, const struct lkg_command_call *ca
                               "the state directory cannot be written, so nothing is remembered");
         if (lkg_config_source_parse_id(call->id, &source) < 0)
                 return refuse(refusal, -EINVAL, "no uid and no source id");
+        known = lkg_dynamic_has_mark(d, call->id);
         r = lkg_dynamic_condemn(d, &source, call->id, LKG_BAD_MARKED, call->text, lkg_realtime_ns(), &err);
+        if (r >= 0) {
+                r = leave_condemned(e, c, &err);
+                /* All of it or nothing; what cannot be taken back goes on: the next round leaves it. */
+                if (r < 0 && (known || lkg_dynamic_forgive(d, call->id, /* exactly= */ true, NULL) < 0))
+                        r = 0;
+        }
         if (r < 0)
                 return refuse_error(refusal, &err, r);
         c->dirty |= LKG_DIRTY_BAD | LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION;
         return 0;
+}
+
+static int do_startup(struct lkg_engine *e, struct lkg_component *c, const struct lkg_command_call *call,
+                      uint64_t ticket, struct refusal *refusal)
+{
+        int r = lkg_engine_start_reported(e, c, (int)call->argument, ticket);
+
+        return r >= 0 ? 0
+                      : refuse(refusal, r,
+                               r == -EINVAL ? "there is no such process"
+                                            : "the state directory cannot be written");
 }
 
 static int carry_out(struct lkg_engine *e, struct lkg_component *c, const struct lkg_command_call *call,
@@ -384,11 +437,9 @@ static int carry_out(struct lkg_engine *e, struct lkg_component *c, const struct
         case LKG_DO_FORGIVE:
                 return do_forget(e, c, call, ticket, refusal);
         case LKG_DO_CONDEMN:
-                return do_condemn(c, call, refusal);
+                return do_condemn(e, c, call, refusal);
         case LKG_DO_STARTUP:
-                return lkg_engine_start_reported(e, c, (int)call->argument, ticket) < 0
-                               ? refuse(refusal, -EINVAL, "there is no such process")
-                               : 0;
+                return do_startup(e, c, call, ticket, refusal);
         }
         return refuse(refusal, -EINVAL, "unknown command");
 }

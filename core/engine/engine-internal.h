@@ -167,7 +167,7 @@ void lkg_engine_forget_peer_starts(struct lkg_engine *e, const struct lkg_peer *
 uint64_t lkg_engine_starts_deadline(const struct lkg_engine *e);
 /**
  * lkg_engine_start_reported() - control/<c>/startup. @pid: 0 = not known, then @ticket tells one start from another.
- * Return: 0; -EINVAL no such process.
+ * Return: 0; -EINVAL no such process; -errno: it cannot be noted, so nothing was.
  */
 int lkg_engine_start_reported(struct lkg_engine *e, struct lkg_component *c, int pid, uint64_t ticket);
 /**

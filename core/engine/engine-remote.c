@@ -380,24 +380,6 @@ static void retry_by(struct lkg_engine *e, uint64_t at_ns)
                 e->retry_at_ns = at_ns;
 }
 
-/* Takes @base over. */
-static void follow(struct lkg_engine *e, struct lkg_component *c, struct lkg_remote_base *base)
-{
-        const struct lkg_log_fields fields = lkg_engine_fields(c);
-        struct lkg_error err = { 0 };
-
-        if (lkg_dynamic_follow(c->dynamic, &err) < 0) {
-                lkg_log(LOG_ERR, &fields, "cannot note what becomes active, trying again: %s", err.message);
-                lkg_remote_base_free(base);
-                e->retry_at_ns = lkg_boottime_ns() + e->retry_delay_ns;
-                return;
-        }
-        lkg_component_set_base(c, base);
-        (void)lkg_engine_refresh_anew(e, c, &err);
-        lkg_log(LOG_NOTICE, &fields, "following ConfigMap %s/%s, UID %s, resourceVersion %s",
-                base->source.ns, base->source.name, base->source.uid, base->source.version);
-}
-
 /* @track: what is assigned with today's local layers. Return: 0; 1: it is no configuration at all; negative: a fault. */
 static int open_assigned(struct lkg_engine *e, struct lkg_component *c, struct lkg_track *track,
                          struct lkg_error *err)
@@ -444,6 +426,23 @@ static void try_later(struct lkg_engine *e, struct lkg_component *c, const struc
                                                                    : TRY_PAUSE_MAX_NS;
         c->try_at_ns = lkg_boottime_ns() + c->try_pause_ns;
         retry_by(e, c->try_at_ns);
+}
+
+/* Takes @base over. */
+static void follow(struct lkg_engine *e, struct lkg_component *c, struct lkg_remote_base *base)
+{
+        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        struct lkg_error err = { 0 };
+
+        if (lkg_dynamic_follow(c->dynamic, &err) < 0) {
+                lkg_remote_base_free(base);
+                try_later(e, c, &err);
+                return;
+        }
+        lkg_component_set_base(c, base);
+        (void)lkg_engine_refresh_anew(e, c, &err);
+        lkg_log(LOG_NOTICE, &fields, "following ConfigMap %s/%s, UID %s, resourceVersion %s",
+                base->source.ns, base->source.name, base->source.uid, base->source.version);
 }
 
 static void try_assigned(struct lkg_engine *e, struct lkg_component *c)

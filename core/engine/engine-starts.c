@@ -206,8 +206,9 @@ static bool take_own_event(struct lkg_component *c)
 
 /* ---- a start ---- */
 
-/* What is on trial: a remote configuration, or, where every generation is, this document. */
-static int condemn_active(struct lkg_component *c, char reason[static LKG_REASON_MAX], struct lkg_error *err)
+/* What is on trial: a remote configuration, or, where every generation is, this document. @id: of the mark */
+static int condemn_active(struct lkg_component *c, char reason[static LKG_REASON_MAX],
+                          char id[static LKG_SOURCE_ID_MAX + 1], struct lkg_error *err)
 {
         struct lkg_dynamic *d = c->dynamic;
         const struct lkg_config_source *active = &d->pointers.active;
@@ -217,30 +218,36 @@ static int condemn_active(struct lkg_component *c, char reason[static LKG_REASON
             !lkg_config_source_equal(active, &d->pointers.good.source)) {
                 (void)snprintf(reason, LKG_REASON_MAX,
                                "current failed trial period due to crash loop (UID: %s)", active->uid);
+                lkg_config_source_id(active, id);
                 return lkg_dynamic_condemn(d, active, NULL, LKG_BAD_CRASHED, reason, lkg_realtime_ns(), err);
         }
         (void)snprintf(document.version, sizeof(document.version), "%.12s", c->active->sha256);
         (void)snprintf(reason, LKG_REASON_MAX, "current failed trial period due to crash loop (local@%.12s)",
                        c->active->sha256);
         memcpy(document.sha256, c->active->sha256, sizeof(document.sha256));
+        lkg_config_source_id(&document, id);
         return lkg_dynamic_condemn(d, &document, NULL, LKG_BAD_CRASHED, reason, lkg_realtime_ns(), err);
 }
 
-/* When it cannot be noted the trial is as it was, and the next start tries again. */
-static void crash_loop(struct lkg_engine *e, struct lkg_component *c)
+/* When it cannot be noted as a whole everything is as it was, and the next start tries again. */
+static int crash_loop(struct lkg_engine *e, struct lkg_component *c)
 {
         const struct lkg_log_fields fields = lkg_engine_fields(c);
         struct lkg_error err = { 0 };
-        char reason[LKG_REASON_MAX];
-        int r = condemn_active(c, reason, &err);
+        char reason[LKG_REASON_MAX], id[LKG_SOURCE_ID_MAX + 1];
+        int r = condemn_active(c, reason, id, &err);
 
         c->answers_start =
                 true; /* the process that starts reads what is served now: nobody has to restart it */
-        if (r >= 0)
+        if (r >= 0) {
                 r = lkg_engine_roll_back(e, c, LKG_BAD_CRASHED, reason, &err);
+                if (r < 0 && lkg_dynamic_forgive(c->dynamic, id, /* exactly= */ true, NULL) < 0)
+                        r = 0; /* the mark stays, so the next round leaves it */
+        }
         if (r < 0)
                 lkg_log(LOG_ERR, &fields, "the component crash-loops, and that cannot be noted: %s",
                         err.message);
+        return r;
 }
 
 static void count_on_good(struct lkg_engine *e, struct lkg_component *c)
@@ -264,26 +271,30 @@ static void count_on_good(struct lkg_engine *e, struct lkg_component *c)
 /*
  * What this start means for the trial, durable: counted, over, or condemned. The trial knows the newest start that it has
  * judged, so one that is told again, because an engine died before it was recorded, is not judged twice, nor never.
+ * Return: 1; 0: nothing depends on it; -errno: only memory knows.
  */
-static void judge_start(struct lkg_engine *e, struct lkg_component *c, const struct lkg_startup *startup)
+static int judge_start(struct lkg_engine *e, struct lkg_component *c, const struct lkg_startup *startup)
 {
         const struct lkg_log_fields fields = lkg_engine_fields(c);
         struct lkg_dynamic *d = c->dynamic;
         struct lkg_trial_step step;
         struct lkg_error err = { 0 };
+        int r;
 
         if (!on_trial(c))
-                return;
+                return 0;
         step = lkg_trial_start(d->trial, startup->counted, lkg_boottime_ns());
         if (step.verdict == LKG_TRIAL_CONDEMN) { /* one that cannot be noted leaves the trial as it was */
-                crash_loop(e, c);
-                return;
+                r = crash_loop(e, c);
+                return r < 0 ? r : 1;
         }
         d->trial = step.next;
         d->trial.last_pid = startup->pid;
         d->trial.last_start_time = startup->start_time;
-        if (lkg_dynamic_save_trial(d, lkg_boottime_ns(), &err) < 0)
+        r = lkg_dynamic_save_trial(d, lkg_boottime_ns(), &err);
+        if (r < 0)
                 lkg_log(LOG_ERR, &fields, "cannot save the trial: %s", err.message);
+        return r < 0 ? r : 1;
 }
 
 static bool is_judged(const struct lkg_trial *trial, const struct lkg_startup *startup)
@@ -302,8 +313,8 @@ static bool starts_on_good(const struct lkg_component *c)
         return lkg_config_source_is_local(&p->active) || *p->rollback.reason;
 }
 
-/* Look at the trial, switch when it is one too many, record it. */
-static void decide_start(struct lkg_engine *e, struct lkg_component *c, int pid, uint64_t start_time)
+/* Look at the trial, switch when it is one too many, record it. Return: 0; -errno: what matters of it is not durable. */
+static int decide_start(struct lkg_engine *e, struct lkg_component *c, int pid, uint64_t start_time)
 {
         const struct lkg_log_fields fields = lkg_engine_fields(c);
         struct lkg_dynamic *d = c->dynamic;
@@ -320,6 +331,7 @@ static void decide_start(struct lkg_engine *e, struct lkg_component *c, int pid,
         };
         const char *why = NULL;
         struct lkg_error err = { 0 };
+        int r = 0, k;
 
         facts.manager_knows = pid && manager_says(c, pid, start_time, &facts.automatic);
         startup.counted = lkg_start_counts(&facts, &why);
@@ -328,12 +340,14 @@ static void decide_start(struct lkg_engine *e, struct lkg_component *c, int pid,
         lkg_log(LOG_INFO, &fields, "%s started (pid %d)%s%s", c->config->name, pid,
                 why ? ", not counted: " : "", why ? why : "");
         if (!is_judged(&d->trial, &startup)) {
-                judge_start(e, c, &startup);
+                r = judge_start(e, c, &startup);
                 if (startup.counted && startup.local)
                         count_on_good(e, c);
         }
-        if (lkg_dynamic_note_start(d, &startup, &err) < 0)
+        k = lkg_dynamic_note_start(d, &startup, &err);
+        if (k < 0)
                 lkg_log(LOG_ERR, &fields, "cannot note a start: %s", err.message);
+        return r < 0 ? r : r == 0 ? k : 0;
 }
 
 static int finish(struct lkg_engine *e, const struct lkg_starting *s)
@@ -343,7 +357,7 @@ static int finish(struct lkg_engine *e, const struct lkg_starting *s)
                       !lkg_startups_knows(&c->dynamic->startups, c->dynamic->boot, s->pid, s->start_time);
 
         if (is_new)
-                decide_start(e, c, s->pid, s->start_time);
+                (void)decide_start(e, c, s->pid, s->start_time); /* it is one, whatever the disk says */
         lkg_engine_update_alive(e, c);
         lkg_engine_cycle(e, /* look= */ false);
         c->answers_start = false;
@@ -451,12 +465,23 @@ uint64_t lkg_engine_starts_deadline(const struct lkg_engine *e)
 int lkg_engine_start_reported(struct lkg_engine *e, struct lkg_component *c, int pid, uint64_t ticket)
 {
         uint64_t start_time = pid ? lkg_process_start_time(pid) : ticket;
+        struct lkg_startups starts;
+        struct lkg_trial trial;
+        int r;
 
         if (!c->dynamic || (pid && !start_time))
                 return -EINVAL;
-        if (!lkg_startups_knows(&c->dynamic->startups, c->dynamic->boot, pid, start_time))
-                decide_start(e, c, pid, start_time);
-        return 0;
+        if (lkg_startups_knows(&c->dynamic->startups, c->dynamic->boot, pid, start_time))
+                return 0;
+        starts = c->dynamic->startups;
+        trial = c->dynamic->trial;
+        r = decide_start(e, c, pid, start_time);
+        if (r < 0) { /* refused, so it is to be told again */
+                c->dynamic->startups = starts;
+                c->dynamic->trial = trial;
+                c->n_starts--;
+        }
+        return r;
 }
 
 /* ---- an end ---- */

@@ -304,3 +304,49 @@ int lkg_state_save_component(const struct lkg_state *state, const char *componen
         lkg_buf_deinit(&buf);
         return r;
 }
+
+/* ---- a record that may be wanted back ---- */
+
+static int kept_path(const char *component, char path[static PATH_MAX])
+{
+        int n = snprintf(path, PATH_MAX, "components/.%s.kept" LKG_TMP_SUFFIX, component);
+
+        return n < 0 || n >= PATH_MAX ? -ENAMETOOLONG : 0;
+}
+
+int lkg_state_keep_component(const struct lkg_state *state, const char *component)
+{
+        char path[PATH_MAX], kept[PATH_MAX];
+        int r = component_path(component, path);
+
+        if (r >= 0)
+                r = kept_path(component, kept);
+        if (r < 0)
+                return r;
+        (void)unlinkat(state->fd, kept, 0);
+        return linkat(state->fd, path, state->fd, kept, 0) < 0 ? -errno : 0;
+}
+
+int lkg_state_restore_component(const struct lkg_state *state, const char *component)
+{
+        LKG_CLEANUP(lkg_closep) int dir = -EBADF;
+        char path[PATH_MAX], kept[PATH_MAX];
+        int r = component_path(component, path);
+
+        if (r >= 0)
+                r = kept_path(component, kept);
+        if (r >= 0 && renameat(state->fd, kept, state->fd, path) < 0)
+                r = -errno;
+        if (r < 0)
+                return r;
+        dir = openat(state->fd, "components", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        return dir < 0 ? -errno : lkg_sync_dir(dir);
+}
+
+void lkg_state_forget_kept(const struct lkg_state *state, const char *component)
+{
+        char kept[PATH_MAX];
+
+        if (kept_path(component, kept) >= 0)
+                (void)unlinkat(state->fd, kept, 0);
+}

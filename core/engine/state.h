@@ -80,5 +80,12 @@ struct lkg_component_state {
  */
 int lkg_state_load_component(const struct lkg_state *state, const char *component,
                              struct lkg_component_state *ret, struct lkg_report *report);
+/**
+ * lkg_state_keep_component() - keep the record as it is under another name, so that lkg_state_restore_component() brings it
+ * back without needing space. Kept until lkg_state_forget_kept(), or the next start.
+ */
+int lkg_state_keep_component(const struct lkg_state *state, const char *component);
+int lkg_state_restore_component(const struct lkg_state *state, const char *component);
+void lkg_state_forget_kept(const struct lkg_state *state, const char *component);
 int lkg_state_save_component(const struct lkg_state *state, const char *component,
                              const struct lkg_component_state *value, bool durable, struct lkg_error *err);

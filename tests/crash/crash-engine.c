@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The engine on a disk that loses what was not flushed. Each scenario is played once, its system calls recorded; then, for
+ * The engine on a disk that loses what was not flushed, and on one that is full or read-only. Each scenario is played once, its system calls recorded; then, for
  * a death at every call and for a power cut at every call with every loss that disk.h allows, the engine starts on what is
  * left: it serves; every command that was acknowledged is in effect, the one that was not is old or new, and never
- * something else; and nothing that was promised has to be told as lost.
+ * something else; and nothing that was promised has to be told as lost. A command on a disk that fails from some call on is
+ * refused and changes nothing, or is accepted and in effect after a restart.
  *
  *     crash-engine [--long] [--seed N] [SCENARIO...]
  *
@@ -14,7 +15,8 @@
 #include "tests/unit/engine-node.h"
 
 #include <signal.h>
-#include <sys/mman.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
 #include <sys/wait.h>
 
 #include "core/engine/command.h"
@@ -180,6 +182,22 @@ static const struct scenario scenarios[] = {
                      { COMMAND, LKG_COMMAND_BAD, "5d1f why" },
                      { COMMAND, LKG_COMMAND_BAD, "5d1f@9 why" },
                      { COMMAND, "forget", "all" } } },
+        { .name = "hold-on-a-rollback",
+          .trial = SLOW,
+          .silent = true,
+          .steps = { { WRITE, "10", "1" },
+                     { COMMAND, "rollback", "1" },
+                     { COMMAND, "hold", "on" },
+                     { ASSIGN, NULL, "41" },
+                     { COMMAND, "hold", "off" } } },
+        { .name = "hold-between-assignments",
+          .trial = SLOW,
+          .silent = true,
+          .steps = { { ASSIGN, NULL, "41" },
+                     { COMMAND, "hold", "on" },
+                     { ASSIGN, NULL, "42" },
+                     { QUIET },
+                     { COMMAND, "hold", "off" } } },
         { .name = "crash-loop-of-documents",
           .trial = "{scope: all, duration: 1h, minDuration: 0s, crashLoopThreshold: 1}",
           .steps = { { WRITE, "10", "1" }, { STARTUP }, { STARTUP }, { STARTUP } } },
@@ -196,6 +214,28 @@ void __wrap_lkg_boot_id(char ret[static LKG_BOOT_ID_MAX])
         __real_lkg_boot_id(ret);
         if (another_boot && *ret)
                 ret[0] = ret[0] == '0' ? '1' : '0';
+}
+
+/*
+ * The end of an inotify descriptor takes the kernel longer than all the rest of a state. An engine that is only to start and to say
+ * what it serves watches nothing.
+ */
+static bool watches_nothing;
+
+int __real_inotify_init1(int flags);
+int __wrap_inotify_init1(int flags);
+int __wrap_inotify_init1(int flags)
+{
+        return watches_nothing ? eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) : __real_inotify_init1(flags);
+}
+
+int __real_inotify_add_watch(int fd, const char *path, uint32_t mask);
+int __wrap_inotify_add_watch(int fd, const char *path, uint32_t mask);
+int __wrap_inotify_add_watch(int fd, const char *path, uint32_t mask)
+{
+        static int last;
+
+        return watches_nothing ? ++last : __real_inotify_add_watch(fd, path, mask);
 }
 
 static char base_dir[TMPDIR_MAX];
@@ -338,9 +378,12 @@ static int carry_out(struct node *n, const struct scenario *s, const struct step
         return 0;
 }
 
+#define AFTER_FAILURE 99u
+
 struct play {
         struct node node;
         const struct scenario *scenario;
+        unsigned failing; /* step with which it ends, whatever that says; 0 = none */
 };
 
 static int prepare_nothing(void *userdata)
@@ -359,6 +402,10 @@ static int play(void *userdata)
         for (unsigned i = 0; p->scenario->steps[i].act != END; i++) {
                 int r = carry_out(n, p->scenario, &p->scenario->steps[i], 1001 + i);
 
+                if (p->failing == i + 1) {
+                        acknowledge(n, p->scenario, AFTER_FAILURE);
+                        return r;
+                }
                 if (r < 0) {
                         LKG_CLEANUP(lkg_freep) char *why = view(n, "status/kubelet/last-error");
 
@@ -400,8 +447,9 @@ static void read_said(struct said *said, unsigned i)
         said->number = strtoull(said->text + strlen(said->text) + strlen("number ") + 1, NULL, 10);
 }
 
-static const char *const nothing_left_out[] = { ".", "s", NULL };
-static const char *const what_a_cut_takes[] = { ".", "s", "runtime", NULL };
+/* The socket, and copies for the day lkgfs is gone: no engine reads them. */
+static const char *const left_out[] = { "s", ".lkgfs-fallback", NULL };
+static const char *const left_out_by_a_cut[] = { "s", ".lkgfs-fallback", "runtime", NULL };
 
 static void record(struct record *r, const struct scenario *s)
 {
@@ -414,8 +462,8 @@ static void record(struct record *r, const struct scenario *s)
         assert_non_null(calls);
         *r = (struct record){ .scenario = s };
         make_node(&p.node, s);
-        r->disk = disk_new(p.node.top, nothing_left_out);
-        r->durable = disk_new(p.node.top, what_a_cut_takes);
+        r->disk = disk_new(p.node.top, left_out);
+        r->durable = disk_new(p.node.top, left_out_by_a_cut);
         assert_int_equal(trace_run(prepare_nothing, play, &p, &plan, &result), 0);
         assert_true(result.ended && result.status == 0 && result.n_calls < TRACE_CALLS_MAX);
         for (size_t i = 0; i < result.n_calls; i++) {
@@ -436,7 +484,7 @@ static void record(struct record *r, const struct scenario *s)
         free(calls);
         /* Has nothing escaped the record? */
         {
-                struct disk *there = disk_new(p.node.top, what_a_cut_takes);
+                struct disk *there = disk_new(p.node.top, left_out_by_a_cut);
 
                 left = disk_digest(there, 0, NULL);
                 disk_free(there);
@@ -543,6 +591,7 @@ static void check_in_child(const struct state *s, int out)
         int code;
 
         another_boot = s->cut;
+        watches_nothing = true;
         (void)snprintf(n.top, sizeof(n.top), "%.50s/n", base_dir);
         settle_node(&n);
         n.ticket = 5000;
@@ -606,11 +655,23 @@ static void reap(bool all)
                 n_ending--;
 }
 
+static void read_answer(int pipes[2], char *said, size_t room)
+{
+        size_t size = 0;
+        ssize_t n;
+
+        n_ending++;
+        (void)close(pipes[1]);
+        while ((n = read(pipes[0], said + size, room - 1 - size)) > 0)
+                size += (size_t)n;
+        said[size] = '\0';
+        (void)close(pipes[0]);
+        reap(/* all= */ false);
+}
+
 static void check(const struct state *s)
 {
         char said[16384];
-        size_t size = 0;
-        ssize_t n;
         int pipes[2];
         pid_t pid;
 
@@ -625,18 +686,149 @@ static void check(const struct state *s)
                 _exit(0);
         }
         assert_true(pid > 0);
-        n_ending++;
-        (void)close(pipes[1]);
-        while ((n = read(pipes[0], said + size, sizeof(said) - 1 - size)) > 0)
-                size += (size_t)n;
-        said[size] = '\0';
-        (void)close(pipes[0]);
-        reap(/* all= */ false);
+        read_answer(pipes, said, sizeof(said));
         n_checked++;
         if (strcmp(said, "+") == 0)
                 return;
         if (n_wrong++ < 5)
                 explain(s, *said ? said : "the engine died\n");
+}
+
+/* ---- a disk that is full, or read-only ---- */
+
+static const struct {
+        const char *name;
+        int error;
+        unsigned kinds;
+} faults[] = {
+        { "full", ENOSPC, 1u << TRACE_OPEN | 1u << TRACE_WRITE | 1u << TRACE_MKDIR | 1u << TRACE_LINK },
+        { "read-only", EROFS,
+          1u << TRACE_OPEN | 1u << TRACE_WRITE | 1u << TRACE_MKDIR | 1u << TRACE_LINK | 1u << TRACE_RENAME |
+                  1u << TRACE_UNLINK | 1u << TRACE_TRUNCATE },
+};
+
+static void say_later(const struct record *r, int out)
+{
+        struct lkg_buf text = LKG_BUF_INIT;
+        struct lkg_error err = { 0 };
+        struct node n = { .client = -EBADF };
+        char path[PATH_MAX];
+
+        another_boot = watches_nothing = true;
+        (void)snprintf(n.top, sizeof(n.top), "%.50s/n", base_dir);
+        (void)snprintf(path, sizeof(path), "%s/s", n.top);
+        (void)unlink(path);
+        empty_dir(n.top, "runtime");
+        settle_node(&n);
+        if (start_with(&n, &err) == 0)
+                say_state(&n, r->scenario, &text);
+        else
+                lkg_buf_printf(&text, "does not start: %s\n", err.message);
+        (void)lkg_write_all(out, text.data, text.size);
+}
+
+/* What is assigned takes several steps of its own, each of which waits for the disk and says so. */
+static bool can_fail(const struct scenario *s, unsigned step)
+{
+        const enum act act = s->steps[step - 1].act;
+
+        return trace_supported() && (act == COMMAND || act == STARTUP || (act == WRITE && !s->trial));
+}
+
+static void complain(const struct record *r, unsigned step, size_t fault, unsigned from, const char *what,
+                     const char *text)
+{
+        if (n_wrong++ >= 5)
+                return;
+        lkg_buf_printf(&complaint,
+                       "%s: disk %s from its call %u of step %u on: %s\n%s  old:\n%s  new:\n%s\n",
+                       r->scenario->name, faults[fault].name, from, step, what, text, r->said[step - 1].text,
+                       r->said[step].text);
+}
+
+/* @wanted: what was said at this step; AFTER_FAILURE: before @step, or at it */
+static void check_later(const struct record *r, unsigned step, unsigned wanted, size_t fault, unsigned from)
+{
+        char said[16384];
+        int pipes[2];
+        pid_t pid;
+
+        assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
+        (void)fflush(NULL);
+        pid = fork();
+        if (pid == 0) {
+                (void)alarm(30);
+                say_later(r, pipes[1]);
+                (void)close(pipes[1]);
+                _exit(0);
+        }
+        assert_true(pid > 0);
+        read_answer(pipes, said, sizeof(said));
+        if (wanted == AFTER_FAILURE
+                    ? strcmp(said, r->said[step - 1].text) != 0 && strcmp(said, r->said[step].text) != 0
+                    : strcmp(said, r->said[wanted].text) != 0)
+                complain(r, step, fault, from, "and after a restart", said);
+}
+
+/* Does the command end what kept an assignment from being followed? */
+static bool lets_follow(const struct record *r, unsigned step)
+{
+        const struct step *s = &r->scenario->steps[step - 1];
+
+        return s->act == COMMAND && r->scenario->trial &&
+               (strcmp(s->name, LKG_COMMAND_FORGIVE) == 0 || strcmp(s->name, "forget") == 0 ||
+                strcmp(s->text, "off") == 0);
+}
+
+/* Return: whether the step came to that call at all. */
+static bool fail_from(const struct record *r, unsigned step, size_t fault, unsigned from)
+{
+        const enum act act = r->scenario->steps[step - 1].act;
+        const bool is_command = act == COMMAND || act == STARTUP;
+        struct play p = { .scenario = r->scenario, .failing = step };
+        char begin[32], end[32], state[PATH_MAX];
+        const struct trace_plan plan = {
+                .fail_at = from,
+                .for_ever = true,
+                .error = faults[fault].error,
+                .kinds = faults[fault].kinds,
+                .below = state,
+                .from = begin,
+                .until = end,
+        };
+        struct trace_result result;
+        struct said said = { 0 };
+
+        (void)snprintf(begin, sizeof(begin), ACK "%u", step - 1);
+        (void)snprintf(end, sizeof(end), ACK "%u", AFTER_FAILURE);
+        make_node(&p.node, r->scenario);
+        (void)snprintf(state, sizeof(state), "%s/state/", p.node.top);
+        assert_int_equal(trace_run(prepare_nothing, play, &p, &plan, &result), 0);
+        assert_true(result.ended);
+        read_said(&said, AFTER_FAILURE);
+        if (result.reached) {
+                const bool refused = is_command && result.status < 0;
+
+                n_checked++;
+                if (result.status < 0 && result.status != -faults[fault].error)
+                        complain(r, step, fault, from, strerror(-result.status), said.text);
+                /*
+                 * On a disk that becomes read-only in the middle, what is noted goes on, later. What is let go is
+                 * followed in steps of its own, which wait for the disk.
+                 */
+                if (is_command && !refused && (faults[fault].error == EROFS || lets_follow(r, step)))
+                        ;
+                else if (strcmp(said.text, r->said[step - refused].text) != 0 &&
+                         (is_command || strcmp(said.text, r->said[step - 1].text) != 0))
+                        complain(r, step, fault, from, refused ? "refused, and" : "accepted, and",
+                                 said.text);
+                /* And the next engine says the same, when the disk is well again. */
+                check_later(r, step, refused ? step - 1 : is_command ? step : AFTER_FAILURE, fault, from);
+        }
+        free(said.text);
+        unsettle_node(&p.node);
+        assert_int_equal(tmpdir_remove(p.node.top), 0);
+        return result.reached;
 }
 
 /* ---- states ---- */
@@ -777,6 +969,8 @@ static void test_scenario(void **state)
 {
         const struct scenario *s = *state;
         struct seen cuts = { 0 }, deaths = { 0 };
+        size_t n_failures = 0;
+        char top[TMPDIR_MAX];
         struct record r;
 
         complaint = (struct lkg_buf)LKG_BUF_INIT;
@@ -786,9 +980,18 @@ static void test_scenario(void **state)
                 cut_at(&r, &cuts, at, &options);
         for (size_t at = r.said[0].at; at <= disk_points(r.disk); at++)
                 die_at(&r, &deaths, at);
+        (void)snprintf(top, sizeof(top), "%.50s/n", base_dir);
+        assert_int_equal(tmpdir_remove(top), 0);
+        for (unsigned step = 1; step <= r.n_steps; step++)
+                for (size_t fault = 0; can_fail(s, step) && fault < LKG_ARRAY_SIZE(faults); fault++)
+                        for (unsigned from = 1; fail_from(&r, step, fault, from);
+                             from += options.all || from < 3 ? 1 : 2)
+                                n_failures++;
         reap(/* all= */ true);
-        print_message("%s: %zu and %zu calls, %zu states after a cut, %zu after a death, %zu wrong\n",
-                      s->name, disk_points(r.durable), disk_points(r.disk), cuts.n, deaths.n, n_wrong);
+        print_message("%s: %zu and %zu calls, %zu states after a cut, %zu after a death, %zu failures, %zu "
+                      "wrong\n",
+                      s->name, disk_points(r.durable), disk_points(r.disk), cuts.n, deaths.n, n_failures,
+                      n_wrong);
         for (unsigned i = 0; i <= r.n_steps; i++)
                 free(r.said[i].text);
         disk_free(r.disk);

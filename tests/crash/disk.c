@@ -125,9 +125,12 @@ static size_t find(const struct disk *d, const char *path, size_t *ret_dir, cons
                 length = strcspn(path, "/");
                 if (length == 0)
                         return at;
-                for (size_t i = 0; at == 0 && d->leave_out[i]; i++)
-                        if (strlen(d->leave_out[i]) == length && memcmp(path, d->leave_out[i], length) == 0)
+                for (size_t i = 0; d->leave_out[i]; i++)
+                        if (strlen(d->leave_out[i]) == length &&
+                            memcmp(path, d->leave_out[i], length) == 0) {
+                                *ret_dir = NONE;
                                 return NONE;
+                        }
                 *ret_dir = at;
                 *ret_name = path;
                 if (at == NONE) {
@@ -164,7 +167,7 @@ static void load_dir(struct disk *d, int fd, size_t node)
                 struct stat st;
                 size_t child;
 
-                for (size_t i = 0; node == 0 && d->leave_out[i]; i++)
+                for (size_t i = 0; d->leave_out[i]; i++)
                         out = out || strcmp(d->leave_out[i], entry->d_name) == 0;
                 if (out || fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
                         continue;

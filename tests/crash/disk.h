@@ -25,7 +25,7 @@ enum disk_fate { DISK_KEPT, DISK_LOST, DISK_ZEROS, DISK_HALF, _DISK_FATE_MAX };
 
 struct disk;
 
-/** disk_new() - what lies below @top now, all of it durable. Names of top itself in @leave_out (NULL at the end) are not looked at. */
+/** disk_new() - what lies below @top now, all of it durable. Names in @leave_out (NULL at the end) are not looked at. */
 struct disk *disk_new(const char *top, const char *const *leave_out);
 struct disk *disk_free(struct disk *disk);
 

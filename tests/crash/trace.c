@@ -50,6 +50,7 @@ struct tracer {
         unsigned n_stops, n_known;
         const struct known *current; /* the call that is going on; NULL = OTHER, or none */
         bool uncounted;              /* it is of memory */
+        bool between;                /* `from` was opened, and `until` was not */
         bool failing;                /* it must not be carried out */
         struct trace_call call;
 };
@@ -185,6 +186,26 @@ bool trace_supported(void)
 
 /* ---- stops ---- */
 
+/* Is it a call that the plan is about? */
+static bool counts(struct tracer *t)
+{
+        const struct trace_plan *plan = t->plan;
+        const struct trace_call *call = &t->call;
+
+        if (plan->from && call->kind == TRACE_OPEN && strcmp(call->path, plan->from) == 0)
+                t->between = true;
+        if (plan->until && call->kind == TRACE_OPEN && strcmp(call->path, plan->until) == 0)
+                t->between = false;
+        if (plan->from && !t->between)
+                return false;
+        if (plan->below && strncmp(call->path, plan->below, strlen(plan->below)) != 0)
+                return false;
+        if (plan->kinds == 0)
+                return true;
+        return plan->kinds & 1u << call->kind &&
+               (call->kind != TRACE_OPEN || call->flags & (O_CREAT | O_WRONLY | O_RDWR));
+}
+
 static bool must_fail(const struct tracer *t)
 {
         if (t->plan->fail_at == 0)
@@ -203,9 +224,7 @@ static int enter(struct tracer *t, const struct __ptrace_syscall_info *info)
                         t->current = &known[i];
         if (!t->current)
                 return 0;
-        t->n_known++;
-        t->failing = must_fail(t);
-        if (t->plan->calls) {
+        if (t->plan->calls || t->plan->below) {
                 uint64_t args[6];
 
                 for (size_t i = 0; i < LKG_ARRAY_SIZE(args); i++)
@@ -221,6 +240,10 @@ static int enter(struct tracer *t, const struct __ptrace_syscall_info *info)
                 if (t->plan->with_data && t->current->kind == TRACE_WRITE)
                         t->call.data = read_bytes(t->pid, args[1], (size_t)args[2]);
         }
+        if (t->plan->below && !counts(t))
+                return 0;
+        t->n_known++;
+        t->failing = must_fail(t);
         if (!t->failing)
                 return 0;
         if (!t->result->reached)

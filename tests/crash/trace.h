@@ -43,6 +43,9 @@ struct trace_plan {
         unsigned fail_at;         /* number of the call that is not OTHER, from 1; 0 = never */
         int error;                /* with which it fails, without having been carried out */
         bool for_ever;            /* all later ones, too */
+        const char *below;        /* only calls about what lies below this path; NULL = all */
+        const char *from, *until; /* only between the openings of these two paths; NULL = all the time */
+        unsigned kinds;           /* only these (1 << kind), opening only to write; 0 = all */
         struct trace_call *calls; /* room for TRACE_CALLS_MAX, or NULL: nothing is written down */
         bool with_data;           /* what is written, too */
 };
