@@ -324,6 +324,7 @@ static void acknowledge(struct node *n, const struct scenario *s, unsigned i)
 {
         struct lkg_buf buf = LKG_BUF_INIT;
         char path[128], name[32];
+        int fd;
 
         say_state(n, s, &buf);
         lkg_buf_printf(&buf, "%cnumber %" PRIu64 "\n", '\0', n->engine->components[0].active->number);
@@ -331,7 +332,8 @@ static void acknowledge(struct node *n, const struct scenario *s, unsigned i)
         assert_int_equal(lkg_write_file_atomic(AT_FDCWD, path, buf.data, buf.size, 0600, false, NULL), 0);
         lkg_buf_deinit(&buf);
         (void)snprintf(name, sizeof(name), ACK "%u", i);
-        assert_true(openat(AT_FDCWD, name, O_RDONLY | O_CLOEXEC) < 0); /* a call that the record shows */
+        fd = openat(AT_FDCWD, name, O_RDONLY | O_CLOEXEC); /* a call that the record shows */
+        assert_true(fd < 0);
 }
 
 /* Return: the engine's answer. */
