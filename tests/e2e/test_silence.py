@@ -293,6 +293,21 @@ def test_commands_do_not_wait_for_one_that_is_down(mounts):
     assert "held" not in mount.status("condition")
 
 
+def test_a_hold_is_told_while_the_engine_is_silent(mounts):
+    """Its last words about it stay behind the message, and the fact in its file."""
+    mount = mounts(config={"engineTimeout": "60s"})
+    mount.command("hold", "on")
+    mount.drop("50-a.conf", "maxPods: 70\n")
+    words = mount.status("condition").rpartition("; held since ")[2]
+    assert words
+    lib.stop_process(mount.child("lkgfs-engine"))
+    mount.wait_for(lambda: silent(mount), "it is told")
+    assert mount.status("condition").startswith("Unknown engine not answering since ")
+    assert mount.status("condition").endswith("; held since " + words)
+    status = mount.tool("status").stdout.decode()
+    assert re.search(r"\n  held +at generation \d+ \(hold\) since .*; a newer one waits\n", status)
+
+
 @pytest.mark.parametrize("process", ["lkgfsd", "lkgfs-notify"])
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
 def test_missing_process_is_told(mounts, process, how):
@@ -333,6 +348,19 @@ def test_stopped_notifier_is_replaced(mounts, busy):
             mount.drop("50-a.conf", "maxPods: 70\n")
         inotify.wait(lambda events: any(e[0] == wd and e[1] & inotify.CLOSE_WRITE for e in events))
     assert sample(mount.status("metrics.prom"), "lkgfs_process_up", process="lkgfs-notify") == 1
+    check_well(mount)
+
+
+@pytest.mark.limit(60)
+def test_a_notifier_that_does_not_do_its_work_is_replaced(mounts):
+    mount = mounts()
+    old = mount.child("lkgfs-notify")
+    with lib.Inotify() as inotify:
+        wd = inotify.add(mount.path("kubelet.conf"), inotify.CLOSE_WRITE)
+        lkgfs_inject.spin(old)
+        mount.drop("50-a.conf", "maxPods: 70\n")
+        inotify.wait(lambda events: any(e[0] == wd and e[1] & inotify.CLOSE_WRITE for e in events))
+    assert mount.child("lkgfs-notify") != old and f"notifier (pid {old}) has done nothing for " in mount.log()
     check_well(mount)
 
 
