@@ -500,5 +500,8 @@ int lkg_engine_start(struct lkg_engine *e, struct lkg_error *err)
 
 void lkg_engine_stop(struct lkg_engine *e)
 {
+        /* The day when lkgfs is gone may be this one, and a base that was there before may be gone as well. */
+        for (size_t i = 0; i < e->n_components; i++)
+                e->components[i].fallback_due = true;
         lkg_engine_persist(e);
 }

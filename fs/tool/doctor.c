@@ -146,7 +146,7 @@ static void check_generation(struct diagnosis *d)
 /* Codes of findings about what lkgfs itself keeps on disk; one row each in core/base/findings.c. */
 static bool is_about_state(unsigned code)
 {
-        return code == 4005 || (code >= 6010 && code <= 6019);
+        return code == 4005 || code == 4022 || (code >= 6010 && code <= 6019);
 }
 
 /* `... [LKGnnnn]` at the end of a line; 0: none. */

@@ -187,21 +187,26 @@ def test_drift_masks_secrets(hooked):
 def test_what_a_process_runs_with_stays_known(node):
     """Also when more generations came than the history keeps, and by the next engine."""
     n = node(remote={"enabled": False}, config={"historyLimit": 2})
+
+    def change(pods):
+        """And until it is on disk, so that nothing older has to be kept for a power cut."""
+        n.mount.drop("50-x.conf", f"maxPods: {pods}\n")
+        record = os.path.join(n.mount.state, "history/kubelet", str(n.mount.generation()), "meta.json")
+        n.mount.wait_for(lambda: os.path.exists(record), "a record on disk")
     life = n.live()
     first = n.mount.generation()
     for pods in range(1, 6):
-        n.mount.drop("50-x.conf", f"maxPods: {pods}\n")
+        change(pods)
     assert n.status("drift") == "/maxPods\t110\t5\n"
     assert f"\ngeneration={first}\n" in n.status("process") and f"\npid={life.pid}\n" in n.status("process")
-    record = os.path.join(n.mount.state, "history/kubelet", str(first), "meta.json")
-    n.mount.wait_for(lambda: os.path.exists(record), "a record on disk")  # what an engine leaves that is killed
     n.mount.kill_child("lkgfs-engine")
     n.mount.sync()
     assert n.status("drift") == "/maxPods\t110\t5\n"
     assert "\n  drift     /maxPods runs with 110, served is 5\n" in n.mount.tool("status").stdout.decode()
     life.kill()
     n.mount.wait_for(lambda: n.status("drift") == "" and "\npid=\n" in n.status("process"), "its end")
-    n.mount.drop("50-x.conf", "maxPods: 6\n")
+    for pods in range(6, 9):
+        change(pods)
     assert str(first) not in os.listdir(n.mount.vpath("history", "kubelet"))
 
 

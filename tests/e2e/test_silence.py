@@ -339,6 +339,9 @@ def test_stopped_notifier_is_replaced(mounts, busy):
     old = mount.child("lkgfs-notify")
     with lib.Inotify() as inotify:
         wd = inotify.add(mount.path("kubelet.conf"), inotify.CLOSE_WRITE)
+        until_it_rests(mount)
+        while inotify.events(0):
+            pass  # the first publication
         lib.stop_process(old)
         if busy:
             mount.drop("50-a.conf", "maxPods: 70\n")
@@ -357,6 +360,9 @@ def test_a_notifier_that_does_not_do_its_work_is_replaced(mounts):
     old = mount.child("lkgfs-notify")
     with lib.Inotify() as inotify:
         wd = inotify.add(mount.path("kubelet.conf"), inotify.CLOSE_WRITE)
+        until_it_rests(mount)  # and so does the notifier, in the one call where it waits
+        while inotify.events(0):
+            pass  # the first publication
         lkgfs_inject.spin(old)
         mount.drop("50-a.conf", "maxPods: 70\n")
         inotify.wait(lambda events: any(e[0] == wd and e[1] & inotify.CLOSE_WRITE for e in events))
