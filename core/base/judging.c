@@ -176,16 +176,21 @@ void lkg_judging_judged(struct lkg_judging *judging, const struct lkg_judging_ke
                 lkg_judging_learn(judging, key);
 }
 
-void lkg_judging_done(struct lkg_judging *judging)
+void lkg_judging_learn_judged(struct lkg_judging *judging)
 {
-        if (atomic_load_explicit(&judging->since_ns, memory_order_relaxed) == 0)
-                return;
         for (uint32_t i = 0, n = lkg_judging_count(judging); i < n; i++) {
                 const struct lkg_judging_item *item = &judging->items[i];
 
                 if (item->what == LKG_ADMIT_LAYER && item->judged && !lkg_judging_knows(judging, &item->key))
                         lkg_judging_learn(judging, &item->key);
         }
+}
+
+void lkg_judging_done(struct lkg_judging *judging)
+{
+        if (atomic_load_explicit(&judging->since_ns, memory_order_relaxed) == 0)
+                return;
+        lkg_judging_learn_judged(judging);
         atomic_store(&judging->n_killed, 0);
         lkg_judging_forget(judging);
 }

@@ -527,9 +527,13 @@ static bool still_the_same(const struct lkg_layer *cached, const struct lkg_laye
 static bool is_generated(const struct lkg_place *place, const char *data, size_t size)
 {
         const char *line = "# " LKG_GENERATED_BY;
+        size_t at = size >= 3 && memcmp(data, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
 
-        return place->role == LKG_LAYER_BASE && place->refuse_generated && size >= strlen(line) &&
-               memcmp(data, line, strlen(line)) == 0;
+        /* Whoever passed it on may have put an empty line or a document marker in front of it. */
+        while (at < size && strchr(" \t\r\n-", data[at]))
+                at++;
+        return place->role == LKG_LAYER_BASE && place->refuse_generated && size - at >= strlen(line) &&
+               memcmp(data + at, line, strlen(line)) == 0;
 }
 
 static int refuse_generated(struct lkg_layer *layer)

@@ -110,8 +110,11 @@ size_t lkg_component_local_errors(const struct lkg_component *c)
         const struct lkg_candidate *local = c->base ? c->local.candidate : c->candidate;
         size_t n = local ? local->report.n_severity[LKG_ERROR] : 0;
 
-        for (size_t i = 0; c->base && local && i < local->report.n_findings; i++)
-                n -= local->report.findings[i].code == LKG_BASE_MISSING;
+        for (size_t i = 0; c->base && local && i < local->report.n_findings; i++) {
+                const struct lkg_finding *f = &local->report.findings[i];
+
+                n -= f->code == LKG_BASE_MISSING || (f->severity == LKG_ERROR && f->incomplete);
+        }
         return n;
 }
 
@@ -638,6 +641,19 @@ uint64_t lkg_component_try_deadline(const struct lkg_component *c)
         return (wall + LKG_NSEC_PER_SEC / 2) / LKG_NSEC_PER_SEC * LKG_NSEC_PER_SEC;
 }
 
+/* What is assigned, or the document where documents are on trial: not another one that is bad for a reason of its own. */
+static bool failed_its_trial(const struct lkg_dynamic *d)
+{
+        const struct lkg_pointers *p = &d->pointers;
+        const struct lkg_bad *bad = lkg_dynamic_is_bad(d, &p->assigned);
+
+        if (!*p->rollback.reason || d->trial.state != LKG_TRIAL_FAILED)
+                return false;
+        if (!bad)
+                return d->scope_all;
+        return bad->cause == LKG_BAD_CRASHED && strcmp(p->rollback.from.sha256, p->assigned.sha256) == 0;
+}
+
 static struct lkg_condition_remote remote_facts(const struct lkg_component *c,
                                                 const struct lkg_config_source *shown)
 {
@@ -670,8 +686,8 @@ static struct lkg_condition_remote remote_facts(const struct lkg_component *c,
         remote.waiting = lkg_component_waiting(c);
         remote.any = *remote.assigned || remote.bad || remote.desired_fault;
         /* By the rule that condemned it: the start that was one too many ran on the last known good already. */
-        remote.exonerated = remote.bad && *p->rollback.reason && d->trial.state == LKG_TRIAL_FAILED &&
-                            p->rollback.starts_since > d->trial.rules.threshold;
+        remote.exonerated =
+                remote.bad && failed_its_trial(d) && p->rollback.starts_since > d->trial.rules.threshold;
         return remote;
 }
 

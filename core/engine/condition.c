@@ -204,8 +204,9 @@ static bool say_invalid(struct lkg_condition *c, const struct lkg_condition_fact
                         f->n_errors == 1 ? "" : "s", f->status_path, say_waits(f));
         else
                 (void)snprintf(c->reason, sizeof(c->reason),
-                               "failed to validate current %s, %zu error%s, see %s/findings", which,
-                               f->n_errors, f->n_errors == 1 ? "" : "s", f->status_path);
+                               "failed to validate %s %s, %zu error%s, see %s/findings%s",
+                               !is_set(f->remote.followed) && f->remote.waits ? "local" : "current", which,
+                               f->n_errors, f->n_errors == 1 ? "" : "s", f->status_path, say_waits(f));
         return true;
 }
 
@@ -339,7 +340,14 @@ static void tell_hold(struct lkg_condition *c, const struct lkg_condition_facts 
                                        f->hold->generation, lkg_hold_mode_name(f->hold->mode));
                 (void)snprintf(c->message + n, room, "; held%s%s: `echo off > control/%s/hold`", holder,
                                what, f->component);
-        } else if (f->hold->try_phase == LKG_TRY_RUNNING) {
+                told = false; /* and a try may run behind it */
+        }
+        n = strlen(c->message);
+        room = sizeof(c->message) - n;
+        if (f->hold->try_phase == LKG_TRY_ARMED)
+                (void)snprintf(c->message + n, room, "; the next change is on try for %" PRIu64 " s",
+                               f->hold->try_duration_ns / LKG_NSEC_PER_SEC);
+        if (f->hold->try_phase == LKG_TRY_RUNNING) {
                 lkg_format_rfc3339(f->try_deadline_wall_ns, until);
                 (void)snprintf(c->message + n, room, "; %s%s%s`echo now > control/%s/commit` keeps it",
                                told ? "" : "on try until ", told ? "" : until, told ? "" : ": ",

@@ -116,7 +116,8 @@ struct lkg_hold_step lkg_hold_command(struct lkg_hold hold, enum lkg_hold_comman
                 if (!known)
                         return refuse(hold, -EINVAL, "no such generation in history");
                 hold = end_try(hold);
-                hold.mode = LKG_HOLD_ROLLBACK;
+                if (hold.mode != LKG_HOLD_ON) /* who says hold means it, whatever is held */
+                        hold.mode = LKG_HOLD_ROLLBACK;
                 hold.generation = argument;
                 return accept(hold);
         case LKG_CMD_TRY:

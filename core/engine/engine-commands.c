@@ -159,29 +159,44 @@ static int abandon(struct lkg_engine *e, struct lkg_component *c, struct lkg_err
 }
 
 /* The pin of what a rollback to the last known good has led to. Its plan is what makes it one command with that. */
-static void pin_good(struct lkg_component *c)
+static void pin_good(struct lkg_component *c, enum lkg_hold_mode mode)
 {
-        c->state.hold = (struct lkg_hold){ .mode = LKG_HOLD_ROLLBACK, .generation = c->active->number };
+        c->state.hold = (struct lkg_hold){ .mode = mode, .generation = c->active->number };
         c->state.held_by = c->state.unfinished.by;
         note_pin(c);
         c->dirty |= LKG_DIRTY_CONDITION;
 }
 
+/* The local layers of today may be invalid with it; then it is what lkg/ shows, byte for byte. */
+static int serve_merge_or_stored(struct lkg_engine *e, struct lkg_component *c)
+{
+        struct lkg_generation *good = NULL;
+        int r = lkg_engine_commit(e, /* force= */ false);
+
+        if (r >= 0)
+                r = lkg_engine_good_generation(c, &good);
+        if (r >= 0 && good)
+                r = lkg_engine_serve_stored(e, c);
+        lkg_generation_unref(good);
+        return r;
+}
+
 /* A stored document has its number already: the layers of today stay behind the pin. A merge gets one by being published. */
 static int serve_good(struct lkg_engine *e, struct lkg_component *c, struct lkg_error *err)
 {
+        enum lkg_hold_mode mode = c->state.hold.mode == LKG_HOLD_ON ? LKG_HOLD_ON : LKG_HOLD_ROLLBACK;
         int r;
 
         if (c->state.hold.mode != LKG_HOLD_FREE) { /* what is pinned now would stay */
                 c->state.hold = (struct lkg_hold){ 0 };
                 c->dirty |= LKG_DIRTY_CONDITION;
         }
-        r = c->dynamic->scope_all ? lkg_engine_serve_stored(e, c) : lkg_engine_commit(e, /* force= */ false);
+        r = c->dynamic->scope_all ? lkg_engine_serve_stored(e, c) : serve_merge_or_stored(e, c);
         if (r >= 0 && !c->active)
                 r = -EBUSY;
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "there is no last known good that could be served");
-        pin_good(c);
+        pin_good(c, mode);
         return lkg_history_write(&c->history, c->active->number, err);
 }
 

@@ -304,9 +304,11 @@ static enum tried blame(const struct lkg_component *c, const struct lkg_track *t
                 return TRIED_GOOD;
         if (track->candidate && errors_in(&track->candidate->report, track->base->file, ret_syntax) > 0)
                 return TRIED_BAD;
-        return local && local->state == LKG_CANDIDATE_INVALID && lkg_component_local_errors(c) > 0
-                       ? TRIED_WAIT
-                       : TRIED_BAD;
+        if (local && local->state == LKG_CANDIDATE_INVALID && lkg_component_local_errors(c) > 0)
+                return TRIED_WAIT;
+        /* A local layer that has become wrong with what is followed is no better with what comes. */
+        return c->base && c->candidate && c->candidate->state == LKG_CANDIDATE_INVALID ? TRIED_WAIT
+                                                                                       : TRIED_BAD;
 }
 
 int lkg_engine_look_at_local(struct lkg_engine *e, struct lkg_component *c,

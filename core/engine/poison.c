@@ -235,6 +235,8 @@ static int read_note(struct lkg_poison *poison)
                 poison->refuse_unknown = atomic_load(&note->others) != 0;
                 poison->how = how;
                 log_death(poison, n_before);
+        } else {
+                lkg_judging_learn_judged(note); /* somebody killed it, and it had done that much */
         }
         return r;
 }

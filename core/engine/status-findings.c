@@ -56,7 +56,14 @@ static void put_errors(const struct lkg_report *report, const struct lkg_candida
         for (size_t i = 0; i < report->n_findings; i++) {
                 const struct lkg_finding *f = &report->findings[i];
 
-                if (f->severity == LKG_ERROR && !(said && lkg_report_has(&said->report, f)))
+                if (f->code == LKG_BASE_MISSING)
+                        lkg_report_add(
+                                &errors, LKG_WARNING, f->code, &(struct lkg_where){ .file = f->file },
+                                "the base does not exist; a remote configuration stands in its place, but a "
+                                "reset to local would be refused: put it back, or write base: \"\" for this "
+                                "component if there is to be none");
+                else if (f->severity == LKG_ERROR && !f->incomplete &&
+                         !(said && lkg_report_has(&said->report, f)))
                         lkg_report_add_copy(&errors, f);
         }
         put(&errors, buf);

@@ -93,6 +93,8 @@ uint32_t lkg_judging_count(const struct lkg_judging *judging);
 /** lkg_judging_judged() - a layer was merged and judged. It is known when the work is done. */
 void lkg_judging_judged(struct lkg_judging *judging, const struct lkg_judging_key *key,
                         const char *component, const char *file, const char *sha256);
+/** lkg_judging_learn_judged() - what was judged is known, although the work was not done: whoever did it was killed from outside. */
+void lkg_judging_learn_judged(struct lkg_judging *judging);
 /** lkg_judging_done() - the work is done, and nothing in the note did harm. What was judged is known from now on. */
 void lkg_judging_done(struct lkg_judging *judging);
 /** lkg_judging_knows() - was this judged before, as far back as is remembered, and harmed nobody? */

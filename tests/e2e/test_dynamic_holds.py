@@ -78,6 +78,36 @@ def test_a_hold_during_a_rollback_outlives_an_assignment(node, holds, again):
     assert "\nmaxPods: 43\n" in n.mount.document()
 
 
+@pytest.mark.parametrize("target", ["1", "lkg"])
+def test_a_rollback_does_not_end_a_hold(node, target):
+    n = node(trial={"duration": "0s"})
+    first = n.mount.document()
+    n.mount.drop("10-a.conf", "maxPods: 6\n")
+    n.mount.command("hold", "on")
+    n.mount.command("rollback", target)
+    assert "mode=hold\n" in n.status("hold") and "(hold)" in n.status("condition")
+    held = n.mount.document()
+    assert target == "lkg" or held == first
+    n.assign("maxPods: 42\n", uid="aaaa")
+    n.wait("condition", "; a newer one waits for hold off")
+    assert n.mount.document() == held
+    n.mount.command("hold", "off")
+    n.mount.wait_for(lambda: "\nregistryBurst" not in n.mount.document() and n.mount.document() != held)
+
+
+def test_a_try_is_told_before_it_runs_and_behind_a_hold(node):
+    n = node()
+    n.put("local\n")
+    n.wait("condition", "True ")
+    n.mount.command("try", "5m")
+    assert "; the next change is on try for 300 s" in n.status("condition")
+    n.mount.drop("50-x.conf", "maxPods: 9\n")
+    n.wait("condition", "True on try until ")
+    n.mount.command("hold", "on")
+    condition = n.status("condition")
+    assert "(hold)" in condition and "; on try until " in condition and "commit` keeps it" in condition, condition
+
+
 @AGAIN
 def test_the_clock_does_not_run_on_what_is_held(node, again):
     """A process that runs the held generation proves nothing about the one that waits."""

@@ -274,3 +274,70 @@ def test_a_lost_checkpoint_is_the_disk_s_fault(node):
     os.unlink(n.mount.path("kubelet.conf.d/60-y.conf"))
     os.rename(n.file + ".away", n.file)
     n.wait("condition", "True all checks passed: using current (UID: aaaa)")
+
+
+def test_a_rollback_to_what_lkg_shows_where_the_layers_do_not_come_to_it_any_more(node):
+    """The base is gone: not the merge of today is served, but what lkg/ shows, byte for byte."""
+    n = node(trial={"duration": "0s", "minDuration": "0s"})
+    source = n.assign("maxPods: 41\n", uid="aaaa")
+    n.wait("last-known-good", source)
+    os.unlink(n.mount.path("kubelet.conf.base"))
+    n.put("local\n")
+    n.mount.wait_for(lambda: "aaaa" not in n.status("assigned"))
+    shown = n.good_document()
+    assert shown != n.mount.document()
+    n.mount.command("rollback", "lkg")
+    assert n.mount.document() == shown
+    assert f" at generation {n.mount.generation()} (rollback)" in n.status("condition")
+
+
+def test_a_configmap_waits_for_a_dropin_that_did_not_fit_before(node):
+    """Once a drop-in is to blame for what is followed, it is to blame for what comes, too."""
+    n = node(trial={"duration": "0s", "minDuration": "0s"})
+    body = "imageGCLowThresholdPercent: 85\nimageGCHighThresholdPercent: 90\n"
+    n.wait("last-known-good", n.assign(body, uid="aaaa"))
+    n.mount.drop("50-x.conf", "imageGCHighThresholdPercent: 83\n")
+    n.wait("condition", "False failed to validate local (init) with current (UID: aaaa)")
+    source = n.assign(body + "maxPods: 50\n", uid="aaaa")
+    n.wait("condition", "; what is assigned waits for it")
+    assert n.bad() == {}
+    os.unlink(n.mount.path("kubelet.conf.d", "50-x.conf"))
+    n.wait("active", source)
+    n.wait("condition", "True all checks passed")
+    assert "\nmaxPods: 50\n" in n.mount.document()
+
+
+def test_a_base_that_is_gone_under_a_remote_one(node):
+    """A warning, because it is not needed now; and drop-ins are not wrong for want of it."""
+    n = node(dropins={"50-x.conf": lib.HEADER + "imageGCHighThresholdPercent: 75\n"}, base=lib.HEADER + "imageGCLowThresholdPercent: 70\n",
+             trial={"duration": "0s"})
+    n.wait("last-known-good", n.assign("imageGCLowThresholdPercent: 60\n"))
+    os.unlink(n.mount.path("kubelet.conf.base"))
+    n.mount.wait_for(lambda: "LKG2031" in n.status("findings"))
+    assert "error" not in n.status("findings") and "a reset to local would be refused" in n.status("findings")
+    assert n.status("condition").startswith("True all checks passed")
+    assert "LKG2031" in n.mount.tool("status").stdout.decode()
+
+
+def test_an_exoneration_is_of_what_failed_its_trial(node):
+    n = node(trial={"crashLoopThreshold": 0})
+    n.wait("active", n.assign("maxPods: 41\n", uid="xxxx"))
+    for _ in range(4):
+        n.crash()
+    n.wait("condition", "False crash loop goes on with last-known-good")
+    n.assign("maxPods: -41\n", uid="yyyy")
+    n.wait("condition", "False failed to validate current (UID: yyyy)")
+
+
+def test_what_comes_while_the_local_layers_are_wrong_waits(node):
+    """Also where the node has not followed anything yet."""
+    n = node(trial={"duration": "0s", "minDuration": "0s"})
+    n.mount.drop("10-a.conf", "podPidsLimit: x\n")
+    n.wait("condition", "False failed to validate ")
+    source = n.assign("maxPods: 5\n", uid="aaaa")
+    n.wait("condition", "False failed to validate local (init), 1 error, see status/kubelet/findings; what is assigned waits for it: ")
+    n.mount.kill_child("lkgfs-engine")
+    n.mount.sync()
+    n.wait("condition", "; what is assigned waits for it: ")
+    os.unlink(n.mount.path("kubelet.conf.d", "10-a.conf"))
+    n.wait("active", source)

@@ -90,6 +90,15 @@ def test_the_fallback_copy_is_no_base(mounts):
     check_kept(mount, document)
 
 
+@pytest.mark.parametrize("before", ["\ufeff", "---\n", "\n", " "], ids=["byte order mark", "marker", "empty line", "blank"])
+def test_what_lkgfs_generated_is_no_base_behind_anything(mounts, before):
+    mount = mounts()
+    document = mount.document()
+    lib.write_file(mount.behind("kubelet.conf"), before + document)
+    mount.wait_for(lambda: "LKG2032" in mount.status("findings"), "a generated file in the place of the base")
+    assert mount.document() == document and mount.condition()[0] == "False"
+
+
 @pytest.mark.parametrize("name", ["kubelet.conf", "config.yaml"])
 def test_what_lkgfs_generated_is_no_base(mounts, name):
     components = None if name == "kubelet.conf" else CONFIGURED

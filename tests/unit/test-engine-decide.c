@@ -103,7 +103,7 @@ static void test_hold_commands(void **state)
                 { LATE(2), LKG_CMD_HOLD_OFF, 0, false, 2, 0, FREE },
                 { FREE, LKG_CMD_HOLD_OFF, 0, false, 2, 0, FREE },
                 { FREE, LKG_CMD_ROLLBACK, 2, true, 4, 0, BACK(2) },
-                { HELD(4), LKG_CMD_ROLLBACK, 2, true, 4, 0, BACK(2) },
+                { HELD(4), LKG_CMD_ROLLBACK, 2, true, 4, 0, HELD(2) },
                 { BACK(2), LKG_CMD_ROLLBACK, 3, true, 2, 0, BACK(3) },
                 { FREE, LKG_CMD_ROLLBACK, 9, false, 4, -EINVAL, FREE },
                 { ARMED(5), LKG_CMD_ROLLBACK, 2, true, 4, 0, BACK(2) }, /* the try is over */

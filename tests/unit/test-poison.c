@@ -140,6 +140,29 @@ static void test_together_when_nothing_is_new(void **state)
         lkg_poison_close(&poison);
 }
 
+/* Killed from outside before the work was done: what it had judged is known all the same. */
+static void test_what_was_judged_before_a_kill_is_not_new(void **state)
+{
+        (void)state;
+        begin();
+        for (size_t i = 0; three[i]; i++)
+                assert_true(admit_layer(three[i], "1"));
+        assert_true(admit(LKG_ADMIT_TOGETHER, "", "x"));
+        for (size_t i = 0; three[i]; i++)
+                lkg_poison_judged(&poison, "kubelet", three[i], "1");
+        die(LKG_END_SIGNAL, SIGKILL);
+        begin();
+        for (size_t i = 0; three[i]; i++)
+                assert_true(admit_layer(three[i], "1"));
+        assert_true(admit(LKG_ADMIT_TOGETHER, "", "x"));
+        die(LKG_END_SIGNAL, SIGABRT);
+        begin();
+        for (size_t i = 0; three[i]; i++)
+                assert_true(admit_layer(three[i], "1"));
+        assert_false(admit(LKG_ADMIT_TOGETHER, "", "x"));
+        lkg_poison_close(&poison);
+}
+
 static void test_an_engine_that_was_idle_died_of_nothing(void **state)
 {
         (void)state;
@@ -353,6 +376,7 @@ int main(void)
                 TEST(test_only_what_is_new),
                 TEST(test_what_was_being_read_alone),
                 TEST(test_together_when_nothing_is_new),
+                TEST(test_what_was_judged_before_a_kill_is_not_new),
                 TEST(test_an_engine_that_was_idle_died_of_nothing),
                 TEST(test_kills_are_counted),
                 TEST(test_kills_of_other_work_are_no_proof),
