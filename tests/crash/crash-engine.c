@@ -292,7 +292,7 @@ static void say_state(struct node *n, const struct scenario *s, struct lkg_buf *
         char word[LKG_SOURCE_ID_MAX + 2 * LKG_IDENTIFIER_MAX + 4];
 
         lkg_buf_printf(buf, "hold %s %" PRIu64 " by %s\n", lkg_hold_mode_name(h->mode),
-                       s->any_number && h->mode == LKG_HOLD_ROLLBACK ? 0 : h->generation,
+                       s->any_number ? 0 : h->generation,
                        h->mode == LKG_HOLD_FREE ? "" : c->state.held_by.program);
         lkg_buf_printf(buf, "try %d %" PRIu64 " back to %" PRIu64 "\n", h->try_phase,
                        h->try_duration_ns / LKG_NSEC_PER_SEC,
