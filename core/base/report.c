@@ -130,11 +130,12 @@ static void report_copy(struct lkg_report *report, const struct lkg_finding *fin
 }
 
 void lkg_report_add_incomplete(struct lkg_report *report, const struct lkg_finding *finding,
-                               const char *aside)
+                               const char *without)
 {
         char *text;
 
-        if (asprintf(&text, "%s%s", finding->text, aside) < 0)
+        if (asprintf(&text, "%s%s%.400s%s", finding->text, without ? " (judged without " : "",
+                     without ? without : "", without ? ")" : "") < 0)
                 text = NULL;
         report_copy(report, finding, text, true);
 }
@@ -144,17 +145,29 @@ void lkg_report_add_copy(struct lkg_report *report, const struct lkg_finding *fi
         report_copy(report, finding, strdup(finding->text), finding->incomplete);
 }
 
+static bool is_same(const struct lkg_finding *a, const struct lkg_finding *b)
+{
+        return a->code == b->code && a->severity == b->severity && a->line == b->line &&
+               a->column == b->column && !a->file == !b->file &&
+               (!a->file || strcmp(a->file, b->file) == 0) && strcmp(a->text, b->text) == 0;
+}
+
 bool lkg_report_has(const struct lkg_report *report, const struct lkg_finding *finding)
 {
-        for (size_t i = 0; i < report->n_findings; i++) {
-                const struct lkg_finding *f = &report->findings[i];
-
-                if (f->code == finding->code && f->line == finding->line && f->column == finding->column &&
-                    f->severity == finding->severity && strcmp(f->text, finding->text) == 0 &&
-                    !f->file == !finding->file && (!f->file || strcmp(f->file, finding->file) == 0))
+        for (size_t i = 0; i < report->n_findings; i++)
+                if (is_same(&report->findings[i], finding))
                         return true;
-        }
         return false;
+}
+
+bool lkg_report_equal(const struct lkg_report *a, const struct lkg_report *b)
+{
+        if (a->n_findings != b->n_findings || a->n_dropped != b->n_dropped)
+                return false;
+        for (size_t i = 0; i < a->n_findings; i++)
+                if (!is_same(&a->findings[i], &b->findings[i]))
+                        return false;
+        return true;
 }
 
 void lkg_report_append(struct lkg_report *to, const struct lkg_report *from)

@@ -332,16 +332,14 @@ static bool can_merge(const struct update *u, const struct lkg_step *step, enum 
 static int merge_what_is_there(struct update *u, struct lkg_step *step)
 {
         struct lkg_report kept = step->report;
-        char aside[LKG_ASIDE_MAX];
         int r;
 
         if (!u->lacks)
                 return merge(u, step, doc_of(step));
-        (void)snprintf(aside, sizeof(aside), " (judged without %.400s)", u->lacks);
         step->report = (struct lkg_report)LKG_REPORT_INIT;
         r = merge(u, step, doc_of(step));
         for (size_t i = 0; i < step->report.n_findings; i++)
-                lkg_report_add_incomplete(&kept, &step->report.findings[i], aside);
+                lkg_report_add_incomplete(&kept, &step->report.findings[i], u->lacks);
         lkg_report_deinit(&step->report);
         step->report = kept;
         return r;

@@ -84,21 +84,6 @@ char *lkg_display(const char *text)
         return lkg_buf_steal(&buf, NULL);
 }
 
-bool lkg_report_equal(const struct lkg_report *a, const struct lkg_report *b)
-{
-        if (a->n_findings != b->n_findings || a->n_dropped != b->n_dropped)
-                return false;
-        for (size_t i = 0; i < a->n_findings; i++) {
-                const struct lkg_finding *x = &a->findings[i], *y = &b->findings[i];
-
-                if (x->code != y->code || x->severity != y->severity || x->line != y->line ||
-                    x->column != y->column || !x->file != !y->file ||
-                    (x->file && strcmp(x->file, y->file) != 0) || strcmp(x->text, y->text) != 0)
-                        return false;
-        }
-        return true;
-}
-
 static struct lkg_layer *layer_new(const struct lkg_place *place)
 {
         LKG_CLEANUP(lkg_layer_unrefp) struct lkg_layer *layer = calloc(1, sizeof(*layer));

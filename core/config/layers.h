@@ -91,8 +91,6 @@ char *lkg_concat(const char *a, const char *b, const char *c);
 /** lkg_display() - @text with bytes that are not printable UTF-8 as \xNN. Heap. */
 char *lkg_display(const char *text);
 
-bool lkg_report_equal(const struct lkg_report *a, const struct lkg_report *b);
-
 /* ---- walk.c ---- */
 
 enum lkg_walk_verdict { LKG_WALK_LOAD, LKG_WALK_SKIP, LKG_WALK_IGNORE };

@@ -138,16 +138,6 @@ static void note_no_base(const struct lkg_component *c, struct lkg_report *repor
                 c->config->name, c->config->base);
 }
 
-static bool same_report(const struct lkg_report *a, const struct lkg_report *b)
-{
-        bool same = a->n_findings == b->n_findings;
-
-        for (size_t i = 0; same && i < a->n_findings; i++)
-                same = a->findings[i].code == b->findings[i].code &&
-                       strcmp(a->findings[i].text, b->findings[i].text) == 0;
-        return same;
-}
-
 void lkg_component_note(struct lkg_component *c, const char *source_path)
 {
         struct lkg_report report = LKG_REPORT_INIT;
@@ -171,7 +161,7 @@ void lkg_component_note(struct lkg_component *c, const char *source_path)
         if (c->candidate && c->candidate->state == LKG_CANDIDATE_NONE && !c->active)
                 note_no_layer(c, source_path, &report);
         note_no_base(c, &report);
-        if (same_report(&report, &c->findings)) {
+        if (lkg_report_equal(&report, &c->findings)) {
                 lkg_report_deinit(&report);
                 return;
         }

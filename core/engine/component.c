@@ -118,17 +118,30 @@ size_t lkg_component_local_errors(const struct lkg_component *c)
         return n;
 }
 
-size_t lkg_component_remote_errors(const struct lkg_component *c)
+size_t lkg_component_errors_in(const struct lkg_report *report, const char *file, bool *ret_syntax)
 {
         size_t n = 0;
 
-        for (size_t i = 0; c->base && c->candidate && i < c->candidate->report.n_findings; i++) {
-                const struct lkg_finding *f = &c->candidate->report.findings[i];
+        *ret_syntax = false;
+        for (size_t i = 0; i < report->n_findings; i++) {
+                const struct lkg_finding *f = &report->findings[i];
 
-                n += f->severity == LKG_ERROR && !f->incomplete && f->file &&
-                     strcmp(f->file, c->base->file) == 0;
+                if (f->severity != LKG_ERROR || f->incomplete || !f->file || strcmp(f->file, file) != 0)
+                        continue;
+                n++;
+                *ret_syntax = *ret_syntax || f->code < 2000;
         }
         return n;
+}
+
+/* Of the candidate, those that stand in the remote document itself. */
+static size_t remote_errors(const struct lkg_component *c)
+{
+        bool syntax;
+
+        return c->base && c->candidate
+                       ? lkg_component_errors_in(&c->candidate->report, c->base->file, &syntax)
+                       : 0;
 }
 
 static int new_stack(struct lkg_component *c, const struct lkg_component_env *env, struct lkg_error *err)
@@ -468,8 +481,8 @@ static int look_up_bad(struct lkg_component *c)
         r = lkg_sha256_hex(c->rendered.data, c->rendered.size, sha256);
         if (r < 0)
                 return r;
-        if (strcmp(passed_over, LKG_PASSED_OVER_UNKNOWN) ==
-            0) /* on a full disk it stays unknown, and passed over */
+        /* On a full disk it stays unknown, and passed over. */
+        if (strcmp(passed_over, LKG_PASSED_OVER_UNKNOWN) == 0)
                 (void)lkg_dynamic_pass_over(c->dynamic, c->same ? "" : sha256, NULL);
         c->bad_document = lkg_dynamic_is_bad_document(c->dynamic, sha256) ||
                           strcmp(passed_over, sha256) == 0 ||
@@ -673,7 +686,7 @@ static struct lkg_condition_remote remote_facts(const struct lkg_component *c,
                 .active_is_assigned = lkg_config_source_equal(&p->assigned, shown),
                 .active_is_good = lkg_config_source_equal(&p->good.source, shown),
                 .went_back = d->scope_all && *p->rollback.reason && c->active &&
-                             strcmp(c->active->sha256, p->good.sha256) == 0 &&
+                             lkg_dynamic_is_good_document(d, c->active->sha256) &&
                              !(c->same && c->verdict == LKG_KEEP),
                 .local_has_base = local && local->has_base,
                 .n_local_errors = local ? lkg_component_local_errors(c) : 0,
@@ -703,7 +716,11 @@ void lkg_component_update_condition(struct lkg_component *c, bool not_ready)
 {
         uint64_t wall = lkg_realtime_ns();
         struct lkg_config_source shown;
-        const struct lkg_condition_facts facts = {
+        struct lkg_condition_facts facts;
+
+        if (!(c->dirty & LKG_DIRTY_CONDITION))
+                return;
+        facts = (struct lkg_condition_facts){
                 .remote = c->dynamic ? remote_facts(c, lkg_component_shown(c, &shown))
                                      : (struct lkg_condition_remote){ .assigned = "",
                                                                       .active = "",
@@ -716,7 +733,7 @@ void lkg_component_update_condition(struct lkg_component *c, bool not_ready)
                 .state = c->candidate ? c->candidate->state : LKG_CANDIDATE_NONE,
                 .verdict = c->verdict,
                 .n_errors = c->candidate ? c->candidate->report.n_severity[LKG_ERROR] : 0,
-                .n_remote_errors = lkg_component_remote_errors(c),
+                .n_remote_errors = remote_errors(c),
                 .candidate_has_base = c->candidate && c->candidate->has_base,
                 .active = c->active ? c->active->number : 0,
                 .active_has_base = served_has_base(c),
@@ -727,7 +744,7 @@ void lkg_component_update_condition(struct lkg_component *c, bool not_ready)
                 .try_deadline_wall_ns = lkg_component_try_deadline(c),
         };
 
-        if (!(c->dirty & LKG_DIRTY_CONDITION) || !lkg_condition_update(&c->condition, &facts, wall))
+        if (!lkg_condition_update(&c->condition, &facts, wall))
                 return;
         if (c->state.status != c->condition.status || c->state.transition_ns != c->condition.transition_ns)
                 c->state_changed = true;

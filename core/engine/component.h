@@ -190,8 +190,8 @@ void lkg_component_note_base(struct lkg_component *c);
 /** lkg_component_local_errors() - of the local layers; a base that a remote one stands for may be missing. */
 size_t lkg_component_local_errors(const struct lkg_component *c);
 
-/** lkg_component_remote_errors() - of the candidate, those that stand in the remote document itself, and are proved. */
-size_t lkg_component_remote_errors(const struct lkg_component *c);
+/** lkg_component_errors_in() - errors that stand in @file and are proved. @ret_syntax: is one of them about how it is written? */
+size_t lkg_component_errors_in(const struct lkg_report *report, const char *file, bool *ret_syntax);
 
 /** lkg_component_set_base() - another base for its layers from the next refresh on. Takes @base over; NULL = the base file. */
 void lkg_component_set_base(struct lkg_component *c, struct lkg_remote_base *base);

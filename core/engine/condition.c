@@ -38,6 +38,17 @@ static void say_which(char *buf, size_t size, const char *uid, bool has_base)
                 (void)snprintf(buf, size, "(%s)", local_name(has_base));
 }
 
+/* More words behind the message; what does not fit is cut. */
+static void LKG_PRINTF(2, 3) add_words(struct lkg_condition *c, const char *fmt, ...)
+{
+        size_t n = strlen(c->message);
+        va_list ap;
+
+        va_start(ap, fmt);
+        (void)vsnprintf(c->message + n, sizeof(c->message) - n, fmt, ap);
+        va_end(ap);
+}
+
 /* With a remote configuration in play: what is used is assigned, or the last known good, or what was there before. */
 static void say_using_remote(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
@@ -241,16 +252,13 @@ static bool say_none(struct lkg_condition *c, const struct lkg_condition_facts *
 
 static bool say_held(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
-        size_t n;
-
         if (f->hold->mode == LKG_HOLD_FREE)
                 return false;
         c->status = LKG_CONDITION_TRUE;
         (void)snprintf(c->reason, sizeof(c->reason), "held at generation %" PRIu64 " (%s)",
                        f->hold->generation, lkg_hold_mode_name(f->hold->mode));
-        n = strlen(c->message);
         if (f->verdict == LKG_WAIT)
-                (void)snprintf(c->message + n, sizeof(c->message) - n, "; a newer one waits for hold off");
+                add_words(c, "; a newer one waits for hold off");
         return true;
 }
 
@@ -298,14 +306,12 @@ static bool say_good(struct lkg_condition *c, const struct lkg_condition_facts *
 static void tell_versions(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
         const struct lkg_condition_remote *r = &f->remote;
-        size_t n = strlen(c->message);
 
         if (!is_set(r->assigned) || !is_set(r->active) || strcmp(r->assigned, r->active) != 0 ||
             !is_set(r->assigned_version) || !is_set(r->active_version) ||
             strcmp(r->assigned_version, r->active_version) == 0)
                 return;
-        (void)snprintf(c->message + n, sizeof(c->message) - n, ", resourceVersion %.64s instead of %.64s",
-                       r->active_version, r->assigned_version);
+        add_words(c, ", resourceVersion %.64s instead of %.64s", r->active_version, r->assigned_version);
 }
 
 void lkg_condition_holder(const struct lkg_held_by *by, char ret[static LKG_HOLDER_MAX])
@@ -326,49 +332,34 @@ void lkg_condition_holder(const struct lkg_held_by *by, char ret[static LKG_HOLD
 /*
  * What an operator holds back is told whatever the reason is: nothing that is corrected will be served before it
  * ends.
- * @told: the reason says already what is held, or until when the try runs
+ * @told: the reason says already what is held
  */
 static void tell_hold(struct lkg_condition *c, const struct lkg_condition_facts *f, bool told)
 {
-        size_t n = strlen(c->message), room = sizeof(c->message) - n;
-        char holder[LKG_HOLDER_MAX], what[64] = "", until[21];
+        char holder[LKG_HOLDER_MAX], what[64] = "";
 
-        if (f->hold->mode != LKG_HOLD_FREE) {
-                lkg_condition_holder(f->held_by, holder);
-                if (!told)
-                        (void)snprintf(what, sizeof(what), " at generation %" PRIu64 " (%s)",
-                                       f->hold->generation, lkg_hold_mode_name(f->hold->mode));
-                (void)snprintf(c->message + n, room, "; held%s%s: `echo off > control/%s/hold`", holder,
-                               what, f->component);
-                told = false; /* and a try may run behind it */
-        }
-        n = strlen(c->message);
-        room = sizeof(c->message) - n;
+        if (f->hold->mode == LKG_HOLD_FREE)
+                return;
+        lkg_condition_holder(f->held_by, holder);
+        if (!told)
+                (void)snprintf(what, sizeof(what), " at generation %" PRIu64 " (%s)", f->hold->generation,
+                               lkg_hold_mode_name(f->hold->mode));
+        add_words(c, "; held%s%s: `echo off > control/%s/hold`", holder, what, f->component);
+}
+
+/* @told: the reason says already until when */
+static void tell_try(struct lkg_condition *c, const struct lkg_condition_facts *f, bool told)
+{
+        char until[21];
+
         if (f->hold->try_phase == LKG_TRY_ARMED)
-                (void)snprintf(c->message + n, room, "; the next change is on try for %" PRIu64 " s",
-                               f->hold->try_duration_ns / LKG_NSEC_PER_SEC);
-        if (f->hold->try_phase == LKG_TRY_RUNNING) {
-                lkg_format_rfc3339(f->try_deadline_wall_ns, until);
-                (void)snprintf(c->message + n, room, "; %s%s%s`echo now > control/%s/commit` keeps it",
-                               told ? "" : "on try until ", told ? "" : until, told ? "" : ": ",
-                               f->component);
-        }
-}
-
-/* The fleet's operator holds back, whatever this node's does. */
-static void tell_waiting(struct lkg_condition *c, const struct lkg_condition_facts *f)
-{
-        size_t n = strlen(c->message);
-
-        (void)snprintf(c->message + n, sizeof(c->message) - n, "; %.160s", f->remote.waiting);
-}
-
-/* Something else is worse, or just as true. */
-static void tell_lost(struct lkg_condition *c, const struct lkg_condition_facts *f)
-{
-        size_t n = strlen(c->message);
-
-        (void)snprintf(c->message + n, sizeof(c->message) - n, "; failed to keep %.160s", f->lost);
+                add_words(c, "; the next change is on try for %" PRIu64 " s",
+                          f->hold->try_duration_ns / LKG_NSEC_PER_SEC);
+        if (f->hold->try_phase != LKG_TRY_RUNNING)
+                return;
+        lkg_format_rfc3339(f->try_deadline_wall_ns, until);
+        add_words(c, "; %s%s%s`echo now > control/%s/commit` keeps it", told ? "" : "on try until ",
+                  told ? "" : until, told ? "" : ": ", f->component);
 }
 
 bool lkg_condition_update(struct lkg_condition *condition, const struct lkg_condition_facts *facts,
@@ -388,12 +379,13 @@ bool lkg_condition_update(struct lkg_condition *condition, const struct lkg_cond
         tell_versions(&next, facts);
         for (row = 0; row < LKG_ARRAY_SIZE(rows) && !rows[row](&next, facts); row++)
                 ;
-        if (facts->lost && rows[row] != say_lost)
-                tell_lost(&next, facts);
-        tell_hold(&next, facts,
-                  rows[row] == say_held || rows[row] == say_try || rows[row] == say_try_expired);
+        if (facts->lost && rows[row] != say_lost) /* something else is worse, or just as true */
+                add_words(&next, "; failed to keep %.160s", facts->lost);
+        tell_hold(&next, facts, rows[row] == say_held || rows[row] == say_try_expired);
+        tell_try(&next, facts, rows[row] == say_try);
+        /* The fleet's operator holds back, whatever this node's does. */
         if (facts->remote.waiting && rows[row] != say_waiting)
-                tell_waiting(&next, facts);
+                add_words(&next, "; %.160s", facts->remote.waiting);
         /* Somebody else's words (a server's, an operator's) are cut to fit. */
         lkg_utf8_mend(next.reason);
         lkg_utf8_mend(next.message);

@@ -41,11 +41,24 @@ void lkg_dynamic_configure(struct lkg_dynamic *d, const struct lkg_config *confi
         d->scope_all = config->trial.scope == LKG_TRIAL_ALL;
 }
 
+struct lkg_config_source lkg_dynamic_document_source(const char *sha256)
+{
+        struct lkg_config_source source = { .uid = "local", .key = LKG_KEY_DEFAULT };
+
+        (void)snprintf(source.version, sizeof(source.version), "%.12s", sha256);
+        return source;
+}
+
+bool lkg_dynamic_is_good_document(const struct lkg_dynamic *d, const char *sha256)
+{
+        return *sha256 && strcmp(d->pointers.good.sha256, sha256) == 0;
+}
+
 /* The pointers are durable before the end of the trial is: what they say to be good, or to be left, is not on trial any more. */
 static void believe_pointers(struct lkg_dynamic *d, const char *sha256)
 {
         bool good = d->scope_all
-                            ? *d->pointers.good.sha256 && strcmp(d->pointers.good.sha256, sha256) == 0
+                            ? lkg_dynamic_is_good_document(d, sha256)
                             : !lkg_config_source_is_local(&d->pointers.active) &&
                                       lkg_config_source_equal(&d->pointers.active, &d->pointers.good.source);
 
@@ -326,14 +339,6 @@ int lkg_dynamic_save_trial(struct lkg_dynamic *d, uint64_t now_ns, struct lkg_er
         return r;
 }
 
-static struct lkg_config_source document_source(const char *sha256)
-{
-        struct lkg_config_source source = { .uid = "local", .key = LKG_KEY_DEFAULT };
-
-        (void)snprintf(source.version, sizeof(source.version), "%.12s", sha256);
-        return source;
-}
-
 bool lkg_dynamic_is_other_trial(const struct lkg_dynamic *d, const char *sha256)
 {
         return d->scope_all && strncmp(d->document.version, sha256, 12) != 0;
@@ -351,7 +356,7 @@ int lkg_dynamic_resume(struct lkg_dynamic *d, const char *sha256, struct lkg_rep
 
         if (!d->scope_all)
                 return 0;
-        d->document = document_source(sha256);
+        d->document = lkg_dynamic_document_source(sha256);
         r = lkg_store_load_trial(&d->store, &d->document, &d->trial, report);
         if (r < 0)
                 return r;
@@ -359,7 +364,7 @@ int lkg_dynamic_resume(struct lkg_dynamic *d, const char *sha256, struct lkg_rep
         d->trial = lkg_trial_resume(d->trial, d->watched, lkg_boottime_ns());
         /* What was rolled back from had the trial, which failed; the last known good has none. */
         if (d->trial.state == LKG_TRIAL_IDLE && *d->pointers.rollback.reason &&
-            strcmp(d->pointers.good.sha256, sha256) == 0)
+            lkg_dynamic_is_good_document(d, sha256))
                 d->trial.state = LKG_TRIAL_FAILED;
         return 0;
 }
@@ -371,7 +376,7 @@ int lkg_dynamic_begin_trial(struct lkg_dynamic *d, const char *sha256, struct lk
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
         int r;
 
-        d->document = document_source(sha256);
+        d->document = lkg_dynamic_document_source(sha256);
         /* After a power cut nobody knew what was served, only what was on trial: the same document goes on where it was. */
         if (d->scope_all && lkg_store_load_trial(&d->store, &d->document, &d->trial, &ignored) >= 0 &&
             d->trial.state == LKG_TRIAL_RUNNING) {
@@ -408,7 +413,7 @@ bool lkg_dynamic_has_mark(const struct lkg_dynamic *d, const char *id)
 
 const struct lkg_bad *lkg_dynamic_bad_document(const struct lkg_dynamic *d, const char *sha256)
 {
-        const struct lkg_config_source source = document_source(sha256);
+        const struct lkg_config_source source = lkg_dynamic_document_source(sha256);
 
         return lkg_bad_find(&d->bad, &source);
 }

@@ -58,6 +58,10 @@ const struct lkg_bad *lkg_dynamic_is_bad(const struct lkg_dynamic *d,
                                          const struct lkg_config_source *source);
 /** lkg_dynamic_has_mark() - is there a mark of this very name? */
 bool lkg_dynamic_has_mark(const struct lkg_dynamic *d, const char *id);
+/** lkg_dynamic_is_good_document() - is the document with this digest the stored last known good one (trialScope all)? */
+bool lkg_dynamic_is_good_document(const struct lkg_dynamic *d, const char *sha256);
+/** lkg_dynamic_document_source() - under which the document with this digest is marked and tried (trialScope all). */
+struct lkg_config_source lkg_dynamic_document_source(const char *sha256);
 /** lkg_dynamic_is_bad_document() - is the document with this digest condemned (trialScope all)? */
 bool lkg_dynamic_is_bad_document(const struct lkg_dynamic *d, const char *sha256);
 /** lkg_dynamic_bad_document() - the entry that condemns it, or NULL. */

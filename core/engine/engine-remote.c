@@ -264,22 +264,6 @@ static int check_guard(const struct lkg_component *c, const struct lkg_candidate
         return remote ? lkg_guard_check(&guard, remote, local_base(c), is_path_field, NULL, report) : 0;
 }
 
-/* Errors of a report that stand in @file. */
-static size_t errors_in(const struct lkg_report *report, const char *file, bool *ret_syntax)
-{
-        size_t n = 0;
-
-        for (size_t i = 0; i < report->n_findings; i++) {
-                const struct lkg_finding *f = &report->findings[i];
-
-                if (f->severity != LKG_ERROR || f->incomplete || !f->file || strcmp(f->file, file) != 0)
-                        continue;
-                n++;
-                *ret_syntax = *ret_syntax || f->code < 2000;
-        }
-        return n;
-}
-
 static bool is_base_broken(const struct lkg_candidate *local)
 {
         return local && local->n_layers > 0 && local->layers[0].role == LKG_LAYER_BASE &&
@@ -302,7 +286,8 @@ static enum tried blame(const struct lkg_component *c, const struct lkg_track *t
                 return TRIED_BAD;
         if (lkg_track_valid(track))
                 return TRIED_GOOD;
-        if (track->candidate && errors_in(&track->candidate->report, track->base->file, ret_syntax) > 0)
+        if (track->candidate &&
+            lkg_component_errors_in(&track->candidate->report, track->base->file, ret_syntax) > 0)
                 return TRIED_BAD;
         if (local && local->state == LKG_CANDIDATE_INVALID && lkg_component_local_errors(c) > 0)
                 return TRIED_WAIT;
@@ -599,7 +584,7 @@ static bool is_good(const struct lkg_component *c)
         const struct lkg_pointers *p = &c->dynamic->pointers;
 
         if (c->dynamic->scope_all)
-                return strcmp(p->good.sha256, c->active->sha256) == 0;
+                return lkg_dynamic_is_good_document(c->dynamic, c->active->sha256);
         return lkg_config_source_equal(&p->active, &p->good.source);
 }
 
@@ -633,7 +618,7 @@ void lkg_engine_finish_avoiding(struct lkg_engine *e, struct lkg_component *c)
 
         if (!d || !d->scope_all || !c->active || c->state.hold.mode != LKG_HOLD_FREE ||
             lkg_dynamic_is_other_trial(d, c->active->sha256) || !*d->pointers.good.sha256 ||
-            strcmp(d->pointers.good.sha256, c->active->sha256) == 0)
+            lkg_dynamic_is_good_document(d, c->active->sha256))
                 return;
         bad = lkg_dynamic_bad_document(d, c->active->sha256);
         if (!bad || bad->cause != LKG_BAD_CRASHED)

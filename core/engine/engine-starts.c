@@ -211,22 +211,21 @@ static int condemn_active(struct lkg_component *c, char reason[static LKG_REASON
                           char id[static LKG_SOURCE_ID_MAX + 1], struct lkg_error *err)
 {
         struct lkg_dynamic *d = c->dynamic;
-        const struct lkg_config_source *active = &d->pointers.active;
-        struct lkg_config_source document = { .uid = "local", .key = LKG_KEY_DEFAULT };
+        struct lkg_config_source source = d->pointers.active;
 
-        if (!lkg_config_source_is_local(active) &&
-            !lkg_config_source_equal(active, &d->pointers.good.source)) {
+        if (!lkg_config_source_is_local(&source) &&
+            !lkg_config_source_equal(&source, &d->pointers.good.source)) {
                 (void)snprintf(reason, LKG_REASON_MAX,
-                               "current failed trial period due to crash loop (UID: %s)", active->uid);
-                lkg_config_source_id(active, id);
-                return lkg_dynamic_condemn(d, active, NULL, LKG_BAD_CRASHED, reason, lkg_realtime_ns(), err);
+                               "current failed trial period due to crash loop (UID: %s)", source.uid);
+        } else {
+                source = lkg_dynamic_document_source(c->active->sha256);
+                memcpy(source.sha256, c->active->sha256, sizeof(source.sha256));
+                (void)snprintf(reason, LKG_REASON_MAX,
+                               "current failed trial period due to crash loop (local@%.12s)",
+                               c->active->sha256);
         }
-        (void)snprintf(document.version, sizeof(document.version), "%.12s", c->active->sha256);
-        (void)snprintf(reason, LKG_REASON_MAX, "current failed trial period due to crash loop (local@%.12s)",
-                       c->active->sha256);
-        memcpy(document.sha256, c->active->sha256, sizeof(document.sha256));
-        lkg_config_source_id(&document, id);
-        return lkg_dynamic_condemn(d, &document, NULL, LKG_BAD_CRASHED, reason, lkg_realtime_ns(), err);
+        lkg_config_source_id(&source, id);
+        return lkg_dynamic_condemn(d, &source, NULL, LKG_BAD_CRASHED, reason, lkg_realtime_ns(), err);
 }
 
 /* When it cannot be noted as a whole everything is as it was, and the next start tries again. */
@@ -309,7 +308,7 @@ static bool starts_on_good(const struct lkg_component *c)
         const struct lkg_pointers *p = &c->dynamic->pointers;
 
         if (c->dynamic->scope_all)
-                return c->active && strcmp(c->active->sha256, p->good.sha256) == 0;
+                return c->active && lkg_dynamic_is_good_document(c->dynamic, c->active->sha256);
         return lkg_config_source_is_local(&p->active) || *p->rollback.reason;
 }
 
@@ -347,7 +346,9 @@ static int decide_start(struct lkg_engine *e, struct lkg_component *c, int pid, 
         k = lkg_dynamic_note_start(d, &startup, &err);
         if (k < 0)
                 lkg_log(LOG_ERR, &fields, "cannot note a start: %s", err.message);
-        return r < 0 ? r : r == 0 ? k : 0;
+        if (r > 0)
+                return 0; /* the trial knows it */
+        return r < 0 ? r : k;
 }
 
 static int finish(struct lkg_engine *e, const struct lkg_starting *s)

@@ -627,10 +627,9 @@ static void append_once(struct lkg_candidate *candidate, const struct lkg_report
 
         for (size_t i = 0; i < from->n_findings; i++) {
                 const struct lkg_finding *f = &from->findings[i];
-                struct lkg_where where = { f->file, f->line, f->column };
 
                 if (!is_known(to, f) && !is_follow_up(to, f))
-                        lkg_report_add(to, f->severity, f->code, &where, "%s", f->text);
+                        lkg_report_add_copy(to, f);
         }
         lkg_report_count_unlisted(to, from);
 }
@@ -642,16 +641,13 @@ static void append_once(struct lkg_candidate *candidate, const struct lkg_report
 static void append_incomplete(struct lkg_candidate *candidate, const struct lkg_report *from)
 {
         struct lkg_report *to = &candidate->report;
-        char aside[LKG_ASIDE_MAX] = "";
 
-        if (candidate->without)
-                (void)snprintf(aside, sizeof(aside), " (judged without %.400s)", candidate->without);
         for (size_t i = 0; i < from->n_findings; i++) {
                 const struct lkg_finding *f = &from->findings[i];
 
                 if (f->severity != LKG_ERROR || is_known(to, f) || is_follow_up(to, f))
                         continue;
-                lkg_report_add_incomplete(to, f, aside);
+                lkg_report_add_incomplete(to, f, candidate->without);
         }
 }
 

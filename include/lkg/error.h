@@ -92,13 +92,18 @@ void lkg_report_add(struct lkg_report *report, enum lkg_severity severity, unsig
                     const struct lkg_where *where, const char *fmt, ...) LKG_PRINTF(5, 6);
 /** lkg_report_is_full() - is another one only counted? Then its text need not be worked out. */
 bool lkg_report_is_full(const struct lkg_report *report);
-/** lkg_report_add_incomplete() - @finding once more, with @aside behind its text, as one that is incomplete. */
+/**
+ * lkg_report_add_incomplete() - @finding as one that was made without some layers.
+ * @without: which, for ` (judged without ...)` behind its text; NULL = nothing is missing from the merge, it is only not to be served
+ */
 void lkg_report_add_incomplete(struct lkg_report *report, const struct lkg_finding *finding,
-                               const char *aside);
+                               const char *without);
 /** lkg_report_add_copy() - @finding of another report once more. */
 void lkg_report_add_copy(struct lkg_report *report, const struct lkg_finding *finding);
 /** lkg_report_has() - does @report list one that says the same of the same place? */
 bool lkg_report_has(const struct lkg_report *report, const struct lkg_finding *finding);
+/** lkg_report_equal() - do both list the same, in the same order, and leave out as many? */
+bool lkg_report_equal(const struct lkg_report *a, const struct lkg_report *b);
 /** lkg_report_append() - copy all findings of @from behind those of @to. */
 void lkg_report_append(struct lkg_report *to, const struct lkg_report *from);
 /** lkg_report_count_unlisted() - for who copies the findings of @from himself: those that it only counts. */
