@@ -584,8 +584,9 @@ static void check_words(struct node *n, struct lkg_buf *why)
 }
 
 /* In a child of its own, which says `+` or what is wrong. */
-static void check_in_child(const struct state *s, int out)
+static void check_in_child(const void *what, int out)
 {
+        const struct state *s = what;
         struct lkg_buf text = LKG_BUF_INIT, why = LKG_BUF_INIT;
         const struct record *r = s->record;
         struct lkg_error err = { 0 };
@@ -628,6 +629,8 @@ static void check_in_child(const struct state *s, int out)
         (void)lkg_write_all(out, why.size ? why.data : "+", why.size ? why.size : 1);
 }
 
+#define ANSWER_MAX 16384
+
 static size_t n_checked, n_wrong, n_ending;
 
 static void explain(const struct state *s, const char *said)
@@ -657,14 +660,28 @@ static void reap(bool all)
                 n_ending--;
 }
 
-static void read_answer(int pipes[2], char *said, size_t room)
+/* What @answer writes in a child; nothing when the child dies of it. */
+static void ask_child(void (*answer)(const void *what, int out), const void *what,
+                      char said[static ANSWER_MAX])
 {
+        int pipes[2];
         size_t size = 0;
         ssize_t n;
+        pid_t pid;
 
+        assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
+        (void)fflush(NULL);
+        pid = fork();
+        if (pid == 0) {
+                (void)alarm(30);
+                answer(what, pipes[1]);
+                (void)close(pipes[1]);
+                _exit(0);
+        }
+        assert_true(pid > 0);
         n_ending++;
         (void)close(pipes[1]);
-        while ((n = read(pipes[0], said + size, room - 1 - size)) > 0)
+        while ((n = read(pipes[0], said + size, ANSWER_MAX - 1 - size)) > 0)
                 size += (size_t)n;
         said[size] = '\0';
         (void)close(pipes[0]);
@@ -673,22 +690,10 @@ static void read_answer(int pipes[2], char *said, size_t room)
 
 static void check(const struct state *s)
 {
-        char said[16384];
-        int pipes[2];
-        pid_t pid;
+        char said[ANSWER_MAX];
 
         make_state(s);
-        assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
-        (void)fflush(NULL);
-        pid = fork();
-        if (pid == 0) {
-                (void)alarm(30);
-                check_in_child(s, pipes[1]);
-                (void)close(pipes[1]);
-                _exit(0);
-        }
-        assert_true(pid > 0);
-        read_answer(pipes, said, sizeof(said));
+        ask_child(check_in_child, s, said);
         n_checked++;
         if (strcmp(said, "+") == 0)
                 return;
@@ -709,8 +714,9 @@ static const struct {
                   1u << TRACE_UNLINK | 1u << TRACE_TRUNCATE },
 };
 
-static void say_later(const struct record *r, int out)
+static void say_later(const void *what, int out)
 {
+        const struct record *r = what;
         struct lkg_buf text = LKG_BUF_INIT;
         struct lkg_error err = { 0 };
         struct node n = { .client = -EBADF };
@@ -751,21 +757,9 @@ static void complain(const struct record *r, unsigned step, size_t fault, unsign
 /* @wanted: what was said at this step; AFTER_FAILURE: before @step, or at it */
 static void check_later(const struct record *r, unsigned step, unsigned wanted, size_t fault, unsigned from)
 {
-        char said[16384];
-        int pipes[2];
-        pid_t pid;
+        char said[ANSWER_MAX];
 
-        assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
-        (void)fflush(NULL);
-        pid = fork();
-        if (pid == 0) {
-                (void)alarm(30);
-                say_later(r, pipes[1]);
-                (void)close(pipes[1]);
-                _exit(0);
-        }
-        assert_true(pid > 0);
-        read_answer(pipes, said, sizeof(said));
+        ask_child(say_later, r, said);
         if (wanted == AFTER_FAILURE
                     ? strcmp(said, r->said[step - 1].text) != 0 && strcmp(said, r->said[step].text) != 0
                     : strcmp(said, r->said[wanted].text) != 0)
