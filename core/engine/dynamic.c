@@ -195,6 +195,27 @@ int lkg_dynamic_note_node(struct lkg_dynamic *d, const char *node_uid, struct lk
         return save(d, &next, err);
 }
 
+/*
+ * What is known to be good under an older version needs no trial under this one. Where it is what was rolled back to, the rollback is
+ * over, and nothing is left of the trial that failed.
+ */
+static int assign_good(struct lkg_dynamic *d, struct lkg_pointers *next,
+                       const struct lkg_config_source *source, struct lkg_error *err)
+{
+        bool serves = lkg_config_source_equal(&next->active, &next->good.source);
+        int r;
+
+        next->good.source = *source;
+        if (serves) {
+                next->active = *source;
+                memset(&next->rollback, 0, sizeof(next->rollback));
+        }
+        r = save(d, next, err);
+        if (r >= 0 && serves)
+                d->trial = (struct lkg_trial){ .state = LKG_TRIAL_IDLE };
+        return r;
+}
+
 int lkg_dynamic_assign(struct lkg_dynamic *d, const struct lkg_config_source *source, const char *node_uid,
                        uint64_t wall_ns, struct lkg_error *err)
 {
@@ -218,18 +239,10 @@ int lkg_dynamic_assign(struct lkg_dynamic *d, const struct lkg_config_source *so
                             : 0;
                 return r < 0 ? r : save(d, &next, err);
         }
-        /* What is known to be good under an older version needs no trial under this one. */
-        if (lkg_config_source_same_content(&next.good.source, source)) {
-                const struct lkg_config_source was_good = next.good.source;
-
-                next.good.source = *source;
-                if (lkg_config_source_equal(&next.active, &was_good)) {
-                        next.active = *source;
-                        memset(&next.rollback, 0, sizeof(next.rollback));
-                }
-        }
         next.assigned = *source;
         next.assigned_ns = wall_ns;
+        if (lkg_config_source_same_content(&next.good.source, source))
+                return assign_good(d, &next, source, err);
         return save(d, &next, err);
 }
 

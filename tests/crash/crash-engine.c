@@ -34,7 +34,7 @@ enum act {
         END,
         WRITE,   /* text: maxPods of a drop-in; through the mount */
         COMMAND, /* name, text */
-        ASSIGN,  /* text: resourceVersion, also maxPods */
+        ASSIGN,  /* text: resourceVersion, also maxPods if no number for that follows */
         STARTUP, /* a start of the component */
         RELOAD,
         QUIET, /* until everything that waits for a quiet moment is written */
@@ -161,6 +161,15 @@ static const struct scenario scenarios[] = {
                      { ASSIGN, NULL, "42" },
                      { COMMAND, "rollback", "lkg" },
                      { COMMAND, "hold", "off" } } },
+        { .name = "what-is-good-under-another-version",
+          .trial = SLOW,
+          .any_number = true,
+          .silent = true,
+          .steps = { { ASSIGN, NULL, "41" },
+                     { COMMAND, "promote", "now" },
+                     { ASSIGN, NULL, "42" },
+                     { COMMAND, "rollback", "lkg" },
+                     { ASSIGN, NULL, "43 41" } } },
         { .name = "crash-loop",
           .trial = SLOW,
           .steps = { { ASSIGN, NULL, "41" }, { STARTUP }, { STARTUP }, { STARTUP } } },
@@ -341,7 +350,8 @@ static int carry_out(struct node *n, const struct scenario *s, const struct step
 {
         char text[1024], path[64];
         struct lkg_message m;
-        int version;
+        int version, pods;
+        char *end;
 
         n->ticket = ticket - 1; /* changed() takes the next one */
         switch (step->act) {
@@ -351,8 +361,9 @@ static int carry_out(struct node *n, const struct scenario *s, const struct step
                 put_careful(n, path, text, !s->loose_layers);
                 return changed(n, path + strlen("source/"));
         case ASSIGN:
-                version = (int)strtol(step->text, NULL, 10);
-                (void)snprintf(text, sizeof(text), CONFIGMAP, version, version);
+                version = (int)strtol(step->text, &end, 10);
+                pods = *end ? (int)strtol(end, NULL, 10) : version;
+                (void)snprintf(text, sizeof(text), CONFIGMAP, version, pods);
                 put_careful(n, "etc/remote", text, true);
                 return command_with(n, "sync", "now", ticket);
         case STARTUP:
