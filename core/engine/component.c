@@ -10,21 +10,33 @@
 
 /* ---- begin and end ---- */
 
+/* Where a value can be changed: a name for each layer that is configured, the first two of them. */
+static int put_places(struct lkg_buf *buf, const struct lkg_config_component *c)
+{
+        const struct {
+                const char *name, *end;
+        } places[] = { { c->dropin_dir, "/*.conf" },
+                       { c->base, strcmp(c->base, c->file) == 0 ? ".base" : "" },
+                       { c->instance, "" } };
+        unsigned n = 0;
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(places) && n < 2; i++)
+                if (*places[i].name)
+                        lkg_buf_printf(buf, n++ ? " (or %s%s" : "%s%s", places[i].name, places[i].end);
+        if (n != 1)
+                lkg_buf_puts(buf, n ? ")" : "the remote configuration");
+        return lkg_buf_failed(buf) ? -ENOMEM : 0;
+}
+
 static char *make_hint(const struct lkg_config *config, const struct lkg_config_component *c)
 {
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf places = LKG_BUF_INIT;
         const char *top = config->virtual_dir;
-        char *hint, *drop_ins = NULL;
-        int r;
+        char *hint;
 
-        if (*c->dropin_dir && asprintf(&drop_ins, "%s/*.conf (or %s%s)", c->dropin_dir, c->base,
-                                       strcmp(c->base, c->file) == 0 ? ".base" : "") < 0)
-                return NULL;
-        r = asprintf(&hint, LKG_GENERATED_BY ": change %s%s; see %s%sstatus/%s/origin.",
-                     drop_ins ? drop_ins : c->base,
-                     !drop_ins && strcmp(c->base, c->file) == 0 ? ".base" : "", top, *top ? "/" : "",
-                     c->name);
-        free(drop_ins);
-        if (r < 0)
+        if (put_places(&places, c) < 0 ||
+            asprintf(&hint, LKG_GENERATED_BY ": change %.*s; see %s%sstatus/%s/origin.", (int)places.size,
+                     places.data, top, *top ? "/" : "", c->name) < 0)
                 return NULL;
         for (char *p = hint; *p; p++) /* a name may hold a line break; a comment must not */
                 if ((unsigned char)*p < 0x20 || *p == 0x7f)

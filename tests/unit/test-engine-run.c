@@ -42,6 +42,34 @@ static void test_first_publication(void **state)
         check_blobs(n);
 }
 
+static void test_first_line_names_where_to_change_it(void **state)
+{
+        static const struct {
+                const char *settings, *want;
+        } rows[] = {
+                { "name: kubelet", "change kubelet.conf.d/*.conf (or kubelet.conf.base); see " },
+                { "name: kubelet, base: \"\"",
+                  "change kubelet.conf.d/*.conf (or kubelet-instance.conf); see " },
+                { "name: kubelet, base: b, dropInDir: \"\"", "change b (or kubelet-instance.conf); see " },
+                { "name: kubelet, base: b, dropInDir: \"\", instance: \"\"", "change b; see " },
+        };
+        struct node *n = *state;
+        char text[256];
+
+        put(n, "source/b", HEADER "maxPods: 100\n");
+        put_dropin(n, "10-a.conf", "maxPods: 110\n");
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                (void)snprintf(text, sizeof(text),
+                               "apiVersion: config.lkgfs.io/v1alpha1\nkind: LkgfsConfiguration\n"
+                               "components: [{%s}]\n",
+                               rows[i].settings);
+                put(n, "etc/config.yaml", text);
+                start(n);
+                assert_has(n, "kubelet.conf", rows[i].want);
+                stop(n, true);
+        }
+}
+
 static void test_change_is_published_before_the_answer(void **state)
 {
         struct node *n = *state;
@@ -624,6 +652,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 CASE(test_first_publication),
+                CASE(test_first_line_names_where_to_change_it),
                 CASE(test_change_is_published_before_the_answer),
                 CASE(test_same_bytes_are_no_generation),
                 CASE(test_invalid_change_keeps_the_generation),
