@@ -10,8 +10,6 @@
 
 #include <fcntl.h>
 
-#define TIME_WIDTH (int)strlen("2026-11-21T10:00:00Z")
-
 struct mark {
         char *id;
         struct lkg_value *json; /* NULL: cannot be read */
@@ -76,18 +74,26 @@ static void put_blanks(struct lkg_buf *buf, int width, const char *text)
         lkg_buf_printf(buf, "%*s", (n > 0 ? n : 0) + 2, "");
 }
 
+static int widest(int width, const char *text)
+{
+        int n = (int)strlen(text);
+
+        return n > width ? n : width;
+}
+
 static int print_text(const struct mark *marks, size_t n)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
-        int width = (int)strlen("ID");
+        int time_width = (int)strlen("TIME"), width = (int)strlen("ID");
 
-        for (size_t i = 0; i < n; i++)
-                if ((int)strlen(marks[i].id) > width)
-                        width = (int)strlen(marks[i].id);
-        lkg_buf_printf(&buf, "%-*s  %-*s  REASON\n", TIME_WIDTH, "TIME", width, "ID");
+        for (size_t i = 0; i < n; i++) {
+                time_width = widest(time_width, text_of(&marks[i], "time"));
+                width = widest(width, marks[i].id);
+        }
+        lkg_buf_printf(&buf, "%-*s  %-*s  REASON\n", time_width, "TIME", width, "ID");
         for (size_t i = 0; i < n; i++) {
                 lkg_tool_put_clean(&buf, text_of(&marks[i], "time"));
-                put_blanks(&buf, TIME_WIDTH, text_of(&marks[i], "time"));
+                put_blanks(&buf, time_width, text_of(&marks[i], "time"));
                 lkg_tool_put_clean(&buf, marks[i].id);
                 put_blanks(&buf, width, marks[i].id);
                 lkg_tool_put_clean(&buf, marks[i].json ? text_of(&marks[i], "reason") : "(cannot be read)");
@@ -110,6 +116,7 @@ static int print_structured(const struct lkg_tool *tool, const char *component, 
                 lkg_tool_map_string(&item, "id", marks[i].id);
                 if (marks[i].json) {
                         lkg_tool_map_string(&item, "time", lkg_map_get_string(marks[i].json, "time"));
+                        lkg_tool_map_string(&item, "cause", lkg_map_get_string(marks[i].json, "cause"));
                         lkg_tool_map_string(&item, "reason", lkg_map_get_string(marks[i].json, "reason"));
                 }
                 if (source)

@@ -179,24 +179,25 @@ static void test_bad_lists_the_newest_first(void **state)
         struct fixture *f = *state;
 
         assert_int_equal(call(f, "bad"), 0);
-        assert_string_equal(f->out, "TIME                  ID  REASON\n");
+        assert_string_equal(f->out, "TIME  ID  REASON\n");
         put(f, "bad/" COMPONENT "/u-1@7",
             "{\"schemaVersion\":1,\"time\":\"2026-11-20T10:00:00Z\",\"reason\":\"operator request\","
-            "\"source\":{\"namespace\":\"kube-system\",\"name\":\"c\"}}");
+            "\"source\":{\"namespace\":\"kube-system\",\"name\":\"c\"},\"cause\":\"operator\"}");
         put(f, "bad/" COMPONENT "/u-2",
             "{\"schemaVersion\":1,\"time\":\"2026-11-21T10:00:00Z\",\"reason\":\"\\u001b[1m\"}");
         put(f, "bad/" COMPONENT "/u-3", "torn");
         put(f, "bad/" COMPONENT "/u-4",
             "{\"schemaVersion\":1,\"time\":\"2026-11-22T10:00:00.123456789Z\",\"reason\":\"r\"}");
         assert_int_equal(call(f, "bad"), 0);
-        assert_string_equal(f->out, "TIME                  ID     REASON\n"
+        assert_string_equal(f->out, "TIME                            ID     REASON\n"
                                     "2026-11-22T10:00:00.123456789Z  u-4    r\n"
-                                    "2026-11-21T10:00:00Z  u-2    ?[1m\n"
-                                    "2026-11-20T10:00:00Z  u-1@7  operator request\n"
-                                    "-                     u-3    (cannot be read)\n");
+                                    "2026-11-21T10:00:00Z            u-2    ?[1m\n"
+                                    "2026-11-20T10:00:00Z            u-1@7  operator request\n"
+                                    "-                               u-3    (cannot be read)\n");
         assert_int_equal(call(f, "bad -o json"), 0);
         assert_non_null(strstr(f->out, "\"schemaVersion\": 1"));
         assert_non_null(strstr(f->out, "\"namespace\": \"kube-system\""));
+        assert_non_null(strstr(f->out, "\"cause\": \"operator\""));
         assert_non_null(strstr(f->out, "\"id\": \"u-3\""));
 }
 
