@@ -53,6 +53,7 @@ int lkg_history_add(struct lkg_history *history, struct lkg_generation *generati
         int r;
 
         memcpy(entry.source, generation->source, sizeof(entry.source));
+        memcpy(entry.sha256, generation->sha256, sizeof(entry.sha256));
         if (lkg_history_find(history, generation->number))
                 return 0;
         r = insert(history, entry);
@@ -197,6 +198,7 @@ static int scan(struct lkg_history *history, const char *component, struct lkg_r
                                                            .written = true };
 
                         memcpy(entry.source, g->source, sizeof(entry.source));
+                        memcpy(entry.sha256, g->sha256, sizeof(entry.sha256));
                         r = insert(history, entry);
                 } else if (is_torn(r)) {
                         lkg_log_info("%s: %s; removed", component, err.message);
@@ -394,21 +396,46 @@ static bool kept(uint64_t number, const uint64_t *keep, size_t n_keep)
         return false;
 }
 
+/* Is the same document there under a newer number, of the same remote configuration or none? */
+static bool is_there_again(const struct lkg_history *history, size_t i)
+{
+        const struct lkg_history_entry *entry = &history->entries[i];
+
+        for (size_t k = i + 1; k < history->n_entries; k++)
+                if (strcmp(history->entries[k].sha256, entry->sha256) == 0 &&
+                    strcmp(history->entries[k].source, entry->source) == 0)
+                        return true;
+        return false;
+}
+
+/* Which one to forget, n_entries when all are in use. */
+static size_t find_dispensable(const struct lkg_history *history, const uint64_t *keep, size_t n_keep)
+{
+        size_t oldest = history->n_entries;
+
+        for (size_t i = 0; i < history->n_entries; i++) {
+                if (kept(history->entries[i].number, keep, n_keep))
+                        continue;
+                if (is_there_again(history, i))
+                        return i;
+                if (oldest == history->n_entries)
+                        oldest = i;
+        }
+        return oldest;
+}
+
 bool lkg_history_prune(struct lkg_history *history, size_t limit, const uint64_t *keep, size_t n_keep)
 {
-        size_t i = 0;
         bool any = false;
 
-        while (history->n_entries > limit && i < history->n_entries) {
-                struct lkg_history_entry *entry = &history->entries[i];
+        while (history->n_entries > limit) {
+                size_t i = find_dispensable(history, keep, n_keep);
                 char name[32];
 
-                if (kept(entry->number, keep, n_keep)) {
-                        i++;
-                        continue;
-                }
-                (void)snprintf(name, sizeof(name), "%" PRIu64, entry->number);
-                if (entry->written)
+                if (i == history->n_entries)
+                        break;
+                (void)snprintf(name, sizeof(name), "%" PRIu64, history->entries[i].number);
+                if (history->entries[i].written)
                         remove_record(history->dirfd, name);
                 drop_entry(history, i);
                 any = true;

@@ -24,6 +24,7 @@ struct lkg_history_entry {
         uint64_t number;
         uint64_t time_ns;
         char source[LKG_SOURCE_ID_MAX + 1]; /* id of the remote configuration in it; "" = local */
+        char sha256[LKG_SHA256_HEX];        /* of the document */
         struct lkg_generation *generation;  /* NULL = on disk only */
         bool written;
         bool durable; /* written and known to be flushed: a record of an earlier engine may not be */
@@ -60,8 +61,9 @@ void lkg_history_remove(struct lkg_history *history, uint64_t number);
 int lkg_history_write(struct lkg_history *history, uint64_t durable, struct lkg_error *err);
 
 /**
- * lkg_history_prune() - forget the oldest entries until @limit are left, but none of @keep (active, held, the one a try
- * goes back to). Return: true when some went.
+ * lkg_history_prune() - forget entries until @limit are left, but none of @keep (active, held, the one a try goes back to):
+ * first those that are there again under a newer number, then the oldest, so that a burst that goes back and forth leaves what was
+ * before it. Return: true when some went.
  */
 bool lkg_history_prune(struct lkg_history *history, size_t limit, const uint64_t *keep, size_t n_keep);
 

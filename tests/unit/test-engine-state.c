@@ -290,6 +290,29 @@ static void test_history_keeps_what_is_in_use(void **state)
         lkg_history_deinit(&h);
 }
 
+/* A checkout that goes to and fro: what was before it stays, and of what comes again the newest. */
+static void test_history_forgets_first_what_is_there_again(void **state)
+{
+        static const uint64_t want[] = { 3, 4, 11, 14, 15, 16 };
+        const uint64_t keep[] = { 11 };
+        struct lkg_history h;
+
+        fill(*state, &h, 1, 4);
+        for (uint64_t i = 5; i <= 16; i++) {
+                LKG_CLEANUP(lkg_generation_unrefp)
+                struct lkg_generation *g = generation(i, i % 2 ? "to: 1\n" : "fro: 1\n");
+
+                if (i == 14) /* the same text in a ConfigMap leads elsewhere */
+                        (void)snprintf(g->source, sizeof(g->source), "5d1f@1");
+                assert_int_equal(lkg_history_add(&h, g), 0);
+                (void)lkg_history_prune(&h, 6, keep, LKG_ARRAY_SIZE(keep));
+        }
+        assert_int_equal(h.n_entries, LKG_ARRAY_SIZE(want));
+        for (size_t i = 0; i < h.n_entries; i++)
+                assert_int_equal(h.entries[i].number, want[i]);
+        lkg_history_deinit(&h);
+}
+
 static void test_torn_records_are_removed(void **state)
 {
         struct place *p = *state;
@@ -403,6 +426,7 @@ int main(void)
                 CASE(test_broken_component_state_is_reported),
                 CASE(test_history_round_trip),
                 CASE(test_history_keeps_what_is_in_use),
+                CASE(test_history_forgets_first_what_is_there_again),
                 CASE(test_torn_records_are_removed),
                 CASE(test_records_that_cannot_be_read_now_stay),
                 CASE(test_what_is_pinned_is_flushed),
