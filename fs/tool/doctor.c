@@ -170,6 +170,12 @@ static bool is_about_remote(unsigned code)
         return code >= 7000 && code <= 7999;
 }
 
+/* Codes of findings about our own configuration, which leave the condition as it is. */
+static bool is_about_configuration(unsigned code)
+{
+        return code == 4011 || (code >= 3000 && code <= 3999);
+}
+
 /* The word that stands alone or behind a place: `error: text`, `file:1:2: error: text`. */
 static enum lkg_severity severity_of(const char *line, size_t size)
 {
@@ -187,7 +193,7 @@ static enum lkg_severity severity_of(const char *line, size_t size)
         return LKG_NOTE;
 }
 
-/* Findings that are about no document: what lkgfs keeps on disk, and the way to the API server. */
+/* Findings that are about no document: what lkgfs keeps on disk, its configuration, and the way to the API server. */
 static void check_findings(struct diagnosis *d)
 {
         LKG_CLEANUP(lkg_freep) char *findings = fact(d, "findings");
@@ -201,6 +207,8 @@ static void check_findings(struct diagnosis *d)
                 (void)snprintf(advice, sizeof(advice), "`lkgfs explain LKG%04u`", code);
                 if (is_about_state(code))
                         add(d, LKG_WARNING, advice, "stored state: %.*s", (int)size, line);
+                else if (is_about_configuration(code) && severity != LKG_NOTE)
+                        add(d, severity, advice, "configuration of lkgfs: %.*s", (int)size, line);
                 else if (is_about_remote(code) && severity != LKG_NOTE)
                         add(d, severity, advice, "API server: %.*s", (int)size, line);
                 line += size + (line[size] != '\0');

@@ -143,6 +143,24 @@ static void test_an_api_server_that_cannot_be_asked(void **state)
                                        "[LKG7006]\n    `lkgfs explain LKG7006`\n"));
 }
 
+/* The condition is about the documents, and stays True. */
+static void test_a_configuration_that_was_not_reloaded(void **state)
+{
+        struct fixture *f = *state;
+
+        put(f, "status/" COMPONENT "/findings", "/c/a~: note: is not read [LKG3014]\n");
+        assert_int_equal(call(f, "doctor"), 0);
+        put(f, "status/" COMPONENT "/findings",
+            "error: the configuration was not reloaded, the one before stays in force [LKG4011]\n"
+            "/c.yaml:7:11: error: unknown field \"x\" [LKG3003]\n");
+        assert_int_equal(call(f, "doctor"), 1);
+        assert_non_null(strstr(f->out,
+                               "error: kubelet: configuration of lkgfs: error: the configuration was "
+                               "not reloaded, the one before stays in force [LKG4011]\n    "
+                               "`lkgfs explain LKG4011`\n"));
+        assert_non_null(strstr(f->out, "configuration of lkgfs: /c.yaml:7:11: error: unknown field"));
+}
+
 static void test_assigned_and_not_served(void **state)
 {
         struct fixture *f = *state;
@@ -286,6 +304,7 @@ int main(void)
                 TEST(an_engine_that_is_silent),
                 TEST(stored_state_that_was_lost),
                 TEST(an_api_server_that_cannot_be_asked),
+                TEST(a_configuration_that_was_not_reloaded),
                 TEST(assigned_and_not_served),
                 TEST(a_component_whose_starts_nobody_sees),
                 TEST(drift),
