@@ -2,6 +2,9 @@
 /* A growing byte buffer with sticky failure. */
 #include <lkg/buf.h>
 
+/* From here on half as much again as is needed would be felt; the kernel moves such blocks without copying them. */
+#define BIG ((size_t)1 << 20)
+
 void lkg_buf_deinit(struct lkg_buf *buf)
 {
         if (!buf)
@@ -25,8 +28,10 @@ static bool reserve(struct lkg_buf *buf, size_t extra)
         if (need <= buf->allocated)
                 return true;
         n = buf->allocated ? buf->allocated : 64;
-        while (n < need)
-                n = n > SIZE_MAX / 2 ? need : 2 * n;
+        while (n < need && n < BIG)
+                n *= 2;
+        if (n < need)
+                n = need > SIZE_MAX - need / 4 ? need : need + need / 4;
         data = realloc(buf->data, n);
         if (!data) {
                 buf->failed = true;
@@ -129,7 +134,12 @@ char *lkg_buf_steal(struct lkg_buf *buf, size_t *ret_size)
                 buf->data[buf->size] = '\0';
                 if (ret_size)
                         *ret_size = buf->size;
-                data = LKG_STEAL(buf->data);
+                if (buf->allocated > BIG)
+                        data = realloc(buf->data, buf->size + 1);
+                if (data)
+                        buf->data = NULL;
+                else
+                        data = LKG_STEAL(buf->data);
         } else if (ret_size) {
                 *ret_size = 0;
         }

@@ -1,321 +1,157 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Maps of the value tree: keys, chunks, finding and changing members. */
-#include <endian.h>
-
+/* Maps of the value tree: leaves and branches, finding and changing members. */
 #include "doc-layout.h"
 
-#define CHUNK_MIN 4u
+#define LEAF_MIN   4u
+#define BRANCH_MIN 4u
 
-/* ---- keys and chunks ---- */
-
-/*
- * Documents of a kind have the same few hundred keys, again and again, so a key is looked for among those that are there
- * before it is made: most documents make none, and most comparisons end with the address. The table grows with the keys, up
- * to a limit; of names that have been chosen to have one hash in common only a few are shared.
- */
-#define BUCKETS_MIN 512u
-#define BUCKETS_MAX 65536u
-#define CHAIN_MAX   2u
-
-static struct {
-        struct key **buckets;
-        unsigned n_buckets; /* a power of two; 0 before the first key */
-        unsigned n_keys;
-} table;
-
-static uint64_t head_of(const char *text, size_t size)
-{
-        uint64_t head = 0;
-
-        if (size >= sizeof(head)) {
-                memcpy(&head, text, sizeof(head));
-                return be64toh(head);
-        }
-        for (size_t i = 0; i < size; i++)
-                head |= (uint64_t)(unsigned char)text[i] << (56 - 8 * i);
-        return head;
-}
-
-static struct key *key_new(const char *text, size_t size, unsigned hash)
-{
-        struct key *key = malloc(sizeof(*key) + size + 1);
-
-        if (!key)
-                return NULL;
-        *key = (struct key){ .head = head_of(text, size), .refs = 1, .size = (unsigned)size, .hash = hash };
-        if (size)
-                memcpy(key->text, text, size);
-        key->text[size] = '\0';
-        return key;
-}
-
-static struct key **bucket_of(unsigned hash)
-{
-        return &table.buckets[hash & (table.n_buckets - 1)];
-}
-
-static void key_unref(struct key *key)
-{
-        if (!key || --key->refs > 0)
-                return;
-        if (key->shared) {
-                struct key **at = bucket_of(key->hash);
-
-                while (*at != key)
-                        at = &(*at)->next;
-                *at = key->next;
-                table.n_keys--;
-        }
-        free(key);
-}
-
-/* FNV-1a */
-static unsigned key_hash(const char *text, size_t size)
-{
-        unsigned hash = 2166136261u;
-
-        for (size_t i = 0; i < size; i++)
-                hash = (hash ^ (unsigned char)text[i]) * 16777619u;
-        return hash ^ hash >> 16;
-}
-
-/* Without memory for another one the table stays as it is. */
-static void table_grow(void)
-{
-        unsigned n = table.n_buckets ? 2 * table.n_buckets : BUCKETS_MIN, n_before = table.n_buckets;
-        struct key **before = table.buckets, **buckets;
-
-        if (table.n_keys < n_before || n > BUCKETS_MAX)
-                return;
-        buckets = calloc(n, sizeof(*buckets));
-        if (!buckets)
-                return;
-        table.buckets = buckets;
-        table.n_buckets = n;
-        for (unsigned i = 0; i < n_before; i++) {
-                while (before[i]) {
-                        struct key *key = before[i];
-
-                        before[i] = key->next;
-                        key->next = *bucket_of(key->hash);
-                        *bucket_of(key->hash) = key;
-                }
-        }
-        free(before);
-}
-
-static void table_add(struct key *key)
-{
-        key->shared = true;
-        key->next = *bucket_of(key->hash);
-        *bucket_of(key->hash) = key;
-        table.n_keys++;
-}
-
-/* One reference to a key of this text, NULL = no memory. */
-static struct key *key_get(const char *text, size_t size)
-{
-        unsigned hash = key_hash(text, size), length = 0;
-        struct key *key;
-
-        if (size >= UINT32_MAX)
-                return NULL;
-        table_grow();
-        for (key = table.n_buckets ? *bucket_of(hash) : NULL; key; key = key->next, length++) {
-                if (key->hash != hash || key->size != size ||
-                    (size > 0 && memcmp(key->text, text, size) != 0))
-                        continue;
-                key->refs++;
-                return key;
-        }
-        key = key_new(text, size, hash);
-        if (key && table.n_buckets && length < CHAIN_MAX)
-                table_add(key);
-        return key;
-}
-
-/* What is kept for ever goes at exit, so that a leak checker sees only leaks. */
-__attribute__((destructor)) static void forget_table(void)
-{
-        for (unsigned i = 0; i < table.n_buckets; i++)
-                for (struct key *key = table.buckets[i]; key; key = key->next)
-                        key->shared = false;
-        free(table.buckets);
-        table.buckets = NULL;
-        table.n_buckets = 0;
-}
-
-/* What is looked for in a map. */
-struct sought {
-        uint64_t head;
-        const char *text;
-        size_t size;
+/* A part of a map: a leaf, or a branch when its level is above 0; how high it stands is known on the way to it. */
+struct node {
+        unsigned refs;
+        uint16_t n, allocated;
 };
 
-static int key_compare(const char *a, size_t a_size, const struct key *b)
-{
-        size_t n = a_size < b->size ? a_size : b->size;
-        int r = n && a != b->text ? memcmp(a, b->text, n) : 0;
+struct leaf {
+        struct node node;
+        struct member members[];
+};
 
-        return r ? r : (a_size > b->size) - (a_size < b->size);
+struct child {
+        struct node *node;
+        const struct key *first; /* its lowest */
+        size_t n;                /* members below it */
+};
+
+struct branch {
+        struct node node;
+        struct child children[];
+};
+
+/* The way from the root to a leaf; all of it belongs to one map. */
+struct way {
+        struct {
+                struct branch *branch;
+                unsigned i;
+        } up[LKG_HEIGHT_MAX + 1]; /* by level; [0] is not used */
+        struct leaf *leaf;
+};
+
+static struct leaf *as_leaf(struct node *node)
+{
+        return (struct leaf *)node;
 }
 
-static size_t chunk_size(unsigned allocated)
+static struct branch *as_branch(struct node *node)
 {
-        return sizeof(struct chunk) + allocated * sizeof(struct member);
+        return (struct branch *)node;
 }
 
-static void chunk_free(struct chunk *chunk)
+/* ---- life of a part ---- */
+
+static size_t part_size(unsigned level, unsigned allocated)
 {
-        lkg_piece_free(chunk, chunk_size(chunk->allocated));
+        return level > 0 ? sizeof(struct branch) + allocated * sizeof(struct child)
+                         : sizeof(struct leaf) + allocated * sizeof(struct member);
 }
 
-static void chunk_unref(struct chunk *chunk, struct lkg_value **dying)
+static unsigned part_max(unsigned level)
 {
-        if (--chunk->refs > 0)
+        return level > 0 ? LKG_BRANCH_MAX : LKG_LEAF_MAX;
+}
+
+static struct node *part_new(unsigned level, unsigned allocated)
+{
+        struct node *node = lkg_piece_new(part_size(level, allocated));
+
+        if (node)
+                *node = (struct node){ .refs = 1, .allocated = (uint16_t)allocated };
+        return node;
+}
+
+static void part_free(struct node *node, unsigned level)
+{
+        lkg_piece_free(node, part_size(level, node->allocated));
+}
+
+/* Recurses to the leaves: LKG_HEIGHT_MAX levels at most. */
+static void part_unref(struct node *node, unsigned level, struct lkg_value **dying)
+{
+        if (--node->refs > 0)
                 return;
-        for (unsigned i = 0; i < chunk->n; i++) {
-                key_unref(chunk->members[i].key);
-                lkg_value_let_go(chunk->members[i].value, dying);
+        for (unsigned i = 0; level > 0 && i < node->n; i++)
+                part_unref(as_branch(node)->children[i].node, level - 1, dying);
+        for (unsigned i = 0; level == 0 && i < node->n; i++) {
+                lkg_key_unref(as_leaf(node)->members[i].key);
+                lkg_value_let_go(as_leaf(node)->members[i].value, dying);
         }
-        chunk_free(chunk);
+        part_free(node, level);
 }
 
-static struct chunk *chunk_new(unsigned allocated)
+/* What two parts have in common now. */
+static void share_content(struct node *node, unsigned level)
 {
-        struct chunk *chunk = lkg_piece_new(chunk_size(allocated));
-
-        if (chunk)
-                *chunk = (struct chunk){ .refs = 1, .allocated = allocated };
-        return chunk;
+        for (unsigned i = 0; level > 0 && i < node->n; i++)
+                as_branch(node)->children[i].node->refs++;
+        for (unsigned i = 0; level == 0 && i < node->n; i++) {
+                (void)lkg_key_ref(as_leaf(node)->members[i].key);
+                (void)lkg_value_ref(as_leaf(node)->members[i].value);
+        }
 }
 
-/* Most keys differ in their first bytes. */
-static int sought_compare(const struct sought *sought, const struct key *key)
+/* Makes *@at its owner's own, with room for one more unless it is full. */
+static int part_own(struct node **at, unsigned level, bool room)
 {
-        if (sought->head != key->head)
-                return sought->head < key->head ? -1 : 1;
-        return key_compare(sought->text, sought->size, key);
-}
+        struct node *node = *at, *own;
+        unsigned want = node->n + (room && node->n < part_max(level) ? 1 : 0);
 
-/* Makes chunk @c of a map its own, with room for one more member. */
-static int chunk_own(struct map_value *map, unsigned c, bool room)
-{
-        struct chunk *chunk = map->chunks[c], *own;
-        unsigned want = chunk->n + (room ? 1 : 0);
-
-        if (chunk->refs == 1 && want <= chunk->allocated)
+        if (node->refs == 1 && want <= node->allocated)
                 return 0;
-        if (want > chunk->allocated)
-                want = chunk->allocated < CHUNK_MIN ? CHUNK_MIN : 2 * chunk->allocated;
-        if (want > LKG_CHUNK_MAX)
-                want = LKG_CHUNK_MAX;
-        own = chunk_new(want);
+        if (want > node->allocated)
+                want = node->allocated < LEAF_MIN ? LEAF_MIN : 2u * node->allocated;
+        if (want > part_max(level))
+                want = part_max(level);
+        own = part_new(level, want);
         if (!own)
                 return -ENOMEM;
-        own->n = chunk->n;
-        memcpy(own->members, chunk->members, chunk->n * sizeof(struct member));
-        map->chunks[c] = own;
-        if (chunk->refs == 1) {
-                chunk_free(chunk);
+        own->n = node->n;
+        memcpy((char *)own + sizeof(*own), (char *)node + sizeof(*node),
+               part_size(level, node->n) - sizeof(*node));
+        *at = own;
+        if (node->refs == 1) {
+                part_free(node, level);
                 return 0;
         }
-        for (unsigned i = 0; i < own->n; i++) {
-                own->members[i].key->refs++;
-                own->members[i].value->refs++;
-        }
-        chunk->refs--; /* was above 1 */
+        share_content(own, level);
+        node->refs--; /* was above 1 */
         return 0;
 }
 
-/* Room for @n chunks. The first needs none but that in the map itself: few maps have more than one. */
-static int chunks_grow(struct map_value *map, unsigned n)
+/* ---- finding ---- */
+
+/* The last child whose first key is not above what is sought. */
+static unsigned branch_find(const struct branch *branch, const struct lkg_sought *sought)
 {
-        bool inside = map->chunks == &map->only;
-        struct chunk **chunks;
+        unsigned low = 0, high = branch->node.n;
 
-        if (n <= 1) {
-                map->chunks = &map->only;
-                map->n_allocated = 1;
-                return 0;
-        }
-        chunks = reallocarray(inside ? NULL : map->chunks, n, sizeof(*chunks));
-        if (!chunks)
-                return -ENOMEM;
-        if (inside)
-                *chunks = map->only;
-        map->chunks = chunks;
-        map->n_allocated = n;
-        return 0;
-}
-
-/* Puts a chunk at @c. */
-static int chunks_insert(struct map_value *map, unsigned c, struct chunk *chunk)
-{
-        if (map->n_chunks == map->n_allocated) {
-                int r = chunks_grow(map, 2 * map->n_allocated);
-
-                if (r < 0)
-                        return r;
-        }
-        memmove(map->chunks + c + 1, map->chunks + c, (map->n_chunks - c) * sizeof(*map->chunks));
-        map->chunks[c] = chunk;
-        map->n_chunks++;
-        return 0;
-}
-
-/* Cuts a full chunk in two; at its end when the new key belongs there, so that sorted input fills chunks. */
-static int chunk_split(struct map_value *map, unsigned c, bool at_end)
-{
-        struct chunk *chunk, *right;
-        unsigned keep;
-        int r = chunk_own(map, c, false);
-
-        if (r < 0)
-                return r;
-        chunk = map->chunks[c];
-        keep = at_end && c + 1 == map->n_chunks ? chunk->n : chunk->n / 2;
-        right = chunk_new(keep == chunk->n ? 8 : LKG_CHUNK_MAX);
-        if (!right)
-                return -ENOMEM;
-        r = chunks_insert(map, c + 1, right);
-        if (r < 0) {
-                chunk_free(right);
-                return r;
-        }
-        right->n = chunk->n - keep;
-        memcpy(right->members, chunk->members + keep, right->n * sizeof(struct member));
-        chunk->n = keep;
-        return 0;
-}
-
-/* Where @key is (true), or would have to be put (false). */
-static bool map_find(const struct map_value *map, const char *key, size_t size, unsigned *ret_c,
-                     unsigned *ret_i)
-{
-        const struct sought sought = { head_of(key, size), key, size };
-        unsigned low = 0, high = map->n_chunks;
-        const struct chunk *chunk;
-
-        while (high - low > 1) { /* the last chunk whose first key is not above @key */
+        while (high - low > 1) {
                 unsigned middle = low + (high - low) / 2;
 
-                if (map->chunks[middle]->n > 0 &&
-                    sought_compare(&sought, map->chunks[middle]->members[0].key) < 0)
+                if (lkg_key_compare(sought, branch->children[middle].first) < 0)
                         high = middle;
                 else
                         low = middle;
         }
-        *ret_c = low;
-        *ret_i = 0;
-        if (map->n_chunks == 0)
-                return false;
-        chunk = map->chunks[low];
-        low = 0;
-        high = chunk->n;
+        return low;
+}
+
+/* Where it is (true), or would have to be put (false). */
+static bool leaf_find(const struct leaf *leaf, const struct lkg_sought *sought, unsigned *ret_i)
+{
+        unsigned low = 0, high = leaf->node.n;
+
         while (low < high) {
                 unsigned middle = low + (high - low) / 2;
-                int r = sought_compare(&sought, chunk->members[middle].key);
+                int r = lkg_key_compare(sought, leaf->members[middle].key);
 
                 if (r == 0) {
                         *ret_i = middle;
@@ -330,120 +166,278 @@ static bool map_find(const struct map_value *map, const char *key, size_t size, 
         return false;
 }
 
-/* ---- life ---- */
-
-struct lkg_value *lkg_map_clone(const struct lkg_value *value)
+static struct member *map_find(const struct map_value *map, const struct lkg_sought *sought)
 {
-        const struct map_value *from = lkg_as_map(value);
-        struct lkg_value *copy = lkg_value_new_map(value->source, value->line, value->column);
-        struct map_value *to;
+        struct node *node = map->root;
+        unsigned i;
 
-        if (!copy || from->n_chunks == 0)
-                return copy;
-        to = lkg_as_map(copy);
-        if (chunks_grow(to, from->n_chunks) < 0)
-                return lkg_value_unref(copy);
-        to->n_chunks = from->n_chunks;
-        to->n = from->n;
-        for (unsigned c = 0; c < from->n_chunks; c++) {
-                to->chunks[c] = from->chunks[c];
-                to->chunks[c]->refs++;
+        if (!node)
+                return NULL;
+        for (unsigned level = map->height; level > 0; level--)
+                node = as_branch(node)->children[branch_find(as_branch(node), sought)].node;
+        return leaf_find(as_leaf(node), sought, &i) ? &as_leaf(node)->members[i] : NULL;
+}
+
+/* ---- changing ---- */
+
+static void forget_hint(struct map_value *map)
+{
+        map->hint = NULL;
+        map->hint_first = 0;
+}
+
+/*
+ * How much of a full part stays where it is when it is cut for one that belongs at @at. What comes in order, at the end or in
+ * between, fills the parts behind it. A branch never is empty, a leaf may be for a moment.
+ */
+static unsigned where_to_cut(const struct map_value *map, const struct node *node, unsigned level,
+                             unsigned at)
+{
+        if (level > 0)
+                return at + 1 == node->n ? at : node->n / 2u;
+        return at == node->n || (node == map->put && at == map->put_at + 1) ? at : node->n / 2u;
+}
+
+/* Return: what is behind the first @keep of a full part. */
+static struct node *part_split(struct node *node, unsigned level, unsigned keep)
+{
+        unsigned moved = node->n - keep;
+        struct node *right = part_new(level, moved < 8 ? 8 : part_max(level));
+        size_t kept = part_size(level, keep);
+
+        if (!right)
+                return NULL;
+        memcpy((char *)right + sizeof(*right), (char *)node + kept, part_size(level, node->n) - kept);
+        right->n = (uint16_t)moved;
+        node->n = (uint16_t)keep;
+        return right;
+}
+
+static const struct key *first_of(struct node *node, unsigned level)
+{
+        return level > 0 ? as_branch(node)->children[0].first : as_leaf(node)->members[0].key;
+}
+
+static size_t count_of(struct node *node, unsigned level)
+{
+        size_t n = 0;
+
+        if (level == 0)
+                return node->n;
+        for (unsigned i = 0; i < node->n; i++)
+                n += as_branch(node)->children[i].n;
+        return n;
+}
+
+static void child_update(struct child *child, unsigned level)
+{
+        if (child->node->n == 0) /* a new leaf that is filled at once */
+                return;
+        child->first = first_of(child->node, level);
+        child->n = count_of(child->node, level);
+}
+
+/* A level more, so that the root can be cut. */
+static int map_grow(struct map_value *map)
+{
+        struct node *root;
+
+        if (map->height == LKG_HEIGHT_MAX)
+                return -ENOMEM;
+        root = part_new(map->height + 1, BRANCH_MIN);
+        if (!root)
+                return -ENOMEM;
+        as_branch(root)->children[0].node = map->root;
+        child_update(&as_branch(root)->children[0], map->height);
+        root->n = 1;
+        map->root = root;
+        map->height++;
+        return 0;
+}
+
+/* Cuts full child *@i of a branch that has room; *@i is the half where @at belongs, a place in the whole child. */
+static int child_split(const struct map_value *map, struct branch *branch, unsigned *i, unsigned level,
+                       unsigned at)
+{
+        struct child *child = &branch->children[*i];
+        struct node *right = part_split(child->node, level, where_to_cut(map, child->node, level, at));
+        bool goes_right;
+
+        if (!right)
+                return -ENOMEM;
+        goes_right = level > 0 ? at >= child->node->n : at > child->node->n || right->n == 0;
+        memmove(child + 2, child + 1, (branch->node.n - *i - 1) * sizeof(*child));
+        branch->node.n++;
+        child[1] = (struct child){ .node = right };
+        child_update(&child[0], level);
+        child_update(&child[1], level);
+        *i += goes_right;
+        return 0;
+}
+
+/* Where what is sought belongs in a part. */
+static unsigned part_find(struct node *node, unsigned level, const struct lkg_sought *sought)
+{
+        unsigned i = 0;
+
+        if (level > 0)
+                return branch_find(as_branch(node), sought);
+        (void)leaf_find(as_leaf(node), sought, &i);
+        return i;
+}
+
+/*
+ * Goes to the leaf of what is sought through parts that belong to the map alone. @room: for one more member; what is
+ * full is cut on the way down, so no cut goes up again.
+ */
+static int map_own(struct map_value *map, const struct lkg_sought *sought, bool room, struct way *ret)
+{
+        struct node **at = &map->root;
+        int r = part_own(at, map->height, room);
+
+        forget_hint(map);
+        if (r == 0 && room && map->root->n == part_max(map->height))
+                r = map_grow(map);
+        for (unsigned level = map->height; r == 0 && level > 0; level--) {
+                struct branch *branch = as_branch(*at);
+                unsigned i = branch_find(branch, sought);
+                struct node **below = &branch->children[i].node;
+
+                r = part_own(below, level - 1, room);
+                if (r == 0 && room && (*below)->n == part_max(level - 1))
+                        r = child_split(map, branch, &i, level - 1, part_find(*below, level - 1, sought));
+                ret->up[level].branch = branch;
+                ret->up[level].i = i;
+                at = &branch->children[i].node;
         }
-        return copy;
+        ret->leaf = as_leaf(*at);
+        return r;
 }
 
-void lkg_map_free_members(struct map_value *map, struct lkg_value **dying)
+/* After member @i of the leaf has been put there. */
+static void way_count(const struct map_value *map, const struct way *way)
 {
-        for (unsigned c = 0; c < map->n_chunks; c++)
-                chunk_unref(map->chunks[c], dying);
-        if (map->chunks != &map->only)
-                free(map->chunks);
+        for (unsigned level = 1; level <= map->height; level++) {
+                struct child *child = &way->up[level].branch->children[way->up[level].i];
+
+                child->n++;
+                child->first = first_of(child->node, level - 1);
+        }
 }
 
-/* ---- maps ---- */
-
-static int map_insert(struct map_value *map, unsigned c, unsigned i, struct key *key, struct lkg_value *item)
+/* After a member has been taken out of the leaf: parts that are empty go. */
+static void way_uncount(struct map_value *map, const struct way *way)
 {
-        struct chunk *chunk;
+        for (unsigned level = 1; level <= map->height; level++) {
+                struct branch *branch = way->up[level].branch;
+                struct child *child = &branch->children[way->up[level].i];
+
+                child->n--;
+                if (child->node->n > 0) {
+                        child->first = first_of(child->node, level - 1);
+                        continue;
+                }
+                part_free(child->node, level - 1);
+                branch->node.n--;
+                memmove(child, child + 1, (branch->node.n - way->up[level].i) * sizeof(*child));
+        }
+        while (map->height > 0 && map->root->n <= 1) {
+                struct node *root = map->root;
+
+                map->root = root->n ? as_branch(root)->children[0].node : NULL;
+                part_free(root, map->height);
+                map->height = map->root ? map->height - 1 : 0;
+        }
+}
+
+/* Where it is not yet; the leaf has room. */
+static void way_put(struct map_value *map, const struct way *way, unsigned i, struct key *key,
+                    struct lkg_value *item)
+{
+        struct leaf *leaf = way->leaf;
+
+        memmove(leaf->members + i + 1, leaf->members + i, (leaf->node.n - i) * sizeof(struct member));
+        leaf->members[i] = (struct member){ key, item };
+        leaf->node.n++;
+        map->n++;
+        map->put = &leaf->node;
+        map->put_at = i;
+        way_count(map, way);
+}
+
+/* Takes over both references when it succeeds. */
+static int map_insert(struct map_value *map, const struct lkg_sought *sought, struct key *key,
+                      struct lkg_value *item)
+{
+        struct way way;
+        unsigned i;
         int r;
 
-        if (map->n_chunks == 0) {
-                chunk = chunk_new(CHUNK_MIN);
-                if (!chunk)
-                        return -ENOMEM;
-                r = chunks_insert(map, 0, chunk);
-                if (r < 0) {
-                        chunk_free(chunk);
-                        return r;
-                }
-        } else if (map->chunks[c]->n == LKG_CHUNK_MAX) {
-                r = chunk_split(map, c, i == LKG_CHUNK_MAX);
-                if (r < 0)
-                        return r;
-                if (i >= map->chunks[c]->n) {
-                        i -= map->chunks[c]->n;
-                        c++;
-                }
-        }
-        r = chunk_own(map, c, true);
+        if (!map->root)
+                map->root = part_new(0, LEAF_MIN);
+        if (!map->root)
+                return -ENOMEM;
+        r = map_own(map, sought, true, &way);
         if (r < 0)
                 return r;
-        chunk = map->chunks[c];
-        memmove(chunk->members + i + 1, chunk->members + i, (chunk->n - i) * sizeof(struct member));
-        chunk->members[i] = (struct member){ key, item };
-        chunk->n++;
-        map->n++;
+        (void)leaf_find(way.leaf, sought, &i);
+        way_put(map, &way, i, key, item);
         return 0;
 }
 
 int lkg_map_expect(struct lkg_value *value, size_t n)
 {
         struct map_value *map = lkg_as_map(value);
-        struct chunk *chunk;
-        int r;
 
         assert(value->refs == 1);
-        if (map->n_chunks > 0 || n <= CHUNK_MIN)
+        if (map->root || n <= LEAF_MIN)
                 return 0;
-        chunk = chunk_new(n < LKG_CHUNK_MAX ? (unsigned)n : LKG_CHUNK_MAX);
-        if (!chunk)
-                return -ENOMEM;
-        r = chunks_insert(map, 0, chunk);
+        map->root = part_new(0, n < LKG_LEAF_MAX ? (unsigned)n : LKG_LEAF_MAX);
+        return map->root ? 0 : -ENOMEM;
+}
+
+/*
+ * One way down is enough, nearly always: what is there is replaced, and what is not is put where there is room. Return: 1
+ * when *@ret_earlier was replaced; -ENOMEM, and both references stay the caller's. @like: a key of that name, or NULL
+ */
+static int map_replace(struct map_value *map, const struct lkg_sought *sought, struct key *like,
+                       struct lkg_value *item, struct lkg_value **ret_earlier)
+{
+        struct key *key;
+        struct way way;
+        unsigned i = 0;
+        int r = map->root ? map_own(map, sought, false, &way) : 0;
+
         if (r < 0)
-                chunk_free(chunk);
+                return r;
+        if (map->root && leaf_find(way.leaf, sought, &i)) {
+                *ret_earlier = way.leaf->members[i].value;
+                way.leaf->members[i].value = item;
+                return 1;
+        }
+        key = like ? lkg_key_ref(like) : lkg_key_get(sought->text, sought->size);
+        if (!key)
+                return -ENOMEM;
+        if (map->root && way.leaf->node.n < way.leaf->node.allocated) {
+                way_put(map, &way, i, key, item);
+                return 0;
+        }
+        r = map_insert(map, sought, key, item);
+        if (r < 0)
+                lkg_key_unref(key);
         return r;
 }
 
 int lkg_map_replace(struct lkg_value *value, const char *key, size_t key_size, struct lkg_value *item,
                     struct lkg_value **ret_earlier)
 {
-        struct map_value *map = lkg_as_map(value);
-        struct key *k = NULL;
-        unsigned c, i;
+        const struct lkg_sought sought = lkg_sought(key, key_size);
         int r;
 
         assert(value->refs == 1);
-        if (!item)
-                return -ENOMEM;
-        map->hint_chunk = 0;
-        map->hint_first = 0;
-        if (map_find(map, key, key_size, &c, &i)) {
-                r = chunk_own(map, c, false);
-                if (r < 0) {
-                        lkg_value_unref(item);
-                        return r;
-                }
-                *ret_earlier = map->chunks[c]->members[i].value;
-                map->chunks[c]->members[i].value = item;
-                return 1;
-        }
-        k = key_get(key, key_size);
-        r = k ? map_insert(map, c, i, k, item) : -ENOMEM;
-        if (r < 0) {
-                if (k)
-                        key_unref(k);
+        r = item ? map_replace(lkg_as_map(value), &sought, NULL, item, ret_earlier) : -ENOMEM;
+        if (r < 0)
                 lkg_value_unref(item);
-        }
         return r;
 }
 
@@ -456,105 +450,171 @@ int lkg_map_set(struct lkg_value *map, const char *key, size_t key_size, struct 
         return r;
 }
 
+/* Another tree of the same members, put there in order. */
+void lkg_map_pack(struct lkg_value *value)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *packed = NULL;
+        struct map_value *map = lkg_as_map(value), *to, before;
+
+        if (map->height == 0)
+                return;
+        packed = lkg_value_new_map(NULL, 0, 0);
+        for (size_t i = 0; packed && i < map->n; i++)
+                if (lkg_map_append_like(packed, value, i, lkg_value_ref(lkg_map_at(value, i, NULL, NULL))) <
+                    0)
+                        return; /* it is as good as before */
+        if (!packed)
+                return;
+        to = lkg_as_map(packed);
+        before = *map;
+        map->root = to->root;
+        map->height = to->height;
+        forget_hint(map);
+        to->root = before.root;
+        to->height = before.height;
+}
+
+int lkg_map_remove(struct lkg_value *value, const char *key, size_t key_size)
+{
+        const struct lkg_sought sought = lkg_sought(key, key_size);
+        struct map_value *map = lkg_as_map(value);
+        struct member member;
+        struct way way;
+        unsigned i;
+
+        assert(value->refs == 1);
+        if (!map_find(map, &sought))
+                return 0;
+        if (map_own(map, &sought, false, &way) < 0)
+                return -ENOMEM;
+        (void)leaf_find(way.leaf, &sought, &i);
+        member = way.leaf->members[i];
+        memmove(way.leaf->members + i, way.leaf->members + i + 1,
+                (way.leaf->node.n - i - 1) * sizeof(struct member));
+        way.leaf->node.n--;
+        map->n--;
+        way_uncount(map, &way);
+        lkg_key_unref(member.key);
+        lkg_value_unref(member.value);
+        return 1;
+}
+
+/* ---- by index ---- */
+
 /* The member that lkg_map_at() would return. */
 static struct member *member_at(struct map_value *map, size_t i)
 {
-        if (i < map->hint_first) {
-                map->hint_chunk = 0;
-                map->hint_first = 0;
+        struct node *node = map->root;
+        size_t first = 0;
+
+        if (map->hint && i >= map->hint_first && i - map->hint_first < map->hint->n)
+                return &as_leaf(map->hint)->members[i - map->hint_first];
+        for (unsigned level = map->height; level > 0; level--) {
+                const struct child *child = as_branch(node)->children;
+
+                while (i - first >= child->n)
+                        first += child++->n;
+                node = child->node;
         }
-        while (i - map->hint_first >= map->chunks[map->hint_chunk]->n)
-                map->hint_first += map->chunks[map->hint_chunk++]->n;
-        return &map->chunks[map->hint_chunk]->members[i - map->hint_first];
+        map->hint = node;
+        map->hint_first = first;
+        return &as_leaf(node)->members[i - first];
+}
+
+/* Behind all others, when the parts on the way are the map's own and the leaf has room. */
+static bool append_quickly(struct map_value *map, struct key *key, struct lkg_value *item)
+{
+        struct child *up[LKG_HEIGHT_MAX + 1];
+        struct node *node = map->root;
+
+        for (unsigned level = map->height; node && level > 0; level--) {
+                if (node->refs > 1)
+                        return false;
+                up[level] = &as_branch(node)->children[node->n - 1];
+                node = up[level]->node;
+        }
+        if (!node || node->refs > 1 || node->n == node->allocated)
+                return false;
+        as_leaf(node)->members[node->n++] = (struct member){ key, item };
+        map->n++;
+        for (unsigned level = 1; level <= map->height; level++)
+                up[level]->n++;
+        return true;
 }
 
 int lkg_map_append_like(struct lkg_value *value, const struct lkg_value *other, size_t i,
                         struct lkg_value *item)
 {
         struct map_value *map = lkg_as_map(value);
-        unsigned c = map->n_chunks ? map->n_chunks - 1 : 0;
-        struct chunk *last = map->n_chunks ? map->chunks[c] : NULL;
+        struct lkg_sought sought;
+        const char *text;
         struct key *key;
+        size_t size;
         int r;
 
         assert(value->refs == 1);
         if (!item)
                 return -ENOMEM;
-        key = member_at(lkg_as_map(other), i)->key;
-        assert(map->n == 0 || key_compare(key->text, key->size, last->members[last->n - 1].key) > 0);
-        if (last && last->refs == 1 && last->n < last->allocated) { /* as it is nearly always */
-                key->refs++;
-                last->members[last->n++] = (struct member){ key, item };
-                map->n++;
+        key = lkg_key_ref(member_at(lkg_as_map(other), i)->key);
+        text = lkg_key_text(key, &size);
+        sought = lkg_sought(text, size);
+        assert(map->n == 0 || lkg_key_compare(&sought, member_at(map, map->n - 1)->key) > 0);
+        if (append_quickly(map, key, item)) /* as it is nearly always */
                 return 0;
-        }
-        r = map_insert(map, c, map->n_chunks ? map->chunks[c]->n : 0, key, item);
-        if (r < 0)
+        r = map_insert(map, &sought, key, item);
+        if (r < 0) {
+                lkg_key_unref(key);
                 lkg_value_unref(item);
-        else
-                key->refs++;
+        }
         return r;
 }
 
-static int map_remove_in(struct map_value *map, unsigned c, unsigned i)
+int lkg_map_set_like(struct lkg_value *value, const struct lkg_value *other, size_t i,
+                     struct lkg_value *item)
 {
-        struct chunk *chunk;
-
-        if (chunk_own(map, c, false) < 0)
-                return -ENOMEM;
-        chunk = map->chunks[c];
-        map->hint_chunk = 0;
-        map->hint_first = 0;
-        key_unref(chunk->members[i].key);
-        lkg_value_unref(chunk->members[i].value);
-        memmove(chunk->members + i, chunk->members + i + 1, (chunk->n - i - 1) * sizeof(struct member));
-        chunk->n--;
-        map->n--;
-        if (chunk->n == 0) { /* no empty chunks: the binary search looks at first keys */
-                chunk_free(chunk);
-                memmove(map->chunks + c, map->chunks + c + 1,
-                        (map->n_chunks - c - 1) * sizeof(*map->chunks));
-                map->n_chunks--;
-        }
-        return 1;
-}
-
-int lkg_map_remove(struct lkg_value *value, const char *key, size_t key_size)
-{
-        struct map_value *map = lkg_as_map(value);
-        unsigned c, i;
+        struct key *key = member_at(lkg_as_map(other), i)->key;
+        struct lkg_value *earlier = NULL;
+        struct lkg_sought sought;
+        const char *text;
+        size_t size;
+        int r;
 
         assert(value->refs == 1);
-        return map_find(map, key, key_size, &c, &i) ? map_remove_in(map, c, i) : 0;
-}
-
-struct lkg_value *lkg_map_get_n(const struct lkg_value *map, const char *key, size_t key_size)
-{
-        unsigned c, i;
-
-        return map->type == LKG_MAP && map_find(lkg_as_map(map), key, key_size, &c, &i)
-                       ? lkg_as_map(map)->chunks[c]->members[i].value
-                       : NULL;
-}
-
-struct lkg_value *lkg_map_get(const struct lkg_value *map, const char *key)
-{
-        return lkg_map_get_n(map, key, strlen(key));
+        text = lkg_key_text(key, &size);
+        sought = lkg_sought(text, size);
+        r = item ? map_replace(lkg_as_map(value), &sought, key, item, &earlier) : -ENOMEM;
+        lkg_value_unref(r < 0 ? item : earlier);
+        return r;
 }
 
 struct lkg_value *lkg_map_at(const struct lkg_value *value, size_t i, const char **ret_key,
                              size_t *ret_key_size)
 {
         struct member *member;
+        const char *text;
 
         if (value->type != LKG_MAP || i >= lkg_as_map(value)->n)
                 return NULL;
         member = member_at(lkg_as_map(value), i);
+        text = lkg_key_text(member->key, ret_key_size);
         if (ret_key)
-                *ret_key = member->key->text;
-        if (ret_key_size)
-                *ret_key_size = member->key->size;
+                *ret_key = text;
         return member->value;
+}
+
+/* ---- by name ---- */
+
+struct lkg_value *lkg_map_get_n(const struct lkg_value *map, const char *key, size_t key_size)
+{
+        const struct lkg_sought sought = lkg_sought(key, key_size);
+        struct member *member = map->type == LKG_MAP ? map_find(lkg_as_map(map), &sought) : NULL;
+
+        return member ? member->value : NULL;
+}
+
+struct lkg_value *lkg_map_get(const struct lkg_value *map, const char *key)
+{
+        return lkg_map_get_n(map, key, strlen(key));
 }
 
 const char *lkg_map_get_string(const struct lkg_value *map, const char *key)
@@ -565,4 +625,26 @@ const char *lkg_map_get_string(const struct lkg_value *map, const char *key)
             strlen(lkg_as_text(value)->text) != lkg_as_text(value)->size)
                 return NULL;
         return lkg_as_text(value)->text;
+}
+
+/* ---- life ---- */
+
+struct lkg_value *lkg_map_clone(const struct lkg_value *value, struct lkg_value *shadowed)
+{
+        const struct map_value *from = lkg_as_map(value);
+        struct lkg_value *copy = lkg_map_new_over(value->source, value->line, value->column, shadowed);
+
+        if (!copy || !from->root)
+                return copy;
+        from->root->refs++;
+        lkg_as_map(copy)->root = from->root;
+        lkg_as_map(copy)->height = from->height;
+        lkg_as_map(copy)->n = from->n;
+        return copy;
+}
+
+void lkg_map_free_members(struct map_value *map, struct lkg_value **dying)
+{
+        if (map->root)
+                part_unref(map->root, map->height, dying);
 }

@@ -1,85 +1,153 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory of the small pieces that trees are made of. A judgement makes some hundred of them and lets go of
- * as many a moment later, which malloc's own lists are too short for: it would join and split the same
+ * Memory of the small pieces that trees are made of. There may be millions of them, and a judgement makes some hundred
+ * and lets go of as many a moment later: malloc would add a word to each, and join and split the same
  * blocks again and again.
  *
- * Pieces that were freed wait in one list for each size, a few KiB at most, for the next of that size. One
- * thread, as all trees. A build that looks for mistakes with memory goes to malloc each time, so that it can
- * find them.
+ * A block has pieces of one size. The first free piece of a size is taken, from a block that has any; a block
+ * without a piece in use goes back to the kernel, but for one of each size. One thread, as all trees.
+ *
+ * A build that looks for mistakes with memory, and a program under valgrind, goes to malloc each time, so that they can
+ * be found.
  */
-#include "doc-layout.h"
+#include <sys/mman.h>
 
-#define STEP      16u   /* malloc's own */
-#define PIECE_MAX 256u  /* bytes; above that malloc is asked */
-#define KEPT_MAX  8192u /* bytes that wait, for each size */
+#include "doc-layout.h"
+#include <lkg-config.h>
+
+#if LKG_HAVE_VALGRIND
+#include <valgrind/valgrind.h>
+#else
+#define RUNNING_ON_VALGRIND 0
+#endif
+
+#define STEP       sizeof(void *)
+#define PIECE_MAX  1024u /* bytes; above that malloc is asked */
+#define BLOCK_SIZE 65536u
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer)
-#define KEEPS_NOTHING 1
+#define ALWAYS_MALLOC 1
 #endif
 #endif
 #if defined(__SANITIZE_ADDRESS__)
-#define KEEPS_NOTHING 1
+#define ALWAYS_MALLOC 1
 #endif
-#ifndef KEEPS_NOTHING
-#define KEEPS_NOTHING 0
+#ifndef ALWAYS_MALLOC
+#define ALWAYS_MALLOC 0
 #endif
 
 struct piece {
         struct piece *next;
 };
 
-static struct {
-        struct piece *first;
-        size_t bytes;
-} kept[PIECE_MAX / STEP + 1];
+/* Stands at the beginning of its own memory, at a multiple of BLOCK_SIZE. */
+struct block {
+        struct block *next, *previous; /* of those of a size with a free piece */
+        struct piece *free;            /* pieces that were in use before */
+        unsigned n_used, n_made; /* pieces in use; pieces that ever were: those behind them are untouched */
+        unsigned size, n_max;
+};
 
-static size_t rounded(size_t size)
+static struct block *with_room[PIECE_MAX / STEP + 1];
+
+static bool is_malloced(size_t size)
 {
-        return (size + STEP - 1) / STEP * STEP;
+        return ALWAYS_MALLOC || size > PIECE_MAX || RUNNING_ON_VALGRIND;
+}
+
+static void list_add(struct block *block)
+{
+        struct block **first = &with_room[block->size / STEP];
+
+        block->previous = NULL;
+        block->next = *first;
+        if (*first)
+                (*first)->previous = block;
+        *first = block;
+}
+
+static void list_remove(struct block *block)
+{
+        if (block->next)
+                block->next->previous = block->previous;
+        if (block->previous)
+                block->previous->next = block->next;
+        else
+                with_room[block->size / STEP] = block->next;
+}
+
+/* Memory at a multiple of its size: twice as much, and what is too much given back. */
+static void *map_block(void)
+{
+        char *p = mmap(NULL, 2 * BLOCK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        size_t before;
+
+        if (p == MAP_FAILED)
+                return NULL;
+        before = -(uintptr_t)p % BLOCK_SIZE;
+        if (before > 0)
+                (void)munmap(p, before);
+        (void)munmap(p + before + BLOCK_SIZE, BLOCK_SIZE - before);
+        return p + before;
+}
+
+static struct block *block_new(size_t size)
+{
+        struct block *block = map_block();
+
+        if (!block)
+                return NULL;
+        block->size = (unsigned)size;
+        block->n_max = (unsigned)((BLOCK_SIZE - sizeof(*block)) / size);
+        list_add(block);
+        return block;
+}
+
+static void *block_take(struct block *block)
+{
+        struct piece *piece = block->free;
+
+        if (piece)
+                block->free = piece->next;
+        else
+                piece = (struct piece *)(void *)((char *)(block + 1) +
+                                                 (size_t)block->n_made++ * block->size);
+        if (++block->n_used == block->n_max)
+                list_remove(block);
+        return piece;
 }
 
 void *lkg_piece_new(size_t size)
 {
-        struct piece *piece;
+        struct block *block;
 
-        if (KEEPS_NOTHING || size > PIECE_MAX)
+        if (is_malloced(size))
                 return malloc(size);
-        size = rounded(size);
-        piece = kept[size / STEP].first;
-        if (!piece)
-                return malloc(size);
-        kept[size / STEP].first = piece->next;
-        kept[size / STEP].bytes -= size;
-        return piece;
+        size = (size + STEP - 1) / STEP * STEP;
+        block = with_room[size / STEP];
+        if (!block)
+                block = block_new(size);
+        return block ? block_take(block) : NULL;
 }
 
 void lkg_piece_free(void *p, size_t size)
 {
+        struct block *block = (struct block *)((uintptr_t)p & ~(uintptr_t)(BLOCK_SIZE - 1));
         struct piece *piece = p;
 
-        if (!p)
-                return;
-        if (KEEPS_NOTHING || size > PIECE_MAX || kept[rounded(size) / STEP].bytes >= KEPT_MAX) {
+        if (is_malloced(size)) {
                 free(p);
                 return;
         }
-        size = rounded(size);
-        piece->next = kept[size / STEP].first;
-        kept[size / STEP].first = piece;
-        kept[size / STEP].bytes += size;
-}
-
-__attribute__((destructor)) static void free_all(void)
-{
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(kept); i++) {
-                while (kept[i].first) {
-                        struct piece *next = kept[i].first->next;
-
-                        free(kept[i].first);
-                        kept[i].first = next;
-                }
-                kept[i].bytes = 0;
+        if (!p)
+                return;
+        if (block->n_used-- == block->n_max)
+                list_add(block);
+        piece->next = block->free;
+        block->free = piece;
+        if (block->n_used == 0 && (block->next || block->previous)) {
+                list_remove(block);
+                (void)munmap(block, BLOCK_SIZE);
         }
 }

@@ -52,9 +52,16 @@ struct lkg_source *lkg_source_unref(struct lkg_source *source)
 
 /* ---- life ---- */
 
+/* Where the pointer to the value stands that this one has replaced. */
+static struct lkg_value **place_over(const struct lkg_value *value)
+{
+        return (struct lkg_value **)(uintptr_t)value - 1;
+}
+
 static void free_members(struct lkg_value *value, struct lkg_value **dying)
 {
-        lkg_value_let_go(value->shadowed, dying);
+        if (value->over)
+                lkg_value_let_go(*place_over(value), dying);
         if (value->type == LKG_LIST) {
                 struct list_value *list = lkg_as_list(value);
 
@@ -73,13 +80,21 @@ struct lkg_value *lkg_value_ref(struct lkg_value *value)
         return value;
 }
 
+/* With room for the NUL; small texts begin where the fields end. */
+static size_t text_size(size_t size)
+{
+        size_t whole = offsetof(struct text_value, text) + size + 1;
+
+        return whole < sizeof(struct text_value) ? sizeof(struct text_value) : whole;
+}
+
 /* Of the value itself, as value_new() was asked for it. */
 static size_t size_of(const struct lkg_value *value)
 {
         switch ((enum lkg_type)value->type) {
         case LKG_NUMBER:
         case LKG_STRING:
-                return sizeof(struct text_value) + lkg_as_text(value)->size + 1;
+                return text_size(lkg_as_text(value)->size);
         case LKG_LIST:
                 return sizeof(struct list_value);
         case LKG_MAP:
@@ -92,6 +107,13 @@ static size_t size_of(const struct lkg_value *value)
         return sizeof(struct lkg_value);
 }
 
+static void value_free(struct lkg_value *value)
+{
+        size_t before = value->over ? sizeof(*place_over(value)) : 0;
+
+        lkg_piece_free((char *)value - before, before + size_of(value));
+}
+
 struct lkg_value *lkg_value_unref(struct lkg_value *value)
 {
         struct lkg_value *dying = NULL;
@@ -102,31 +124,51 @@ struct lkg_value *lkg_value_unref(struct lkg_value *value)
 
                 dying = v->next_dying;
                 free_members(v, &dying);
-                lkg_piece_free(v, size_of(v));
+                value_free(v);
         }
         return NULL;
 }
 
-static struct lkg_value *value_new(size_t size, enum lkg_type type, struct lkg_source *source, unsigned line,
-                                   unsigned column)
-{
-        struct lkg_value *value = lkg_piece_new(size);
+/* Where a value comes from, and what it has replaced. */
+struct place {
+        struct lkg_source *source;
+        unsigned line, column;
+        struct lkg_value *over;
+};
 
-        if (!value)
+static struct place place_of(const struct lkg_value *value, struct lkg_value *over)
+{
+        return (struct place){ value->source, value->line, value->column, over };
+}
+
+static struct lkg_value *value_new(size_t size, enum lkg_type type, const struct place *place)
+{
+        size_t before = place->over ? sizeof(place->over) : 0;
+        char *piece = lkg_piece_new(before + size);
+        struct lkg_value *value;
+
+        if (!piece)
                 return NULL;
-        *value = (struct lkg_value){ .refs = 1, .type = (uint8_t)type, .line = line, .column = column };
-        value->source = lkg_source_ref(source);
+        value = (struct lkg_value *)(void *)(piece + before);
+        *value = (struct lkg_value){ .refs = 1,
+                                     .type = (uint8_t)type,
+                                     .over = place->over,
+                                     .line = place->line,
+                                     .column = place->column };
+        value->source = lkg_source_ref(place->source);
+        if (place->over)
+                *place_over(value) = lkg_value_ref(place->over);
         return value;
 }
 
-struct lkg_value *lkg_value_new_null(struct lkg_source *source, unsigned line, unsigned column)
+static struct lkg_value *null_new(const struct place *place)
 {
-        return value_new(sizeof(struct lkg_value), LKG_NULL, source, line, column);
+        return value_new(sizeof(struct lkg_value), LKG_NULL, place);
 }
 
-struct lkg_value *lkg_value_new_bool(bool b, struct lkg_source *source, unsigned line, unsigned column)
+static struct lkg_value *bool_new(bool b, const struct place *place)
 {
-        struct lkg_value *value = value_new(sizeof(*value), LKG_BOOL, source, line, column);
+        struct lkg_value *value = value_new(sizeof(*value), LKG_BOOL, place);
 
         if (value)
                 value->flag = b;
@@ -134,56 +176,77 @@ struct lkg_value *lkg_value_new_bool(bool b, struct lkg_source *source, unsigned
 }
 
 static struct lkg_value *text_new(enum lkg_type type, const char *text, size_t size,
-                                  struct lkg_source *source, unsigned line, unsigned column)
+                                  const struct place *place)
 {
-        struct lkg_value *value =
-                value_new(sizeof(struct text_value) + size + 1, type, source, line, column);
         struct text_value *t;
 
-        if (!value)
+        if (size >= UINT32_MAX)
                 return NULL;
-        t = lkg_as_text(value);
-        t->size = size;
+        t = (struct text_value *)value_new(text_size(size), type, place);
+        if (!t)
+                return NULL;
+        t->size = (unsigned)size;
         if (size)
                 memcpy(t->text, text, size);
         t->text[size] = '\0';
+        return &t->head;
+}
+
+static struct lkg_value *collection_new(size_t size, enum lkg_type type, const struct place *place)
+{
+        struct lkg_value *value = value_new(size, type, place);
+
+        if (value)
+                memset((char *)value + sizeof(*value), 0, size - sizeof(*value));
         return value;
+}
+
+struct lkg_value *lkg_value_new_null(struct lkg_source *source, unsigned line, unsigned column)
+{
+        return null_new(&(struct place){ source, line, column, NULL });
+}
+
+struct lkg_value *lkg_value_new_bool(bool b, struct lkg_source *source, unsigned line, unsigned column)
+{
+        return bool_new(b, &(struct place){ source, line, column, NULL });
 }
 
 struct lkg_value *lkg_value_new_number(const char *json_text, struct lkg_source *source, unsigned line,
                                        unsigned column)
 {
-        return text_new(LKG_NUMBER, json_text, strlen(json_text), source, line, column);
+        return text_new(LKG_NUMBER, json_text, strlen(json_text),
+                        &(struct place){ source, line, column, NULL });
 }
 
 struct lkg_value *lkg_value_new_string(const char *text, size_t size, struct lkg_source *source,
                                        unsigned line, unsigned column)
 {
-        return text_new(LKG_STRING, text, size, source, line, column);
+        return text_new(LKG_STRING, text, size, &(struct place){ source, line, column, NULL });
 }
 
 struct lkg_value *lkg_value_new_list(struct lkg_source *source, unsigned line, unsigned column)
 {
-        struct lkg_value *value = value_new(sizeof(struct list_value), LKG_LIST, source, line, column);
-
-        if (value)
-                memset((char *)value + sizeof(*value), 0, sizeof(struct list_value) - sizeof(*value));
-        return value;
+        return collection_new(sizeof(struct list_value), LKG_LIST,
+                              &(struct place){ source, line, column, NULL });
 }
 
 struct lkg_value *lkg_value_new_map(struct lkg_source *source, unsigned line, unsigned column)
 {
-        struct lkg_value *value = value_new(sizeof(struct map_value), LKG_MAP, source, line, column);
-
-        if (value)
-                memset((char *)value + sizeof(*value), 0, sizeof(struct map_value) - sizeof(*value));
-        return value;
+        return lkg_map_new_over(source, line, column, NULL);
 }
 
-static struct lkg_value *clone_list(const struct lkg_value *value)
+struct lkg_value *lkg_map_new_over(struct lkg_source *source, unsigned line, unsigned column,
+                                   struct lkg_value *shadowed)
+{
+        return collection_new(sizeof(struct map_value), LKG_MAP,
+                              &(struct place){ source, line, column, shadowed });
+}
+
+static struct lkg_value *clone_list(const struct lkg_value *value, struct lkg_value *shadowed)
 {
         const struct list_value *from = lkg_as_list(value);
-        struct lkg_value *copy = lkg_value_new_list(value->source, value->line, value->column);
+        const struct place place = place_of(value, shadowed);
+        struct lkg_value *copy = collection_new(sizeof(*from), LKG_LIST, &place);
         struct list_value *to;
 
         if (!copy || from->n == 0)
@@ -198,24 +261,25 @@ static struct lkg_value *clone_list(const struct lkg_value *value)
         return copy;
 }
 
-/* A copy without the shadow. */
-static struct lkg_value *clone(const struct lkg_value *value)
+/* A copy with another shadow. */
+static struct lkg_value *clone(const struct lkg_value *value, struct lkg_value *shadowed)
 {
+        const struct place place = place_of(value, shadowed);
         const struct text_value *t;
 
         switch ((enum lkg_type)value->type) {
         case LKG_NULL:
-                return lkg_value_new_null(value->source, value->line, value->column);
+                return null_new(&place);
         case LKG_BOOL:
-                return lkg_value_new_bool(value->flag, value->source, value->line, value->column);
+                return bool_new(value->flag, &place);
         case LKG_NUMBER:
         case LKG_STRING:
                 t = lkg_as_text(value);
-                return text_new(value->type, t->text, t->size, value->source, value->line, value->column);
+                return text_new(value->type, t->text, t->size, &place);
         case LKG_LIST:
-                return clone_list(value);
+                return clone_list(value, shadowed);
         case LKG_MAP:
-                return lkg_map_clone(value);
+                return lkg_map_clone(value, shadowed);
         case _LKG_TYPE_MAX:
                 break;
         }
@@ -224,20 +288,12 @@ static struct lkg_value *clone(const struct lkg_value *value)
 
 struct lkg_value *lkg_value_clone_shallow(const struct lkg_value *value)
 {
-        struct lkg_value *copy = clone(value);
-
-        if (copy)
-                copy->shadowed = lkg_value_ref(value->shadowed);
-        return copy;
+        return clone(value, value->over ? *place_over(value) : NULL);
 }
 
 struct lkg_value *lkg_value_over(const struct lkg_value *value, const struct lkg_value *shadowed)
 {
-        struct lkg_value *copy = clone(value);
-
-        if (copy)
-                copy->shadowed = lkg_value_ref((struct lkg_value *)shadowed);
-        return copy;
+        return clone(value, (struct lkg_value *)shadowed);
 }
 
 void lkg_value_place(struct lkg_value *value, unsigned line, unsigned column)
@@ -369,7 +425,7 @@ struct lkg_where lkg_where_of(const struct lkg_value *value)
 
 const struct lkg_value *lkg_value_shadowed(const struct lkg_value *value)
 {
-        return value->shadowed;
+        return value->over ? *place_over(value) : NULL;
 }
 
 size_t lkg_value_size(const struct lkg_value *value)

@@ -75,8 +75,10 @@ struct lkg_value *lkg_value_over(const struct lkg_value *value, const struct lkg
  */
 int lkg_map_append_like(struct lkg_value *map, const struct lkg_value *other, size_t i,
                         struct lkg_value *item);
-/** lkg_map_remove_at() - drop member @i. */
-void lkg_map_remove_at(struct lkg_value *map, size_t i);
+/** lkg_map_set_like() - lkg_map_set() under the key of member @i of @other, which is shared. */
+int lkg_map_set_like(struct lkg_value *map, const struct lkg_value *other, size_t i, struct lkg_value *item);
+/** lkg_map_pack() - takes the least memory for the members that are there, of a map to which no more will come. */
+void lkg_map_pack(struct lkg_value *map);
 /** lkg_list_set() - replace item @i; takes over @item. */
 void lkg_list_set(struct lkg_value *list, size_t i, struct lkg_value *item);
 /** lkg_list_insert() - put @item before item @i <= size; takes over @item, also on failure. */

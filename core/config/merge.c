@@ -62,9 +62,8 @@ static bool is_collection(const struct lkg_value *value)
         return lkg_value_size(value) > 0;
 }
 
-/* Takes over @result; @shadow is what it replaces. */
-static int job_put(struct job *job, const char *key, size_t size, struct lkg_value *result,
-                   const struct lkg_value *shadow)
+/* The result for the member of the patch at work. Takes over @result; @shadow is what it replaces. */
+static int job_put(struct job *job, struct lkg_value *result, const struct lkg_value *shadow)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *value = result;
         int r = job_own(job);
@@ -83,7 +82,7 @@ static int job_put(struct job *job, const char *key, size_t size, struct lkg_val
                 lkg_list_set(job->to, job->i, LKG_STEAL(value));
                 return 0;
         }
-        r = lkg_map_set(job->to, key, size, LKG_STEAL(value));
+        r = lkg_map_set_like(job->to, job->patch, job->i, LKG_STEAL(value));
         return r < 0 ? r : 0;
 }
 
@@ -127,7 +126,7 @@ static int merge_member(struct jobs *jobs)
                 r = jobs_push(jobs, NULL, value);
                 return r < 0 ? r : 1;
         }
-        return job_put(job, key, size, lkg_value_ref((struct lkg_value *)value), earlier);
+        return job_put(job, lkg_value_ref((struct lkg_value *)value), earlier);
 }
 
 /* One member of a value that is taken over as it is, but for null members of maps. */
@@ -171,9 +170,9 @@ static int finish(struct jobs *jobs, struct lkg_value **ret)
         if (below->base && !done.base)
                 earlier = lkg_map_get_n(below->base, key, size); /* replaced, not merged into */
         if (done.to)
-                r = job_put(below, key, size, done.to, earlier);
+                r = job_put(below, done.to, earlier);
         else if (below->base && !done.base)
-                r = job_put(below, key, size, lkg_value_ref((struct lkg_value *)done.patch), earlier);
+                r = job_put(below, lkg_value_ref((struct lkg_value *)done.patch), earlier);
         below->i++;
         return r;
 }

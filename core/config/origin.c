@@ -85,11 +85,24 @@ static void json_value(struct lkg_buf *buf, const struct lkg_value *value, enum 
                 buf->failed = true;
 }
 
+struct origin {
+        struct lkg_buf *buf;
+        size_t size_max;
+        size_t n_unlisted;
+};
+
+static bool is_full(const struct origin *o)
+{
+        return o->buf->size > o->size_max;
+}
+
 /* What one value has replaced, and what that had: `layer=value;...` behind what is there already. */
-static void put_replaced(struct lkg_buf *buf, const struct lkg_value *replaced, enum lkg_secrecy secrecy,
+static void put_replaced(const struct origin *o, const struct lkg_value *replaced, enum lkg_secrecy secrecy,
                          bool *first)
 {
-        for (const struct lkg_value *v = replaced; v; v = lkg_value_shadowed(v)) {
+        struct lkg_buf *buf = o->buf;
+
+        for (const struct lkg_value *v = replaced; v && !is_full(o); v = lkg_value_shadowed(v)) {
                 if (!*first)
                         lkg_buf_putc(buf, ';');
                 *first = false;
@@ -104,27 +117,33 @@ static void put_replaced(struct lkg_buf *buf, const struct lkg_value *replaced, 
  * A map around the leaf may have replaced something itself, and the leaf with it: all of a scalar or a list, of
  * another map what stood at the leaf's place. The nearest map replaced last.
  */
-static void put_shadows(struct lkg_buf *buf, const struct lkg_leaf *leaf, enum lkg_secrecy secrecy)
+static void put_shadows(const struct origin *o, const struct lkg_leaf *leaf, enum lkg_secrecy secrecy)
 {
         bool first = true;
 
-        put_replaced(buf, lkg_value_shadowed(leaf->value), secrecy, &first);
+        put_replaced(o, lkg_value_shadowed(leaf->value), secrecy, &first);
         for (size_t i = leaf->n_above; i-- > 0;) {
                 const struct lkg_value *replaced = lkg_value_shadowed(leaf->above[i].map);
 
                 if (replaced && lkg_value_type(replaced) == LKG_MAP)
                         replaced =
                                 lkg_value_get_pointer(replaced, leaf->pointer + leaf->above[i].pointer_size);
-                put_replaced(buf, replaced, secrecy, &first);
+                put_replaced(o, replaced, secrecy, &first);
         }
 }
 
 static int origin_line(const struct lkg_leaf *leaf, void *userdata)
 {
         const struct lkg_source *source = lkg_value_source(leaf->value);
-        struct lkg_buf *buf = userdata;
+        struct origin *o = userdata;
+        struct lkg_buf *buf = o->buf;
         enum lkg_secrecy secrecy = lkg_pointer_secrecy(leaf->pointer);
+        size_t before = buf->size;
 
+        if (o->n_unlisted > 0) { /* no line behind one that is missing */
+                o->n_unlisted++;
+                return 0;
+        }
         if (lkg_pointer_text(leaf->pointer, buf) < 0)
                 return -ENOMEM;
         lkg_buf_putc(buf, '\t');
@@ -137,13 +156,27 @@ static int origin_line(const struct lkg_leaf *leaf, void *userdata)
         if (lkg_value_line(leaf->value))
                 lkg_buf_printf(buf, ":%u:%u", lkg_value_line(leaf->value), lkg_value_column(leaf->value));
         lkg_buf_putc(buf, '\t');
-        put_shadows(buf, leaf, secrecy);
+        put_shadows(o, leaf, secrecy);
         lkg_buf_putc(buf, '\n');
-        return lkg_buf_failed(buf) ? -ENOMEM : 0;
+        if (lkg_buf_failed(buf))
+                return -ENOMEM;
+        if (is_full(o)) {
+                buf->size = before;
+                o->n_unlisted++;
+        }
+        return 0;
+}
+
+size_t lkg_render_origin_upto(const struct lkg_value *root, size_t size_max, struct lkg_buf *buf)
+{
+        struct origin o = { .buf = buf, .size_max = size_max };
+
+        if (lkg_value_walk(root, origin_line, &o) < 0)
+                buf->failed = true;
+        return o.n_unlisted;
 }
 
 void lkg_render_origin(const struct lkg_value *root, struct lkg_buf *buf)
 {
-        if (lkg_value_walk(root, origin_line, buf) < 0)
-                buf->failed = true;
+        (void)lkg_render_origin_upto(root, SIZE_MAX, buf);
 }

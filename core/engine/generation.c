@@ -38,12 +38,24 @@ static int render_shown(struct lkg_generation *g, const struct lkg_candidate *ca
         return take(&buf, &g->shown);
 }
 
+void lkg_origin_render(const struct lkg_value *doc, struct lkg_buf *buf)
+{
+        size_t n = lkg_render_origin_upto(doc, LKG_ORIGIN_BYTES_MAX, buf);
+
+        if (n > 0)
+                lkg_buf_printf(buf,
+                               "# %zu more are not listed: origin has at most %u bytes; lkgfs blame with "
+                               "the files lists "
+                               "all\n",
+                               n, LKG_ORIGIN_BYTES_MAX);
+}
+
 static int render_origin(struct lkg_generation *g, const struct lkg_candidate *candidate)
 {
         struct lkg_buf buf = LKG_BUF_INIT;
 
         lkg_buf_append(&buf, "", 0);
-        lkg_render_origin(candidate->doc, &buf);
+        lkg_origin_render(candidate->doc, &buf);
         return take(&buf, &g->origin);
 }
 

@@ -39,6 +39,10 @@ struct lkg_generation {
 void lkg_document_render(const struct lkg_value *doc, enum lkg_format format, const char *hint,
                          struct lkg_buf *buf);
 
+#define LKG_ORIGIN_BYTES_MAX (4u << 20)
+/** lkg_origin_render() - text of `origin`: as many lines as fit into LKG_ORIGIN_BYTES_MAX, and one that counts the others. */
+void lkg_origin_render(const struct lkg_value *doc, struct lkg_buf *buf);
+
 /* Digest of a layer's canonical text that somebody has already: NULL = none. */
 typedef const char *lkg_layer_digest_fn(const struct lkg_layer_info *layer, size_t i, void *userdata);
 

@@ -40,6 +40,8 @@ int lkg_render_diff(const char *a_name, const char *a, size_t a_size, const char
  * printed as "<masked>", shadowed ones too.
  */
 void lkg_render_origin(const struct lkg_value *root, struct lkg_buf *buf);
+/** lkg_render_origin_upto() - the first lines that fit into @size_max bytes. Return: how many others there are. */
+size_t lkg_render_origin_upto(const struct lkg_value *root, size_t size_max, struct lkg_buf *buf);
 
 /**
  * lkg_mask_secrets() - @root with secret values as "<masked>": staticPodURLHeader values, userinfo and queries of

@@ -300,6 +300,11 @@ def test_unreadable_source_file(mount):
     os.rmdir(path)
 
 
+def peak_kib(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("VmHWM"))
+
+
 def test_memory_stays_bounded(mount):
     """A bomb costs the engine no more than its limit; it is the same process afterwards."""
     engine = mount.child("lkgfs-engine")
@@ -307,7 +312,25 @@ def test_memory_stays_bounded(mount):
         lib.write_file(mount.path("kubelet.conf.d", "50-bad.conf"), BAD[name])
     os.unlink(mount.path("kubelet.conf.d", "50-bad.conf"))
     assert mount.child("lkgfs-engine") == engine
-    with open(f"/proc/{engine}/status", encoding="ascii") as file:
-        peak = next(int(line.split()[1]) for line in file if line.startswith("VmHWM"))
-    assert peak < 256 * 1024, "kB"
+    assert peak_kib(engine) < 256 * 1024
     assert resource.getpagesize() and mount.condition()[0] == "True"
+
+
+def test_a_million_unknown_fields():
+    """A thousand drop-ins with a thousand names of their own each: served, counted, and no harm to the engine."""
+    dropins = {f"{i:04}.conf": lib.HEADER + "".join(f"unknown{i}x{j}: 1\n" for j in range(1000)) for i in range(1000)}
+    with lib.Mount(tree=lambda directory: lib.make_tree(directory, dropins=dropins), start=False) as mount:
+        mount.start()
+        engine = mount.child("lkgfs-engine")
+        assert mount.condition()[0] == "True", mount.status("error")
+        assert mount.document().count("\nunknown") == 1000 * 1000
+        origin = mount.status("origin")
+        assert len(origin) < (4 << 20) + 200
+        unlisted = re.search(r"\n# (\d+) more are not listed: origin has at most 4194304 bytes; .*\n$", origin)
+        assert int(unlisted[1]) + origin.count("\n/unknown") >= 1000 * 1000 and origin.startswith("/apiVersion\t")
+        assert re.search(r'^note: 999\d{3} more findings are not listed', mount.status('findings'), re.M)
+        mount.drop("0500.conf", "maxPods: 55\n")
+        mount.sync()
+        assert "\nmaxPods: 55\n" in mount.document() and "\nunknown500x" not in mount.document()
+        assert mount.child("lkgfs-engine") == engine and mount.condition()[0] == "True"
+        assert peak_kib(engine) < 256 * 1024

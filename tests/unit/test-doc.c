@@ -48,47 +48,211 @@ static void test_key_with_nul(void **state)
         lkg_value_unref(map);
 }
 
-/* Insertion and removal in every order, against a plain array of what should be there. */
-static void test_map_against_model(void **state)
+/* ---- maps against a plain array of what should be there ---- */
+
+struct model {
+        struct lkg_value *map;
+        unsigned n_keys, n_there;
+        unsigned *there; /* by key: what it was set to last, 0 = it is not there */
+};
+
+static void model_init(struct model *m, unsigned n_keys)
 {
-        enum { N = 1000 };
-        struct lkg_value *map = lkg_value_new_map(NULL, 0, 0);
-        bool there[N] = { false };
-        uint32_t random = 12345;
-        size_t n_there = 0, at = 0;
+        *m = (struct model){ .map = lkg_value_new_map(NULL, 0, 0), .n_keys = n_keys };
+        m->there = calloc(n_keys, sizeof(*m->there));
+        assert_non_null(m->map);
+        assert_non_null(m->there);
+}
 
-        (void)state;
-        for (unsigned step = 0; step < 20000; step++) {
-                char key[8];
-                unsigned k;
+static void model_deinit(struct model *m)
+{
+        lkg_value_unref(m->map);
+        free(m->there);
+}
 
-                random = random * 1664525u + 1013904223u;
-                k = (random >> 8) % N;
-                (void)snprintf(key, sizeof(key), "%03u", k);
-                if (random >> 31) {
-                        assert_int_equal(lkg_map_remove(map, key, 3), there[k]);
-                        n_there -= there[k];
-                        there[k] = false;
-                } else {
-                        assert_int_equal(lkg_map_set(map, key, 3, number(k)), there[k]);
-                        n_there += !there[k];
-                        there[k] = true;
-                }
-        }
-        assert_int_equal(lkg_value_size(map), n_there);
-        for (unsigned k = 0; k < N; k++) {
-                char key[8];
+/* Longer than the eight bytes that are compared at once. */
+static void key_of(unsigned k, char ret[static 24])
+{
+        (void)snprintf(ret, 24, "unknown%07u", k);
+}
+
+static void model_set(struct model *m, unsigned k, unsigned n)
+{
+        char key[24];
+
+        key_of(k, key);
+        assert_int_equal(lkg_map_set(m->map, key, strlen(key), number(n)), m->there[k] != 0);
+        m->n_there += m->there[k] == 0;
+        m->there[k] = n;
+}
+
+static void model_remove(struct model *m, unsigned k)
+{
+        char key[24];
+
+        key_of(k, key);
+        assert_int_equal(lkg_map_remove(m->map, key, strlen(key)), m->there[k] != 0);
+        m->n_there -= m->there[k] != 0;
+        m->there[k] = 0;
+}
+
+/* By name and by index, forwards and from the other end. */
+static void model_check(const struct model *m)
+{
+        size_t at = 0;
+
+        assert_int_equal(lkg_value_size(m->map), m->n_there);
+        for (unsigned k = 0; k < m->n_keys; k++) {
+                const struct lkg_value *value;
                 const char *found;
+                char key[24];
 
-                (void)snprintf(key, sizeof(key), "%03u", k);
-                assert_int_equal(lkg_map_get(map, key) != NULL, there[k]);
-                if (!there[k])
+                key_of(k, key);
+                value = lkg_map_get(m->map, key);
+                assert_int_equal(value != NULL, m->there[k] != 0);
+                if (!value)
                         continue;
-                assert_non_null(lkg_map_at(map, at++, &found, NULL));
+                assert_int_equal(strtoul(lkg_value_text(value, NULL), NULL, 10), m->there[k]);
+                assert_ptr_equal(lkg_map_at(m->map, at++, &found, NULL), value);
                 assert_string_equal(found, key);
         }
-        assert_null(lkg_map_at(map, at, NULL, NULL));
-        lkg_value_unref(map);
+        assert_null(lkg_map_at(m->map, at, NULL, NULL));
+        for (unsigned k = m->n_keys; k-- > 0;) {
+                char key[24];
+
+                key_of(k, key);
+                if (m->there[k])
+                        assert_ptr_equal(lkg_map_at(m->map, --at, NULL, NULL), lkg_map_get(m->map, key));
+        }
+}
+
+static struct model model_copy(const struct model *m)
+{
+        struct model copy = { .map = lkg_value_clone_shallow(m->map),
+                              .n_keys = m->n_keys,
+                              .n_there = m->n_there };
+
+        copy.there = calloc(m->n_keys, sizeof(*copy.there));
+        assert_non_null(copy.map);
+        assert_non_null(copy.there);
+        memcpy(copy.there, m->there, m->n_keys * sizeof(*copy.there));
+        return copy;
+}
+
+/*
+ * Insertion and removal in any order, of as many members as make a map of one leaf, of branches, and of branches of
+ * branches; copies are kept on the way and have to stay what they were.
+ */
+static void test_map_against_model(void **state)
+{
+        static const unsigned sizes[] = { 20, 1000, 30000 };
+
+        (void)state;
+        for (size_t s = 0; s < LKG_ARRAY_SIZE(sizes); s++) {
+                enum { COPIES = 5 };
+                struct model m, copies[COPIES];
+                uint32_t random = 12345;
+
+                model_init(&m, sizes[s]);
+                for (unsigned c = 0; c < COPIES; c++) {
+                        for (unsigned step = 1; step <= 3 * sizes[s]; step++) {
+                                unsigned k;
+
+                                random = random * 1664525u + 1013904223u;
+                                k = (random >> 8) % sizes[s];
+                                if (random >> 30 == 0)
+                                        model_remove(&m, k);
+                                else
+                                        model_set(&m, k, step);
+                        }
+                        copies[c] = model_copy(&m);
+                }
+                for (unsigned c = 0; c < COPIES; c++) {
+                        model_check(&copies[c]);
+                        model_deinit(&copies[c]);
+                }
+                for (unsigned k = 0; k < sizes[s]; k += 2)
+                        model_remove(&m, k);
+                model_check(&m);
+                for (unsigned k = sizes[s]; k-- > 0;)
+                        model_remove(&m, k);
+                model_check(&m);
+                model_set(&m, 7, 7);
+                model_check(&m);
+                model_deinit(&m);
+        }
+}
+
+/* In order, backwards, and runs in between, as layers with names of their own come. */
+static void test_map_in_order(void **state)
+{
+        enum { N = 200000, RUN = 100 };
+        struct model up, down, runs;
+
+        (void)state;
+        model_init(&up, N);
+        model_init(&down, N);
+        model_init(&runs, N);
+        for (unsigned k = 0; k < N; k++) {
+                model_set(&up, k, k + 1);
+                model_set(&down, N - 1 - k, k + 1);
+        }
+        for (unsigned first = 0; first < N / RUN; first++)
+                for (unsigned k = 0; k < RUN; k++)
+                        model_set(&runs, first * 7 % (N / RUN) * RUN + k, k + 1);
+        model_check(&up);
+        model_check(&down);
+        model_check(&runs);
+        model_deinit(&up);
+        model_deinit(&down);
+        model_deinit(&runs);
+}
+
+static void test_appended_like_another(void **state)
+{
+        enum { N = 5000 };
+        struct lkg_value *copy = lkg_value_new_map(NULL, 0, 0);
+        struct model m;
+
+        (void)state;
+        model_init(&m, N);
+        for (unsigned k = 0; k < N; k++)
+                model_set(&m, k, k + 1);
+        for (unsigned k = 0; k < N; k++)
+                assert_int_equal(lkg_map_append_like(copy, m.map, k, number(k + 1)), 0);
+        lkg_value_unref(m.map);
+        m.map = copy;
+        model_check(&m);
+        model_deinit(&m);
+}
+
+/* Keys of another map, in any order; packing changes nothing, neither here nor in a copy. */
+static void test_set_like_another_and_packed(void **state)
+{
+        enum { N = 5000 };
+        struct lkg_value *map = lkg_value_new_map(NULL, 0, 0);
+        struct model m, copy;
+
+        (void)state;
+        model_init(&m, N);
+        for (unsigned k = 0; k < N; k++)
+                model_set(&m, k, k + 1);
+        for (unsigned k = 0; k < N; k++)
+                assert_int_equal(lkg_map_set_like(map, m.map, k * 7 % N, number(0)), 0);
+        for (unsigned k = 0; k < N; k++)
+                assert_int_equal(lkg_map_set_like(map, m.map, k * 7 % N, number(k * 7 % N + 1)), 1);
+        lkg_value_unref(m.map);
+        m.map = map;
+        model_check(&m);
+        copy = model_copy(&m);
+        lkg_map_pack(m.map);
+        model_check(&m);
+        model_remove(&m, 17);
+        model_set(&m, 18, 1);
+        model_check(&m);
+        model_check(&copy);
+        model_deinit(&m);
+        model_deinit(&copy);
 }
 
 static void test_clone_does_not_change_the_original(void **state)
@@ -359,6 +523,9 @@ int main(void)
                 cmocka_unit_test(test_map_is_sorted),
                 cmocka_unit_test(test_key_with_nul),
                 cmocka_unit_test(test_map_against_model),
+                cmocka_unit_test(test_map_in_order),
+                cmocka_unit_test(test_appended_like_another),
+                cmocka_unit_test(test_set_like_another_and_packed),
                 cmocka_unit_test(test_clone_does_not_change_the_original),
                 cmocka_unit_test(test_deep_values_need_no_stack),
                 cmocka_unit_test(test_equal),

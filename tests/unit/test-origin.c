@@ -111,6 +111,33 @@ static void test_url_in_a_name(void **state)
         lkg_value_unref(value);
 }
 
+/* Whole lines up to a size, from the first on; the others are counted, also a short one behind one that is too long. */
+static void test_up_to_a_size(void **state)
+{
+        struct lkg_value *value = layer("b", "f", "a: 1\nb: \"0123456789012345678901234567890\"\nc: 3\n");
+        struct lkg_buf whole = LKG_BUF_INIT;
+        const char *lines[4] = { 0 };
+
+        (void)state;
+        lkg_render_origin(value, &whole);
+        lines[0] = whole.data;
+        for (size_t i = 1; i < LKG_ARRAY_SIZE(lines); i++)
+                lines[i] = strchr(lines[i - 1], '\n') + 1;
+        for (size_t size_max = 0; size_max <= whole.size; size_max++) {
+                struct lkg_buf buf = LKG_BUF_INIT;
+                size_t n = lkg_render_origin_upto(value, size_max, &buf), fit = 0;
+
+                while (fit < 3 && (size_t)(lines[fit + 1] - whole.data) <= size_max)
+                        fit++;
+                assert_int_equal(n, 3 - fit);
+                assert_int_equal(buf.size, lines[fit] - whole.data);
+                assert_memory_equal(buf.data, whole.data, buf.size);
+                lkg_buf_deinit(&buf);
+        }
+        lkg_buf_deinit(&whole);
+        lkg_value_unref(value);
+}
+
 static void test_without_source(void **state)
 {
         struct lkg_value *value = lkg_value_new_map(NULL, 0, 0);
@@ -131,6 +158,7 @@ int main(void)
                 cmocka_unit_test(test_leaf_of_a_map_that_replaced_a_map),
                 cmocka_unit_test(test_hostile_names),
                 cmocka_unit_test(test_url_in_a_name),
+                cmocka_unit_test(test_up_to_a_size),
                 cmocka_unit_test(test_without_source),
         };
 

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Keys of maps. Documents of a kind have the same few hundred keys, again and again, so a key is looked for among those
+ * that are there before it is made: most documents make none, and most comparisons end with the address.
+ *
+ * The table has sets of two, so that a look at it costs one line of the processor's cache, also when a million names are
+ * new. It grows with the keys, up to a limit; who comes to a full set stays alone.
+ */
+#include <endian.h>
+
+#include "doc-layout.h"
+
+#define SETS_MIN 256u
+#define SETS_MAX 65536u
+#define WAYS     2u
+
+struct key {
+        unsigned refs;
+        unsigned size : 31;
+        bool shared : 1; /* found in the table by whoever looks for its text */
+        char text[];     /* at least eight bytes, zeros behind a shorter one */
+};
+
+struct set {
+        unsigned hash[WAYS];
+        struct key *key[WAYS]; /* NULL = free */
+};
+
+static struct {
+        struct set *sets;
+        unsigned n_sets; /* a power of two; 0 before the first key */
+        unsigned n_keys;
+} table;
+
+static uint64_t head_of(const char *text)
+{
+        uint64_t head;
+
+        memcpy(&head, text, sizeof(head));
+        return be64toh(head);
+}
+
+struct lkg_sought lkg_sought(const char *text, size_t size)
+{
+        struct lkg_sought sought = { .text = text, .size = size };
+
+        if (size >= sizeof(sought.head)) {
+                sought.head = head_of(text);
+                return sought;
+        }
+        for (size_t i = 0; i < size; i++)
+                sought.head |= (uint64_t)(unsigned char)text[i] << (56 - 8 * i);
+        return sought;
+}
+
+static size_t key_size(size_t size)
+{
+        return sizeof(struct key) + (size + 1 < sizeof(uint64_t) ? sizeof(uint64_t) : size + 1);
+}
+
+static struct key *key_new(const char *text, size_t size)
+{
+        struct key *key = lkg_piece_new(key_size(size));
+
+        if (!key)
+                return NULL;
+        *key = (struct key){ .refs = 1, .size = (unsigned)size & INT32_MAX };
+        memset(key->text, 0, sizeof(uint64_t));
+        if (size)
+                memcpy(key->text, text, size);
+        key->text[size] = '\0';
+        return key;
+}
+
+/* FNV-1a */
+static unsigned hash_of(const char *text, size_t size)
+{
+        unsigned hash = 2166136261u;
+
+        for (size_t i = 0; i < size; i++)
+                hash = (hash ^ (unsigned char)text[i]) * 16777619u;
+        return hash ^ hash >> 16;
+}
+
+static struct set *set_of(unsigned hash)
+{
+        return &table.sets[hash & (table.n_sets - 1)];
+}
+
+struct key *lkg_key_ref(struct key *key)
+{
+        key->refs++;
+        return key;
+}
+
+void lkg_key_unref(struct key *key)
+{
+        if (!key || --key->refs > 0)
+                return;
+        if (key->shared && table.n_sets) {
+                struct set *set = set_of(hash_of(key->text, key->size));
+                unsigned i = set->key[0] == key ? 0 : 1;
+
+                set->key[i] = NULL;
+                table.n_keys--;
+        }
+        lkg_piece_free(key, key_size(key->size));
+}
+
+static bool set_add(struct set *set, struct key *key, unsigned hash)
+{
+        for (unsigned i = 0; i < WAYS; i++) {
+                if (set->key[i])
+                        continue;
+                set->key[i] = key;
+                set->hash[i] = hash;
+                return true;
+        }
+        return false;
+}
+
+/* Without memory for another one the table stays as it is. */
+static void table_grow(void)
+{
+        unsigned n = table.n_sets ? 2 * table.n_sets : SETS_MIN, n_before = table.n_sets;
+        struct set *before = table.sets, *sets;
+
+        if (table.n_keys < n_before || n > SETS_MAX)
+                return;
+        sets = calloc(n, sizeof(*sets));
+        if (!sets)
+                return;
+        table.sets = sets;
+        table.n_sets = n;
+        for (unsigned i = 0; i < n_before; i++)
+                for (unsigned w = 0; w < WAYS; w++)
+                        if (before[i].key[w]) /* a set becomes two: there is room */
+                                (void)set_add(set_of(before[i].hash[w]), before[i].key[w],
+                                              before[i].hash[w]);
+        free(before);
+}
+
+static bool is_text_of(const struct key *key, const char *text, size_t size)
+{
+        return key && key->size == size && (size == 0 || memcmp(key->text, text, size) == 0);
+}
+
+struct key *lkg_key_get(const char *text, size_t size)
+{
+        unsigned hash = hash_of(text, size);
+        struct set *set;
+        struct key *key;
+
+        if (size >= INT32_MAX)
+                return NULL;
+        table_grow();
+        set = table.n_sets ? set_of(hash) : NULL;
+        for (unsigned i = 0; set && i < WAYS; i++)
+                if (set->hash[i] == hash && is_text_of(set->key[i], text, size))
+                        return lkg_key_ref(set->key[i]);
+        key = key_new(text, size);
+        if (key && set && set_add(set, key, hash)) {
+                key->shared = true;
+                table.n_keys++;
+        }
+        return key;
+}
+
+/* The table is kept for ever; it goes at exit, so that a leak checker sees only leaks. */
+__attribute__((destructor)) static void forget_table(void)
+{
+        free(table.sets);
+        table.sets = NULL;
+        table.n_sets = 0;
+}
+
+const char *lkg_key_text(const struct key *key, size_t *ret_size)
+{
+        if (ret_size)
+                *ret_size = key->size;
+        return key->text;
+}
+
+/* Most keys differ in their first bytes, and the others are mostly the same one. */
+int lkg_key_compare(const struct lkg_sought *sought, const struct key *key)
+{
+        uint64_t head = head_of(key->text);
+        size_t n = sought->size < key->size ? sought->size : key->size;
+        int r;
+
+        if (sought->head != head)
+                return sought->head < head ? -1 : 1;
+        r = n > sizeof(head) && sought->text != key->text ? memcmp(sought->text, key->text, n) : 0;
+        return r ? r : (sought->size > key->size) - (sought->size < key->size);
+}
