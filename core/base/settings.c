@@ -141,6 +141,7 @@ static int set_key(struct lkg_settings *s, const char *name, const char *value)
                 { .name = "view_file", .list = { &s->view_files, &s->n_view_files } },
                 { .name = "reserved", .list = { &s->reserved, &s->n_reserved } },
                 { .name = "engine_timeout_ms", .number = &s->engine_timeout_ms },
+                { .name = "foreign_writes", .number = &s->foreign_writes },
                 { .name = "restart_jitter_ms", .number = &s->restart_jitter_ms },
                 { .name = "node_name", .text = &s->node_name },
         };
@@ -262,6 +263,7 @@ void lkg_settings_format(const struct lkg_settings *s, struct lkg_buf *buf)
         for (size_t i = 0; i < s->n_components; i++)
                 format_component(buf, &s->components[i]);
         lkg_buf_printf(buf, "engine_timeout_ms=%" PRIu32 "\n", s->engine_timeout_ms);
+        lkg_buf_printf(buf, "foreign_writes=%" PRIu32 "\n", s->foreign_writes);
         lkg_buf_printf(buf, "restart_jitter_ms=%" PRIu32 "\n", s->restart_jitter_ms);
         format_text(buf, "node_name", s->node_name);
 }

@@ -505,6 +505,7 @@ int lkg_config_to_settings(const struct lkg_config *config, struct lkg_settings 
         s->virtual_dir = strdup(config->virtual_dir);
         s->node_name = strdup(config->remote.node_name ? config->remote.node_name : "");
         s->engine_timeout_ms = to_ms(config->engine_timeout_ns);
+        s->foreign_writes = (uint32_t)config->foreign_writes;
         s->restart_jitter_ms = to_ms(config->remote.restart_jitter_ns);
         if (!s->state_dir || !s->runtime_dir || !s->source_dir || !s->virtual_dir || !s->node_name ||
             fill_lists(config, s) < 0 || fill_components(config, s) < 0) {

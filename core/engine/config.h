@@ -66,6 +66,7 @@ struct lkg_config {
         char *source_dir;              /* absolute, or "" = the covered directory */
         char *virtual_dir;             /* one name, or "" */
         struct lkg_strings native_dirs;
+        int foreign_writes; /* as enum lkg_foreign_writes */
         uint32_t status_mode;
         uint64_t engine_timeout_ns;
         uint64_t history_limit;

@@ -55,11 +55,10 @@ static int make(fuse_req_t req, const struct lkg_node *dir, const char *name, st
                                    .component = dir->component };
         char path[LKG_NODE_NAME];
         struct lkg_node *node;
-        int r;
+        int r = caller_may_command(fuse_req_ctx(req));
 
-        if (!caller_may_command(fuse_req_ctx(req)))
-                return -EACCES;
-        r = free_name(dir, name, path);
+        if (r == 0)
+                r = free_name(dir, name, path);
         if (r == 0)
                 r = node_virtual(LKG_NODE_BAD_MADE, path, &entry, &node);
         if (r == 0)

@@ -5,6 +5,8 @@
 #include <sys/fsuid.h>
 #include <sys/syscall.h>
 
+#include <lkg/settings.h>
+
 #include "server.h"
 
 /*
@@ -54,23 +56,60 @@ bool caller_is_notifier(const struct fuse_ctx *ctx)
         return ctx->pid != 0 && ctx->pid == atomic_load(&server.shm->notifier.pid);
 }
 
-static ino_t user_namespace(const char *path)
+/* ---- namespaces ---- */
+
+static ino_t namespace_of(int tid, const char *type)
 {
+        char path[64];
         struct stat st;
 
+        (void)snprintf(path, sizeof(path), "/proc/%d/ns/%s", tid, type);
         return stat(path, &st) < 0 ? 0 : st.st_ino;
 }
 
-/* Root of a container's user namespace may be the host's root by number; what it lacks is the host's namespace. */
-bool caller_may_command(const struct fuse_ctx *ctx)
+/*
+ * Is the caller outside the mount namespace that lkgfs is mounted in, or nobody that we can see (another pid namespace than
+ * ours and below)? Asked anew each time: a thread that waits for its answer cannot leave its number to another one,
+ * and the look costs less than proving that an earlier one is still about the same thread.
+ */
+static bool is_foreign(const struct fuse_ctx *ctx)
 {
-        char path[64];
-        ino_t own = user_namespace("/proc/self/ns/user");
+        ino_t ours = atomic_load_explicit(&server.shm->mount_namespace, memory_order_relaxed);
 
-        if (ctx->uid != 0 || ctx->pid == 0)
-                return false;
-        (void)snprintf(path, sizeof(path), "/proc/%d/ns/user", ctx->pid);
-        return own != 0 && user_namespace(path) == own;
+        return ctx->pid == 0 || ours == 0 || namespace_of(ctx->pid, "mnt") != ours;
+}
+
+/* Anything that is no word of ours is a denial. */
+static bool is_allowed(enum lkg_foreign_writes least)
+{
+        uint32_t allowed = atomic_load_explicit(&server.shm->foreign_writes, memory_order_relaxed);
+
+        return allowed >= least && allowed < _LKG_FOREIGN_MAX;
+}
+
+bool caller_may_change(const struct fuse_ctx *ctx)
+{
+        return is_allowed(LKG_FOREIGN_PASSTHROUGH) || caller_is_notifier(ctx) || !is_foreign(ctx);
+}
+
+/* Root of a container's user namespace may be the host's root by number; what it lacks is the host's namespace. */
+static bool is_root(const struct fuse_ctx *ctx)
+{
+        ino_t ours = namespace_of(getpid(), "user");
+
+        return ctx->uid == 0 && ctx->pid != 0 && ours != 0 && namespace_of(ctx->pid, "user") == ours;
+}
+
+bool caller_is_host_root(const struct fuse_ctx *ctx)
+{
+        return is_root(ctx) && !is_foreign(ctx);
+}
+
+int caller_may_command(const struct fuse_ctx *ctx)
+{
+        if (!is_root(ctx))
+                return -EACCES;
+        return !is_allowed(LKG_FOREIGN_ALL) && is_foreign(ctx) ? -EPERM : 0;
 }
 
 ssize_t caller_read_proc(int tid, const char *name, char *buf, size_t size)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The table of operations: each finds the node and hands on to the pass-through or to the view. An unknown node id is
- * ESTALE, a change of what the view shows is EPERM (what an immutable file answers), everything else is decided there.
+ * ESTALE, a change of what the view shows is EPERM (what an immutable file answers), any change by a caller of another
+ * mount namespace EROFS, everything else is decided there.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -18,6 +19,18 @@ static struct lkg_node *resolve(fuse_req_t req, fuse_ino_t ino)
         if (!node)
                 fuse_reply_err(req, ESTALE);
         return node;
+}
+
+/*
+ * Another mount namespace may look and not touch, or a reply of EROFS: for who mounted it there read-only, a submount of
+ * ours or a propagated mount would not be. What it opened for writing before is its own, as on any file system.
+ */
+static bool refuse_foreign(fuse_req_t req)
+{
+        if (caller_may_change(fuse_req_ctx(req)))
+                return false;
+        fuse_reply_err(req, EROFS);
+        return true;
 }
 
 /* A file opened through a view file for writing belongs to the base (baseWrites: through). */
@@ -144,7 +157,7 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int va
 
         if (!node)
                 return;
-        if (relay_touch(req, node))
+        if (relay_touch(req, node) || (!view_takes_commands(node, true) && refuse_foreign(req)))
                 return;
         if (node_is_source(node))
                 source_setattr(req, node, attr, valid, fi);
@@ -169,7 +182,7 @@ static struct lkg_node *changeable(fuse_req_t req, fuse_ino_t parent, const char
 {
         struct lkg_node *dir = resolve(req, parent);
 
-        if (!dir)
+        if (!dir || refuse_foreign(req))
                 return NULL;
         if (caller_is_notifier(fuse_req_ctx(req)) && !relay_matches(req, dir, name)) {
                 fuse_reply_err(
@@ -269,7 +282,7 @@ static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_
 {
         struct lkg_node *dir, *newdir;
 
-        if (rename_through(req, parent, name, newparent, newname, flags))
+        if (refuse_foreign(req) || rename_through(req, parent, name, newparent, newname, flags))
                 return;
         dir = changeable(req, parent, name);
         if (!dir)
@@ -313,6 +326,9 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
         struct lkg_node *node = resolve(req, ino);
 
         if (!node)
+                return;
+        if ((fi->flags & (O_ACCMODE | O_TRUNC)) != O_RDONLY && !view_takes_commands(node, true) &&
+            refuse_foreign(req))
                 return;
         if (!node_is_source(node))
                 view_open(req, node, fi);
@@ -448,7 +464,7 @@ static void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const 
 {
         struct lkg_node *node = resolve(req, ino);
 
-        if (!node)
+        if (!node || refuse_foreign(req))
                 return;
         xattr_set(req, node, name, value, size, flags);
 }
@@ -473,7 +489,7 @@ static void op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
 {
         struct lkg_node *node = resolve(req, ino);
 
-        if (!node)
+        if (!node || refuse_foreign(req))
                 return;
         xattr_remove(req, node, name);
 }

@@ -200,7 +200,12 @@ struct caller {
 void caller_enter(const struct fuse_ctx *ctx, struct caller *ret);
 void caller_leave(const struct caller *caller);
 bool caller_is_notifier(const struct fuse_ctx *ctx);
-bool caller_may_command(const struct fuse_ctx *ctx);
+/** caller_may_change() - may the caller's mount namespace change what is passed through? Else EROFS. */
+bool caller_may_change(const struct fuse_ctx *ctx);
+/** caller_may_command() - control/ and bad/. Return: 0; -EACCES not root; -EPERM root of another mount namespace. */
+int caller_may_command(const struct fuse_ctx *ctx);
+/** caller_is_host_root() - root in the host's user and mount namespaces, whatever is configured. */
+bool caller_is_host_root(const struct fuse_ctx *ctx);
 void caller_describe(int tid, struct lkg_message *message); /* pid, exe, login uid, start time */
 ssize_t caller_read_proc(int tid, const char *name, char *buf, size_t size); /* NUL-terminated; -errno */
 
@@ -296,6 +301,8 @@ void listing_free(struct listing *listing);
 int view_lookup(struct lkg_node *dir, const char *name, struct fuse_entry_param *ret);
 void view_entry(struct lkg_node *node, struct fuse_entry_param *ret);
 bool view_owns(const struct lkg_node *dir, const char *name);
+/** view_takes_commands() - is what is written to it a command? A name in bad/ is read like any content. */
+bool view_takes_commands(const struct lkg_node *node, bool writes);
 void view_open(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi);
 void view_read(fuse_req_t req, struct lkg_node *node, size_t size, off_t off);
 void view_setattr(fuse_req_t req, struct lkg_node *node, int valid);

@@ -176,7 +176,7 @@ struct lkg_parked *start_park(const struct fuse_ctx *ctx, const struct lkg_node 
                 remember(ctx->pid, node->component, true, generation);
                 return NULL;
         }
-        if (started.pid == 0 || !caller_may_command(ctx) ||
+        if (started.pid == 0 || !caller_is_host_root(ctx) ||
             !matches(ref->publication, node->component, ctx->pid, started.exe)) {
                 remember(ctx->pid, node->component, false, 0);
                 return NULL;

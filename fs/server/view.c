@@ -163,8 +163,10 @@ static void open_through(fuse_req_t req, struct lkg_node *node, struct fuse_file
 
 static void open_command(fuse_req_t req, struct fuse_file_info *fi)
 {
-        if (!caller_may_command(fuse_req_ctx(req))) {
-                fuse_reply_err(req, EACCES);
+        int r = caller_may_command(fuse_req_ctx(req));
+
+        if (r < 0) {
+                fuse_reply_err(req, -r);
                 return;
         }
         fi->direct_io = 1;
@@ -172,8 +174,7 @@ static void open_command(fuse_req_t req, struct fuse_file_info *fi)
         fuse_reply_open(req, fi);
 }
 
-/* A name in bad/ is read like any content; what is written to it are commands. */
-static bool takes_commands(const struct lkg_node *node, bool writes)
+bool view_takes_commands(const struct lkg_node *node, bool writes)
 {
         uint32_t kind = atomic_load(&node->kind);
 
@@ -187,7 +188,7 @@ void view_open(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi)
         struct lkg_parked *parked = NULL;
 
         fi->fh = 0;
-        if (takes_commands(node, writes)) {
+        if (view_takes_commands(node, writes)) {
                 open_command(req, fi);
                 return;
         }
@@ -230,7 +231,7 @@ void view_read(fuse_req_t req, struct lkg_node *node, size_t size, off_t off)
 void view_setattr(fuse_req_t req, struct lkg_node *node, int valid)
 {
         const struct fuse_ctx *ctx = fuse_req_ctx(req);
-        bool commands = takes_commands(node, true);
+        bool commands = view_takes_commands(node, true);
         struct stat st;
 
         if (commands ? (valid & (FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) != 0
@@ -244,16 +245,16 @@ void view_setattr(fuse_req_t req, struct lkg_node *node, int valid)
 
 /**
  * view_command() - a parked record for a command of the caller; the text, the reply and engine_submit() are missing.
- * Return: NULL when an error was replied: EACCES, or EBUSY when too many wait for the engine.
+ * Return: NULL when an error was replied: that of caller_may_command(), or EBUSY when too many wait for the engine.
  */
 struct lkg_parked *view_command(fuse_req_t req, unsigned component, const char *command)
 {
         const struct fuse_ctx *ctx = fuse_req_ctx(req);
-        bool may = caller_may_command(ctx);
-        struct lkg_parked *parked = may ? engine_park(LKG_MSG_COMMAND) : NULL;
+        int r = caller_may_command(ctx);
+        struct lkg_parked *parked = r == 0 ? engine_park(LKG_MSG_COMMAND) : NULL;
 
         if (!parked) {
-                fuse_reply_err(req, may ? EBUSY : EACCES);
+                fuse_reply_err(req, r < 0 ? -r : EBUSY);
                 return NULL;
         }
         caller_describe(ctx->pid, &parked->message);

@@ -372,9 +372,9 @@ int lkg_adopt(struct lkg_supervisor *s, struct lkg_error *err)
         s->connection.attached = true;
         s->source_fd = LKG_STEAL_FD(found.fds[FD_SOURCE]);
         s->listen_fd = LKG_STEAL_FD(found.fds[FD_LISTEN]);
-        shared->supervisor.start_time = lkg_process_start_time((int)getpid());
-        atomic_store(&shared->supervisor.pid, (int)getpid());
-        r = lkg_view_clone(s, -EBADF, err);
+        r = lkg_shared_claim(s, shared, err);
+        if (r == 0)
+                r = lkg_view_clone(s, -EBADF, err);
         if (r != 0)
                 return r;
         adopt_children(s, &found);

@@ -34,6 +34,19 @@ static int open_device(struct lkg_connection *c, struct lkg_error *err)
         return 0;
 }
 
+int lkg_shared_claim(const struct lkg_supervisor *s, struct lkg_shared *shared, struct lkg_error *err)
+{
+        struct stat st;
+
+        if (stat("/proc/self/ns/mnt", &st) < 0)
+                return lkg_fail(err, EX_OSERR, errno, "our own mount namespace, /proc/self/ns/mnt");
+        atomic_store(&shared->foreign_writes, s->settings->foreign_writes);
+        atomic_store(&shared->mount_namespace, st.st_ino);
+        shared->supervisor.start_time = lkg_process_start_time((int)getpid());
+        atomic_store(&shared->supervisor.pid, (int)getpid());
+        return 0;
+}
+
 static int open_shared(struct lkg_supervisor *s, struct lkg_connection *c, struct lkg_error *err)
 {
         int fd = memfd_create("lkgfs", MFD_CLOEXEC);
@@ -50,11 +63,9 @@ static int open_shared(struct lkg_supervisor *s, struct lkg_connection *c, struc
                 return lkg_fail(err, EX_OSERR, errno, "shared memory");
         c->shared = p;
         (void)snprintf(c->shared->mount_point, sizeof(c->shared->mount_point), "%s", s->mount_point);
-        c->shared->supervisor.start_time = lkg_process_start_time((int)getpid());
-        atomic_store(&c->shared->supervisor.pid, (int)getpid());
         c->shared->size = sizeof(*c->shared);
         c->shared->magic = LKG_SHARED_MAGIC;
-        return 0;
+        return lkg_shared_claim(s, c->shared, err);
 }
 
 /* The mount calls fail for reasons that are worth different words. */

@@ -53,8 +53,11 @@ static void compare(const struct lkg_supervisor *s, const struct lkg_settings *n
                                         settings[i].name);
 }
 
-/* Whom to ask about the components, and how to restart them, is ours alone, so it may change at any time. */
-static void take_components(struct lkg_supervisor *s, struct lkg_settings *new)
+/*
+ * Whom to ask about the components, how to restart them, and what other namespaces may do is ours alone, so it may change at
+ * any time.
+ */
+static void take_over(struct lkg_supervisor *s, struct lkg_settings *new)
 {
         struct lkg_settings_component *components = s->settings->components;
         size_t n = s->settings->n_components;
@@ -67,6 +70,9 @@ static void take_components(struct lkg_supervisor *s, struct lkg_settings *new)
         s->settings->node_name = new->node_name;
         new->node_name = node_name;
         s->settings->restart_jitter_ms = new->restart_jitter_ms;
+        s->settings->foreign_writes = new->foreign_writes;
+        if (s->connection.shared)
+                atomic_store(&s->connection.shared->foreign_writes, new->foreign_writes);
         if (s->consumer && lkg_consumer_configure(s->consumer, s->settings) < 0)
                 lkg_log_error("not every component can be restarted: out of memory");
         lkg_facts_refresh(s);
@@ -93,7 +99,7 @@ static int on_settings(sd_event_source *source, int fd, uint32_t revents, void *
         else
                 compare(s, settings);
         if (r == 0)
-                take_components(s, settings);
+                take_over(s, settings);
         /* Also when it is wrong: the engine keeps the one before, and shows in status/ what is wrong. */
         lkg_engine_send(s, LKG_MSG_RELOAD);
         if (r == 0)

@@ -208,6 +208,8 @@ int lkg_preflight_occupied(struct lkg_supervisor *s, struct lkg_error *err);
 void lkg_preflight_cleanup(struct lkg_supervisor *s);
 
 /* device.c */
+/** lkg_shared_claim() - say in the shared memory who supervises, where it is mounted, and whom to trust. */
+int lkg_shared_claim(const struct lkg_supervisor *s, struct lkg_shared *shared, struct lkg_error *err);
 /** lkg_connection_open() - device, shared memory and a superblock that is mounted nowhere yet. */
 int lkg_connection_open(struct lkg_supervisor *s, struct lkg_connection *ret, struct lkg_error *err);
 /** lkg_connection_handshake() - FUSE_INIT is answered and kept in the shared memory. At most 10 s. */

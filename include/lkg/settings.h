@@ -8,7 +8,7 @@
  *         component_unit=<unit> component_exe=<path> (repeated) component_restart=never|unit|hook
  *         component_restart_unit=<unit> component_restart_argv=<word> (repeated)
  *         component_restart_min_interval_ms= component_restart_max_per_hour=
- *     restart_jitter_ms= node_name= (empty: the machine stands for the node)
+ *     foreign_writes=<enum lkg_foreign_writes> restart_jitter_ms= node_name= (empty: the machine stands for the node)
  *     view_file=<name>  (repeated: view names and aliases)   reserved=<name> (repeated: names the view shadows)
  *
  * A setting that is missing keeps its default; an unknown key is ignored (an older supervisor, a newer engine).
@@ -23,6 +23,14 @@ enum lkg_settings_restart {
         LKG_SETTINGS_RESTART_UNIT,
         LKG_SETTINGS_RESTART_HOOK,
         _LKG_SETTINGS_RESTART_MAX
+};
+
+/* What callers of another mount namespace may do besides reading. */
+enum lkg_foreign_writes {
+        LKG_FOREIGN_DENY,        /* nothing: EROFS, and EPERM in control/ and bad/ */
+        LKG_FOREIGN_PASSTHROUGH, /* change the files of the source directory */
+        LKG_FOREIGN_ALL,         /* command, too */
+        _LKG_FOREIGN_MAX
 };
 
 struct lkg_settings_component {
@@ -49,6 +57,7 @@ struct lkg_settings {
         struct lkg_settings_component *components;
         size_t n_components;
         uint32_t engine_timeout_ms;
+        uint32_t foreign_writes;    /* enum lkg_foreign_writes */
         uint32_t restart_jitter_ms; /* of a restart for a remote change; 0 = none */
         char *node_name;
 };

@@ -254,6 +254,9 @@ struct lkg_shared {
         struct lkg_health health;
         _Atomic uint64_t
                 notifier_steps; /* notifier: each call through the view; nothing but its growth matters */
+        _Atomic uint64_t
+                mount_namespace; /* supervisor: inode of the one that the view is mounted in; 0 = unknown */
+        _Atomic uint32_t foreign_writes; /* supervisor: enum lkg_foreign_writes (settings.h) */
 };
 
 #define LKG_SHARED_MIN \

@@ -21,6 +21,7 @@ kind: LkgfsConfiguration
 sourceDir: {source}
 stateDir: {state}
 runtimeDir: {runtime}
+nativeDirs: [pki]
 components:
 - name: kubelet
   match: {{unit: "", exe: [{match}]}}

@@ -257,11 +257,19 @@ def test_statfs_and_mount_flags(shared):
     assert "default_permissions" in line and "allow_other" in line
 
 
-def test_native_directory(shared):
-    """pki/ is a mount of the file system underneath: also alive when every process of ours is dead."""
-    assert os.stat(shared.path("pki")).st_dev != os.stat(shared.mountpoint).st_dev
-    assert os.stat(shared.path("pki")).st_dev == os.stat(shared.root).st_dev
-    assert os.stat(shared.path("manifests")).st_dev == os.stat(shared.mountpoint).st_dev
+def test_native_directory(mounts):
+    """A mount of the file system underneath: also alive when every process of ours is dead."""
+    mount = mounts(config={"nativeDirs": ["pki"]})
+    assert os.stat(mount.path("pki")).st_dev != os.stat(mount.mountpoint).st_dev
+    assert os.stat(mount.path("pki")).st_dev == os.stat(mount.root).st_dev
+    assert os.stat(mount.path("manifests")).st_dev == os.stat(mount.mountpoint).st_dev
+    assert lib.error_of(os.rename, mount.path("manifests", "etcd.yaml"), mount.path("pki", "x")) == errno.EXDEV
+
+
+def test_nothing_is_native_by_default(shared):
+    """A submount would be writable in a container whose volume is read-only."""
+    assert [line for line in lib.read_file("/proc/self/mountinfo").decode().splitlines()
+            if line.split()[4].startswith(shared.mountpoint + "/")] == []
 
 
 def test_creating_a_reserved_name(shared):

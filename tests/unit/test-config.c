@@ -48,8 +48,8 @@ static void test_defaults(void **state)
         assert_string_equal(c->runtime_dir, "/run/lkgfs");
         assert_string_equal(c->source_dir, "");
         assert_string_equal(c->virtual_dir, "");
-        assert_int_equal(c->native_dirs.n_items, 1);
-        assert_string_equal(c->native_dirs.items[0], "pki");
+        assert_int_equal(c->native_dirs.n_items, 0);
+        assert_int_equal(c->foreign_writes, LKG_FOREIGN_DENY);
         assert_int_equal(c->status_mode, 0444);
         assert_int_equal(c->engine_timeout_ns, 2 * LKG_NSEC_PER_SEC);
         assert_int_equal(c->history_limit, 16);
@@ -88,7 +88,8 @@ static void test_defaults(void **state)
 static void test_everything_can_be_set(void **state)
 {
         static const char text[] = HEADER
-                "stateDir: /s\nruntimeDir: run\nsourceDir: /src\nvirtualDir: .lkgfs\nnativeDirs: [pki, "
+                "stateDir: /s\nruntimeDir: run\nsourceDir: /src\nvirtualDir: .lkgfs\nforeignWrites: "
+                "passthrough\nnativeDirs: [pki, "
                 "certs]\n"
                 "statusMode: '0440'\nengineTimeout: 500ms\nhistoryLimit: 4\n"
                 "remote:\n  enabled: true\n  kubeconfig: kc\n  nodeName: n1\n  references: [file, static]\n"
@@ -117,6 +118,7 @@ static void test_everything_can_be_set(void **state)
         assert_string_equal(findings, "");
         assert_int_equal(r, 0);
         assert_string_equal(c->runtime_dir, "/etc/lkgfs/run");
+        assert_int_equal(c->foreign_writes, LKG_FOREIGN_PASSTHROUGH);
         assert_int_equal(c->status_mode, 0440);
         assert_int_equal(c->engine_timeout_ns, 500 * LKG_NSEC_PER_MSEC);
         assert_string_equal(c->remote.kubeconfig, "/etc/lkgfs/kc");
@@ -544,18 +546,43 @@ static void test_settings_for_the_supervisor(void **state)
                          0);
         assert_int_equal(lkg_config_to_settings(c, &s), 0);
         lkg_settings_format(s, &buf);
-        assert_string_equal(buf.data,
-                            "state_dir=/var/lib/lkgfs\nruntime_dir=/run/lkgfs\nsource_dir=\nvirtual_dir=\n"
-                            "native_dir=pki\nview_file=kubelet.conf\nview_file=k.yaml\nreserved=bad\n"
-                            "reserved=control\nreserved=history\nreserved=layers\nreserved=lkg\n"
-                            "reserved=status\nreserved=.lkgfs-fallback\nreserved=.lv\n"
-                            "component=kubelet\ncomponent_unit=kubelet.service\n"
-                            "component_exe=/usr/bin/kubelet\ncomponent_restart=never\n"
-                            "component_restart_unit=kubelet.service\n"
-                            "component_restart_min_interval_ms=60000\ncomponent_restart_max_per_hour=6\n"
-                            "engine_timeout_ms=2000\nrestart_jitter_ms=300000\nnode_name=\n");
+        assert_string_equal(
+                buf.data,
+                "state_dir=/var/lib/lkgfs\nruntime_dir=/run/lkgfs\nsource_dir=\nvirtual_dir=\n"
+                "view_file=kubelet.conf\nview_file=k.yaml\nreserved=bad\n"
+                "reserved=control\nreserved=history\nreserved=layers\nreserved=lkg\n"
+                "reserved=status\nreserved=.lkgfs-fallback\nreserved=.lv\n"
+                "component=kubelet\ncomponent_unit=kubelet.service\n"
+                "component_exe=/usr/bin/kubelet\ncomponent_restart=never\n"
+                "component_restart_unit=kubelet.service\n"
+                "component_restart_min_interval_ms=60000\ncomponent_restart_max_per_hour=6\n"
+                "engine_timeout_ms=2000\nforeign_writes=0\nrestart_jitter_ms=300000\nnode_name=\n");
         lkg_buf_deinit(&buf);
         lkg_settings_free(s);
+        lkg_config_free(c);
+}
+
+/* What the engine prints is what the supervisor reads, native directories and foreign writes included. */
+static void test_settings_there_and_back(void **state)
+{
+        static const char text[] = HEADER "nativeDirs: [pki, certs]\nforeignWrites: all\n";
+        LKG_CLEANUP(lkg_freep) char *findings = NULL;
+        struct lkg_buf buf = LKG_BUF_INIT;
+        struct lkg_settings *s = NULL, *back = NULL;
+        struct lkg_error err = { 0 };
+        struct lkg_config *c = NULL;
+
+        (void)state;
+        assert_int_equal(decode(text, &c, &findings), 0);
+        assert_int_equal(lkg_config_to_settings(c, &s), 0);
+        lkg_settings_format(s, &buf);
+        assert_int_equal(lkg_settings_parse(buf.data, buf.size, &back, &err), 0);
+        assert_int_equal(back->foreign_writes, LKG_FOREIGN_ALL);
+        assert_int_equal(back->n_native_dirs, 2);
+        assert_string_equal(back->native_dirs[1], "certs");
+        lkg_buf_deinit(&buf);
+        lkg_settings_free(s);
+        lkg_settings_free(back);
         lkg_config_free(c);
 }
 
@@ -605,6 +632,7 @@ int main(void)
                 cmocka_unit_test(test_base_follows_file),
                 cmocka_unit_test(test_components_merge_by_name),
                 cmocka_unit_test(test_settings_for_the_supervisor),
+                cmocka_unit_test(test_settings_there_and_back),
                 cmocka_unit_test(test_restarts_for_the_supervisor),
                 CASE(test_nothing_there_is_all_defaults),
                 CASE(test_drop_ins_in_order),

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Callers of another mount namespace read what modes allow, and change nothing unless it was configured."""
+import errno
+import os
+import stat
+
+import pytest
+
+import lkgfs_testlib as lib
+from lkgfs_container import (MS_BIND, MS_REC, MS_SHARED, Container, Volume, mount as mount_call, open_only, read_file, setxattr,
+                             umount, write_file)
+
+K = "/etc/kubernetes"
+DROPIN = f"{K}/kubelet.conf.d/20-pods.conf"
+
+
+def mutations(directory):
+    """Every call that changes something that is passed through, by name."""
+    name = os.path.join(directory, "kubelet.conf.d", "20-pods.conf")
+    new = os.path.join(directory, "kubelet.conf.d", "90-new.conf")
+    return {
+        "create": (write_file, new),
+        "open for writing": (open_only, name, os.O_WRONLY),
+        "open for both": (open_only, name, os.O_RDWR),
+        "open for appending": (open_only, name, os.O_WRONLY | os.O_APPEND),
+        "truncate at open": (open_only, name, os.O_RDONLY | os.O_TRUNC),
+        "truncate": (os.truncate, name, 0),
+        "chmod": (os.chmod, name, 0o600),
+        "chown": (os.chown, name, 1, 1),
+        "utime": (os.utime, name, (1, 1)),
+        "unlink": (os.unlink, name),
+        "rename": (os.rename, name, new),
+        "rename over": (os.rename, name, os.path.join(directory, "kubelet.conf.d", "10-eviction.conf")),
+        "link": (os.link, name, new),
+        "symlink": (os.symlink, "/etc/passwd", new),
+        "mkdir": (os.mkdir, new),
+        "rmdir": (os.rmdir, os.path.join(directory, "kubelet.conf.d")),
+        "mknod": (os.mknod, new, stat.S_IFREG | 0o600),
+        "fifo": (os.mknod, new, stat.S_IFIFO | 0o600),
+        "setxattr": (setxattr, name, "user.x", b"y"),
+        "removexattr": (os.removexattr, name, "user.x"),
+    }
+
+
+COMMANDS = {
+    "control": (write_file, f"{K}/control/kubelet/hold", b"on", os.O_WRONLY),
+    "control, truncated": (write_file, f"{K}/control/kubelet/hold", b"on", os.O_WRONLY | os.O_TRUNC),
+    "bad": (write_file, f"{K}/bad/kubelet/uid-1", b"because", os.O_WRONLY | os.O_CREAT),
+    "bad, mknod": (os.mknod, f"{K}/bad/kubelet/uid-1", stat.S_IFREG | 0o600),
+}
+
+
+def snapshot(mount):
+    """All that the source directory holds."""
+    found = {}
+    for directory, names, files in os.walk(f"/proc/self/fd/{mount.covered}/"):
+        for name in names + files:
+            path = os.path.join(directory, name)
+            st = os.lstat(path)
+            content = lib.read_file(path) if stat.S_ISREG(st.st_mode) else b""
+            found[path] = (st.st_mode, st.st_uid, st.st_mtime_ns, st.st_size, content, tuple(os.listxattr(path)))
+    return found
+
+
+def check_read_only(mount, container):
+    before, generation = snapshot(mount), mount.generation()
+    assert container.call(read_file, f"{K}/kubelet.conf") == mount.read("kubelet.conf")
+    assert container.call(read_file, f"{K}/status/kubelet/condition").startswith(b"True")
+    assert container.call(os.listdir, f"{K}/kubelet.conf.d") == os.listdir(mount.path("kubelet.conf.d"))
+    wanted = dict.fromkeys(mutations(K), errno.EROFS)
+    if not container.capabilities:
+        wanted["chown"] = errno.EPERM  # the kernel asks for CAP_CHOWN before it asks anybody else
+    assert {name: container.error(*call) for name, call in mutations(K).items()} == wanted
+    assert {name: container.error(*call) for name, call in COMMANDS.items()} == dict.fromkeys(COMMANDS, errno.EPERM)
+    assert snapshot(mount) == before and mount.generation() == generation
+    assert "held" not in mount.condition()[1] and "uid-1" not in os.listdir(mount.path("bad/kubelet"))
+
+
+@pytest.mark.parametrize("propagation", ["private", "rslave", "rshared"])
+@pytest.mark.parametrize("capabilities", [False, True])
+def test_a_volume_of_the_view(mount, propagation, capabilities):
+    """rw, root, with or without capabilities."""
+    with Container(Volume(mount.mountpoint, propagation=propagation), capabilities=capabilities) as container:
+        check_read_only(mount, container)
+
+
+def test_root_of_a_user_namespace(mount):
+    with Container(Volume(mount.mountpoint), user=(0, 0, 1), capabilities=True) as container:
+        found = {name: container.error(*call) for name, call in mutations(K).items()}
+        assert set(found.values()) <= {errno.EROFS, errno.EPERM, errno.EINVAL}, found  # ids and attributes that it has not
+        commands = {name: container.error(*call) for name, call in COMMANDS.items()}
+        assert set(commands.values()) <= {errno.EPERM, errno.EACCES}, commands
+
+
+def test_a_namespace_of_mounts_alone(mount):
+    """A service with PrivateTmp= or ProtectSystem=, an agent that runs chrooted: same root, other mounts."""
+    with Container(Volume(mount.mountpoint), pid=False, capabilities=True) as container:
+        check_read_only(mount, container)
+
+
+def test_the_host_may(mount):
+    """The same calls from the host's own mount namespace: none of them is EROFS."""
+    directory = mount.mountpoint
+    for name, call in mutations(directory).items():
+        assert lib.error_of(call[0], *call[1:]) != errno.EROFS, name
+
+
+def test_mounted_while_the_container_runs(mounts):
+    """HostToContainer: what is mounted later arrives read-write in a volume that is read-only."""
+    mount = mounts(start=False)
+    mount_call(mount.root, mount.root, flags=MS_BIND)
+    try:
+        mount_call(None, mount.root, flags=MS_SHARED | MS_REC)
+        with Container(Volume(mount.source, read_only=True, propagation="rslave")) as container:
+            assert container.error(write_file, DROPIN) == errno.EROFS
+            mount.start()
+            mount.wait_for(lambda: container.error(os.stat, f"{K}/status") == 0, "the view arrives")
+            check_read_only(mount, container)
+        mount.stop()
+    finally:
+        umount(mount.root)
+
+
+@pytest.mark.parametrize("allowed", ["passthrough", "all"])
+def test_configured(mounts, allowed):
+    mount = mounts(config={"foreignWrites": allowed})
+    with Container(Volume(mount.mountpoint)) as container:
+        assert container.call(write_file, f"{K}/kubelet.conf.d/90-new.conf", (lib.HEADER + "maxPods: 33\n").encode()) > 0
+        assert "\nmaxPods: 33\n" in mount.document()
+        found = {name: container.error(*call) for name, call in COMMANDS.items() if name == "control"}
+        assert found == {"control": errno.EPERM if allowed == "passthrough" else 0}
+        assert ("held" in mount.condition()[1]) == (allowed == "all")
+
+
+def test_configured_by_a_reload(mount):
+    with Container(Volume(mount.mountpoint)) as container:
+        for allowed, error in (("passthrough", 0), ("deny", errno.EROFS), ("all", 0)):
+            mount.write_config({"foreignWrites": allowed})
+            mount.reload()
+            assert container.error(os.utime, DROPIN) == error, allowed
+
+
+def test_another_server(mount):
+    """What counts survives a file server and lkgfsd."""
+    with Container(Volume(mount.mountpoint)) as container:
+        mount.kill_child("lkgfs-fs")
+        check_read_only(mount, container)
+
+
+def test_a_descriptor_of_the_host(mount):
+    """What a process of the host opened for writing and handed in is as good as its own."""
+    fd = os.open(mount.path("kubelet.conf.d", "50-x.conf"), os.O_WRONLY | os.O_CREAT, 0o644)
+    try:
+        with Container(Volume(mount.mountpoint)) as container:
+            assert container.error(os.write, fd, (lib.HEADER + "maxPods: 44\n").encode()) == 0
+    finally:
+        os.close(fd)
+    mount.wait_for(lambda: "\nmaxPods: 44\n" in mount.document(), "read when the last descriptor is closed")
