@@ -157,7 +157,8 @@ int lkg_engine_open_facts(struct lkg_engine *e, struct lkg_error *err)
                 int r = 0;
 
                 if (!c->facts)
-                        r = lkg_facts_open(e->options.runtime_fd, c->config->name, &c->facts, err);
+                        r = lkg_facts_open(e->options.runtime_fd, e->state.fd, c->config->name, &c->facts,
+                                           err);
                 if (r == 0 && (r = lkg_component_learn(c)) < 0)
                         (void)lkg_error_set(err, r, NULL, "component %s", c->config->name);
                 if (r < 0)

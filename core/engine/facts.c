@@ -9,6 +9,7 @@
 
 #include <lkg/buf.h>
 #include <lkg/file.h>
+#include <lkg/record.h>
 
 #include "facts.h"
 
@@ -256,6 +257,69 @@ static int read_command_line(int pid, struct lkg_line *ret)
         return r;
 }
 
+/* ---- what outlives the runtime directory ---- */
+
+static int record_path(const struct lkg_facts *facts, char path[static PATH_MAX])
+{
+        int n = snprintf(path, PATH_MAX, "components/%s.process", facts->component);
+
+        return facts->state_fd < 0 || n < 0 || n >= PATH_MAX ? -ENOENT : 0;
+}
+
+/* Not durable: after a power cut it is another boot. Without it nobody knows what the process has read, and says so. */
+static void save_record(const struct lkg_facts *facts, const struct lkg_tracked *t)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        char boot[LKG_BOOT_ID_MAX], path[PATH_MAX];
+
+        lkg_boot_id(boot);
+        if (record_path(facts, path) < 0 || !*boot)
+                return;
+        lkg_buf_printf(&buf,
+                       "{\n  \"schemaVersion\": 1,\n  \"boot\": \"%s\",\n  \"pid\": %d,\n"
+                       "  \"startTime\": %" PRIu64 ",\n  \"generation\": %" PRIu64 "\n}\n",
+                       boot, t->pid, t->start_time, t->generation);
+        if (!lkg_buf_failed(&buf))
+                (void)lkg_write_file_atomic(facts->state_fd, path, buf.data, buf.size, 0600,
+                                            /* durable= */ false, NULL);
+}
+
+/* Of the process as it is now; one that has ended is not worth knowing without its command line. Return: 0 or -ENOMEM. */
+static int load_record(struct lkg_facts *facts)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
+        struct lkg_tracked t = { .pidfd = -EBADF };
+        char boot[LKG_BOOT_ID_MAX], path[PATH_MAX];
+        const char *then;
+        uint64_t pid;
+        int r = record_path(facts, path);
+
+        if (r == 0)
+                r = lkg_record_read(facts->state_fd, path, &doc, NULL);
+        if (r < 0)
+                return r == -ENOMEM ? r : 0;
+        lkg_boot_id(boot);
+        then = lkg_map_get_string(doc, "boot");
+        pid = lkg_record_number(doc, "pid", 0);
+        if (!then || strcmp(then, boot) != 0 || pid == 0 || pid > INT_MAX)
+                return 0;
+        t.pid = (int)pid;
+        t.start_time = lkg_record_number(doc, "startTime", 0);
+        t.generation = lkg_record_number(doc, "generation", 0);
+        t.pidfd = open_process(t.pid, t.start_time);
+        if (t.pidfd < 0)
+                return 0;
+        r = read_command_line(t.pid, &t.line);
+        if (r < 0 || lkg_facts_ended(&t)) {
+                tracked_deinit(&t);
+                return r == -ENOMEM ? r : 0;
+        }
+        facts->processes[facts->n_processes++] = t;
+        return 0;
+}
+
+/* ---- what the successor of this engine finds ---- */
+
 /* For an engine after us; without it that one knows only the unit's line. */
 static void save_process(const struct lkg_facts *facts, const struct lkg_tracked *t)
 {
@@ -268,6 +332,7 @@ static void save_process(const struct lkg_facts *facts, const struct lkg_tracked
         if (!lkg_buf_failed(&buf))
                 (void)lkg_write_file_atomic(facts->dirfd, "process", buf.data, buf.size, 0600,
                                             /* durable= */ false, NULL);
+        save_record(facts, t);
 }
 
 static int load_process(struct lkg_facts *facts)
@@ -277,6 +342,8 @@ static int load_process(struct lkg_facts *facts)
         size_t size, first;
         int r = read_fact(facts->dirfd, "process", &data, &size, &t.line.time_ns);
 
+        if (r == -ENOENT)
+                return load_record(facts);
         if (r < 0)
                 return r == -ENOMEM ? r : 0;
         first = strnlen(data, size);
@@ -364,7 +431,8 @@ const struct lkg_line *lkg_facts_line(const struct lkg_facts *facts, bool *ret_r
 
 /* ---- begin and end ---- */
 
-int lkg_facts_open(int runtime_fd, const char *component, struct lkg_facts **ret, struct lkg_error *err)
+int lkg_facts_open(int runtime_fd, int state_fd, const char *component, struct lkg_facts **ret,
+                   struct lkg_error *err)
 {
         struct lkg_facts *facts = calloc(1, sizeof(*facts));
         char path[sizeof(LKG_FACTS_DIR) + NAME_MAX + 1];
@@ -372,6 +440,13 @@ int lkg_facts_open(int runtime_fd, const char *component, struct lkg_facts **ret
 
         if (!facts)
                 return lkg_error_set(err, -ENOMEM, NULL, "facts");
+        facts->dirfd = -EBADF;
+        facts->state_fd = state_fd;
+        facts->component = strdup(component);
+        if (!facts->component) {
+                lkg_facts_free(facts);
+                return lkg_error_set(err, -ENOMEM, NULL, "facts");
+        }
         (void)snprintf(path, sizeof(path), LKG_FACTS_DIR "/%s", component);
         r = lkg_mkdir_p(runtime_fd, path, 0700, err);
         facts->dirfd = r < 0 ? -EBADF : openat(runtime_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -395,6 +470,7 @@ struct lkg_facts *lkg_facts_free(struct lkg_facts *facts)
                 tracked_deinit(&facts->processes[i]);
         line_deinit(&facts->unit);
         lkg_close(facts->dirfd);
+        free(facts->component);
         free(facts);
         return NULL;
 }

@@ -8,9 +8,12 @@
  *     version      line 1: what `EXE --version` printed, "" = nothing usable; line 2: which file was asked
  *     exec-start   the words of the unit's ExecStart behind the first, each ended by a NUL
  *
- * The engine itself reads /proc/PID/cmdline of a recognised process and keeps it as `process` ("PID START-TIME" and the
- * words, each ended by a NUL), so that its successor knows it too. All of it may hold credentials: the directory is root's
+ * The engine itself reads /proc/PID/cmdline of a recognised process and keeps it as `process` ("PID START-TIME GENERATION" and
+ * the words, each ended by a NUL), so that its successor knows it too. All of it may hold credentials: the directory is root's
  * alone, and nothing of a command line goes into a message except the names of flags.
+ *
+ * That directory ends with lkgfsd, and components go on without it. So the state directory has `components/NAME.process`: which
+ * process has read which generation in which boot, and nothing of its command line.
  *
  * Which line counts: that of the newest process that runs; else the unit's when it was written after the last process
  * began; else that of the last process; else none is known.
@@ -43,7 +46,9 @@ struct lkg_tracked {
 };
 
 struct lkg_facts {
-        int dirfd;         /* facts/<component> */
+        int dirfd;    /* facts/<component> */
+        int state_fd; /* borrowed; -EBADF = nothing is kept beyond the runtime directory */
+        char *component;
         char version[128]; /* as printed, without the line break; "" = not known */
         unsigned release;  /* of it: 136 is 1.36; 0 = not known */
         struct lkg_line unit;
@@ -52,8 +57,14 @@ struct lkg_facts {
         size_t n_processes;
 };
 
-/** lkg_facts_open() - make the directory of @component below @runtime_fd, read what is there. Return: 0 or -errno. */
-int lkg_facts_open(int runtime_fd, const char *component, struct lkg_facts **ret, struct lkg_error *err);
+/**
+ * lkg_facts_open() - make the directory of @component below @runtime_fd, read what is there, and in the state directory.
+ * @state_fd: kept, outlives it; -EBADF = none
+ *
+ * Return: 0 or -errno.
+ */
+int lkg_facts_open(int runtime_fd, int state_fd, const char *component, struct lkg_facts **ret,
+                   struct lkg_error *err);
 struct lkg_facts *lkg_facts_free(struct lkg_facts *facts); /* takes the event sources with it */
 
 /** lkg_facts_load() - read the supervisor's files again; what cannot be read is not known. Return: 0 or -ENOMEM. */

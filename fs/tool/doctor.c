@@ -12,16 +12,14 @@
 #include "processes.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <sys/stat.h>
 
 #include <lkg/file.h>
 
-#define DISABLED   "/etc/lkgfs/disabled"
-#define DEVICE     "/dev/fuse"
-#define PROC_NAMES 15u /* bytes of a name in /proc/PID/comm */
+#define DISABLED "/etc/lkgfs/disabled"
+#define DEVICE   "/dev/fuse"
 
 /* What was found so far, in the form that is printed at the end. */
 struct diagnosis {
@@ -258,7 +256,7 @@ static void put_log(const struct diagnosis *d, const char *until, struct lkg_buf
         if (n)
                 lkg_buf_printf(buf, "`journalctl -u %.*s", (int)n, unit);
         else
-                lkg_buf_printf(buf, "`journalctl _COMM=%.*s", (int)PROC_NAMES, d->component);
+                lkg_buf_printf(buf, "`journalctl _COMM=%.*s", (int)LKG_PROC_NAMES, d->component);
         if (until[date] && strlen(until) > date + 9)
                 lkg_buf_printf(buf, " --until '%.*s %.8s UTC'", (int)date, until, until + date + 1);
         lkg_buf_puts(buf, " -n 50` shows what it said before it ended");
@@ -297,40 +295,6 @@ static void check_crash_loop(struct diagnosis *d)
                 add(d, LKG_WARNING, advice.data, "crash-looped with %s, which is bad since %s", id, time);
 }
 
-/* Is @pid a process of root with this name? A hint only: anybody can choose the name of a process. */
-static bool is_named(int proc, const char *pid, const char *name)
-{
-        char path[300], comm[PROC_NAMES + 2] = "";
-        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
-        struct stat st;
-        ssize_t n;
-
-        (void)snprintf(path, sizeof(path), "%s/comm", pid);
-        fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
-        if (fd < 0 || fstat(fd, &st) < 0 || st.st_uid != 0)
-                return false;
-        n = read(fd, comm, sizeof(comm) - 1);
-        if (n <= 0)
-                return false;
-        comm[strcspn(comm, "\n")] = '\0';
-        return strncmp(comm, name, PROC_NAMES) == 0 && strlen(comm) == strnlen(name, PROC_NAMES);
-}
-
-/* Return: the process, 0 = none. */
-static unsigned long find_process(const char *name)
-{
-        DIR *dir = opendir("/proc");
-        const struct dirent *entry;
-        unsigned long found = 0;
-
-        while (dir && !found && (entry = readdir(dir)))
-                if (isdigit((unsigned char)entry->d_name[0]) && is_named(dirfd(dir), entry->d_name, name))
-                        found = strtoul(entry->d_name, NULL, 10);
-        if (dir)
-                (void)closedir(dir);
-        return found;
-}
-
 /* Return: true when status/<component>/startups is an empty list. */
 static bool never_started(const struct diagnosis *d)
 {
@@ -343,12 +307,13 @@ static bool never_started(const struct diagnosis *d)
         return lkg_value_type(list) == LKG_LIST && lkg_value_size(list) == 0;
 }
 
-static void check_starts(struct diagnosis *d, const struct lkg_dynamic *dynamic)
+/* Return: true when that was said. */
+static bool check_starts(struct diagnosis *d, const struct lkg_dynamic *dynamic)
 {
         const char *advice =
                 "it reads another path, or components[].match names neither its unit nor its program; "
                 "else report starts with `lkgfs startup`";
-        unsigned long pid = never_started(d) ? find_process(d->component) : 0;
+        unsigned long pid = never_started(d) ? lkg_process_named(d->component) : 0;
 
         if (pid && lkg_dynamic_is_on_trial(dynamic))
                 add(d, LKG_ERROR, advice,
@@ -357,14 +322,32 @@ static void check_starts(struct diagnosis *d, const struct lkg_dynamic *dynamic)
                     pid);
         else if (pid && lkg_dynamic_matters(dynamic))
                 add(d, LKG_WARNING, advice, "runs as process %lu, but no start of it was ever seen", pid);
+        return pid && (lkg_dynamic_is_on_trial(dynamic) || lkg_dynamic_matters(dynamic));
 }
 
-static void check_drift(struct diagnosis *d)
+/* While nobody knows what it reads, the clock of a trial stands still. */
+static void check_unseen(struct diagnosis *d, const struct lkg_dynamic *dynamic,
+                         const struct lkg_drift *drift)
+{
+        bool trial = lkg_dynamic_is_on_trial(dynamic);
+
+        if (drift->unseen)
+                add(d, trial ? LKG_WARNING : LKG_NOTE,
+                    "restart it when that is convenient: what it reads then is known", LKG_DRIFT_UNSEEN "%s",
+                    drift->unseen,
+                    trial ? ", and the trial waits for a process that reads what is on trial" : "");
+}
+
+static void check_drift(struct diagnosis *d, const struct lkg_dynamic *dynamic, bool never_seen)
 {
         LKG_CLEANUP(lkg_drift_deinit) struct lkg_drift drift = { 0 };
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf first = LKG_BUF_INIT;
 
-        if (lkg_drift_read(&d->view, d->component, &drift) < 0 || drift.n_fields == 0)
+        if (lkg_drift_read(&d->view, d->component, &drift) < 0)
+                return;
+        if (!never_seen)
+                check_unseen(d, dynamic, &drift);
+        if (drift.n_fields == 0)
                 return;
         lkg_drift_text(&drift.fields[0], &first);
         lkg_buf_putc(&first, '\0');
@@ -413,8 +396,7 @@ static void look_at_component(struct diagnosis *d)
         check_findings(d);
         check_assigned(d, &dynamic, &held);
         check_crash_loop(d);
-        check_starts(d, &dynamic);
-        check_drift(d);
+        check_drift(d, &dynamic, check_starts(d, &dynamic));
 }
 
 /* ---- all of it ---- */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lkgfs drift: the fields in which the running component differs from what is served, each with both values. Exit status 1 when
- * there is one.
+ * there is one, 2 when a process runs and nobody knows what it has read.
  */
 #include "drift.h"
+#include "processes.h"
 
 #define SHOWN_MAX 48u /* bytes of a value in a sentence */
 
@@ -66,13 +67,28 @@ int lkg_drift_parse(const char *text, struct lkg_drift *ret)
         return 0;
 }
 
+/* status/<c>/process names none; a daemon that does not have that file leaves it unsaid. */
+static unsigned long find_unseen(const struct lkg_view *view, const char *component)
+{
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+
+        if (lkg_view_read(view, &text, NULL, "status/%s/process", component) < 0 || !text ||
+            !strstr(text, "\npid=\n"))
+                return 0;
+        return lkg_process_named(component);
+}
+
 int lkg_drift_read(const struct lkg_view *view, const char *component, struct lkg_drift *ret)
 {
         LKG_CLEANUP(lkg_freep) char *text = NULL;
         int r = lkg_view_read(view, &text, NULL, "status/%s/drift", component);
 
         *ret = (struct lkg_drift){ 0 };
-        return r < 0 ? r : lkg_drift_parse(text, ret);
+        if (r >= 0)
+                r = lkg_drift_parse(text, ret);
+        if (r >= 0 && ret->n_fields == 0)
+                ret->unseen = find_unseen(view, component);
+        return r;
 }
 
 static void put_short(const char *text, struct lkg_buf *buf)
@@ -162,11 +178,16 @@ int lkg_verb_drift(const struct lkg_tool *tool)
         if (r < 0)
                 return lkg_tool_fail(tool, LKG_TOOL_FAILED, "'%s/status/%s/drift': %s", view.root, component,
                                      strerror(-r));
-        status = drift.n_fields ? LKG_TOOL_DIFFERENT : LKG_TOOL_OK;
-        if (tool->options.format != LKG_TOOL_JSON && tool->options.format != LKG_TOOL_YAML)
+        status = drift.n_fields ? LKG_TOOL_DIFFERENT : drift.unseen ? LKG_TOOL_FAILED : LKG_TOOL_OK;
+        if (tool->options.format != LKG_TOOL_JSON && tool->options.format != LKG_TOOL_YAML) {
+                if (drift.unseen)
+                        return lkg_tool_fail(tool, status, "%s " LKG_DRIFT_UNSEEN, component, drift.unseen);
                 return print_text(&drift, status);
+        }
         lkg_tool_map_init(&map, true);
         lkg_tool_map_string(&map, "component", component);
+        if (drift.unseen)
+                lkg_tool_map_number(&map, "unseenProcess", drift.unseen);
         lkg_tool_map_value(&map, "fields", lkg_drift_value(&drift));
         return lkg_tool_print_map(tool, &map, status);
 }

@@ -15,11 +15,18 @@ struct lkg_drift_field {
 struct lkg_drift {
         struct lkg_drift_field *fields;
         size_t n_fields;
+        unsigned long
+                unseen; /* a process with the component's name runs, and lkgfs has not seen it read; 0 = none */
 };
+
+/* Behind the component's name; of one number. */
+#define LKG_DRIFT_UNSEEN                                                                                    \
+        "runs as process %lu, and what that has read is not known: it started while lkgfs did not run, or " \
+        "was not seen"
 
 /** lkg_drift_parse() - what is no such line is left out. Return: 0 or -ENOMEM. */
 int lkg_drift_parse(const char *text, struct lkg_drift *ret);
-/** lkg_drift_read() - nothing differs where the file cannot be read. Return: 0 or -errno of that. */
+/** lkg_drift_read() - the same of a view, and whether a process is there at all. Nothing differs where the file cannot be read. Return: 0 or -errno of that. */
 int lkg_drift_read(const struct lkg_view *view, const char *component, struct lkg_drift *ret);
 void lkg_drift_deinit(struct lkg_drift *drift);
 

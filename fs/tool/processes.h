@@ -8,6 +8,7 @@
 #include "tool.h"
 
 #define LKG_PROCESSES_MAX 8
+#define LKG_PROC_NAMES    15u /* bytes of a name in /proc/PID/comm */
 
 struct lkg_process_told {
         char name[32]; /* as `ps` shows it */
@@ -36,3 +37,6 @@ bool lkg_process_missing(const struct lkg_process_told *process);
 size_t lkg_processes_missing(const struct lkg_processes *processes, struct lkg_buf *buf);
 /** lkg_process_loss() - what goes on no more without it, and what to do about it. */
 const char *lkg_process_loss(const char *name, const char **ret_advice);
+
+/** lkg_process_named() - a process of root with the name of a component, which says no more than that. Return: 0 = there is none. */
+unsigned long lkg_process_named(const char *name);

@@ -300,6 +300,8 @@ static void append_drift(const struct facts *facts, struct lkg_buf *buf)
                 lkg_drift_text(&facts->drift.fields[i], buf);
                 lkg_buf_putc(buf, '\n');
         }
+        if (facts->drift.unseen)
+                lkg_buf_printf(buf, "  drift     " LKG_DRIFT_UNSEEN "\n", facts->drift.unseen);
         if (n > DRIFT_FIELDS_MAX)
                 lkg_buf_printf(buf, "            and %zu more: lkgfs drift\n", n - DRIFT_FIELDS_MAX);
 }
@@ -404,6 +406,8 @@ static void structured_component(const struct facts *facts, struct lkg_value *li
         lkg_held_map(&facts->held, &map);
         lkg_dynamic_map(&facts->dynamic, &map);
         lkg_tool_map_value(&map, "drift", lkg_drift_value(&facts->drift));
+        if (facts->drift.unseen)
+                lkg_tool_map_number(&map, "unseenProcess", facts->drift.unseen);
         lkg_tool_map_string(&map, "error", facts->error);
         lkg_tool_map_string(&map, "lastError", facts->last_error);
         lkg_tool_map_string(&map, "next", next.data);

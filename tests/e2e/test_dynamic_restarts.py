@@ -210,6 +210,27 @@ def test_what_a_process_runs_with_stays_known(node):
     assert str(first) not in os.listdir(n.mount.vpath("history", "kubelet"))
 
 
+def test_what_a_process_runs_with_stays_known_when_lkgfs_was_stopped(node):
+    n = node(remote={"enabled": False}, component={"schemaRelease": "1.36"})
+    life, other = n.live(), n.live()
+    first = n.mount.generation()
+    assert n.mount.stop() == 0 and not os.path.exists(os.path.join(n.mount.runtime, "facts"))
+    n.mount.start()
+    assert f"\npid={other.pid}\ngeneration={first}\n" in n.status("process") and n.status("drift") == ""
+    n.mount.drop("50-x.conf", "maxPods: 9\n")
+    assert n.status("drift") == "/maxPods\t110\t9\n"
+    result = n.mount.tool("drift")
+    assert result.returncode == 1 and "/maxPods" in result.stdout.decode()
+    assert "flags of the running process" in n.status("effective.yaml")
+    other.kill()
+    n.mount.wait_for(lambda: "\npid=\n" in n.status("process"), "its end")
+    assert n.status("drift") == ""
+    n.mount.stop()
+    n.mount.start()
+    assert "\npid=\n" in n.status("process")
+    life.kill()
+
+
 @pytest.mark.parametrize("scope", ["remote", "all"])
 def test_no_restart_for_the_start_that_reads_the_rollback(hooked, scope):
     """The one too many reads the last known good itself: nobody has to restart it."""

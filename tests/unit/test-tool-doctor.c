@@ -203,6 +203,21 @@ static void test_a_component_whose_starts_nobody_sees(void **state)
         put(f, path, "[\"2026-11-21T10:00:00Z\"]");
         (void)call(f, "doctor");
         assert_null(strstr(f->out, "was ever seen"));
+        assert_null(strstr(f->out, "is not known")); /* an earlier daemon does not say */
+
+        /* Seen once, and not since lkgfs runs again. */
+        (void)snprintf(path, sizeof(path), "status/%s/process", own);
+        put(f, path, "unit=\npid=\ngeneration=\nversion=\n");
+        (void)snprintf(to, sizeof(to), "status/%s/drift", own);
+        put(f, to, "");
+        (void)call(f, "doctor");
+        if (geteuid() == 0)
+                assert_non_null(strstr(f->out,
+                                       ", and what that has read is not known: it started while lkgfs did "
+                                       "not run, or was not seen, and the trial waits for a process"));
+        put(f, path, "unit=\npid=4711\ngeneration=7\nversion=\n");
+        (void)call(f, "doctor");
+        assert_null(strstr(f->out, "is not known"));
 }
 
 static void test_drift(void **state)
