@@ -42,7 +42,7 @@ static int missing_leaf(const struct lkg_leaf *leaf, void *userdata)
 }
 
 /* Field names only: a value could be a secret. */
-static void note_difference(const struct lkg_component *c, struct lkg_report *report)
+static void note_difference(const struct lkg_component *c, const char *holder, struct lkg_report *report)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *served = NULL;
         struct lkg_report ignored = LKG_REPORT_INIT;
@@ -60,8 +60,8 @@ static void note_difference(const struct lkg_component *c, struct lkg_report *re
         lkg_report_add(
                 report, LKG_WARNING, 4006, NULL,
                 "the try was not committed in time: the files on disk differ from generation %llu, which is "
-                "served, in %s%s; repair them, then write off to control/%s/hold",
-                (unsigned long long)c->active->number, d.names.data ? d.names.data : "some fields",
+                "held%s, in %s%s; repair them, then write off to control/%s/hold",
+                (unsigned long long)c->active->number, holder, d.names.data ? d.names.data : "some fields",
                 d.n > DIFFERENCES_MAX ? ", ..." : "", c->config->name);
         lkg_buf_deinit(&d.names);
 }
@@ -72,9 +72,9 @@ static void note_hold(const struct lkg_component *c, struct lkg_report *report)
         bool waits = c->verdict == LKG_WAIT;
         char holder[LKG_HOLDER_MAX];
 
-        lkg_condition_holder(&c->state.held_by, holder);
+        lkg_condition_holder(&c->state.held_by, hold->mode, holder);
         if (hold->mode == LKG_HOLD_TRY_EXPIRED && waits && c->active && c->candidate && c->candidate->doc)
-                note_difference(c, report);
+                note_difference(c, holder, report);
         else
                 lkg_report_add(report, waits ? LKG_WARNING : LKG_NOTE, waits ? 4018 : 4019, NULL,
                                "held%s at generation %llu (%s)%s; nothing newer is served before off is "

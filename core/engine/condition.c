@@ -314,7 +314,8 @@ static void tell_versions(struct lkg_condition *c, const struct lkg_condition_fa
         add_words(c, ", resourceVersion %.64s instead of %.64s", r->active_version, r->assigned_version);
 }
 
-void lkg_condition_holder(const struct lkg_held_by *by, char ret[static LKG_HOLDER_MAX])
+void lkg_condition_holder(const struct lkg_held_by *by, enum lkg_hold_mode mode,
+                          char ret[static LKG_HOLDER_MAX])
 {
         char time[21];
 
@@ -325,8 +326,9 @@ void lkg_condition_holder(const struct lkg_held_by *by, char ret[static LKG_HOLD
         if (strcmp(by->program, "try") == 0)
                 (void)snprintf(ret, LKG_HOLDER_MAX, " since %s", time);
         else
-                (void)snprintf(ret, LKG_HOLDER_MAX, " since %s by uid %u (pid %d, %s)", time, by->uid,
-                               by->pid, *by->program ? by->program : "unknown program");
+                (void)snprintf(ret, LKG_HOLDER_MAX, " since %s%s by uid %u (pid %d, %s)", time,
+                               mode == LKG_HOLD_TRY_EXPIRED ? ", after a try" : "", by->uid, by->pid,
+                               *by->program ? by->program : "unknown program");
 }
 
 /*
@@ -340,7 +342,7 @@ static void tell_hold(struct lkg_condition *c, const struct lkg_condition_facts 
 
         if (f->hold->mode == LKG_HOLD_FREE)
                 return;
-        lkg_condition_holder(f->held_by, holder);
+        lkg_condition_holder(f->held_by, f->hold->mode, holder);
         if (!told)
                 (void)snprintf(what, sizeof(what), " at generation %" PRIu64 " (%s)", f->hold->generation,
                                lkg_hold_mode_name(f->hold->mode));

@@ -61,8 +61,12 @@ struct lkg_condition_facts {
 
 #define LKG_HOLDER_MAX 160
 
-/** lkg_condition_holder() - ` since T by uid U (pid P, PROGRAM)`, ` since T`, or "" when it is not known. */
-void lkg_condition_holder(const struct lkg_held_by *by, char ret[static LKG_HOLDER_MAX]);
+/**
+ * lkg_condition_holder() - ` since T by uid U (pid P, PROGRAM)`, ` since T`, or "" when it is not known.
+ * @mode: of a try that ran out, @by is who had begun it: ` since T, after a try by uid ...`
+ */
+void lkg_condition_holder(const struct lkg_held_by *by, enum lkg_hold_mode mode,
+                          char ret[static LKG_HOLDER_MAX]);
 
 /**
  * lkg_condition_update() - bring @condition up to date.

@@ -71,12 +71,12 @@ struct lkg_hold lkg_hold_tick(struct lkg_hold hold, uint64_t now_ns);
 
 enum lkg_hold_command { LKG_CMD_HOLD_ON, LKG_CMD_HOLD_OFF, LKG_CMD_ROLLBACK, LKG_CMD_TRY, LKG_CMD_COMMIT };
 
-/* Who holds what is served. */
+/* Who holds what is served, or had begun the try that ran out. */
 struct lkg_held_by {
         uint64_t time_ns; /* wall time; 0 = not known: held by an earlier version */
         uint32_t uid;
         int32_t pid;
-        char program[64]; /* without its directory; "try" = nobody committed in time */
+        char program[64]; /* without its directory; "try" = a try ran out, and nobody knows whose */
 };
 
 struct lkg_hold_step {

@@ -49,13 +49,17 @@ static struct lkg_held_by who(const struct lkg_engine *e)
         return by;
 }
 
-/* Who began it; a hold that goes on keeps who had begun it. */
+/* Who began it; a hold or a try that goes on keeps who had begun it. */
 static void note_holder(const struct lkg_engine *e, struct lkg_component *c,
                         const struct lkg_component_state *before)
 {
         const struct lkg_message *m = e->command;
         const struct lkg_hold *hold = &c->state.hold;
 
+        if (hold->try_phase == LKG_TRY_NONE)
+                c->state.tried_by = (struct lkg_held_by){ 0 };
+        else if (m && before->hold.try_phase == LKG_TRY_NONE)
+                c->state.tried_by = who(e);
         if (hold->mode == LKG_HOLD_FREE)
                 c->state.held_by = (struct lkg_held_by){ 0 };
         if (hold->mode == LKG_HOLD_FREE || !m ||

@@ -313,7 +313,12 @@ static void tick_hold(struct lkg_engine *e, struct lkg_component *c)
         lkg_log(LOG_WARNING, &fields, "the try was not committed in time, going back to generation %" PRIu64,
                 next.generation);
         c->state.hold = next;
-        c->state.held_by = (struct lkg_held_by){ .time_ns = lkg_realtime_ns(), .program = "try" };
+        if (c->state.tried_by.time_ns)
+                c->state.held_by = c->state.tried_by;
+        else /* begun by an earlier version */
+                c->state.held_by = (struct lkg_held_by){ .program = "try" };
+        c->state.held_by.time_ns = lkg_realtime_ns();
+        c->state.tried_by = (struct lkg_held_by){ 0 };
         (void)lkg_engine_save_state(e,
                                     c); /* the old state expires again at the next start: the same result */
         c->dirty |= LKG_DIRTY_CONDITION;

@@ -186,6 +186,7 @@ static void decode_component(const struct lkg_value *doc, struct lkg_component_s
         const struct lkg_value *hold = lkg_map_get(doc, "hold"), *trial = lkg_map_get(doc, "try"),
                                *condition = lkg_map_get(doc, "condition"),
                                *held_by = lkg_map_get(doc, "heldBy"),
+                               *tried_by = lkg_map_get(doc, "triedBy"),
                                *unfinished = lkg_map_get(doc, "unfinished");
 
         const char *boot = lkg_map_get_string(doc, "boot"), *base;
@@ -206,6 +207,8 @@ static void decode_component(const struct lkg_value *doc, struct lkg_component_s
                 decode_unfinished(unfinished, &ret->unfinished);
         if (held_by && lkg_value_type(held_by) == LKG_MAP)
                 decode_held_by(held_by, &ret->held_by);
+        if (tried_by && lkg_value_type(tried_by) == LKG_MAP)
+                decode_held_by(tried_by, &ret->tried_by);
         if (trial && lkg_value_type(trial) == LKG_MAP)
                 decode_try(trial, &ret->hold);
         if (condition && lkg_value_type(condition) == LKG_MAP) {
@@ -293,6 +296,8 @@ int lkg_state_save_component(const struct lkg_state *state, const char *componen
         put_text(&buf, ",\n  \"lost\": ", value->lost);
         lkg_buf_puts(&buf, ",\n  ");
         put_by(&buf, "heldBy", &value->held_by);
+        lkg_buf_puts(&buf, ",\n  ");
+        put_by(&buf, "triedBy", &value->tried_by);
         lkg_buf_printf(&buf, ",\n  \"unfinished\": {\"step\": \"%s\", \"held\": %" PRIu64 ", ",
                        unfinished_words[value->unfinished.kind], value->unfinished.held);
         put_by(&buf, "by", &value->unfinished.by);

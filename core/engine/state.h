@@ -59,6 +59,7 @@ struct lkg_unfinished {
 struct lkg_component_state {
         struct lkg_hold hold;
         struct lkg_held_by held_by;
+        struct lkg_held_by tried_by; /* who began the try that is armed or runs */
         char pinned_for[LKG_SOURCE_ID_MAX +
                         1]; /* what was assigned at a rollback: its pin ends with that; "" = not known */
         struct lkg_unfinished unfinished;

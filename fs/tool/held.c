@@ -75,6 +75,8 @@ void lkg_held_who(const struct lkg_held *held, struct lkg_buf *buf)
         }
         if (!held->uid)
                 return;
+        if (held->mode && strcmp(held->mode, "try-expired") == 0)
+                lkg_buf_puts(buf, ", after a try");
         lkg_buf_puts(buf, " by uid ");
         lkg_tool_put_clean(buf, held->uid);
         lkg_buf_puts(buf, " (pid ");

@@ -123,6 +123,10 @@ static void test_try_that_is_not_committed(void **state)
         assert_has(n, "kubelet.conf", "maxPods: 100\n");
         assert_int_equal(generation(n), 1);
         assert_has(n, "status/kubelet/findings", "/maxPods");
+        assert_has(n, "status/kubelet/findings", ", after a try by uid 0 (pid 1, unknown program), in");
+        assert_has(n, "status/kubelet/condition",
+                   ", after a try by uid 0 (pid 1, unknown program): `echo off");
+        assert_has(n, "status/kubelet/hold", "\nuid=0\npid=1\nprogram=\n");
         assert_int_equal(command(n, "hold", "off"), 0);
         assert_has(n, "kubelet.conf", "maxPods: 5\n");
         assert_false(has(n, "status/kubelet/findings", "try"));
@@ -156,6 +160,8 @@ static void test_try_that_expires_while_down(void **state)
         start(n);
         assert_has(n, "kubelet.conf", "maxPods: 100\n");
         assert_has(n, "status/kubelet/condition", "try expired, held at generation 1");
+        assert_has(n, "status/kubelet/condition",
+                   ", after a try by uid 0 (pid 1, unknown program): `echo off");
 }
 
 static void test_commands_need_root(void **state)

@@ -360,6 +360,10 @@ static void test_status_of_a_hold_ends_it_first(void **state)
         hold(f, "try-expired", "waits");
         assert_int_equal(call(f, "status -o json"), 1);
         assert_non_null(strstr(f->out, "\"newerWaits\": true"));
+        assert_int_equal(call(f, "status"), 1);
+        assert_non_null(strstr(f->out,
+                               " (try-expired) since 2026-11-21T10:00:00Z, after a try by uid 0 (pid "
+                               "4711, bash); a newer one waits\n"));
         assert_non_null(strstr(f->out, "with the change that was tried: repair it before"));
         hold(f, "free", "none");
         assert_int_equal(call(f, "status"), 1);
