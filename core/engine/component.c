@@ -717,11 +717,20 @@ static struct lkg_condition_remote remote_facts(const struct lkg_component *c,
 }
 
 /* A document that two configurations have in common belongs to the one that is followed now. */
-static bool served_has_base(const struct lkg_component *c)
+bool lkg_component_served_has_base(const struct lkg_component *c)
 {
         if (c->active && c->same && c->verdict == LKG_KEEP && c->candidate)
                 return c->candidate->has_base;
         return c->active && c->active->has_base;
+}
+
+bool lkg_component_local_has_base(const struct lkg_component *c)
+{
+        const struct lkg_candidate *local = c->base ? c->local.candidate : c->candidate;
+
+        if (!local)
+                return !c->active || c->active->has_base;
+        return local->has_base || (!c->base && *lkg_component_wanted_base(c));
 }
 
 void lkg_component_update_condition(struct lkg_component *c, bool not_ready)
@@ -746,9 +755,9 @@ void lkg_component_update_condition(struct lkg_component *c, bool not_ready)
                 .verdict = c->verdict,
                 .n_errors = c->candidate ? c->candidate->report.n_severity[LKG_ERROR] : 0,
                 .n_remote_errors = remote_errors(c),
-                .candidate_has_base = c->candidate && c->candidate->has_base,
+                .candidate_has_base = c->candidate && lkg_component_local_has_base(c),
                 .active = c->active ? c->active->number : 0,
-                .active_has_base = served_has_base(c),
+                .active_has_base = lkg_component_served_has_base(c),
                 .last_good = c->last_good,
                 .lost = *c->state.lost ? c->state.lost : NULL,
                 .fault = c->fault,

@@ -187,6 +187,10 @@ struct lkg_judge_config lkg_component_judge_config(const struct lkg_component *c
 const char *lkg_component_wanted_base(const struct lkg_component *c);
 /** lkg_component_note_base() - what is served has the base in it, so it must be there from now on. */
 void lkg_component_note_base(struct lkg_component *c);
+/** lkg_component_served_has_base() - is what is served, being local, `init`? Also when its base has gone meanwhile. */
+bool lkg_component_served_has_base(const struct lkg_component *c);
+/** lkg_component_local_has_base() - is the local configuration, also while a remote one hides it, `init`? One whose base must be there, and is not, is. */
+bool lkg_component_local_has_base(const struct lkg_component *c);
 /** lkg_component_local_errors() - of the local layers; a base that a remote one stands for may be missing. */
 size_t lkg_component_local_errors(const struct lkg_component *c);
 

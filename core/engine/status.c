@@ -92,16 +92,6 @@ const struct lkg_pointers *lkg_status_pointers(const struct lkg_component *c)
         return c->dynamic && c->dynamic->desired != LKG_DESIRED_NONE ? &c->dynamic->pointers : &none;
 }
 
-/* Of the local configuration, also while a remote one hides it: is there a base? */
-static bool has_local_base(const struct lkg_component *c)
-{
-        if (!c->base && c->candidate)
-                return c->candidate->has_base;
-        if (c->base && c->local.candidate)
-                return c->local.candidate->has_base;
-        return !c->active || c->active->has_base;
-}
-
 /* The document of the last known good where it has been served or stored: number and SHA-256; 0 = not known. */
 uint64_t lkg_status_good_document(const struct lkg_component *c, const char **ret_sha256)
 {
@@ -171,7 +161,7 @@ static void render_config_json(const struct lkg_status_context *x, struct lkg_bu
         const struct lkg_pointers *p = lkg_status_pointers(c);
         const struct lkg_generation *g = c->active;
         struct lkg_config_source active;
-        bool is_active, base = has_local_base(c);
+        bool is_active, base = lkg_component_local_has_base(c);
         const char *sha256 = g ? g->sha256 : "", *good_sha256;
         uint64_t number = g ? g->number : 0, good_number = lkg_status_good_document(c, &good_sha256);
 
@@ -179,7 +169,7 @@ static void render_config_json(const struct lkg_status_context *x, struct lkg_bu
         is_active = lkg_config_source_equal(&p->assigned, &active);
         lkg_buf_puts(buf, "{\"schemaVersion\":1");
         put_source(buf, "assigned", &p->assigned, base, is_active ? number : 0, sha256);
-        put_source(buf, "active", &active, base, number, sha256);
+        put_source(buf, "active", &active, lkg_component_served_has_base(c), number, sha256);
         put_source(buf, "lastKnownGood", &p->good.source, base, good_number, good_sha256);
         lkg_buf_puts(buf, ",\"error\":");
         put_json(buf, lkg_status_error(c));
@@ -205,7 +195,7 @@ static void put_word(const struct lkg_status_context *x, const struct lkg_config
 
         if (!active(x) && lkg_config_source_is_local(source))
                 return;
-        lkg_dynamic_word(source, has_local_base(x->component), word);
+        lkg_dynamic_word(source, lkg_component_local_has_base(x->component), word);
         lkg_buf_printf(buf, "%s\n", word);
 }
 
@@ -221,9 +211,7 @@ static void render_active(const struct lkg_status_context *x, struct lkg_buf *bu
 
         lkg_component_shown(x->component, &shown);
         if (g && lkg_config_source_is_local(&shown))
-                lkg_buf_printf(
-                        buf, "%s\n",
-                        lkg_local_word(x->component->base ? g->has_base : has_local_base(x->component)));
+                lkg_buf_printf(buf, "%s\n", lkg_local_word(lkg_component_served_has_base(x->component)));
         else if (g)
                 put_word(x, &shown, buf);
 }

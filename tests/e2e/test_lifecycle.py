@@ -75,7 +75,9 @@ def test_fallback_is_never_a_base(mounts):
     assert os.path.exists(os.path.join(mount.source, "kubelet.conf"))
     mount.write_config(None, None)  # the default: base kubelet.conf
     mount.start()
-    assert mount.status("active").strip() == "default"
+    assert mount.status("condition").startswith("False failed to validate current (init), 1 error, ")
+    assert "kubelet.conf: error: the base does not exist" in mount.status("findings")
+    assert mount.status("active").strip() == "init", "what was served last had one"
 
 
 def test_second_daemon_is_refused(mount):

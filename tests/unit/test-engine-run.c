@@ -381,6 +381,22 @@ static void test_no_layer_claims_no_name(void **state)
         assert_false(has(n, "status/kubelet/findings", "LKG4021"));
 }
 
+/* What is served had a base, whatever the layers of now have; and so has what is meant: it must be there. */
+static void test_a_base_that_has_gone_was_there(void **state)
+{
+        struct node *n = *state;
+
+        put_dropin(n, "10-a.conf", "maxPods: 5\n");
+        start(n);
+        assert_int_equal(unlink(at(n, "source/kubelet.conf")), 0);
+        turn_until(n, "status/kubelet/condition", "False failed to validate current (init), 1 error, ");
+        assert_has(n, "status/kubelet/condition", ": using current (init)\n");
+        assert_has(n, "status/kubelet/active", "init\n");
+        assert_has(n, "status/kubelet/assigned", "init\n");
+        assert_has(n, "status/kubelet/config.json", "\"active\":{\"local\":\"init\"");
+        assert_false(has(n, "status/kubelet/config.json", "default"));
+}
+
 /* A backup that begins when we are ready sees a directory that stays as it is. */
 static void test_the_first_copies_are_there_when_we_are_ready(void **state)
 {
@@ -670,6 +686,7 @@ int main(void)
                 CASE(test_kubeconfig_under_the_name_is_fatal_at_first),
                 CASE(test_kubeconfig_that_appears_later_passes_through),
                 CASE(test_no_layer_claims_no_name),
+                CASE(test_a_base_that_has_gone_was_there),
                 CASE(test_the_first_copies_are_there_when_we_are_ready),
                 CASE(test_silent_change_counts_after_the_next),
                 CASE(test_other_entries_cost_nothing),
