@@ -132,7 +132,7 @@ static void note_no_base(const struct lkg_component *c, struct lkg_report *repor
             c->candidate->has_base || *lkg_component_wanted_base(c))
                 return;
         lkg_report_add(
-                report, LKG_WARNING, 2018, NULL,
+                report, LKG_WARNING, LKG_NO_BASE, NULL,
                 "%s has no base file (%s is only lkgfs' own copy of what is served); the other layers "
                 "are merged alone",
                 c->config->name, c->config->base);

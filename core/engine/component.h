@@ -182,6 +182,7 @@ struct lkg_admission lkg_component_admission(const struct lkg_component *c);
 struct lkg_judge_config lkg_component_judge_config(const struct lkg_component *c);
 
 #define LKG_BASE_MISSING 2031u /* the finding */
+#define LKG_NO_BASE      2018u
 
 /** lkg_component_wanted_base() - the base that must be there: configured, or part of what was served once. "" = it may be missing. */
 const char *lkg_component_wanted_base(const struct lkg_component *c);

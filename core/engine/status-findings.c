@@ -80,6 +80,26 @@ static void put_layers_cut(const struct lkg_component *c, put_fn *put, struct lk
         put(&report, buf);
 }
 
+/*
+ * The stack of a component whose base is our own copy has none, and takes that for what is wanted. What is true of it stands in
+ * c->findings.
+ */
+static void put_candidate(const struct lkg_component *c, put_fn *put, struct lkg_buf *buf)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report copy = LKG_REPORT_INIT;
+        const struct lkg_report *report = &c->candidate->report;
+
+        if (!c->base_is_fallback) {
+                put(report, buf);
+                return;
+        }
+        for (size_t i = 0; i < report->n_findings; i++)
+                if (report->findings[i].code != LKG_NO_BASE)
+                        lkg_report_add_copy(&copy, &report->findings[i]);
+        copy.n_dropped = report->n_dropped;
+        put(&copy, buf);
+}
+
 /* Return: how many were only counted. */
 static size_t put_all(const struct lkg_status_context *x, put_fn *put, struct lkg_buf *buf)
 {
@@ -92,7 +112,7 @@ static size_t put_all(const struct lkg_status_context *x, put_fn *put, struct lk
         size_t n_dropped = 0;
 
         if (c->candidate) {
-                put(&c->candidate->report, buf);
+                put_candidate(c, put, buf);
                 n_dropped = c->candidate->report.n_dropped;
         }
         if (c->base && c->local.candidate)

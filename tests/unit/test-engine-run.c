@@ -414,6 +414,8 @@ static void test_the_first_copies_are_there_when_we_are_ready(void **state)
         assert_has(n, "kubelet.conf", "maxPods: 6\n");
         assert_has(n, "status/kubelet/findings",
                    "warning: kubelet has no base file (kubelet.conf is only lkgfs' own copy");
+        assert_false(has(n, "status/kubelet/findings", "none is configured"));
+        assert_false(has(n, "status/kubelet/findings.json", "none is configured"));
 }
 
 /* Until nothing is left to be done after a change. */
