@@ -6,6 +6,7 @@
 
 #include "component.h"
 #include "fallback.h"
+#include "status.h"
 #include "track.h"
 
 /* ---- begin and end ---- */
@@ -733,12 +734,25 @@ bool lkg_component_local_has_base(const struct lkg_component *c)
         return local->has_base || (!c->base && *lkg_component_wanted_base(c));
 }
 
-void lkg_component_update_condition(struct lkg_component *c, bool not_ready)
+/* What the condition says of their number must be what findings has. */
+static void count_findings(struct lkg_component *c, const struct lkg_report *node)
+{
+        size_t errors = c->n_findings[LKG_ERROR];
+
+        if (!(c->dirty & (LKG_DIRTY_CANDIDATE | LKG_DIRTY_FINDINGS | LKG_DIRTY_CONDITION)))
+                return;
+        lkg_status_count_findings(c, node, c->n_findings);
+        if (c->n_findings[LKG_ERROR] != errors)
+                c->dirty |= LKG_DIRTY_CONDITION;
+}
+
+void lkg_component_update_condition(struct lkg_component *c, const struct lkg_report *node, bool not_ready)
 {
         uint64_t wall = lkg_realtime_ns();
         struct lkg_config_source shown;
         struct lkg_condition_facts facts;
 
+        count_findings(c, node);
         if (!(c->dirty & LKG_DIRTY_CONDITION))
                 return;
         facts = (struct lkg_condition_facts){
@@ -755,6 +769,7 @@ void lkg_component_update_condition(struct lkg_component *c, bool not_ready)
                 .verdict = c->verdict,
                 .n_errors = c->candidate ? c->candidate->report.n_severity[LKG_ERROR] : 0,
                 .n_remote_errors = remote_errors(c),
+                .n_all_errors = c->n_findings[LKG_ERROR],
                 .candidate_has_base = c->candidate && lkg_component_local_has_base(c),
                 .active = c->active ? c->active->number : 0,
                 .active_has_base = lkg_component_served_has_base(c),

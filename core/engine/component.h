@@ -140,12 +140,13 @@ struct lkg_component {
         bool fallback_due;
         uint64_t n_published, n_refused, n_starts; /* since the engine started, for metrics */
         uint64_t n_rollbacks[_LKG_ROLLBACK_MAX];
-        struct lkg_buf drift; /* status/<c>/drift, of the last publication */
-        size_t n_drift;       /* its lines */
-        uint64_t served_ns;   /* CLOCK_BOOTTIME of the last new generation */
-        bool own_event;       /* the last process ended because of our change event ... */
-        int ended_fd;         /* ... unless this one says that it was killed; -EBADF = it does not */
-        bool answers_start;   /* the generation that comes is read by a process that is just starting */
+        struct lkg_buf drift;                 /* status/<c>/drift, of the last publication */
+        size_t n_drift;                       /* its lines */
+        size_t n_findings[_LKG_SEVERITY_MAX]; /* that status/<c>/findings shows, or counts */
+        uint64_t served_ns;                   /* CLOCK_BOOTTIME of the last new generation */
+        bool own_event;                       /* the last process ended because of our change event ... */
+        int ended_fd;       /* ... unless this one says that it was killed; -EBADF = it does not */
+        bool answers_start; /* the generation that comes is read by a process that is just starting */
 
         unsigned dirty;
         struct lkg_slot document;      /* of active */
@@ -255,8 +256,8 @@ int lkg_component_judge(struct lkg_component *c);
 /** lkg_component_set_active() - another generation (or none) is what readers get. Takes a reference of its own. */
 void lkg_component_set_active(struct lkg_component *c, struct lkg_generation *generation);
 
-/** lkg_component_update_condition() - facts -> words. */
-void lkg_component_update_condition(struct lkg_component *c, bool not_ready);
+/** lkg_component_update_condition() - facts -> words. @node: findings that are not about a component. */
+void lkg_component_update_condition(struct lkg_component *c, const struct lkg_report *node, bool not_ready);
 
 /** lkg_component_set_fault() - remember why the layers or the publication failed; NULL = no longer. */
 void lkg_component_set_fault(struct lkg_component *c, const char *fmt, ...) LKG_PRINTF(2, 3);

@@ -176,16 +176,30 @@ static const char *say_waits(const struct lkg_condition_facts *f)
         return f->remote.waits ? "; what is assigned waits for it" : "";
 }
 
+/* Behind the reason. Findings may have others besides, and must not seem to contradict. */
+static void add_errors(struct lkg_condition *c, const struct lkg_condition_facts *f, size_t n)
+{
+        size_t used = strlen(c->reason);
+
+        if (f->n_all_errors > n)
+                (void)snprintf(c->reason + used, sizeof(c->reason) - used,
+                               ", %zu of the %zu errors in %s/findings%s", n, f->n_all_errors,
+                               f->status_path, say_waits(f));
+        else
+                (void)snprintf(c->reason + used, sizeof(c->reason) - used,
+                               ", %zu error%s, see %s/findings%s", n, n == 1 ? "" : "s", f->status_path,
+                               say_waits(f));
+}
+
 /* The base is wrong and nobody reads it now; a rollback may need it. Or a drop-in is, whatever the base. */
 static bool say_local_invalid(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
         if (f->remote.n_local_errors == 0)
                 return false;
         c->status = LKG_CONDITION_FALSE;
-        (void)snprintf(c->reason, sizeof(c->reason),
-                       "failed to validate local (%s), %zu error%s, see %s/findings%s",
-                       local_name(f->remote.local_has_base), f->remote.n_local_errors,
-                       f->remote.n_local_errors == 1 ? "" : "s", f->status_path, say_waits(f));
+        (void)snprintf(c->reason, sizeof(c->reason), "failed to validate local (%s)",
+                       local_name(f->remote.local_has_base));
+        add_errors(c, f, f->remote.n_local_errors);
         return true;
 }
 
@@ -204,20 +218,18 @@ static bool say_invalid(struct lkg_condition *c, const struct lkg_condition_fact
                 return true;
         c->status = LKG_CONDITION_FALSE;
         say_which(which, sizeof(which), f->remote.followed, f->candidate_has_base);
-        if (f->remote.followed_lost)
+        if (f->remote.followed_lost) {
                 (void)snprintf(c->reason, sizeof(c->reason),
                                "checkpoint of current %s lost, see %s/findings", which, f->status_path);
-        else if (is_set(f->remote.followed) && f->n_remote_errors < f->n_errors)
-                (void)snprintf(
-                        c->reason, sizeof(c->reason),
-                        "failed to validate local (%s) with current %s, %zu error%s, see %s/findings%s",
-                        local_name(f->remote.local_has_base), which, f->n_errors,
-                        f->n_errors == 1 ? "" : "s", f->status_path, say_waits(f));
+                return true;
+        }
+        if (is_set(f->remote.followed) && f->n_remote_errors < f->n_errors)
+                (void)snprintf(c->reason, sizeof(c->reason), "failed to validate local (%s) with current %s",
+                               local_name(f->remote.local_has_base), which);
         else
-                (void)snprintf(c->reason, sizeof(c->reason),
-                               "failed to validate %s %s, %zu error%s, see %s/findings%s",
-                               !is_set(f->remote.followed) && f->remote.waits ? "local" : "current", which,
-                               f->n_errors, f->n_errors == 1 ? "" : "s", f->status_path, say_waits(f));
+                (void)snprintf(c->reason, sizeof(c->reason), "failed to validate %s %s",
+                               !is_set(f->remote.followed) && f->remote.waits ? "local" : "current", which);
+        add_errors(c, f, f->n_errors);
         return true;
 }
 

@@ -47,6 +47,7 @@ struct lkg_condition_facts {
         enum lkg_candidate_state state;
         enum lkg_verdict verdict;
         size_t n_errors;
+        size_t n_all_errors;     /* that findings has; fewer than those that are meant = not known */
         size_t n_remote_errors;  /* of them, those that stand in the remote document itself */
         bool candidate_has_base; /* of the candidate */
         uint64_t active;         /* 0 = nothing served */

@@ -579,7 +579,7 @@ static int publish(struct lkg_engine *e, struct lkg_error *err)
 static void update_conditions(struct lkg_engine *e)
 {
         for (size_t i = 0; i < e->n_components; i++)
-                lkg_component_update_condition(&e->components[i], !e->components[i].candidate);
+                lkg_component_update_condition(&e->components[i], &e->shown, !e->components[i].candidate);
 }
 
 static bool any_dirty(const struct lkg_engine *e)

@@ -88,20 +88,12 @@ static void put_config_info(struct lkg_buf *buf, const struct lkg_component *c)
         put_info(buf, c, "lkg", &p->good.source, good_sha256);
 }
 
-static void put_findings(struct lkg_buf *buf, const struct lkg_status_context *x)
+static void put_findings(struct lkg_buf *buf, const struct lkg_component *c)
 {
-        const struct lkg_component *c = x->component;
-
-        put_metric(buf, "lkgfs_findings", "gauge", "Findings about the layers, by severity.");
-        for (int s = 0; s < _LKG_SEVERITY_MAX; s++) {
-                size_t n = c->findings.n_severity[s] + c->fallback_findings.n_severity[s] +
-                           c->facts_findings.n_severity[s] + c->remote_findings.n_severity[s] +
-                           x->findings->n_severity[s] + (c->api ? c->api->findings.n_severity[s] : 0) +
-                           (c->candidate ? c->candidate->report.n_severity[s] : 0);
-
+        put_metric(buf, "lkgfs_findings", "gauge", "Findings, by severity.");
+        for (int s = 0; s < _LKG_SEVERITY_MAX; s++)
                 put_labelled(buf, "lkgfs_findings", c, "severity", lkg_severity_name((enum lkg_severity)s),
-                             n);
-        }
+                             c->n_findings[s]);
 }
 
 static void put_served(struct lkg_buf *buf, const struct lkg_component *c)
@@ -276,7 +268,7 @@ void lkg_status_render_metrics(const struct lkg_status_context *x, struct lkg_bu
         put_served(buf, c);
         put_trial(buf, c);
         put_remote(buf, c);
-        put_findings(buf, x);
+        put_findings(buf, x->component);
         put_number(buf, "lkgfs_publication", "gauge", "Number of the publication this file belongs to.", c,
                    x->publication);
 }

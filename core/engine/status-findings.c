@@ -48,24 +48,30 @@ static void put_json(const struct lkg_report *report, struct lkg_buf *buf)
  * Of the local layers that a remote configuration hides: what would be wrong after a rollback. What is wrong with a drop-in is
  * the same over both bases, and was said.
  */
-static void put_errors(const struct lkg_report *report, const struct lkg_candidate *said, put_fn *put,
-                       struct lkg_buf *buf)
+static void local_errors(const struct lkg_component *c, struct lkg_report *errors)
 {
-        LKG_CLEANUP(lkg_report_deinit) struct lkg_report errors = LKG_REPORT_INIT;
+        const struct lkg_report *report = &c->local.candidate->report;
 
         for (size_t i = 0; i < report->n_findings; i++) {
                 const struct lkg_finding *f = &report->findings[i];
 
                 if (f->code == LKG_BASE_MISSING)
                         lkg_report_add(
-                                &errors, LKG_WARNING, f->code, &(struct lkg_where){ .file = f->file },
+                                errors, LKG_WARNING, f->code, &(struct lkg_where){ .file = f->file },
                                 "the base does not exist; a remote configuration stands in its place, but a "
                                 "reset to local would be refused: put it back, or write base: \"\" for this "
                                 "component if there is to be none");
                 else if (f->severity == LKG_ERROR && !f->incomplete &&
-                         !(said && lkg_report_has(&said->report, f)))
-                        lkg_report_add_copy(&errors, f);
+                         !(c->candidate && lkg_report_has(&c->candidate->report, f)))
+                        lkg_report_add_copy(errors, f);
         }
+}
+
+static void put_local(const struct lkg_component *c, put_fn *put, struct lkg_buf *buf)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report errors = LKG_REPORT_INIT;
+
+        local_errors(c, &errors);
         put(&errors, buf);
 }
 
@@ -100,26 +106,55 @@ static void put_candidate(const struct lkg_component *c, put_fn *put, struct lkg
         put(&copy, buf);
 }
 
+/* Those that stand behind the layers' own. */
+#define OTHERS_MAX 6
+
+static size_t others(const struct lkg_component *c, const struct lkg_report *node,
+                     const struct lkg_report *ret[static OTHERS_MAX])
+{
+        const struct lkg_report *reports[OTHERS_MAX] = {
+                &c->remote_findings, c->api ? &c->api->findings : NULL,
+                &c->findings,        &c->fallback_findings,
+                &c->facts_findings,  node,
+        };
+        size_t n = 0;
+
+        for (size_t i = 0; i < OTHERS_MAX; i++)
+                if (reports[i])
+                        ret[n++] = reports[i];
+        return n;
+}
+
+void lkg_status_count_findings(const struct lkg_component *c, const struct lkg_report *node,
+                               size_t ret[static _LKG_SEVERITY_MAX])
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report local = LKG_REPORT_INIT;
+        const struct lkg_report *reports[OTHERS_MAX];
+        size_t n = others(c, node, reports);
+
+        if (c->base && c->local.candidate)
+                local_errors(c, &local);
+        for (int s = 0; s < _LKG_SEVERITY_MAX; s++) {
+                ret[s] = local.n_severity[s] + (c->candidate ? c->candidate->report.n_severity[s] : 0);
+                for (size_t i = 0; i < n; i++)
+                        ret[s] += reports[i]->n_severity[s];
+        }
+}
+
 /* Return: how many were only counted. */
 static size_t put_all(const struct lkg_status_context *x, put_fn *put, struct lkg_buf *buf)
 {
         const struct lkg_component *c = x->component;
-        const struct lkg_report *reports[] = {
-                &c->remote_findings, c->api ? &c->api->findings : NULL,
-                &c->findings,        &c->fallback_findings,
-                &c->facts_findings,  x->findings,
-        };
-        size_t n_dropped = 0;
+        const struct lkg_report *reports[OTHERS_MAX];
+        size_t n_dropped = 0, n = others(c, x->findings, reports);
 
         if (c->candidate) {
                 put_candidate(c, put, buf);
                 n_dropped = c->candidate->report.n_dropped;
         }
         if (c->base && c->local.candidate)
-                put_errors(&c->local.candidate->report, c->candidate, put, buf);
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(reports); i++) {
-                if (!reports[i])
-                        continue;
+                put_local(c, put, buf);
+        for (size_t i = 0; i < n; i++) {
                 put(reports[i], buf);
                 n_dropped += reports[i]->n_dropped;
         }

@@ -206,6 +206,20 @@ def test_a_drop_in_that_does_not_fit_the_configmap(node):
     assert n.bad() == {} and "\nimageGCHighThresholdPercent: 95\n" in n.mount.document()
 
 
+def test_the_condition_counts_as_findings_does(node):
+    """The base is wrong as well, and nobody reads it now: two errors, of which one is meant."""
+    n = node(trial={"duration": "0s"})
+    n.wait("last-known-good", n.assign("imageGCLowThresholdPercent: 90\nimageGCHighThresholdPercent: 95\n"))
+    lib.write_file(n.mount.behind("kubelet.conf"), lib.HEADER + "maxPods: -1\n", 0o600)
+    n.wait("condition", "False failed to validate local (init), 1 error, see status/kubelet/findings: using current ")
+    n.mount.drop("50-x.conf", "imageGCHighThresholdPercent: 86\n")
+    found = n.status("findings")
+    assert found.count(": error: ") == 2, found
+    n.wait("condition", "False failed to validate local (init)")
+    assert ", 2 errors, see " in n.status("condition") or ", 1 of the 2 errors in status/kubelet/findings" in n.status("condition")
+    assert 'lkgfs_findings{component="kubelet",severity="error"} 2\n' in n.status("metrics.prom")
+
+
 def test_a_local_mistake_that_is_mended_is_not_told_on(node):
     """Not among the findings of a ConfigMap that was refused meanwhile for its own."""
     n = node(trial={"duration": "0s"})
@@ -270,7 +284,7 @@ def test_a_lost_checkpoint_is_the_disk_s_fault(node):
     assert n.mount.document() == document and n.bad() == {}
     assert "the checkpoint is lost; what was served last" in n.status("findings")
     n.mount.drop("60-y.conf", "maxPods: -3\n")
-    assert n.status("condition").startswith("False failed to validate local (init), 1 error, ")
+    assert n.status("condition").startswith("False failed to validate local (init), 1 of the ")
     os.unlink(n.mount.path("kubelet.conf.d/60-y.conf"))
     os.rename(n.file + ".away", n.file)
     n.wait("condition", "True all checks passed: using current (UID: aaaa)")

@@ -261,6 +261,33 @@ static void test_condition_words(void **state)
                   "False failed to validate current (default), 1 error, see status/c/findings: using "
                   "last-known-good "
                   "(default), generation 4" },
+                { { .hold = &free_hold,
+                    .state = LKG_CANDIDATE_INVALID,
+                    .n_errors = 2,
+                    .n_all_errors = 2,
+                    .active = 4 },
+                  "False failed to validate current (default), 2 errors, see status/c/findings: using "
+                  "current (default)" },
+                { { .hold = &free_hold,
+                    .state = LKG_CANDIDATE_INVALID,
+                    .n_errors = 1,
+                    .n_all_errors = 3,
+                    .active = 4 },
+                  "False failed to validate current (default), 1 of the 3 errors in status/c/findings: "
+                  "using "
+                  "current (default)" },
+                { { .hold = &free_hold,
+                    .state = LKG_CANDIDATE_VALID,
+                    .n_all_errors = 2,
+                    .remote = { .assigned = "u",
+                                .active = "u",
+                                .followed = "u",
+                                .any = true,
+                                .active_is_assigned = true,
+                                .n_local_errors = 1 },
+                    .active = 4 },
+                  "False failed to validate local (default), 1 of the 2 errors in status/c/findings: using "
+                  "current (UID: u)" },
                 { { .hold = &free_hold, .state = LKG_CANDIDATE_INVALID, .n_errors = 1 },
                   "False failed to validate current (default), 1 error, see status/c/findings: f is not "
                   "served" },
