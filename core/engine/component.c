@@ -75,12 +75,27 @@ struct lkg_stack_config lkg_component_stack_config(const struct lkg_config_compo
         };
 }
 
+/* Of what the layers are judged by together. Only the digest is ever kept: a command line may hold credentials. */
+static int digest_of_facts(const struct lkg_component *c, char ret[static LKG_SHA256_HEX])
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+
+        lkg_buf_printf(&buf, "%u %d", c->release, (int)c->config->startup_rules);
+        for (size_t i = 0; i < c->flags.n_items; i++) {
+                lkg_buf_putc(&buf, '\0');
+                lkg_buf_puts(&buf, c->flags.items[i]);
+        }
+        return lkg_buf_failed(&buf) ? -ENOMEM : lkg_sha256_hex(buf.data, buf.size, ret);
+}
+
 static int admit(enum lkg_admit_what what, const char *file, const char *sha256, char **ret_why,
                  void *userdata)
 {
         const struct lkg_component *c = userdata;
+        char by[LKG_SHA256_HEX] = "";
+        int r = what == LKG_ADMIT_TOGETHER ? digest_of_facts(c, by) : 0;
 
-        return lkg_poison_admit(c->poison, c->config->name, what, file, sha256, ret_why);
+        return r < 0 ? r : lkg_poison_admit(c->poison, c->config->name, what, file, sha256, by, ret_why);
 }
 
 static void judged(const char *file, const char *sha256, void *userdata)

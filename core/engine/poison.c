@@ -123,8 +123,8 @@ static char *explain(const struct lkg_refused *refused)
                     : refused->n_new > 1 ? "this and other new content was"
                                          : "this was",
                     refused->n_new > 1 ? " (one of them is the cause)" : "",
-                    together ? "one of them changes" : "it changes", together ? "one" : "it",
-                    refused->component, refused->sha256) < 0)
+                    together ? "one of them, or the component's command line, changes" : "it changes",
+                    together ? "one" : "it", refused->component, refused->sha256) < 0)
                 return NULL;
         return ret;
 }
@@ -298,12 +298,23 @@ static int refuse_as_unknown(struct lkg_poison *poison, const struct lkg_judging
         return lkg_poison_add(poison, &refused);
 }
 
+static int key_of(const char *component, const char *file, const char *sha256, const char *by,
+                  struct lkg_judging_key *ret)
+{
+        char both[2 * LKG_SHA256_HEX], digest[LKG_SHA256_HEX];
+        int n = snprintf(both, sizeof(both), "%s%s", sha256, by), r = 0;
+
+        if (*by)
+                r = lkg_sha256_hex(both, n < (int)sizeof(both) ? (size_t)n : sizeof(both) - 1, digest);
+        return r < 0 ? r : lkg_judging_key(component, file, *by ? digest : sha256, ret);
+}
+
 int lkg_poison_admit(struct lkg_poison *poison, const char *component, enum lkg_admit_what what,
-                     const char *file, const char *sha256, char **ret_why)
+                     const char *file, const char *sha256, const char *by, char **ret_why)
 {
         const struct lkg_refused *refused;
         struct lkg_judging_key key;
-        int r = lkg_judging_key(component, file, sha256, &key);
+        int r = key_of(component, file, sha256, by, &key);
 
         if (r < 0)
                 return r;

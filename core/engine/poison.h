@@ -55,9 +55,12 @@ int lkg_poison_open(int runtime_fd, int state_fd, struct lkg_poison *ret, struct
                     struct lkg_error *err);
 void lkg_poison_close(struct lkg_poison *poison);
 
-/** lkg_poison_admit() - as struct lkg_admission has it, for content of @component. */
+/**
+ * lkg_poison_admit() - as struct lkg_admission has it, for content of @component.
+ * @by: digest of what else goes into it (a command line); content that is refused is refused with this alone. "" = nothing
+ */
 int lkg_poison_admit(struct lkg_poison *poison, const char *component, enum lkg_admit_what what,
-                     const char *file, const char *sha256, char **ret_why);
+                     const char *file, const char *sha256, const char *by, char **ret_why);
 /** lkg_poison_judged() - a layer of @component was merged and judged without harm. */
 void lkg_poison_judged(struct lkg_poison *poison, const char *component, const char *file,
                        const char *sha256);

@@ -155,6 +155,25 @@ def test_layers_that_were_harmless_before(mounts, poisoned):
     assert mount.condition()[0] == "True" and not refusals(mount), "other layers are not those layers"
 
 
+def test_another_command_line_is_tried(mounts, poisoned):
+    """Layers that are refused together are refused with the command line of that time."""
+    poisoned.off()
+    n = Node(mounts, remote={"enabled": False}, component={"schemaRelease": "1.36"},
+             dropins={"50-poison.conf": poison("abort", "judge") + lib.HEADER + "podsPerCore: 9\n"})
+    poisoned.on()
+    n.mount.kill_child("lkgfs-engine")
+    n.mount.wait_for(lambda: refusals(n.mount), "layers that are refused together")
+    assert "or the component's command line, changes: " in refusals(n.mount)[0]
+    poisoned.off()
+    n.mount.kill_child("lkgfs-engine")
+    n.mount.command("hold", "off")
+    assert refusals(n.mount), "they are as they were"
+    life = n.live()
+    n.mount.wait_for(lambda: n.mount.condition()[0] == "True" and not refusals(n.mount), "a process with another command line")
+    n.close()
+    assert life.process.poll() is not None
+
+
 def test_sync_tries_again(mounts, poisoned):
     mount = mounts()
     lib.write_file(mount.behind("kubelet.conf.d/50-poison.conf"), poison() + lib.HEADER + "podsPerCore: 9\n")

@@ -56,14 +56,19 @@ static void die(enum lkg_judging_end end, int status)
 }
 
 /* Return: may it be used? */
-static bool admit(enum lkg_admit_what what, const char *file, const char *sha256)
+static bool admit_with(enum lkg_admit_what what, const char *file, const char *sha256, const char *by)
 {
         LKG_CLEANUP(lkg_freep) char *why = NULL;
-        int r = lkg_poison_admit(&poison, "kubelet", what, file, sha256, &why);
+        int r = lkg_poison_admit(&poison, "kubelet", what, file, sha256, by, &why);
 
         assert_int_equal(!why, r == 0);
         assert_true(r == 0 || r == -EKEYREJECTED);
         return r == 0;
+}
+
+static bool admit(enum lkg_admit_what what, const char *file, const char *sha256)
+{
+        return admit_with(what, file, sha256, "");
 }
 
 static bool admit_layer(const char *file, const char *sha256)
@@ -103,7 +108,7 @@ static void test_only_what_is_new(void **state)
         assert_true(admit_layer("10-a", "1")); /* as it was */
         assert_true(admit_layer("10-a", "3")); /* it has changed */
         assert_true(admit(LKG_ADMIT_TOGETHER, "", "x"));
-        assert_int_equal(lkg_poison_admit(&poison, "kube-proxy", LKG_ADMIT_LAYER, "30-c", "2", &why), 0);
+        assert_int_equal(lkg_poison_admit(&poison, "kube-proxy", LKG_ADMIT_LAYER, "30-c", "2", "", &why), 0);
         lkg_poison_close(&poison);
 }
 
@@ -138,6 +143,24 @@ static void test_together_when_nothing_is_new(void **state)
         assert_false(admit(LKG_ADMIT_TOGETHER, "", "y"));
         assert_true(admit(LKG_ADMIT_TOGETHER, "", "z"));
         lkg_poison_close(&poison);
+}
+
+/* Another command line is another piece of work. */
+static void test_together_with_a_command_line(void **state)
+{
+        (void)state;
+        begin();
+        judge(three, "1");
+        assert_true(admit_layer("base", "1"));
+        assert_true(admit_with(LKG_ADMIT_TOGETHER, "", "y", "line"));
+        die(LKG_END_EXIT, 1);
+        for (int i = 0; i < 2; i++) {
+                begin();
+                assert_false(admit_with(LKG_ADMIT_TOGETHER, "", "y", "line"));
+                assert_true(admit_with(LKG_ADMIT_TOGETHER, "", "y", "another"));
+                assert_true(admit(LKG_ADMIT_TOGETHER, "", "y"));
+                lkg_poison_close(&poison);
+        }
 }
 
 /* Killed from outside before the work was done: what it had judged is known all the same. */
@@ -376,6 +399,7 @@ int main(void)
                 TEST(test_only_what_is_new),
                 TEST(test_what_was_being_read_alone),
                 TEST(test_together_when_nothing_is_new),
+                TEST(test_together_with_a_command_line),
                 TEST(test_what_was_judged_before_a_kill_is_not_new),
                 TEST(test_an_engine_that_was_idle_died_of_nothing),
                 TEST(test_kills_are_counted),
