@@ -243,6 +243,11 @@ void lkg_component_set_base(struct lkg_component *c, struct lkg_remote_base *bas
 
 /* ---- the judge, and what it goes by ---- */
 
+const char *lkg_component_reader(const struct lkg_config_component *k)
+{
+        return *k->kind || *k->api_version ? NULL : lkg_schema_reader(k->name);
+}
+
 struct lkg_judge_config lkg_component_judge_config(const struct lkg_component *c)
 {
         struct lkg_judge_config config = {
@@ -250,6 +255,7 @@ struct lkg_judge_config lkg_component_judge_config(const struct lkg_component *c
                 .flags = (const char *const *)c->flags.items,
                 .n_flags = c->flags.n_items,
                 .flags_observed = true,
+                .component = lkg_component_reader(c->config),
                 .lint = true,
                 .startup_refuses = c->config->startup_rules == LKG_STARTUP_REFUSE,
         };

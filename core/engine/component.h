@@ -179,6 +179,9 @@ struct lkg_stack_config lkg_component_stack_config(const struct lkg_config_compo
 /** lkg_component_admission() - for the stacks of @c; all zero without c->poison. Borrows @c. */
 struct lkg_admission lkg_component_admission(const struct lkg_component *c);
 
+/** lkg_component_reader() - whose documents the layers of @k are, where that follows from its name; NULL = it does not, or they were said to be others. */
+const char *lkg_component_reader(const struct lkg_config_component *k);
+
 /** lkg_component_judge_config() - by what @c is judged. Borrows its command line. */
 struct lkg_judge_config lkg_component_judge_config(const struct lkg_component *c);
 

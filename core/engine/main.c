@@ -204,6 +204,7 @@ static int check_component(const struct lkg_config_component *k, int source_fd, 
 {
         const struct lkg_stack_config config = lkg_component_stack_config(k, source_fd, source_path);
         struct lkg_judge_config judge_config = { .release = (unsigned)k->schema_release,
+                                                 .component = lkg_component_reader(k),
                                                  .lint = true,
                                                  .startup_refuses = k->startup_rules == LKG_STARTUP_REFUSE };
         LKG_CLEANUP(lkg_judge_freep) struct lkg_judge *judge = NULL;

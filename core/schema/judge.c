@@ -140,6 +140,32 @@ static int refuse_version(const struct lkg_judge *judge, const struct lkg_value 
         return -EBADMSG;
 }
 
+/* A component that has a table reads nothing else: "no kind ... is registered for version ..." is all that it would say. */
+static int refuse_foreign(const struct lkg_judge *judge, const struct lkg_value *doc,
+                          struct lkg_report *report)
+{
+        const char *component = judge->config.component, *kind = lkg_map_get_string(doc, "kind");
+        const char *version = lkg_map_get_string(doc, "apiVersion");
+        struct lkg_where where = lkg_where_of(lkg_map_get(doc, "kind"));
+        char quoted[2][5 * 64 + 8];
+
+        for (size_t i = 0; component && i < lkg_n_kinds; i++) {
+                const struct lkg_kind *row = &lkg_kinds[i];
+
+                if (strcmp(row->component, component) != 0 ||
+                    (strcmp(row->kind, kind) == 0 && strcmp(row->api_version, version) == 0))
+                        continue;
+                lkg_report_add(report, LKG_ERROR, LKG_F_NOT_ONE_OF, &where,
+                               "kind: %s of %s is nothing that %s reads; want %s of %s (if another program "
+                               "reads it, name the component otherwise, or set its kind and apiVersion)",
+                               lkg_quote(kind, strlen(kind), quoted[0]),
+                               lkg_quote(version, strlen(version), quoted[1]), component, row->kind,
+                               row->api_version);
+                return -EBADMSG;
+        }
+        return -ENOENT;
+}
+
 /*
  * The first layer that says both names what all of them are. Return: 0; -ENOENT: a kind without a table;
  * -EBADMSG (@report); -ENOMEM.
@@ -159,7 +185,11 @@ static int find_schema(const struct lkg_judge *judge, const struct lkg_candidate
                 if (!kind || !api_version)
                         continue;
                 r = lkg_schema_get(kind, api_version, judge->config.release, ret);
-                return r == -ENOENT ? refuse_version(judge, doc, report) : r;
+                if (r == -ENOENT)
+                        r = refuse_version(judge, doc, report);
+                if (r < 0 && r != -ENOENT)
+                        return r;
+                return refuse_foreign(judge, doc, report) == -EBADMSG ? -EBADMSG : r;
         }
         return -ENOENT;
 }

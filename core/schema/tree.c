@@ -366,6 +366,14 @@ unsigned lkg_schema_release(const struct lkg_schema *schema)
         return schema->release;
 }
 
+const char *lkg_schema_reader(const char *name)
+{
+        for (size_t i = 0; i < lkg_n_kinds; i++)
+                if (strcmp(lkg_kinds[i].component, name) == 0)
+                        return lkg_kinds[i].component;
+        return NULL;
+}
+
 bool lkg_schema_is_kubelet(const struct lkg_schema *schema)
 {
         return schema->kind->fields == lkg_kubelet_fields;

@@ -148,6 +148,9 @@ void lkg_host_detect(struct lkg_host *ret);
 
 /* ---- the judge: lkg_judge_fn of a stack ---- */
 
+/** lkg_schema_reader() - the component of this name that has a table: "kubelet"; NULL = it may read anything. */
+const char *lkg_schema_reader(const char *name);
+
 struct lkg_judge_config {
         unsigned release; /* 0 = latest */
         struct lkg_host host;
@@ -160,6 +163,10 @@ struct lkg_judge_config {
          * is to blame.
          */
         bool flags_observed;
+        /*
+         * Whose documents these are: lkg_schema_reader(). It reads no other kind than that of its table. NULL = every kind goes.
+         */
+        const char *component;
         bool lint;            /* also say what upstream is silent about */
         bool startup_refuses; /* what validation lets pass and ends the component at its start is an error */
 };

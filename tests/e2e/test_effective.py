@@ -131,8 +131,13 @@ def test_it_is_a_document_file_of_the_component(component):
 
 
 def test_no_file_for_a_kind_without_a_table(mounts):
-    mount = mounts(base="kind: Other\napiVersion: example.org/v1\nvalue: 1\n", dropins={}, instance=None)
-    assert "effective.yaml" not in os.listdir(mount.vpath("status", "kubelet"))
+    other = {"kind": "Other", "apiVersion": "example.org/v1"}
+    mount = mounts(base="kind: Other\napiVersion: example.org/v1\nvalue: 1\n", dropins={}, instance=None,
+                   components=[{"name": "kubelet", **other}])
+    assert mount.condition()[0] == "True" and "effective.yaml" not in os.listdir(mount.vpath("status", "kubelet"))
+    mount.write_config(components=[{"name": "kubelet"}])
+    mount.reload()
+    mount.wait_for(lambda: mount.condition()[0] == "False" and "nothing that kubelet reads" in mount.status("findings"), "a refusal")
     mount.write("kubelet.conf.base", BASE)
     assert mark(mount, "maxPods") == ("110", "base kubelet.conf")
 

@@ -272,6 +272,36 @@ static void test_kind_that_nobody_knows_is_refused(void **state)
         tear_down(&s);
 }
 
+/* A component with a table reads one kind; what somebody else reads is none of its documents. */
+static void test_kind_of_another_component_is_refused(void **state)
+{
+        struct lkg_judge_config config = plain;
+        struct stack s;
+
+        (void)state;
+        assert_null(lkg_schema_reader("kube-scheduler"));
+        config.component = lkg_schema_reader("kubelet");
+        set_up(&s, &config, "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n",
+               NULL);
+        assert_string_equal(judge(&s), "/e/base.yaml:2:7: error: kind: \"KubeSchedulerConfiguration\" of "
+                                       "\"kubescheduler.config.k8s.io/v1\" is nothing that kubelet reads; "
+                                       "want KubeletConfiguration "
+                                       "of kubelet.config.k8s.io/v1beta1 (if another program reads it, name "
+                                       "the component otherwise, "
+                                       "or set its kind and apiVersion) [LKG5031]\n");
+        tear_down(&s);
+        set_up(&s, &config, "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\n", NULL);
+        assert_non_null(strstr(judge(&s), "is nothing that kubelet reads"));
+        tear_down(&s);
+        set_up(&s, &config, HEADER "maxPods: 5\n", NULL);
+        assert_string_equal(judge(&s), "");
+        tear_down(&s);
+        config.component = lkg_schema_reader("kube-proxy");
+        set_up(&s, &config, HEADER "maxPods: 5\n", NULL);
+        assert_non_null(strstr(judge(&s), "is nothing that kube-proxy reads; want KubeProxyConfiguration"));
+        tear_down(&s);
+}
+
 static void test_value_is_served_that_one_file_would_lack(void **state)
 {
         struct stack s;
@@ -774,6 +804,7 @@ int main(void)
                 cmocka_unit_test(test_mistakes_are_said_once_and_as_they_were_written),
                 cmocka_unit_test(test_both_places_are_named),
                 cmocka_unit_test(test_kind_that_nobody_knows_is_refused),
+                cmocka_unit_test(test_kind_of_another_component_is_refused),
                 cmocka_unit_test(test_version_that_nobody_knows_is_refused),
                 cmocka_unit_test(test_value_is_served_that_one_file_would_lack),
                 cmocka_unit_test(test_what_is_served_explicitly_is_said_without_secrets),
