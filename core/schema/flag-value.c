@@ -115,6 +115,12 @@ static bool stays_integer(const struct use *use)
         return *used & USE_INTEGER;
 }
 
+/* And where that was as text, or nothing was there but the default, a zero is text as well: it cannot be left out. */
+static bool is_flush_text(const struct use *use, const struct lkg_value *given)
+{
+        return use->node->class == LKG_CLASS_FLUSH && lkg_value_type(given) == LKG_STRING;
+}
+
 /* Takes over @value: the field's new value, in the form that a document's would have. */
 static int set_field(const struct use *use, struct lkg_value *value)
 {
@@ -134,6 +140,11 @@ static int set_field(const struct use *use, struct lkg_value *value)
                                                           : "not what the field takes");
         if (r < 0)
                 return r;
+        if (!canonical && is_flush_text(use, given)) {
+                canonical = new_string(use, "0s", 2);
+                if (!canonical)
+                        return -ENOMEM;
+        }
         r = note_zero(use, canonical ? NULL : given);
         if (r < 0)
                 return r;

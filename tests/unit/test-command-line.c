@@ -236,6 +236,13 @@ static void test_flush_frequency_stays_an_integer(void **state)
                             "{\"logging\":{\"flushFrequency\":\"720h0m0s\"}}");
         assert_string_equal(KUBELET("{}", "--log-flush-frequency=8s"),
                             "{\"logging\":{\"flushFrequency\":\"8s\"}}");
+        assert_string_equal(KUBELET("{}", "--log-flush-frequency=0"),
+                            "{\"logging\":{\"flushFrequency\":\"0s\"}}");
+        assert_string_equal(KUBELET("{logging: {flushFrequency: 5s}}", "--log-flush-frequency=0h"),
+                            "{\"logging\":{\"flushFrequency\":\"0s\"}}");
+        assert_string_equal(KUBELET("{}", "--log-flush-frequency=0s", "--log-flush-frequency=8s"),
+                            "{\"logging\":{\"flushFrequency\":\"8s\"}}");
+        assert_string_equal(KUBELET(integer, "--log-flush-frequency=0s"), "{\"logging\":{}}");
         assert_string_equal(KUBELET("{syncFrequency: 5s}", "--sync-frequency=8s"),
                             "{\"syncFrequency\":\"8s\"}");
 }
