@@ -209,6 +209,7 @@ static bool say_local_invalid(struct lkg_condition *c, const struct lkg_conditio
  */
 static bool say_invalid(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
+        const char *role = f->remote.bad ? "last-known-good" : "current"; /* of what is followed */
         char which[96];
 
         if (f->state != LKG_CANDIDATE_INVALID)
@@ -219,16 +220,20 @@ static bool say_invalid(struct lkg_condition *c, const struct lkg_condition_fact
         c->status = LKG_CONDITION_FALSE;
         say_which(which, sizeof(which), f->remote.followed, f->candidate_has_base);
         if (f->remote.followed_lost) {
-                (void)snprintf(c->reason, sizeof(c->reason),
-                               "checkpoint of current %s lost, see %s/findings", which, f->status_path);
+                (void)snprintf(c->reason, sizeof(c->reason), "checkpoint of %s %s lost, see %s/findings",
+                               role, which, f->status_path);
                 return true;
         }
         if (is_set(f->remote.followed) && f->n_remote_errors < f->n_errors)
-                (void)snprintf(c->reason, sizeof(c->reason), "failed to validate local (%s) with current %s",
-                               local_name(f->remote.local_has_base), which);
+                (void)snprintf(c->reason, sizeof(c->reason), "failed to validate local (%s) with %s %s",
+                               local_name(f->remote.local_has_base), role, which);
         else
                 (void)snprintf(c->reason, sizeof(c->reason), "failed to validate %s %s",
-                               !is_set(f->remote.followed) && f->remote.waits ? "local" : "current", which);
+                               !is_set(f->remote.followed) &&
+                                               (f->remote.waits || f->remote.bad || f->remote.good_failed)
+                                       ? "local"
+                                       : role,
+                               which);
         add_errors(c, f, f->n_errors);
         return true;
 }
@@ -376,6 +381,15 @@ static void tell_try(struct lkg_condition *c, const struct lkg_condition_facts *
                   told ? "" : until, told ? "" : ": ", f->component);
 }
 
+/* Of this node's layers; what is assigned can be repaired meanwhile, and nothing will come of it. */
+static void tell_mistake(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        struct lkg_condition other = { .reason = "" };
+
+        if (say_invalid(&other, f) || say_local_invalid(&other, f))
+                add_words(c, "; %s", other.reason);
+}
+
 bool lkg_condition_update(struct lkg_condition *condition, const struct lkg_condition_facts *facts,
                           uint64_t now_ns)
 {
@@ -393,6 +407,9 @@ bool lkg_condition_update(struct lkg_condition *condition, const struct lkg_cond
         tell_versions(&next, facts);
         for (row = 0; row < LKG_ARRAY_SIZE(rows) && !rows[row](&next, facts); row++)
                 ;
+        if (rows[row] == say_good_failed || rows[row] == say_exonerated || rows[row] == say_bad ||
+            rows[row] == say_try_expired)
+                tell_mistake(&next, facts);
         if (facts->lost && rows[row] != say_lost) /* something else is worse, or just as true */
                 add_words(&next, "; failed to keep %.160s", facts->lost);
         tell_hold(&next, facts, rows[row] == say_held || rows[row] == say_try_expired);

@@ -215,8 +215,7 @@ def test_the_condition_counts_as_findings_does(node):
     n.mount.drop("50-x.conf", "imageGCHighThresholdPercent: 86\n")
     found = n.status("findings")
     assert found.count(": error: ") == 2, found
-    n.wait("condition", "False failed to validate local (init)")
-    assert ", 2 errors, see " in n.status("condition") or ", 1 of the 2 errors in status/kubelet/findings" in n.status("condition")
+    n.wait("condition", "False failed to validate local (init), 1 of the 2 errors in status/kubelet/findings: using current ")
     assert 'lkgfs_findings{component="kubelet",severity="error"} 2\n' in n.status("metrics.prom")
 
 
@@ -228,6 +227,7 @@ def test_a_local_mistake_that_is_mended_is_not_told_on(node):
     n.assign("registryBurst: -2\n", uid="bbbb")
     n.wait("condition", "False failed to validate current (UID: bbbb): using last-known-good (UID: aaaa)")
     assert n.status("findings").count("maxPods: -3") == 1
+    assert "; failed to validate local (init), 1 of the 2 errors in status/kubelet/findings" in n.status("condition")
     os.unlink(n.mount.path("kubelet.conf.d/50-x.conf"))
     n.mount.command("sync", "now")
     assert "maxPods: -3" not in n.status("findings") and "registryBurst: -2" in n.status("findings")

@@ -288,6 +288,57 @@ static void test_condition_words(void **state)
                     .active = 4 },
                   "False failed to validate local (default), 1 of the 2 errors in status/c/findings: using "
                   "current (UID: u)" },
+                { { .hold = &late,
+                    .state = LKG_CANDIDATE_VALID,
+                    .remote = { .assigned = "u",
+                                .active = "v",
+                                .followed = "v",
+                                .any = true,
+                                .active_is_good = true,
+                                .n_local_errors = 1,
+                                .bad = "failed to parse current (UID: u)" },
+                    .active = 4 },
+                  "False failed to parse current (UID: u): using last-known-good (UID: v); failed to "
+                  "validate "
+                  "local (default), 1 error, see status/c/findings; held at generation 3 (try expired): "
+                  "`echo off > control/c/hold`" },
+                { { .hold = &free_hold,
+                    .state = LKG_CANDIDATE_INVALID,
+                    .remote = { .assigned = "u",
+                                .active = "v",
+                                .followed = "v",
+                                .any = true,
+                                .active_is_good = true,
+                                .bad = "failed to parse current (UID: u)" },
+                    .n_errors = 2,
+                    .active = 4 },
+                  "False failed to parse current (UID: u): using last-known-good (UID: v); failed to "
+                  "validate "
+                  "local (default) with last-known-good (UID: v), 2 errors, see status/c/findings" },
+                { { .hold = &free_hold,
+                    .state = LKG_CANDIDATE_INVALID,
+                    .remote = { .assigned = "u",
+                                .active = "",
+                                .followed = "",
+                                .any = true,
+                                .active_is_good = true,
+                                .bad = "failed to parse current (UID: u)" },
+                    .n_errors = 1,
+                    .active = 4 },
+                  "False failed to parse current (UID: u): using last-known-good (default); failed to "
+                  "validate local (default), 1 error, see status/c/findings" },
+                { { .hold = &late,
+                    .state = LKG_CANDIDATE_VALID,
+                    .remote = { .assigned = "u",
+                                .active = "u",
+                                .followed = "u",
+                                .any = true,
+                                .active_is_assigned = true,
+                                .n_local_errors = 1 },
+                    .active = 4 },
+                  "False try expired, held at generation 3: using current (UID: u); failed to validate "
+                  "local "
+                  "(default), 1 error, see status/c/findings; held: `echo off > control/c/hold`" },
                 { { .hold = &free_hold, .state = LKG_CANDIDATE_INVALID, .n_errors = 1 },
                   "False failed to validate current (default), 1 error, see status/c/findings: f is not "
                   "served" },
