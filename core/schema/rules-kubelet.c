@@ -439,7 +439,10 @@ static int check_allowlist(const struct lkg_rules *rules)
 {
         static const char policy[] = "imagePullCredentialsVerificationPolicy",
                           allowlist[] = "preloadedImagesVerificationAllowlist";
-        static const struct lkg_rule patterns = { allowlist, LKG_RULE_PARSE, .parse = lkg_image_pattern };
+        const struct lkg_rule patterns = { allowlist, LKG_RULE_PARSE,
+                                           .parse = lkg_schema_release(rules->schema) < 136
+                                                            ? lkg_image_pattern_full
+                                                            : lkg_image_pattern };
         const struct lkg_value *list = lkg_object_get(rules->object, allowlist);
 
         if (!lkg_gates_enabled(rules->gates, "KubeletEnsureSecretPulledImages") || !list ||

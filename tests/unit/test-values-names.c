@@ -153,6 +153,30 @@ static void test_taints_flag(void **state)
         assert_int_equal(lkg_taints_parse("a:NoSchedule", 12, stop, NULL, reason), -ENOSPC);
 }
 
+/* Before 1.36 a name had to be what normalising makes of it. Recorded from the releases themselves. */
+static void test_image_pattern_full(void **state)
+{
+        static const char *const right[] = {
+                "reg.io/a", "reg.io:5000/a", "localhost/a", "Reg/a", "docker.io/library/a",
+                "reg.io/*", "a/*",           "a/b/*",
+        };
+        static const char *const wrong[] = {
+                "a",
+                "a/b",
+                "reg.io",
+                "library/a",
+                "docker.io/a",
+                "index.docker.io/a",
+                "index.docker.io/library/a",
+                "A",
+        };
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(right); i++)
+                assert_int_equal(lkg_image_pattern_full(right[i], strlen(right[i]), reason), 0);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(wrong); i++)
+                assert_int_equal(lkg_image_pattern_full(wrong[i], strlen(wrong[i]), reason), -EINVAL);
+}
+
 static void test_image_pattern(void **state)
 {
         static const char *const right[] = {
@@ -219,7 +243,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_subdomain),     cmocka_unit_test(test_qualified_name),
                 cmocka_unit_test(test_taint),         cmocka_unit_test(test_taints_flag),
-                cmocka_unit_test(test_image_pattern),
+                cmocka_unit_test(test_image_pattern), cmocka_unit_test(test_image_pattern_full),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

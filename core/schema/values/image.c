@@ -130,7 +130,7 @@ int lkg_image_name(const char *text, size_t size, char *reason)
         return 0;
 }
 
-int lkg_image_pattern(const char *text, size_t size, char *reason)
+static int pattern(const char *text, size_t size, int (*name)(const char *, size_t, char *), char *reason)
 {
         struct lkg_span all = { text, size };
         bool wildcard = size >= 2 && memcmp(text + size - 2, "/*", 2) == 0;
@@ -143,6 +143,43 @@ int lkg_image_pattern(const char *text, size_t size, char *reason)
         if (memchr(text, '*', size - wildcard))
                 return lkg_refuse(reason, "a * in the middle; it may only be the end, behind a /");
         if (!wildcard)
-                return lkg_image_name(text, size, reason);
+                return name(text, size, reason);
         return size == 2 ? lkg_refuse(reason, "no registry; want at least registry.example.com/*") : 0;
+}
+
+int lkg_image_pattern(const char *text, size_t size, char *reason)
+{
+        return pattern(text, size, lkg_image_name, reason);
+}
+
+/* Is the first part of a name its registry, and not taken for a part of the path on docker.io? */
+static bool is_registry(struct lkg_span first)
+{
+        for (size_t i = 0; i < first.size; i++)
+                if (first.data[i] == '.' || first.data[i] == ':' ||
+                    (first.data[i] >= 'A' && first.data[i] <= 'Z'))
+                        return true;
+        return lkg_span_is(first, "localhost");
+}
+
+/* A name that normalising leaves as it is (splitDockerDomain, ParseNormalizedNamed). */
+static int full_name(const char *text, size_t size, char *reason)
+{
+        struct lkg_span all = { text, size }, first, rest;
+        int r = lkg_image_name(text, size, reason);
+
+        if (r < 0)
+                return r;
+        if (!lkg_span_cut(all, '/', &first, &rest) || !is_registry(first) ||
+            lkg_span_is(first, "index.docker.io") ||
+            (lkg_span_is(first, "docker.io") && !memchr(rest.data, '/', rest.size)))
+                return lkg_refuse(reason,
+                                  "not a full name, as this release wants it; want the registry, such as "
+                                  "registry.example.com/team/app or docker.io/library/app");
+        return 0;
+}
+
+int lkg_image_pattern_full(const char *text, size_t size, char *reason)
+{
+        return pattern(text, size, full_name, reason);
 }

@@ -25,3 +25,6 @@ int lkg_image_name(const char *text, size_t size, char *reason);
  * Return: 0; -EINVAL.
  */
 int lkg_image_pattern(const char *text, size_t size, char *reason);
+
+/** lkg_image_pattern_full() - as releases before 1.36 read it: a name has its registry, on docker.io the library, too. */
+int lkg_image_pattern_full(const char *text, size_t size, char *reason);
