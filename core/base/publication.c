@@ -284,7 +284,9 @@ static int add_rule(struct parser *p, struct lkg_rule rule)
 
 static int line_match(struct parser *p, char **f)
 {
-        struct lkg_rule rule = { .type = strcmp(f[2], "unit") == 0 ? LKG_RULE_UNIT : LKG_RULE_EXE,
+        struct lkg_rule rule = { .type = strcmp(f[2], "unit") == 0     ? LKG_RULE_UNIT
+                                         : strcmp(f[2], "cgroup") == 0 ? LKG_RULE_CGROUP
+                                                                       : LKG_RULE_EXE,
                                  .text = f[3] };
         int r = parse_component_index(p, f[1], &rule.component);
 
@@ -517,10 +519,10 @@ static void format_rule(const struct lkg_rule *rule, struct lkg_buf *buf)
         static const struct {
                 const char *word, *kind;
         } words[] = {
-                [LKG_RULE_TREE] = { "watch", "tree" }, [LKG_RULE_FILE] = { "watch", "file" },
-                [LKG_RULE_UNIT] = { "match", "unit" }, [LKG_RULE_EXE] = { "match", "exe" },
-                [LKG_RULE_HIDE] = { "hide", NULL },    [LKG_RULE_ALIAS] = { "alias", NULL },
-                [LKG_RULE_CLASH] = { "clash", NULL },
+                [LKG_RULE_TREE] = { "watch", "tree" },     [LKG_RULE_FILE] = { "watch", "file" },
+                [LKG_RULE_UNIT] = { "match", "unit" },     [LKG_RULE_EXE] = { "match", "exe" },
+                [LKG_RULE_CGROUP] = { "match", "cgroup" }, [LKG_RULE_HIDE] = { "hide", NULL },
+                [LKG_RULE_ALIAS] = { "alias", NULL },      [LKG_RULE_CLASH] = { "clash", NULL },
         };
 
         lkg_buf_puts(buf, words[rule->type].word);

@@ -80,6 +80,7 @@ const struct lkg_config_field lkg_config_fields[] = {
 static const struct lkg_config_field match_fields[] = {
         { "unit", F_TEXT, COMPONENT(match.unit), "%.service" },
         { "exe", F_PATHS, COMPONENT(match.exe), "/usr/bin/%" },
+        { "cgroup", F_PATHS, COMPONENT(match.cgroup), NULL },
         { NULL },
 };
 

@@ -43,6 +43,7 @@ struct lkg_config_component {
         struct {
                 char *unit;
                 struct lkg_strings exe;
+                struct lkg_strings cgroup; /* patterns of paths */
         } match;
         struct {
                 int policy; /* enum lkg_restart_policy */

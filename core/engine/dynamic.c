@@ -6,7 +6,7 @@
 
 static bool is_watched(const struct lkg_config_component *k)
 {
-        return *k->match.unit || k->match.exe.n_items > 0;
+        return *k->match.unit || k->match.exe.n_items > 0 || k->match.cgroup.n_items > 0;
 }
 
 /* Whose trial is on disk: that of what is active, or of what was abandoned. */

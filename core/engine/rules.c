@@ -87,6 +87,8 @@ static int add_component(struct lkg_rules *rules, const struct lkg_config_compon
                 r = add_copy(rules, LKG_RULE_UNIT, index, c->match.unit);
         for (size_t i = 0; r >= 0 && i < c->match.exe.n_items; i++)
                 r = add_copy(rules, LKG_RULE_EXE, index, c->match.exe.items[i]);
+        for (size_t i = 0; r >= 0 && i < c->match.cgroup.n_items; i++)
+                r = add_copy(rules, LKG_RULE_CGROUP, index, c->match.cgroup.items[i]);
         if (r >= 0 && strcmp(c->base, c->file) == 0) {
                 char *alias;
 

@@ -93,7 +93,7 @@ bool caller_may_change(const struct fuse_ctx *ctx)
 }
 
 /* Root of a container's user namespace may be the host's root by number; what it lacks is the host's namespace. */
-static bool is_root(const struct fuse_ctx *ctx)
+bool caller_is_root(const struct fuse_ctx *ctx)
 {
         ino_t ours = namespace_of(getpid(), "user");
 
@@ -102,12 +102,12 @@ static bool is_root(const struct fuse_ctx *ctx)
 
 bool caller_is_host_root(const struct fuse_ctx *ctx)
 {
-        return is_root(ctx) && !is_foreign(ctx);
+        return caller_is_root(ctx) && !is_foreign(ctx);
 }
 
 int caller_may_command(const struct fuse_ctx *ctx)
 {
-        if (!is_root(ctx))
+        if (!caller_is_root(ctx))
                 return -EACCES;
         return !is_allowed(LKG_FOREIGN_ALL) && is_foreign(ctx) ? -EPERM : 0;
 }

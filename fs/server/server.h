@@ -204,6 +204,8 @@ bool caller_is_notifier(const struct fuse_ctx *ctx);
 bool caller_may_change(const struct fuse_ctx *ctx);
 /** caller_may_command() - control/ and bad/. Return: 0; -EACCES not root; -EPERM root of another mount namespace. */
 int caller_may_command(const struct fuse_ctx *ctx);
+/** caller_is_root() - in the initial user namespace, whatever its mount namespace. */
+bool caller_is_root(const struct fuse_ctx *ctx);
 /** caller_is_host_root() - root in the host's user and mount namespaces, whatever is configured. */
 bool caller_is_host_root(const struct fuse_ctx *ctx);
 void caller_describe(int tid, struct lkg_message *message); /* pid, exe, login uid, start time */
@@ -212,6 +214,9 @@ ssize_t caller_read_proc(int tid, const char *name, char *buf, size_t size); /* 
 /* unit.c */
 /** unit_holds() - does @cgroups, the text of /proc/<tid>/cgroup, say that the thread is in @unit? */
 bool unit_holds(const char *cgroups, const char *unit);
+
+/** cgroup_matches() - is the thread in a control group whose path fits @pattern (fnmatch(3), `*` within one name)? */
+bool cgroup_matches(const char *cgroups, const char *pattern);
 
 /* opener.c: processes that open a component's file; @started: component, pid, start_time of one */
 void opener_looked(int tid, const struct lkg_node *node); /* this thread was told of this view file */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A component starts: a process is recognised, by executable or unit, that opens the component's file (never by name or
- * command line, which anybody can set). The engine hears of it before the reply, so that it can switch to another
+ * A component starts: a process is recognised, by executable, unit or control group, that opens the component's file (never
+ * by name or command line, which anybody can set). The engine hears of it before the reply, so that it can switch to another
  * generation first and have the opener look again; and once more whenever that process opens a newer generation.
  * Source: live-view.md section 5.
  *
@@ -20,23 +20,48 @@
 #define STRANGER_TRUST_NS (LKG_NSEC_PER_MSEC / 5)
 #define STRANGER_AGAIN_NS LKG_NSEC_PER_SEC
 
-static bool in_unit(int tid, const char *unit)
+static bool is_match_rule(const struct lkg_rule *rule, unsigned component)
 {
-        char text[8192];
-
-        return caller_read_proc(tid, "cgroup", text, sizeof(text)) > 0 && unit_holds(text, unit);
+        return rule->component == component &&
+               (rule->type == LKG_RULE_EXE || rule->type == LKG_RULE_UNIT || rule->type == LKG_RULE_CGROUP);
 }
 
-static bool matches(const struct lkg_publication *publication, unsigned component, int tid, const char *exe)
+/* Does it run the very file that has this path here? A path of its own root says nothing. */
+static bool runs_program(int tid, const char *path)
 {
+        char exe[64];
+        struct stat theirs, ours;
+
+        (void)snprintf(exe, sizeof(exe), "/proc/%d/exe", tid);
+        return stat(exe, &theirs) == 0 && stat(path, &ours) == 0 && theirs.st_dev == ours.st_dev &&
+               theirs.st_ino == ours.st_ino;
+}
+
+static bool matches(const struct lkg_rule *rule, int tid, const char *cgroups)
+{
+        if (rule->type == LKG_RULE_EXE)
+                return runs_program(tid, rule->text);
+        return rule->type == LKG_RULE_UNIT ? unit_holds(cgroups, rule->text)
+                                           : cgroup_matches(cgroups, rule->text);
+}
+
+/*
+ * Root of the host by executable or unit; in a container only by a control group that is configured, because all else that can
+ * be seen of it its image decides.
+ */
+static bool is_component(const struct lkg_publication *publication, unsigned component,
+                         const struct fuse_ctx *ctx)
+{
+        bool host = caller_is_host_root(ctx), root = host || caller_is_root(ctx);
+        char cgroups[8192];
+
+        if (!root || caller_read_proc(ctx->pid, "cgroup", cgroups, sizeof(cgroups)) < 0)
+                return false;
         for (size_t i = 0; i < publication->n_rules; i++) {
                 const struct lkg_rule *rule = &publication->rules[i];
 
-                if (rule->component != component)
-                        continue;
-                if (rule->type == LKG_RULE_EXE && strcmp(rule->text, exe) == 0)
-                        return true;
-                if (rule->type == LKG_RULE_UNIT && in_unit(tid, rule->text))
+                if (is_match_rule(rule, component) && (host || rule->type == LKG_RULE_CGROUP) &&
+                    matches(rule, ctx->pid, cgroups))
                         return true;
         }
         return false;
@@ -45,9 +70,7 @@ static bool matches(const struct lkg_publication *publication, unsigned componen
 static bool watched(const struct lkg_publication *publication, unsigned component)
 {
         for (size_t i = 0; i < publication->n_rules; i++)
-                if ((publication->rules[i].type == LKG_RULE_EXE ||
-                     publication->rules[i].type == LKG_RULE_UNIT) &&
-                    publication->rules[i].component == component)
+                if (is_match_rule(&publication->rules[i], component))
                         return true;
         return false;
 }
@@ -176,8 +199,7 @@ struct lkg_parked *start_park(const struct fuse_ctx *ctx, const struct lkg_node 
                 remember(ctx->pid, node->component, true, generation);
                 return NULL;
         }
-        if (started.pid == 0 || !caller_is_host_root(ctx) ||
-            !matches(ref->publication, node->component, ctx->pid, started.exe)) {
+        if (started.pid == 0 || !is_component(ref->publication, node->component, ctx)) {
                 remember(ctx->pid, node->component, false, 0);
                 return NULL;
         }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Is a process in the control group of a systemd unit? Decided from the text of /proc/<tid>/cgroup alone, so that it can
+ * Is a process in the control group of a systemd unit, or in one of a path? Decided from the text of /proc/<tid>/cgroup alone, so that it can
  * be tested without one. Sources: cgroups(7), systemd's cg_path_get_unit() and cg_escape().
  *
  * Lines are `hierarchy:controllers:path`. systemd keeps its units in the unified hierarchy (`0::`) and, on cgroup v1,
@@ -13,6 +13,9 @@
  * a delegated cgroup v2 may hold no processes itself); `.control` holds what systemd runs beside the main process.
  * Everything deeper, and every slice, scope or service, is what the unit runs for others: containers, not the component.
  */
+#include <fnmatch.h>
+#include <limits.h>
+
 #include "server.h"
 
 struct name {
@@ -87,22 +90,47 @@ static bool path_in_unit(const char *path, const char *end, const char *unit)
         }
 }
 
-bool unit_holds(const char *cgroups, const char *unit)
+/* The next line of the unified hierarchy or of systemd's own: its path. False = there is no more. */
+static bool next_path(const char **line, const char **ret_path, const char **ret_end)
 {
         static const char *const kinds[] = { "", "name=systemd" };
 
-        if (!*unit)
-                return false;
-        for (const char *line = cgroups, *end; (end = strchr(line, '\n')); line = end + 1) {
-                const char *first = memchr(line, ':', (size_t)(end - line));
+        for (const char *end; (end = strchr(*line, '\n'));) {
+                const char *first = memchr(*line, ':', (size_t)(end - *line));
                 const char *second = first ? memchr(first + 1, ':', (size_t)(end - first - 1)) : NULL;
                 struct name kind = { first ? first + 1 : "", second ? (size_t)(second - first - 1) : 0 };
 
-                if (!second)
-                        continue;
-                for (size_t i = 0; i < LKG_ARRAY_SIZE(kinds); i++)
-                        if (is(kind, kinds[i]) && path_in_unit(second + 1, end, unit))
+                *line = end + 1;
+                for (size_t i = 0; second && i < LKG_ARRAY_SIZE(kinds); i++)
+                        if (is(kind, kinds[i])) {
+                                *ret_path = second + 1;
+                                *ret_end = end;
                                 return true;
+                        }
+        }
+        return false;
+}
+
+bool unit_holds(const char *cgroups, const char *unit)
+{
+        const char *path, *end;
+
+        while (*unit && next_path(&cgroups, &path, &end))
+                if (path_in_unit(path, end, unit))
+                        return true;
+        return false;
+}
+
+bool cgroup_matches(const char *cgroups, const char *pattern)
+{
+        const char *path, *end;
+        char copy[PATH_MAX];
+
+        while (next_path(&cgroups, &path, &end)) {
+                if (snprintf(copy, sizeof(copy), "%.*s", (int)(end - path), path) >= (int)sizeof(copy))
+                        continue;
+                if (fnmatch(pattern, copy, FNM_PATHNAME | FNM_PERIOD | FNM_NOESCAPE) == 0)
+                        return true;
         }
         return false;
 }

@@ -84,6 +84,7 @@ enum lkg_rule_type {
         LKG_RULE_FILE,
         LKG_RULE_UNIT,
         LKG_RULE_EXE,
+        LKG_RULE_CGROUP,
         LKG_RULE_HIDE,
         LKG_RULE_ALIAS,
         LKG_RULE_CLASH

@@ -140,6 +140,36 @@ def test_configured_by_a_reload(mount):
             assert container.error(os.utime, DROPIN) == error, allowed
 
 
+def test_a_component_in_a_container(mounts):
+    """As a DaemonSet runs kube-proxy: recognised by its control group, which is configured."""
+    name = f"lkgfs-e2e-{os.getpid()}.slice"
+    mount = mounts(start=False, components=[{"name": "kubelet", "match": {
+        "unit": "", "exe": [], "cgroup": [f"/{name}/kubepods-pod*.slice"]}}])
+    top = os.path.join(mount.root, "cgroup")
+    os.mkdir(top)
+    mount_call("none", top, "cgroup", data="none,name=systemd")
+    pods = [os.path.join(top, name), os.path.join(top, name, "kubepods-pod1.slice")]
+    try:
+        for pod in pods:
+            os.mkdir(pod)
+        mount.start()
+        with Container(Volume(mount.mountpoint), pid=False) as container:
+            pid = container.call(os.getpid)
+            container.call(read_file, f"{K}/kubelet.conf")
+            assert str(pid) not in mount.status("process")
+        with Container(Volume(mount.mountpoint), pid=False) as container:
+            pid = container.call(os.getpid)
+            lib.write_file(os.path.join(pods[1], "cgroup.procs"), str(pid))
+            container.call(read_file, f"{K}/kubelet.conf")
+            mount.wait_for(lambda: str(pid) in mount.status("process"), "the process in the pod is the component")
+    finally:
+        mount.stop()
+        for pod in reversed(pods):
+            if os.path.isdir(pod):
+                lib.shell(f"until rmdir {pod}; do sleep 0.01; done", check=True)
+        umount(top)
+
+
 def test_another_server(mount):
     """What counts survives a file server and lkgfsd."""
     with Container(Volume(mount.mountpoint)) as container:

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """A component starts: the first open waits for the engine, which may switch first and have the opener look again."""
+import contextlib
 import errno
 import os
 import select
+import shutil
 import signal
 import subprocess
 
 import pytest
 
 import lkgfs_testlib as lib
+from lkgfs_container import CLONE_NEWNS, MS_BIND, MS_REC, MS_SLAVE, mount, unshare
 from lkgfs_engine import StandIn
 
 PRELUDE = """import os, sys
@@ -223,19 +226,108 @@ def test_who_does_not_count(engine):
     engine.quiet()
 
 
-@pytest.mark.parametrize("options", [("-t", "cgroup2", "none"), ("-t", "cgroup", "-o", "none,name=systemd", "none")])
-def test_unit(stand_in, options):
-    engine = stand_in(match=["unit\tlkgfs-e2e@a.service"])
+# it is the file that counts, and the host's mount namespace
+
+def check_stranger(engine, **options):
+    opener = Opener(engine, "show(path)", **options)
+    assert opener.end() == "one\n", "reading is everybody's who may"
+    engine.quiet()
+
+
+def own_mounts():
+    unshare(CLONE_NEWNS)
+    mount(None, "/", flags=MS_REC | MS_SLAVE)
+
+
+def test_the_program_of_the_host_in_another_mount_namespace(engine):
+    """A container that has the host's own binary, or a chrooted agent."""
+    check_stranger(engine, preexec_fn=own_mounts)
+
+
+def test_another_program_under_the_same_path(engine):
+    """A container's own /usr/bin/kubelet."""
+    other = engine.component + "-of-the-image"
+    shutil.copy(engine.component, other)
+
+    def container():
+        own_mounts()
+        mount(other, engine.component, flags=MS_BIND)
+
+    check_stranger(engine, preexec_fn=container)
+
+
+def test_the_same_program_under_another_path(engine):
+    """A link to it is the program itself; a copy is another one."""
+    link, copy = engine.component + "-link", engine.component + "-copy"
+    os.link(engine.component, link)
+    shutil.copy(engine.component, copy)
+    opener = Opener(engine, "show(path)", program=link)
+    asked = engine.next("STARTED")
+    assert asked.pid == opener.pid
+    engine.done(asked)
+    assert opener.end() == "one\n"
+    check_stranger(engine, program=copy)
+
+
+def test_a_configured_link_leads_to_the_program(stand_in):
+    engine = stand_in(match=["exe\t/usr/bin/python3"])  # a link, as distributions and updates have them
+    opener = Opener(engine, "show(path)", program="/usr/bin/python3")
+    asked = engine.next("STARTED")
+    assert asked.pid == opener.pid
+    engine.done(asked)
+    assert opener.end() == "one\n"
+
+
+@contextlib.contextmanager
+def cgroups(engine, options, *names):
+    """Control groups of a hierarchy of systemd's, below one of our own; nothing when the kernel has it not."""
     top = os.path.join(engine.mount.root, "cgroup")
     os.mkdir(top)
     if lib.run("mount", *options, top).returncode != 0:
-        return  # a kernel without that version
-    own = os.path.join(top, f"lkgfs-e2e-{os.getpid()}.slice")
-    unit = own + "/lkgfs-e2e@a.service"
-    made = [own, unit, unit + "/init", unit + "/kubepods.slice", unit + ".d"]
+        yield []
+        return
+    made = [os.path.join(top, name) for name in names]
     try:
         for directory in made:
             os.mkdir(directory)
+        yield made
+    finally:
+        for directory in reversed(made):
+            if os.path.isdir(directory):
+                lib.shell(f"until rmdir {directory}; do sleep 0.01; done", check=True)
+        lib.run("umount", top, check=True)
+
+
+HIERARCHIES = [("-t", "cgroup2", "none"), ("-t", "cgroup", "-o", "none,name=systemd", "none")]
+
+
+@pytest.mark.parametrize("options", HIERARCHIES)
+def test_control_group_of_a_container(stand_in, options):
+    """As a DaemonSet's pod has one: whatever the image holds, and whatever its mounts are."""
+    own = f"lkgfs-e2e-{os.getpid()}.slice"
+    engine = stand_in(match=[f"cgroup\t/{own}/kubepods-pod*.slice/cri-*.scope"])
+    pods = [own + name for name in ("", "/kubepods-pod1.slice", "/kubepods-pod1.slice/cri-1.scope",
+                                    "/kubepods-pod1.slice/cri-1.scope/below", "/kubepods-other.slice")]
+    with cgroups(engine, options, *pods) as made:
+        for directory in made:
+            opener = Opener(engine, "sys.stdin.readline()\nshow(path)", program="/usr/bin/python3",
+                            preexec_fn=own_mounts)
+            lib.write_file(os.path.join(directory, "cgroup.procs"), str(opener.pid))
+            opener.go_on()
+            if directory.endswith("cri-1.scope"):
+                asked = engine.next("STARTED")
+                assert asked.pid == opener.pid
+                engine.done(asked)
+            assert opener.end() == "one\n"
+            engine.quiet()
+
+
+@pytest.mark.parametrize("options", HIERARCHIES)
+def test_unit(stand_in, options):
+    engine = stand_in(match=["unit\tlkgfs-e2e@a.service"])
+    own = f"lkgfs-e2e-{os.getpid()}.slice"
+    unit = own + "/lkgfs-e2e@a.service"
+    with cgroups(engine, options, own, unit, unit + "/init", unit + "/kubepods.slice", unit + ".d") as made:
         for directory, counts in zip(made, (False, True, True, False, False)):
             opener = Opener(engine, "sys.stdin.readline()\nshow(path)", program="/usr/bin/python3")
             lib.write_file(os.path.join(directory, "cgroup.procs"), str(opener.pid))
@@ -246,11 +338,6 @@ def test_unit(stand_in, options):
                 engine.done(asked)
             assert opener.end() == "one\n"
             engine.quiet()
-    finally:
-        for directory in reversed(made):
-            if os.path.isdir(directory):
-                lib.shell(f"until rmdir {directory}; do sleep 0.01; done", check=True)
-        lib.run("umount", top, check=True)
 
 
 # SIGKILL of the file server

@@ -82,6 +82,35 @@ static void test_units(void **state)
                         fail_msg("%s", cases[i].what);
 }
 
+static void test_cgroup_matches(void **state)
+{
+        static const struct {
+                const char *what, *cgroups, *pattern;
+                bool holds;
+        } cases[] = {
+                { "the very path", "0::/a/b.scope\n", "/a/b.scope", true },
+                { "v1, systemd's own", "9:name=systemd:/a/b.scope\n0::/\n", "/a/b.scope", true },
+                { "a controller of v1", "8:pids:/a/b.scope\n0::/\n", "/a/b.scope", false },
+                { "a star in a name", "0::/kubepods-pod1_2.slice/cri-12.scope\n",
+                  "/kubepods-pod*.slice/cri-*.scope", true },
+                { "a star is one name", "0::/a/b/c.scope\n", "/a/*.scope", false },
+                { "below it", "0::/a/b.scope/c\n", "/a/b.scope", false },
+                { "above it", "0::/a\n", "/a/b.scope", false },
+                { "a removed one", "0::/a/b.scope (deleted)\n", "/a/b.scope", false },
+                { "outside our namespace", "0::/../a/b.scope\n", "/a/b.scope", false },
+                { "a set", "0::/a/b2.scope\n", "/a/b[1-3].scope", true },
+                { "a hidden name", "0::/a/.b\n", "/a/*", false },
+                { "cut short", "0::/a/b.scope", "/a/b.scope", false },
+                { "nothing", "", "/", false },
+                { "the root", "0::/\n", "/", true },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++)
+                if (cgroup_matches(cases[i].cgroups, cases[i].pattern) != cases[i].holds)
+                        fail_msg("%s", cases[i].what);
+}
+
 /* --- openers --- */
 
 static struct lkg_claims claims;
@@ -327,6 +356,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_units),
+                cmocka_unit_test(test_cgroup_matches),
                 cmocka_unit_test_setup_teardown(test_only_what_the_thread_looked_at, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_a_process_is_known_once_told, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_refused_once, set_up, tear_down),
