@@ -222,8 +222,9 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "invalid: what was served stays served. `base: \"\"` says on purpose that there is none; a remote "
           "configuration that takes the place of the base needs none either." },
         { 2032, LKG_ERROR, "generated file in the place of a base",
-          "Put the base back; or remove the first line, and the drop-ins that are merged into it already.",
-          "The file begins with the line that lkgfs writes into what it serves. It is a copy of the merged "
+          "Put the base back; or remove that line, and the drop-ins that are merged into it already.",
+          "The file begins, comments aside, with the line that lkgfs writes into what it serves. It is a "
+          "copy of the merged "
           "document: restored by a backup program that does not keep extended attributes, or copied from "
           "the "
           "view. As a base it would freeze every value that drop-ins have set so far, also after they are "

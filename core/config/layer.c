@@ -508,17 +508,33 @@ static bool still_the_same(const struct lkg_layer *cached, const struct lkg_laye
                lkg_report_equal(&cached->report, &layer->report);
 }
 
-/* A copy of what lkgfs serves, without the mark that its own copies have: it is merged already. */
+/*
+ * A copy of what lkgfs serves, without the mark that its own copies have: it is merged already. Whoever passed it on may have put
+ * empty lines, a document marker or comments in front of its first line.
+ */
 static bool is_generated(const struct lkg_place *place, const char *data, size_t size)
 {
-        const char *line = "# " LKG_GENERATED_BY;
-        size_t at = size >= 3 && memcmp(data, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+        static const char line[] = "# " LKG_GENERATED_BY;
+        const char *p = data, *end = data + size;
 
-        /* Whoever passed it on may have put an empty line or a document marker in front of it. */
-        while (at < size && strchr(" \t\r\n-", data[at]))
-                at++;
-        return place->role == LKG_LAYER_BASE && place->refuse_generated && size - at >= strlen(line) &&
-               memcmp(data + at, line, strlen(line)) == 0;
+        if (place->role != LKG_LAYER_BASE || !place->refuse_generated)
+                return false;
+        if (size >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0)
+                p += 3;
+        while (p < end) {
+                if (memchr(" \t\r\n-", *p, 5)) {
+                        p++;
+                        continue;
+                }
+                if (*p != '#')
+                        return false;
+                if ((size_t)(end - p) >= sizeof(line) - 1 && memcmp(p, line, sizeof(line) - 1) == 0)
+                        return true;
+                p = memchr(p, '\n', (size_t)(end - p));
+                if (!p)
+                        return false;
+        }
+        return false;
 }
 
 static int refuse_generated(struct lkg_layer *layer)
@@ -526,9 +542,8 @@ static int refuse_generated(struct lkg_layer *layer)
         say(layer, LKG_C_GENERATED,
             "this is what lkgfs generated (a backup restored without extended attributes, a copy of the "
             "view?) "
-            "and no base: put the base back; or, if it is to be the base, remove its first line and the "
-            "drop-ins "
-            "that it already has in it");
+            "and no base: put the base back; or, if it is to be the base, remove its line "
+            "'# " LKG_GENERATED_BY "...' and the drop-ins that it already has in it");
         return 0;
 }
 

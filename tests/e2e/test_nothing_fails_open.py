@@ -90,7 +90,8 @@ def test_the_fallback_copy_is_no_base(mounts):
     check_kept(mount, document)
 
 
-@pytest.mark.parametrize("before", ["\ufeff", "---\n", "\n", " "], ids=["byte order mark", "marker", "empty line", "blank"])
+@pytest.mark.parametrize("before", ["\ufeff", "---\n", "\n", " ", "#\n# managed by somebody\n"],
+                         ids=["byte order mark", "marker", "empty line", "blank", "comments"])
 def test_what_lkgfs_generated_is_no_base_behind_anything(mounts, before):
     mount = mounts()
     document = mount.document()
