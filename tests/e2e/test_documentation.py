@@ -143,3 +143,10 @@ def test_every_file_has_its_place_in_the_architecture(folder):
     named = set(re.findall(r"[\w-]+\.c\b", page))
     missing = sorted(path.name for path in (SOURCES / folder).glob("*.c") if path.name not in named)
     assert not missing, f"docs/architecture.md does not name {', '.join(missing)}"
+
+
+@pytest.mark.parametrize("page", ["lkgfsd.8", "mount.lkgfs.8"])
+def test_lines_for_fstab_name_what_is_mounted(page):
+    """`none` in the first field is what df and findmnt would show."""
+    lines = [line.split() for line in (MANUAL / page).read_text().splitlines() if "x-systemd.before=" in line]
+    assert lines and all(len(fields) == 6 and fields[0] == "lkgfs" and fields[2] == "lkgfs" for fields in lines)

@@ -357,6 +357,30 @@ def test_bind_mounts_see_the_view(mount):
     lib.run("umount", target, check=True)
 
 
+def test_an_overlay_of_the_view_is_at_its_end_with_the_next_generation(mount):
+    """A documented limit; what is to be done instead is the bind mount above."""
+    top, upper, work = (os.path.join(mount.root, name) for name in ("overlay", "upper", "work"))
+    for path in (top, upper, work):
+        os.mkdir(path)
+    merged = os.path.join(top, "kubelet.conf")
+    lib.run("mount", "-t", "overlay", "overlay", "-o", f"lowerdir={mount.mountpoint},upperdir={upper},workdir={work}", top, check=True)
+    try:
+        assert lib.read_file(merged).decode() == mount.document()
+        mount.drop("50-a.conf", "maxPods: 11\n")
+        with pytest.raises(OSError) as caught:
+            lib.read_file(merged)
+        assert caught.value.errno == errno.ESTALE
+    finally:
+        lib.run("umount", top, check=True)
+
+
+def test_the_type_that_is_excluded_from_walks(mount):
+    """lkgfs-view(7) names it for PRUNEFS."""
+    mounts = [line.split() for line in lib.read_file("/proc/self/mounts").decode().splitlines()]
+    assert [fields[2] for fields in mounts if fields[1] == mount.mountpoint][-1] == "fuse.lkgfs"
+    assert "fuse.lkgfs" in (lib.REPOSITORY / "docs/man/lkgfs-view.7").read_text()
+
+
 def test_own_paths_never_lead_through_the_view(mounts):
     """A layer named by a path below the mount point is found in the source directory, not through our own mount."""
     mount = mounts(start=False)
