@@ -60,9 +60,9 @@ static void note_difference(const struct lkg_component *c, const char *holder, s
         lkg_report_add(
                 report, LKG_WARNING, 4006, NULL,
                 "the try was not committed in time: the files on disk differ from generation %llu, which is "
-                "held%s, in %s%s; repair them, then write off to control/%s/hold",
+                "held%s, in %s%s; repair them, then write off to %scontrol/%s/hold",
                 (unsigned long long)c->active->number, holder, d.names.data ? d.names.data : "some fields",
-                d.n > DIFFERENCES_MAX ? ", ..." : "", c->config->name);
+                d.n > DIFFERENCES_MAX ? ", ..." : "", c->top, c->config->name);
         lkg_buf_deinit(&d.names);
 }
 
@@ -78,9 +78,9 @@ static void note_hold(const struct lkg_component *c, struct lkg_report *report)
         else
                 lkg_report_add(report, waits ? LKG_WARNING : LKG_NOTE, waits ? 4018 : 4019, NULL,
                                "held%s at generation %llu (%s)%s; nothing newer is served before off is "
-                               "written to control/%s/hold",
+                               "written to %scontrol/%s/hold",
                                holder, (unsigned long long)hold->generation, lkg_hold_mode_name(hold->mode),
-                               waits ? ", and a newer one waits" : "", c->config->name);
+                               waits ? ", and a newer one waits" : "", c->top, c->config->name);
 }
 
 static void note_try(const struct lkg_component *c, struct lkg_report *report)
@@ -92,15 +92,16 @@ static void note_try(const struct lkg_component *c, struct lkg_report *report)
                 lkg_report_add(
                         report, LKG_NOTE, 4015, NULL,
                         "a try of %llu s is armed: the next change is taken back unless now is written to "
-                        "control/%s/commit in time",
-                        (unsigned long long)(hold->try_duration_ns / LKG_NSEC_PER_SEC), c->config->name);
+                        "%scontrol/%s/commit in time",
+                        (unsigned long long)(hold->try_duration_ns / LKG_NSEC_PER_SEC), c->top,
+                        c->config->name);
                 return;
         }
         lkg_format_rfc3339(lkg_component_try_deadline(c), until);
         lkg_report_add(report, LKG_NOTE, 4020, NULL,
                        "on try until %s, then back to generation %llu unless now is written to "
-                       "control/%s/commit",
-                       until, (unsigned long long)hold->try_previous, c->config->name);
+                       "%scontrol/%s/commit",
+                       until, (unsigned long long)hold->try_previous, c->top, c->config->name);
 }
 
 /* `/etc/kubernetes/kubelet.conf (base)`; nothing where none is configured. */

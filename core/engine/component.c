@@ -332,10 +332,11 @@ int lkg_component_init(struct lkg_component *c, const struct lkg_component_env *
                 .ended_fd = -EBADF,
         };
         c->hint = make_hint(env->config, c->config);
-        if (asprintf(&c->status_path, "%s%sstatus/%s", env->config->virtual_dir,
-                     *env->config->virtual_dir ? "/" : "", c->config->name) < 0)
+        if (asprintf(&c->top, "%s%s", env->config->virtual_dir, *env->config->virtual_dir ? "/" : "") < 0)
+                c->top = NULL;
+        if (asprintf(&c->status_path, "%sstatus/%s", c->top ? c->top : "", c->config->name) < 0)
                 c->status_path = NULL;
-        if (!c->hint || !c->status_path)
+        if (!c->hint || !c->top || !c->status_path)
                 return lkg_error_set(err, -ENOMEM, NULL, "component %s", c->config->name);
         c->base_is_fallback = *c->config->base && *c->config->base != '/' &&
                               lkg_fallback_claim(env->source_fd, c->config->base, &c->fallback_findings);
@@ -385,6 +386,7 @@ void lkg_component_deinit(struct lkg_component *c)
         free(c->fault);
         free(c->last_error);
         free(c->hint);
+        free(c->top);
         free(c->status_path);
         *c = (struct lkg_component){ .history = { .dirfd = -EBADF } };
 }
@@ -783,6 +785,7 @@ void lkg_component_update_condition(struct lkg_component *c, const struct lkg_re
                                                                       .followed = "" },
                 .component = c->config->name,
                 .file = c->config->file,
+                .top = c->top,
                 .status_path = c->status_path,
                 .hold = &c->state.hold,
                 .held_by = &c->state.held_by,

@@ -90,7 +90,8 @@ struct lkg_component {
         const struct lkg_config_component *config; /* borrowed from the engine's configuration */
         unsigned index;
         char *hint;        /* first line of a YAML document */
-        char *status_path; /* `status/kubelet`, below virtualDir */
+        char *top;         /* `lkgfs/` for a virtualDir, "" without */
+        char *status_path; /* `status/kubelet`, below it */
 
         struct lkg_facts *facts;  /* NULL in tests and --check: nothing is known */
         struct lkg_strings flags; /* the command line that the judge goes by (it borrows the words) */

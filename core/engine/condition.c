@@ -363,7 +363,7 @@ static void tell_hold(struct lkg_condition *c, const struct lkg_condition_facts 
         if (!told)
                 (void)snprintf(what, sizeof(what), " at generation %" PRIu64 " (%s)", f->hold->generation,
                                lkg_hold_mode_name(f->hold->mode));
-        add_words(c, "; held%s%s: `echo off > control/%s/hold`", holder, what, f->component);
+        add_words(c, "; held%s%s: `echo off > %scontrol/%s/hold`", holder, what, f->top, f->component);
 }
 
 /* @told: the reason says already until when */
@@ -377,8 +377,8 @@ static void tell_try(struct lkg_condition *c, const struct lkg_condition_facts *
         if (f->hold->try_phase != LKG_TRY_RUNNING)
                 return;
         lkg_format_rfc3339(f->try_deadline_wall_ns, until);
-        add_words(c, "; %s%s%s`echo now > control/%s/commit` keeps it", told ? "" : "on try until ",
-                  told ? "" : until, told ? "" : ": ", f->component);
+        add_words(c, "; %s%s%s`echo now > %scontrol/%s/commit` keeps it", told ? "" : "on try until ",
+                  told ? "" : until, told ? "" : ": ", f->top, f->component);
 }
 
 /* Of this node's layers; what is assigned can be repaired meanwhile, and nothing will come of it. */

@@ -41,7 +41,8 @@ struct lkg_condition_remote {
 
 struct lkg_condition_facts {
         struct lkg_condition_remote remote;
-        const char *component, *file, *status_path;
+        const char *component, *file;
+        const char *top, *status_path; /* as struct lkg_component has them */
         const struct lkg_hold *hold;
         const struct lkg_held_by *held_by; /* NULL = not known */
         enum lkg_candidate_state state;

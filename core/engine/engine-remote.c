@@ -315,7 +315,7 @@ static void say_not_used(struct lkg_component *c, const char *id, const char *re
         const struct lkg_where where = { .file = id };
 
         lkg_report_add(&c->remote_findings, LKG_WARNING, 6008, &where,
-                       "is assigned and not used: %s; remove bad/%s/%s to try it again", reason,
+                       "is assigned and not used: %s; remove %sbad/%s/%s to try it again", reason, c->top,
                        c->config->name, id);
         c->dirty |= LKG_DIRTY_FINDINGS;
 }

@@ -4,7 +4,7 @@
  *
  * Which mount: --mountpoint, else $LKGFS_MOUNTPOINT, else the only mount of type fuse.lkgfs in
  * /proc/self/mountinfo. Which directory in it: --virtual-dir, else the root if it has
- * status/<name>/generation, else `.lkgfs`.
+ * status/<name>/generation, else the directory in it that has.
  */
 #include "tool.h"
 
@@ -15,9 +15,8 @@
 
 #include <lkg/file.h>
 
-#define FSTYPE              "fuse.lkgfs"
-#define DEFAULT_VIRTUAL_DIR ".lkgfs"
-#define FILE_BYTES_MAX      (16u << 20)
+#define FSTYPE         "fuse.lkgfs"
+#define FILE_BYTES_MAX (16u << 20)
 
 void lkg_view_free_mounts(char **mounts, size_t n)
 {
@@ -174,20 +173,43 @@ static bool has_status(const char *root)
         return found;
 }
 
+/* Return: the directory in @mountpoint that has the status; NULL = none. */
+static char *find_virtual_dir(const char *mountpoint)
+{
+        DIR *dir = opendir(mountpoint);
+        char *found = NULL;
+
+        for (struct dirent *e = dir ? readdir(dir) : NULL; e && !found; e = readdir(dir)) {
+                LKG_CLEANUP(lkg_freep) char *path = NULL;
+
+                if ((e->d_type != DT_DIR && e->d_type != DT_UNKNOWN) || strcmp(e->d_name, ".") == 0 ||
+                    strcmp(e->d_name, "..") == 0)
+                        continue;
+                if (asprintf(&path, "%s/%s", mountpoint, e->d_name) < 0)
+                        path = NULL;
+                else if (has_status(path))
+                        found = LKG_STEAL(path);
+        }
+        if (dir)
+                (void)closedir(dir);
+        return found;
+}
+
 static int choose_root(const struct lkg_tool *tool, const char *mountpoint, char **ret)
 {
         const char *given = tool->options.virtual_dir;
-        LKG_CLEANUP(lkg_freep) char *below = NULL;
+        char *root = NULL;
 
-        if (asprintf(&below, "%s/%s", mountpoint, given && *given ? given : DEFAULT_VIRTUAL_DIR) < 0) {
-                below = NULL;
-                return -ENOMEM;
+        if (given && *given) {
+                if (asprintf(&root, "%s/%s", mountpoint, given) < 0)
+                        root = NULL;
+        } else {
+                root = !given && !has_status(mountpoint) ? find_virtual_dir(mountpoint) : NULL;
+                if (!root)
+                        root = strdup(mountpoint);
         }
-        if ((given && *given) || (!given && !has_status(mountpoint) && has_status(below)))
-                *ret = LKG_STEAL(below);
-        else
-                *ret = strdup(mountpoint);
-        return *ret ? 0 : -ENOMEM;
+        *ret = root;
+        return root ? 0 : -ENOMEM;
 }
 
 int lkg_view_open(const struct lkg_tool *tool, struct lkg_view *ret)

@@ -223,15 +223,18 @@ def test_aliases(mounts):
     assert "\nmaxPods: 3\n" in mount.document("config.yaml")
 
 
-def test_virtual_dir(mounts):
-    mount = mounts(config={"virtualDir": ".lkgfs"})
+@pytest.mark.parametrize("name", [".lkgfs", "about"])
+def test_virtual_dir(mounts, name):
+    mount = mounts(config={"virtualDir": name})
     os.mkdir(mount.path("status"))
     lib.write_file(mount.path("status", "mine"), "x")
     assert mount.status("generation").strip().isdigit()
-    assert sorted(os.listdir(mount.path(".lkgfs"))) == ["bad", "control", "history", "layers", "lkg", "status"]
+    assert sorted(os.listdir(mount.path(name))) == ["bad", "control", "history", "layers", "lkg", "status"]
     mount.command("sync", "now")
     assert mount.tool("status").returncode == 0
-    assert mount.tool("hold", "on").returncode == 0 and "held" in mount.status("condition")
+    assert mount.tool("hold", "on").returncode == 0
+    assert f"`echo off > {name}/control/kubelet/hold`" in mount.status("condition")  # as it is to be typed in the root of the view
+    assert f"written to {name}/control/kubelet/hold [LKG4019]" in mount.status("findings")
 
 
 def test_reserved_name_in_the_source_is_reported(mounts):

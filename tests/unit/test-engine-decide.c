@@ -415,6 +415,7 @@ static void test_condition_words(void **state)
                 char line[900];
 
                 facts.component = "c";
+                facts.top = "";
                 facts.status_path = "status/c";
                 facts.file = "f";
                 assert_true(lkg_condition_update(&c, &facts, 5));
@@ -457,6 +458,7 @@ static void test_condition_names_versions(void **state)
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 struct lkg_condition_facts facts = { .component = "c",
                                                      .file = "f",
+                                                     .top = "",
                                                      .status_path = "status/c",
                                                      .hold = &free_hold,
                                                      .state = rows[i].state,
@@ -508,6 +510,7 @@ static void test_condition_blames(void **state)
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 const struct lkg_condition_facts facts = { .component = "c",
                                                            .file = "f",
+                                                           .top = "",
                                                            .status_path = "status/c",
                                                            .hold = &free_hold,
                                                            .state = LKG_CANDIDATE_INVALID,

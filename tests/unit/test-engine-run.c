@@ -70,6 +70,27 @@ static void test_first_line_names_where_to_change_it(void **state)
         }
 }
 
+/* Whoever pastes what is said stands in the root of the view. */
+static void test_paths_that_are_told_begin_with_the_virtual_directory(void **state)
+{
+        struct node *n = *state;
+
+        put(n, "etc/config.yaml",
+            "apiVersion: config.lkgfs.io/v1alpha1\nkind: LkgfsConfiguration\nvirtualDir: v\n");
+        start(n);
+        assert_int_equal(command(n, "hold", "on"), 0);
+        assert_has(n, "v/status/kubelet/condition", ": `echo off > v/control/kubelet/hold`\n");
+        assert_has(n, "v/status/kubelet/findings", " off is written to v/control/kubelet/hold [LKG4019]\n");
+        assert_int_equal(command(n, "hold", "off"), 0);
+        assert_int_equal(command(n, "try", "1h"), 0);
+        assert_has(n, "v/status/kubelet/findings", " now is written to v/control/kubelet/commit in time");
+        put_dropin(n, "10-a.conf", "maxPods: 5\n");
+        assert_int_equal(changed(n, "kubelet.conf.d/10-a.conf"), 0);
+        assert_has(n, "v/status/kubelet/condition", "`echo now > v/control/kubelet/commit` keeps it\n");
+        assert_has(n, "v/status/kubelet/findings",
+                   " now is written to v/control/kubelet/commit [LKG4020]\n");
+}
+
 static void test_change_is_published_before_the_answer(void **state)
 {
         struct node *n = *state;
@@ -671,6 +692,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 CASE(test_first_publication),
                 CASE(test_first_line_names_where_to_change_it),
+                CASE(test_paths_that_are_told_begin_with_the_virtual_directory),
                 CASE(test_change_is_published_before_the_answer),
                 CASE(test_same_bytes_are_no_generation),
                 CASE(test_invalid_change_keeps_the_generation),
