@@ -175,6 +175,7 @@ def test_an_empty_file_counts_in_the_end(mounts):
 def test_a_hidden_file_counts_in_the_end(mounts):
     mount = mounts(dropins={}, instance=None)
     mount.drop(".hidden.conf", "podsPerCore: 5\n")
+    assert "\npodsPerCore: 5\n" not in mount.document()  # a temporary name, most likely: whoever closed it may go on
     mount.wait_for(lambda: "\npodsPerCore: 5\n" in mount.document(), "the component reads it, too")
 
 
