@@ -14,17 +14,32 @@
 
 #include <lkg/file.h>
 
-#define LINKS_MAX 40 /* as the kernel's MAXSYMLINKS */
+#define LINKS_MAX 40  /* as the kernel's MAXSYMLINKS */
+#define DEPTH_MAX 128 /* directories on a way within bounds, LKG_WALK_DEPTH_MAX and links */
 
-static int openat2_nolinks(int dirfd, const char *path, int flags)
+static int open_resolved(int dirfd, const char *path, int flags, uint64_t resolve)
 {
         struct open_how how = {
                 .flags = (uint64_t)(flags | O_CLOEXEC),
-                .resolve = RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS,
+                .resolve = RESOLVE_NO_MAGICLINKS | resolve,
         };
         long fd = syscall(SYS_openat2, dirfd, path, &how, sizeof(how));
 
         return fd < 0 ? -errno : (int)fd;
+}
+
+const char *lkg_path_below(const char *path, const char *top)
+{
+        size_t n = strlen(top);
+
+        if (*path != '/')
+                return path;
+        while (n > 0 && top[n - 1] == '/')
+                n--;
+        if (strncmp(path, top, n) != 0 || path[n] != '/')
+                return NULL;
+        path += n + strspn(path + n, "/");
+        return *path ? path : NULL;
 }
 
 static bool trusted_owner(const struct stat *st, bool directory)
@@ -53,13 +68,26 @@ static int untrusted(struct lkg_error *err, const char *path, const char *what, 
                 path, what);
 }
 
-/* The state of a walk through a path that has symlinks: a directory we stand in and the text still to go. */
+/*
+ * The state of a walk through a path that has symlinks: a directory we stand in and the text still to go. Within bounds
+ * `..` goes back to the directory we came from, which no rename can change, and never above the root.
+ */
 struct walk {
-        int dir;     /* O_PATH */
-        bool strict; /* judged although there may be no link */
+        int dir;                         /* O_PATH */
+        bool strict;                     /* judged although there may be no link */
+        const struct lkg_bounds *bounds; /* NULL = anywhere */
+        int above[DEPTH_MAX];            /* within bounds: the directories on the way to dir, O_PATH */
+        unsigned depth;
         char rest[PATH_MAX];
         unsigned n_links;
 };
+
+static void walk_end(struct walk *w)
+{
+        lkg_close(w->dir);
+        while (w->depth > 0)
+                lkg_close(w->above[--w->depth]);
+}
 
 static int walk_check_dir(struct walk *w, const char *path, struct lkg_error *err)
 {
@@ -70,35 +98,77 @@ static int walk_check_dir(struct walk *w, const char *path, struct lkg_error *er
         return trusted_owner(&st, true) ? 0 : untrusted(err, path, "a directory", w->strict);
 }
 
-static int walk_enter(struct walk *w, int fd)
+/* Takes over @fd. */
+static int walk_enter(struct walk *w, int fd, const char *path, struct lkg_error *err)
 {
-        lkg_close(w->dir);
+        if (w->bounds && w->depth == DEPTH_MAX) {
+                lkg_close(fd);
+                return lkg_error_set(err, -ELOOP, NULL, "%s: the way is deeper than %u directories.", path,
+                                     DEPTH_MAX);
+        }
+        if (w->bounds)
+                w->above[w->depth++] = w->dir;
+        else
+                lkg_close(w->dir);
         w->dir = fd;
         return 0;
 }
 
+static int leads_outside(const struct walk *w, const char *path, struct lkg_error *err)
+{
+        return lkg_error_set(
+                err, -EXDEV, NULL,
+                "%s: a symlink leads out of %s; use a plain file or a link that stays beneath it, or set "
+                "layerLinks: host.",
+                path, w->bounds->path);
+}
+
+/* Within bounds: to where `..` or the beginning of an absolute path leads. */
+static int walk_back(struct walk *w, bool to_root, const char *path, struct lkg_error *err)
+{
+        if (w->depth == 0 && !to_root)
+                return leads_outside(w, path, err);
+        while (w->depth > 0) {
+                lkg_close(w->dir);
+                w->dir = w->above[--w->depth];
+                if (!to_root)
+                        break;
+        }
+        return 0;
+}
+
+/* An absolute target: the text that is left of it behind the directory where it begins. */
+static int walk_from_root(struct walk *w, const char **target, const char *path, struct lkg_error *err)
+{
+        int root;
+
+        if (w->bounds) {
+                *target = lkg_path_below(*target, w->bounds->path);
+                return *target ? walk_back(w, true, path, err) : leads_outside(w, path, err);
+        }
+        root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        return root < 0 ? lkg_error_set(err, -errno, NULL, "%s", path) : walk_enter(w, root, path, err);
+}
+
 static int walk_follow(struct walk *w, int link, const char *path, struct lkg_error *err)
 {
-        char target[PATH_MAX], next[PATH_MAX];
-        ssize_t n = readlinkat(link, "", target, sizeof(target) - 1);
-        int k;
+        char text[PATH_MAX], next[PATH_MAX];
+        ssize_t n = readlinkat(link, "", text, sizeof(text) - 1);
+        const char *target = text;
+        int k, r;
 
         if (n < 0)
                 return lkg_error_set(err, -errno, NULL, "%s", path);
-        target[n] = '\0';
+        text[n] = '\0';
         if (++w->n_links > LINKS_MAX)
                 return lkg_error_set(err, -ELOOP, NULL, "%s: too many symlinks.", path);
+        r = *target == '/' ? walk_from_root(w, &target, path, err) : 0;
+        if (r < 0)
+                return r;
         k = snprintf(next, sizeof(next), "%s%s%s", target, *w->rest ? "/" : "", w->rest);
         if (k < 0 || (size_t)k >= sizeof(next))
                 return lkg_error_set(err, -ENAMETOOLONG, NULL, "%s", path);
         memcpy(w->rest, next, (size_t)k + 1);
-        if (target[0] == '/') {
-                int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-
-                if (root < 0)
-                        return lkg_error_set(err, -errno, NULL, "%s", path);
-                return walk_enter(w, root);
-        }
         return 0;
 }
 
@@ -109,7 +179,7 @@ static int walk_step(struct walk *w, const char *path, int *ret_fd, struct lkg_e
         size_t skip = strspn(w->rest, "/"), n = strcspn(w->rest + skip, "/");
         bool last;
         struct stat st;
-        int fd;
+        int fd, r;
 
         if (n > NAME_MAX)
                 return lkg_error_set(err, -ENAMETOOLONG, NULL, "%s", path);
@@ -117,17 +187,23 @@ static int walk_step(struct walk *w, const char *path, int *ret_fd, struct lkg_e
         name[n] = '\0';
         last = w->rest[skip + n + strspn(w->rest + skip + n, "/")] == '\0';
         memmove(w->rest, w->rest + skip + n, strlen(w->rest + skip + n) + 1);
+        if (w->bounds && strcmp(name, "..") == 0) {
+                r = walk_back(w, false, path, err);
+                if (r < 0 || !last)
+                        return r;
+                name[0] = '\0';
+                n = 0;
+        }
         fd = openat(w->dir, n ? name : ".", O_PATH | O_NOFOLLOW | O_CLOEXEC);
         if (fd < 0 || fstat(fd, &st) < 0) {
-                int r = -errno;
-
+                r = -errno;
                 lkg_close(fd);
                 return lkg_error_set(err, r, NULL, "%s", path);
         }
         if (S_ISLNK(st.st_mode)) {
-                int r = trusted_owner(&(struct stat){ .st_uid = st.st_uid }, false)
-                                ? walk_follow(w, fd, path, err)
-                                : untrusted(err, path, "a link", w->strict);
+                r = trusted_owner(&(struct stat){ .st_uid = st.st_uid }, false)
+                            ? walk_follow(w, fd, path, err)
+                            : untrusted(err, path, "a link", w->strict);
 
                 lkg_close(fd);
                 return r;
@@ -140,29 +216,34 @@ static int walk_step(struct walk *w, const char *path, int *ret_fd, struct lkg_e
                 lkg_close(fd);
                 return lkg_error_set(err, -ENOTDIR, NULL, "%s", path);
         }
-        walk_enter(w, fd);
-        return walk_check_dir(w, path, err);
+        if (w->bounds && (n == 0 || strcmp(name, ".") == 0)) { /* where we stand already */
+                lkg_close(fd);
+                return 0;
+        }
+        r = walk_enter(w, fd, path, err);
+        return r < 0 ? r : walk_check_dir(w, path, err);
 }
 
-/* The slow way, only for paths with symlinks and for those that decide much: every step looked at. */
-static int open_through_links(int dirfd, const char *path, bool strict, struct lkg_error *err)
+/* The slow way, only for paths with symlinks and for those that decide much: every step looked at. @path: for messages */
+static int open_through_links(int dirfd, const char *path, const char *way, bool strict,
+                              const struct lkg_bounds *bounds, struct lkg_error *err)
 {
-        struct walk w = { .dir = -EBADF, .strict = strict };
+        struct walk w = { .dir = -EBADF, .strict = strict, .bounds = bounds };
         char proc[64];
         struct stat st;
         int r, fd = -EBADF, result;
 
-        if (strlen(path) >= sizeof(w.rest))
+        if (strlen(way) >= sizeof(w.rest))
                 return lkg_error_set(err, -ENAMETOOLONG, NULL, "%s", path);
-        strcpy(w.rest, path);
-        w.dir = path[0] == '/' ? open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)
-                               : openat(dirfd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        strcpy(w.rest, way);
+        w.dir = way[0] == '/' ? open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)
+                              : openat(bounds ? bounds->root : dirfd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (w.dir < 0)
                 return lkg_error_set(err, -errno, NULL, "%s", path);
         r = walk_check_dir(&w, path, err);
         while (r == 0)
                 r = walk_step(&w, path, &fd, err);
-        lkg_close(w.dir);
+        walk_end(&w);
         if (r < 0)
                 return r;
         if (fstat(fd, &st) < 0 || !trusted_owner(&st, false)) {
@@ -215,15 +296,16 @@ static int regular_only(int fd, const char *path, struct stat *ret_st, struct lk
         return LKG_STEAL_FD(owned);
 }
 
-int lkg_open_trusted(int dirfd, const char *path, struct stat *ret_st, struct lkg_error *err)
+int lkg_open_beneath(const struct lkg_bounds *bounds, int dirfd, const char *path, const char *way,
+                     struct stat *ret_st, struct lkg_error *err)
 {
-        LKG_CLEANUP(lkg_closep) int look = openat2_nolinks(dirfd, path, O_PATH);
+        LKG_CLEANUP(lkg_closep) int look = open_resolved(dirfd, path, O_PATH, RESOLVE_NO_SYMLINKS);
         LKG_CLEANUP(lkg_closep) int fd = -EBADF;
         struct stat st;
 
         /* O_PATH first: opening a device or a FIFO for reading may already have an effect. */
         if (look == -ELOOP) {
-                fd = open_through_links(dirfd, path, /* strict= */ false, err);
+                fd = open_through_links(dirfd, path, way, /* strict= */ false, bounds, err);
                 if (fd < 0)
                         return fd;
         } else if (look < 0) {
@@ -245,13 +327,24 @@ int lkg_open_trusted(int dirfd, const char *path, struct stat *ret_st, struct lk
         return regular_only(LKG_STEAL_FD(fd), path, ret_st, err);
 }
 
+int lkg_open_trusted(int dirfd, const char *path, struct stat *ret_st, struct lkg_error *err)
+{
+        return lkg_open_beneath(NULL, dirfd, path, path, ret_st, err);
+}
+
+int lkg_open_directory(const struct lkg_bounds *bounds, const char *way, bool follow)
+{
+        return open_resolved(bounds->root, way, O_PATH | O_DIRECTORY | (follow ? 0 : O_NOFOLLOW),
+                             RESOLVE_BENEATH);
+}
+
 int lkg_open_owned(const char *path, struct stat *ret_st, struct lkg_error *err)
 {
         int fd;
 
         if (path[0] != '/')
                 return lkg_error_set(err, -EINVAL, NULL, "%s is not an absolute path.", path);
-        fd = open_through_links(AT_FDCWD, path, /* strict= */ true, err);
+        fd = open_through_links(AT_FDCWD, path, path, /* strict= */ true, NULL, err);
         return fd < 0 ? fd : regular_only(fd, path, ret_st, err);
 }
 

@@ -629,7 +629,9 @@ int lkg_layer_load(const struct lkg_place *place, struct lkg_layer *cached, stru
                 *ret = lkg_layer_ref(cached);
                 return 0;
         }
-        fd = lkg_open_trusted(place->dirfd, place->entry, &st, &err);
+        fd = lkg_open_beneath(
+                place->bounds, place->dirfd, place->entry,
+                place->bounds ? lkg_path_below(place->path, place->bounds->path) : place->entry, &st, &err);
         if (fd < 0)
                 return cannot_open(place, cached, fd, &err, ret);
         if (place->role == LKG_LAYER_BASE && is_fallback(fd)) {

@@ -57,10 +57,11 @@ struct lkg_place {
         enum lkg_layer_role role;
         enum lkg_patch_type type;
         int dirfd;
-        const char *entry;     /* to open, relative to dirfd */
-        const char *path;      /* watch form, raw */
-        const char *name;      /* relative to its directory, raw */
-        const struct stat *st; /* of lstat, or NULL when not looked at */
+        const char *entry;               /* to open, relative to dirfd */
+        const char *path;                /* watch form, raw */
+        const char *name;                /* relative to its directory, raw */
+        const struct stat *st;           /* of lstat, or NULL when not looked at */
+        const struct lkg_bounds *bounds; /* of links on the way; NULL = none */
         uint64_t (*realtime_ns)(void);
         const struct lkg_admission *admission; /* NULL = everything is read */
         bool refuse_generated;                 /* of a base: see struct lkg_stack_config */
@@ -175,6 +176,7 @@ struct lkg_layers {
 
 struct lkg_stack {
         struct lkg_stack_config config;
+        struct lkg_bounds bounds;  /* the source directory */
         struct lkg_layers layers;  /* of the last refresh, in merge order */
         struct lkg_layer **sorted; /* the same by path; borrowed from @layers */
         struct lkg_fold fold;
@@ -203,6 +205,8 @@ struct lkg_stack {
  */
 int lkg_stack_load(struct lkg_stack *stack, const struct lkg_place *place, struct lkg_layer *before,
                    struct lkg_layer **ret);
+/** lkg_stack_open_tree() - O_PATH of a configured directory. @full: lkg_stack_form() of @path. Return: the descriptor; -errno. */
+int lkg_stack_open_tree(const struct lkg_stack *stack, const char *path, const char *full);
 /** lkg_stack_find() - position in stack->sorted of the layer at @path, SIZE_MAX when there is none. */
 size_t lkg_stack_find(const struct lkg_stack *stack, const char *path);
 /** lkg_stack_form() - @path as watches and layers name it: source_path + "/" + @path, or an absolute @path. Heap. */

@@ -72,6 +72,7 @@ int lkg_stack_new(const struct lkg_stack_config *config, struct lkg_stack **ret,
         if (!stack)
                 return lkg_error_set(err, -ENOMEM, NULL, "layers of %s", config->component);
         stack->config = *config;
+        stack->bounds = (struct lkg_bounds){ config->source_fd, config->source_path };
         if (!stack->config.realtime_ns)
                 stack->config.realtime_ns = lkg_realtime_ns;
         const char **texts[] = { &stack->config.component,   &stack->config.source_path,
@@ -217,11 +218,36 @@ static struct lkg_layer *cached(const struct lkg_stack *stack, const char *path,
         return at != SIZE_MAX && stack->sorted[at]->role == role ? stack->sorted[at] : NULL;
 }
 
+/* NULL = a link may lead anywhere: outside the source directory nobody but the administrator says what is read. */
+static const struct lkg_bounds *bounds_of(const struct lkg_stack *stack, const char *full)
+{
+        return stack->config.links_beneath && lkg_path_below(full, stack->config.source_path)
+                       ? &stack->bounds
+                       : NULL;
+}
+
+int lkg_stack_open_tree(const struct lkg_stack *stack, const char *path, const char *full)
+{
+        const struct lkg_bounds *bounds = bounds_of(stack, full);
+        bool follow = path[strlen(path) - 1] == '/';
+        int fd;
+
+        if (bounds)
+                return lkg_open_directory(bounds, lkg_path_below(full, bounds->path), follow);
+        fd = openat(stack->config.source_fd, path,
+                    O_PATH | O_DIRECTORY | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW));
+        return fd < 0 ? -errno : fd;
+}
+
 int lkg_stack_load(struct lkg_stack *stack, const struct lkg_place *place, struct lkg_layer *before,
                    struct lkg_layer **ret)
 {
+        struct lkg_place bounded = *place;
         struct lkg_layer *layer = NULL;
-        int r = lkg_layer_load(place, before, &stack->stats, &layer);
+        int r;
+
+        bounded.bounds = bounds_of(stack, place->path);
+        r = lkg_layer_load(&bounded, before, &stack->stats, &layer);
 
         if (r != 0)
                 return r;
@@ -396,18 +422,23 @@ static int take_lonely(struct collect *c, const char *path, const char *full, co
 
 static int open_tree(struct collect *c, const char *path, const char *full, bool required, int *ret_fd)
 {
-        bool follow = path[strlen(path) - 1] == '/';
-        int fd, source_fd = c->stack->config.source_fd;
+        int fd = lkg_stack_open_tree(c->stack, path, full), source_fd = c->stack->config.source_fd;
         struct stat st;
 
-        fd = openat(source_fd, path, O_PATH | O_DIRECTORY | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW));
         if (fd >= 0) {
                 *ret_fd = fd;
                 return 0;
         }
-        if (errno == ENOMEM || errno == EMFILE || errno == ENFILE)
-                return -errno;
-        if (errno != ENOENT && fstatat(source_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        if (fd == -EXDEV) {
+                say(c, c->role, LKG_ERROR, LKG_C_UNREADABLE, full,
+                    "a symlink on the way leads out of the source directory; use a real directory, a "
+                    "relative link that "
+                    "stays beneath, or set layerLinks: host");
+                return 0;
+        }
+        if (fd == -ENOMEM || fd == -EMFILE || fd == -ENFILE)
+                return fd;
+        if (fd != -ENOENT && fstatat(source_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0)
                 return S_ISDIR(st.st_mode) ? (say(c, c->role, LKG_ERROR, LKG_C_UNREADABLE, full,
                                                   "the directory cannot be opened; check its mode"),
                                               0)

@@ -70,9 +70,7 @@ static int open_tree(struct touch *t)
                 return -ENOMEM;
         for (n = strlen(t->tree); n > 1 && t->tree[n - 1] == '/'; n--)
                 t->tree[n - 1] = '\0';
-        t->tree_fd =
-                openat(t->stack->config.source_fd, dir,
-                       O_PATH | O_DIRECTORY | O_CLOEXEC | (dir[strlen(dir) - 1] == '/' ? 0 : O_NOFOLLOW));
+        t->tree_fd = lkg_stack_open_tree(t->stack, dir, t->tree);
         return t->tree_fd < 0 ? -EAGAIN : 0;
 }
 

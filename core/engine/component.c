@@ -52,13 +52,15 @@ static bool headerless(const struct lkg_config_component *c)
         return c->instance_set && strcmp(name ? name + 1 : c->instance, "instance-config.yaml") == 0;
 }
 
-struct lkg_stack_config lkg_component_stack_config(const struct lkg_config_component *k, int source_fd,
+struct lkg_stack_config lkg_component_stack_config(const struct lkg_config *config,
+                                                   const struct lkg_config_component *k, int source_fd,
                                                    const char *source_path)
 {
         return (struct lkg_stack_config){
                 .component = k->name,
                 .source_fd = source_fd,
                 .source_path = source_path,
+                .links_beneath = config->layer_links == LKG_LINKS_BENEATH,
                 .base = k->base,
                 .base_wanted = k->base_set ? k->base : "",
                 .refuse_generated = true,
@@ -175,7 +177,7 @@ static size_t remote_errors(const struct lkg_component *c)
 static int new_stack(struct lkg_component *c, const struct lkg_component_env *env, struct lkg_error *err)
 {
         struct lkg_stack_config config =
-                lkg_component_stack_config(c->config, env->source_fd, env->source_path);
+                lkg_component_stack_config(env->config, c->config, env->source_fd, env->source_path);
         const struct lkg_admission admission = lkg_component_admission(c);
         struct lkg_stack *stack;
         int r;

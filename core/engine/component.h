@@ -174,7 +174,8 @@ struct lkg_component_env {
 };
 
 /** lkg_component_stack_config() - where the layers of @k are. Borrows the strings of @k and @source_path. */
-struct lkg_stack_config lkg_component_stack_config(const struct lkg_config_component *k, int source_fd,
+struct lkg_stack_config lkg_component_stack_config(const struct lkg_config *config,
+                                                   const struct lkg_config_component *k, int source_fd,
                                                    const char *source_path);
 
 /** lkg_component_admission() - for the stacks of @c; all zero without c->poison. Borrows @c. */

@@ -19,6 +19,7 @@ static const char *const startup_words[] = { "refuse", "warn", NULL };
 static const char *const writes_words[] = { "deny", "through", NULL };
 static const char *const profile_words[] = { "none", "hardened", NULL };
 static const char *const scope_words[] = { "remote", "all", NULL };
+static const char *const link_words[] = { "beneath", "host", NULL };
 static const char *const foreign_words[] = { "deny", "passthrough", "all", NULL };
 static const char *const reference_words[] = { "nodeAnnotation", "nodeSpec", "static", "file", NULL };
 
@@ -67,6 +68,7 @@ const struct lkg_config_field lkg_config_fields[] = {
         { "sourceDir", F_PATH, CONFIG(source_dir), "" },
         { "virtualDir", F_NAME, CONFIG(virtual_dir), "" },
         { "nativeDirs", F_NAMES, CONFIG(native_dirs), NULL },
+        { "layerLinks", F_WORD, CONFIG(layer_links), "beneath", link_words },
         { "foreignWrites", F_WORD, CONFIG(foreign_writes), "deny", foreign_words },
         { "statusMode", F_MODE, CONFIG(status_mode), "0444" },
         { "engineTimeout", F_DURATION, CONFIG(engine_timeout_ns), "2s" },

@@ -31,6 +31,7 @@ enum lkg_local_policy { LKG_LOCAL_LKG, LKG_LOCAL_STRICT };
 enum lkg_startup_rules { LKG_STARTUP_REFUSE, LKG_STARTUP_WARN };
 enum lkg_base_writes { LKG_BASE_WRITES_DENY, LKG_BASE_WRITES_THROUGH };
 enum lkg_guard_profile { LKG_GUARD_NONE, LKG_GUARD_HARDENED };
+enum lkg_layer_links { LKG_LINKS_BENEATH, LKG_LINKS_HOST };
 enum lkg_trial_scope { LKG_TRIAL_REMOTE, LKG_TRIAL_ALL };
 
 struct lkg_config_component {
@@ -68,6 +69,7 @@ struct lkg_config {
         char *virtual_dir;             /* one name, or "" */
         struct lkg_strings native_dirs;
         int foreign_writes; /* as enum lkg_foreign_writes */
+        int layer_links;    /* enum lkg_layer_links */
         uint32_t status_mode;
         uint64_t engine_timeout_ns;
         uint64_t history_limit;

@@ -200,9 +200,10 @@ static int print_settings(const struct arguments *a)
 
 /* ---- --check ---- */
 
-static int check_component(const struct lkg_config_component *k, int source_fd, const char *source_path)
+static int check_component(const struct lkg_config *config, const struct lkg_config_component *k,
+                           int source_fd, const char *source_path)
 {
-        const struct lkg_stack_config config = lkg_component_stack_config(k, source_fd, source_path);
+        const struct lkg_stack_config layers = lkg_component_stack_config(config, k, source_fd, source_path);
         struct lkg_judge_config judge_config = { .release = (unsigned)k->schema_release,
                                                  .component = lkg_component_reader(k),
                                                  .lint = true,
@@ -211,7 +212,7 @@ static int check_component(const struct lkg_config_component *k, int source_fd, 
         struct lkg_candidate *candidate = NULL;
         struct lkg_stack *stack = NULL;
         struct lkg_error err = { 0 };
-        int r = lkg_stack_new(&config, &stack, &err);
+        int r = lkg_stack_new(&layers, &stack, &err);
 
         lkg_host_detect(&judge_config.host);
         if (r >= 0)
@@ -255,7 +256,7 @@ static int check(const struct arguments *a)
                 worst = EX_IOERR;
         }
         for (size_t i = 0; worst == 0 && i < config->n_components; i++) {
-                r = check_component(&config->components[i], fd, source);
+                r = check_component(config, &config->components[i], fd, source);
                 if (r != 0)
                         worst = r < 0 ? EX_IOERR : 1;
         }

@@ -41,20 +41,6 @@ static int add_copy(struct lkg_rules *rules, enum lkg_rule_type type, unsigned c
         return add(rules, type, component, strdup(text), NULL);
 }
 
-const char *lkg_path_below(const char *path, const char *top)
-{
-        size_t n = strlen(top);
-
-        if (*path != '/')
-                return path;
-        while (n > 0 && top[n - 1] == '/')
-                n--;
-        if (strncmp(path, top, n) != 0 || path[n] != '/')
-                return NULL;
-        path += n + strspn(path + n, "/");
-        return *path ? path : NULL;
-}
-
 static int add_watches(struct lkg_rules *rules, const struct lkg_config_component *c, unsigned index,
                        const char *source_path)
 {

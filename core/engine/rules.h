@@ -24,5 +24,3 @@ int lkg_rules_build(const struct lkg_config *config, int source_fd, const char *
                     struct lkg_rules *ret, struct lkg_report *report);
 void lkg_rules_deinit(struct lkg_rules *rules);
 
-/** lkg_path_below() - the part of @path below directory @top, or NULL; relative paths count as below. */
-const char *lkg_path_below(const char *path, const char *top);

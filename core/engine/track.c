@@ -5,7 +5,7 @@ int lkg_track_open(struct lkg_track *track, const struct lkg_component *c,
                    const struct lkg_component_env *env, struct lkg_remote_base *base, struct lkg_error *err)
 {
         struct lkg_stack_config config =
-                lkg_component_stack_config(c->config, env->source_fd, env->source_path);
+                lkg_component_stack_config(env->config, c->config, env->source_fd, env->source_path);
         struct lkg_judge_config judge = lkg_component_judge_config(c);
         const struct lkg_admission admission = lkg_component_admission(c);
         int r;

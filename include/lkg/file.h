@@ -25,6 +25,29 @@
  */
 int lkg_open_trusted(int dirfd, const char *path, struct stat *ret_st, struct lkg_error *err);
 
+/** lkg_path_below() - the part of @path below directory @top, or NULL; relative paths count as below. */
+const char *lkg_path_below(const char *path, const char *top);
+
+/* A directory that links may not lead out of. */
+struct lkg_bounds {
+        int root;         /* O_PATH */
+        const char *path; /* absolute; a link to an absolute path below it stays beneath, too */
+};
+
+/**
+ * lkg_open_beneath() - lkg_open_trusted() for what is below a directory that somebody else may write to, so that no link
+ * there makes us read a file elsewhere (openat2(2), RESOLVE_BENEATH, but for absolute targets within).
+ * @bounds: NULL = anywhere
+ * @path:   relative to @dirfd
+ * @way:    to the same file from the root of @bounds
+ *
+ * Return: as lkg_open_trusted(); -EXDEV for a link that leads out.
+ */
+int lkg_open_beneath(const struct lkg_bounds *bounds, int dirfd, const char *path, const char *way,
+                     struct stat *ret_st, struct lkg_error *err);
+/** lkg_open_directory() - O_PATH of a directory below; @follow: the last link, too. -EXDEV when one leads out. */
+int lkg_open_directory(const struct lkg_bounds *bounds, const char *way, bool follow);
+
 /**
  * lkg_open_owned() - open a file that decides what root does, for reading: nobody else may have a say in it.
  * @path: absolute

@@ -52,6 +52,7 @@ struct lkg_stack_config {
         const char *component;   /* "kubelet": only for messages */
         int source_fd;           /* O_PATH descriptor of the source directory, or AT_FDCWD; borrowed */
         const char *source_path; /* its path, for messages and `file` of findings; "" = paths as given */
+        bool links_beneath;      /* a link below source_path leads nowhere outside of it */
         const char *base;        /* "kubelet.conf" */
         const char *base_wanted; /* the same, when its absence is an error; "" = it may be missing */
         bool refuse_generated;   /* what lkgfs generated itself is no base */

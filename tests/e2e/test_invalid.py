@@ -181,17 +181,83 @@ def test_what_is_no_regular_file(shared, make):
     shared.wait_for(lambda: shared.condition()[0] == "True", "repaired")
 
 
-def test_trusted_link(shared):
-    """A link to a root-owned file in directories that only root may write is a layer."""
-    target = os.path.join(shared.root, "elsewhere.conf")
+@pytest.mark.parametrize("absolute", [True, False])
+def test_trusted_link(shared, absolute):
+    """A link to a root-owned file in directories that only root may write is a layer, when it stays beneath the source."""
+    target = shared.path("elsewhere.conf")
     lib.write_file(target, lib.HEADER + "maxPods: 12\n")
     path = shared.path("kubelet.conf.d", "50-link.conf")
-    os.symlink(target, path)
+    os.symlink(os.path.join(shared.source, "elsewhere.conf") if absolute else "../elsewhere.conf", path)
     shared.wait_for(lambda: "\nmaxPods: 12\n" in shared.document(), "the linked layer")
     lib.write_file(target, lib.HEADER + "maxPods: 13\n")
     shared.wait_for(lambda: "\nmaxPods: 13\n" in shared.document(), "the target changed", timeout=5)
     os.unlink(path)
+    os.unlink(target)
     shared.wait_for(lambda: "\nmaxPods: 64\n" in shared.document(), "the link is gone")
+
+
+def outside(mount):
+    """A document that is beneath no source directory, with a word in it that nothing may show."""
+    path = os.path.join(mount.root, "outside")
+    os.mkdir(path)
+    lib.write_file(os.path.join(path, "secret.conf"), lib.HEADER + "maxPods: 12\nclusterDomain: secret.example\n")
+    return path
+
+
+def check_not_read(mount, document):
+    assert mount.condition()[0] == "False" and mount.document() == document
+    findings = mount.status("findings")
+    assert "leads out of" in findings and "layerLinks: host" in findings
+    for name in ("findings", "origin", "condition", "error"):
+        assert "secret.example" not in mount.status(name)
+    layers = mount.vpath("layers", "kubelet")
+    assert not any(b"secret.example" in lib.read_file(os.path.join(layers, name)) for name in os.listdir(layers))
+
+
+def test_a_link_that_leads_out(mount):
+    """Whoever may write to the source, root of a container above all, cannot make us read a file elsewhere."""
+    document, target = mount.document(), os.path.join(outside(mount), "secret.conf")
+    path = mount.path("kubelet.conf.d", "50-link.conf")
+    for link in (target, "../../outside/secret.conf"):
+        os.symlink(link, path)
+        mount.sync()
+        check_not_read(mount, document)
+        os.unlink(path)
+    mount.sync()
+    assert mount.condition()[0] == "True"
+    for name in ("kubelet.conf", "kubelet-instance.conf"):
+        os.rename(mount.behind(name), mount.behind(name + ".away"))
+        os.symlink(target, mount.behind(name))
+        mount.sync()
+        check_not_read(mount, document)
+        os.rename(mount.behind(name + ".away"), mount.behind(name))
+    mount.sync()
+    assert mount.condition()[0] == "True"
+
+
+def test_a_directory_that_leads_out(mounts):
+    mount = mounts(start=False, components=[{"name": "kubelet", "dropInDir": "sub/conf.d"}])
+    os.makedirs(mount.behind("sub", "conf.d"))
+    lib.write_file(mount.behind("sub", "conf.d", "50-x.conf"), lib.HEADER + "maxPods: 33\n")
+    mount.start()
+    document = mount.document()
+    assert "\nmaxPods: 33\n" in document
+    os.rename(mount.behind("sub"), mount.behind("away"))
+    os.rename(outside(mount), os.path.join(mount.root, "conf.d"))
+    os.symlink("..", mount.behind("sub"))
+    mount.sync()
+    check_not_read(mount, document)
+    os.unlink(mount.behind("sub"))
+    os.symlink("away", mount.behind("sub"))
+    mount.sync()
+    assert mount.condition()[0] == "True" and mount.document() == document
+
+
+def test_links_of_the_host(mounts):
+    mount = mounts(config={"layerLinks": "host"})
+    os.symlink(os.path.join(outside(mount), "secret.conf"), mount.path("kubelet.conf.d", "50-link.conf"))
+    mount.wait_for(lambda: "\nmaxPods: 12\n" in mount.document(), "the linked layer")
+    assert mount.condition()[0] == "True"
 
 
 def test_directory_named_like_a_dropin(shared):

@@ -221,7 +221,7 @@ void place_open(struct place *p, const struct place_options *options)
         p->fd = open(p->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         CHECK(p->fd >= 0);
         load_config(p);
-        p->stack_config = lkg_component_stack_config(&p->config->components[0], p->fd, p->dir);
+        p->stack_config = lkg_component_stack_config(p->config, &p->config->components[0], p->fd, p->dir);
         p->stack_config.base = p->options.base;
         p->stack_config.base_is_view_name = false;
         if (p->options.instance)

@@ -146,6 +146,93 @@ static void test_hostile_link(void **state)
         expect_content("real", "text"); /* without a link its own mode is its owner's business */
 }
 
+/* What is read under @name within bounds, or the error. */
+static void expect_beneath(const char *name, int code)
+{
+        const struct lkg_bounds bounds = { dir, top };
+        struct lkg_error err = { 0 };
+        char text[16] = "";
+        int fd = lkg_open_beneath(&bounds, dir, name, name, NULL, &err);
+
+        if ((fd < 0 ? fd : 0) != code)
+                fail_msg("%s: %d '%s'", name, fd, err.message);
+        if (fd < 0 && code == -EXDEV)
+                assert_non_null(strstr(err.message, "leads out of"));
+        if (fd >= 0)
+                assert_true(read(fd, text, sizeof(text) - 1) == 6 && strcmp(text, "inside") == 0);
+        lkg_close(fd);
+}
+
+static void make_link(const char *target, const char *name)
+{
+        assert_int_equal(symlinkat(target, dir, name), 0);
+}
+
+/* Relative, absolute, through directories, there and back: a link may lead anywhere beneath the root and nowhere else. */
+static void test_links_beneath(void **state)
+{
+        char absolute[TMPDIR_MAX + 64];
+
+        (void)state;
+        assert_int_equal(mkdirat(dir, "d", 0755), 0);
+        assert_int_equal(mkdirat(dir, "d/..2024", 0755), 0);
+        put("file", "inside");
+        put("d/..2024/file", "inside");
+        make_link("..2024", "d/..data"); /* a ConfigMap volume */
+        make_link("..data/file", "d/file");
+        make_link("../file", "d/up");
+        make_link("d/../d/./..data//file", "there-and-back");
+        (void)snprintf(absolute, sizeof(absolute), "%s/d/file", top);
+        make_link(absolute, "absolute");
+        make_link("d", "directory");
+        for (const char *const *name =
+                     (const char *const[]){ "file", "d/file", "d/..data/file", "d/up", "there-and-back",
+                                            "absolute", "directory/file", "directory/../file", NULL };
+             *name; name++)
+                expect_beneath(*name, 0);
+
+        make_link("/etc/passwd", "passwd");
+        make_link("../../../../../../../../etc/passwd", "d/passwd");
+        make_link("..", "parent");
+        (void)snprintf(absolute, sizeof(absolute), "%s/../passwd", top);
+        make_link(absolute, "absolute-out");
+        (void)snprintf(absolute, sizeof(absolute), "%s-other/file", top);
+        make_link(absolute, "same-beginning");
+        make_link("passwd", "to-a-link");
+        make_link("/proc/self/root/etc/passwd", "magic");
+        for (const char *const *name = (const char *const[]){ "passwd", "d/passwd", "directory/passwd",
+                                                              "absolute-out", "same-beginning", "to-a-link",
+                                                              "parent/etc/passwd", "magic", NULL };
+             *name; name++)
+                expect_beneath(*name, -EXDEV);
+        make_link("circle", "circle");
+        expect_beneath("circle", -ELOOP);
+        make_link("nothing", "dangling");
+        expect_beneath("dangling", -ENOENT);
+        expect_beneath("directory", -EINVAL);
+}
+
+static void test_directories_beneath(void **state)
+{
+        const struct lkg_bounds bounds = { dir, top };
+        int fd;
+
+        (void)state;
+        assert_int_equal(mkdirat(dir, "d", 0755), 0);
+        make_link("d", "link");
+        make_link("/etc", "out");
+        make_link("../..", "up");
+        fd = lkg_open_directory(&bounds, "d", false);
+        assert_true(fd >= 0);
+        lkg_close(fd);
+        fd = lkg_open_directory(&bounds, "link/", true);
+        assert_true(fd >= 0);
+        lkg_close(fd);
+        assert_int_equal(lkg_open_directory(&bounds, "out/", true), -EXDEV);
+        assert_int_equal(lkg_open_directory(&bounds, "out/systemd", false), -EXDEV);
+        assert_int_equal(lkg_open_directory(&bounds, "up/", true), -EXDEV);
+}
+
 static void expect_owned(const char *name, int code)
 {
         struct lkg_error err = { 0 };
@@ -226,6 +313,8 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_too_big, make_dir, remove_dir),
                 cmocka_unit_test_setup_teardown(test_not_regular, make_dir, remove_dir),
                 cmocka_unit_test_setup_teardown(test_links, make_dir, remove_dir),
+                cmocka_unit_test_setup_teardown(test_links_beneath, make_dir, remove_dir),
+                cmocka_unit_test_setup_teardown(test_directories_beneath, make_dir, remove_dir),
                 cmocka_unit_test_setup_teardown(test_hostile_link, make_dir, remove_dir),
                 cmocka_unit_test_setup_teardown(test_a_plain_path_is_judged_when_it_decides_what_root_does,
                                                 make_dir, remove_dir),
