@@ -37,7 +37,8 @@ static int on_prepare(sd_event_source *source, void *userdata)
 
 int lkg_engine_open_poison(struct lkg_engine *e, struct lkg_error *err)
 {
-        int r = lkg_poison_open(e->options.runtime_fd, e->options.state_fd, &e->poison, &e->report, err);
+        int r = lkg_poison_open(e->options.runtime_fd, e->options.state_fd, e->config->virtual_dir,
+                                &e->poison, &e->report, err);
 
         e->admission = (struct lkg_admission){ .admit = admit_object, .userdata = e };
         return r;

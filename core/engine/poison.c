@@ -107,7 +107,7 @@ void lkg_poison_how(const struct lkg_refused *refused, char *ret, size_t size)
 }
 
 /* For a finding: how, when, on what, and what to do. */
-static char *explain(const struct lkg_refused *refused)
+static char *explain(const struct lkg_poison *poison, const struct lkg_refused *refused)
 {
         bool together = refused->what == LKG_ADMIT_TOGETHER;
         char how[128], time[21], *ret = NULL;
@@ -117,14 +117,14 @@ static char *explain(const struct lkg_refused *refused)
         if (asprintf(
                     &ret,
                     "%s at %s while %s read, merged or judged%s; refused until %s: correct or remove %s, or "
-                    "write now to control/%s/sync to try again (content %.12s)",
+                    "write now to %scontrol/%s/sync to try again (content %.12s)",
                     how, time,
                     together             ? "these layers together, none of them new, were"
                     : refused->n_new > 1 ? "this and other new content was"
                                          : "this was",
                     refused->n_new > 1 ? " (one of them is the cause)" : "",
                     together ? "one of them, or the component's command line, changes" : "it changes",
-                    together ? "one" : "it", refused->component, refused->sha256) < 0)
+                    together ? "one" : "it", poison->top, refused->component, refused->sha256) < 0)
                 return NULL;
         return ret;
 }
@@ -209,7 +209,7 @@ static void log_death(const struct lkg_poison *poison, size_t n_before)
                 const struct lkg_refused *refused = &poison->items[i];
                 const struct lkg_log_fields fields = { .component = refused->component };
 
-                why = explain(refused);
+                why = explain(poison, refused);
                 lkg_log(LOG_ERR, &fields, "%s: %s [LKG2030]", *refused->file ? refused->file : "all layers",
                         why ? why : "refused");
                 free(why);
@@ -241,13 +241,14 @@ static int read_note(struct lkg_poison *poison)
         return r;
 }
 
-int lkg_poison_open(int runtime_fd, int state_fd, struct lkg_poison *ret, struct lkg_report *report,
-                    struct lkg_error *err)
+int lkg_poison_open(int runtime_fd, int state_fd, const char *virtual_dir, struct lkg_poison *ret,
+                    struct lkg_report *report, struct lkg_error *err)
 {
         struct lkg_error cause = { 0 };
         int r;
 
         *ret = (struct lkg_poison){ .state_fd = state_fd };
+        (void)snprintf(ret->top, sizeof(ret->top), "%.*s%s", NAME_MAX, virtual_dir, *virtual_dir ? "/" : "");
         r = lkg_poison_load(ret, report);
         if (r >= 0 && lkg_judging_open(runtime_fd, &ret->note, &cause) < 0) {
                 ret->note = NULL;
@@ -326,7 +327,7 @@ int lkg_poison_admit(struct lkg_poison *poison, const char *component, enum lkg_
         refused = find(poison, &key);
         if (refused) {
                 poison->last = (size_t)(refused - poison->items);
-                *ret_why = explain(refused);
+                *ret_why = explain(poison, refused);
                 return *ret_why ? -EKEYREJECTED : -ENOMEM;
         }
         if (poison->note)

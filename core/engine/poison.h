@@ -11,6 +11,8 @@
  */
 #pragma once
 
+#include <limits.h>
+
 #include <lkg/judging.h>
 
 #include "../state/source.h"
@@ -38,6 +40,7 @@ struct lkg_refused {
 struct lkg_poison {
         struct lkg_judging *note; /* NULL = none */
         int state_fd;             /* borrowed */
+        char top[NAME_MAX + 2]; /* where control/ is, for messages: `lkgfs/` for a virtualDir, "" without */
         struct lkg_refused *items;
         size_t n_items;
         size_t last;  /* of @items: refused last */
@@ -49,10 +52,11 @@ struct lkg_poison {
 
 /**
  * lkg_poison_open() - read what the one before left, and decide what is refused from now on.
- * @report: what of the list could not be read or written
+ * @virtual_dir: "" = none
+ * @report:      what of the list could not be read or written
  */
-int lkg_poison_open(int runtime_fd, int state_fd, struct lkg_poison *ret, struct lkg_report *report,
-                    struct lkg_error *err);
+int lkg_poison_open(int runtime_fd, int state_fd, const char *virtual_dir, struct lkg_poison *ret,
+                    struct lkg_report *report, struct lkg_error *err);
 void lkg_poison_close(struct lkg_poison *poison);
 
 /**

@@ -523,6 +523,7 @@ static int judge_whole(const struct lkg_judge *judge, struct lkg_candidate *cand
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *object = lkg_value_clone_shallow(files);
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *zeros = lkg_value_new_map(NULL, 0, 0);
         LKG_CLEANUP(lkg_gates_deinit) struct lkg_gates gates = { 0 };
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report again = LKG_REPORT_INIT;
         bool kubelet = lkg_schema_is_kubelet(judge->schema);
         struct lkg_rules rules = { judge->schema,       object, &gates,
                                    &judge->config.host, report, judge->config.startup_refuses };
@@ -533,8 +534,10 @@ static int judge_whole(const struct lkg_judge *judge, struct lkg_candidate *cand
                 r = lose_split_stream(judge, object, report);
         if (r == 0 && line.n_words > 0)
                 r = lkg_flags_apply(judge->schema, &line, object, zeros, report);
+        /* The kubelet's were looked at when the files were loaded, and those of its flags before. */
         if (r == 0 || r == -EBADMSG)
-                r = lkg_gates_apply(&gates, lkg_object_get(object, "featureGates"), report);
+                r = lkg_gates_apply(&gates, lkg_object_get(object, "featureGates"),
+                                    kubelet ? &again : report);
         if (r == 0 || r == -EBADMSG)
                 r = kubelet ? lkg_rules_kubelet(&rules) : lkg_rules_kubeproxy(&rules);
         if (r == 0 && judge->config.lint)
@@ -661,7 +664,6 @@ static void append_once(struct lkg_candidate *candidate, const struct lkg_report
                 if (!is_known(to, f) && !is_follow_up(to, f))
                         lkg_report_add_copy(to, f);
         }
-        lkg_report_count_unlisted(to, from);
 }
 
 /*
@@ -682,6 +684,25 @@ static void append_incomplete(struct lkg_candidate *candidate, const struct lkg_
 }
 
 /* @report: what the merge has to say */
+/* What is only counted cannot be told from what another stage counted: the merge finds again what is wrong with the base. */
+static void count_unlisted(const struct lkg_judge *judge, struct lkg_candidate *candidate, bool whole,
+                           const struct lkg_report *report)
+{
+        bool kubelet = lkg_schema_is_kubelet(judge->schema);
+        bool base =
+                kubelet && (whole ? judge->base_report.n_dropped > report->n_dropped : !judge->base_broken);
+
+        lkg_report_count_unlisted(&candidate->report, &judge->flag_report);
+        if (base)
+                lkg_report_count_unlisted(&candidate->report, &judge->base_report);
+        if (!whole) /* of a merge that lacks layers only what is listed says so */
+                return;
+        if (!base)
+                lkg_report_count_unlisted(&candidate->report, report);
+        for (size_t i = 0; i < judge->n_layers; i++)
+                lkg_report_count_unlisted(&candidate->report, &judge->layers[i].report);
+}
+
 static void fill_report(const struct lkg_judge *judge, struct lkg_candidate *candidate, bool whole,
                         const struct lkg_report *report)
 {
@@ -694,6 +715,7 @@ static void fill_report(const struct lkg_judge *judge, struct lkg_candidate *can
         append(candidate, report);
         for (size_t i = 0; i < judge->n_layers; i++)
                 append(candidate, &judge->layers[i].report);
+        count_unlisted(judge, candidate, whole, report);
         for (size_t i = 0; i < judge->n_layers;
              i++) /* advice last: it must not leave an error without room */
                 lkg_report_append(&candidate->report, &judge->layers[i].lint);

@@ -83,6 +83,21 @@ def test_stdin_leaves_nothing_behind(tree, tmp_path):
         assert os.listdir(scratch) == []
 
 
+@pytest.mark.parametrize("where", ["base", "drop-in"])
+@pytest.mark.parametrize("number", [990, 2500])
+def test_each_mistake_is_counted_once(tree, where, number):
+    """Also beyond what is listed, and when several stages of the kubelet's start find it."""
+    gates = "featureGates:\n" + "".join(f"  Unknown{i}: true\n" for i in range(number))
+    lib.write_file(tree / "base.yaml", lib.HEADER + (gates if where == "base" else ""))
+    os.mkdir(tree / "one.d")
+    lib.write_file(tree / "one.d" / "50.conf", lib.HEADER + (gates if where == "drop-in" else "maxPods: 7\n"))
+    _, out, _ = tool(tree, "check", "--config", "base.yaml", "--config-dir", "one.d", "-ojson")
+    assert json.loads(out)["errors"] == number
+    _, out, _ = tool(tree, "check", "--config", "base.yaml", "--config-dir", "one.d")
+    unlisted = re.search(r"note: (\d+) more findings are not listed", out)
+    assert out.count("[LKG5013]") + (int(unlisted[1]) if unlisted else 0) == number
+
+
 def test_findings_go_to_standard_error(tree):
     lib.write_file(tree / "kubelet.conf.d/50-bad.conf", lib.HEADER + "maxPods: [1\nx: 2\n")
     code, out, err = tool(tree, "render", *STACK)

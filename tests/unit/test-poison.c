@@ -40,7 +40,7 @@ static void begin(void)
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
         struct lkg_error err = { 0 };
 
-        assert_int_equal(lkg_poison_open(fd, fd, &poison, &report, &err), 0);
+        assert_int_equal(lkg_poison_open(fd, fd, "", &poison, &report, &err), 0);
         assert_non_null(poison.note);
         assert_int_equal(report.n_findings, 0);
 }
@@ -365,7 +365,7 @@ static void test_damaged_files(void **state)
                                                        false, &err),
                                  0);
                 (void)unlinkat(fd, LKG_JUDGING_NAME, 0);
-                assert_int_equal(lkg_poison_open(fd, fd, &poison, &report, &err), 0);
+                assert_int_equal(lkg_poison_open(fd, fd, "", &poison, &report, &err), 0);
                 assert_int_equal(poison.n_items, 0);
                 judge(three, "1");
                 assert_int_equal(lkg_poison_persist(&poison, &err), 0);
@@ -376,6 +376,31 @@ static void test_damaged_files(void **state)
         begin(); /* behind a line that was torn */
         assert_int_equal(poison.note->n_known, 3);
         lkg_poison_close(&poison);
+}
+
+/* What to write is where it is, also when the view has its own directories below one of their own. */
+static void test_words_name_the_virtual_directory(void **state)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
+        struct lkg_error err = { 0 };
+
+        (void)state;
+        begin();
+        assert_true(admit_layer("10-a", "2"));
+        die(LKG_END_SIGNAL, SIGABRT);
+        for (const char *const *dir = (const char *const[]){ "", "lkgfs", NULL }; *dir; dir++) {
+                LKG_CLEANUP(lkg_freep) char *why = NULL;
+                char wanted[64];
+
+                assert_int_equal(lkg_poison_open(fd, fd, *dir, &poison, &report, &err), 0);
+                assert_int_equal(
+                        lkg_poison_admit(&poison, "kubelet", LKG_ADMIT_LAYER, "10-a", "2", "", &why),
+                        -EKEYREJECTED);
+                (void)snprintf(wanted, sizeof(wanted), "write now to %s%scontrol/kubelet/sync", *dir,
+                               **dir ? "/" : "");
+                assert_non_null(strstr(why, wanted));
+                lkg_poison_close(&poison);
+        }
 }
 
 static void test_without_memory_it_gives_up_only_at_work(void **state)
@@ -409,6 +434,7 @@ int main(void)
                 TEST(test_another_version_tries_again),
                 TEST(test_lifting),
                 TEST(test_damaged_files),
+                TEST(test_words_name_the_virtual_directory),
                 TEST(test_without_memory_it_gives_up_only_at_work),
         };
 
