@@ -1,25 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Open files and directories of the source. A file handle is an index of the shared table with an incarnation, so that
- * it means something in any server; the descriptor behind it is opened again after a restart.
+ * Open files of the source. A file handle is an index of the shared table with an incarnation, so that it means something
+ * in any server; the descriptor behind it is opened again after a restart. The table is shared out by quota.h, and a
+ * record is reserved before anything is done that cannot be undone: who is refused has changed nothing.
  */
 #include <fcntl.h>
 
+#include "quota.h"
 #include "server.h"
 
 /* What this process has for each record; the record itself is in the shared memory. */
 static struct {
         _Atomic int fd; /* stored as fd + 1 */
-        struct listing *listing;
+        bool reserved;
 } local[LKG_FILES];
 static uint32_t hint;
+static struct quota_cell cells[LKG_FILES];
+static struct quota quota = { .size = LKG_FILES, .n_cells = LKG_FILES, .cells = cells };
 
 /*
  * A watcher of the source directory, our engine first of all, takes "closed after writing" for "finished". So while
  * another writer has the file open through the mount, the descriptor of one that closed stays open: the event comes
  * with the last of them. A stripe orders that last close and the next writer's open; it protects n_writers and late.
+ * LATE_MAX of one file at most: somebody who holds it open and opens it again and again gets no more of our descriptors.
  */
-#define STRIPES 64u
+#define STRIPES  64u
+#define LATE_MAX 64u
 static pthread_mutex_t stripes[STRIPES];
 static struct late {
         struct late *next;
@@ -71,6 +77,16 @@ static void close_late(uint64_t node, size_t stripe)
         }
 }
 
+/* Stripe locked. */
+static bool may_be_late(uint64_t node, size_t stripe)
+{
+        size_t n = 0;
+
+        for (const struct late *one = late[stripe]; one; one = one->next)
+                n += one->node == node;
+        return n < LATE_MAX;
+}
+
 /* One writer less; @fd is closed now or with the last writer. */
 static void close_writer(struct lkg_node *node, int fd)
 {
@@ -81,7 +97,7 @@ static void close_writer(struct lkg_node *node, int fd)
         if (atomic_fetch_sub(&node->n_writers, 1) == 1) {
                 lkg_close(fd);
                 close_late(node_id(node), stripe);
-        } else if (fd >= 0 && (one = malloc(sizeof(*one)))) {
+        } else if (fd >= 0 && may_be_late(node_id(node), stripe) && (one = malloc(sizeof(*one)))) {
                 *one = (struct late){ .next = late[stripe], .node = node_id(node), .fd = fd };
                 late[stripe] = one;
         } else {
@@ -117,46 +133,92 @@ static void count_open(struct lkg_node *node, const struct lkg_file *file)
                 file_announce_writer(node, 1);
 }
 
-/**
- * file_new() - a handle for @fd, which is taken over also on failure; -EBADF: opened when it is needed.
- * Return: 0; -ENFILE: LKG_FILES are open.
- */
-int file_new(struct lkg_node *node, int flags, bool is_dir, int fd, uint64_t *ret_fh)
+/** handle_new() - one that names no record: it only tells open files and directories apart, in any server. */
+uint64_t handle_new(void)
 {
-        struct lkg_file *file = NULL;
-        uint32_t index = 0;
+        static _Atomic uint64_t last;
+        uint64_t number = ((uint64_t)server.epoch << 40) + atomic_fetch_add(&last, 1);
+
+        return (number >> 31) << 32 | LKG_HANDLE_LOOSE | (number & (LKG_HANDLE_LOOSE - 1));
+}
+
+/* Lock held. LKG_FILES: none. */
+static uint32_t find_free(void)
+{
+        for (uint32_t n = 0; n < LKG_FILES; n++) {
+                uint32_t index = hint;
+
+                hint = (hint + 1) % LKG_FILES;
+                if (!local[index].reserved && atomic_load(&server.shm->files[index].used) == 0)
+                        return index;
+        }
+        return LKG_FILES;
+}
+
+/**
+ * file_reserve() - a record for @ctx, before anything is done; then file_fill() or file_give_back().
+ *
+ * What is replayed may have been done already: it gets its record whoever asks.
+ * Return: 0; -ENFILE: the caller has his share, or all are in use.
+ */
+int file_reserve(const struct fuse_ctx *ctx, uint32_t *ret_index)
+{
+        enum quota_answer answer;
+        bool host_root = false;
+        uint32_t index = LKG_FILES;
+
+        for (;;) {
+                (void)pthread_mutex_lock(&server.files_lock);
+                answer = task.replay ? QUOTA_YES : quota_ask(&quota, ctx->uid, host_root);
+                if (answer == QUOTA_YES)
+                        index = find_free();
+                if (index < LKG_FILES) {
+                        local[index].reserved = true;
+                        atomic_store(&server.shm->file_owner[index], quota_owner(ctx->uid));
+                        quota_add(&quota, quota_owner(ctx->uid));
+                }
+                (void)pthread_mutex_unlock(&server.files_lock);
+                if (answer != QUOTA_HOST_ROOT)
+                        break;
+                if (!caller_is_host_root(ctx))
+                        return -ENFILE;
+                host_root = true;
+        }
+        *ret_index = index;
+        return index < LKG_FILES ? 0 : -ENFILE;
+}
+
+void file_give_back(uint32_t index)
+{
+        (void)pthread_mutex_lock(&server.files_lock);
+        local[index].reserved = false;
+        quota_remove(&quota, atomic_load(&server.shm->file_owner[index]));
+        (void)pthread_mutex_unlock(&server.files_lock);
+}
+
+/** file_fill() - the handle of a reserved record for @fd, which is taken over; -EBADF: opened when it is needed. */
+uint64_t file_fill(uint32_t index, struct lkg_node *node, int flags, int fd)
+{
+        struct lkg_file *file = &server.shm->files[index];
+        uint64_t fh;
 
         (void)pthread_mutex_lock(&server.files_lock);
-        for (uint32_t n = 0; n < LKG_FILES; n++) {
-                index = hint;
-                hint = (hint + 1) % LKG_FILES;
-                if (atomic_load(&server.shm->files[index].used) == 0) {
-                        file = &server.shm->files[index];
-                        break;
-                }
-        }
-        if (file) {
-                file->incarnation = file->incarnation + 1 ? file->incarnation + 1 : 1;
-                file->flags = (uint32_t)flags & ~(uint32_t)LKG_OPEN_ONCE;
-                file->is_dir = is_dir;
-                file->node = node_id(node);
-                *ret_fh = (uint64_t)index | (uint64_t)file->incarnation << 32;
-                if (task.slot)
-                        atomic_store(&task.slot->made_file, *ret_fh);
-                if (atomic_load(&server.shm->n_files) <= index)
-                        atomic_store(&server.shm->n_files, index + 1);
-                atomic_store(&local[index].fd, fd < 0 ? 0 : fd + 1);
-                local[index].listing = NULL;
-                atomic_fetch_add(&node->nlookup, 1); /* an open file holds its node */
-                count_open(node, file);
-                atomic_store_explicit(&file->used, 1, memory_order_release);
-        }
+        local[index].reserved = false;
+        file->incarnation = file->incarnation + 1 ? file->incarnation + 1 : 1;
+        file->flags = (uint32_t)flags & ~(uint32_t)LKG_OPEN_ONCE;
+        file->is_dir = 0;
+        file->node = node_id(node);
+        fh = (uint64_t)index | (uint64_t)file->incarnation << 32;
+        if (task.slot)
+                atomic_store(&task.slot->made_file, fh);
+        if (atomic_load(&server.shm->n_files) <= index)
+                atomic_store(&server.shm->n_files, index + 1);
+        atomic_store(&local[index].fd, fd < 0 ? 0 : fd + 1);
+        atomic_fetch_add(&node->nlookup, 1); /* an open file holds its node */
+        count_open(node, file);
+        atomic_store_explicit(&file->used, 1, memory_order_release);
         (void)pthread_mutex_unlock(&server.files_lock);
-        if (!file) {
-                lkg_close(fd);
-                return -ENFILE;
-        }
-        return 0;
+        return fh;
 }
 
 struct lkg_file *file_get(uint64_t fh)
@@ -196,13 +258,6 @@ int file_fd(uint64_t fh)
         return fd;
 }
 
-struct listing **file_listing(uint64_t fh)
-{
-        uint32_t index;
-
-        return record(fh, &index) ? &local[index].listing : NULL;
-}
-
 void file_close(uint64_t fh)
 {
         uint32_t index;
@@ -220,8 +275,8 @@ void file_close(uint64_t fh)
         node = node_get(file->node);
         writer = is_writer(file);
         fd = atomic_exchange(&local[index].fd, 0) - 1;
-        listing_free(LKG_STEAL(local[index].listing));
         atomic_store_explicit(&file->used, 0, memory_order_release);
+        quota_remove(&quota, atomic_load(&server.shm->file_owner[index]));
         (void)pthread_mutex_unlock(&server.files_lock);
         if (!node) {
                 lkg_close(fd);
@@ -246,10 +301,15 @@ void files_recount(void)
                 atomic_store(&node_at(i)->n_open, 0);
                 atomic_store(&node_at(i)->n_writers, 0);
         }
+        quota_reset(&quota);
         for (uint32_t i = 0; i < n_files; i++) {
                 const struct lkg_file *file = &server.shm->files[i];
-                struct lkg_node *node = atomic_load(&file->used) ? node_get(file->node) : NULL;
+                struct lkg_node *node;
 
+                if (!atomic_load(&file->used))
+                        continue;
+                quota_add(&quota, atomic_load(&server.shm->file_owner[i]));
+                node = node_get(file->node);
                 if (node)
                         count_open(node, file);
         }

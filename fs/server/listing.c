@@ -3,6 +3,10 @@
  * Directories. A source directory is read natively: its own offsets survive a restart of this server. The root and the
  * virtual directories are a snapshot in the order of a hash of the names, made when reading begins; the hash is the
  * offset, so a successor that makes the snapshot again goes on at the right place.
+ *
+ * So an open directory is nothing that has to be remembered. What is kept, for a few that are being read, is a stream: the
+ * descriptor or the snapshot. It is made when reading begins, and made again at its offset when it has been put out by
+ * others; who has many open puts out his own first.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -33,8 +37,20 @@ struct linux_dirent64 {
 
 #define UNKNOWN_INO    UINT64_C(0xffffffff)
 #define GETDENTS_BYTES (32u * 1024) /* upper part of the thread's buffer */
+#define STREAMS        64u
+#define STREAMS_OF_ONE 16u
 
-void listing_free(struct listing *listing)
+struct stream {
+        uint64_t fh;
+        uid_t uid;
+        int fd;                  /* source directory */
+        struct listing *listing; /* any other */
+};
+static struct stream streams[STREAMS]; /* those that nobody reads right now, the oldest first */
+static size_t n_streams;
+static pthread_mutex_t streams_lock = PTHREAD_MUTEX_INITIALIZER; /* protects: streams. A leaf. */
+
+static void listing_free(struct listing *listing)
 {
         if (!listing)
                 return;
@@ -42,6 +58,64 @@ void listing_free(struct listing *listing)
                 free(listing->items[i].name);
         free(listing->items);
         free(listing);
+}
+
+static void end_stream(struct stream *stream)
+{
+        listing_free(LKG_STEAL(stream->listing));
+        stream->fd = lkg_close(stream->fd);
+}
+
+/* Lock held. */
+static struct stream take_out(size_t i)
+{
+        struct stream one = streams[i];
+
+        n_streams--;
+        memmove(&streams[i], &streams[i + 1], (n_streams - i) * sizeof(one));
+        return one;
+}
+
+/* A new one when there is none (any more). */
+static struct stream take_stream(uint64_t fh, uid_t uid)
+{
+        struct stream stream = { .fh = fh, .uid = uid, .fd = -EBADF };
+
+        (void)pthread_mutex_lock(&streams_lock);
+        for (size_t i = 0; i < n_streams; i++)
+                if (streams[i].fh == fh) {
+                        stream = take_out(i);
+                        break;
+                }
+        (void)pthread_mutex_unlock(&streams_lock);
+        return stream;
+}
+
+static void put_stream(struct stream stream)
+{
+        struct stream out = { .fd = -EBADF };
+        size_t n = 0, oldest = 0;
+
+        (void)pthread_mutex_lock(&streams_lock);
+        for (size_t i = n_streams; i-- > 0;)
+                if (streams[i].uid == stream.uid) {
+                        oldest = i;
+                        n++;
+                }
+        if (n >= STREAMS_OF_ONE)
+                out = take_out(oldest);
+        else if (n_streams == STREAMS)
+                out = take_out(0);
+        streams[n_streams++] = stream;
+        (void)pthread_mutex_unlock(&streams_lock);
+        end_stream(&out);
+}
+
+void listing_close(uint64_t fh)
+{
+        struct stream stream = take_stream(fh, 0);
+
+        end_stream(&stream);
 }
 
 static uint64_t offset_of(const char *name)
@@ -194,31 +268,21 @@ static size_t add_entry(fuse_req_t req, size_t used, size_t size, const char *na
         return fuse_add_direntry(req, task.buf + used, size - used, name, &st, off);
 }
 
-static void read_snapshot(fuse_req_t req, struct lkg_node *node, size_t size, off_t off, uint64_t fh)
+/* Return: bytes in task.buf, 0 = the end; -errno. */
+static ssize_t read_snapshot(fuse_req_t req, struct lkg_node *node, size_t size, off_t off,
+                             struct stream *stream)
 {
-        struct listing **listing = file_listing(fh);
         size_t used = 0;
         int r = 0;
 
-        if (!listing) {
-                fuse_reply_err(req, EBADF);
-                return;
-        }
-        if (off == 0 || !*listing) {
-                struct listing *fresh = NULL;
-
-                r = make_listing(node, &fresh);
-                if (r == 0) {
-                        listing_free(*listing);
-                        *listing = fresh;
-                }
-        }
-        if (r < 0) {
-                fuse_reply_err(req, -r);
-                return;
-        }
-        for (size_t i = 0; i < (*listing)->n_items; i++) {
-                const struct listed *item = &(*listing)->items[i];
+        if (off == 0)
+                listing_free(LKG_STEAL(stream->listing));
+        if (!stream->listing)
+                r = make_listing(node, &stream->listing);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < stream->listing->n_items; i++) {
+                const struct listed *item = &stream->listing->items[i];
                 size_t need;
 
                 if (item->offset <= (uint64_t)off)
@@ -228,24 +292,25 @@ static void read_snapshot(fuse_req_t req, struct lkg_node *node, size_t size, of
                         break;
                 used += need;
         }
-        fuse_reply_buf(req, task.buf, used);
+        return (ssize_t)used;
 }
 
-static void read_native(fuse_req_t req, size_t size, off_t off, uint64_t fh)
+static ssize_t read_native(fuse_req_t req, struct lkg_node *node, size_t size, off_t off,
+                           struct stream *stream)
 {
         char *raw = task.buf + LKG_MAX_WRITE - GETDENTS_BYTES;
-        int fd = file_fd(fh);
         size_t used = 0;
-        long n = 0;
+        long n;
 
-        if (fd < 0) {
-                fuse_reply_err(req, -fd);
-                return;
-        }
-        if (lseek(fd, off, SEEK_SET) < 0 || (n = syscall(SYS_getdents64, fd, raw, GETDENTS_BYTES)) < 0) {
-                fuse_reply_err(req, errno);
-                return;
-        }
+        if (stream->fd < 0)
+                stream->fd = source_open_node(node, O_RDONLY | O_DIRECTORY);
+        if (stream->fd < 0)
+                return stream->fd;
+        if (lseek(stream->fd, off, SEEK_SET) < 0)
+                return -errno;
+        n = syscall(SYS_getdents64, stream->fd, raw, GETDENTS_BYTES);
+        if (n < 0)
+                return -errno;
         for (long at = 0; at < n;) {
                 const struct linux_dirent64 *d = (const void *)(raw + at);
                 size_t need = add_entry(req, used, size, d->d_name, d->d_ino, DTTOIF(d->d_type), d->d_off);
@@ -255,15 +320,27 @@ static void read_native(fuse_req_t req, size_t size, off_t off, uint64_t fh)
                 used += need;
                 at += d->d_reclen;
         }
-        fuse_reply_buf(req, task.buf, used);
+        return (ssize_t)used;
 }
 
+/* The stream goes back before the reply: the next request for it may come to another thread at once. */
 void listing_read(fuse_req_t req, struct lkg_node *node, size_t size, off_t off, uint64_t fh)
 {
+        struct stream stream = take_stream(fh, fuse_req_ctx(req)->uid);
+        ssize_t n;
+
         if (size > LKG_MAX_WRITE - GETDENTS_BYTES)
                 size = LKG_MAX_WRITE - GETDENTS_BYTES;
         if (atomic_load(&node->kind) == LKG_NODE_SOURCE)
-                read_native(req, size, off, fh);
+                n = read_native(req, node, size, off, &stream);
         else
-                read_snapshot(req, node, size, off, fh);
+                n = read_snapshot(req, node, size, off, &stream);
+        if (n > 0)
+                put_stream(stream);
+        else
+                end_stream(&stream); /* read to its end: most likely nothing more will be */
+        if (n < 0)
+                fuse_reply_err(req, (int)-n);
+        else
+                fuse_reply_buf(req, task.buf, (size_t)n);
 }

@@ -38,7 +38,7 @@ static struct lkg_node *behind(struct lkg_node *node, const struct fuse_file_inf
 {
         const struct lkg_file *file;
 
-        if (node_is_source(node) || !fi || fi->fh == 0)
+        if (node_is_source(node) || !fi || !handle_is_file(fi->fh))
                 return node;
         file = file_get(fi->fh);
         return file ? node_get(file->node) : node;
@@ -342,7 +342,7 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, stru
 
         if (!node)
                 return;
-        if (node_is_source(node) || fi->fh != 0)
+        if (node_is_source(node) || handle_is_file(fi->fh))
                 source_read(req, size, off, fi);
         else
                 view_read(req, node, size, off);
@@ -359,7 +359,7 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t si
                 view_write(req, node, data, size);
                 return;
         }
-        if (!node_is_source(node) && fi->fh == 0) {
+        if (!node_is_source(node) && !handle_is_file(fi->fh)) {
                 bad_write(req, node, data, size);
                 return;
         }
@@ -377,7 +377,7 @@ static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
         if (!node)
                 return;
         node = behind(node, fi);
-        if (node && node_is_source(node) && fi->fh != 0)
+        if (node && node_is_source(node) && handle_is_file(fi->fh))
                 source_flush(req, node, fi);
         else
                 fuse_reply_err(req, 0);
@@ -390,7 +390,7 @@ static void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_f
         if (!node)
                 return;
         node = behind(node, fi);
-        if (node && node_is_source(node) && fi->fh != 0)
+        if (node && node_is_source(node) && handle_is_file(fi->fh))
                 source_fsync(req, node, datasync, fi);
         else
                 fuse_reply_err(req, 0);
@@ -400,7 +400,7 @@ static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 {
         struct lkg_node *node = node_get(ino), *base;
 
-        if (!node || fi->fh == 0) {
+        if (!node || !handle_is_file(fi->fh)) {
                 fuse_reply_err(req, 0);
                 return;
         }
@@ -414,8 +414,10 @@ static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 {
         struct lkg_node *node = resolve(req, ino);
 
-        if (node)
-                source_opendir(req, node, fi);
+        if (!node)
+                return;
+        fi->fh = handle_new(); /* read when it is read; nothing is held for who only opens it */
+        fuse_reply_open(req, fi);
 }
 
 static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
@@ -429,18 +431,21 @@ static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, s
 static void op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
         (void)ino;
-        file_close(fi->fh);
+        listing_close(fi->fh);
+        file_close(fi->fh); /* a record that an earlier build made */
         fuse_reply_err(req, 0);
 }
 
 static void op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
 {
         struct lkg_node *node = resolve(req, ino);
-        int fd;
+        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
 
+        (void)fi;
         if (!node)
                 return;
-        fd = node_is_source(node) ? file_fd(fi->fh) : -EBADF;
+        if (node_is_source(node))
+                fd = source_open_node(node, O_RDONLY | O_DIRECTORY);
         if (fd >= 0 && (datasync ? fdatasync(fd) : fsync(fd)) < 0)
                 fuse_reply_err(req, errno);
         else
@@ -510,7 +515,7 @@ static void op_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int cmd, void *arg
         if (flags & FUSE_IOCTL_UNRESTRICTED)
                 fuse_reply_err(req, ENOTTY);
         else if (node_is_source(node))
-                source_ioctl(req, cmd, fi);
+                source_ioctl(req, node, cmd, fi);
         else if (cmd == FS_IOC_GETFLAGS && atomic_load(&node->kind) == LKG_NODE_CONTENT && !bad_holds(node))
                 fuse_reply_ioctl(req, 0, &immutable, sizeof(immutable));
         else if (cmd == FS_IOC_SETFLAGS)
@@ -581,7 +586,7 @@ static void op_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence, stru
 
         if (!node)
                 return;
-        if (fi->fh == 0) { /* content has no holes */
+        if (!handle_is_file(fi->fh)) { /* content has no holes */
                 if (off < 0 || (uint64_t)off >= node->size)
                         fuse_reply_err(req, ENXIO);
                 else

@@ -175,7 +175,16 @@ void nodes_prune(void);
 void node_attributes(const struct lkg_node *node, struct stat *ret);
 
 /* files.c: open files of the source directory */
-int file_new(struct lkg_node *node, int flags, bool is_dir, int fd, uint64_t *ret_fh);
+int file_reserve(const struct fuse_ctx *ctx, uint32_t *ret_index);
+void file_give_back(uint32_t index);
+uint64_t file_fill(uint32_t index, struct lkg_node *node, int flags, int fd);
+uint64_t handle_new(void);
+#define LKG_HANDLE_LOOSE (UINT64_C(1) << 31) /* no index goes that far */
+/** handle_is_file() - does @fh name a record of an open file? Directories and files that are polled have none. */
+static inline bool handle_is_file(uint64_t fh)
+{
+        return fh != 0 && !(fh & LKG_HANDLE_LOOSE);
+}
 struct lkg_file *file_get(uint64_t fh);
 int file_fd(uint64_t fh); /* borrowed; opened again after a restart; -errno */
 void file_close(uint64_t fh);
@@ -183,8 +192,6 @@ void files_init(void);
 void files_recount(void);
 void file_announce_writer(struct lkg_node *node,
                           int by); /* somebody is about to open it for writing (or not) */
-struct listing;
-struct listing **file_listing(uint64_t fh);
 
 /* kept.c: what the supervisor keeps for our successor; fs.sock */
 int kept_init(struct lkg_error *err);
@@ -288,19 +295,19 @@ void source_rename(fuse_req_t req, struct lkg_node *dir, const char *name, struc
                    const char *newname, unsigned flags);
 
 /* source-io.c: open files */
+int source_open_node(struct lkg_node *node, int flags); /* a descriptor of its own, or -errno */
 void source_open(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi);
-void source_opendir(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi);
 void source_read(fuse_req_t req, size_t size, off_t off, struct fuse_file_info *fi);
 void source_write(fuse_req_t req, struct lkg_node *node, const char *data, size_t size, off_t off,
                   struct fuse_file_info *fi);
 void source_flush(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi);
 void source_fsync(fuse_req_t req, struct lkg_node *node, int datasync, struct fuse_file_info *fi);
 void source_release(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi);
-void source_ioctl(fuse_req_t req, unsigned cmd, struct fuse_file_info *fi);
+void source_ioctl(fuse_req_t req, struct lkg_node *node, unsigned cmd, struct fuse_file_info *fi);
 
 /* listing.c: directories */
 void listing_read(fuse_req_t req, struct lkg_node *node, size_t size, off_t off, uint64_t fh);
-void listing_free(struct listing *listing);
+void listing_close(uint64_t fh);
 
 /* view.c: what the publication shows */
 int view_lookup(struct lkg_node *dir, const char *name, struct fuse_entry_param *ret);

@@ -104,44 +104,48 @@ static int open_new(fuse_req_t req, int dirfd, const char *real, mode_t mode, in
         return fd;
 }
 
-void source_create(fuse_req_t req, struct lkg_node *dir, const char *name, mode_t mode,
-                   struct fuse_file_info *fi)
+static int create(fuse_req_t req, struct lkg_node *dir, const char *real, mode_t mode, uint32_t record,
+                  struct fuse_entry_param *ret, struct fuse_file_info *fi)
 {
-        char buf[PATH_MAX], path[FD_PATH_MAX];
-        const char *real = source_real_name(dir, name, buf, sizeof(buf));
-        struct fuse_entry_param entry;
-        int dirfd = node_fd(dir), fd, pathfd, r;
+        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+        int dirfd = node_fd(dir), pathfd, r;
+        char path[FD_PATH_MAX];
+        struct lkg_node *node;
 
-        if (dirfd < 0) {
-                fuse_reply_err(req, -dirfd);
-                return;
-        }
+        if (dirfd < 0)
+                return dirfd;
         relay_begin(node_id(dir), real);
         /* O_DIRECT would ask for aligned memory, which a request is not. */
         fd = open_new(req, dirfd, real, mode, fi->flags & ~(O_DIRECT | O_NOATIME));
         relay_end(node_id(dir), real);
-        if (fd < 0) {
-                fuse_reply_err(req, -fd);
-                return;
-        }
+        if (fd < 0)
+                return fd;
         (void)fd_path(fd, path);
         pathfd = open(path, O_PATH | O_CLOEXEC);
-        r = pathfd < 0 ? -errno : source_adopt(dir, real, pathfd, &entry);
-        if (r == 0) {
-                struct lkg_node *node = node_get(entry.ino);
+        r = pathfd < 0 ? -errno : source_adopt(dir, real, pathfd, ret);
+        if (r < 0)
+                return r;
+        node = node_get(ret->ino);
+        fi->fh = file_fill(record, node, fi->flags, LKG_STEAL_FD(fd));
+        atomic_fetch_or(&node->dirty, LKG_DIRTY_TRUNCATED);
+        return 0;
+}
 
-                r = file_new(node, fi->flags, false, LKG_STEAL_FD(fd), &fi->fh);
-                if (r == 0)
-                        atomic_fetch_or(&node->dirty, LKG_DIRTY_TRUNCATED);
-                else
-                        node_forget(node, 1);
-        }
-        if (r < 0) {
-                lkg_close(fd);
+void source_create(fuse_req_t req, struct lkg_node *dir, const char *name, mode_t mode,
+                   struct fuse_file_info *fi)
+{
+        char buf[PATH_MAX];
+        const char *real = source_real_name(dir, name, buf, sizeof(buf));
+        struct fuse_entry_param entry;
+        uint32_t record;
+        int r = file_reserve(fuse_req_ctx(req), &record);
+
+        if (r == 0 && (r = create(req, dir, real, mode, record, &entry, fi)) < 0)
+                file_give_back(record);
+        if (r < 0)
                 fuse_reply_err(req, -r);
-                return;
-        }
-        fuse_reply_create(req, &entry, fi);
+        else
+                fuse_reply_create(req, &entry, fi);
 }
 
 static int make(int dirfd, const char *real, mode_t mode, dev_t rdev, const char *link)

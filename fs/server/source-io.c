@@ -28,7 +28,7 @@ static bool unchanged(struct lkg_node *node, const struct stat *st)
         return same;
 }
 
-static int open_node(struct lkg_node *node, int flags)
+int source_open_node(struct lkg_node *node, int flags)
 {
         int fd = node_fd(node);
         char path[FD_PATH_MAX];
@@ -40,7 +40,7 @@ static int open_node(struct lkg_node *node, int flags)
         return fd < 0 ? -errno : fd;
 }
 
-static int open_file(struct lkg_node *node, struct fuse_file_info *fi)
+static int open_file(uint32_t record, struct lkg_node *node, struct fuse_file_info *fi)
 {
         bool writes = (fi->flags & (O_ACCMODE | O_TRUNC)) != O_RDONLY; /* O_RDONLY | O_TRUNC truncates */
         struct stat st;
@@ -52,9 +52,10 @@ static int open_file(struct lkg_node *node, struct fuse_file_info *fi)
         if (!writes && fstat(fd, &st) == 0 && unchanged(node, &st)) {
                 /* The kernel has its pages: most likely nothing will be read. file_fd() opens it if something is. */
                 fi->keep_cache = 1;
-                return file_new(node, fi->flags, false, -EBADF, &fi->fh);
+                fi->fh = file_fill(record, node, fi->flags, -EBADF);
+                return 0;
         }
-        fd = open_node(node, fi->flags);
+        fd = source_open_node(node, fi->flags);
         if (fd < 0)
                 return fd;
         if (fi->flags & O_TRUNC) {
@@ -63,38 +64,28 @@ static int open_file(struct lkg_node *node, struct fuse_file_info *fi)
         } else if (writes && fstat(fd, &st) == 0) {
                 fi->keep_cache = unchanged(node, &st);
         }
-        return file_new(node, fi->flags, false, fd, &fi->fh);
+        fi->fh = file_fill(record, node, fi->flags, fd);
+        return 0;
 }
 
 void source_open(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi)
 {
-        int r;
+        uint32_t record;
+        int r = file_reserve(fuse_req_ctx(req), &record);
 
+        if (r < 0) {
+                fuse_reply_err(req, -r);
+                return;
+        }
         if (fi->flags & O_TRUNC) {
                 relay_begin(node->parent, node->name);
                 file_announce_writer(node, 1); /* before the truncation: see source_release() */
         }
-        r = open_file(node, fi);
+        r = open_file(record, node, fi);
+        if (r < 0)
+                file_give_back(record);
         if (fi->flags & O_TRUNC)
                 file_announce_writer(node, -1);
-        if (r < 0)
-                fuse_reply_err(req, -r);
-        else
-                fuse_reply_open(req, fi);
-}
-
-void source_opendir(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi)
-{
-        int fd = -1, r;
-
-        if (atomic_load(&node->kind) == LKG_NODE_SOURCE) {
-                fd = open_node(node, O_RDONLY | O_DIRECTORY);
-                if (fd < 0) {
-                        fuse_reply_err(req, -fd);
-                        return;
-                }
-        }
-        r = file_new(node, O_RDONLY, true, fd, &fi->fh);
         if (r < 0)
                 fuse_reply_err(req, -r);
         else
@@ -136,7 +127,7 @@ static ssize_t append(int fd, const char *data, size_t size)
 /* A page of a mapping goes where it was, also when the kernel chose the handle of somebody who appends. */
 static ssize_t write_back(struct lkg_node *node, const char *data, size_t size, off_t off)
 {
-        LKG_CLEANUP(lkg_closep) int fd = open_node(node, O_WRONLY);
+        LKG_CLEANUP(lkg_closep) int fd = source_open_node(node, O_WRONLY);
 
         if (fd < 0) {
                 errno = -fd;
@@ -267,10 +258,13 @@ void source_release(fuse_req_t req, struct lkg_node *node, struct fuse_file_info
 }
 
 /* lsattr and the like; everything that changes something is refused (documented: no chattr). */
-void source_ioctl(fuse_req_t req, unsigned cmd, struct fuse_file_info *fi)
+void source_ioctl(fuse_req_t req, struct lkg_node *node, unsigned cmd, struct fuse_file_info *fi)
 {
-        int fd = fi->fh ? file_fd(fi->fh) : -EBADF, flags = 0;
+        LKG_CLEANUP(lkg_closep) int own = -EBADF;
+        int fd = file_fd(fi->fh), flags = 0;
 
+        if (fi->fh != 0 && !handle_is_file(fi->fh)) /* a directory */
+                fd = own = source_open_node(node, O_RDONLY | O_DIRECTORY);
         if (cmd != FS_IOC_GETFLAGS)
                 fuse_reply_err(req, ENOTTY);
         else if (fd < 0)

@@ -145,7 +145,7 @@ static int set_size(const char *path, off_t size, const struct fuse_file_info *f
 {
         int fd;
 
-        if (!fi || fi->fh == 0)
+        if (!fi || !handle_is_file(fi->fh))
                 return truncate(path, size) < 0 ? -errno : 0;
         fd = file_fd(fi->fh);
         if (fd < 0)
@@ -216,7 +216,7 @@ void source_setattr(fuse_req_t req, struct lkg_node *node, struct stat *attr, in
                 return;
         }
         if (valid & FUSE_SET_ATTR_SIZE) {
-                if (fi && fi->fh != 0)
+                if (fi && handle_is_file(fi->fh))
                         atomic_fetch_or(&node->dirty,
                                         LKG_DIRTY_WROTE); /* somebody has it open: counts at close */
                 else if (node_path(node, path, sizeof(path)) == 0)

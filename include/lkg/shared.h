@@ -62,7 +62,7 @@ struct lkg_slot {
         _Atomic uint32_t reply_size; /* 0 = no reply recorded yet */
         struct lkg_intent intent;
         _Atomic uint64_t
-                made_file; /* file handle this OPEN, OPENDIR or CREATE made: given back when it is replayed */
+                made_file; /* file handle this OPEN or CREATE made: given back when it is replayed */
         char reply[LKG_REPLY_MAX];
         char buf[LKG_SLOT_BUF] __attribute__((aligned(4096)));
 };
@@ -146,11 +146,12 @@ struct lkg_node {
 
 enum lkg_dirty { LKG_DIRTY_WROTE = 1 << 0, LKG_DIRTY_TRUNCATED = 1 << 1 };
 
+/* An open file of the source. Directories need none: a successor reads on from the node and the offset. */
 struct lkg_file {
         _Atomic uint32_t used; /* stored last */
         uint32_t incarnation;
-        uint32_t flags; /* of open(2), without O_CREAT, O_EXCL, O_TRUNC */
-        uint32_t is_dir;
+        uint32_t flags;  /* of open(2), without O_CREAT, O_EXCL, O_TRUNC */
+        uint32_t is_dir; /* only of an earlier build */
         uint64_t node;
 };
 
@@ -256,7 +257,8 @@ struct lkg_shared {
                 notifier_steps; /* notifier: each call through the view; nothing but its growth matters */
         _Atomic uint64_t
                 mount_namespace; /* supervisor: inode of the one that the view is mounted in; 0 = unknown */
-        _Atomic uint32_t foreign_writes; /* supervisor: enum lkg_foreign_writes (settings.h) */
+        _Atomic uint32_t foreign_writes;        /* supervisor: enum lkg_foreign_writes (settings.h) */
+        _Atomic uint32_t file_owner[LKG_FILES]; /* who opened it: quota_owner(); stored before `used` */
 };
 
 #define LKG_SHARED_MIN \

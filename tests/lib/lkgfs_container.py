@@ -9,6 +9,7 @@ import contextlib
 import ctypes
 import os
 import pickle
+import resource
 import signal
 import socket
 import struct
@@ -203,6 +204,32 @@ class Container:
         self.close()
 
 
+class User(Container):
+    """A process of the host that is another user, with as many descriptors as it may have; closed, it holds nothing."""
+
+    def __init__(self, uid):  # pylint: disable=super-init-not-called
+        self.ours, theirs = socket.socketpair()
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                self.ours.close()
+                most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+                resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+                os.setgroups([])
+                os.setresgid(uid, uid, uid)
+                os.setresuid(uid, uid, uid)
+                self._send(theirs, None)
+                self._serve(theirs)
+            finally:
+                os._exit(1)
+        theirs.close()
+        try:
+            self._receive()
+        except BaseException:
+            self.close()
+            raise
+
+
 # what a process of a container does; by name, so that it can be sent
 
 def write_file(path, data=b"x", flags=os.O_WRONLY | os.O_CREAT | os.O_TRUNC):
@@ -215,6 +242,24 @@ def write_file(path, data=b"x", flags=os.O_WRONLY | os.O_CREAT | os.O_TRUNC):
 
 def open_only(path, flags):
     os.close(os.open(path, flags, 0o644))
+
+
+held = []
+
+
+def hold_open(path, flags, most):
+    """Open it up to @most times and keep that; how often it worked, and the errno that ended it."""
+    for n in range(most):
+        try:
+            held.append(os.open(path, flags))
+        except OSError as e:
+            return n, e.errno
+    return most, 0
+
+
+def let_go():
+    while held:
+        os.close(held.pop())
 
 
 def read_file(path):

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "quota.h"
 #include "server.h"
 #include "tmpdir.h"
 
@@ -297,6 +298,15 @@ static void test_what_commits(void **state)
         publication_put(ref);
 }
 
+static uint64_t new_file(struct lkg_node *node, int flags, int fd)
+{
+        const struct fuse_ctx root = { 0 };
+        uint32_t record;
+
+        assert_int_equal(file_reserve(&root, &record), 0);
+        return file_fill(record, node, flags, fd);
+}
+
 static void test_files(void **state)
 {
         struct lkg_node *a = look_up(FUSE_ROOT_ID, "a");
@@ -304,8 +314,8 @@ static void test_files(void **state)
         char c;
 
         (void)state;
-        assert_int_equal(file_new(a, O_RDWR, false, open_below("source/a", O_RDWR), &fh), 0);
-        assert_int_equal(file_new(a, O_RDONLY, false, -EBADF, &other), 0); /* opened when it is needed */
+        fh = new_file(a, O_RDWR, open_below("source/a", O_RDWR));
+        other = new_file(a, O_RDONLY, -EBADF); /* opened when it is needed */
         assert_int_equal(atomic_load(&a->n_open), 2);
         assert_int_equal(atomic_load(&a->n_writers), 1);
         assert_int_equal(pread(file_fd(other), &c, 1, 0), 1);
@@ -323,6 +333,107 @@ static void test_files(void **state)
         assert_int_equal(atomic_load(&a->n_open), 0);
 }
 
+/* As many as @uid gets; the last ones of them are kept in @fhs. */
+static uint32_t open_all(uid_t uid, pid_t pid, uint64_t *fhs)
+{
+        const struct fuse_ctx ctx = { .uid = uid, .gid = uid, .pid = pid };
+        struct lkg_node *a = look_up(FUSE_ROOT_ID, "a");
+        uint32_t record, n = 0;
+        int r;
+
+        while ((r = file_reserve(&ctx, &record)) == 0)
+                fhs[n++] = file_fill(record, a, O_RDONLY, -EBADF);
+        assert_int_equal(r, -ENFILE);
+        return n;
+}
+
+static ino_t mount_namespace(void)
+{
+        struct stat st;
+
+        assert_int_equal(stat("/proc/self/ns/mnt", &st), 0);
+        return st.st_ino;
+}
+
+/* Users have a half, root by number a quarter, root of the host what is left; also in the next server. */
+static void test_open_files_are_shared_out(void **state)
+{
+        static uint64_t fhs[LKG_FILES];
+        uint64_t loose = handle_new();
+        uint32_t n = 0;
+
+        (void)state;
+        assert_false(handle_is_file(loose));
+        assert_int_not_equal(loose, handle_new());
+        assert_null(file_get(loose));
+        assert_int_equal(open_all(1000, 1, fhs), LKG_FILES / 8);
+        n = LKG_FILES / 8;
+        files_recount();
+        assert_int_equal(open_all(1000, 1, fhs + n), 0);
+        file_close(fhs[0]);
+        assert_int_equal(open_all(1000, 1, fhs), 1);
+        for (uid_t uid = 1001; uid < 1004; uid++, n += LKG_FILES / 8)
+                assert_int_equal(open_all(uid, 1, fhs + n), LKG_FILES / 8);
+        assert_int_equal(open_all(1004, 1, fhs + n), 0);
+        files_recount();
+        assert_int_equal(open_all(1004, 1, fhs + n), 0);
+        /* Root of another mount namespace, as far as the server knows; then of its own. */
+        atomic_store(&server.shm->mount_namespace, 1);
+        assert_int_equal(open_all(0, getpid(), fhs + n), LKG_FILES / 4);
+        n += LKG_FILES / 4;
+        atomic_store(&server.shm->mount_namespace, mount_namespace());
+        assert_int_equal(open_all(0, getpid(), fhs + n), LKG_FILES / 4);
+        n += LKG_FILES / 4;
+        assert_int_equal(n, LKG_FILES);
+        while (n > 0)
+                file_close(fhs[--n]);
+        assert_int_equal(open_all(1004, 1, fhs), LKG_FILES / 8);
+        for (n = 0; n < LKG_FILES / 8; n++)
+                file_close(fhs[n]);
+        atomic_store(&server.shm->mount_namespace, 0);
+}
+
+/* Every user of a user namespace at once, and each gives back what was his and nothing else. */
+static void test_quota_of_many_users(void **state)
+{
+        struct quota_cell cells[64] = { 0 };
+        struct quota quota = { .size = 64, .n_cells = 64, .cells = cells };
+        uint32_t held[97] = { 0 }, n_held = 0, seed = 1;
+
+        (void)state;
+        for (int i = 0; i < 20000; i++) {
+                uid_t uid;
+
+                seed = seed * 1103515245u + 12345u;
+                uid = 1 + (seed >> 16) % 96;
+                if (seed >> 15 & 1 && held[uid] > 0) {
+                        quota_remove(&quota, quota_owner(uid));
+                        held[uid]--;
+                        n_held--;
+                } else if (quota_ask(&quota, uid, false) == QUOTA_YES) {
+                        assert_true(held[uid] < 8 && n_held < 32);
+                        quota_add(&quota, quota_owner(uid));
+                        held[uid]++;
+                        n_held++;
+                } else {
+                        assert_true(held[uid] == 8 || n_held == 32);
+                }
+        }
+        assert_int_equal(quota_ask(&quota, 0, false), QUOTA_YES);
+        for (uid_t uid = 1; uid < 97; uid++)
+                while (held[uid]-- > 0)
+                        quota_remove(&quota, quota_owner(uid));
+        assert_int_equal(quota.n_users, 0);
+        assert_int_equal(quota.n_used, 0);
+        for (uid_t uid = 1; uid < 33; uid++) { /* more than there are cells for: refused, not lost */
+                assert_int_equal(quota_ask(&quota, uid, false), QUOTA_YES);
+                quota_add(&quota, quota_owner(uid));
+        }
+        assert_int_equal(quota_ask(&quota, 33, false), QUOTA_NO);
+        quota_reset(&quota);
+        assert_int_equal(quota_ask(&quota, 33, false), QUOTA_YES);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -337,6 +448,8 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_blob_gone_means_newer_publication, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_what_commits, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_files, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_open_files_are_shared_out, set_up, tear_down),
+                cmocka_unit_test(test_quota_of_many_users),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Counts by owner: open addressing with linear probing, and nothing is allocated while somebody exhausts something. */
+#include <string.h>
+
+#include "quota.h"
+
+#define ROOT_OWNER 1u /* quota_owner(0) */
+
+static uint32_t home(const struct quota *quota, uint32_t owner)
+{
+        return (owner * 2654435761u >> 7) & (quota->n_cells - 1);
+}
+
+/* The cell of @owner, or the free one where it would be. */
+static struct quota_cell *find(const struct quota *quota, uint32_t owner)
+{
+        uint32_t i = home(quota, owner);
+
+        while (quota->cells[i].owner != 0 && quota->cells[i].owner != owner)
+                i = (i + 1) & (quota->n_cells - 1);
+        return &quota->cells[i];
+}
+
+enum quota_answer quota_ask(const struct quota *quota, uid_t uid, bool host_root)
+{
+        const struct quota_cell *cell;
+
+        if (uid == 0)
+                return host_root || quota->n_root < quota->size / 4 ? QUOTA_YES : QUOTA_HOST_ROOT;
+        if (quota->n_users >= quota->size / 2)
+                return QUOTA_NO;
+        cell = find(quota, quota_owner(uid));
+        if (cell->owner == 0)
+                return quota->n_used < quota->n_cells / 2 ? QUOTA_YES : QUOTA_NO;
+        return cell->n < quota->size / 8 ? QUOTA_YES : QUOTA_NO;
+}
+
+/* What nobody asked for (a replay, an earlier build) may be more than there are cells: it counts for all, then. */
+void quota_add(struct quota *quota, uint32_t owner)
+{
+        struct quota_cell *cell;
+
+        if (owner == ROOT_OWNER) {
+                quota->n_root++;
+                return;
+        }
+        quota->n_users++;
+        if (owner == 0)
+                return;
+        cell = find(quota, owner);
+        if (cell->owner == 0) {
+                if (quota->n_used + 1 >= quota->n_cells)
+                        return;
+                cell->owner = owner;
+                quota->n_used++;
+        }
+        cell->n++;
+}
+
+/* Cells that were put behind this one because it was taken move up. */
+static void empty(struct quota *quota, uint32_t hole)
+{
+        uint32_t mask = quota->n_cells - 1;
+
+        quota->n_used--;
+        for (uint32_t i = (hole + 1) & mask; quota->cells[i].owner != 0; i = (i + 1) & mask) {
+                uint32_t from = home(quota, quota->cells[i].owner);
+
+                if (((i - from) & mask) < ((i - hole) & mask))
+                        continue;
+                quota->cells[hole] = quota->cells[i];
+                hole = i;
+        }
+        quota->cells[hole] = (struct quota_cell){ 0 };
+}
+
+void quota_remove(struct quota *quota, uint32_t owner)
+{
+        struct quota_cell *cell;
+
+        if (owner == ROOT_OWNER) {
+                if (quota->n_root > 0)
+                        quota->n_root--;
+                return;
+        }
+        if (quota->n_users > 0)
+                quota->n_users--;
+        if (owner == 0)
+                return;
+        cell = find(quota, owner);
+        if (cell->owner != 0 && --cell->n == 0)
+                empty(quota, (uint32_t)(cell - quota->cells));
+}
+
+void quota_reset(struct quota *quota)
+{
+        if (quota->n_used > 0)
+                memset(quota->cells, 0, quota->n_cells * sizeof(*quota->cells));
+        quota->n_users = quota->n_used = quota->n_root = 0;
+}

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What anybody can fill is shared out: nobody takes what root or another user needs, and who is refused has changed nothing."""
+import errno
+import os
+
+import pytest
+
+import lkgfs_container as container
+import lkgfs_testlib as lib
+
+NOBODY = 65534
+FILES = 16384  # LKG_FILES
+OF_ONE = FILES // 8
+USERS = FILES // 2
+
+
+@pytest.fixture(name="open_mount")
+def fixture_open_mount(mount):
+    os.chmod(mount.root, 0o711)
+    return mount
+
+
+def drop_in(mount):
+    return mount.path("kubelet.conf.d", sorted(os.listdir(mount.path("kubelet.conf.d")))[0])
+
+
+def names(path):
+    return sorted(os.listdir(path))
+
+
+def check_root_works(mount, pods):
+    mount.drop("70-root.conf", f"maxPods: {pods}\n")
+    assert f"maxPods: {pods}\n" in mount.document()
+    assert names(mount.path("kubelet.conf.d")) == names(mount.behind("kubelet.conf.d"))
+
+
+def test_directories_take_no_records(open_mount):
+    mount = open_mount
+    with container.User(NOBODY) as nobody:
+        for path in (mount.path("kubelet.conf.d"), mount.path("status"), mount.path()):
+            assert nobody.call(container.hold_open, path, os.O_RDONLY | os.O_DIRECTORY, FILES) == (FILES, 0), path
+            check_root_works(mount, 20)
+            nobody.call(container.let_go)
+        assert nobody.call(container.hold_open, drop_in(mount), os.O_RDONLY, 1) == (1, 0)
+
+
+def read_in_turns(path, count):
+    """More directories than are kept open for one user, each read a little at a time; what each of them listed."""
+    streams = [os.scandir(path) for _ in range(count)]
+    seen = [[] for _ in streams]
+    left = set(range(count))
+    while left:
+        for i in sorted(left):
+            entry = next(streams[i], None)
+            if entry is None:
+                left.discard(i)
+            else:
+                seen[i].append(entry.name)
+    return [sorted(each) for each in seen]
+
+
+def test_directories_that_are_read_at_the_same_time(open_mount):
+    mount = open_mount
+    for name in ("pki", "manifests"):
+        for i in range(400):
+            lib.write_file(mount.behind(name, f"some-long-name-that-takes-space-{i:04}"), "x")
+    for i in range(400):
+        lib.write_file(mount.behind(f"root-{i:04}-that-takes-space-in-a-listing"), "x")
+    for path in (mount.path("pki"), mount.path()):
+        for seen in read_in_turns(path, 100):
+            assert seen == names(path)
+    assert names(mount.path("pki")) == names(mount.behind("pki"))
+
+
+def test_a_directory_is_read_on_by_the_next_server(open_mount):
+    mount = open_mount
+    for i in range(2000):
+        lib.write_file(mount.behind("pki", f"some-long-name-that-takes-space-{i:04}"), "x")
+    with os.scandir(mount.path("pki")) as stream:
+        seen = [next(stream).name]
+        mount.kill_child("lkgfs-fs")
+        seen += [entry.name for entry in stream]
+    assert sorted(seen) == names(mount.behind("pki"))
+
+
+def test_open_files_are_shared_out(open_mount):
+    mount = open_mount
+    path = drop_in(mount)
+    users = [container.User(NOBODY - i) for i in range(5)]
+    try:
+        for user in users[:4]:
+            assert user.call(container.hold_open, path, os.O_RDONLY, FILES) == (OF_ONE, errno.ENFILE)
+        assert users[4].call(container.hold_open, path, os.O_RDONLY, FILES) == (0, errno.ENFILE), "all users together"
+        check_root_works(mount, 21)
+        mount.kill_child("lkgfs-fs")
+        assert users[0].error(container.open_only, path, os.O_RDONLY) == errno.ENFILE, "a successor knows who has what"
+        assert users[4].error(container.open_only, path, os.O_RDONLY) == errno.ENFILE
+        check_root_works(mount, 22)
+        users[0].call(container.let_go)
+        assert users[0].call(container.hold_open, path, os.O_RDONLY, 10) == (10, 0)
+        assert users[4].call(container.hold_open, path, os.O_RDONLY, 10) == (10, 0)
+        check_root_works(mount, 23)
+    finally:
+        for user in users:
+            user.close()
+
+
+def test_who_is_refused_has_changed_nothing(open_mount):
+    mount = open_mount
+    own = mount.behind("own")
+    os.mkdir(own)
+    lib.write_file(own + "/file", "as it was\n")
+    os.chown(own, NOBODY, NOBODY)
+    os.chown(own + "/file", NOBODY, NOBODY)
+    file, new = mount.path("own", "file"), mount.path("own", "new")
+    with container.User(NOBODY) as nobody:
+        assert nobody.call(container.hold_open, file, os.O_RDONLY, FILES) == (OF_ONE, errno.ENFILE)
+        for flags in (os.O_WRONLY | os.O_TRUNC, os.O_RDONLY | os.O_TRUNC, os.O_RDWR | os.O_TRUNC | os.O_CREAT):
+            assert nobody.error(container.open_only, file, flags) == errno.ENFILE
+            assert lib.read_file(own + "/file") == b"as it was\n"
+        for flags in (os.O_WRONLY | os.O_CREAT, os.O_RDWR | os.O_CREAT | os.O_EXCL):
+            assert nobody.error(container.open_only, new, flags) == errno.ENFILE
+            assert names(own) == ["file"]
+        nobody.call(container.let_go)
+        nobody.call(container.write_file, new)
+        assert names(own) == ["file", "new"]
