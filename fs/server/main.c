@@ -153,6 +153,7 @@ static int prepare(struct lkg_error *err)
                 return r;
         files_init();
         files_recount();
+        view_recount_pollers();
         server.gone = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         if (server.gone < 0 || sd_event_add_io(server.event, NULL, server.gone, EPOLLIN, on_gone, NULL) < 0)
                 return lkg_error_set(err, -errno, NULL, "event loop");

@@ -401,6 +401,7 @@ static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
         struct lkg_node *node = node_get(ino), *base;
 
         if (!node || !handle_is_file(fi->fh)) {
+                view_closed(fi->fh);
                 fuse_reply_err(req, 0);
                 return;
         }

@@ -321,6 +321,8 @@ void view_setattr(fuse_req_t req, struct lkg_node *node, int valid);
 void view_write(fuse_req_t req, struct lkg_node *node, const char *data, size_t size);
 void view_poll(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi);
 void view_wake_pollers(void);
+void view_recount_pollers(void);
+void view_closed(uint64_t fh);
 struct lkg_node *view_through(const struct lkg_node *node);
 struct lkg_parked *view_command(fuse_req_t req, unsigned component, const char *command);
 

@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <poll.h>
 
+#include "quota.h"
 #include "server.h"
 
 /* In the root a name is its own path; the case of every open of a view file. NULL: too long. */
@@ -181,6 +182,11 @@ bool view_takes_commands(const struct lkg_node *node, bool writes)
         return kind == LKG_NODE_CONTROL || kind == LKG_NODE_BAD_MADE || (writes && bad_holds(node));
 }
 
+static bool is_polled(const struct lkg_node *node)
+{
+        return (node->flags & LKG_ENTRY_POLL) && atomic_load(&node->kind) == LKG_NODE_CONTENT;
+}
+
 void view_open(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi)
 {
         const struct fuse_ctx *ctx = fuse_req_ctx(req);
@@ -198,6 +204,8 @@ void view_open(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi)
         }
         if (!writes && (node->flags & LKG_ENTRY_VIEW))
                 parked = start_park(ctx, node);
+        if (is_polled(node))
+                fi->fh = handle_new(); /* its release tells that nobody polls it any more */
         fi->keep_cache = 1;
         fi->noflush = 1;
         fuse_reply_open(req, fi);
@@ -283,70 +291,142 @@ void view_write(fuse_req_t req, struct lkg_node *node, const char *data, size_t 
         engine_submit(parked);
 }
 
-static void forget_poller(uint64_t kh)
+/* ---- pollers ---- */
+
+static pthread_mutex_t pollers_lock = PTHREAD_MUTEX_INITIALIZER; /* protects: shm->pollers, quota. A leaf. */
+static struct quota_cell cells[LKG_POLLERS];
+static struct quota quota = { .size = LKG_POLLERS, .n_cells = LKG_POLLERS, .cells = cells };
+
+/* What a predecessor left; a record that it was about to fill says nothing. */
+void view_recount_pollers(void)
 {
-        for (size_t i = 0; i < LKG_POLLERS; i++)
-                if (atomic_load(&server.shm->pollers[i].kh) == kh)
+        quota_reset(&quota);
+        for (size_t i = 0; i < LKG_POLLERS; i++) {
+                if (atomic_load(&server.shm->pollers[i].kh) == UINT64_MAX) /* by an earlier build */
                         atomic_store(&server.shm->pollers[i].kh, 0);
+                if (atomic_load(&server.shm->pollers[i].kh) != 0)
+                        quota_add(&quota, server.shm->poller_of[i].owner);
+        }
 }
 
-static bool remember_poller(uint64_t kh, uint64_t node)
+/* Lock held. */
+static void forget_poller(size_t i)
 {
-        forget_poller(kh);
-        for (size_t i = 0; i < LKG_POLLERS; i++) {
-                uint64_t none = 0;
+        atomic_store(&server.shm->pollers[i].kh, 0);
+        quota_remove(&quota, server.shm->poller_of[i].owner);
+}
 
-                if (!atomic_compare_exchange_strong(&server.shm->pollers[i].kh, &none, UINT64_MAX))
-                        continue;
-                server.shm->pollers[i].node = node;
-                atomic_store(&server.shm->pollers[i].kh, kh);
-                return true;
+/* Lock held. LKG_POLLERS: none. One poll handle has one record, whoever polls. */
+static size_t find_poller(uint64_t kh)
+{
+        size_t i = 0;
+
+        while (i < LKG_POLLERS && atomic_load(&server.shm->pollers[i].kh) != kh)
+                i++;
+        return i;
+}
+
+/* Lock held. */
+static enum quota_answer remember_poller(const struct fuse_poll_in *in, uint64_t node, uid_t uid,
+                                         bool host_root)
+{
+        enum quota_answer answer = QUOTA_YES;
+        size_t i = find_poller(in->kh);
+
+        if (i < LKG_POLLERS)
+                return QUOTA_YES;
+        if (!task.replay)
+                answer = quota_ask(&quota, uid, host_root);
+        if (answer != QUOTA_YES)
+                return answer;
+        i = find_poller(0);
+        if (i == LKG_POLLERS)
+                return QUOTA_NO;
+        server.shm->poller_of[i].fh = in->fh;
+        server.shm->poller_of[i].owner = quota_owner(uid);
+        quota_add(&quota, quota_owner(uid));
+        server.shm->pollers[i].node = node;
+        atomic_store_explicit(&server.shm->pollers[i].kh, in->kh, memory_order_release);
+        return QUOTA_YES;
+}
+
+/* Will the kernel be told when @node changes? False: the caller has his share of pollers, or all are in use. */
+static bool add_poller(const struct fuse_ctx *ctx, const struct fuse_poll_in *in, uint64_t node)
+{
+        enum quota_answer answer;
+        bool host_root = false;
+
+        for (;;) {
+                (void)pthread_mutex_lock(&pollers_lock);
+                answer = remember_poller(in, node, ctx->uid, host_root);
+                (void)pthread_mutex_unlock(&pollers_lock);
+                if (answer != QUOTA_HOST_ROOT)
+                        return answer == QUOTA_YES;
+                if (!caller_is_host_root(ctx))
+                        return false;
+                host_root = true;
         }
-        return false;
+}
+
+/** view_closed() - the last close of a file that can be polled: nobody waits for it any more. */
+void view_closed(uint64_t fh)
+{
+        if (fh == 0)
+                return;
+        (void)pthread_mutex_lock(&pollers_lock);
+        for (size_t i = 0; i < LKG_POLLERS; i++)
+                if (server.shm->poller_of[i].fh == fh && atomic_load(&server.shm->pollers[i].kh) != 0)
+                        forget_poller(i);
+        (void)pthread_mutex_unlock(&pollers_lock);
 }
 
 /*
  * The content was fixed at open, so "ready" means: another one took its place. libfuse hides the kernel's poll handle,
  * which must survive us, so it is read from the request itself.
+ *
+ * Who cannot be told of the next one is told to look now: a wait without an end would be a lie, an error would end a
+ * program that does nothing wrong, and who looks again too often only slows down himself.
  */
 void view_poll(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi)
 {
         const struct fuse_poll_in *in = task_argument();
-        bool wants = node && (node->flags & LKG_ENTRY_POLL) && atomic_load(&node->kind) == LKG_NODE_CONTENT;
+        bool wants = node && is_polled(node), told = true;
 
         (void)fi;
         if (!wants) {
                 fuse_reply_poll(req, POLLIN | POLLOUT | POLLRDNORM | POLLWRNORM);
                 return;
         }
-        if ((in->flags & FUSE_POLL_SCHEDULE_NOTIFY) && !remember_poller(in->kh, node_id(node))) {
-                fuse_reply_poll(req, POLLERR);
-                return;
-        }
+        if ((in->flags & FUSE_POLL_SCHEDULE_NOTIFY) && node->retired_ns == 0)
+                told = add_poller(fuse_req_ctx(req), in, node_id(node));
         /* After the poller is known: a change in between is seen either here or by view_wake_pollers(). */
-        fuse_reply_poll(req, node->retired_ns ? POLLIN | POLLPRI | POLLRDNORM : 0);
+        fuse_reply_poll(req, node->retired_ns || !told ? POLLIN | POLLPRI | POLLRDNORM : 0);
 }
 
 void view_wake_pollers(void)
 {
         for (size_t i = 0; i < LKG_POLLERS; i++) {
-                struct lkg_poller *poller = &server.shm->pollers[i];
-                uint64_t kh = atomic_load(&poller->kh);
                 const struct lkg_node *node;
                 struct {
                         struct fuse_out_header header;
                         struct fuse_notify_poll_wakeup_out wakeup;
                 } message = {
                         .header = { .len = sizeof(message), .error = FUSE_NOTIFY_POLL },
-                        .wakeup = { .kh = kh },
                 };
+                bool wake;
 
-                if (kh == 0 || kh == UINT64_MAX)
+                (void)pthread_mutex_lock(&pollers_lock);
+                message.wakeup.kh = atomic_load(&server.shm->pollers[i].kh);
+                node = message.wakeup.kh != 0 ? node_get(server.shm->pollers[i].node) : NULL;
+                wake = message.wakeup.kh != 0 && (!node || node->retired_ns != 0);
+                (void)pthread_mutex_unlock(&pollers_lock);
+                if (!wake)
                         continue;
-                node = node_get(poller->node);
-                if (node && node->retired_ns == 0)
-                        continue;
-                atomic_store(&poller->kh, 0);
                 session_send_raw(&message, sizeof(message));
+                /* Killed before this, the successor wakes it once more; after it, whoever polls finds it ready. */
+                (void)pthread_mutex_lock(&pollers_lock);
+                if (atomic_load(&server.shm->pollers[i].kh) == message.wakeup.kh)
+                        forget_poller(i);
+                (void)pthread_mutex_unlock(&pollers_lock);
         }
 }

@@ -259,6 +259,10 @@ struct lkg_shared {
                 mount_namespace; /* supervisor: inode of the one that the view is mounted in; 0 = unknown */
         _Atomic uint32_t foreign_writes;        /* supervisor: enum lkg_foreign_writes (settings.h) */
         _Atomic uint32_t file_owner[LKG_FILES]; /* who opened it: quota_owner(); stored before `used` */
+        struct {
+                uint64_t fh; /* of the file that is polled: with its release the poller goes; 0 = unknown */
+                uint32_t owner;
+        } poller_of[LKG_POLLERS]; /* stored before `kh` */
 };
 
 #define LKG_SHARED_MIN \

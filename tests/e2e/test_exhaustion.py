@@ -2,6 +2,9 @@
 """What anybody can fill is shared out: nobody takes what root or another user needs, and who is refused has changed nothing."""
 import errno
 import os
+import select
+import threading
+import time
 
 import pytest
 
@@ -12,6 +15,8 @@ NOBODY = 65534
 FILES = 16384  # LKG_FILES
 OF_ONE = FILES // 8
 USERS = FILES // 2
+POLLERS = 1024  # LKG_POLLERS
+WAKES = select.POLLIN | select.POLLPRI  # what a change is
 
 
 @pytest.fixture(name="open_mount")
@@ -124,3 +129,78 @@ def test_who_is_refused_has_changed_nothing(open_mount):
         nobody.call(container.let_go)
         nobody.call(container.write_file, new)
         assert names(own) == ["file", "new"]
+
+
+# pollers
+
+epolls = []
+
+
+def poll_and_close(path, count):
+    for _ in range(count):
+        fd = os.open(path, os.O_RDONLY)
+        with select.epoll() as epoll:
+            epoll.register(fd, WAKES)
+        os.close(fd)
+
+
+def wait_on(path, count):
+    """Have @count files polled; what poll said of each at once, as events and how often."""
+    epoll = select.epoll()
+    epolls.append(epoll)
+    for _ in range(count):
+        container.held.append(os.open(path, os.O_RDONLY))
+        epoll.register(container.held[-1], WAKES)
+    said = [event for _, event in epoll.poll(0, count)]
+    return {event: said.count(event) for event in said}
+
+
+def how_many_woke(timeout):
+    """Of those that wait_on() has polled last."""
+    woke, end = set(), lib.deadline(timeout)
+    while len(woke) < len(container.held) and time.monotonic() < end:
+        woke |= {fd for fd, event in epolls[-1].poll(1, POLLERS) if event & select.POLLPRI}
+    return len(woke)
+
+
+def check_root_is_woken(mount, pods):
+    fd = os.open(mount.path("status", "kubelet", "generation"), os.O_RDONLY)
+    try:
+        poller = select.poll()
+        poller.register(fd, select.POLLPRI)
+        assert poller.poll(1) == [], "nothing to report yet"
+        changer = threading.Thread(target=mount.drop, args=("71-root.conf", f"maxPods: {pods}\n"))
+        changer.start()
+        events = poller.poll(lib.TIMEOUT_S * 1000)
+        changer.join()
+        assert events and events[0][1] & select.POLLPRI and not events[0][1] & select.POLLERR
+    finally:
+        os.close(fd)
+
+
+def test_pollers_go_with_their_files(open_mount):
+    mount = open_mount
+    with container.User(NOBODY) as nobody:
+        nobody.call(poll_and_close, mount.path("status", "kubelet", "generation"), POLLERS + 100)
+        assert nobody.call(wait_on, mount.path("status", "kubelet", "generation"), POLLERS // 8) == {}, "all of his share"
+        check_root_is_woken(mount, 30)
+        assert nobody.call(how_many_woke, 10) == POLLERS // 8
+
+
+def test_pollers_are_shared_out(open_mount):
+    mount = open_mount
+    path = mount.path("status", "kubelet", "generation")
+    share = POLLERS // 8
+    users = [container.User(NOBODY - i) for i in range(5)]
+    try:
+        for user in users[:4]:
+            assert user.call(wait_on, path, share + 10) == {WAKES: 10}, "who cannot be woken looks again"
+        assert users[4].call(wait_on, path, 10) == {WAKES: 10}, "all users together"
+        mount.kill_child("lkgfs-fs")
+        check_root_is_woken(mount, 31)
+        for user in users[:4]:
+            assert user.call(how_many_woke, 10) == share + 10
+        assert users[4].call(wait_on, path, share) == {}, "there is room again"
+    finally:
+        for user in users:
+            user.close()
