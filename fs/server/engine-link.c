@@ -102,19 +102,34 @@ static bool sooner_lost(const struct lkg_parked *parked, const struct lkg_parked
         return m->ticket < than->message.ticket;
 }
 
-static struct lkg_parked *take_record(void)
+/*
+ * For a change by @uid. Users who may write layers share a half of the records, an eighth for one: root's commands and the
+ * starts of components always find one.
+ */
+static struct lkg_parked *take_record(uid_t uid)
 {
-        struct lkg_parked *owed = NULL;
+        struct lkg_parked *owed = NULL, *unused = NULL;
+        size_t n_users = 0, n_own = 0;
 
         for (size_t i = 0; i < LKG_PARKED; i++) {
                 struct lkg_parked *parked = &server.shm->parked[i];
                 uint32_t state = atomic_load(&parked->state);
 
-                if (state == LKG_PARKED_FREE && parked->message.type == 0)
-                        return parked;
+                if (state == LKG_PARKED_FREE && parked->message.type == 0) {
+                        unused = unused ? unused : parked;
+                        continue;
+                }
                 if (state == LKG_PARKED_OWED && sooner_lost(parked, owed))
                         owed = parked;
+                if (parked->message.type == LKG_MSG_CHANGED && parked->message.uid != 0) {
+                        n_users++;
+                        n_own += parked->message.uid == uid;
+                }
         }
+        if (uid != 0 && (n_users >= LKG_PARKED / 2 || n_own >= LKG_PARKED / 8))
+                return NULL;
+        if (unused)
+                return unused;
         if (owed) {
                 atomic_store(&owed->state, LKG_PARKED_FREE);
                 atomic_fetch_add(&server.shm->lost_commits, 1);
@@ -122,19 +137,14 @@ static struct lkg_parked *take_record(void)
         return owed;
 }
 
-/**
- * engine_park() - reserve a record for the request being handled and direct its reply there.
- * The caller fills `message`, makes the reply with fuse_reply_*(), then calls engine_submit().
- * Return: NULL when all records are in use; the caller replies at once then.
- */
-struct lkg_parked *engine_park(enum lkg_message_type type)
+static struct lkg_parked *park(enum lkg_message_type type, uid_t uid)
 {
         LKG_CLEANUP(publication_putp) struct publication_ref *ref = publication_get();
         struct lkg_parked *parked;
         uint64_t ticket = 0;
 
         (void)pthread_mutex_lock(&server.parked_lock);
-        parked = take_record();
+        parked = take_record(uid);
         if (parked && (ticket = take_ticket(type)) == 0)
                 parked = NULL;
         if (parked) {
@@ -145,10 +155,23 @@ struct lkg_parked *engine_park(enum lkg_message_type type)
                 parked->deadline_ns = lkg_boottime_ns() + ref->publication->timeout_ms * LKG_NSEC_PER_MSEC;
                 lkg_message_init(&parked->message, type); /* reserved: FREE with a type */
                 parked->message.ticket = ticket;
+                parked->message.uid = uid;
         }
         (void)pthread_mutex_unlock(&server.parked_lock);
         task.park = parked;
         return parked;
+}
+
+/**
+ * engine_park() - reserve a record for the request being handled and direct its reply there.
+ * The caller fills `message`, makes the reply with fuse_reply_*(), then calls engine_submit().
+ * Return: NULL when all records are in use, or the user's share of them; the caller replies at once then.
+ */
+struct lkg_parked *engine_park(enum lkg_message_type type)
+{
+        const struct fuse_in_header *header = task.slot ? (const void *)task.slot->buf : NULL;
+
+        return park(type, type == LKG_MSG_CHANGED && header ? header->uid : 0);
 }
 
 /* Lock held. The error that takes the place of the reply, 0 = none. */
@@ -275,10 +298,10 @@ void engine_named_text(struct lkg_message *message, const char *name, const char
         append_text(message, text, size);
 }
 
-/* An event nobody waits for, but which must not be lost. */
-void engine_changed(const char *path)
+/* An event nobody waits for, but which must not be lost; @uid made it. */
+void engine_changed(const char *path, uid_t uid)
 {
-        struct lkg_parked *parked = engine_park(LKG_MSG_CHANGED);
+        struct lkg_parked *parked = park(LKG_MSG_CHANGED, uid);
 
         if (!parked)
                 return;

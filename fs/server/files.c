@@ -228,6 +228,13 @@ struct lkg_file *file_get(uint64_t fh)
         return record(fh, &index);
 }
 
+uid_t file_opener(uint64_t fh)
+{
+        uint32_t index, owner = record(fh, &index) ? atomic_load(&server.shm->file_owner[index]) : 0;
+
+        return owner == 0 ? 0 : owner - 1;
+}
+
 int file_fd(uint64_t fh)
 {
         uint32_t index;

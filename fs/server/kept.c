@@ -42,6 +42,20 @@ int kept_fd(uint64_t node)
         return fd;
 }
 
+/* Lock held. Files of users have a half of the table, those of one user an eighth: root's find room. */
+static bool has_room_for(const struct lkg_node *node)
+{
+        size_t n_users = 0, n_own = 0;
+
+        for (size_t i = 0; i < n_kept; i++) {
+                const struct lkg_node *other = node_get(kept[i].node);
+
+                n_users += other && other->uid != 0;
+                n_own += other && other->uid == node->uid;
+        }
+        return n_kept < LKG_KEPT && (node->uid == 0 || (n_users < LKG_KEPT / 2 && n_own < LKG_KEPT / 8));
+}
+
 void kept_keep(struct lkg_node *node)
 {
         int fd = node_fd(node);
@@ -49,7 +63,7 @@ void kept_keep(struct lkg_node *node)
         if (fd < 0)
                 return;
         (void)pthread_mutex_lock(&server.kept_lock);
-        if (find(node_id(node)) < 0 && n_kept < LKG_KEPT && (fd = fcntl(fd, F_DUPFD_CLOEXEC, 3)) >= 0) {
+        if (find(node_id(node)) < 0 && has_room_for(node) && (fd = fcntl(fd, F_DUPFD_CLOEXEC, 3)) >= 0) {
                 kept[n_kept].node = node_id(node);
                 kept[n_kept++].fd = fd;
                 node->kept = 1;

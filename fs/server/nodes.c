@@ -10,19 +10,25 @@
  * nlookup is at least what the kernel holds: it is raised before a reply is sent and never lowered twice. A node whose
  * count leaked (a server died between the two) is found by nodes_prune().
  *
+ * An inode belongs to somebody, and who may make files in the source can make as many as there are nodes: so those that are
+ * not root's are shared out by their owners (quota.h). What is about to be made has its node before it is there.
+ *
  * Made in bad/, a node has neither inode nor content; opens of the same name at the same time share it.
  */
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sys/resource.h>
 
 #include <lkg/file.h>
 
+#include "quota.h"
 #include "server.h"
 
 #define ROOT_INDEX  1u
 #define BUCKETS     16384u
 #define WINDOW_MIN  2048u
+#define NODE_OWNERS 16384u
 #define PRUNE_AFTER (10 * LKG_NSEC_PER_SEC)
 #define VIRTUAL_INO \
         (UINT64_C(1) << 48) /* virtual inode numbers start here: no local file system goes that far */
@@ -33,6 +39,8 @@ static uint32_t free_hint = ROOT_INDEX + 1;
 static uint32_t window = WINDOW_MIN; /* records are taken from below here, in turn */
 static uint32_t *contents;           /* indices of listed nodes, for retire, prune and wake */
 static size_t n_contents, contents_allocated;
+static struct quota_cell cells[NODE_OWNERS];
+static struct quota quota = { .size = LKG_NODES, .n_cells = NODE_OWNERS, .cells = cells };
 
 uint64_t hash_bytes(uint64_t seed, const void *data, size_t size)
 {
@@ -116,17 +124,79 @@ static uint32_t find_free(uint32_t n_tries)
         return 0;
 }
 
+/* ---- whose they are ---- */
+
+static uint32_t owner_of(const struct lkg_node *node, uint32_t kind)
+{
+        return quota_owner(kind == LKG_NODE_SOURCE ? node->uid : 0);
+}
+
+/* A source node is a descriptor: where there are less of them than nodes, that is what is shared out. */
+static void size_quota(void)
+{
+        struct rlimit limit;
+        rlim_t most = LKG_NODES;
+
+        if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+                most = limit.rlim_cur > 2 * LKG_FILES ? limit.rlim_cur - LKG_FILES : limit.rlim_cur / 2;
+        quota.size = most < LKG_NODES ? (uint32_t)most : LKG_NODES;
+}
+
+/* Lock held. Index 0 is none, and the root is always there. What root owns, root has made: only the table ends it. */
+static bool admits(uid_t uid)
+{
+        return quota.n_users + quota.n_root < LKG_NODES - 2 &&
+               (uid == 0 || task.replay || quota_ask(&quota, uid, false) == QUOTA_YES);
+}
+
+/**
+ * node_reserve() - the node of what this request is about to make for @uid; then node_unreserve(), used or not.
+ * Return: 0; -ENFILE.
+ */
+int node_reserve(uid_t uid)
+{
+        bool yes;
+
+        (void)pthread_mutex_lock(&server.nodes_lock);
+        yes = admits(uid);
+        if (yes) {
+                task.reserved_node = quota_owner(uid);
+                quota_add(&quota, task.reserved_node);
+        }
+        (void)pthread_mutex_unlock(&server.nodes_lock);
+        return yes ? 0 : -ENFILE;
+}
+
+/* Lock held. Was there one? */
+static bool take_reserved(void)
+{
+        if (task.reserved_node == 0)
+                return false;
+        quota_remove(&quota, task.reserved_node);
+        task.reserved_node = 0;
+        return true;
+}
+
+void node_unreserve(void)
+{
+        (void)pthread_mutex_lock(&server.nodes_lock);
+        (void)take_reserved();
+        (void)pthread_mutex_unlock(&server.nodes_lock);
+}
+
 /*
- * Lock held. A zeroed record with a fresh incarnation; kind is still FREE.
+ * Lock held. A zeroed record with a fresh incarnation for an inode of @uid; kind is still FREE.
  *
  * Records are used again, but not soon, and no more of them than it takes: each page of the table that was ever touched stays in
  * memory, and every generation needs new nodes. The window grows when it is crowded.
  */
-static struct lkg_node *allocate(void)
+static struct lkg_node *allocate(uid_t uid)
 {
         struct lkg_node *node;
         uint32_t index, incarnation;
 
+        if (!take_reserved() && !admits(uid))
+                return NULL;
         while (!(index = find_free(window < LKG_NODES ? window / 4 : window))) {
                 if (window == LKG_NODES)
                         return NULL;
@@ -137,6 +207,8 @@ static struct lkg_node *allocate(void)
         incarnation = node->incarnation + 1;
         memset(node, 0, sizeof(*node));
         node->incarnation = incarnation ? incarnation : 1;
+        node->uid = uid;
+        quota_add(&quota, quota_owner(uid));
         if (atomic_load(&server.shm->n_nodes) <= index)
                 atomic_store(&server.shm->n_nodes, index + 1);
         return node;
@@ -217,6 +289,7 @@ static void release_node(struct lkg_node *node)
         int fd;
 
         chain_remove(node);
+        quota_remove(&quota, owner_of(node, kind));
         pin_name(node, name);
         fd = atomic_exchange(&fds[node_index(node)], 0) - 1;
         atomic_store_explicit(&node->kind, LKG_NODE_FREE, memory_order_release);
@@ -265,6 +338,8 @@ int nodes_init(void)
                 atomic_store(&root->kind, LKG_NODE_ROOT);
                 atomic_store(&server.shm->n_nodes, ROOT_INDEX + 1);
         }
+        size_quota();
+        quota_reset(&quota);
         n = atomic_load(&server.shm->n_nodes);
         for (uint32_t i = ROOT_INDEX + 1; i < n; i++) {
                 struct lkg_node *node = node_at(i);
@@ -276,7 +351,9 @@ int nodes_init(void)
                         atomic_store(&node->kind, LKG_NODE_FREE);
                         continue;
                 }
+                chain_remove(node); /* unit tests have the next server in the same process */
                 chain_add(node);
+                quota_add(&quota, owner_of(node, kind));
                 if (is_listed(kind) && content_list_add(node) < 0)
                         return -ENOMEM;
         }
@@ -447,7 +524,7 @@ int node_source(uint64_t parent, const char *name, int *fd, const struct stat *s
                 node = NULL;
         }
         if (!node) {
-                node = allocate();
+                node = allocate(st->st_uid);
                 if (!node) {
                         (void)pthread_mutex_unlock(&server.nodes_lock);
                         return -ENFILE;
@@ -505,7 +582,7 @@ struct lkg_node *node_placeholder(uint64_t parent, const char *name, bool is_dir
         struct lkg_node *node;
 
         (void)pthread_mutex_lock(&server.nodes_lock);
-        node = allocate();
+        node = allocate(0);
         if (node) {
                 node->mode = is_dir ? S_IFDIR | 0700 : S_IFREG | 0600;
                 set_name(node, parent, name);
@@ -620,7 +697,7 @@ static int get_virtual(enum lkg_node_kind kind, const char *path, const struct l
                         node->gid = entry->gid;
                         node->mtime_ns = entry->mtime_ns;
                 }
-        } else if (!(node = allocate())) {
+        } else if (!(node = allocate(0))) {
                 r = -ENFILE;
         } else {
                 fill_virtual(node, path, entry);
@@ -632,6 +709,8 @@ static int get_virtual(enum lkg_node_kind kind, const char *path, const struct l
                         atomic_store(&node->nlookup, 1);
                         atomic_store_explicit(&node->kind, kind, memory_order_release);
                         chain_add(node);
+                } else {
+                        quota_remove(&quota, quota_owner(0));
                 }
         }
         (void)pthread_mutex_unlock(&server.nodes_lock);

@@ -59,12 +59,12 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
         conn->time_gran = 1;
 }
 
-/* An open of a view file that follows can be sent here again. */
+/* An open of a view file that follows can be sent here again. Only root's is of interest (start.c). */
 static void note_look(const struct fuse_ctx *ctx, fuse_ino_t ino)
 {
         const struct lkg_node *node = node_get(ino);
 
-        if (node && (node->flags & LKG_ENTRY_VIEW))
+        if (ctx->uid == 0 && node && (node->flags & LKG_ENTRY_VIEW))
                 opener_looked(ctx->pid, node);
 }
 

@@ -79,6 +79,7 @@ struct lkg_task {
         struct lkg_slot *slot;   /* request being handled; NULL in the main thread */
         struct lkg_parked *park; /* the next reply goes there instead of to the kernel */
         bool replay;             /* the slot was left by a dead server */
+        uint32_t reserved_node;  /* quota_owner() of a node that is reserved for what is made; 0 = none */
         bool swallow;            /* handshake: keep the reply in `swallowed`, send nothing */
         size_t swallowed_size;
         unsigned char swallowed[LKG_INIT_MAX];
@@ -160,6 +161,8 @@ int node_virtual(enum lkg_node_kind kind, const char *path, const struct lkg_ent
                  struct lkg_node **ret);
 /** node_own() - the same for a file whose bytes are ours: @entry with their size and hash. */
 int node_own(const char *path, const struct lkg_entry *entry, const char *bytes, struct lkg_node **ret);
+int node_reserve(uid_t uid);
+void node_unreserve(void);
 void node_forget(struct lkg_node *node, uint64_t n);
 int node_fd(struct lkg_node *node);                                 /* O_PATH descriptor, borrowed; -errno */
 int node_path(const struct lkg_node *node, char *buf, size_t size); /* relative to the root; 0 or -errno */
@@ -186,7 +189,8 @@ static inline bool handle_is_file(uint64_t fh)
         return fh != 0 && !(fh & LKG_HANDLE_LOOSE);
 }
 struct lkg_file *file_get(uint64_t fh);
-int file_fd(uint64_t fh); /* borrowed; opened again after a restart; -errno */
+int file_fd(uint64_t fh);       /* borrowed; opened again after a restart; -errno */
+uid_t file_opener(uint64_t fh); /* 0 also when it is not known */
 void file_close(uint64_t fh);
 void files_init(void);
 void files_recount(void);
@@ -260,7 +264,7 @@ int engine_init(struct lkg_error *err);
 struct lkg_parked *engine_park(enum lkg_message_type type);
 void engine_submit(struct lkg_parked *parked);
 bool engine_tell(const struct lkg_message *message); /* false: no engine to hear it */
-void engine_changed(const char *path);
+void engine_changed(const char *path, uid_t uid);
 void engine_text(struct lkg_message *message, const char *text, size_t size);
 void engine_named_text(struct lkg_message *message, const char *name, const char *text, size_t size);
 bool engine_is_parked(uint64_t unique);

@@ -140,8 +140,14 @@ void source_create(fuse_req_t req, struct lkg_node *dir, const char *name, mode_
         uint32_t record;
         int r = file_reserve(fuse_req_ctx(req), &record);
 
-        if (r == 0 && (r = create(req, dir, real, mode, record, &entry, fi)) < 0)
-                file_give_back(record);
+        if (r == 0) {
+                r = node_reserve(fuse_req_ctx(req)->uid);
+                if (r == 0)
+                        r = create(req, dir, real, mode, record, &entry, fi);
+                node_unreserve();
+                if (r < 0)
+                        file_give_back(record);
+        }
         if (r < 0)
                 fuse_reply_err(req, -r);
         else
@@ -168,10 +174,10 @@ void source_make(fuse_req_t req, struct lkg_node *dir, const char *name, mode_t 
         char buf[PATH_MAX];
         const char *real = source_real_name(dir, name, buf, sizeof(buf));
         struct caller caller;
-        int dirfd = node_fd(dir), r;
+        int dirfd = node_fd(dir), r = dirfd < 0 ? dirfd : node_reserve(fuse_req_ctx(req)->uid);
 
-        if (dirfd < 0) {
-                fuse_reply_err(req, -dirfd);
+        if (r < 0) {
+                fuse_reply_err(req, -r);
                 return;
         }
         relay_begin(node_id(dir), real);
@@ -182,6 +188,7 @@ void source_make(fuse_req_t req, struct lkg_node *dir, const char *name, mode_t 
         if (r < 0 && made_before(-r))
                 r = 0;
         reply_made(req, dir, name, real, r);
+        node_unreserve();
 }
 
 void source_link(fuse_req_t req, struct lkg_node *node, struct lkg_node *dir, const char *name)

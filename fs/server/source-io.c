@@ -242,6 +242,7 @@ void source_release(fuse_req_t req, struct lkg_node *node, struct fuse_file_info
         LKG_CLEANUP(publication_putp) struct publication_ref *ref = NULL;
         const struct lkg_file *file = file_get(fi->fh);
         bool writer = file && (file->flags & O_ACCMODE) != O_RDONLY;
+        uid_t uid = file_opener(fi->fh); /* a release says nothing of who closed it */
         char path[PATH_MAX];
 
         if (writer)
@@ -251,7 +252,7 @@ void source_release(fuse_req_t req, struct lkg_node *node, struct fuse_file_info
         if (writer && take_truncation(node) && node_path(node, path, sizeof(path)) == 0) {
                 ref = publication_get();
                 if (publication_commits(ref->publication, path))
-                        engine_changed(path);
+                        engine_changed(path, uid);
         }
         node_forget(node, 1);
         fuse_reply_err(req, 0);

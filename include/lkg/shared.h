@@ -132,7 +132,7 @@ struct lkg_node {
         uint32_t handle_size;
         int32_t handle_type;
         unsigned char handle[LKG_HANDLE_MAX];
-        /* virtual */
+        /* virtual; of a source node the type and the owner when it was made */
         uint32_t mode, uid, gid;
         uint32_t flags; /* enum lkg_entry_flags */
         uint32_t component;

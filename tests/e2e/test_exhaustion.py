@@ -131,6 +131,47 @@ def test_who_is_refused_has_changed_nothing(open_mount):
         assert names(own) == ["file", "new"]
 
 
+# nodes
+
+def look_at_all(path, count):
+    """How many of them have a node: the kernel keeps what it was told for as long as it has memory."""
+    for n in range(count):
+        try:
+            os.stat(f"{path}/{n}")
+        except OSError as e:
+            return n, e.errno
+    return count, 0
+
+
+def test_nodes_are_shared_out(open_mount):
+    """Somebody with a directory of his own below the source can make as many files as there are nodes."""
+    mount = open_mount
+    soft = int(lib.read_file(f"/proc/{mount.child('lkgfs-fs')}/limits").split(b"Max open files")[1].split()[0])
+    share = min(262144, soft - FILES if soft > 2 * FILES else soft // 2) // 8
+    if share > 10000:
+        pytest.skip("many descriptors: that many files take long; the unit test has a small limit")
+    made, own = os.path.join(mount.root, "own"), mount.behind("own")
+    os.mkdir(made)
+    for i in range(share + 1):
+        lib.write_file(f"{made}/{i}", "")
+        os.chown(f"{made}/{i}", NOBODY, NOBODY)
+    os.chown(made, NOBODY, NOBODY)
+    os.rename(made, own)
+    with container.User(NOBODY) as nobody, container.User(NOBODY - 1) as other:
+        seen, error = nobody.call(look_at_all, mount.path("own"), share + 1)
+        assert (seen, error) == (share - 1, errno.ENFILE), "his directory is one"
+        before = names(own)
+        for function, arguments in ((container.write_file, ()), (os.mkdir, ()), (os.mkfifo, ())):
+            assert nobody.error(function, mount.path("own", "new"), *arguments) == errno.ENFILE
+        assert nobody.error(os.symlink, "to", mount.path("own", "new")) == errno.ENFILE
+        assert names(own) == before
+        assert other.call(container.read_file, drop_in(mount))
+        check_root_works(mount, 25)
+        mount.kill_child("lkgfs-fs")
+        assert nobody.error(os.mkdir, mount.path("own", "new")) == errno.ENFILE
+        check_root_works(mount, 26)
+
+
 # pollers
 
 epolls = []

@@ -45,6 +45,14 @@ static void make(const char *name)
         assert_int_equal(mkdir(path, 0700), 0);
 }
 
+static int chown_below(const char *name, uid_t uid)
+{
+        char path[128];
+
+        (void)snprintf(path, sizeof(path), "%s/%s", top, name);
+        return chown(path, uid, uid);
+}
+
 /* The publication with one view file of the given content. */
 static void publish(int number, const char *sha256)
 {
@@ -179,6 +187,83 @@ static void test_there_are_as_many_records_as_it_takes(void **state)
                 assert_non_null(node_get(ids[i]));
                 assert_string_equal(node_get(ids[i])->name, name);
         }
+}
+
+/* Whoever owns the files has his share of the nodes, and what cannot have one is not made. */
+static void test_nodes_are_shared_out(void **state)
+{
+        struct rlimit before, limit;
+        struct fuse_entry_param entry;
+        uint32_t n = 0;
+        uint64_t d;
+        char name[32];
+        int r;
+
+        (void)state;
+        assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+        limit = (struct rlimit){ .rlim_cur = 800, .rlim_max = before.rlim_max }; /* 400 to share out */
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+        assert_int_equal(nodes_init(), 0);
+        d = node_id(look_up(1, "d"));
+        for (uint32_t i = 0; i < 60; i++) {
+                (void)snprintf(name, sizeof(name), "source/d/%u", i);
+                make(name);
+                if (chown_below(name, 1000) < 0)
+                        skip(); /* not root */
+        }
+        for (;; n++) {
+                (void)snprintf(name, sizeof(name), "%u", n);
+                r = source_lookup(node_get(d), name, &entry);
+                if (r < 0)
+                        break;
+                assert_int_equal(node_get(entry.ino)->uid, 1000);
+        }
+        assert_int_equal(r, -ENFILE);
+        assert_int_equal(n, 50);
+        assert_int_equal(node_reserve(1000), -ENFILE);
+        assert_int_equal(nodes_init(), 0); /* the successor */
+        assert_int_equal(source_lookup(node_get(d), name, &entry), -ENFILE);
+        assert_int_equal(node_reserve(1001), 0);
+        node_unreserve();
+        (void)look_up(1, "a"); /* root's are not in question */
+        node_forget(node_find_child(d, "0"), 2);
+        assert_int_equal(node_reserve(1000), 0);
+        assert_int_equal(source_lookup(node_get(d), name, &entry), 0); /* with the one that was reserved */
+        node_unreserve();
+        assert_int_equal(node_reserve(1000), -ENFILE);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+/* Unlinked but open files: those of one user leave room for the others, those of users for root. */
+static void test_kept_files_are_shared_out(void **state)
+{
+        static const struct {
+                uid_t uid;
+                uint32_t kept;
+        } owners[] = { { 1000, 25 }, { 1001, 25 }, { 1002, 25 }, { 1003, 25 }, { 1004, 0 }, { 0, 100 } };
+        struct lkg_node *nodes[LKG_ARRAY_SIZE(owners)][110];
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(owners); i++) {
+                uint32_t n = 0;
+
+                for (size_t k = 0; k < LKG_ARRAY_SIZE(nodes[i]); k++) {
+                        char name[32];
+
+                        (void)snprintf(name, sizeof(name), "source/%zu-%zu", i, k);
+                        make(name);
+                        nodes[i][k] = look_up(1, name + strlen("source/"));
+                        nodes[i][k]->uid = owners[i].uid;
+                        kept_keep(nodes[i][k]);
+                        n += nodes[i][k]->kept;
+                }
+                assert_int_equal(n, owners[i].kept);
+        }
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(owners); i++)
+                for (size_t k = 0; k < LKG_ARRAY_SIZE(nodes[i]); k++) {
+                        kept_drop(nodes[i][k]);
+                        nodes[i][k]->uid = 0; /* as it was counted */
+                }
 }
 
 static void test_paths_follow_renames(void **state)
@@ -441,6 +526,8 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_records_are_used_again, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_there_are_as_many_records_as_it_takes, set_up,
                                                 tear_down),
+                cmocka_unit_test_setup_teardown(test_nodes_are_shared_out, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_kept_files_are_shared_out, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_paths_follow_renames, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_one_content_one_node, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_old_content_stays_readable, set_up, tear_down),

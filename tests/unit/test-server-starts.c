@@ -292,6 +292,35 @@ static void test_starts_are_lost_after_changes(void **state)
         assert_null(engine_park(LKG_MSG_STARTED)); /* commands are never lost */
 }
 
+/* How many changes @uid may have waiting or owed. */
+static size_t owe_as(uid_t uid)
+{
+        struct lkg_slot *slot = &server.shm->slots[0];
+        struct lkg_parked *parked;
+        size_t n = 0;
+
+        ((struct fuse_in_header *)(void *)slot->buf)->uid = uid;
+        task.slot = slot;
+        for (; n < LKG_PARKED && (parked = engine_park(LKG_MSG_CHANGED)); n++)
+                engine_submit(parked);
+        task.slot = NULL;
+        return n;
+}
+
+static void test_records_are_shared_out(void **state)
+{
+        uint64_t first;
+
+        (void)state;
+        for (uid_t uid = 1000; uid < 1004; uid++)
+                assert_int_equal(owe_as(uid), LKG_PARKED / 8);
+        assert_int_equal(owe_as(1004), 0);
+        assert_int_equal(count(LKG_MSG_CHANGED, &first), LKG_PARKED / 2);
+        for (size_t i = 0; i < LKG_PARKED / 2; i++)
+                owe(LKG_MSG_STARTED);
+        assert_int_equal(atomic_load(&server.shm->lost_commits), 0);
+}
+
 /* --- an engine that is known to be down --- */
 
 static struct lkg_parked *submit(enum lkg_message_type type)
@@ -361,6 +390,7 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_a_process_is_known_once_told, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_refused_once, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_the_oldest_record_goes, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_records_are_shared_out, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_starts_are_lost_after_changes, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_nobody_waits_for_one_that_is_down, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_text_with_a_name, set_up, tear_down),
