@@ -15,6 +15,7 @@ static struct {
         bool reserved;
 } local[LKG_FILES];
 static uint32_t hint;
+#define WINDOW_MIN 1024u
 static struct quota_cell cells[LKG_FILES];
 static struct quota quota = { .size = LKG_FILES, .n_cells = LKG_FILES, .cells = cells };
 
@@ -142,13 +143,19 @@ uint64_t handle_new(void)
         return (number >> 31) << 32 | LKG_HANDLE_LOOSE | (number & (LKG_HANDLE_LOOSE - 1));
 }
 
-/* Lock held. LKG_FILES: none. */
+/*
+ * Lock held. LKG_FILES: none. In turn, but no more of them than twice what is open: pages of the table that were ever touched
+ * stay in memory.
+ */
 static uint32_t find_free(void)
 {
-        for (uint32_t n = 0; n < LKG_FILES; n++) {
-                uint32_t index = hint;
+        uint32_t limit = 2 * (quota.n_users + quota.n_root);
 
-                hint = (hint + 1) % LKG_FILES;
+        limit = limit < WINDOW_MIN ? WINDOW_MIN : limit > LKG_FILES ? LKG_FILES : limit;
+        for (uint32_t n = 0; n < LKG_FILES; n++) {
+                uint32_t index = hint < limit ? hint : 0;
+
+                hint = index + 1;
                 if (!local[index].reserved && atomic_load(&server.shm->files[index].used) == 0)
                         return index;
         }
@@ -304,7 +311,7 @@ void files_recount(void)
 {
         uint32_t n_nodes = atomic_load(&server.shm->n_nodes), n_files = atomic_load(&server.shm->n_files);
 
-        for (uint32_t i = 1; i < n_nodes; i++) {
+        for (uint32_t i = 1; (i = node_next(i)) < n_nodes; i++) {
                 atomic_store(&node_at(i)->n_open, 0);
                 atomic_store(&node_at(i)->n_writers, 0);
         }

@@ -27,7 +27,9 @@
 
 #define ROOT_INDEX  1u
 #define BUCKETS     16384u
-#define WINDOW_MIN  2048u
+#define WINDOW_MIN  1024u
+#define CHUNK       256u
+#define N_CHUNKS    (LKG_NODES / CHUNK)
 #define NODE_OWNERS 16384u
 #define PRUNE_AFTER (10 * LKG_NSEC_PER_SEC)
 #define VIRTUAL_INO \
@@ -36,8 +38,10 @@
 static uint32_t buckets[BUCKETS];  /* index + 1 of the first node; rebuilt at start */
 static _Atomic int fds[LKG_NODES]; /* O_PATH descriptors of source nodes, stored as fd + 1 */
 static uint32_t free_hint = ROOT_INDEX + 1;
-static uint32_t window = WINDOW_MIN; /* records are taken from below here, in turn */
-static uint32_t *contents;           /* indices of listed nodes, for retire, prune and wake */
+static uint32_t window = WINDOW_MIN;  /* records are taken from below here, in turn */
+static uint16_t chunk_used[N_CHUNKS]; /* nodes in use in each, the root not counted */
+static bool chunk_touched[N_CHUNKS];  /* it has memory */
+static uint32_t *contents;            /* indices of listed nodes, for retire, prune and wake */
 static size_t n_contents, contents_allocated;
 static struct quota_cell cells[NODE_OWNERS];
 static struct quota quota = { .size = LKG_NODES, .n_cells = NODE_OWNERS, .cells = cells };
@@ -115,13 +119,20 @@ struct lkg_node *node_get(uint64_t id)
 static uint32_t find_free(uint32_t n_tries)
 {
         for (uint32_t n = 0; n < n_tries; n++) {
-                uint32_t index = free_hint;
+                uint32_t index = free_hint < window ? free_hint : ROOT_INDEX + 1;
 
-                free_hint = free_hint + 1 < window ? free_hint + 1 : ROOT_INDEX + 1;
+                free_hint = index + 1 < window ? index + 1 : ROOT_INDEX + 1;
                 if (atomic_load(&node_at(index)->kind) == LKG_NODE_FREE)
                         return index;
         }
         return 0;
+}
+
+/* Lock held, as for all that changes chunks. */
+static void count_node(uint32_t index, int by)
+{
+        chunk_used[index / CHUNK] = (uint16_t)(chunk_used[index / CHUNK] + by);
+        chunk_touched[index / CHUNK] = true;
 }
 
 /* ---- whose they are ---- */
@@ -204,14 +215,70 @@ static struct lkg_node *allocate(uid_t uid)
                 window = 2 * window < LKG_NODES ? 2 * window : LKG_NODES;
         }
         node = node_at(index);
-        incarnation = node->incarnation + 1;
+        incarnation = atomic_load(&server.shm->incarnation_base);
+        incarnation = (node->incarnation > incarnation ? node->incarnation : incarnation) + 1;
         memset(node, 0, sizeof(*node));
         node->incarnation = incarnation ? incarnation : 1;
+        if (incarnation > atomic_load(&server.shm->incarnation_max))
+                atomic_store(&server.shm->incarnation_max, incarnation);
         node->uid = uid;
         quota_add(&quota, quota_owner(uid));
         if (atomic_load(&server.shm->n_nodes) <= index)
                 atomic_store(&server.shm->n_nodes, index + 1);
+        count_node(index, 1);
         return node;
+}
+
+/* Lock held. Chunks are for memory only: above the window an empty one is given back. */
+static bool is_spare(uint32_t chunk)
+{
+        return chunk < N_CHUNKS && chunk * CHUNK >= window && chunk_used[chunk] == 0;
+}
+
+/* Lock held. A page that is shared with a spare neighbour goes, too. */
+static void give_back(uint32_t chunk)
+{
+        const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
+        uintptr_t begin = (uintptr_t)node_at(chunk * CHUNK),
+                  end = (uintptr_t)(node_at(chunk * CHUNK) + CHUNK);
+
+        begin = (is_spare(chunk - 1) ? begin : begin + page) & ~page;
+        end = (is_spare(chunk + 1) ? end + page : end) & ~page;
+        atomic_store(&server.shm->incarnation_base, atomic_load(&server.shm->incarnation_max));
+        (void)madvise((void *)begin, end - begin, MADV_REMOVE);
+        chunk_touched[chunk] = false;
+}
+
+/*
+ * Lock held, a record of @chunk was freed. After a storm of look-ups few are in use: new ones are taken from the lower part
+ * again, and what is empty above it goes back to the system. The window grows when it is crowded and halves when an eighth
+ * of it is used, so that what comes and goes does not make it breathe. A record that was given back has lost its
+ * incarnation: the next one begins above all that there were. Nobody may look at it before, or its page is there again.
+ */
+static void shrink(uint32_t chunk)
+{
+        uint32_t had = window;
+
+        while (window > WINDOW_MIN && quota.n_users + quota.n_root < window / 8)
+                window = window / 2;
+        if (window == had) {
+                if (is_spare(chunk) && chunk_touched[chunk])
+                        give_back(chunk);
+                return;
+        }
+        for (uint32_t i = window / CHUNK; i < N_CHUNKS; i++)
+                if (is_spare(i) && chunk_touched[i])
+                        give_back(i);
+}
+
+/** node_next() - the first index from @i on, below n_nodes, of which something is in use near by; n_nodes: none. */
+uint32_t node_next(uint32_t i)
+{
+        uint32_t n = atomic_load(&server.shm->n_nodes);
+
+        while (i < n && chunk_used[i / CHUNK] == 0)
+                i = (i / CHUNK + 1) * CHUNK;
+        return i < n ? i : n;
 }
 
 static void pin_name(const struct lkg_node *node, char buf[static 32])
@@ -294,6 +361,8 @@ static void release_node(struct lkg_node *node)
         fd = atomic_exchange(&fds[node_index(node)], 0) - 1;
         atomic_store_explicit(&node->kind, LKG_NODE_FREE, memory_order_release);
         lkg_close(fd);
+        count_node(node_index(node), -1);
+        shrink(node_index(node) / CHUNK);
         if (!is_listed(kind))
                 return;
         if (kind == LKG_NODE_CONTENT)
@@ -340,6 +409,7 @@ int nodes_init(void)
         }
         size_quota();
         quota_reset(&quota);
+        memset(chunk_used, 0, sizeof(chunk_used));
         n = atomic_load(&server.shm->n_nodes);
         for (uint32_t i = ROOT_INDEX + 1; i < n; i++) {
                 struct lkg_node *node = node_at(i);
@@ -354,9 +424,13 @@ int nodes_init(void)
                 chain_remove(node); /* unit tests have the next server in the same process */
                 chain_add(node);
                 quota_add(&quota, owner_of(node, kind));
+                count_node(i, 1);
                 if (is_listed(kind) && content_list_add(node) < 0)
                         return -ENOMEM;
         }
+        for (uint32_t i = window / CHUNK; i * CHUNK < n; i++) /* looking at it has brought it back */
+                if (is_spare(i))
+                        give_back(i);
         sweep_pins();
         return 0;
 }
@@ -563,7 +637,7 @@ struct lkg_node *node_find_child(uint64_t parent, const char *name)
         struct lkg_node *found = NULL;
 
         (void)pthread_mutex_lock(&server.nodes_lock);
-        for (uint32_t i = ROOT_INDEX + 1; i < n && !found; i++) {
+        for (uint32_t i = ROOT_INDEX + 1; (i = node_next(i)) < n && !found; i++) {
                 struct lkg_node *node = node_at(i);
 
                 if (atomic_load(&node->kind) == LKG_NODE_SOURCE && node->parent == parent &&
@@ -711,6 +785,7 @@ static int get_virtual(enum lkg_node_kind kind, const char *path, const struct l
                         chain_add(node);
                 } else {
                         quota_remove(&quota, quota_owner(0));
+                        count_node(node_index(node), -1);
                 }
         }
         (void)pthread_mutex_unlock(&server.nodes_lock);

@@ -344,7 +344,7 @@ int relay_init(struct lkg_error *err)
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "inotify");
         relay_watch(node_at(FUSE_ROOT_ID));
-        for (uint32_t i = FUSE_ROOT_ID + 1; i < n; i++) {
+        for (uint32_t i = FUSE_ROOT_ID + 1; (i = node_next(i)) < n; i++) {
                 struct lkg_node *node = node_at(i);
 
                 if (atomic_load(&node->kind) == LKG_NODE_SOURCE && S_ISDIR(node->mode))

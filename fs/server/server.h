@@ -161,6 +161,7 @@ int node_virtual(enum lkg_node_kind kind, const char *path, const struct lkg_ent
                  struct lkg_node **ret);
 /** node_own() - the same for a file whose bytes are ours: @entry with their size and hash. */
 int node_own(const char *path, const struct lkg_entry *entry, const char *bytes, struct lkg_node **ret);
+uint32_t node_next(uint32_t i);
 int node_reserve(uid_t uid);
 void node_unreserve(void);
 void node_forget(struct lkg_node *node, uint64_t n);

@@ -263,6 +263,8 @@ struct lkg_shared {
                 uint64_t fh; /* of the file that is polled: with its release the poller goes; 0 = unknown */
                 uint32_t owner;
         } poller_of[LKG_POLLERS]; /* stored before `kh` */
+        /* the highest incarnation of any node, and what it was when records last went back to the system */
+        _Atomic uint32_t incarnation_max, incarnation_base;
 };
 
 #define LKG_SHARED_MIN \

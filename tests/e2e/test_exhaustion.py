@@ -172,6 +172,47 @@ def test_nodes_are_shared_out(open_mount):
         check_root_works(mount, 26)
 
 
+# memory
+
+def list_all(path, count):
+    fds = [os.open(path, os.O_RDONLY | os.O_DIRECTORY) for _ in range(count)]
+    for fd in fds:
+        os.listdir(fd)
+    for fd in fds:
+        os.close(fd)
+
+
+def look_up(path, present, count):
+    for n in range(0, count, 2):
+        os.stat(f"{path}/{n % present}")
+        assert not os.path.exists(f"{path}/{n}.none")
+
+
+def private_bytes(pid):
+    lines = lib.read_file(f"/proc/{pid}/smaps_rollup").decode().splitlines()
+    return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith("Private"))
+
+
+def test_memory_comes_back(open_mount):
+    mount, files = open_mount, 10000
+    made = os.path.join(mount.root, "many")
+    os.mkdir(made)
+    for i in range(files):
+        lib.write_file(f"{made}/{i}", "")
+    os.rename(made, mount.behind("many"))
+    server = mount.child("lkgfs-fs")
+    with container.User(NOBODY) as nobody:
+        for path in ((), ("pki",), ("status", "kubelet")):
+            nobody.call(list_all, mount.path(*path), FILES)
+        for _ in range(8):  # in parts: a call has its time limit
+            nobody.call(look_up, mount.path("many"), files, 262144 // 8)
+        nobody.call(container.hold_open, drop_in(mount), os.O_RDONLY, FILES)
+    for i in range(files):
+        os.unlink(mount.path("many", str(i)))
+    assert mount.child("lkgfs-fs") == server
+    mount.wait_for(lambda: private_bytes(server) < 4 << 20, "the kernel has forgotten what is gone")
+
+
 # pollers
 
 epolls = []

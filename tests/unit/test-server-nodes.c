@@ -89,7 +89,7 @@ static int set_up(void **state)
         server.blobs = open_below("runtime/blobs", O_PATH | O_DIRECTORY);
         server.pinned = open_below("runtime/pinned", O_PATH | O_DIRECTORY);
         server.shm =
-                mmap(NULL, sizeof(*server.shm), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+                mmap(NULL, sizeof(*server.shm), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         files_init();
         assert_int_equal(nodes_init(), 0);
         publish(1, SHA_A);
@@ -167,6 +167,7 @@ static void test_there_are_as_many_records_as_it_takes(void **state)
 {
         struct rlimit limit;
         uint64_t d, ids[3000];
+        const struct lkg_node *last;
         char name[32];
 
         (void)state;
@@ -187,6 +188,19 @@ static void test_there_are_as_many_records_as_it_takes(void **state)
                 assert_non_null(node_get(ids[i]));
                 assert_string_equal(node_get(ids[i])->name, name);
         }
+        /* Then they go, and so does their memory; no id means anybody else ever. */
+        last = node_at((uint32_t)ids[LKG_ARRAY_SIZE(ids) - 100]);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(ids); i++)
+                node_forget(node_get(ids[i]), 1);
+        assert_int_equal(node_next(1024), atomic_load(&server.shm->n_nodes)); /* nothing is left up there */
+        assert_int_equal(last->incarnation, 0);
+        for (int round = 0; round < 2; round++)
+                for (size_t i = 0; i < LKG_ARRAY_SIZE(ids); i++) {
+                        (void)snprintf(name, sizeof(name), "%zu", i);
+                        if (round == 0)
+                                (void)look_up(d, name);
+                        assert_null(node_get(ids[i]));
+                }
 }
 
 /* Whoever owns the files has his share of the nodes, and what cannot have one is not made. */
