@@ -182,7 +182,7 @@ void lkg_utf8_mend(char *text)
         *text = '\0';
 }
 
-static void json_escape(struct lkg_buf *buf, unsigned char c)
+static void json_escape(struct lkg_buf *buf, uint32_t c)
 {
         switch (c) {
         case '"':
@@ -201,7 +201,10 @@ static void json_escape(struct lkg_buf *buf, unsigned char c)
                 lkg_buf_puts(buf, "\\t");
                 break;
         default:
-                lkg_buf_printf(buf, "\\u%04x", c);
+                if (c >= 0x10000) /* as a pair of surrogates */
+                        lkg_buf_printf(buf, "\\u%04x\\u%04x", 0xd7c0 + (c >> 10), 0xdc00 + (c & 0x3ff));
+                else
+                        lkg_buf_printf(buf, "\\u%04x", c);
         }
 }
 
@@ -212,19 +215,20 @@ void lkg_buf_json_string(struct lkg_buf *buf, const char *text, size_t size)
 
         lkg_buf_putc(buf, '"');
         for (size_t i = 0; i < size;) {
-                size_t n = lkg_utf8_length(p + i, size - i);
-                bool plain = n > 0 && p[i] >= 0x20 && p[i] != 0x7f && p[i] != '"' && p[i] != '\\';
+                uint32_t c = p[i];
+                size_t n = lkg_shown_length(text + i, size - i, &c);
 
-                if (plain) {
+                if (n > 0 && p[i] != '"' && p[i] != '\\') {
                         i += n;
                         continue;
                 }
                 lkg_buf_append(buf, text + start, i - start);
-                if (n == 0)
+                if (c == UINT32_MAX)
                         lkg_buf_puts(buf, "\xef\xbf\xbd");
                 else
-                        json_escape(buf, p[i]);
-                start = ++i;
+                        json_escape(buf, c);
+                i += c == UINT32_MAX ? 1 : lkg_utf8_length(p + i, size - i);
+                start = i;
         }
         lkg_buf_append(buf, text + start, size - start);
         lkg_buf_putc(buf, '"');

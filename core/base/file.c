@@ -338,6 +338,25 @@ int lkg_open_directory(const struct lkg_bounds *bounds, const char *way, bool fo
                              RESOLVE_BENEATH);
 }
 
+int lkg_open_plain(int dirfd, const char *path)
+{
+        LKG_CLEANUP(lkg_closep)
+        int fd = open_resolved(dirfd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY,
+                               RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+        struct stat st;
+
+        if (fd < 0)
+                return fd;
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        return S_ISREG(st.st_mode) ? LKG_STEAL_FD(fd) : -EINVAL;
+}
+
+int lkg_open_plain_directory(int dirfd, const char *path)
+{
+        return open_resolved(dirfd, path, O_RDONLY | O_DIRECTORY, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+}
+
 int lkg_open_owned(const char *path, struct stat *ret_st, struct lkg_error *err)
 {
         int fd;

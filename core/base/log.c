@@ -7,6 +7,7 @@
 #define SD_JOURNAL_SUPPRESS_LOCATION
 #include <systemd/sd-journal.h>
 
+#include <lkg/buf.h>
 #include <lkg/log.h>
 
 /* Set once by lkg_log_init() before any thread exists, read only afterwards. */
@@ -108,6 +109,7 @@ void lkg_log(int priority, const struct lkg_log_fields *fields, const char *fmt,
         va_start(ap, fmt);
         (void)vsnprintf(text, sizeof(text), fmt, ap);
         va_end(ap);
+        lkg_blank_hidden(text, strlen(text), '?');
         if (!to_journal || log_journal(priority, fields, text) < 0)
                 log_stderr(priority, fields, text);
         errno = saved;

@@ -189,20 +189,10 @@ void lkg_report_count_unlisted(struct lkg_report *to, const struct lkg_report *f
         to->n_dropped += from->n_dropped;
 }
 
-/* A path or text may hold a line break, or be no UTF-8; a finding is one line of text whatever a hostile name contains. */
+/* A finding is one line of text that shows what it is, whatever a hostile name contains. */
 static void append_one_line(struct lkg_buf *buf, const char *text)
 {
-        size_t left = strlen(text), n;
-
-        for (; left > 0; text += n, left -= n) {
-                n = lkg_utf8_length(text, left);
-                if (n == 0 || (unsigned char)*text < 0x20 || *text == 0x7f) {
-                        lkg_buf_printf(buf, "\\x%02x", (unsigned char)*text);
-                        n = 1;
-                } else {
-                        lkg_buf_append(buf, text, n);
-                }
-        }
+        lkg_buf_shown(buf, text, strlen(text));
 }
 
 void lkg_finding_format(const struct lkg_finding *f, struct lkg_buf *buf)
@@ -246,10 +236,10 @@ static const char *quote(const char *text, size_t size, char *buf)
         for (size_t i = 0, length; i < n; i += length ? length : 1) {
                 unsigned char c = (unsigned char)text[i];
 
-                length = lkg_utf8_length(text + i, n - i);
+                length = lkg_shown_length(text + i, n - i, NULL);
                 if (c == '"' || c == '\\')
                         *p++ = '\\';
-                if (c < 0x20 || c == 0x7f || length == 0)
+                if (length == 0)
                         p += sprintf(p, "\\x%02x", c);
                 else
                         p = mempcpy(p, text + i, length);

@@ -120,10 +120,9 @@ int lkg_refuse(char *reason, const char *fmt, ...)
 static size_t piece_step(struct lkg_span span, size_t i, char *to)
 {
         unsigned char c = (unsigned char)span.data[i];
-        size_t n = c >= 0x80 ? lkg_utf8_length(span.data + i, span.size - i) : 1;
+        size_t n = c >= 0x80 ? lkg_shown_length(span.data + i, span.size - i, NULL) : 1;
 
-        /* U+0080 to U+009F are control characters too */
-        if (n > 1 && !(c == 0xc2 && (unsigned char)span.data[i + 1] < 0xa0)) {
+        if (n > 1) {
                 memcpy(to, span.data + i, n);
                 to[n] = '\0';
                 return n;

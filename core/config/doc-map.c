@@ -546,19 +546,21 @@ int lkg_map_append_like(struct lkg_value *value, const struct lkg_value *other, 
                         struct lkg_value *item)
 {
         struct map_value *map = lkg_as_map(value);
+        const struct member *last = map->n > 0 ? member_at(map, map->n - 1) : NULL;
         struct lkg_sought sought;
         const char *text;
         struct key *key;
         size_t size;
         int r;
 
+        (void)last; /* of a build without assertions */
         assert(value->refs == 1);
         if (!item)
                 return -ENOMEM;
         key = lkg_key_ref(member_at(lkg_as_map(other), i)->key);
         text = lkg_key_text(key, &size);
         sought = lkg_sought(text, size);
-        assert(map->n == 0 || lkg_key_compare(&sought, member_at(map, map->n - 1)->key) > 0);
+        assert(!last || lkg_key_compare(&sought, last->key) > 0);
         if (append_quickly(map, key, item)) /* as it is nearly always */
                 return 0;
         r = map_insert(map, &sought, key, item);

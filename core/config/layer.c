@@ -66,21 +66,9 @@ char *lkg_concat(const char *a, const char *b, const char *c)
 char *lkg_display(const char *text)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
-        size_t size = strlen(text), plain = 0;
-        uint32_t c;
 
-        while (text[plain] >= 0x20 && text[plain] < 0x7f)
-                plain++;
-        lkg_buf_append(&buf, text, plain);
-        for (size_t i = plain; i < size;) {
-                size_t n = lkg_utf8_decode((const unsigned char *)text + i, size - i, &c);
-
-                if (n == 0 || c < 0x20 || c == 0x7f || (c >= 0x80 && c < 0xa0))
-                        lkg_buf_printf(&buf, "\\x%02x", (unsigned char)text[i]);
-                else
-                        lkg_buf_append(&buf, text + i, n);
-                i += n && !(c >= 0x80 && c < 0xa0) ? n : 1;
-        }
+        lkg_buf_append(&buf, "", 0);
+        lkg_buf_shown(&buf, text, strlen(text));
         return lkg_buf_steal(&buf, NULL);
 }
 

@@ -7,15 +7,10 @@
 
 #include <lkg/render.h>
 
-/* Text of a column: control bytes as \xNN, so that a hostile file name cannot forge a column or a line. */
+/* Text of a column, so that a hostile file name cannot forge a column or a line. */
 static void column_text(struct lkg_buf *buf, const char *text)
 {
-        for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
-                if (*p < 0x20 || *p == 0x7f)
-                        lkg_buf_printf(buf, "\\x%02x", *p);
-                else
-                        lkg_buf_putc(buf, (char)*p);
-        }
+        lkg_buf_shown(buf, text, strlen(text));
 }
 
 /* One name of a pointer; escaped in there, so that no URL would be found in the pointer itself. */

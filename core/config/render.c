@@ -18,12 +18,12 @@
 /* ---- strings ---- */
 
 /*
- * Characters that need an escape in every style: what YAML calls not printable, and line breaks of its own.
+ * Characters that need an escape in every style: what YAML calls not printable, line breaks of its own, and what would make the
+ * text look like another one.
  */
 static bool is_special(uint32_t c)
 {
-        return (c < 0x20 && c != '\n') || c == 0x7f || (c >= 0x80 && c <= 0x9f) || c == 0x2028 ||
-               c == 0x2029 || c == 0xfeff || c == 0xfffe || c == 0xffff || (c >= 0xd800 && c <= 0xdfff);
+        return c != '\n' && lkg_is_hidden(c);
 }
 
 /* What a string contains, found in one pass. */
@@ -125,7 +125,7 @@ static void double_quoted(struct lkg_buf *buf, const char *text, size_t size)
                 else if (c == '\r')
                         lkg_buf_puts(buf, "\\r");
                 else if (is_special(c))
-                        lkg_buf_printf(buf, c <= 0xff ? "\\x%02x" : "\\u%04x", c);
+                        lkg_buf_printf(buf, c <= 0xff ? "\\x%02x" : c <= 0xffff ? "\\u%04x" : "\\U%08x", c);
                 else
                         lkg_buf_append(buf, text + i, n);
                 i += n ? n : 1;

@@ -39,9 +39,7 @@ static char *make_hint(const struct lkg_config *config, const struct lkg_config_
             asprintf(&hint, LKG_GENERATED_BY ": change %.*s; see %s%sstatus/%s/origin.", (int)places.size,
                      places.data, top, *top ? "/" : "", c->name) < 0)
                 return NULL;
-        for (char *p = hint; *p; p++) /* a name may hold a line break; a comment must not */
-                if ((unsigned char)*p < 0x20 || *p == 0x7f)
-                        *p = '?';
+        lkg_blank_hidden(hint, strlen(hint), '?'); /* a name may hold a line break; a comment must not */
         return hint;
 }
 

@@ -50,9 +50,9 @@ static void log_line(const char *program, struct lkg_span line)
         char text[SAID_LINE_MAX + 1];
         size_t n = line.size < SAID_LINE_MAX ? line.size : SAID_LINE_MAX;
 
-        for (size_t i = 0; i < n; i++)
-                text[i] = (unsigned char)line.data[i] < 0x20 || line.data[i] == 0x7f ? '?' : line.data[i];
+        memcpy(text, line.data, n);
         text[n] = '\0';
+        lkg_blank_hidden(text, n, '?');
         lkg_log_notice("exec plugin %s says: %s", program, text);
 }
 

@@ -23,4 +23,3 @@ struct lkg_rules {
 int lkg_rules_build(const struct lkg_config *config, int source_fd, const char *source_path,
                     struct lkg_rules *ret, struct lkg_report *report);
 void lkg_rules_deinit(struct lkg_rules *rules);
-

@@ -21,8 +21,7 @@ static void put_time(struct lkg_buf *buf, const char *key, uint64_t wall_ns)
 static void put_text(struct lkg_buf *buf, const char *key, const char *text)
 {
         lkg_buf_printf(buf, "%s=", key);
-        for (const unsigned char *p = (const unsigned char *)text; *p; p++)
-                lkg_buf_putc(buf, *p < 0x20 || *p == 0x7f ? '?' : (char)*p);
+        lkg_buf_shown(buf, text, strlen(text));
         lkg_buf_putc(buf, '\n');
 }
 

@@ -20,9 +20,8 @@ static void put_pair(struct lkg_buf *buf, const char *key, const char *value)
         (void)lkg_mask_text(value, strlen(value), &clean);
         if (lkg_buf_failed(&clean))
                 buf->failed = true;
-        for (size_t i = 0; i < clean.size; i++)
-                if ((unsigned char)clean.data[i] < 0x20 || clean.data[i] == 0x7f)
-                        clean.data[i] = ' ';
+        if (clean.data)
+                lkg_blank_hidden(clean.data, clean.size, ' ');
         lkg_buf_printf(buf, "%s=%s\n", key, clean.data ? clean.data : "");
 }
 
@@ -45,8 +44,7 @@ static void put_credential(struct lkg_buf *buf, const struct lkg_api *api)
         lkg_buf_printf(buf, "credential=%s", lkg_credential_kind_name(kind));
         if (*file)
                 lkg_buf_putc(buf, ' ');
-        for (const char *p = file; *p; p++)
-                lkg_buf_putc(buf, (unsigned char)*p < 0x20 ? ' ' : *p);
+        lkg_buf_shown(buf, file, strlen(file));
         lkg_buf_putc(buf, '\n');
         put_pair(buf, "user", identity && identity->user ? identity->user : "");
         put_time(buf, "credential_expires", identity ? identity->expires_ns : 0);

@@ -118,8 +118,8 @@ static void append_quoted(struct lkg_buf *words, const char *text, size_t size)
         for (size_t i = 0, length; i < n; i += length ? length : 1) {
                 unsigned char c = (unsigned char)masked.data[i];
 
-                length = lkg_utf8_length(masked.data + i, n - i);
-                if (c < 0x20 || c == 0x7f || length == 0)
+                length = lkg_shown_length(masked.data + i, n - i, NULL);
+                if (length == 0)
                         lkg_buf_putc(words, '?');
                 else if (c == '"') /* messages quote names: readable beats reversible */
                         lkg_buf_putc(words, '\'');

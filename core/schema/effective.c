@@ -166,13 +166,6 @@ int lkg_effective_place_zeros(const struct lkg_node *node, const struct lkg_valu
 
 /* ---- rendering ---- */
 
-/* What may stand in a comment: printable, and no line break of any YAML version. */
-static bool is_printable(uint32_t c)
-{
-        return c >= 0x20 && c != 0x7f && !(c >= 0x80 && c <= 0x9f) && c != 0x2028 && c != 0x2029 &&
-               c != 0xfeff && c != 0xfffe && c != 0xffff;
-}
-
 static void put_comment(const struct lkg_value *value, struct lkg_buf *buf)
 {
         const struct lkg_source *source = lkg_value_source(value);
@@ -184,7 +177,7 @@ static void put_comment(const struct lkg_value *value, struct lkg_buf *buf)
                 uint32_t c;
                 size_t n = lkg_utf8_decode((const unsigned char *)text + i, size - i, &c);
 
-                if (n > 0 && is_printable(c))
+                if (n > 0 && !lkg_is_hidden(c))
                         lkg_buf_append(buf, text + i, n);
                 else
                         lkg_buf_putc(buf, '?');

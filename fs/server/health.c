@@ -227,7 +227,7 @@ struct words {
 
 static int read_blob(const struct lkg_entry *entry, char **ret)
 {
-        LKG_CLEANUP(lkg_closep) int fd = openat(server.blobs, entry->sha256, O_RDONLY | O_CLOEXEC);
+        LKG_CLEANUP(lkg_closep) int fd = lkg_open_plain(server.blobs, entry->sha256);
 
         if (fd < 0)
                 return errno == ENOENT ? -EAGAIN : -errno;

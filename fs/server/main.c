@@ -116,8 +116,10 @@ static int open_directories(struct lkg_error *err)
 
         if (r < 0)
                 return r;
-        server.blobs = openat(server.runtime, LKG_PUBLICATION_BLOBS, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        server.pinned = openat(server.runtime, LKG_PUBLICATION_PINNED, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        server.blobs =
+                openat(server.runtime, LKG_PUBLICATION_BLOBS, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        server.pinned = openat(server.runtime, LKG_PUBLICATION_PINNED,
+                               O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (server.blobs < 0 || server.pinned < 0)
                 return lkg_error_set(err, -errno, NULL, "open the runtime directory");
         return 0;

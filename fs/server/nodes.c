@@ -292,7 +292,7 @@ int node_open_content(const struct lkg_node *node)
         int fd;
 
         pin_name(node, name);
-        fd = openat(server.pinned, name, O_RDONLY | O_CLOEXEC);
+        fd = openat(server.pinned, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
         return fd < 0 ? -errno : fd;
 }
 

@@ -40,9 +40,9 @@ static int read_manifest(struct lkg_publication **ret, struct lkg_error *err)
         size_t size = 0;
         int r;
 
-        fd = openat(server.runtime, LKG_PUBLICATION_CURRENT, O_RDONLY | O_CLOEXEC);
+        fd = lkg_open_plain(server.runtime, LKG_PUBLICATION_CURRENT);
         if (fd < 0)
-                return lkg_error_set(err, -errno, NULL, "open the publication");
+                return lkg_error_set(err, fd, NULL, "open the publication");
         r = lkg_read_file(fd, LKG_MANIFEST_BYTES_MAX, &text, &size, err);
         if (r < 0)
                 return r;

@@ -100,7 +100,7 @@ static void record_in_file(const struct lkg_child *child, uint64_t start_time)
 int lkg_child_end_recorded(struct lkg_supervisor *s, enum lkg_child_kind kind)
 {
         LKG_CLEANUP(lkg_closep)
-        int fd = openat(s->runtime_fd, record_names[kind], O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        int fd = lkg_open_plain(s->runtime_fd, record_names[kind]);
         struct lkg_process process = { 0 };
         char text[64] = "";
         ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);

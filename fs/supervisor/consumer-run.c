@@ -30,8 +30,9 @@ static void put_line(struct lkg_buf *report, const char *text, size_t size)
 {
         size_t max = size < LKG_RESTART_LINE_MAX ? size : LKG_RESTART_LINE_MAX;
 
-        for (size_t i = 0; i < max; i++)
-                lkg_buf_putc(report, (unsigned char)text[i] < 0x20 || text[i] == 0x7f ? '?' : text[i]);
+        lkg_buf_append(report, text, max);
+        if (!lkg_buf_failed(report))
+                lkg_blank_hidden(report->data + report->size - max, max, '?');
         lkg_buf_putc(report, '\n');
 }
 

@@ -78,7 +78,7 @@ static void save_plan(struct entry *e)
 /* Return: the text, "" when there is none; caller frees. NULL without memory. */
 static char *read_text(int dirfd, const char *name, size_t max)
 {
-        LKG_CLEANUP(lkg_closep) int fd = openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        LKG_CLEANUP(lkg_closep) int fd = lkg_open_plain(dirfd, name);
         char *text = NULL;
         size_t size;
 

@@ -164,7 +164,8 @@ static void note_end(struct lkg_supervisor *s, const struct lkg_child_end *end)
 
         if (!s->judging || atomic_load(&s->judging->since_ns) == 0)
                 return;
-        if (atomic_load(&s->judging->end) == LKG_END_MEMORY)
+        /* It said so itself; or this one died without a look at the note, which is about the one before. */
+        if (atomic_load(&s->judging->end) != LKG_END_UNKNOWN)
                 return; /* its own word, written when it gave up */
         atomic_store(&s->judging->end_status, end->status);
         atomic_store(&s->judging->end, s->engine_took_too_long ? LKG_END_TIME : how);

@@ -27,7 +27,7 @@
 /* Nobody is woken for what is already there. */
 int lkg_facts_write(int dirfd, const char *name, const struct lkg_buf *buf)
 {
-        LKG_CLEANUP(lkg_closep) int fd = openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        LKG_CLEANUP(lkg_closep) int fd = lkg_open_plain(dirfd, name);
         LKG_CLEANUP(lkg_freep) char *old = NULL;
         size_t size;
 
@@ -39,17 +39,19 @@ int lkg_facts_write(int dirfd, const char *name, const struct lkg_buf *buf)
         return lkg_write_file_atomic(dirfd, name, buf->data, buf->size, 0600, /* durable= */ false, NULL);
 }
 
+/* The directory @name in @dirfd, made if need be; no link is followed. */
+static int plain_directory(int dirfd, const char *name)
+{
+        if (mkdirat(dirfd, name, 0700) < 0 && errno != EEXIST)
+                return -errno;
+        return lkg_open_plain_directory(dirfd, name);
+}
+
 int lkg_facts_dir(int runtime_fd, const char *component)
 {
-        char path[NAME_MAX + 16];
-        int r, fd;
+        LKG_CLEANUP(lkg_closep) int facts = plain_directory(runtime_fd, "facts");
 
-        (void)snprintf(path, sizeof(path), "facts/%s", component);
-        r = lkg_mkdir_p(runtime_fd, path, 0700, NULL);
-        if (r < 0)
-                return r;
-        fd = openat(runtime_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        return fd < 0 ? -errno : fd;
+        return facts < 0 ? facts : plain_directory(facts, component);
 }
 
 /* ---- the version ---- */
@@ -106,7 +108,7 @@ static bool ask_version(const char *exe, struct lkg_buf *ret)
 {
         char text[VERSION_BYTES_MAX];
         int ends[2], status = -1;
-        size_t n;
+        size_t n, line;
         pid_t pid;
 
         if (pipe2(ends, O_CLOEXEC) < 0)
@@ -127,8 +129,10 @@ static bool ask_version(const char *exe, struct lkg_buf *ret)
                 return false;
         if (n == 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
                 return true;
-        for (size_t i = 0; i < n && text[i] != '\n'; i++)
-                lkg_buf_putc(ret, (unsigned char)text[i] < 0x20 || text[i] == 0x7f ? '?' : text[i]);
+        for (line = 0; line < n && text[line] != '\n'; line++)
+                ;
+        lkg_blank_hidden(text, line, '?');
+        lkg_buf_append(ret, text, line);
         return true;
 }
 
@@ -141,7 +145,7 @@ static bool may_run(const struct stat *st)
 
 static bool recorded(int dirfd, const char *identity)
 {
-        LKG_CLEANUP(lkg_closep) int fd = openat(dirfd, "version", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        LKG_CLEANUP(lkg_closep) int fd = lkg_open_plain(dirfd, "version");
         LKG_CLEANUP(lkg_freep) char *text = NULL;
         size_t size;
         const char *second;

@@ -217,7 +217,7 @@ void lkg_unit_last_format(const struct lkg_unit_last *last, struct lkg_buf *buf)
 
 static void read_last(int dirfd, struct lkg_unit_last *ret)
 {
-        LKG_CLEANUP(lkg_closep) int fd = openat(dirfd, "end", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        LKG_CLEANUP(lkg_closep) int fd = lkg_open_plain(dirfd, "end");
         LKG_CLEANUP(lkg_freep) char *text = NULL;
         size_t size;
 

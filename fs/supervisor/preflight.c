@@ -222,6 +222,65 @@ int lkg_preflight_settings(struct lkg_supervisor *s, struct lkg_error *err)
         return r != 0 ? r : check_directories(s, err);
 }
 
+/* The first entry that is not root's. Return: 1 with @name; 0: there is none; -errno. */
+static int foreign_entry(int fd, char name[static NAME_MAX + 1])
+{
+        int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
+        DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+        const struct dirent *entry;
+        struct stat st;
+
+        if (!dir) {
+                r = -errno;
+                lkg_close(copy);
+                return r;
+        }
+        while (r == 0 && (entry = readdir(dir))) {
+                if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+                    fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_uid == 0)
+                        continue;
+                (void)snprintf(name, NAME_MAX + 1, "%s", entry->d_name);
+                r = 1;
+        }
+        (void)closedir(dir);
+        return r;
+}
+
+/*
+ * What stands in our directories decides what root's daemons run with. A mode that is too wide is repaired, unless somebody has
+ * made use of it already; another owner cannot be.
+ */
+static int keep_to_root(int fd, const char *path, mode_t mode, struct lkg_error *err)
+{
+        char name[NAME_MAX + 1];
+        struct stat st;
+        int r;
+
+        if (fstat(fd, &st) < 0)
+                return lkg_fail(err, EX_IOERR, errno, "%s", path);
+        if (st.st_uid != 0)
+                return lkg_fail(
+                        err, EX_NOPERM, 0,
+                        "%s belongs to user %u, and must be root's; chown it when what is in it is yours",
+                        path, (unsigned)st.st_uid);
+        if ((st.st_mode & 0777 & ~mode) == 0)
+                return 0;
+        r = st.st_mode & 022 ? foreign_entry(fd, name) : 0;
+        if (r < 0)
+                return lkg_fail(err, EX_IOERR, -r, "%s", path);
+        if (r > 0)
+                return lkg_fail(err, EX_NOPERM, 0,
+                                "others may write to %s (mode %04o), and have: %s is not root's; look at "
+                                "what is in it, "
+                                "remove it or chown it, then chmod %04o",
+                                path, (unsigned)st.st_mode & 07777, name, (unsigned)mode);
+        if (fchmod(fd, st.st_mode & mode) < 0)
+                return lkg_fail(err, EX_IOERR, errno, "chmod %04o %s", (unsigned)mode, path);
+        lkg_log_warning("%s had mode %04o, which lets others in; it has %04o now", path,
+                        (unsigned)st.st_mode & 07777, (unsigned)(st.st_mode & mode));
+        return 0;
+}
+
 static int open_directory(const char *path, mode_t mode, int *ret, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_closep) int parent = -EBADF;
@@ -234,6 +293,11 @@ static int open_directory(const char *path, mode_t mode, int *ret, struct lkg_er
         fd = fd < 0 ? -errno : lkg_lift_fd(fd);
         if (fd < 0)
                 return lkg_fail(err, EX_IOERR, -fd, "open directory %s", path);
+        r = keep_to_root(fd, path, mode, err);
+        if (r != 0) {
+                lkg_close(fd);
+                return r;
+        }
         /* What becomes durable in it needs a name that is; one that cannot be flushed was not made just now. */
         parent = openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (parent >= 0)

@@ -100,8 +100,7 @@ void lkg_tool_note(const struct lkg_tool *tool, const char *fmt, ...)
 
 void lkg_tool_put_clean(struct lkg_buf *buf, const char *text)
 {
-        for (; *text; text++)
-                lkg_buf_putc(buf, (unsigned char)*text < ' ' || *text == 0x7f ? '?' : *text);
+        lkg_buf_shown(buf, text, strlen(text));
 }
 
 /* Where `error:` stands in a line `file:line:col: error: text [LKGnnnn]`; a file name may hold the word

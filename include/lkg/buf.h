@@ -50,7 +50,18 @@ bool lkg_mask_name(const char *name, size_t size, bool secret, struct lkg_buf *b
 size_t lkg_utf8_length(const void *text, size_t n);
 /** lkg_utf8_mend() - take out of @text what is no valid UTF-8: the half of a character where a text was cut. */
 void lkg_utf8_mend(char *text);
-/** lkg_buf_json_string() - @text as a JSON string with quotes; invalid UTF-8 becomes U+FFFD. */
+/**
+ * lkg_is_hidden() - a character that nobody sees, or that changes how others are seen: control characters (C0, DEL, C1), format
+ * characters (bidi marks and overrides, zero widths, tags; Unicode category Cf), separators of lines and paragraphs.
+ */
+bool lkg_is_hidden(uint32_t c);
+/** lkg_shown_length() - bytes of the character at @text when people may see it as it is; 0: hidden (which one), or no UTF-8. */
+size_t lkg_shown_length(const char *text, size_t size, uint32_t *ret_hidden);
+/** lkg_buf_shown() - append @text with all that is hidden or no UTF-8 as \xNN, byte by byte. */
+void lkg_buf_shown(struct lkg_buf *buf, const char *text, size_t size);
+/** lkg_blank_hidden() - the same in place: each such byte becomes @with. */
+void lkg_blank_hidden(char *text, size_t size, char with);
+/** lkg_buf_json_string() - @text as a JSON string with quotes; what is hidden as \uNNNN, invalid UTF-8 as U+FFFD. */
 void lkg_buf_json_string(struct lkg_buf *buf, const char *text, size_t size);
 
 static inline bool lkg_buf_failed(const struct lkg_buf *buf)

@@ -400,3 +400,24 @@ def test_a_million_unknown_fields():
         assert "\nmaxPods: 55\n" in mount.document() and "\nunknown500x" not in mount.document()
         assert mount.child("lkgfs-engine") == engine and mount.condition()[0] == "True"
         assert peak_kib(engine) < 256 * 1024
+
+
+HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
+
+
+def test_nothing_hostile_reaches_a_terminal(mount):
+    """Names and values with control characters of both sets and marks that turn the direction of text."""
+    nasty = "a\x9b2J\u202e\u2066\u200bz"
+    mount.drop(f"50-{nasty}.conf", f'"{nasty}": 1\nclusterDomain: "{nasty}"\nfeatureGates: {{"{nasty}": true}}\n')
+    assert mount.condition()[0] == "False"
+    mount.drop(f"50-{nasty}.conf", f'"{nasty}": 1\nclusterDomain: "x{nasty}"\nstaticPodURLHeader: {{"{nasty}": ["{nasty}"]}}\n')
+    mount.drop("60-good.conf", f'"{nasty}": 1\n')
+    lib.write_file(mount.vpath("bad", "kubelet", "uid-1"), nasty)
+    shown = {"log": mount.log()}
+    for directory, _, names in os.walk(mount.vpath("status")):
+        shown.update((name, lib.read_file(os.path.join(directory, name)).decode()) for name in names)
+    for words in (("status", "--all"), ("doctor",), ("blame",), ("status", "-ojson"), ("bad",)):
+        result = mount.tool(*words)
+        shown[" ".join(words)] = (result.stdout + result.stderr).decode()
+    assert "\\x9b" in shown["findings"]
+    assert {name: HIDDEN.search(text).group() for name, text in shown.items() if HIDDEN.search(text)} == {}

@@ -7,6 +7,7 @@ import pathlib
 import resource
 import signal
 import socket
+import time
 
 import pytest
 
@@ -17,6 +18,7 @@ from test_survival import Load, check_reports, load_reader, load_status
 PROT_READ, PROT_WRITE, MAP_PRIVATE, MAP_ANONYMOUS = 1, 2, 2, 0x20
 CLONE_NEWUSER = 0x10000000
 AF_NETLINK, AF_ALG, AF_VSOCK = 16, 38, 40
+EPOLL_WAITS = {"x86_64": ("232", "281", "441"), "aarch64": ("22", "441")}[os.uname().machine]
 
 
 def proc(pid, *names):
@@ -28,7 +30,12 @@ def status_of(pid):
 
 
 def inject(mount, name, *arguments):
-    with Injected(mount.child("lkgfs-engine")) as process:
+    """In an engine that has nothing to do: what it died of in the middle of work would be refused by the next one."""
+    engine, end = mount.child("lkgfs-engine"), lib.deadline()
+    while proc(engine, "syscall").read_text().split()[0] not in EPOLL_WAITS:
+        assert time.monotonic() < end, "the engine is never idle"
+        time.sleep(0.01)
+    with Injected(engine) as process:
         return process.call(name, *arguments)
 
 
@@ -141,3 +148,47 @@ def test_killing_it_again_and_again_changes_nothing_for_readers(mount):
         check_reports(load.report())
     finally:
         load.abandon()
+
+
+# what a hostile engine could leave in the runtime directory
+
+def exchange(path, make):
+    os.rename(path, path + ".away")
+    make(path)
+
+
+def wait_log(mount, text, since=0):
+    """Without a look at the view, which nobody may be serving."""
+    end = lib.deadline()
+    while text not in mount.log()[since:]:
+        assert time.monotonic() < end, f"not in the log: {text}"
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: os.symlink("/etc/passwd", path), os.mkdir],
+                         ids=["fifo", "link", "directory"])
+def test_a_publication_that_is_no_file(mount, make):
+    """A successor of the file server says so and does not hang; what is published next is served."""
+    current = os.path.join(mount.runtime, "private", "current")
+    server = mount.child("lkgfs-fs")
+    exchange(current, make)
+    lib.kill_and_wait(server)
+    wait_log(mount, "open the publication")
+    (os.rmdir if os.path.isdir(current) else os.unlink)(current)
+    os.rename(current + ".away", current)
+    check_engine_works(mount, 77)
+
+
+def test_facts_are_written_nowhere_else(mount):
+    """lkgfsd, root with all it may, writes facts: never through a link that somebody else has made."""
+    elsewhere = os.path.join(mount.root, "elsewhere")
+    os.mkdir(elsewhere)
+    facts = os.path.join(mount.runtime, "private", "facts")
+    exchange(facts, lambda path: os.symlink(elsewhere, path))
+    since = len(mount.log())
+    mount.reload()
+    wait_log(mount, "configuration read again", since)
+    mount.sync()
+    assert os.listdir(elsewhere) == []
+    os.unlink(facts)
+    os.rename(facts + ".away", facts)

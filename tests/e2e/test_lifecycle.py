@@ -4,11 +4,15 @@ import errno
 import json
 import os
 import signal
+import stat
 import subprocess
 
 import pytest
 
 import lkgfs_testlib as lib
+from lkgfs_inject import Injected
+
+PR_GET_DUMPABLE = 3
 
 EX_USAGE, EX_UNAVAILABLE, EX_NOPERM, EX_CONFIG = 64, 69, 77, 78
 
@@ -120,6 +124,39 @@ def test_no_device_and_no_privilege(mounts):
     result = lib.run(lib.LKGFSD, "--config", mount.config_path, mount.mountpoint, user=65534, group=65534,
                      extra_groups=[])
     assert result.returncode == EX_NOPERM and b"root" in result.stderr
+
+
+@pytest.mark.parametrize("which", ["state", "runtime"])
+def test_a_directory_that_is_open_to_others(mounts, which):
+    """A wide mode is repaired and said; what somebody has put there already, or another owner, is not trusted."""
+    mount = mounts(start=False)
+    path = getattr(mount, which)
+    os.mkdir(path)
+    os.chmod(path, 0o777)
+    mount.start()
+    assert stat.S_IMODE(os.stat(path).st_mode) == (0o700 if which == "state" else 0o755)
+    assert f"{path} had mode 0777" in mount.log()
+    mount.stop()
+    os.chmod(path, 0o777)
+    lib.write_file(os.path.join(path, "lock-of-nobody"), "")
+    os.chown(os.path.join(path, "lock-of-nobody"), 65534, 65534)
+    code, text = refusal(mount, "--config", mount.config_path, mount.mountpoint)
+    assert code == EX_NOPERM and path in text and "lock-of-nobody" in text and "0777" in text
+    os.unlink(os.path.join(path, "lock-of-nobody"))
+    os.chown(path, 65534, 65534)
+    code, text = refusal(mount, "--config", mount.config_path, mount.mountpoint)
+    assert code == EX_NOPERM and path in text and "65534" in text
+    os.chown(path, 0, 0)
+    mount.start()
+    assert mount.condition()[0] == "True"
+
+
+def test_nobody_attaches_to_it(mounts):
+    """It handles credentials: not dumpable, so only CAP_SYS_PTRACE looks into it."""
+    mount = mounts()
+    for pid in (mount.process.pid, mount.child("lkgfs-fs"), mount.child("lkgfs-notify")):
+        with Injected(pid) as process:
+            assert process.call("prctl", PR_GET_DUMPABLE, 0, 0, 0, 0) == 0
 
 
 def test_stale_mount_is_recovered(mounts):

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import struct
 import signal
 import time
 
@@ -164,8 +165,10 @@ def until_it_rests(mount):
     while min(pauses) < 10:
         assert time.monotonic() < end, "it never rests"
         time.sleep(0.05)
-        pauses = [int(seconds) for info in pathlib.Path(f"/proc/{mount.process.pid}/fdinfo").iterdir()
-                  for seconds in re.findall(r"^it_value: \((\d+),", info.read_text(), re.M)]
+        pauses = [0]
+        with contextlib.suppress(FileNotFoundError):  # a descriptor that was closed meanwhile
+            pauses = [int(seconds) for info in pathlib.Path(f"/proc/{mount.process.pid}/fdinfo").iterdir()
+                      for seconds in re.findall(r"^it_value: \((\d+),", info.read_text(), re.M)]
 
 
 @contextlib.contextmanager
@@ -232,6 +235,28 @@ def test_engine_that_cannot_start(mounts):
     engine.with_name("aside").rename(engine)
     mount.wait_for(lambda: "\nmaxPods: 81\n" in mount.document())
     check_well(mount)
+
+
+def test_engine_that_cannot_start_proves_nothing(mounts):
+    """One was killed in the middle of work, and the next ones died before they looked: of that nothing was harmful."""
+    mount = mounts(config=SLOW, start=False)
+    engine = mount.own_programs() / "core/engine/lkgfs-engine"
+    mount.start()
+    pid = mount.child("lkgfs-engine")
+    engine.rename(engine.with_name("aside"))
+    engine.write_text("#!/bin/sh\nexit 70\n", encoding="ascii")
+    engine.chmod(0o700)
+    lib.stop_process(pid)
+    with open(os.path.join(mount.runtime, "private", "judging"), "r+b") as note:
+        for offset, value in ((56, struct.pack("Q", 0)), (16, struct.pack("I", 1)), (8, struct.pack("Q", 1))):
+            note.seek(offset)  # struct lkg_judging: nothing is known, one item, work has begun
+            note.write(value)
+    lib.kill_and_wait(pid)
+    mount.wait_for(lambda: mount.log().count("exited with code 70") >= 3, "it cannot start")
+    engine.with_name("aside").rename(engine)
+    mount.wait_for(lambda: not silent(mount), "it can")
+    check_well(mount)
+    assert "LKG2030" not in mount.status("findings")
 
 
 def test_service_manager_is_told(mounts):

@@ -32,7 +32,7 @@ NUMBERS = {
     "socket": (41, 198), "execve": (59, 221), "ptrace": (101, 117), "mmap": (9, 222), "munmap": (11, 215), "mount": (165, 40),
     "unshare": (272, 97), "bpf": (321, 280), "setns": (308, 268), "process_vm_readv": (310, 270), "openat": (257, 56),
     "init_module": (175, 105), "clone": (56, 220), "clone3": (435, 435), "io_uring_setup": (425, 425), "kill": (62, 129),
-    "getpid": (39, 172), "close": (3, 57), "capset": (126, 91), "prlimit64": (302, 261), "keyctl": (250, 219),
+    "getpid": (39, 172), "prctl": (157, 167), "close": (3, 57), "capset": (126, 91), "prlimit64": (302, 261), "keyctl": (250, 219),
 }
 libc = ctypes.CDLL(None, use_errno=True)
 libc.ptrace.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p)

@@ -11,6 +11,46 @@
 #include <lkg/error.h>
 #include <lkg/limits.h>
 
+/* Control characters of both sets, marks that turn the direction, and what has no width or place; letters of any script stay. */
+static void test_hidden_characters(void **state)
+{
+        static const struct {
+                const char *text, *shown, *blank, *json;
+        } cases[] = {
+                { "plain \xc3\xa9 \xe6\x97\xa5 \xf0\x9f\x98\x80",
+                  "plain \xc3\xa9 \xe6\x97\xa5 \xf0\x9f\x98\x80",
+                  "plain \xc3\xa9 \xe6\x97\xa5 \xf0\x9f\x98\x80",
+                  "\"plain \xc3\xa9 \xe6\x97\xa5 \xf0\x9f\x98\x80\"" },
+                { "a\033[1m\n", "a\\x1b[1m\\x0a", "a?[1m?", "\"a\\u001b[1m\\n\"" },
+                { "\xc2\x9b"
+                  "2J",
+                  "\\xc2\\x9b2J", "??2J", "\"\\u009b2J\"" },
+                { "\xe2\x80\xae"
+                  "x",
+                  "\\xe2\\x80\\xaex", "???x", "\"\\u202ex\"" },
+                { "\xe2\x81\xa6"
+                  "x",
+                  "\\xe2\\x81\\xa6x", "???x", "\"\\u2066x\"" },
+                { "\xe2\x80\x8b", "\\xe2\\x80\\x8b", "???", "\"\\u200b\"" },
+                { "\xe2\x80\xa8", "\\xe2\\x80\\xa8", "???", "\"\\u2028\"" },
+                { "\xf3\xa0\x81\x81", "\\xf3\\xa0\\x81\\x81", "????", "\"\\udb40\\udc41\"" },
+                { "\xff\xc3", "\\xff\\xc3", "??", "\"\xef\xbf\xbd\xef\xbf\xbd\"" },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
+                LKG_CLEANUP(lkg_freep) char *copy = strdup(cases[i].text);
+                LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf shown = LKG_BUF_INIT, json = LKG_BUF_INIT;
+
+                lkg_buf_shown(&shown, cases[i].text, strlen(cases[i].text));
+                assert_string_equal(shown.data, cases[i].shown);
+                lkg_blank_hidden(copy, strlen(copy), '?');
+                assert_string_equal(copy, cases[i].blank);
+                lkg_buf_json_string(&json, cases[i].text, strlen(cases[i].text));
+                assert_string_equal(json.data, cases[i].json);
+        }
+}
+
 static void test_error(void **state)
 {
         const struct lkg_where where = { .file = "a.conf", .line = 3, .column = 7 };
@@ -169,6 +209,7 @@ static void test_json_string(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_hidden_characters),
                 cmocka_unit_test(test_error),
                 cmocka_unit_test(test_report_lines),
                 cmocka_unit_test(test_findings_are_text_whatever_a_name_is),

@@ -191,7 +191,7 @@ static void test_bad_lists_the_newest_first(void **state)
         assert_int_equal(call(f, "bad"), 0);
         assert_string_equal(f->out, "TIME                            ID     REASON\n"
                                     "2026-11-22T10:00:00.123456789Z  u-4    r\n"
-                                    "2026-11-21T10:00:00Z            u-2    ?[1m\n"
+                                    "2026-11-21T10:00:00Z            u-2    \\x1b[1m\n"
                                     "2026-11-20T10:00:00Z            u-1@7  operator request\n"
                                     "-                               u-3    (cannot be read)\n");
         assert_int_equal(call(f, "bad -o json"), 0);
@@ -530,7 +530,7 @@ static void test_status_with_damaged_files_says_what_is_left(void **state)
         put(f, "status/" COMPONENT "/assigned", "u-1@7 \x1b[1mx\n");
         put(f, "status/" COMPONENT "/trial", "state\n=\nprior_starts=many\nthreshold=-1\nstate=running\n\n");
         assert_int_equal(call(f, "status"), 0);
-        assert_non_null(strstr(f->out, "\n  assigned  u-1@7 ?[1mx\n"));
+        assert_non_null(strstr(f->out, "\n  assigned  u-1@7 \\x1b[1mx\n"));
         assert_non_null(strstr(f->out, "\n  trial     running\n"));
 }
 

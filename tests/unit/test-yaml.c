@@ -88,7 +88,7 @@ static void test_encodings(void **state)
                 { "a: \xef\xbb\xbf"
                   "1",
                   7,
-                  "{\"a\":\"\xef\xbb\xbf"
+                  "{\"a\":\"\\ufeff"
                   "1\"}" },
                 { "a: \xc3", 4, refused },
                 { "a: \xc0\x80", 5, refused },

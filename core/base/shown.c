@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What others wrote, where people read it: a terminal obeys control characters, also those above U+0080, and characters
+ * that format the text around them make a line look like another one (names of files and fields, words of a server).
+ */
+#include <lkg/buf.h>
+
+/* Unicode 15, general category Cf, with the separators of lines and paragraphs and what is no character at all. */
+static const struct {
+        uint32_t first, last;
+} hidden[] = {
+        { 0x0000, 0x001f },   { 0x007f, 0x009f },   { 0x00ad, 0x00ad },   { 0x0600, 0x0605 },
+        { 0x061c, 0x061c },   { 0x06dd, 0x06dd },   { 0x070f, 0x070f },   { 0x0890, 0x0891 },
+        { 0x08e2, 0x08e2 },   { 0x180e, 0x180e },   { 0x200b, 0x200f },   { 0x2028, 0x202e },
+        { 0x2060, 0x206f },   { 0xd800, 0xdfff },   { 0xfeff, 0xfeff },   { 0xfff9, 0xfffb },
+        { 0xfffe, 0xffff },   { 0x110bd, 0x110bd }, { 0x110cd, 0x110cd }, { 0x13430, 0x1343f },
+        { 0x1bca0, 0x1bca3 }, { 0x1d173, 0x1d17a }, { 0xe0000, 0xe007f },
+};
+
+bool lkg_is_hidden(uint32_t c)
+{
+        size_t low = 0, high = LKG_ARRAY_SIZE(hidden);
+
+        if (c < 0x80) /* nearly always */
+                return c < 0x20 || c == 0x7f;
+        while (low < high) {
+                size_t middle = low + (high - low) / 2;
+
+                if (c < hidden[middle].first)
+                        high = middle;
+                else if (c > hidden[middle].last)
+                        low = middle + 1;
+                else
+                        return true;
+        }
+        return false;
+}
+
+/* The character of a valid sequence of @n bytes. */
+static uint32_t decode(const unsigned char *p, size_t n)
+{
+        static const unsigned char first[] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
+        uint32_t c = p[0] & first[n];
+
+        for (size_t i = 1; i < n; i++)
+                c = c << 6 | (p[i] & 0x3f);
+        return c;
+}
+
+size_t lkg_shown_length(const char *text, size_t size, uint32_t *ret_hidden)
+{
+        size_t n = lkg_utf8_length(text, size);
+        uint32_t c = n > 0 ? decode((const unsigned char *)text, n) : UINT32_MAX;
+
+        if (n > 0 && !lkg_is_hidden(c))
+                return n;
+        if (ret_hidden)
+                *ret_hidden = c;
+        return 0;
+}
+
+void lkg_buf_shown(struct lkg_buf *buf, const char *text, size_t size)
+{
+        for (size_t i = 0, n; i < size; i += n) {
+                n = lkg_shown_length(text + i, size - i, NULL);
+                if (n > 0) {
+                        lkg_buf_append(buf, text + i, n);
+                } else {
+                        lkg_buf_printf(buf, "\\x%02x", (unsigned char)text[i]);
+                        n = 1;
+                }
+        }
+}
+
+void lkg_blank_hidden(char *text, size_t size, char with)
+{
+        for (size_t i = 0, n; i < size; i += n) {
+                n = lkg_shown_length(text + i, size - i, NULL);
+                if (n > 0)
+                        continue;
+                n = lkg_utf8_length(text + i, size - i);
+                n = n ? n : 1;
+                memset(text + i, with, n);
+        }
+}
