@@ -401,6 +401,21 @@ static void look_at_component(struct diagnosis *d)
 
 /* ---- all of it ---- */
 
+/* A container whose volume is read-only can write there: a runtime makes only the topmost mount of a volume read-only. */
+static void check_native(struct diagnosis *d)
+{
+        LKG_CLEANUP(lkg_freep) char *mountinfo = NULL, *mount = NULL;
+
+        if (lkg_view_read_mountinfo(&mountinfo) < 0 ||
+            lkg_view_find_shared(mountinfo, d->view.mountpoint, &mount) < 0 || !mount)
+                return;
+        add(d, LKG_WARNING,
+            "take it out of nativeDirs, or see to it that such volumes are recursiveReadOnly",
+            "%s is a mount of its own and shared: a container that has %s as a read-only volume can write "
+            "there",
+            mount, d->view.mountpoint);
+}
+
 /* The view, or why there is none. */
 static void look_at_view(struct diagnosis *d)
 {
@@ -419,6 +434,7 @@ static void look_at_view(struct diagnosis *d)
                     "%s", said);
                 return;
         }
+        check_native(d);
         r = lkg_view_components(&d->view, &names, &n);
         if (r < 0)
                 add(d, LKG_ERROR, "journalctl -u lkgfs", "%s/status: %s", d->view.root, strerror(-r));

@@ -222,6 +222,9 @@ struct lkg_view {
 /** lkg_view_find_mount() - mount points of type fuse.lkgfs in @mountinfo (its text), one string each. */
 int lkg_view_find_mounts(const char *mountinfo, char ***ret, size_t *ret_n);
 void lkg_view_free_mounts(char **mounts, size_t n);
+/** lkg_view_find_shared() - a mount below @mountpoint that is propagated to others; NULL = none. Caller frees. 0 or -ENOMEM. */
+int lkg_view_find_shared(const char *mountinfo, const char *mountpoint, char **ret);
+int lkg_view_read_mountinfo(char **ret);
 /** lkg_view_open() - find the mount. Return: LKG_TOOL_OK; LKG_TOOL_FAILED after a message. */
 int lkg_view_open(const struct lkg_tool *tool, struct lkg_view *ret);
 void lkg_view_close(struct lkg_view *view);

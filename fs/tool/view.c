@@ -58,16 +58,11 @@ static char *unescape(const char *text, size_t size)
         return ret;
 }
 
-/* `id parent dev root MOUNTPOINT options [optional...] - TYPE source super`: the fifth field if TYPE is
- * ours. */
-static const char *our_mountpoint(const char *line, size_t size, size_t *ret_size)
+/* `id parent dev root MOUNTPOINT options [optional...] - TYPE source super`: the fifth field. @end: of the optional ones */
+static const char *mount_path(const char *line, const char *end, size_t *ret_size)
 {
-        const char *end = line + size, *separator = memmem(line, size, " - ", 3), *p = line;
-        size_t type_size = strlen(FSTYPE);
+        const char *p = line;
 
-        if (!separator || (size_t)(end - separator) < 3 + type_size + 1 ||
-            memcmp(separator + 3, FSTYPE " ", type_size + 1) != 0)
-                return NULL;
         for (int field = 0; field < 4; field++) {
                 p = memchr(p, ' ', (size_t)(end - p));
                 if (!p)
@@ -76,6 +71,18 @@ static const char *our_mountpoint(const char *line, size_t size, size_t *ret_siz
         }
         *ret_size = strcspn(p, " \n");
         return p;
+}
+
+/* The same if TYPE is ours. */
+static const char *our_mountpoint(const char *line, size_t size, size_t *ret_size)
+{
+        const char *end = line + size, *separator = memmem(line, size, " - ", 3);
+        size_t type_size = strlen(FSTYPE);
+
+        if (!separator || (size_t)(end - separator) < 3 + type_size + 1 ||
+            memcmp(separator + 3, FSTYPE " ", type_size + 1) != 0)
+                return NULL;
+        return mount_path(line, end, ret_size);
 }
 
 int lkg_view_find_mounts(const char *mountinfo, char ***ret, size_t *ret_n)
@@ -107,7 +114,31 @@ int lkg_view_find_mounts(const char *mountinfo, char ***ret, size_t *ret_n)
         return 0;
 }
 
-static int read_mountinfo(char **ret)
+int lkg_view_find_shared(const char *mountinfo, const char *mountpoint, char **ret)
+{
+        size_t n = strlen(mountpoint);
+
+        *ret = NULL;
+        for (const char *line = mountinfo; *line && !*ret;) {
+                size_t size = strcspn(line, "\n"), path_size = 0;
+                const char *end = memmem(line, size, " - ", 3);
+                const char *path = end ? mount_path(line, end, &path_size) : NULL;
+
+                if (path && path + path_size < end &&
+                    memmem(path + path_size, (size_t)(end - path) - path_size, " shared:", 8)) {
+                        LKG_CLEANUP(lkg_freep) char *mount = unescape(path, path_size);
+
+                        if (!mount)
+                                return -ENOMEM;
+                        if (strncmp(mount, mountpoint, n) == 0 && mount[n] == '/')
+                                *ret = LKG_STEAL(mount);
+                }
+                line += size + (line[size] == '\n');
+        }
+        return 0;
+}
+
+int lkg_view_read_mountinfo(char **ret)
 {
         LKG_CLEANUP(lkg_closep) int fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
 
@@ -122,7 +153,7 @@ static int only_mount(const struct lkg_tool *tool, char **ret)
         size_t n = 0;
         int r;
 
-        r = read_mountinfo(&mountinfo);
+        r = lkg_view_read_mountinfo(&mountinfo);
         if (r == 0)
                 r = lkg_view_find_mounts(mountinfo, &mounts, &n);
         if (r < 0)

@@ -7,7 +7,7 @@ import stat
 import pytest
 
 import lkgfs_testlib as lib
-from lkgfs_container import (MS_BIND, MS_REC, MS_SHARED, Container, Volume, mount as mount_call, open_only, read_file, setxattr,
+from lkgfs_container import (MS_BIND, MS_PRIVATE, MS_REC, MS_SHARED, Container, Volume, mount as mount_call, open_only, read_file, setxattr,
                              umount, write_file)
 
 K = "/etc/kubernetes"
@@ -76,10 +76,12 @@ def check_read_only(mount, container):
     assert "held" not in mount.condition()[1] and "uid-1" not in os.listdir(mount.path("bad/kubelet"))
 
 
+@pytest.mark.parametrize("over", [True, False], ids=["over", "aside"])
 @pytest.mark.parametrize("propagation", ["private", "rslave", "rshared"])
 @pytest.mark.parametrize("capabilities", [False, True])
-def test_a_volume_of_the_view(mount, propagation, capabilities):
+def test_a_volume_of_the_view(mounts, propagation, capabilities, over):
     """rw, root, with or without capabilities."""
+    mount = mounts(over=over)
     with Container(Volume(mount.mountpoint, propagation=propagation), capabilities=capabilities) as container:
         check_read_only(mount, container)
 
@@ -116,6 +118,20 @@ def test_mounted_while_the_container_runs(mounts):
             mount.start()
             mount.wait_for(lambda: container.error(os.stat, f"{K}/status") == 0, "the view arrives")
             check_read_only(mount, container)
+        mount.stop()
+    finally:
+        umount(mount.root)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_native_directories_are_warned_of(mounts, shared):
+    mount = mounts(start=False, config={"nativeDirs": ["pki"]})
+    mount_call(mount.root, mount.root, flags=MS_BIND)
+    try:
+        mount_call(None, mount.root, flags=(MS_SHARED if shared else MS_PRIVATE) | MS_REC)
+        mount.start()
+        out = mount.tool("doctor").stdout.decode()
+        assert (f"{mount.path('pki')} is a mount of its own and shared" in out) == shared, out
         mount.stop()
     finally:
         umount(mount.root)
