@@ -98,6 +98,15 @@ static void log_stderr(int priority, const struct lkg_log_fields *fields, const 
                 return;
 }
 
+/* Some of our messages have lines; what others wrote has none by now: names and quotes are escaped where they are put in. */
+static void blank_lines(char *text)
+{
+        for (size_t n; *text; text += n + (text[n] == '\n')) {
+                n = strcspn(text, "\n");
+                lkg_blank_hidden(text, n, '?');
+        }
+}
+
 void lkg_log(int priority, const struct lkg_log_fields *fields, const char *fmt, ...)
 {
         char text[1536];
@@ -109,7 +118,7 @@ void lkg_log(int priority, const struct lkg_log_fields *fields, const char *fmt,
         va_start(ap, fmt);
         (void)vsnprintf(text, sizeof(text), fmt, ap);
         va_end(ap);
-        lkg_blank_hidden(text, strlen(text), '?');
+        blank_lines(text);
         if (!to_journal || log_journal(priority, fields, text) < 0)
                 log_stderr(priority, fields, text);
         errno = saved;
