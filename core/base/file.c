@@ -338,23 +338,22 @@ int lkg_open_directory(const struct lkg_bounds *bounds, const char *way, bool fo
                              RESOLVE_BENEATH);
 }
 
-int lkg_open_plain(int dirfd, const char *path)
+int lkg_open_plain(int dirfd, const char *name)
 {
         LKG_CLEANUP(lkg_closep)
-        int fd = open_resolved(dirfd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY,
-                               RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+        int fd = openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
         struct stat st;
 
-        if (fd < 0)
-                return fd;
-        if (fstat(fd, &st) < 0)
+        if (fd < 0 || fstat(fd, &st) < 0)
                 return -errno;
         return S_ISREG(st.st_mode) ? LKG_STEAL_FD(fd) : -EINVAL;
 }
 
-int lkg_open_plain_directory(int dirfd, const char *path)
+int lkg_open_plain_directory(int dirfd, const char *name)
 {
-        return open_resolved(dirfd, path, O_RDONLY | O_DIRECTORY, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+        int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+        return fd < 0 ? -errno : fd;
 }
 
 int lkg_open_owned(const char *path, struct stat *ret_st, struct lkg_error *err)

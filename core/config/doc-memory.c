@@ -89,8 +89,9 @@ static void *map_block(void)
         if (before > 0)
                 (void)munmap(p, before);
         (void)munmap(p + before + BLOCK_SIZE, BLOCK_SIZE - before);
-        return p +
-               before; /* cppcheck-suppress deallocret; only what is before and behind it was given back */
+        /* Only what is before and behind it was given back. */
+        /* cppcheck-suppress deallocret */
+        return p + before;
 }
 
 static struct block *block_new(size_t size)

@@ -49,12 +49,15 @@ int lkg_open_beneath(const struct lkg_bounds *bounds, int dirfd, const char *pat
 int lkg_open_directory(const struct lkg_bounds *bounds, const char *way, bool follow);
 
 /**
- * lkg_open_plain() - for reading, a file that another process of ours has made and might have exchanged: no link anywhere, no
- * waiting for the other end of a FIFO, a regular file. Return: the descriptor; -EINVAL another type; -errno.
+ * lkg_open_plain() - for reading, a file that another process of ours has made and might have exchanged: no link, no waiting
+ * for the other end of a FIFO, a regular file.
+ * @name: one name in @dirfd
+ *
+ * Return: the descriptor; -EINVAL another type; -errno.
  */
-int lkg_open_plain(int dirfd, const char *path);
+int lkg_open_plain(int dirfd, const char *name);
 /** lkg_open_plain_directory() - such a directory, for reading and for names in it. Return: the descriptor; -errno. */
-int lkg_open_plain_directory(int dirfd, const char *path);
+int lkg_open_plain_directory(int dirfd, const char *name);
 
 /**
  * lkg_open_owned() - open a file that decides what root does, for reading: nobody else may have a say in it.
