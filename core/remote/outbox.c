@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <lkg/buf.h>
 #include "outbox.h"
 
 #include <inttypes.h>
+
+#include "text.h"
 
 #define NAME_DIGITS 16u
 
