@@ -233,3 +233,13 @@ void lkg_buf_json_string(struct lkg_buf *buf, const char *text, size_t size)
         lkg_buf_append(buf, text + start, size - start);
         lkg_buf_putc(buf, '"');
 }
+
+void lkg_text_copy(char *ret, size_t size, const char *text)
+{
+        size_t n = strnlen(text, size - 1);
+
+        while (n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80) /* cut; the end of a text is no such byte */
+                n--;
+        memmove(ret, text, n);
+        ret[n] = '\0';
+}

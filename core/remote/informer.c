@@ -3,9 +3,9 @@
  * The thin part: requests, words and callbacks around follow.c. Every input ends in finish(), which tells what has changed, sets the
  * timer, and frees an informer that was given up inside one of its own callbacks.
  */
+#include <lkg/buf.h>
 #include "api-request.h"
 #include "follow.h"
-#include "text.h"
 
 #define ENVELOPE_BYTES 256u /* what an event has around its object */
 #define WORDS_MAX      sizeof(((struct lkg_api_answer *)NULL)->words)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <lkg/buf.h>
 #include "outbox.h"
 
 #include <inttypes.h>
-
-#include "text.h"
 
 #define NAME_DIGITS 16u
 

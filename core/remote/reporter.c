@@ -3,12 +3,12 @@
  * The thin part: when to write is heartbeat.c's business, which event is outbox.c's, what it looks like reporter-body.c's. Requests
  * begin in the loop only (pump()), so whoever asks for one may stand in any callback.
  */
+#include <lkg/buf.h>
 #include "reporter.h"
 
 #include "heartbeat.h"
 #include "outbox.h"
 #include "reporter-body.h"
-#include "text.h"
 
 #define PATCH_TYPE  "application/strategic-merge-patch+json"
 #define CREATE_TYPE "application/json"

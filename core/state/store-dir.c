@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <lkg/file.h>
+#include <lkg/log.h>
 
 #include "store-internal.h"
 
@@ -70,10 +71,9 @@ void lkg_store_put_aside(int parent, const char *name)
                 if (unlinkat(parent, aside, 0) < 0)
                         (void)unlinkat(parent, aside, AT_REMOVEDIR);
         }
-        if (S_ISREG(st.st_mode))
-                (void)linkat(parent, name, parent, aside, 0);
-        else
-                (void)renameat(parent, name, parent, aside);
+        if (S_ISREG(st.st_mode) ? linkat(parent, name, parent, aside, 0) < 0
+                                : renameat(parent, name, parent, aside) < 0)
+                lkg_log_debug("%s is not kept as %s: %s", name, aside, strerror(errno));
 }
 
 static void report_foreign(struct lkg_report *report, const char *path, const char *name)

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include <lkg/file.h>
+#include <lkg/log.h>
 #include <lkg/record.h>
 
 #include "internal.h"
@@ -112,8 +113,9 @@ static int take_lock(int fd, bool *ret_read_only, struct lkg_error *err)
                 return errno == EWOULDBLOCK ? busy(lock, err)
                                             : lkg_error_set(err, -errno, NULL, "lock the state directory");
         n = snprintf(text, sizeof(text), "%d\n", (int)getpid());
-        if (!*ret_read_only && ftruncate(lock, 0) == 0)
-                (void)pwrite(lock, text, (size_t)n, 0); /* a hint for people; the lock is the kernel's */
+        if (!*ret_read_only && ftruncate(lock, 0) == 0 && pwrite(lock, text, (size_t)n, 0) < 0)
+                lkg_log_debug("no process id in " LOCK_NAME ": %s",
+                              strerror(errno)); /* a hint for people only */
         return LKG_STEAL_FD(lock);
 }
 

@@ -197,7 +197,7 @@ static int read_file(struct lkg_env *env, const char *path)
 {
         LKG_CLEANUP(lkg_closep) int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
         LKG_CLEANUP(lkg_freep) char *text = NULL;
-        size_t size;
+        size_t size = 0;
         int r = fd < 0 ? -errno : lkg_read_file(fd, ENV_BYTES_MAX, &text, &size, NULL);
 
         return r < 0 ? r : lkg_env_parse(env, text, size);
