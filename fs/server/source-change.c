@@ -95,7 +95,9 @@ static int open_new(fuse_req_t req, int dirfd, const char *real, mode_t mode, in
                 fd = -errno;
         caller_leave(&caller);
         if (fd < 0 && made_before(-fd)) {
-                fd = openat(dirfd, real, (flags & ~O_EXCL) | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+                /* Only what we made: with O_CREAT a name that is gone would come back, with no mode said. */
+                fd = openat(dirfd, real,
+                            (flags & ~(O_CREAT | O_EXCL)) | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
                 if (fd < 0)
                         fd = -errno;
         } else if (fd == -EEXIST && !(flags & O_EXCL)) {

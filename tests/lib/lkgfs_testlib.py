@@ -14,6 +14,7 @@ import errno
 import json
 import os
 import pathlib
+import re
 import select
 import shutil
 import signal
@@ -33,6 +34,8 @@ LKGFSD = BUILD / "fs/supervisor/lkgfsd"
 PROGRAMS = ("fs/supervisor/lkgfsd", "fs/server/lkgfs-fs", "fs/notifier/lkgfs-notify", "core/engine/lkgfs-engine")
 LKGFS = BUILD / "fs/tool/lkgfs"
 FSTYPE = "fuse.lkgfs"
+# What the supervisor says of a child that ended by a signal of its own making: ILL, TRAP, ABRT, BUS, FPE, SEGV, SYS.
+CRASH = re.compile(r"(lkgfs-\w+): [^\n]*was killed by signal (4|5|6|7|8|11|31)\b")
 HEADER = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
 
 BASE = """apiVersion: kubelet.config.k8s.io/v1beta1
@@ -384,6 +387,7 @@ class Mount:
         self.over = over
         self.process = self.notify = None
         self.covered = -1
+        self.may_crash = ()
         self.known = {}  # pid -> start time of every process of ours ever seen
         self.source = os.path.join(self.root, "kubernetes")
         self.mountpoint = self.source if over else os.path.join(self.root, "view")
@@ -521,8 +525,22 @@ class Mount:
         self.process.send_signal(signal.SIGHUP)
         self.wait_ready(since)
 
+    def crashes(self):
+        """What of ours ended of its own fault, but for the programs that a test crashes itself (`may_crash`)."""
+        with contextlib.suppress(OSError):
+            log = read_file(self.log_path).decode(errors="replace")
+            return [f"{name} by signal {number}" for name, number in CRASH.findall(log) if name not in self.may_crash]
+        return []
+
     def close(self):
-        """Undo everything; safe to call twice and after any failure."""
+        """Undo everything and say what crashed; safe to call twice and after any failure."""
+        self._undo()
+        crashes, log = self.crashes(), self.log()
+        shutil.rmtree(self.root, ignore_errors=True)
+        if crashes:
+            raise Failure(f"ended of its own fault: {', '.join(crashes)}\n{log}")
+
+    def _undo(self):
         if self.covered >= 0:
             os.close(self.covered)
             self.covered = -1
@@ -534,7 +552,6 @@ class Mount:
             self.notify = None
         if mounts_below(self.root):
             raise Failure(f"still mounted: {mounts_below(self.root)}")
-        shutil.rmtree(self.root, ignore_errors=True)
 
     def _end_processes(self):
         with contextlib.suppress(Exception):
