@@ -50,6 +50,7 @@ struct block {
 };
 
 static struct block *with_room[PIECE_MAX / STEP + 1];
+static size_t in_use;
 
 static bool is_malloced(size_t size)
 {
@@ -120,7 +121,7 @@ static void *block_take(struct block *block)
         return piece;
 }
 
-void *lkg_piece_new(size_t size)
+static void *take(size_t size)
 {
         struct block *block;
 
@@ -133,17 +134,32 @@ void *lkg_piece_new(size_t size)
         return block ? block_take(block) : NULL;
 }
 
+void *lkg_piece_new(size_t size)
+{
+        void *p = take(size);
+
+        if (p)
+                in_use += size;
+        return p;
+}
+
+size_t lkg_pieces_size(void)
+{
+        return in_use;
+}
+
 void lkg_piece_free(void *p, size_t size)
 {
         struct block *block = (struct block *)((uintptr_t)p & ~(uintptr_t)(BLOCK_SIZE - 1));
         struct piece *piece = p;
 
+        if (!p)
+                return;
+        in_use -= size;
         if (is_malloced(size)) {
                 free(p);
                 return;
         }
-        if (!p)
-                return;
         if (block->n_used-- == block->n_max)
                 list_add(block);
         piece->next = block->free;

@@ -19,14 +19,17 @@ struct header {
         const char *file; /* where that of it was seen that is not configured */
 };
 
+/* No two results of the process have the same one, whatever stack they are of. */
+static unsigned last_cookie;
+
 struct update {
-        struct lkg_fold *fold;
         const struct lkg_stack_config *config;
         struct lkg_stack_stats *stats;
         struct header want;
-        const struct lkg_value *running; /* borrowed from the last step; NULL before the first document */
-        bool broken;                     /* something is wrong with an earlier step */
-        const char *lacks;               /* the file of the first one that was left out; NULL = none was */
+        struct lkg_value *running; /* one reference; NULL before the first document */
+        size_t kept;               /* see lkg_step_settle() */
+        bool broken;               /* something is wrong with an earlier step */
+        const char *lacks;         /* the file of the first one that was left out; NULL = none was */
 };
 
 static void step_deinit(struct lkg_step *step)
@@ -184,37 +187,6 @@ static void learn_header(struct update *u, const struct lkg_step *step)
 static const char *const header_fields[] = { "apiVersion", "kind" };
 
 /*
- * The patch without its header, which says nothing new: kind and apiVersion keep the base as their origin.
- */
-static int without_header(const struct lkg_value *doc, const struct lkg_value *running,
-                          struct lkg_value **ret)
-{
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *patch = lkg_value_clone_shallow(doc);
-
-        if (!patch)
-                return -ENOMEM;
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(header_fields); i++) {
-                int r;
-
-                if (!lkg_map_get(running, header_fields[i]))
-                        continue;
-                r = lkg_map_remove(patch, header_fields[i], strlen(header_fields[i]));
-                if (r < 0)
-                        return r;
-        }
-        *ret = LKG_STEAL(patch);
-        return 0;
-}
-
-static int merge_patch(const struct lkg_value *running, const struct lkg_value *doc, struct lkg_value **ret)
-{
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *patch = NULL;
-        int r = without_header(doc, running, &patch);
-
-        return r < 0 ? r : lkg_merge_json(running, patch, ret);
-}
-
-/*
  * A directive or an operation can take the header away or change it. Then the result is no layer of this
  * component.
  */
@@ -282,7 +254,8 @@ static int merge(struct update *u, struct lkg_step *step, const struct lkg_value
         if (!u->running) {
                 r = merge_first(step, doc, &merged);
         } else if (step->layer->type == LKG_PATCH_MERGE) {
-                r = merge_patch(u->running, doc, &merged);
+                r = lkg_running_add(&u->running, doc);
+                merged = lkg_value_ref(u->running);
         } else {
                 r = step->layer->type == LKG_PATCH_JSON
                             ? lkg_patch_json(u->running, doc, &step->report, &merged)
@@ -356,7 +329,7 @@ static int run_step(struct update *u, struct lkg_step *step)
                 lkg_report_append(&step->report, &step->layer->report);
         if (lkg_step_idle(step)) {
                 step->whole = !u->broken;
-                step->merged = lkg_value_ref((struct lkg_value *)u->running);
+                step->merged = lkg_value_ref(u->running);
                 return 0;
         }
         if (doc_of(step))
@@ -369,7 +342,7 @@ static int run_step(struct update *u, struct lkg_step *step)
         step->whole = r == 0 && !u->broken && header == HEADER_FINE &&
                       step->layer->report.n_severity[LKG_ERROR] == 0;
         if (step->left_out)
-                step->merged = lkg_value_ref((struct lkg_value *)u->running);
+                step->merged = lkg_value_ref(u->running);
         return 0;
 }
 
@@ -412,17 +385,58 @@ static size_t reuse(struct lkg_step *steps, size_t n, struct lkg_fold *old)
                 old->steps[i].report = (struct lkg_report)LKG_REPORT_INIT;
                 steps[i].left_out = old->steps[i].left_out;
                 steps[i].whole = old->steps[i].whole;
+                steps[i].dropped = old->steps[i].dropped;
+                steps[i].cost = old->steps[i].cost;
                 steps[i].cookie = old->steps[i].cookie;
                 i++;
         }
         return i;
 }
 
+/* Merges one more step, and decides what becomes of the result before it. */
+static int add_step(struct update *u, struct lkg_step *steps, size_t i, bool known)
+{
+        struct lkg_step *step = &steps[i], *before = i > 0 ? &steps[i - 1] : NULL;
+        size_t size = lkg_pieces_size(), kept = u->kept;
+        int r = 0;
+
+        learn_header(u, step);
+        if (before && !known && before->cost > 0)
+                lkg_step_settle(before, 0, &kept); /* then there is nothing to copy */
+        if (!known) {
+                r = run_step(u, step);
+                step->cookie = ++last_cookie;
+                step->cost = lkg_pieces_size() > size ? lkg_pieces_size() - size : 0;
+                lkg_value_unref(u->running);
+                u->running = lkg_value_ref(step->merged);
+        }
+        if (before)
+                lkg_step_settle(before, step->cost, &u->kept);
+        if (step->left_out && !u->lacks)
+                u->lacks = step->layer->file;
+        u->broken |= !step->whole;
+        return r;
+}
+
+/* The last result is what it is all about. */
+static int keep_last(struct lkg_fold *fold)
+{
+        struct lkg_step *last = fold->n_steps > 0 ? &fold->steps[fold->n_steps - 1] : NULL;
+
+        int r;
+
+        if (!last || !last->dropped)
+                return 0;
+        r = lkg_steps_running(fold->steps, fold->n_steps, &last->merged);
+        last->dropped = r < 0;
+        return r;
+}
+
 int lkg_fold_update(struct lkg_fold *fold, const struct lkg_stack_config *config, struct lkg_layer **layers,
                     size_t n_layers, struct lkg_stack_stats *stats)
 {
-        struct update u = { .fold = fold, .config = config, .stats = stats };
-        struct lkg_fold fresh = { .next_cookie = fold->next_cookie };
+        struct lkg_fold fresh = { 0 };
+        struct update u = { .config = config, .stats = stats };
         size_t kept;
         int r = 0;
 
@@ -432,20 +446,16 @@ int lkg_fold_update(struct lkg_fold *fold, const struct lkg_stack_config *config
         if (!fresh.steps)
                 return -ENOMEM;
         kept = reuse(fresh.steps, fresh.n_steps, fold);
+        lkg_fold_deinit(fold); /* before new results are made */
         for (size_t i = 0; r == 0 && i < fresh.n_steps; i++) {
-                struct lkg_step *step = &fresh.steps[i];
-
-                learn_header(&u, step);
-                if (i >= kept) {
-                        r = run_step(&u, step);
-                        step->cookie = ++fresh.next_cookie;
-                }
-                u.running = step->merged;
-                if (step->left_out && !u.lacks)
-                        u.lacks = step->layer->file;
-                u.broken |= !step->whole;
+                if (i == kept)
+                        r = lkg_steps_running(fresh.steps, i, &u.running);
+                if (r == 0)
+                        r = add_step(&u, fresh.steps, i, i < kept);
         }
-        lkg_fold_deinit(fold);
+        lkg_value_unref(u.running);
+        if (r == 0)
+                r = keep_last(&fresh);
         *fold = fresh;
         if (r < 0)
                 lkg_fold_deinit(fold);

@@ -97,6 +97,9 @@ struct lkg_source *lkg_value_source_mut(const struct lkg_value *value); /* borro
 void lkg_list_stamp(const struct lkg_value *list, uint16_t stamp);
 uint16_t lkg_list_stamp_get(const struct lkg_value *list);
 
+/** lkg_pieces_size() - bytes that all values, keys and maps of the process have now (doc-memory.c). */
+size_t lkg_pieces_size(void);
+
 /* scalar.c */
 enum lkg_scalar_type { LKG_S_STRING, LKG_S_NULL, LKG_S_BOOL, LKG_S_INT, LKG_S_FLOAT, LKG_S_MERGE };
 #define LKG_NUMBER_TEXT_MAX 64

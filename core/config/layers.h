@@ -133,11 +133,14 @@ int lkg_patch_json(const struct lkg_value *base, const struct lkg_value *patch, 
 
 /* One document in merge order and the running result after it. */
 struct lkg_step {
-        struct lkg_layer *layer;  /* one reference */
-        size_t doc;               /* index in layer->docs; SIZE_MAX when it has none */
-        struct lkg_value *merged; /* of the steps up to this one that could be merged; NULL = none of them */
-        bool left_out;            /* it could not be */
-        bool whole; /* nothing is wrong with this and those before it, as far as the fold knows */
+        struct lkg_layer *layer; /* one reference */
+        size_t doc;              /* index in layer->docs; SIZE_MAX when it has none */
+        struct lkg_value *
+                merged; /* of the steps up to this one that could be merged; NULL = none of them, or @dropped */
+        bool dropped;  /* merged is not kept: lkg_steps_running() */
+        size_t cost;   /* bytes that merging it took */
+        bool left_out; /* it could not be */
+        bool whole;    /* nothing is wrong with this and those before it, as far as the fold knows */
         struct lkg_report report;
         unsigned cookie;
 };
@@ -145,7 +148,6 @@ struct lkg_step {
 struct lkg_fold {
         struct lkg_step *steps;
         size_t n_steps;
-        unsigned next_cookie;
 };
 
 /** lkg_step_idle() - a kubeadm patch file that holds no patch: kubeadm reads it and goes on. */
@@ -157,6 +159,23 @@ void lkg_fold_deinit(struct lkg_fold *fold);
  */
 int lkg_fold_update(struct lkg_fold *fold, const struct lkg_stack_config *config, struct lkg_layer **layers,
                     size_t n_layers, struct lkg_stack_stats *stats);
+
+/* ---- running.c ---- */
+
+/** lkg_without_header() - @doc without kind and apiVersion that @running has: those keep their origin. 0 or -ENOMEM. */
+int lkg_without_header(const struct lkg_value *doc, const struct lkg_value *running, struct lkg_value **ret);
+/** lkg_running_add() - merge a drop-in into *@running (NULL = the first document), which is taken over. 0 or -ENOMEM. */
+int lkg_running_add(struct lkg_value **running, const struct lkg_value *doc);
+/**
+ * lkg_step_settle() - drop the result of @step if it is one that may be and costs too much.
+ * @next_cost: of the step after it, as far as known; @kept: bytes of the dear results that are kept
+ */
+void lkg_step_settle(struct lkg_step *step, size_t next_cost, size_t *kept);
+/** lkg_steps_running() - what the first @n steps come to: *@ret is one reference, or NULL. 0 or -ENOMEM. */
+int lkg_steps_running(const struct lkg_step *steps, size_t n, struct lkg_value **ret);
+
+/** lkg_candidate_same() - were they made of the very same layers and results? Pointers are compared; @a may be NULL. */
+bool lkg_candidate_same(const struct lkg_candidate *a, const struct lkg_candidate *b);
 
 /* ---- watch.c ---- */
 

@@ -40,6 +40,13 @@ static int jobs_push(struct jobs *jobs, const struct lkg_value *base, const stru
         return 0;
 }
 
+static void jobs_deinit(struct jobs *jobs)
+{
+        while (jobs->n > 0)
+                lkg_value_unref(jobs->items[--jobs->n].to);
+        free(jobs->items);
+}
+
 /* The result of a job may be changed only once it is a copy of its own. */
 static int job_own(struct job *job)
 {
@@ -215,9 +222,7 @@ int lkg_merge_json(const struct lkg_value *base, const struct lkg_value *patch, 
                 r = jobs_push(&jobs, into ? base : NULL, patch);
                 if (r == 0)
                         r = run(&jobs, &result);
-                while (jobs.n > 0)
-                        lkg_value_unref(jobs.items[--jobs.n].to);
-                free(jobs.items);
+                jobs_deinit(&jobs);
         }
         if (r < 0)
                 return r;
@@ -227,6 +232,33 @@ int lkg_merge_json(const struct lkg_value *base, const struct lkg_value *patch, 
         }
         *ret = LKG_STEAL(result);
         return 0;
+}
+
+int lkg_merge_json_into(struct lkg_value **base, const struct lkg_value *patch)
+{
+        struct lkg_value *result = NULL;
+        struct jobs jobs = { 0 };
+        int r;
+
+        if (lkg_value_type(*base) != LKG_MAP || lkg_value_type(patch) != LKG_MAP) {
+                r = lkg_merge_json(*base, patch, &result);
+                lkg_value_unref(*base);
+                *base = result;
+                return r;
+        }
+        r = jobs_push(&jobs, *base, patch);
+        if (r == 0)
+                r = job_own(&jobs.items[0]);
+        if (r == 0) {
+                /* What is read is what has been changed so far: no member is looked at again after its own turn. */
+                jobs.items[0].base = jobs.items[0].to;
+                *base = lkg_value_unref(*base);
+                r = run(&jobs, &result);
+        }
+        jobs_deinit(&jobs);
+        if (r == 0)
+                *base = result;
+        return r;
 }
 
 static int refuse(struct lkg_report *report, const struct lkg_value *value, const char *what,

@@ -166,11 +166,11 @@ struct lkg_candidate *lkg_candidate_unref(struct lkg_candidate *candidate)
                 return NULL;
         for (size_t i = 0; i < candidate->n_layers; i++) {
                 lkg_value_unref((struct lkg_value *)candidate->layers[i].doc);
-                lkg_value_unref((struct lkg_value *)candidate->layers[i].merged);
                 lkg_value_unref((struct lkg_value *)candidate->layers[i].partial);
         }
         free(candidate->layers);
         free(candidate->without);
+        lkg_value_unref(candidate->again.merged);
         lkg_value_unref(candidate->doc);
         lkg_value_unref(candidate->effective);
         lkg_report_deinit(&candidate->report);
@@ -635,8 +635,9 @@ static int fill_layers(struct candidate *c, const struct lkg_stack *stack)
                         .beside = step->layer->role == LKG_LAYER_REMOTE ? step->layer->beside
                                                                         : step->layer->file,
                         .doc = lkg_value_ref(doc),
-                        .merged = step->whole ? lkg_value_ref(step->merged) : NULL,
                         .partial = lkg_value_ref(step->merged),
+                        .dropped = step->dropped,
+                        .whole = step->whole,
                         .left_out = step->left_out,
                         .idle = lkg_step_idle(step),
                         .cookie = step->cookie,
@@ -758,18 +759,6 @@ static int judge_again(struct lkg_stack *stack)
         return 0;
 }
 
-static bool same_candidate(const struct lkg_candidate *a, const struct lkg_candidate *b)
-{
-        if (!a || a->state != b->state || a->n_layers != b->n_layers || a->has_base != b->has_base ||
-            a->has_dropin_dir != b->has_dropin_dir || a->format != b->format || a->doc != b->doc)
-                return false;
-        for (size_t i = 0; i < a->n_layers; i++)
-                if (a->layers[i].doc != b->layers[i].doc || a->layers[i].merged != b->layers[i].merged ||
-                    a->layers[i].partial != b->layers[i].partial || a->layers[i].file != b->layers[i].file)
-                        return false;
-        return lkg_report_equal(&a->report, &b->report);
-}
-
 /* What was collected becomes what is cached. */
 static int keep(struct lkg_stack *stack, struct collect *c)
 {
@@ -873,7 +862,7 @@ static int fold(struct lkg_stack *stack)
                                     &stack->stats);
         if (r == 0)
                 r = candidate_new(stack, &candidate);
-        if (r == 0 && same_candidate(stack->merged, candidate) && stack->candidate && !stack->rejudge) {
+        if (r == 0 && lkg_candidate_same(stack->merged, candidate) && stack->candidate && !stack->rejudge) {
                 lkg_candidate_unref(candidate);
                 return 0;
         }

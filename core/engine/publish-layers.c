@@ -93,18 +93,58 @@ static int name_layer(struct lkg_layer_slot *slot, const struct lkg_layer_info *
         return 0;
 }
 
+/* What the file shows is known by its address, or by its cookie where the value itself is not kept. */
+static bool is_shown(const struct lkg_layer_slot *slot, const struct lkg_layer_info *info)
+{
+        if (info->dropped)
+                return slot->merged.blob && slot->merged_cookie == info->cookie;
+        return slot->merged_value == info->partial && (slot->merged_value || !slot->merged.blob);
+}
+
+/* Return: 1 when the file was rendered, 0 when it is as it should be. */
+static int render_merged(struct lkg_publisher *p, const struct lkg_candidate *candidate, size_t i,
+                         struct lkg_layer_slot *slot, uint64_t mtime_ns, struct lkg_error *err)
+{
+        const struct lkg_layer_info *info = &candidate->layers[i];
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *merged = NULL;
+        int r;
+
+        if (is_shown(slot, info))
+                return 0;
+        r = lkg_candidate_merged(candidate, i, &merged);
+        if (r < 0)
+                return lkg_error_set(err, r, NULL, "merge a layer again");
+        slot->merged_value = lkg_value_unref(slot->merged_value);
+        r = render_value(p, merged, &slot->merged_value, &slot->merged, mtime_ns, err);
+        if (r == 0 && info->dropped)
+                slot->merged_value = lkg_value_unref(slot->merged_value);
+        slot->merged_cookie = info->cookie;
+        return r < 0 ? r : 1;
+}
+
+/* Return: 1 when there was something to hide, 0. */
+static int hide_merged(struct lkg_publisher *p, struct lkg_layer_slot *slot)
+{
+        bool was_shown = slot->merged.blob;
+
+        lkg_slot_clear(p, &slot->merged);
+        slot->merged_value = lkg_value_unref(slot->merged_value);
+        return was_shown;
+}
+
 /* Return: how many of its two files were rendered. */
-static int render_layer(struct lkg_publisher *p, const struct lkg_layer_info *info,
+static int render_layer(struct lkg_publisher *p, const struct lkg_candidate *candidate, size_t i,
                         struct lkg_layer_slot *slot, bool with_merged, uint64_t mtime_ns,
                         struct lkg_error *err)
 {
-        const struct lkg_value *merged = with_merged ? info->merged : NULL;
-        int n = (info->doc != slot->doc_value) + (merged != slot->merged_value);
+        const struct lkg_layer_info *info = &candidate->layers[i];
+        int n = info->doc != slot->doc_value;
         int r = render_value(p, info->doc, &slot->doc_value, &slot->doc, mtime_ns, err);
 
         if (r >= 0)
-                r = render_value(p, merged, &slot->merged_value, &slot->merged, mtime_ns, err);
-        return r < 0 ? r : n;
+                r = with_merged && info->whole ? render_merged(p, candidate, i, slot, mtime_ns, err)
+                                               : hide_merged(p, slot);
+        return r < 0 ? r : n + r;
 }
 
 /* Return: 1 more to do, 0 done. */
@@ -126,7 +166,7 @@ int lkg_publish_component_layers(struct lkg_publisher *p, const struct lkg_publi
                         return 1;
                 r = name_layer(slot, &c->candidate->layers[i], i);
                 if (r >= 0)
-                        r = render_layer(p, &c->candidate->layers[i], slot, with_merged, in->now_ns, err);
+                        r = render_layer(p, c->candidate, i, slot, with_merged, in->now_ns, err);
                 if (r < 0)
                         return r;
                 done += (size_t)r;

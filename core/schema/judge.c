@@ -402,18 +402,43 @@ static size_t n_advice(const struct lkg_judge *judge)
         return n;
 }
 
-static int judge_layer(struct lkg_judge *judge, const struct lkg_layer_info *info,
-                       const struct lkg_value *below, const struct lkg_value *running, size_t n_before,
-                       struct lkg_judged_layer *ret)
+/* Advice looks at what is below a null, below a map and below feature gates: most of what many layers have is none of it. */
+static bool wants_below(const struct lkg_value *doc)
 {
+        for (size_t i = 0; i < lkg_value_size(doc); i++) {
+                enum lkg_type type = lkg_value_type(lkg_map_at(doc, i, NULL, NULL));
+
+                if (type == LKG_NULL || type == LKG_MAP)
+                        return true;
+        }
+        return false;
+}
+
+/* Advice about layer @i alone, and over those below it. */
+static int lint_layer(const struct lkg_judge *judge, const struct lkg_candidate *candidate, size_t i,
+                      struct lkg_report *report)
+{
+        const struct lkg_layer_info *info = &candidate->layers[i];
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *below = NULL;
+        int r = 0;
+
+        if (!judge->config.lint || !info->doc || info->left_out || lkg_value_type(info->doc) != LKG_MAP)
+                return 0;
+        if (i > 0 && wants_below(info->doc))
+                r = lkg_candidate_partial(candidate, i - 1, &below);
+        return r < 0 ? r : lkg_lint_layer(judge->schema, info->doc, below, info->role, report);
+}
+
+static int judge_layer(struct lkg_judge *judge, const struct lkg_candidate *candidate, size_t i,
+                       const struct lkg_value *running, size_t n_before, struct lkg_judged_layer *ret)
+{
+        const struct lkg_layer_info *info = &candidate->layers[i];
         struct lkg_judged_layer layer = { .doc = lkg_value_ref((struct lkg_value *)info->doc),
                                           .role = info->role,
                                           .left_out = info->left_out,
                                           .lint = { .n_elsewhere = n_before } };
-        int r = 0;
+        int r = lint_layer(judge, candidate, i, &layer.lint);
 
-        if (judge->config.lint && layer.doc && !layer.left_out && lkg_value_type(layer.doc) == LKG_MAP)
-                r = lkg_lint_layer(judge->schema, layer.doc, below, layer.role, &layer.lint);
         if (r == 0 && is_base_role(layer.role))
                 layer.running = lkg_value_ref(judge->encoded);
         else if (r == 0 && (layer.left_out || !layer.doc))
@@ -451,9 +476,8 @@ static int update_layers(struct lkg_judge *judge, const struct lkg_candidate *ca
                 running = layers[n - 1].running;
         n_before = n_advice(judge);
         for (; judge->n_layers < candidate->n_layers; judge->n_layers++) {
-                const struct lkg_layer_info *info = &candidate->layers[judge->n_layers];
-                const struct lkg_value *below = judge->n_layers ? info[-1].partial : NULL;
-                int r = judge_layer(judge, info, below, running, n_before, &layers[judge->n_layers]);
+                int r = judge_layer(judge, candidate, judge->n_layers, running, n_before,
+                                    &layers[judge->n_layers]);
 
                 if (r < 0)
                         return r;

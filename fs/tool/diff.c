@@ -17,6 +17,19 @@ static int render_masked(const struct lkg_value *doc, enum lkg_format format, st
         return lkg_buf_failed(buf) ? -ENOMEM : 0;
 }
 
+/* Return: 1; 0 when there is no result after layer @i; -ENOMEM. */
+static int render_merged(const struct lkg_candidate *candidate, size_t i, enum lkg_format format,
+                         struct lkg_buf *buf)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *merged = NULL;
+        int r = lkg_candidate_merged(candidate, i, &merged);
+
+        if (r < 0 || !merged)
+                return r;
+        r = render_masked(merged, format, buf);
+        return r < 0 ? r : 1;
+}
+
 /* The diff of layer @i against the result before it. Return: 1 when there is one, 0, -ENOMEM. */
 static int diff_layer(const struct lkg_candidate *candidate, size_t i, enum lkg_format format,
                       struct lkg_buf *buf)
@@ -25,13 +38,12 @@ static int diff_layer(const struct lkg_candidate *candidate, size_t i, enum lkg_
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf after = LKG_BUF_INIT;
         const struct lkg_layer_info *layer = &candidate->layers[i], *lower = &candidate->layers[i - 1];
         LKG_CLEANUP(lkg_freep) char *name = NULL;
-        int r;
+        int r = render_merged(candidate, i - 1, format, &before);
 
-        if (!layer->merged || !lower->merged)
-                return 0;
-        r = render_masked(lower->merged, format, &before);
+        if (r > 0)
+                r = render_merged(candidate, i, format, &after);
         if (r == 0)
-                r = render_masked(layer->merged, format, &after);
+                return 0;
         if (r < 0)
                 return r;
         if (asprintf(&name, "%s %s", lkg_layer_role_name(layer->role), layer->file) < 0) {

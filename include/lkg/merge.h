@@ -18,6 +18,12 @@
 int lkg_merge_json(const struct lkg_value *base, const struct lkg_value *patch, struct lkg_value **ret);
 
 /**
+ * lkg_merge_json_into() - the same, and the result takes the place of *@base, whose reference is taken over.
+ * Where nobody else has one, its parts are changed and not copied. On failure *@base is NULL.
+ */
+int lkg_merge_json_into(struct lkg_value **base, const struct lkg_value *patch);
+
+/**
  * lkg_merge_json_patch() - the same for two whole documents of any shape, as json-patch's MergePatch takes
  * them: a target that is no map is replaced, a list as a patch replaces any target.
  *

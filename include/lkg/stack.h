@@ -79,9 +79,10 @@ struct lkg_layer_info {
         const char *beside;          /* relative paths of a base start in the directory of this file */
         const struct lkg_value *doc; /* as parsed; NULL when it could not be (the report says why) */
         const struct lkg_value
-                *merged; /* running result after it; NULL when it or an earlier layer failed */
-        const struct lkg_value *partial; /* of those up to it that could be merged; NULL = none of them */
-        bool left_out;                   /* it could not be merged (the report says why) */
+                *partial; /* of those up to it that could be merged; NULL = none of them, or @dropped */
+        bool dropped;     /* partial is not kept: ask lkg_candidate_partial() */
+        bool whole;       /* neither it nor an earlier layer failed */
+        bool left_out;    /* it could not be merged (the report says why) */
         bool idle; /* it holds nothing, and that is fine: merged is as it was before, so NULL means no fault */
         unsigned cookie; /* differs when doc or merged differ from those under the same position before:
                                            lets a renderer skip what it rendered already */
@@ -111,6 +112,12 @@ struct lkg_candidate {
         struct lkg_value
                 *effective; /* what the component will run with: defaults, merge, flags; may be NULL */
         const struct lkg_schema *schema;
+
+        /* The result of the first @n layers, merged again: see lkg_candidate_partial(). */
+        struct lkg_again {
+                struct lkg_value *merged;
+                size_t n;
+        } again;
 };
 
 struct lkg_stack;
@@ -125,6 +132,15 @@ struct lkg_stack *lkg_stack_free(struct lkg_stack *stack);
  * about again at every refresh that looks at it.
  */
 void lkg_stack_set_admission(struct lkg_stack *stack, const struct lkg_admission *admission);
+
+/**
+ * lkg_candidate_partial() - what the layers up to @i that could be merged come to. @ret: one reference, or NULL = nothing.
+ *
+ * Asked in order of @i it costs one merge each where results were dropped, else nothing. Return: 0 or -ENOMEM.
+ */
+int lkg_candidate_partial(const struct lkg_candidate *candidate, size_t i, struct lkg_value **ret);
+/** lkg_candidate_merged() - the same, and NULL when one of these layers failed. */
+int lkg_candidate_merged(const struct lkg_candidate *candidate, size_t i, struct lkg_value **ret);
 
 /**
  * lkg_judge_fn - look at a candidate that differs from the last one, before anybody else sees it.

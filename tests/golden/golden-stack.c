@@ -105,7 +105,7 @@ int main(int argc, char **argv)
         (void)printf("== findings\n%s== layers\n", findings);
         for (size_t i = 0; i < candidate->n_layers; i++)
                 (void)printf("%s %s %s\n", lkg_layer_role_name(candidate->layers[i].role),
-                             candidate->layers[i].name, candidate->layers[i].merged ? "merged" : "-");
+                             candidate->layers[i].name, candidate->layers[i].whole ? "merged" : "-");
         (void)printf("== origin\n");
         print_origin(candidate);
         free(findings);

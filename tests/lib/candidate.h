@@ -49,7 +49,6 @@ static inline void candidate_free(struct lkg_candidate *candidate)
 {
         for (size_t i = 0; i < candidate->n_layers; i++) {
                 lkg_value_unref((struct lkg_value *)candidate->layers[i].doc);
-                lkg_value_unref((struct lkg_value *)candidate->layers[i].merged);
                 lkg_value_unref((struct lkg_value *)candidate->layers[i].partial);
         }
         free(candidate->layers);
@@ -95,8 +94,8 @@ static inline int candidate_build(const struct made_layer *layers, size_t n, str
                         .file = layers[i].file,
                         .beside = layers[i].file,
                         .doc = lkg_value_ref(layers[i].doc),
-                        .merged = merged,
-                        .partial = lkg_value_ref(merged),
+                        .partial = merged,
+                        .whole = true,
                 };
                 below = merged;
                 ret->has_base |= layers[i].role == LKG_LAYER_BASE;

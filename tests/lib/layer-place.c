@@ -317,6 +317,16 @@ static void compare_values(const char *what, const struct lkg_value *a, const st
                                (int)other.size, other.data);
 }
 
+static void compare_merged(const struct lkg_candidate *a, const struct lkg_candidate *b, size_t i,
+                           struct lkg_buf *ret)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *one = NULL;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *other = NULL;
+
+        CHECK(lkg_candidate_merged(a, i, &one) == 0 && lkg_candidate_merged(b, i, &other) == 0);
+        compare_values("merge", one, other, ret);
+}
+
 static void compare_layers(const struct lkg_candidate *a, const struct lkg_candidate *b, struct lkg_buf *ret)
 {
         for (size_t i = 0; i < a->n_layers && i < b->n_layers; i++) {
@@ -324,7 +334,7 @@ static void compare_layers(const struct lkg_candidate *a, const struct lkg_candi
                     a->layers[i].role != b->layers[i].role)
                         lkg_buf_printf(ret, "layer %zu is another one\n", i);
                 compare_values("layer", a->layers[i].doc, b->layers[i].doc, ret);
-                compare_values("merge", a->layers[i].merged, b->layers[i].merged, ret);
+                compare_merged(a, b, i, ret);
         }
 }
 
@@ -397,7 +407,10 @@ void place_publish(struct place *p, const struct lkg_candidate *candidate)
         CHECK(findings);
         for (size_t i = 0; i < candidate->n_layers; i++) {
                 render_masked(candidate->layers[i].doc, LKG_FORMAT_YAML);
-                render_masked(candidate->layers[i].merged, LKG_FORMAT_YAML);
+                LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *merged = NULL;
+
+                CHECK(lkg_candidate_merged(candidate, i, &merged) == 0);
+                render_masked(merged, LKG_FORMAT_YAML);
         }
         if (candidate->state != LKG_CANDIDATE_VALID)
                 return;

@@ -632,7 +632,7 @@ static const char *judge_broken(struct stack *s)
                         .file = s->layers[i].file,
                         .beside = s->layers[i].file,
                         .doc = lkg_value_ref(s->layers[i].doc),
-                        .merged = broken ? NULL : lkg_value_ref(s->layers[i].doc),
+                        .whole = !broken,
                         .partial = lkg_value_ref((struct lkg_value *)running),
                         .left_out = !s->layers[i].doc,
                 };

@@ -331,11 +331,11 @@ static void test_invalid_then_repaired(void **state)
         assert_false(look());
         assert_int_equal(candidate->state, LKG_CANDIDATE_INVALID);
         assert_null(candidate->doc);
-        assert_non_null(candidate->layers[0].merged);
+        assert_true(candidate->layers[0].whole);
         assert_null(candidate->layers[1].doc);
-        assert_null(candidate->layers[1].merged);
+        assert_false(candidate->layers[1].whole);
         assert_non_null(candidate->layers[2].doc);
-        assert_null(candidate->layers[2].merged);
+        assert_false(candidate->layers[2].whole);
         assert_true(look());
         put("kubelet.conf.d/10-a.conf", HEADER "maxPods: 10\n");
         assert_false(look());

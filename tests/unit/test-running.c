@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Running results that are not kept: what is merged again is what would have been kept, with the same origins, whatever
+ * layer changes; and a document of many layers whose names lie among each other costs its fields, not their product.
+ */
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "config-helpers.h"
+#include "tmpdir.h"
+
+#include <lkg/buf.h>
+#include <lkg/merge.h>
+#include <lkg/render.h>
+#include <lkg/stack.h>
+
+#include "../../core/config/internal.h"
+
+#define HEADER   "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+#define N_LAYERS 40
+#define N_FIELDS 400
+
+static char root[TMPDIR_MAX];
+static int root_fd = -EBADF;
+static struct lkg_stack *stack;
+static struct lkg_candidate *candidate;
+
+static int set_up(void **state)
+{
+        (void)state;
+        if (tmpdir_make(root) < 0)
+                return -1;
+        root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        return root_fd < 0 || mkdirat(root_fd, "d", 0755) < 0 ? -1 : 0;
+}
+
+static int tear_down(void **state)
+{
+        (void)state;
+        candidate = lkg_candidate_unref(candidate);
+        stack = lkg_stack_free(stack);
+        root_fd = lkg_close(root_fd);
+        return tmpdir_remove(root);
+}
+
+static void put(unsigned layer, const char *text, size_t size)
+{
+        char name[32];
+        int fd;
+
+        (void)snprintf(name, sizeof(name), "d/%04u.conf", layer);
+        fd = openat(root_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+        assert_true(fd >= 0);
+        assert_int_equal(write(fd, text, size), size);
+        assert_int_equal(close(fd), 0);
+}
+
+/* Names among those of all others, some that others set too, a map that grows, and what an earlier one set taken away. */
+static void put_layer(unsigned layer, unsigned value)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+
+        lkg_buf_puts(&buf, HEADER);
+        for (unsigned i = 0; i < N_FIELDS; i++)
+                lkg_buf_printf(&buf, "unknown%ux%u: %u\n", i, layer, value);
+        lkg_buf_printf(&buf, "common: %u\nmaxPods: %u\n", layer, value);
+        lkg_buf_printf(&buf, "map:\n  common: a%u\n  own%u: %u\n", layer, layer, value);
+        if (layer > 0)
+                lkg_buf_printf(&buf, "unknown7x%u: null\n", layer - 1);
+        put(layer, buf.data, buf.size);
+}
+
+static struct lkg_stack *stack_new(void)
+{
+        struct lkg_stack_config config = {
+                .component = "kubelet", .source_fd = root_fd, .source_path = root, .dropin_dir = "d"
+        };
+        struct lkg_stack *ret;
+
+        assert_int_equal(lkg_stack_new(&config, &ret, NULL), 0);
+        return ret;
+}
+
+static void look(void)
+{
+        struct lkg_error err = { 0 };
+
+        if (!stack)
+                stack = stack_new();
+        candidate = lkg_candidate_unref(candidate);
+        assert_int_equal(lkg_stack_refresh(stack, &candidate, &err), 0);
+}
+
+static void assert_alike(const struct lkg_value *a, const struct lkg_value *b)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf one = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf other = LKG_BUF_INIT;
+
+        assert_int_equal(!a, !b);
+        if (!a)
+                return;
+        lkg_render_origin(a, &one);
+        lkg_render_origin(b, &other);
+        assert_true(lkg_value_equal(a, b));
+        assert_int_equal(one.size, other.size);
+        assert_memory_equal(one.data, other.data, one.size);
+}
+
+/* Every result is what merging its layers one after the other comes to. Return: how many of them were not kept. */
+static unsigned assert_results(void)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *running = lkg_value_new_map(NULL, 0, 0);
+        unsigned n_dropped = 0;
+
+        for (size_t i = 0; i < candidate->n_layers; i++) {
+                LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *partial = NULL;
+                LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *merged = NULL;
+                LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *patch = NULL;
+                const struct lkg_layer_info *info = &candidate->layers[i];
+
+                if (!info->left_out) {
+                        struct lkg_value *next = NULL;
+
+                        patch = lkg_value_clone_shallow(info->doc);
+                        for (unsigned f = 0; lkg_map_get(running, "kind") && f < 2; f++)
+                                assert_int_equal(
+                                        lkg_map_remove(patch, f ? "kind" : "apiVersion", f ? 4 : 10), 1);
+                        assert_int_equal(lkg_merge_json(running, patch, &next), 0);
+                        lkg_value_unref(running);
+                        running = next;
+                }
+                n_dropped += info->dropped;
+                if (i % 13 != 0 && i + 1 < candidate->n_layers) /* the origins of all take a while */
+                        continue;
+                assert_int_equal(lkg_candidate_partial(candidate, i, &partial), 0);
+                assert_alike(partial, running);
+                assert_int_equal(lkg_candidate_merged(candidate, i, &merged), 0);
+                assert_ptr_equal(merged, info->whole ? partial : NULL);
+        }
+        return n_dropped;
+}
+
+static void test_changes(void **state)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *first = NULL;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *again = NULL;
+        size_t before;
+
+        (void)state;
+        for (unsigned i = 0; i < N_LAYERS; i++)
+                put_layer(i, i);
+        look();
+        assert_int_equal(candidate->state, LKG_CANDIDATE_VALID);
+        assert_false(candidate->layers[N_LAYERS - 1].dropped);
+        assert_true(assert_results() > N_LAYERS / 4);
+        assert_int_equal(lkg_candidate_partial(candidate, 3, &first), 0); /* backwards, too */
+        assert_int_equal(lkg_candidate_partial(candidate, 3, &again), 0);
+        assert_ptr_equal(first, again);
+
+        before = lkg_pieces_size();
+        for (unsigned i = N_LAYERS; i-- > 0; i -= i > 17 ? 17 : i) {
+                put_layer(i, 1000 + i);
+                look();
+                assert_true(assert_results() > N_LAYERS / 4);
+        }
+        put(20, "maxPods: [\n", 11); /* broken, and whole again */
+        look();
+        assert_int_equal(candidate->state, LKG_CANDIDATE_INVALID);
+        assert_true(assert_results() > N_LAYERS / 4);
+        put_layer(20, 7);
+        for (unsigned i = 0; i < 5; i++) { /* the last one is another one */
+                put_layer(N_LAYERS + i, 5);
+                look();
+                assert_true(assert_results() > N_LAYERS / 4);
+        }
+        for (unsigned i = 0; i < 5; i++) {
+                char name[32];
+
+                (void)snprintf(name, sizeof(name), "d/%04u.conf", N_LAYERS + 4 - i);
+                assert_int_equal(unlinkat(root_fd, name, 0), 0);
+                look();
+                assert_true(assert_results() > N_LAYERS / 4);
+        }
+        first = lkg_value_unref(first);
+        again = lkg_value_unref(again);
+        assert_true(lkg_pieces_size() < 2 * before); /* nothing piles up */
+}
+
+/* What every layer holds is counted once, and what their results have of their own has a limit. */
+static void test_memory(void **state)
+{
+        size_t before = lkg_pieces_size(), fields = (size_t)N_FIELDS * 4 * N_LAYERS;
+
+        (void)state;
+        for (unsigned i = 0; i < 4 * N_LAYERS; i++)
+                put_layer(i, i);
+        look();
+        assert_int_equal(candidate->state, LKG_CANDIDATE_VALID);
+        assert_true(lkg_pieces_size() - before < fields * 100 + (4u << 20));
+        before = lkg_pieces_size();
+        put_layer(N_LAYERS, 1);
+        look();
+        assert_true(lkg_pieces_size() - before < 1u << 20);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_changes, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_memory, set_up, tear_down),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
