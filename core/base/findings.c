@@ -590,9 +590,10 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "rejected whole, as if it were invalid, because what is left without the field is not what its "
           "author "
           "meant. The message names the rule. The profile `hardened` denies every field with which whoever "
-          "may "
-          "change the ConfigMap could become root on the node or open it to others: static pods, "
-          "authentication, authorization, TLS, listening addresses, and every field that names a file." },
+          "may change the ConfigMap could run programs, read files, weaken authentication, open a port or "
+          "take protection away, and every field that this lkgfs does not know; `lkgfs explain FIELD` has "
+          "the "
+          "reason. Leaving such a field out means its default: set it in a drop-in." },
         { 6003, LKG_ERROR, "pinned field differs from the base",
           "Give the field the base's value in the ConfigMap, or leave it out there.",
           "The remote configuration sets a field that guard.pinned binds to the value of the local base, "

@@ -231,20 +231,6 @@ static const struct lkg_value *local_base(const struct lkg_component *c)
 
 /* ---- trying what is assigned ---- */
 
-static bool is_path_field(const char *field, void *userdata)
-{
-        (void)userdata;
-        for (size_t i = 0; i < lkg_n_kubelet_fields; i++)
-                if (strcasecmp(lkg_kubelet_fields[i].path, field) == 0 &&
-                    lkg_kubelet_fields[i].flags & LKG_FIELD_PATH)
-                        return true;
-        for (size_t i = 0; i < lkg_n_kubeproxy_fields; i++)
-                if (strcasecmp(lkg_kubeproxy_fields[i].path, field) == 0 &&
-                    lkg_kubeproxy_fields[i].flags & LKG_FIELD_PATH)
-                        return true;
-        return false;
-}
-
 static int check_guard(const struct lkg_component *c, const struct lkg_candidate *tried,
                        struct lkg_report *report)
 {
@@ -261,7 +247,7 @@ static int check_guard(const struct lkg_component *c, const struct lkg_candidate
                         ? tried->layers[0].doc
                         : NULL;
 
-        return remote ? lkg_guard_check(&guard, remote, local_base(c), is_path_field, NULL, report) : 0;
+        return remote ? lkg_guard_check(&guard, remote, local_base(c), report) : 0;
 }
 
 static bool is_base_broken(const struct lkg_candidate *local)

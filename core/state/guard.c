@@ -10,56 +10,15 @@
 #include <lkg/merge.h>
 #include <lkg/span.h>
 
+#include "core/schema/kinds.h"
+
 #define FINDING_DENIED 6002u
 #define FINDING_PINNED 6003u
 #define RULE_NAME_MAX  253u /* bytes of one name in a rule; no field has a longer one */
 
-/*
- * Whoever may change the ConfigMap becomes root on the node, or opens it to others, with any of these. Not
- * here, because they make a node slow, wrong or isolated, and a rollback repairs that: resources, evictions,
- * cgroups, DNS, labels, taints, providerID, tracing. featureGates are not here either: most of what a fleet
- * rolls out is one; pin those that matter.
- */
-const struct lkg_guard_field lkg_guard_hardened[] = {
-        /* kubelet: what runs */
-        { "staticPod*", "static pods are started without asking the API server, privileged ones too" },
-        { "volumePluginDir", "programs in this directory are run as root" },
-        { "containerRuntimeEndpoint", "whoever listens there starts every container and sees every secret" },
-        { "imageServiceEndpoint", "whoever listens there decides what an image contains" },
-        { "podLogsDir", "root makes directories and links below it" },
-        { "allowedUnsafeSysctls", "pods may change kernel settings that the node relies on" },
-        /* kubelet: who may talk to it */
-        { "authentication", "an accepted caller may run commands in every container" },
-        { "authorization", "AlwaysAllow lets every accepted caller do everything" },
-        { "tls*", "a weak or foreign certificate lets others read and speak for the node" },
-        { "rotateCertificates", "turned off, the node loses its identity when the certificate expires" },
-        { "serverTLSBootstrap", "decides who signs the certificate that the node is known by" },
-        /* kubelet: where it listens, and with what */
-        { "enableServer", "the API of the node itself" },
-        { "address", "opens the API to other networks" },
-        { "port", "moves the API past firewalls" },
-        { "readOnlyPort", "an API without authentication that tells all about every pod" },
-        { "healthzBindAddress", "opens a port without authentication to other networks" },
-        { "healthzPort", "a port without authentication" },
-        { "enableDebuggingHandlers", "exec, attach, logs and port-forward over the API" },
-        { "enableDebugFlagsHandler", "lets callers change the running program" },
-        { "enableProfilingHandler", "memory and goroutines of a program that holds secrets" },
-        { "enableContentionProfiling", "adds to what the profiling handler gives away" },
-        { "enableSystemLogHandler", "serves the log directory of the node" },
-        { "enableSystemLogQuery", "runs the journal reader for callers" },
-        /* kube-proxy */
-        { "clientConnection.kubeconfig", "may name a program that is run as root" },
-        { "bindAddress", "opens ports to other networks" },
-        { "metricsBindAddress", "opens a port without authentication to other networks" },
-        { "nodePortAddresses", "opens every NodePort service to other networks" },
-        { "enableProfiling", "memory and goroutines of a program that holds credentials" },
-        { NULL, NULL },
-};
-
 struct check {
         const struct lkg_guard *guard;
-        bool (*is_path)(const char *field, void *userdata);
-        void *userdata;
+        bool known_kind; /* there are tables of it: a field that they do not have was judged by nobody */
         const struct lkg_value *base;
         struct lkg_report *report;
         struct lkg_buf path; /* dotted, with [] for items */
@@ -84,8 +43,11 @@ static bool name_matches(const char *part, bool prefix, struct lkg_span key)
         return n == 0;
 }
 
-/* Does @pattern name exactly the place that @c has reached? */
-static bool pattern_matches(const struct check *c, const char *pattern)
+/*
+ * How many names of the place that @c has reached does @pattern take? 0 = it names another place, or one
+ * below. Items of lists have no name: `[]` is as good as nothing.
+ */
+static size_t pattern_reach(const struct check *c, const char *pattern)
 {
         struct lkg_span rest = lkg_span(pattern, strlen(pattern)), part;
         size_t i = 0;
@@ -94,31 +56,61 @@ static bool pattern_matches(const struct check *c, const char *pattern)
                 bool prefix = part.size > 0 && part.data[part.size - 1] == '*';
                 char name[RULE_NAME_MAX + 1];
 
+                if (part.size > 2 && memcmp(part.data + part.size - 2, "[]", 2) == 0)
+                        part.size -= 2;
                 part.size -= prefix;
                 if (i == c->n_names || part.size >= sizeof(name))
-                        return false;
+                        return 0;
                 memcpy(name, part.data, part.size);
                 name[part.size] = '\0';
                 if (!name_matches(name, prefix, c->names[i++]))
-                        return false;
+                        return 0;
         }
-        return i == c->n_names;
+        return i;
 }
 
 static const char *first_match(const struct check *c, const char *const *patterns, size_t n)
 {
         for (size_t i = 0; i < n; i++)
-                if (pattern_matches(c, patterns[i]))
+                if (pattern_reach(c, patterns[i]) == c->n_names)
                         return patterns[i];
         return NULL;
 }
 
-static const struct lkg_guard_field *match_profile(const struct check *c)
+/* ---- the profile ---- */
+
+/* What speaks against the place that @c has reached; NULL = nothing. */
+static const char *judge_field(const struct check *c, const struct lkg_field *field, bool *known)
 {
-        for (const struct lkg_guard_field *f = lkg_guard_hardened; f->field; f++)
-                if (pattern_matches(c, f->field))
-                        return f;
-        return NULL;
+        size_t reach = pattern_reach(c, field->path);
+
+        if (reach == 0 || (reach < c->n_names && !strstr(field->type, "map[")))
+                return NULL;
+        *known = true; /* the field itself, or a key of a map */
+        if (!field->guard)
+                return "nobody has judged it";
+        return strcmp(field->guard, LKG_GUARD_NOTHING) == 0 ? NULL : field->guard;
+}
+
+/*
+ * By every kind: a document that says another kind than its component reads gains nothing by it, and no
+ * field of two kinds is judged differently (a test).
+ */
+static const char *match_profile(const struct check *c)
+{
+        bool known = false;
+
+        for (size_t i = 0; i < lkg_n_guarded_keys; i++)
+                if (pattern_reach(c, lkg_guarded_keys[i].path) == c->n_names)
+                        return lkg_guarded_keys[i].guard;
+        for (size_t k = 0; k < lkg_n_kinds; k++)
+                for (size_t i = 0; i < *lkg_kinds[k].n_fields; i++) {
+                        const char *why = judge_field(c, &lkg_kinds[k].fields[i], &known);
+
+                        if (why)
+                                return why;
+                }
+        return known || !c->known_kind ? NULL : "not in the tables of this lkgfs, so nobody has judged it";
 }
 
 /* ---- findings ---- */
@@ -278,7 +270,7 @@ static void check_pinned(struct check *c, const struct lkg_value *value, const s
 static bool check_field(struct check *c, const struct lkg_value *value, unsigned depth)
 {
         static const char why[] = "a remote configuration may not set this field here";
-        const struct lkg_guard_field *profile = c->guard->hardened ? match_profile(c) : NULL;
+        const char *profile = c->guard->hardened ? match_profile(c) : NULL;
         const char *rule = first_match(c, c->guard->deny, c->guard->n_deny);
 
         if (rule) {
@@ -286,15 +278,7 @@ static bool check_field(struct check *c, const struct lkg_value *value, unsigned
                 return true;
         }
         if (profile) {
-                char text[160];
-
-                (void)snprintf(text, sizeof(text), "%s: %s", profile->field, profile->why);
-                forbid(c, FINDING_DENIED, value, why, "guard.profile hardened", text);
-                return true;
-        }
-        if (c->guard->hardened && c->is_path && c->path.data && c->is_path(c->path.data, c->userdata)) {
-                forbid(c, FINDING_DENIED, value, why, "guard.profile hardened",
-                       "it names a file of the node");
+                forbid(c, FINDING_DENIED, value, why, "guard.profile hardened", profile);
                 return true;
         }
         rule = first_match(c, c->guard->pinned, c->guard->n_pinned);
@@ -334,14 +318,25 @@ static void walk(struct check *c, const struct lkg_value *value, unsigned depth)
         }
 }
 
+/* Without a kind, as if it were known. */
+static bool is_known_kind(const struct lkg_value *remote)
+{
+        const struct lkg_value *kind = find_member(remote, lkg_span("kind", 4));
+        size_t size = 0;
+        const char *text = kind && lkg_value_type(kind) == LKG_STRING ? lkg_value_text(kind, &size) : NULL;
+
+        for (size_t i = 0; text && i < lkg_n_kinds; i++)
+                if (strcmp(lkg_kinds[i].kind, text) == 0)
+                        return true;
+        return !text;
+}
+
 int lkg_guard_check(const struct lkg_guard *guard, const struct lkg_value *remote,
-                    const struct lkg_value *base, bool (*is_path)(const char *field, void *userdata),
-                    void *userdata, struct lkg_report *report)
+                    const struct lkg_value *base, struct lkg_report *report)
 {
         struct check c = {
                 .guard = guard,
-                .is_path = is_path,
-                .userdata = userdata,
+                .known_kind = is_known_kind(remote),
                 .base = base,
                 .report = report,
                 .path = LKG_BUF_INIT,

@@ -204,6 +204,20 @@ static void fact_empty(struct sink *sink, const struct lkg_field *field)
                 fact(sink, "sameAsUnset", empty);
 }
 
+/* What the profile hardened says of the field, or of the key of it that was asked about. */
+static void fact_hardened(struct sink *sink, const char *path, const char *key, const char *guard)
+{
+        size_t size = strlen(path);
+
+        for (size_t i = 0; key && i < lkg_n_guarded_keys; i++)
+                if (strncmp(lkg_guarded_keys[i].path, path, size) == 0 &&
+                    lkg_guarded_keys[i].path[size] == '.' &&
+                    strcmp(lkg_guarded_keys[i].path + size + 1, key) == 0)
+                        guard = lkg_guarded_keys[i].guard;
+        if (strcmp(guard, LKG_GUARD_NOTHING) != 0)
+                fact(sink, "hardened", guard);
+}
+
 static void fact_span(struct sink *sink, const struct lkg_kind *kind, const struct lkg_field *first)
 {
         char release[LKG_RELEASE_TEXT_MAX], text[LKG_RELEASE_TEXT_MAX + 12];
@@ -265,6 +279,7 @@ static void show_field(struct sink *sink, const struct lkg_explained *item, unsi
                         ? "names a file or directory; in the base, relative to its directory"
                         : "names a file or directory");
         fact_if(sink, "secret", row->flags & LKG_FIELD_SECRET, "its values are never shown");
+        fact_hardened(sink, row->path, item->key, row->guard);
         fact_parts(sink, item->kind, row->path, release);
 }
 
@@ -354,6 +369,7 @@ static void show_gate(struct sink *sink, const struct lkg_explained *item, unsig
         fact_words(sink, "releases", &history);
         fact_words(sink, "needs", &needs);
         fact_words(sink, "fields", &fields);
+        fact_hardened(sink, "featureGates", item->gate->name, LKG_GUARD_NOTHING);
 }
 
 static void show(struct sink *sink, const struct lkg_explained *item, unsigned release)

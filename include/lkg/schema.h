@@ -43,6 +43,8 @@ enum lkg_field_flags {
         LKG_FIELD_LISTEN = 1 << 5, /* host:port that the component listens on */
 };
 
+#define LKG_GUARD_NOTHING "-"
+
 /*
  * One row: a field of a kind in the releases [since, until]. Several rows with one path and disjoint releases
  * say how a field changed.
@@ -62,8 +64,15 @@ struct lkg_field {
         const char *gate;       /* feature gate that the field needs or depends on */
         const char *deprecated; /* what to use instead; NULL = not deprecated */
         const char *doc;        /* one line: what it is for */
-        unsigned flags;         /* enum lkg_field_flags */
-        unsigned since, until;  /* releases; 0 = before the first / no end */
+        /*
+         * What speaks against a remote configuration that sets it (guard.profile: hardened), as `word: reason`:
+         * runs-code, files (reads or writes those of the node), authentication, port, isolation (of pods, of
+         * processes from each other), discloses. LKG_GUARD_NOTHING = nothing; NULL = nobody has thought about it,
+         * a test fails. Not meant: what makes a node slow, wrong or alone, which a rollback repairs.
+         */
+        const char *guard;
+        unsigned flags;        /* enum lkg_field_flags */
+        unsigned since, until; /* releases; 0 = before the first / no end */
 };
 
 /* A command-line flag of a component. */
@@ -98,6 +107,17 @@ struct lkg_gate_needs {
         const char *name, *needs; /* one pair a row */
         unsigned since;
 };
+
+/* A key of a map field that the profile hardened denies, while the map itself is let pass. */
+struct lkg_guarded_key {
+        const char *path;  /* dotted, with the key */
+        const char *guard; /* as in struct lkg_field */
+};
+
+extern const struct lkg_guarded_key lkg_guarded_keys[];
+extern const size_t lkg_n_guarded_keys;
+/* Every gate of the releases up to this one was looked at: a new release begins with its gates. */
+extern const unsigned lkg_gates_judged;
 
 extern const struct lkg_field lkg_kubelet_fields[], lkg_kubeproxy_fields[];
 extern const size_t lkg_n_kubelet_fields, lkg_n_kubeproxy_fields;

@@ -4,6 +4,7 @@
 Reads sources and documents; mounts nothing.
 """
 import re
+import subprocess
 
 import pytest
 
@@ -150,3 +151,19 @@ def test_lines_for_fstab_name_what_is_mounted(page):
     """`none` in the first field is what df and findmnt would show."""
     lines = [line.split() for line in (MANUAL / page).read_text().splitlines() if "x-systemd.before=" in line]
     assert lines and all(len(fields) == 6 and fields[0] == "lkgfs" and fields[2] == "lkgfs" for fields in lines)
+
+
+def test_the_manual_lists_what_hardened_denies():
+    """Field by field and word by word; what is below a listed field is not listed again."""
+    out = subprocess.run([lib.BUILD / "docs/lkgfs-generate-docs", "hardened"], capture_output=True, text=True, check=True).stdout
+    rows = dict(line.replace("[]", "").split() for line in out.splitlines())
+    want = {(field, word) for field, word in rows.items()
+            if not any(field.startswith(other + ".") for other in rows)}
+    page = (MANUAL / "lkgfs.conf.5").read_text().split(".Pq LKG6002 :\n")[1].split("\n.El\n")[0]
+    have, word = set(), None
+    for line in page.splitlines():
+        if line.startswith(".It Li "):
+            word = line.split()[2]
+        elif line.startswith(".Ic "):
+            have |= {(field, word) for field in line.split()[1:] if field != ","}
+    assert have == want

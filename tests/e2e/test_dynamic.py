@@ -688,6 +688,11 @@ def test_hold_freezes_what_is_shown_only(node):
     ({"pinned": ["clusterDomain"]}, "clusterDomain: cluster.local\n", True),
     ({"pinned": ["clusterDomain"]}, "clusterDomain: evil.example\n", False),
     ({"profile": "hardened"}, "staticPodPath: /tmp\n", False), ({"profile": "hardened"}, "maxPods: 5\n", True),
+    ({"profile": "hardened"}, "seccompDefault: false\n", False), ({"profile": "hardened"}, "registerWithTaints: []\n", False),
+    ({"profile": "hardened"}, "imagePullCredentialsVerificationPolicy: NeverVerify\n", False),
+    ({"profile": "hardened"}, "featureGates: {UserNamespacesSupport: false}\n", False),
+    ({"profile": "hardened"}, "featureGates: {MemoryQoS: true}\n", True), ({"profile": "hardened"}, "notYetKnown: 1\n", False),
+    ({"profile": "hardened"}, "maxPods: 5\nconfigTrialDuration: 10m\n", True),
 ])
 def test_guard(node, guard, body, ok):
     n = node(component={"guard": guard})

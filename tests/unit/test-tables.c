@@ -365,6 +365,82 @@ static void test_codes_of_the_schema_have_a_row(void **state)
                 }
 }
 
+/* ---- the column guard ---- */
+
+/* Is it `word: reason` with a word that the manual explains? */
+static bool guard_is_whole(const char *guard)
+{
+        static const char *const words[] = { "runs-code", "files",     "authentication",
+                                             "port",      "isolation", "discloses" };
+        size_t size = strcspn(guard, ":");
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(words); i++)
+                if (strlen(words[i]) == size && strncmp(words[i], guard, size) == 0)
+                        return strncmp(guard + size, ": ", 2) == 0 && strlen(guard) < 130 &&
+                               !strchr("\n|", guard[size + 2]) && strlen(guard) > size + 10;
+        return false;
+}
+
+static void test_every_field_was_judged_for_hardened_nodes(void **state)
+{
+        (void)state;
+        for (size_t k = 0; k < lkg_n_kinds; k++)
+                for (size_t i = 0; i < *lkg_kinds[k].n_fields; i++) {
+                        const struct lkg_field *field = &lkg_kinds[k].fields[i];
+                        const unsigned reach = LKG_FIELD_PATH | LKG_FIELD_PORT | LKG_FIELD_LISTEN;
+                        bool nothing;
+
+                        if (!field->guard)
+                                fail_msg("%s: nobody has judged it for guard.profile hardened", field->path);
+                        nothing = strcmp(field->guard, LKG_GUARD_NOTHING) == 0;
+                        if (!nothing && !guard_is_whole(field->guard))
+                                fail_msg("%s: guard is '%s'", field->path, field->guard);
+                        if (nothing && field->flags & reach)
+                                fail_msg("%s: a path or a port", field->path);
+                }
+}
+
+/* The guard asks all kinds, and covers what is below a field. */
+static void test_judgements_agree(void **state)
+{
+        (void)state;
+        for (size_t k = 0; k < lkg_n_kinds; k++)
+                for (size_t i = 0; i < *lkg_kinds[k].n_fields; i++)
+                        for (size_t l = 0; l < lkg_n_kinds; l++)
+                                for (size_t j = 0; j < *lkg_kinds[l].n_fields; j++) {
+                                        const struct lkg_field *a = &lkg_kinds[k].fields[i];
+                                        const struct lkg_field *b = &lkg_kinds[l].fields[j];
+                                        size_t size = strlen(a->path);
+
+                                        if (strcmp(a->path, b->path) == 0)
+                                                assert_string_equal(a->guard, b->guard);
+                                        else if (strcmp(a->guard, LKG_GUARD_NOTHING) != 0 &&
+                                                 strncmp(a->path, b->path, size) == 0 &&
+                                                 strchr(".[", b->path[size]))
+                                                assert_string_not_equal(b->guard, LKG_GUARD_NOTHING);
+                                }
+}
+
+static void test_gates_of_the_newest_release_were_judged(void **state)
+{
+        static const char gates[] = "featureGates.";
+
+        (void)state;
+        assert_int_equal(lkg_gates_judged, LKG_RELEASE_MAX);
+        for (size_t i = 0; i < lkg_n_guarded_keys; i++) {
+                const char *path = lkg_guarded_keys[i].path;
+
+                assert_int_equal(strncmp(path, gates, strlen(gates)), 0);
+                if (!gate_known(path + strlen(gates)) &&
+                    !lkg_map_key_find("featureGates", path + strlen(gates)))
+                        fail_msg("%s: no such gate", path);
+                if (!guard_is_whole(lkg_guarded_keys[i].guard))
+                        fail_msg("%s: guard is '%s'", path, lkg_guarded_keys[i].guard);
+                if (i > 0)
+                        assert_true(strcmp(lkg_guarded_keys[i - 1].path, path) < 0);
+        }
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -380,6 +456,9 @@ int main(void)
                 cmocka_unit_test(test_other_gates_were_dropped_before),
                 cmocka_unit_test(test_every_finding_is_explained),
                 cmocka_unit_test(test_codes_of_the_schema_have_a_row),
+                cmocka_unit_test(test_every_field_was_judged_for_hardened_nodes),
+                cmocka_unit_test(test_judgements_agree),
+                cmocka_unit_test(test_gates_of_the_newest_release_were_judged),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
  *
  *     generate findings        lkgfs-findings(7), mdoc
  *     generate fields KIND     the fields of a kind, Markdown
+ *     generate hardened        what guard.profile hardened denies: `field word` a line
  *
  * On standard output; no input. Not installed.
  */
@@ -159,6 +160,10 @@ static void put_notes(FILE *out, const struct lkg_field *field)
                 (void)fprintf(out, "%spath", separator(&first));
         if (field->flags & LKG_FIELD_SECRET)
                 (void)fprintf(out, "%ssecret, never shown", separator(&first));
+        if (strcmp(field->guard, LKG_GUARD_NOTHING) != 0) {
+                (void)fprintf(out, "%shardened: ", separator(&first));
+                put_cell(out, field->guard);
+        }
         if (field->unit)
                 (void)fprintf(out, "%sunit: %s", separator(&first), field->unit);
         if (field->deprecated) {
@@ -202,8 +207,10 @@ static int write_fields(FILE *out, const char *name)
                         "of "
                         "any other the empty value means the default. A default is JSON; where the column "
                         "is "
-                        "empty there is none, or \"allowed\" says how it comes about. `lkgfs explain FIELD` "
-                        "shows the same on a terminal.\n\n"
+                        "empty there is none, or \"allowed\" says how it comes about. \"hardened\" is what "
+                        "speaks against a remote configuration that sets the field: `guard.profile: "
+                        "hardened` denies it (lkgfs.conf(5)). `lkgfs explain FIELD` shows the same on a "
+                        "terminal.\n\n"
                         "| field | what it is for | type | default | allowed | flag | notes |\n"
                         "| --- | --- | --- | --- | --- | --- | --- |\n",
                         kind->kind, kind->api_version, kind->component, LKG_RELEASE_MIN - 100,
@@ -215,6 +222,23 @@ static int write_fields(FILE *out, const char *name)
         return -ENOENT;
 }
 
+/* ---- what hardened denies ---- */
+
+static void put_guarded(FILE *out, const char *path, const char *guard)
+{
+        if (strcmp(guard, LKG_GUARD_NOTHING) != 0)
+                (void)fprintf(out, "%s %.*s\n", path, (int)strcspn(guard, ":"), guard);
+}
+
+static void write_hardened(FILE *out)
+{
+        for (size_t k = 0; k < lkg_n_kinds; k++)
+                for (size_t i = 0; i < *lkg_kinds[k].n_fields; i++)
+                        put_guarded(out, lkg_kinds[k].fields[i].path, lkg_kinds[k].fields[i].guard);
+        for (size_t i = 0; i < lkg_n_guarded_keys; i++)
+                put_guarded(out, lkg_guarded_keys[i].path, lkg_guarded_keys[i].guard);
+}
+
 int main(int argc, char **argv)
 {
         int r = -EINVAL;
@@ -222,11 +246,14 @@ int main(int argc, char **argv)
         if (argc == 2 && strcmp(argv[1], "findings") == 0) {
                 write_findings(stdout);
                 r = 0;
+        } else if (argc == 2 && strcmp(argv[1], "hardened") == 0) {
+                write_hardened(stdout);
+                r = 0;
         } else if (argc == 3 && strcmp(argv[1], "fields") == 0) {
                 r = write_fields(stdout, argv[2]);
         }
         if (r < 0) {
-                (void)fprintf(stderr, "usage: %s findings | fields KIND\n", argv[0]);
+                (void)fprintf(stderr, "usage: %s findings | fields KIND | hardened\n", argv[0]);
                 return EXIT_FAILURE;
         }
         if (fflush(stdout) != 0 || ferror(stdout)) {
