@@ -10,15 +10,16 @@
 
 #include "doc-layout.h"
 
-#define SETS_MIN 256u
-#define SETS_MAX 65536u
-#define WAYS     2u
+#define SETS_MIN        256u
+#define SETS_MAX        65536u
+#define WAYS            2u
 
-struct key {
+#define SIZE_MAX_OF_KEY ((1u << 29) - 1)
+
+struct whole_key {
+        struct key head;
         unsigned refs;
-        unsigned size : 31;
-        bool shared : 1; /* found in the table by whoever looks for its text */
-        char text[];     /* at least eight bytes, zeros behind a shorter one */
+        char text[]; /* at least eight bytes, zeros behind a shorter one */
 };
 
 struct set {
@@ -53,23 +54,43 @@ struct lkg_sought lkg_sought(const char *text, size_t size)
         return sought;
 }
 
+static struct whole_key *as_whole(const struct key *key)
+{
+        return (struct whole_key *)key;
+}
+
+static const char *text_of(const struct key *key)
+{
+        return key->packed ? (const char *)(key + 1) : as_whole(key)->text;
+}
+
+static size_t size_of(const struct key *key)
+{
+        return key->packed ? key->size & UINT8_MAX : key->size;
+}
+
+static struct pack *pack_of(const struct key *key)
+{
+        return (struct pack *)((uintptr_t)key - (key->size >> 8));
+}
+
 static size_t key_size(size_t size)
 {
-        return sizeof(struct key) + (size + 1 < sizeof(uint64_t) ? sizeof(uint64_t) : size + 1);
+        return sizeof(struct whole_key) + (size + 1 < sizeof(uint64_t) ? sizeof(uint64_t) : size + 1);
 }
 
 static struct key *key_new(const char *text, size_t size)
 {
-        struct key *key = lkg_piece_new(key_size(size));
+        struct whole_key *key = lkg_piece_new(key_size(size));
 
         if (!key)
                 return NULL;
-        *key = (struct key){ .refs = 1, .size = (unsigned)size & INT32_MAX };
+        *key = (struct whole_key){ .head.size = (unsigned)size & SIZE_MAX_OF_KEY, .refs = 1 };
         memset(key->text, 0, sizeof(uint64_t));
         if (size)
                 memcpy(key->text, text, size);
         key->text[size] = '\0';
-        return key;
+        return &key->head;
 }
 
 /* FNV-1a */
@@ -89,22 +110,40 @@ static struct set *set_of(unsigned hash)
 
 struct key *lkg_key_ref(struct key *key)
 {
-        key->refs++;
+        if (key->packed)
+                pack_of(key)->node.refs++;
+        else
+                as_whole(key)->refs++;
         return key;
+}
+
+void lkg_key_let_go(struct key *key, struct whole_value **dying)
+{
+        if (key && key->packed)
+                lkg_pack_let_go(pack_of(key), dying);
+        if (!key || key->packed || --as_whole(key)->refs > 0)
+                return;
+        if (key->shared && table.n_sets) {
+                struct set *set = set_of(hash_of(text_of(key), key->size));
+                unsigned i = set->key[0] == key ? 0 : 1;
+
+                set->key[i] = NULL; /* its hash stays: see is_popular() */
+                table.n_keys--;
+        }
+        lkg_piece_free(key, key_size(key->size));
 }
 
 void lkg_key_unref(struct key *key)
 {
-        if (!key || --key->refs > 0)
-                return;
-        if (key->shared && table.n_sets) {
-                struct set *set = set_of(hash_of(key->text, key->size));
-                unsigned i = set->key[0] == key ? 0 : 1;
+        struct whole_value *dying = NULL;
 
-                set->key[i] = NULL;
-                table.n_keys--;
-        }
-        lkg_piece_free(key, key_size(key->size));
+        lkg_key_let_go(key, &dying);
+        lkg_values_free(dying);
+}
+
+bool lkg_key_is_alone(const struct key *key)
+{
+        return key->packed || (as_whole(key)->refs == 1 && !key->popular);
 }
 
 static bool set_add(struct set *set, struct key *key, unsigned hash)
@@ -142,7 +181,16 @@ static void table_grow(void)
 
 static bool is_text_of(const struct key *key, const char *text, size_t size)
 {
-        return key && key->size == size && (size == 0 || memcmp(key->text, text, size) == 0);
+        return key && key->size == size && (size == 0 || memcmp(text_of(key), text, size) == 0);
+}
+
+/* Was there a key of this hash, that has gone? What one document after the other says is worth sharing. */
+static bool is_popular(const struct set *set, unsigned hash)
+{
+        for (unsigned i = 0; i < WAYS; i++)
+                if (!set->key[i] && set->hash[i] == hash)
+                        return true;
+        return false;
 }
 
 struct key *lkg_key_get(const char *text, size_t size)
@@ -151,7 +199,7 @@ struct key *lkg_key_get(const char *text, size_t size)
         struct set *set;
         struct key *key;
 
-        if (size >= INT32_MAX)
+        if (size > SIZE_MAX_OF_KEY)
                 return NULL;
         table_grow();
         set = table.n_sets ? set_of(hash) : NULL;
@@ -159,6 +207,8 @@ struct key *lkg_key_get(const char *text, size_t size)
                 if (set->hash[i] == hash && is_text_of(set->key[i], text, size))
                         return lkg_key_ref(set->key[i]);
         key = key_new(text, size);
+        if (key && set)
+                key->popular = is_popular(set, hash);
         if (key && set && set_add(set, key, hash)) {
                 key->shared = true;
                 table.n_keys++;
@@ -177,19 +227,22 @@ __attribute__((destructor)) static void forget_table(void)
 const char *lkg_key_text(const struct key *key, size_t *ret_size)
 {
         if (ret_size)
-                *ret_size = key->size;
-        return key->text;
+                *ret_size = size_of(key);
+        return text_of(key);
 }
 
 /* Most keys differ in their first bytes, and the others are mostly the same one. */
 int lkg_key_compare(const struct lkg_sought *sought, const struct key *key)
 {
-        uint64_t head = head_of(key->text);
-        size_t n = sought->size < key->size ? sought->size : key->size;
+        const char *text = text_of(key);
+        uint64_t head = head_of(text);
+        size_t size, n;
         int r;
 
         if (sought->head != head)
                 return sought->head < head ? -1 : 1;
-        r = n > sizeof(head) && sought->text != key->text ? memcmp(sought->text, key->text, n) : 0;
-        return r ? r : (sought->size > key->size) - (sought->size < key->size);
+        size = size_of(key);
+        n = sought->size < size ? sought->size : size;
+        r = n > sizeof(head) && sought->text != text ? memcmp(sought->text, text, n) : 0;
+        return r ? r : (sought->size > size) - (sought->size < size);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a value is made of: for doc.c, which knows life, scalars and lists, doc-map.c, which knows maps, doc-key.c, which
- * knows their keys, and doc-memory.c, which all of it comes from.
+ * knows their keys, doc-pack.c, which knows maps that are packed, and doc-memory.c, which all of it comes from.
  *
- * There may be millions of each, so none has a byte that few of them need: what only some have stands before them
- * in memory (the value that one has replaced).
+ * There may be millions of each, so none has a byte that few of them need. Only the files of this header know the kinds of
+ * values: whole ones, those in a pack, and views of one of these.
  *
  * A map is a sorted tree (byte order of the keys): leaves of at most LKG_LEAF_MAX members, branches of at most
  * LKG_BRANCH_MAX of the next lower level; most maps are one leaf. Leaves and branches are shared between maps and
@@ -19,43 +19,95 @@
 
 #define LKG_LEAF_MAX   24u
 #define LKG_BRANCH_MAX 32u
+#define LKG_PACKED     UINT16_MAX
 /* Levels above the leaves. A level more needs many times as many insertions as there can be members in a document. */
 #define LKG_HEIGHT_MAX 8u
-
-struct key;
 
 struct member {
         struct key *key;
         struct lkg_value *value;
 };
 
+/* A key, and where the text of it stands: doc-key.c. */
+struct key {
+        unsigned packed : 1;  /* it is part of a pack, which counts the references */
+        unsigned shared : 1;  /* found in the table by whoever looks for its text */
+        unsigned popular : 1; /* there was one of this text before */
+        unsigned size : 29;   /* of one in a pack: bytes from the pack's beginning << 8 | size */
+};
+
+/* What all values begin with. One in a pack has nothing but this, its place and its text. */
 struct lkg_value {
+        uint8_t type : 4;
+        uint8_t flag : 1;   /* of a bool */
+        uint8_t over : 1;   /* it has replaced another value: lkg_value_shadowed() */
+        uint8_t packed : 1; /* it is a struct packed_value */
+        uint8_t view : 1;   /* it is a struct view_value */
+        uint8_t size;       /* of the text of one in a pack */
+        uint16_t
+                stamp; /* of a list: lkg_list_stamp(), 0 = none; of one in a pack: bytes from its beginning */
+};
+
+/* One that stands for itself. A pointer to the value that it has replaced stands before it, if there is one. */
+struct whole_value {
+        struct lkg_value head;
         unsigned refs;
-        uint8_t type;
-        bool flag : 1;  /* of a bool */
-        bool over : 1;  /* it has replaced another value, a pointer to which stands before it */
-        uint16_t stamp; /* of a list: lkg_list_stamp(); 0 = none */
-        unsigned line, column;
         union {
                 struct lkg_source *source;
-                struct lkg_value *next_dying; /* only while being freed */
+                struct whole_value *next_dying; /* only while being freed */
         };
+        unsigned line, column;
+};
+
+/* A scalar of a layer in a merge, where it has replaced another one. */
+struct view_value {
+        struct lkg_value head;
+        unsigned refs;
+        union {
+                struct lkg_value *of;           /* what is seen: whole or in a pack */
+                struct whole_value *next_dying; /* only while being freed */
+        };
+        struct lkg_value *over;
+};
+
+struct packed_value {
+        struct lkg_value head;
+        unsigned line : 22;
+        unsigned column : 10;
+        char text[];
 };
 
 struct text_value {
-        struct lkg_value head;
+        struct whole_value head;
         unsigned size;
         char text[];
 };
 
 struct list_value {
-        struct lkg_value head;
+        struct whole_value head;
         struct lkg_value **items;
         size_t n, allocated;
 };
 
+/* A part of a map: a leaf, or a branch when its level is above 0; how high it stands is known on the way to it. */
+struct node {
+        unsigned refs;         /* of a pack: with those to its values and keys */
+        uint16_t n, allocated; /* LKG_PACKED: a leaf that is a pack */
+};
+
+/*
+ * A leaf that nobody changes any more, in one piece: its keys and values one after the other, each at a multiple of 4. What is too
+ * big for that, or belongs to others as well, is a pointer there.
+ */
+struct pack {
+        struct node node;
+        struct lkg_source *source; /* of all values in it */
+        uint16_t size;
+        uint16_t at[]; /* of a member: bytes from the beginning, and flags: doc-pack.c */
+};
+
 struct map_value {
-        struct lkg_value head;
+        struct whole_value head;
         struct node *root; /* a leaf when height is 0; NULL = no member */
         size_t n;
         /*
@@ -69,10 +121,33 @@ struct map_value {
         unsigned height;
 };
 
+static inline struct whole_value *lkg_as_whole(const struct lkg_value *value)
+{
+        assert(!value->packed && !value->view);
+        return (struct whole_value *)value;
+}
+
+static inline struct view_value *lkg_as_view(const struct lkg_value *value)
+{
+        assert(value->view);
+        return (struct view_value *)value;
+}
+
+static inline struct packed_value *lkg_as_packed(const struct lkg_value *value)
+{
+        assert(value->packed);
+        return (struct packed_value *)value;
+}
+
 static inline struct text_value *lkg_as_text(const struct lkg_value *value)
 {
         assert(value->type == LKG_STRING || value->type == LKG_NUMBER);
         return (struct text_value *)value;
+}
+
+static inline bool lkg_value_has_text(const struct lkg_value *value)
+{
+        return value->type == LKG_STRING || value->type == LKG_NUMBER;
 }
 
 static inline struct list_value *lkg_as_list(const struct lkg_value *value)
@@ -87,15 +162,48 @@ static inline struct map_value *lkg_as_map(const struct lkg_value *value)
         return (struct map_value *)value;
 }
 
-/** lkg_value_let_go() - drop one reference; a value without any goes to the work list @dying. */
-static inline void lkg_value_let_go(struct lkg_value *value, struct lkg_value **dying)
+/* ---- doc-pack.c ---- */
+
+static inline bool lkg_is_pack(const struct node *node)
 {
-        if (!value || --value->refs > 0)
-                return;
-        lkg_source_unref(value->source);
-        value->next_dying = *dying;
-        *dying = value;
+        return node->allocated == LKG_PACKED;
 }
+
+static inline struct pack *lkg_pack_of(const struct lkg_value *value)
+{
+        return (struct pack *)((uintptr_t)value - lkg_as_packed(value)->head.stamp);
+}
+
+/**
+ * lkg_pack_new() - a pack of as many of the first @n members of a map as fit. NULL = no memory.
+ * @members: the references stay the caller's, and only he has them: what they lead to may be somewhere else in the pack
+ * @source:  of most of the values
+ */
+struct pack *lkg_pack_new(const struct member *members, unsigned n, struct lkg_source *source);
+/** lkg_pack_member() - borrowed. */
+struct member lkg_pack_member(const struct pack *pack, unsigned i);
+/** lkg_pack_let_go() - drop one reference; what dies with the pack goes to the work list @dying. */
+void lkg_pack_let_go(struct pack *pack, struct whole_value **dying);
+
+/* ---- doc.c ---- */
+
+/** lkg_value_die() - nobody has a reference to @value any more: it goes to the work list @dying. */
+void lkg_value_die(struct whole_value *value, struct whole_value **dying);
+/** lkg_values_free() - the work list, and what goes with it. */
+void lkg_values_free(struct whole_value *dying);
+
+/** lkg_value_let_go() - drop one reference; a value without any goes to the work list @dying. */
+static inline void lkg_value_let_go(struct lkg_value *value, struct whole_value **dying)
+{
+        if (value && value->packed)
+                lkg_pack_let_go(lkg_pack_of(value), dying);
+        else if (value && --((struct whole_value *)value)->refs == 0)
+                lkg_value_die((struct whole_value *)value, dying);
+}
+
+/** lkg_map_new_over() - an empty map that has replaced @shadowed (may be NULL). NULL = no memory. */
+struct lkg_value *lkg_map_new_over(struct lkg_source *source, unsigned line, unsigned column,
+                                   struct lkg_value *shadowed);
 
 /* ---- doc-memory.c ---- */
 
@@ -118,6 +226,10 @@ struct lkg_sought lkg_sought(const char *text, size_t size);
 struct key *lkg_key_get(const char *text, size_t size);
 struct key *lkg_key_ref(struct key *key);
 void lkg_key_unref(struct key *key);
+/** lkg_key_let_go() - the same; what dies with it goes to the work list @dying. */
+void lkg_key_let_go(struct key *key, struct whole_value **dying);
+/** lkg_key_is_alone() - has only one map this key, and is it likely to stay so? */
+bool lkg_key_is_alone(const struct key *key);
 /** lkg_key_text() - NUL-terminated, and may hold NUL bytes. */
 const char *lkg_key_text(const struct key *key, size_t *ret_size);
 /** lkg_key_compare() - in byte order: below 0, 0 or above 0. */
@@ -128,10 +240,4 @@ int lkg_key_compare(const struct lkg_sought *sought, const struct key *key);
 /** lkg_map_clone() - a map with the members of @value that has replaced @shadowed (may be NULL). NULL = no memory. */
 struct lkg_value *lkg_map_clone(const struct lkg_value *value, struct lkg_value *shadowed);
 /** lkg_map_free_members() - let go of what a dying map holds. */
-void lkg_map_free_members(struct map_value *map, struct lkg_value **dying);
-
-/* ---- doc.c ---- */
-
-/** lkg_map_new_over() - an empty map that has replaced @shadowed (may be NULL). NULL = no memory. */
-struct lkg_value *lkg_map_new_over(struct lkg_source *source, unsigned line, unsigned column,
-                                   struct lkg_value *shadowed);
+void lkg_map_free_members(struct map_value *map, struct whole_value **dying);

@@ -5,12 +5,6 @@
 #define LEAF_MIN   4u
 #define BRANCH_MIN 4u
 
-/* A part of a map: a leaf, or a branch when its level is above 0; how high it stands is known on the way to it. */
-struct node {
-        unsigned refs;
-        uint16_t n, allocated;
-};
-
 struct leaf {
         struct node node;
         struct member members[];
@@ -36,9 +30,21 @@ struct way {
         struct leaf *leaf;
 };
 
+/* One whose members may be changed. */
 static struct leaf *as_leaf(struct node *node)
 {
         return (struct leaf *)node;
+}
+
+static struct pack *as_pack(struct node *node)
+{
+        return (struct pack *)node;
+}
+
+/* Of a leaf of either kind. */
+static struct member leaf_member(struct node *node, unsigned i)
+{
+        return lkg_is_pack(node) ? lkg_pack_member(as_pack(node), i) : as_leaf(node)->members[i];
 }
 
 static struct branch *as_branch(struct node *node)
@@ -74,14 +80,18 @@ static void part_free(struct node *node, unsigned level)
 }
 
 /* Recurses to the leaves: LKG_HEIGHT_MAX levels at most. */
-static void part_unref(struct node *node, unsigned level, struct lkg_value **dying)
+static void part_unref(struct node *node, unsigned level, struct whole_value **dying)
 {
+        if (level == 0 && lkg_is_pack(node)) {
+                lkg_pack_let_go(as_pack(node), dying);
+                return;
+        }
         if (--node->refs > 0)
                 return;
         for (unsigned i = 0; level > 0 && i < node->n; i++)
                 part_unref(as_branch(node)->children[i].node, level - 1, dying);
         for (unsigned i = 0; level == 0 && i < node->n; i++) {
-                lkg_key_unref(as_leaf(node)->members[i].key);
+                lkg_key_let_go(as_leaf(node)->members[i].key, dying);
                 lkg_value_let_go(as_leaf(node)->members[i].value, dying);
         }
         part_free(node, level);
@@ -98,12 +108,35 @@ static void share_content(struct node *node, unsigned level)
         }
 }
 
+/* A pack becomes a leaf, with room for one more unless it is full. */
+static int leaf_unpack(struct node **at)
+{
+        struct pack *pack = as_pack(*at);
+        struct whole_value *dying = NULL;
+        struct node *leaf = part_new(0, pack->node.n < LKG_LEAF_MAX ? pack->node.n + 1u : LKG_LEAF_MAX);
+
+        if (!leaf)
+                return -ENOMEM;
+        for (unsigned i = 0; i < pack->node.n; i++) {
+                struct member member = lkg_pack_member(pack, i);
+
+                as_leaf(leaf)->members[i] =
+                        (struct member){ lkg_key_ref(member.key), lkg_value_ref(member.value) };
+        }
+        leaf->n = pack->node.n;
+        lkg_pack_let_go(pack, &dying); /* all that it led to has a reference here */
+        *at = leaf;
+        return 0;
+}
+
 /* Makes *@at its owner's own, with room for one more unless it is full. */
 static int part_own(struct node **at, unsigned level, bool room)
 {
         struct node *node = *at, *own;
         unsigned want = node->n + (room && node->n < part_max(level) ? 1 : 0);
 
+        if (level == 0 && lkg_is_pack(node))
+                return leaf_unpack(at);
         if (node->refs == 1 && want <= node->allocated)
                 return 0;
         if (want > node->allocated)
@@ -145,13 +178,13 @@ static unsigned branch_find(const struct branch *branch, const struct lkg_sought
 }
 
 /* Where it is (true), or would have to be put (false). */
-static bool leaf_find(const struct leaf *leaf, const struct lkg_sought *sought, unsigned *ret_i)
+static bool leaf_find(struct node *leaf, const struct lkg_sought *sought, unsigned *ret_i)
 {
-        unsigned low = 0, high = leaf->node.n;
+        unsigned low = 0, high = leaf->n;
 
         while (low < high) {
                 unsigned middle = low + (high - low) / 2;
-                int r = lkg_key_compare(sought, leaf->members[middle].key);
+                int r = lkg_key_compare(sought, leaf_member(leaf, middle).key);
 
                 if (r == 0) {
                         *ret_i = middle;
@@ -166,7 +199,7 @@ static bool leaf_find(const struct leaf *leaf, const struct lkg_sought *sought, 
         return false;
 }
 
-static struct member *map_find(const struct map_value *map, const struct lkg_sought *sought)
+static struct lkg_value *map_find(const struct map_value *map, const struct lkg_sought *sought)
 {
         struct node *node = map->root;
         unsigned i;
@@ -175,7 +208,27 @@ static struct member *map_find(const struct map_value *map, const struct lkg_sou
                 return NULL;
         for (unsigned level = map->height; level > 0; level--)
                 node = as_branch(node)->children[branch_find(as_branch(node), sought)].node;
-        return leaf_find(as_leaf(node), sought, &i) ? &as_leaf(node)->members[i] : NULL;
+        return leaf_find(node, sought, &i) ? leaf_member(node, i).value : NULL;
+}
+
+/* The member that lkg_map_at() would return. */
+static struct member member_at(struct map_value *map, size_t i)
+{
+        struct node *node = map->root;
+        size_t first = 0;
+
+        if (map->hint && i >= map->hint_first && i - map->hint_first < map->hint->n)
+                return leaf_member(map->hint, (unsigned)(i - map->hint_first));
+        for (unsigned level = map->height; level > 0; level--) {
+                const struct child *child = as_branch(node)->children;
+
+                while (i - first >= child->n)
+                        first += child++->n;
+                node = child->node;
+        }
+        map->hint = node;
+        map->hint_first = first;
+        return leaf_member(node, (unsigned)(i - first));
 }
 
 /* ---- changing ---- */
@@ -215,7 +268,7 @@ static struct node *part_split(struct node *node, unsigned level, unsigned keep)
 
 static const struct key *first_of(struct node *node, unsigned level)
 {
-        return level > 0 ? as_branch(node)->children[0].first : as_leaf(node)->members[0].key;
+        return level > 0 ? as_branch(node)->children[0].first : leaf_member(node, 0).key;
 }
 
 static size_t count_of(struct node *node, unsigned level)
@@ -282,7 +335,7 @@ static unsigned part_find(struct node *node, unsigned level, const struct lkg_so
 
         if (level > 0)
                 return branch_find(as_branch(node), sought);
-        (void)leaf_find(as_leaf(node), sought, &i);
+        (void)leaf_find(node, sought, &i);
         return i;
 }
 
@@ -380,7 +433,7 @@ static int map_insert(struct map_value *map, const struct lkg_sought *sought, st
         r = map_own(map, sought, true, &way);
         if (r < 0)
                 return r;
-        (void)leaf_find(way.leaf, sought, &i);
+        (void)leaf_find(&way.leaf->node, sought, &i);
         way_put(map, &way, i, key, item);
         return 0;
 }
@@ -389,7 +442,7 @@ int lkg_map_expect(struct lkg_value *value, size_t n)
 {
         struct map_value *map = lkg_as_map(value);
 
-        assert(value->refs == 1);
+        assert(map->head.refs == 1);
         if (map->root || n <= LEAF_MIN)
                 return 0;
         map->root = part_new(0, n < LKG_LEAF_MAX ? (unsigned)n : LKG_LEAF_MAX);
@@ -410,7 +463,7 @@ static int map_replace(struct map_value *map, const struct lkg_sought *sought, s
 
         if (r < 0)
                 return r;
-        if (map->root && leaf_find(way.leaf, sought, &i)) {
+        if (map->root && leaf_find(&way.leaf->node, sought, &i)) {
                 *ret_earlier = way.leaf->members[i].value;
                 way.leaf->members[i].value = item;
                 return 1;
@@ -434,7 +487,7 @@ int lkg_map_replace(struct lkg_value *value, const char *key, size_t key_size, s
         const struct lkg_sought sought = lkg_sought(key, key_size);
         int r;
 
-        assert(value->refs == 1);
+        assert(lkg_as_map(value)->head.refs == 1);
         r = item ? map_replace(lkg_as_map(value), &sought, NULL, item, ret_earlier) : -ENOMEM;
         if (r < 0)
                 lkg_value_unref(item);
@@ -450,28 +503,96 @@ int lkg_map_set(struct lkg_value *map, const char *key, size_t key_size, struct 
         return r;
 }
 
-/* Another tree of the same members, put there in order. */
+/* A branch above the first of @n parts of a level, as many as go into it. Return: NULL = no memory. */
+static struct node *branch_over(struct node **parts, size_t n, unsigned level)
+{
+        unsigned n_below = n < LKG_BRANCH_MAX ? (unsigned)n : LKG_BRANCH_MAX;
+        struct node *node = part_new(level + 1, n_below);
+
+        for (unsigned i = 0; node && i < n_below; i++) {
+                as_branch(node)->children[i].node = parts[i];
+                child_update(&as_branch(node)->children[i], level);
+                node->n++;
+        }
+        return node;
+}
+
+/* The tree above @n leaves, whose references are taken over, also on failure. NULL = no memory. */
+static struct node *tree_over(struct node **parts, size_t n, unsigned *ret_height)
+{
+        struct whole_value *dying = NULL;
+        unsigned level = 0;
+
+        for (; n > 1; level++) {
+                size_t n_above = 0, i = 0;
+
+                while (i < n) {
+                        struct node *branch = branch_over(parts + i, n - i, level);
+
+                        if (!branch)
+                                break;
+                        i += branch->n;
+                        parts[n_above++] = branch;
+                }
+                for (size_t k = 0; i < n && k < n_above; k++)
+                        part_unref(parts[k], level + 1, &dying);
+                for (; i < n; n_above = 0)
+                        part_unref(parts[i++], level, &dying);
+                n = n_above;
+        }
+        lkg_values_free(dying);
+        *ret_height = level;
+        return n ? parts[0] : NULL;
+}
+
+/* Packs of all members. Return: how many; 0: no memory. */
+static size_t pack_leaves(struct map_value *map, struct node **ret)
+{
+        struct member members[LKG_LEAF_MAX];
+        struct whole_value *dying = NULL;
+        size_t n_packs = 0;
+        unsigned n = 0;
+
+        for (size_t i = 0; i < map->n || n > 0;) {
+                struct pack *pack;
+
+                while (n < LKG_LEAF_MAX && i < map->n)
+                        members[n++] = member_at(map, i++);
+                pack = lkg_pack_new(members, n, map->head.source);
+                if (!pack)
+                        break;
+                ret[n_packs++] = &pack->node;
+                n -= pack->node.n;
+                memmove(members, members + pack->node.n, n * sizeof(*members));
+        }
+        for (; n > 0 && n_packs > 0; n = n_packs)
+                part_unref(ret[--n_packs], 0, &dying);
+        lkg_values_free(dying);
+        return n_packs;
+}
+
 void lkg_map_pack(struct lkg_value *value)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *packed = NULL;
-        struct map_value *map = lkg_as_map(value), *to, before;
+        struct map_value *map = lkg_as_map(value);
+        struct whole_value *dying = NULL;
+        struct node **leaves, *root = NULL;
+        unsigned height;
+        size_t n;
 
         if (map->height == 0)
                 return;
-        packed = lkg_value_new_map(NULL, 0, 0);
-        for (size_t i = 0; packed && i < map->n; i++)
-                if (lkg_map_append_like(packed, value, i, lkg_value_ref(lkg_map_at(value, i, NULL, NULL))) <
-                    0)
-                        return; /* it is as good as before */
-        if (!packed)
-                return;
-        to = lkg_as_map(packed);
-        before = *map;
-        map->root = to->root;
-        map->height = to->height;
+        leaves = reallocarray(NULL, map->n, sizeof(*leaves));
+        n = leaves ? pack_leaves(map, leaves) : 0;
+        if (n > 0)
+                root = tree_over(leaves, n, &height);
+        free(leaves);
+        if (!root)
+                return; /* it is as good as before */
+        part_unref(map->root, map->height, &dying);
+        lkg_values_free(dying);
+        map->root = root;
+        map->height = height;
         forget_hint(map);
-        to->root = before.root;
-        to->height = before.height;
 }
 
 int lkg_map_remove(struct lkg_value *value, const char *key, size_t key_size)
@@ -482,12 +603,12 @@ int lkg_map_remove(struct lkg_value *value, const char *key, size_t key_size)
         struct way way;
         unsigned i;
 
-        assert(value->refs == 1);
+        assert(map->head.refs == 1);
         if (!map_find(map, &sought))
                 return 0;
         if (map_own(map, &sought, false, &way) < 0)
                 return -ENOMEM;
-        (void)leaf_find(way.leaf, &sought, &i);
+        (void)leaf_find(&way.leaf->node, &sought, &i);
         member = way.leaf->members[i];
         memmove(way.leaf->members + i, way.leaf->members + i + 1,
                 (way.leaf->node.n - i - 1) * sizeof(struct member));
@@ -501,26 +622,6 @@ int lkg_map_remove(struct lkg_value *value, const char *key, size_t key_size)
 
 /* ---- by index ---- */
 
-/* The member that lkg_map_at() would return. */
-static struct member *member_at(struct map_value *map, size_t i)
-{
-        struct node *node = map->root;
-        size_t first = 0;
-
-        if (map->hint && i >= map->hint_first && i - map->hint_first < map->hint->n)
-                return &as_leaf(map->hint)->members[i - map->hint_first];
-        for (unsigned level = map->height; level > 0; level--) {
-                const struct child *child = as_branch(node)->children;
-
-                while (i - first >= child->n)
-                        first += child++->n;
-                node = child->node;
-        }
-        map->hint = node;
-        map->hint_first = first;
-        return &as_leaf(node)->members[i - first];
-}
-
 /* Behind all others, when the parts on the way are the map's own and the leaf has room. */
 static bool append_quickly(struct map_value *map, struct key *key, struct lkg_value *item)
 {
@@ -533,7 +634,7 @@ static bool append_quickly(struct map_value *map, struct key *key, struct lkg_va
                 up[level] = &as_branch(node)->children[node->n - 1];
                 node = up[level]->node;
         }
-        if (!node || node->refs > 1 || node->n == node->allocated)
+        if (!node || node->refs > 1 || lkg_is_pack(node) || node->n == node->allocated)
                 return false;
         as_leaf(node)->members[node->n++] = (struct member){ key, item };
         map->n++;
@@ -546,7 +647,7 @@ int lkg_map_append_like(struct lkg_value *value, const struct lkg_value *other, 
                         struct lkg_value *item)
 {
         struct map_value *map = lkg_as_map(value);
-        const struct member *last = map->n > 0 ? member_at(map, map->n - 1) : NULL;
+        const struct member last = map->n > 0 ? member_at(map, map->n - 1) : (struct member){ 0 };
         struct lkg_sought sought;
         const char *text;
         struct key *key;
@@ -554,13 +655,13 @@ int lkg_map_append_like(struct lkg_value *value, const struct lkg_value *other, 
         int r;
 
         (void)last; /* of a build without assertions */
-        assert(value->refs == 1);
+        assert(map->head.refs == 1);
         if (!item)
                 return -ENOMEM;
-        key = lkg_key_ref(member_at(lkg_as_map(other), i)->key);
+        key = lkg_key_ref(member_at(lkg_as_map(other), i).key);
         text = lkg_key_text(key, &size);
         sought = lkg_sought(text, size);
-        assert(!last || lkg_key_compare(&sought, last->key) > 0);
+        assert(!last.key || lkg_key_compare(&sought, last.key) > 0);
         if (append_quickly(map, key, item)) /* as it is nearly always */
                 return 0;
         r = map_insert(map, &sought, key, item);
@@ -574,14 +675,14 @@ int lkg_map_append_like(struct lkg_value *value, const struct lkg_value *other, 
 int lkg_map_set_like(struct lkg_value *value, const struct lkg_value *other, size_t i,
                      struct lkg_value *item)
 {
-        struct key *key = member_at(lkg_as_map(other), i)->key;
+        struct key *key = member_at(lkg_as_map(other), i).key;
         struct lkg_value *earlier = NULL;
         struct lkg_sought sought;
         const char *text;
         size_t size;
         int r;
 
-        assert(value->refs == 1);
+        assert(lkg_as_map(value)->head.refs == 1);
         text = lkg_key_text(key, &size);
         sought = lkg_sought(text, size);
         r = item ? map_replace(lkg_as_map(value), &sought, key, item, &earlier) : -ENOMEM;
@@ -592,16 +693,16 @@ int lkg_map_set_like(struct lkg_value *value, const struct lkg_value *other, siz
 struct lkg_value *lkg_map_at(const struct lkg_value *value, size_t i, const char **ret_key,
                              size_t *ret_key_size)
 {
-        struct member *member;
+        struct member member;
         const char *text;
 
         if (value->type != LKG_MAP || i >= lkg_as_map(value)->n)
                 return NULL;
         member = member_at(lkg_as_map(value), i);
-        text = lkg_key_text(member->key, ret_key_size);
+        text = lkg_key_text(member.key, ret_key_size);
         if (ret_key)
                 *ret_key = text;
-        return member->value;
+        return member.value;
 }
 
 /* ---- by name ---- */
@@ -609,9 +710,8 @@ struct lkg_value *lkg_map_at(const struct lkg_value *value, size_t i, const char
 struct lkg_value *lkg_map_get_n(const struct lkg_value *map, const char *key, size_t key_size)
 {
         const struct lkg_sought sought = lkg_sought(key, key_size);
-        struct member *member = map->type == LKG_MAP ? map_find(lkg_as_map(map), &sought) : NULL;
 
-        return member ? member->value : NULL;
+        return map->type == LKG_MAP ? map_find(lkg_as_map(map), &sought) : NULL;
 }
 
 struct lkg_value *lkg_map_get(const struct lkg_value *map, const char *key)
@@ -622,11 +722,13 @@ struct lkg_value *lkg_map_get(const struct lkg_value *map, const char *key)
 const char *lkg_map_get_string(const struct lkg_value *map, const char *key)
 {
         const struct lkg_value *value = lkg_map_get(map, key);
+        const char *text;
+        size_t size;
 
-        if (!value || value->type != LKG_STRING ||
-            strlen(lkg_as_text(value)->text) != lkg_as_text(value)->size)
+        if (!value || value->type != LKG_STRING)
                 return NULL;
-        return lkg_as_text(value)->text;
+        text = lkg_value_text(value, &size);
+        return strlen(text) == size ? text : NULL;
 }
 
 /* ---- life ---- */
@@ -634,7 +736,8 @@ const char *lkg_map_get_string(const struct lkg_value *map, const char *key)
 struct lkg_value *lkg_map_clone(const struct lkg_value *value, struct lkg_value *shadowed)
 {
         const struct map_value *from = lkg_as_map(value);
-        struct lkg_value *copy = lkg_map_new_over(value->source, value->line, value->column, shadowed);
+        struct lkg_value *copy =
+                lkg_map_new_over(from->head.source, from->head.line, from->head.column, shadowed);
 
         if (!copy || !from->root)
                 return copy;
@@ -645,7 +748,7 @@ struct lkg_value *lkg_map_clone(const struct lkg_value *value, struct lkg_value 
         return copy;
 }
 
-void lkg_map_free_members(struct map_value *map, struct lkg_value **dying)
+void lkg_map_free_members(struct map_value *map, struct whole_value **dying)
 {
         if (map->root)
                 part_unref(map->root, map->height, dying);

@@ -7,6 +7,8 @@
  */
 #include "doc-layout.h"
 
+#define TYPE_MASK 15u
+
 static const char *const type_names[_LKG_TYPE_MAX] = {
         [LKG_NULL] = "null",     [LKG_BOOL] = "bool", [LKG_NUMBER] = "number",
         [LKG_STRING] = "string", [LKG_LIST] = "list", [LKG_MAP] = "map",
@@ -52,31 +54,37 @@ struct lkg_source *lkg_source_unref(struct lkg_source *source)
 
 /* ---- life ---- */
 
-/* Where the pointer to the value stands that this one has replaced. */
-static struct lkg_value **place_over(const struct lkg_value *value)
+/* Where the pointer to the value stands that a whole one has replaced. */
+static struct lkg_value **place_over(const struct whole_value *value)
 {
         return (struct lkg_value **)(uintptr_t)value - 1;
 }
 
-static void free_members(struct lkg_value *value, struct lkg_value **dying)
+static void free_members(struct whole_value *value, struct whole_value **dying)
 {
-        if (value->over)
+        const struct lkg_value *head = &value->head;
+
+        if (head->view)
+                lkg_value_let_go(lkg_as_view(head)->over, dying);
+        else if (head->over)
                 lkg_value_let_go(*place_over(value), dying);
-        if (value->type == LKG_LIST) {
-                struct list_value *list = lkg_as_list(value);
+        if (head->type == LKG_LIST) {
+                struct list_value *list = lkg_as_list(head);
 
                 for (size_t i = 0; i < list->n; i++)
                         lkg_value_let_go(list->items[i], dying);
                 free(list->items);
-        } else if (value->type == LKG_MAP) {
-                lkg_map_free_members(lkg_as_map(value), dying);
+        } else if (head->type == LKG_MAP) {
+                lkg_map_free_members(lkg_as_map(head), dying);
         }
 }
 
 struct lkg_value *lkg_value_ref(struct lkg_value *value)
 {
-        if (value)
-                value->refs++;
+        if (value && value->packed)
+                lkg_pack_of(value)->node.refs++;
+        else if (value)
+                ((struct whole_value *)value)->refs++;
         return value;
 }
 
@@ -91,6 +99,8 @@ static size_t text_size(size_t size)
 /* Of the value itself, as value_new() was asked for it. */
 static size_t size_of(const struct lkg_value *value)
 {
+        if (value->view)
+                return sizeof(struct view_value);
         switch ((enum lkg_type)value->type) {
         case LKG_NUMBER:
         case LKG_STRING:
@@ -104,29 +114,51 @@ static size_t size_of(const struct lkg_value *value)
         case _LKG_TYPE_MAX:
                 break;
         }
-        return sizeof(struct lkg_value);
+        return sizeof(struct whole_value);
 }
 
-static void value_free(struct lkg_value *value)
+static void value_free(struct whole_value *value)
 {
-        size_t before = value->over ? sizeof(*place_over(value)) : 0;
+        size_t before = value->head.over && !value->head.view ? sizeof(*place_over(value)) : 0;
 
-        lkg_piece_free((char *)value - before, before + size_of(value));
+        lkg_piece_free((char *)value - before, before + size_of(&value->head));
 }
 
-struct lkg_value *lkg_value_unref(struct lkg_value *value)
+/* What a view is of is no view itself, so this goes one step deep. */
+void lkg_value_die(struct whole_value *value, struct whole_value **dying)
 {
-        struct lkg_value *dying = NULL;
+        if (value->head.view)
+                lkg_value_let_go(lkg_as_view(&value->head)->of, dying);
+        else
+                lkg_source_unref(value->source);
+        value->next_dying = *dying;
+        *dying = value;
+}
 
-        lkg_value_let_go(value, &dying);
+void lkg_values_free(struct whole_value *dying)
+{
         while (dying) {
-                struct lkg_value *v = dying;
+                struct whole_value *v = dying;
 
                 dying = v->next_dying;
                 free_members(v, &dying);
                 value_free(v);
         }
+}
+
+struct lkg_value *lkg_value_unref(struct lkg_value *value)
+{
+        struct whole_value *dying = NULL;
+
+        lkg_value_let_go(value, &dying);
+        lkg_values_free(dying);
         return NULL;
+}
+
+/* The value that has type, place and text. */
+static const struct lkg_value *seen(const struct lkg_value *value)
+{
+        return value->view ? lkg_as_view(value)->of : value;
 }
 
 /* Where a value comes from, and what it has replaced. */
@@ -138,37 +170,37 @@ struct place {
 
 static struct place place_of(const struct lkg_value *value, struct lkg_value *over)
 {
-        return (struct place){ value->source, value->line, value->column, over };
+        return (struct place){ lkg_value_source_mut(value), lkg_value_line(value), lkg_value_column(value),
+                               over };
 }
 
 static struct lkg_value *value_new(size_t size, enum lkg_type type, const struct place *place)
 {
         size_t before = place->over ? sizeof(place->over) : 0;
         char *piece = lkg_piece_new(before + size);
-        struct lkg_value *value;
+        struct whole_value *value;
 
         if (!piece)
                 return NULL;
-        value = (struct lkg_value *)(void *)(piece + before);
-        *value = (struct lkg_value){ .refs = 1,
-                                     .type = (uint8_t)type,
-                                     .over = place->over,
-                                     .line = place->line,
-                                     .column = place->column };
+        value = (struct whole_value *)(void *)(piece + before);
+        *value = (struct whole_value){ .head = { .type = type & TYPE_MASK, .over = place->over != NULL },
+                                       .refs = 1,
+                                       .line = place->line,
+                                       .column = place->column };
         value->source = lkg_source_ref(place->source);
         if (place->over)
                 *place_over(value) = lkg_value_ref(place->over);
-        return value;
+        return &value->head;
 }
 
 static struct lkg_value *null_new(const struct place *place)
 {
-        return value_new(sizeof(struct lkg_value), LKG_NULL, place);
+        return value_new(sizeof(struct whole_value), LKG_NULL, place);
 }
 
 static struct lkg_value *bool_new(bool b, const struct place *place)
 {
-        struct lkg_value *value = value_new(sizeof(*value), LKG_BOOL, place);
+        struct lkg_value *value = value_new(sizeof(struct whole_value), LKG_BOOL, place);
 
         if (value)
                 value->flag = b;
@@ -189,7 +221,7 @@ static struct lkg_value *text_new(enum lkg_type type, const char *text, size_t s
         if (size)
                 memcpy(t->text, text, size);
         t->text[size] = '\0';
-        return &t->head;
+        return &t->head.head;
 }
 
 static struct lkg_value *collection_new(size_t size, enum lkg_type type, const struct place *place)
@@ -197,7 +229,7 @@ static struct lkg_value *collection_new(size_t size, enum lkg_type type, const s
         struct lkg_value *value = value_new(size, type, place);
 
         if (value)
-                memset((char *)value + sizeof(*value), 0, size - sizeof(*value));
+                memset((char *)value + sizeof(struct whole_value), 0, size - sizeof(struct whole_value));
         return value;
 }
 
@@ -265,7 +297,8 @@ static struct lkg_value *clone_list(const struct lkg_value *value, struct lkg_va
 static struct lkg_value *clone(const struct lkg_value *value, struct lkg_value *shadowed)
 {
         const struct place place = place_of(value, shadowed);
-        const struct text_value *t;
+        const char *text;
+        size_t size;
 
         switch ((enum lkg_type)value->type) {
         case LKG_NULL:
@@ -274,8 +307,8 @@ static struct lkg_value *clone(const struct lkg_value *value, struct lkg_value *
                 return bool_new(value->flag, &place);
         case LKG_NUMBER:
         case LKG_STRING:
-                t = lkg_as_text(value);
-                return text_new(value->type, t->text, t->size, &place);
+                text = lkg_value_text(value, &size);
+                return text_new(value->type, text, size, &place);
         case LKG_LIST:
                 return clone_list(value, shadowed);
         case LKG_MAP:
@@ -288,19 +321,38 @@ static struct lkg_value *clone(const struct lkg_value *value, struct lkg_value *
 
 struct lkg_value *lkg_value_clone_shallow(const struct lkg_value *value)
 {
-        return clone(value, value->over ? *place_over(value) : NULL);
+        return clone(value, (struct lkg_value *)lkg_value_shadowed(value));
+}
+
+/* No longer than a copy, and mostly shorter. */
+static struct lkg_value *view_new(const struct lkg_value *of, const struct lkg_value *shadowed)
+{
+        struct view_value *view = lkg_piece_new(sizeof(*view));
+
+        if (!view)
+                return NULL;
+        of = seen(of);
+        *view = (struct view_value){ .head = { .type = of->type, .flag = of->flag, .over = 1, .view = 1 },
+                                     .refs = 1 };
+        view->of = lkg_value_ref((struct lkg_value *)of);
+        view->over = lkg_value_ref((struct lkg_value *)shadowed);
+        return &view->head;
 }
 
 struct lkg_value *lkg_value_over(const struct lkg_value *value, const struct lkg_value *shadowed)
 {
-        return clone(value, (struct lkg_value *)shadowed);
+        if (value->type == LKG_LIST || value->type == LKG_MAP)
+                return clone(value, (struct lkg_value *)shadowed);
+        return view_new(value, shadowed);
 }
 
 void lkg_value_place(struct lkg_value *value, unsigned line, unsigned column)
 {
-        assert(value->refs == 1);
-        value->line = line;
-        value->column = column;
+        struct whole_value *whole = lkg_as_whole(value);
+
+        assert(whole->refs == 1);
+        whole->line = line;
+        whole->column = column;
 }
 
 /* ---- lists ---- */
@@ -309,7 +361,7 @@ int lkg_list_insert(struct lkg_value *value, size_t i, struct lkg_value *item)
 {
         struct list_value *list = lkg_as_list(value);
 
-        assert(value->refs == 1 && i <= list->n);
+        assert(list->head.refs == 1 && i <= list->n);
         if (!item)
                 return -ENOMEM;
         if (list->n == list->allocated) {
@@ -339,7 +391,7 @@ void lkg_list_set(struct lkg_value *value, size_t i, struct lkg_value *item)
 {
         struct list_value *list = lkg_as_list(value);
 
-        assert(value->refs == 1 && i < list->n);
+        assert(list->head.refs == 1 && i < list->n);
         value->stamp = 0;
         lkg_value_unref(list->items[i]);
         list->items[i] = item;
@@ -349,7 +401,7 @@ void lkg_list_remove(struct lkg_value *value, size_t i)
 {
         struct list_value *list = lkg_as_list(value);
 
-        assert(value->refs == 1 && i < list->n);
+        assert(list->head.refs == 1 && i < list->n);
         value->stamp = 0;
         lkg_value_unref(list->items[i]);
         memmove(list->items + i, list->items + i + 1, (list->n - i - 1) * sizeof(*list->items));
@@ -358,7 +410,7 @@ void lkg_list_remove(struct lkg_value *value, size_t i)
 
 void lkg_list_stamp(const struct lkg_value *list, uint16_t stamp)
 {
-        lkg_as_list(list)->head.stamp = stamp;
+        lkg_as_list(list)->head.head.stamp = stamp;
 }
 
 uint16_t lkg_list_stamp_get(const struct lkg_value *list)
@@ -385,31 +437,35 @@ bool lkg_value_bool(const struct lkg_value *value)
 
 const char *lkg_value_text(const struct lkg_value *value, size_t *ret_size)
 {
-        bool has_text = value->type == LKG_STRING || value->type == LKG_NUMBER;
+        bool has_text = lkg_value_has_text(value);
 
+        value = seen(value);
         if (ret_size)
-                *ret_size = has_text ? lkg_as_text(value)->size : 0;
-        return has_text ? lkg_as_text(value)->text : "";
-}
-
-const struct lkg_source *lkg_value_source(const struct lkg_value *value)
-{
-        return value->source;
+                *ret_size = !has_text ? 0 : value->packed ? value->size : lkg_as_text(value)->size;
+        return !has_text ? "" : value->packed ? lkg_as_packed(value)->text : lkg_as_text(value)->text;
 }
 
 struct lkg_source *lkg_value_source_mut(const struct lkg_value *value)
 {
-        return value->source;
+        value = seen(value);
+        return value->packed ? lkg_pack_of(value)->source : lkg_as_whole(value)->source;
+}
+
+const struct lkg_source *lkg_value_source(const struct lkg_value *value)
+{
+        return lkg_value_source_mut(value);
 }
 
 unsigned lkg_value_line(const struct lkg_value *value)
 {
-        return value->line;
+        value = seen(value);
+        return value->packed ? lkg_as_packed(value)->line : lkg_as_whole(value)->line;
 }
 
 unsigned lkg_value_column(const struct lkg_value *value)
 {
-        return value->column;
+        value = seen(value);
+        return value->packed ? lkg_as_packed(value)->column : lkg_as_whole(value)->column;
 }
 
 struct lkg_where lkg_where_of(const struct lkg_value *value)
@@ -425,7 +481,9 @@ struct lkg_where lkg_where_of(const struct lkg_value *value)
 
 const struct lkg_value *lkg_value_shadowed(const struct lkg_value *value)
 {
-        return value->over ? *place_over(value) : NULL;
+        return !value->over  ? NULL
+               : value->view ? lkg_as_view(value)->over
+                             : *place_over(lkg_as_whole(value));
 }
 
 size_t lkg_value_size(const struct lkg_value *value)

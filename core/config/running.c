@@ -106,6 +106,10 @@ int lkg_candidate_partial(const struct lkg_candidate *candidate, size_t i, struc
         size_t from = i + 1; /* layers that the result to start from is made of */
         int r = 0;
 
+        if (!layers[i].dropped) {
+                *ret = lkg_value_ref((struct lkg_value *)layers[i].partial);
+                return 0;
+        }
         while (from > 0 && layers[from - 1].dropped && from != again->n)
                 from--;
         if (from == 0 || from != again->n) {
