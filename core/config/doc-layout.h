@@ -102,8 +102,9 @@ struct node {
 struct pack {
         struct node node;
         struct lkg_source *source; /* of all values in it */
-        uint16_t size;
-        uint16_t at[]; /* of a member: bytes from the beginning, and flags: doc-pack.c */
+        uint16_t size : 15;
+        uint16_t plain : 1; /* all values are in it, and none is null */
+        uint16_t at[];      /* of a member: bytes from the beginning, and flags: doc-pack.c */
 };
 
 struct map_value {

@@ -340,10 +340,11 @@ static unsigned part_find(struct node *node, unsigned level, const struct lkg_so
 }
 
 /*
- * Goes to the leaf of what is sought through parts that belong to the map alone. @room: for one more member; what is
- * full is cut on the way down, so no cut goes up again.
+ * Goes to the part of level @lowest where what is sought belongs, through parts that belong to the map alone. @room: for one more
+ * member or part; what is full is cut on the way down, so no cut goes up again.
  */
-static int map_own(struct map_value *map, const struct lkg_sought *sought, bool room, struct way *ret)
+static int map_own_part(struct map_value *map, const struct lkg_sought *sought, bool room, unsigned lowest,
+                        struct way *ret, struct node **ret_part)
 {
         struct node **at = &map->root;
         int r = part_own(at, map->height, room);
@@ -351,7 +352,7 @@ static int map_own(struct map_value *map, const struct lkg_sought *sought, bool 
         forget_hint(map);
         if (r == 0 && room && map->root->n == part_max(map->height))
                 r = map_grow(map);
-        for (unsigned level = map->height; r == 0 && level > 0; level--) {
+        for (unsigned level = map->height; r == 0 && level > lowest; level--) {
                 struct branch *branch = as_branch(*at);
                 unsigned i = branch_find(branch, sought);
                 struct node **below = &branch->children[i].node;
@@ -363,7 +364,17 @@ static int map_own(struct map_value *map, const struct lkg_sought *sought, bool 
                 ret->up[level].i = i;
                 at = &branch->children[i].node;
         }
-        ret->leaf = as_leaf(*at);
+        *ret_part = *at;
+        return r;
+}
+
+/* The same, to the leaf. */
+static int map_own(struct map_value *map, const struct lkg_sought *sought, bool room, struct way *ret)
+{
+        struct node *part;
+        int r = map_own_part(map, sought, room, 0, ret, &part);
+
+        ret->leaf = as_leaf(part);
         return r;
 }
 
@@ -703,6 +714,126 @@ struct lkg_value *lkg_map_at(const struct lkg_value *value, size_t i, const char
         if (ret_key)
                 *ret_key = text;
         return member.value;
+}
+
+/* ---- whole leaves of another map ---- */
+
+static struct lkg_sought sought_of(const struct key *key)
+{
+        size_t size;
+        const char *text = lkg_key_text(key, &size);
+
+        return lkg_sought(text, size);
+}
+
+/* Are there members between two keys, or at one of them? */
+static bool is_gap(const struct map_value *map, const struct lkg_sought *first,
+                   const struct lkg_sought *last)
+{
+        const struct key *behind = NULL;
+        struct node *node = map->root;
+        unsigned i;
+
+        for (unsigned level = map->height; level > 0; level--) {
+                const struct branch *branch = as_branch(node);
+
+                i = branch_find(branch, first);
+                if (i + 1 < branch->node.n)
+                        behind = branch->children[i + 1].first;
+                node = branch->children[i].node;
+        }
+        if (leaf_find(node, first, &i))
+                return false;
+        if (i < node->n)
+                behind = leaf_member(node, i).key;
+        return !behind || lkg_key_compare(last, behind) < 0;
+}
+
+/* Makes @node, whose reference is taken over, child @i of a branch that has room. */
+static void branch_put(struct branch *branch, unsigned i, struct node *node)
+{
+        struct child *child = &branch->children[i];
+
+        memmove(child + 1, child, (branch->node.n - i) * sizeof(*child));
+        branch->node.n++;
+        child->node = node;
+        child_update(child, 0);
+}
+
+/*
+ * Cuts the leaf where what is sought belongs into those before and those behind it, unless it belongs at an end. Return: the place of the
+ * first leaf behind it in the branch above, which is the map's own and has room; -ENOMEM.
+ */
+static int leaf_cut(struct map_value *map, const struct lkg_sought *sought, struct way *way,
+                    struct branch **ret_branch)
+{
+        for (;;) {
+                struct branch *branch;
+                struct node *part, *behind;
+                unsigned i, at;
+                int r = map->height == 0 ? map_grow(map) : 0;
+
+                if (r == 0)
+                        r = map_own_part(map, sought, true, 1, way, &part);
+                if (r < 0)
+                        return r;
+                branch = *ret_branch = as_branch(part);
+                i = branch_find(branch, sought);
+                at = part_find(branch->children[i].node, 0, sought);
+                if (at == 0 || at == branch->children[i].node->n)
+                        return (int)(at == 0 ? i : i + 1);
+                r = part_own(&branch->children[i].node, 0, false);
+                behind = r == 0 ? part_split(branch->children[i].node, 0, at) : NULL;
+                if (!behind)
+                        return -ENOMEM;
+                child_update(&branch->children[i], 0);
+                branch_put(branch, i + 1, behind); /* and once more, for room */
+        }
+}
+
+/* The leaf of @map that begins with member @i, if it is a pack that any map may have as it is; else NULL. */
+static struct pack *pack_at(struct map_value *map, size_t i)
+{
+        (void)member_at(map, i);
+        return map->hint_first == i && lkg_is_pack(map->hint) && as_pack(map->hint)->plain
+                       ? as_pack(map->hint)
+                       : NULL;
+}
+
+bool lkg_map_is_leaf(const struct lkg_value *value, size_t i)
+{
+        return i < lkg_as_map(value)->n && pack_at(lkg_as_map(value), i);
+}
+
+int lkg_map_graft(struct lkg_value *value, const struct lkg_value *other, size_t i)
+{
+        struct pack *pack = pack_at(lkg_as_map(other), i);
+        struct map_value *map = lkg_as_map(value);
+        struct lkg_sought first, last;
+        struct branch *branch;
+        struct way way;
+        int at;
+
+        assert(map->head.refs == 1);
+        if (!pack || map->n == 0)
+                return 0;
+        first = sought_of(lkg_pack_member(pack, 0).key);
+        last = sought_of(lkg_pack_member(pack, pack->node.n - 1u).key);
+        if (!is_gap(map, &first, &last))
+                return 0;
+        at = leaf_cut(map, &first, &way, &branch);
+        if (at < 0)
+                return at;
+        pack->node.refs++;
+        branch_put(branch, (unsigned)at, &pack->node);
+        map->n += pack->node.n;
+        for (unsigned level = 2; level <= map->height; level++) {
+                struct child *child = &way.up[level].branch->children[way.up[level].i];
+
+                child->n += pack->node.n;
+                child->first = first_of(child->node, level - 1);
+        }
+        return pack->node.n;
 }
 
 /* ---- by name ---- */

@@ -8,6 +8,7 @@
  */
 #include "doc-layout.h"
 
+#define SIZE_MASK 0x7fffu
 #define PACK_MAX  1024u      /* bytes: the biggest piece that does not come from malloc */
 #define SMALL_MAX 63u        /* bytes of a text */
 #define LINES     (1u << 22) /* no document has as many (LKG_DOC_BYTES_MAX) */
@@ -138,7 +139,9 @@ struct pack *lkg_pack_new(const struct member *members, unsigned n, struct lkg_s
         pack = lkg_piece_new(size);
         if (!pack)
                 return NULL;
-        *pack = (struct pack){ .node = { .refs = 1, .allocated = LKG_PACKED }, .size = (uint16_t)size };
+        *pack = (struct pack){ .node = { .refs = 1, .allocated = LKG_PACKED },
+                               .size = (uint16_t)size & SIZE_MASK,
+                               .plain = 1 };
         pack->source = lkg_source_ref(source);
         at = padded(offsetof(struct pack, at) + n * sizeof(uint16_t));
         for (unsigned i = 0; r == 0 && i < n; i++) {
@@ -148,6 +151,8 @@ struct pack *lkg_pack_new(const struct member *members, unsigned n, struct lkg_s
                 at += forms[i].key_size;
                 r = put_value(pack, at, &forms[i], members[i].value);
                 at += forms[i].value_size;
+                if (forms[i].value_away || members[i].value->type == LKG_NULL)
+                        pack->plain = 0;
                 pack->node.n++;
         }
         if (r < 0) {

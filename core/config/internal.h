@@ -77,6 +77,13 @@ int lkg_map_append_like(struct lkg_value *map, const struct lkg_value *other, si
                         struct lkg_value *item);
 /** lkg_map_set_like() - lkg_map_set() under the key of member @i of @other, which is shared. */
 int lkg_map_set_like(struct lkg_value *map, const struct lkg_value *other, size_t i, struct lkg_value *item);
+/** lkg_map_is_leaf() - does a packed leaf of nothing but scalars that are not null begin with member @i? */
+bool lkg_map_is_leaf(const struct lkg_value *map, size_t i);
+/**
+ * lkg_map_graft() - put the leaf of @other that begins with its member @i into @map as it is, if lkg_map_is_leaf() and no member of
+ * @map belongs between its members or has the name of one of them. Return: how many they are; 0 = that is not so; -ENOMEM.
+ */
+int lkg_map_graft(struct lkg_value *map, const struct lkg_value *other, size_t i);
 /** lkg_map_pack() - takes the least memory for the members that are there, of a map to which no more will come. */
 void lkg_map_pack(struct lkg_value *map);
 /** lkg_list_set() - replace item @i; takes over @item. */

@@ -184,6 +184,22 @@ static int finish(struct jobs *jobs, struct lkg_value **ret)
         return r;
 }
 
+/* Members of a patch that go into the result all at once, since nothing there is between them. Return: 1; 0 or -ENOMEM. */
+static int take_leaf(struct job *job)
+{
+        int r;
+
+        if (!job->base || !lkg_map_is_leaf(job->patch, job->i))
+                return 0;
+        r = job_own(job);
+        if (r == 0)
+                r = lkg_map_graft(job->to, job->patch, job->i);
+        if (r <= 0)
+                return r;
+        job->i += (size_t)r;
+        return 1;
+}
+
 static int run(struct jobs *jobs, struct lkg_value **ret)
 {
         int r = 0;
@@ -199,11 +215,13 @@ static int run(struct jobs *jobs, struct lkg_value **ret)
                                 return r;
                         continue;
                 }
-                r = job->base ? merge_member(jobs) : prune_member(jobs);
+                r = take_leaf(job);
+                if (r == 0)
+                        r = job->base ? merge_member(jobs) : prune_member(jobs);
                 if (r == 0)
                         jobs->items[jobs->n - 1].i++;
                 else if (r > 0)
-                        r = 0; /* the member's own job comes first; finish() moves on */
+                        r = 0; /* the member's own job comes first, and finish() moves on; or a leaf has done so */
         }
         return r;
 }

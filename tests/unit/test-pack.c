@@ -262,6 +262,122 @@ static void test_depth(void **state)
         lkg_value_unref(value);
 }
 
+static unsigned state_of_random;
+
+static unsigned random_below(unsigned n)
+{
+        state_of_random = state_of_random * 1103515245u + 12345u;
+        return (state_of_random >> 16) % n;
+}
+
+/* Mostly beside the names of other layers, some of them the same, some among them. */
+static struct lkg_value *patch_of(unsigned layer, bool pack)
+{
+        unsigned n = 20 + random_below(180), start = random_below(4000), step = 1 + random_below(3) / 2 * 7;
+        unsigned null_at = random_below(3) ? UINT32_MAX : random_below(n);
+        struct lkg_value *patch = lkg_value_new_map(source, layer + 1, 1);
+
+        for (unsigned i = 0; i < n; i++) {
+                struct lkg_value *value = i == null_at
+                                                  ? lkg_value_new_null(source, layer + 1, 1)
+                                                  : lkg_value_new_bool(layer % 2, source, layer + 1, i + 1);
+                char key[16];
+
+                (void)snprintf(key, sizeof(key), "name%05u", start + i * step);
+                assert_int_equal(lkg_map_set(patch, key, strlen(key), value), 0);
+        }
+        if (pack)
+                lkg_map_pack(patch);
+        return patch;
+}
+
+static void assert_same_origin(const struct lkg_value *a, const struct lkg_value *b)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf one = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf other = LKG_BUF_INIT;
+
+        assert_same_map(a, b);
+        lkg_render_origin(a, &one);
+        lkg_render_origin(b, &other);
+        assert_int_equal(one.size, other.size);
+        assert_memory_equal(one.data, other.data, one.size);
+}
+
+/* Whole leaves that a merge takes over make the map that their members would, which can be changed as any other. */
+static void test_whole_leaves(void **state)
+{
+        (void)state;
+        for (unsigned seed = 0; seed < 60; seed++) {
+                struct lkg_value *packed = lkg_value_new_map(NULL, 0, 0),
+                                 *plain = lkg_value_new_map(NULL, 0, 0);
+                LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *kept = NULL;
+                LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *kept_plain = NULL;
+
+                for (unsigned layer = 0; layer < 40; layer++) {
+                        unsigned random = state_of_random;
+                        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *a = patch_of(layer, true);
+                        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *b = NULL;
+                        char key[16];
+
+                        state_of_random = random;
+                        b = patch_of(layer, false);
+                        assert_int_equal(lkg_merge_json_into(&packed, a), 0);
+                        assert_int_equal(lkg_merge_json_into(&plain, b), 0);
+                        assert_int_equal(lkg_value_size(packed), lkg_value_size(plain));
+                        if (layer == 20) { /* shared from here on */
+                                kept = lkg_value_ref(packed);
+                                kept_plain = lkg_value_ref(plain);
+                        }
+                        if (layer % 7 != 6)
+                                continue;
+                        lkg_value_unref(packed); /* a copy, changed in between */
+                        packed = lkg_value_clone_shallow(kept ? kept : plain);
+                        lkg_value_unref(plain);
+                        plain = lkg_value_clone_shallow(kept_plain ? kept_plain : packed);
+                        for (unsigned i = 0; i < 200; i++) {
+                                (void)snprintf(key, sizeof(key), "name%05u", random_below(4500));
+                                assert_int_equal(lkg_map_remove(packed, key, strlen(key)),
+                                                 lkg_map_remove(plain, key, strlen(key)));
+                        }
+                }
+                assert_same_origin(packed, plain);
+                if (kept)
+                        assert_same_origin(kept, kept_plain);
+                lkg_value_unref(packed);
+                lkg_value_unref(plain);
+        }
+}
+
+/* A leaf that nothing comes between costs its place in a branch, not its members. */
+static void test_whole_leaves_are_shared(void **state)
+{
+        struct lkg_value *running = lkg_value_new_map(NULL, 0, 0);
+        size_t used = 0;
+
+        (void)state;
+        assert_int_equal(lkg_map_set(running, "kind", 4, lkg_value_new_bool(true, NULL, 0, 0)), 0);
+        for (unsigned layer = 0; layer < 100; layer++) {
+                LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *patch = lkg_value_new_map(source, 1, 1);
+                size_t with_patch;
+
+                for (unsigned i = 0; i < 240; i++) {
+                        char key[24];
+
+                        (void)snprintf(key, sizeof(key), "name%ux%u", layer, i);
+                        assert_int_equal(
+                                lkg_map_set(patch, key, strlen(key), lkg_value_new_bool(true, source, 1, 1)),
+                                0);
+                }
+                lkg_map_pack(patch);
+                with_patch = lkg_pieces_size();
+                assert_int_equal(lkg_merge_json_into(&running, patch), 0);
+                used += lkg_pieces_size() - with_patch;
+        }
+        assert_int_equal(lkg_value_size(running), 1 + 100 * 240);
+        assert_true(used < 100 * 240 * 4);
+        lkg_value_unref(running);
+}
+
 /* Bytes of a field in a document of a thousand, when a hundred of them have names of their own or the same ones. */
 static size_t bytes_of_field(bool same)
 {
@@ -297,6 +413,8 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_changes_after_packing, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_views, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_depth, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_whole_leaves, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_whole_leaves_are_shared, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_size, set_up, tear_down),
         };
 
