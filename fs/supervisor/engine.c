@@ -225,7 +225,8 @@ static int start(struct lkg_supervisor *s, struct lkg_child *child)
                                    .stdin_fd = -EBADF,
                                    .stdout_fd = -EBADF,
                                    .setup = prepare,
-                                   .userdata = &setup };
+                                   .userdata = &setup,
+                                   .namespace_fd = s->children_namespace };
         LKG_CLEANUP(lkg_closep) int ours = -EBADF;
         LKG_CLEANUP(lkg_closep) int theirs = -EBADF;
         int pair[2], pidfd = -EBADF, r;

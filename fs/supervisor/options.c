@@ -16,6 +16,8 @@ static const char daemon_usage[] =
         "\n"
         "  -c, --config FILE   configuration (default " LKG_CONFIG_DEFAULT ", which may be absent)\n"
         "  -b, --background    return as soon as the view is served\n"
+        "  -N, --mount-namespace FILE\n"
+        "                      mount there (/proc/1/ns/mnt); the helpers stay where lkgfsd was started\n"
         "  -v, --verbose       log more\n"
         "      --version       print the version and exit\n"
         "  -h, --help          print this and exit\n"
@@ -200,15 +202,21 @@ static int parse_helper(int argc, char *const argv[], struct lkg_options *option
 static int parse_daemon(int argc, char *const argv[], struct lkg_options *options, struct lkg_error *err)
 {
         static const struct option names[] = {
-                { "config", required_argument, NULL, 'c' }, { "background", no_argument, NULL, 'b' },
-                { "verbose", no_argument, NULL, 'v' },      { "version", no_argument, NULL, OPT_VERSION },
-                { "help", no_argument, NULL, OPT_HELP },    { NULL, 0, NULL, 0 },
+                { "config", required_argument, NULL, 'c' },
+                { "background", no_argument, NULL, 'b' },
+                { "mount-namespace", required_argument, NULL, 'N' },
+                { "verbose", no_argument, NULL, 'v' },
+                { "version", no_argument, NULL, OPT_VERSION },
+                { "help", no_argument, NULL, OPT_HELP },
+                { NULL, 0, NULL, 0 },
         };
         int c;
 
-        while ((c = getopt_long(argc, argv, ":c:bvh", names, NULL)) != -1) {
+        while ((c = getopt_long(argc, argv, ":c:bvhN:", names, NULL)) != -1) {
                 if (c == 'c')
                         options->config = optarg;
+                else if (c == 'N')
+                        options->mount_namespace = optarg;
                 else if (c == 'b')
                         options->background = true;
                 else if (c == 'v')

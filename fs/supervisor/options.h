@@ -20,9 +20,10 @@ struct lkg_options {
         bool helper; /* called by mount(8): its exit codes, always in the background */
         bool fake;   /* check everything, mount nothing */
         bool background, verbose;
-        const char *config;      /* NULL = the default, which may be absent */
-        const char *mount_point; /* as given */
-        char *storage;           /* owned: the value of -o */
+        const char *config;          /* NULL = the default, which may be absent */
+        const char *mount_namespace; /* where to mount; NULL = where we are */
+        const char *mount_point;     /* as given */
+        char *storage;               /* owned: the value of -o */
 };
 
 /**

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/mman.h>
@@ -100,8 +101,13 @@ static void exec_child(const struct lkg_spawn *spawn)
         for (size_t i = 0; i < spawn->n_fds; i++)
                 if (dup2(spawn->fds[i], 3 + (int)i) < 0)
                         _exit(EX_OSERR);
+        if (spawn->namespace_fd > 0 && setns(spawn->namespace_fd, CLONE_NEWNS) < 0) {
+                (void)dprintf(STDERR_FILENO, "lkgfsd: mount namespace of %s: %s\n", spawn->argv[0],
+                              strerror(errno));
+                _exit(EX_UNAVAILABLE);
+        }
         closefrom(3 + (int)spawn->n_fds); /* before anything that takes time: our locks are among them */
-        r = spawn->setup(spawn->userdata);
+        r = spawn->setup ? spawn->setup(spawn->userdata) : 0;
         if (r != 0)
                 _exit(r);
         execve(spawn->argv[0], (char *const *)(uintptr_t)spawn->argv, environ);
@@ -114,7 +120,7 @@ int lkg_spawn(const struct lkg_spawn *spawn, pid_t *ret_pid, int *ret_pidfd)
         pid_t pid = 0;
         int r, pidfd;
 
-        if (spawn->setup) {
+        if (spawn->setup || spawn->namespace_fd > 0) {
                 pid = fork();
                 if (pid == 0)
                         exec_child(spawn);

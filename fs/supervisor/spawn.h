@@ -20,12 +20,13 @@ struct lkg_spawn {
                 const void
                         *userdata); /* runs in the child before execve; non-zero = exit code; may be NULL */
         const void *userdata;
+        int namespace_fd; /* the mount namespace it runs in; 0 = ours */
 };
 
 /**
  * lkg_spawn() - start a program.
  *
- * Without @setup it is posix_spawn(3), that is vfork: independent of our size, and an execve that fails is
+ * Without @setup and @namespace_fd it is posix_spawn(3), that is vfork: independent of our size, and an execve that fails is
  * our error.
  *
  * Return: 0, then @ret_pid is to be waited for and @ret_pidfd (>= LKG_FD_BASE, close-on-exec) belongs to

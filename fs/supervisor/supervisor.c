@@ -11,6 +11,7 @@
  * nothing behind; later nothing does but being asked to, or being unmounted.
  */
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <sys/epoll.h>
@@ -610,10 +611,33 @@ static int choose_config(struct lkg_supervisor *s, const char *path, struct lkg_
         return 0;
 }
 
+/*
+ * A service manager that protects us gives us a mount namespace for it, out of which no mount comes. So we alone
+ * leave it for the one that is named, before anything is looked at; our children are started where we came from.
+ */
+static int change_namespace(struct lkg_supervisor *s, const char *path, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_closep) int ours = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+        LKG_CLEANUP(lkg_closep) int there = open(path, O_RDONLY | O_CLOEXEC);
+        int lifted;
+
+        if (ours < 0 || there < 0)
+                return lkg_fail(err, EX_UNAVAILABLE, errno, "mount namespace %s", path);
+        if (setns(there, CLONE_NEWNS) < 0)
+                return lkg_fail(err, EX_NOPERM, errno, "enter the mount namespace %s", path);
+        lifted = lkg_lift_fd(LKG_STEAL_FD(ours));
+        if (lifted < 0)
+                return lkg_fail(err, EX_OSERR, -lifted, "our own mount namespace");
+        s->children_namespace = lifted;
+        return 0;
+}
+
 static int start(struct lkg_supervisor *s, struct lkg_error *err)
 {
         int r = lkg_preflight_privilege(err);
 
+        if (r == 0 && s->options->mount_namespace)
+                r = change_namespace(s, s->options->mount_namespace, err);
         if (r == 0 && s->options->config)
                 r = choose_config(s, s->options->config, err);
         if (r == 0)
@@ -684,6 +708,8 @@ static void deinit(struct lkg_supervisor *s)
         lkg_connection_close(&s->connection);
         lkg_close(s->listen_fd);
         lkg_close(s->source_fd);
+        if (s->children_namespace > 0)
+                lkg_close(s->children_namespace);
         s->judging = lkg_judging_close(s->judging);
         lkg_close(s->runtime_fd);
         lkg_close(s->state_fd);

@@ -138,6 +138,7 @@ struct lkg_supervisor {
         int state_lock, runtime_lock;
         int state_fd, runtime_fd; /* runtime_fd: the private part */
         int source_fd, listen_fd;
+        int children_namespace; /* the mount namespace that we came from, where they stay; 0 = ours */
         struct lkg_connection connection;
         bool stale;        /* a dead view of ours is at the mount point ... */
         uint64_t stale_id; /* ... as this mount */

@@ -18,13 +18,19 @@ struct row {
         const char *words[WORDS_MAX];
         int want;          /* 0 or an exit code */
         const char *error; /* part of the message */
-        const char *mount_point, *config;
+        const char *mount_point, *config, *mount_namespace;
         bool background, verbose, fake;
         enum lkg_options_action action;
 };
 
 static const struct row daemon_rows[] = {
         { .words = { "lkgfsd", "/mnt" }, .mount_point = "/mnt" },
+        { .words = { "lkgfsd", "-N", "/proc/1/ns/mnt", "/mnt" },
+          .mount_point = "/mnt",
+          .mount_namespace = "/proc/1/ns/mnt" },
+        { .words = { "lkgfsd", "--mount-namespace=/x", "/mnt" },
+          .mount_point = "/mnt",
+          .mount_namespace = "/x" },
         { .words = { "/usr/sbin/lkgfsd", "-v", "/mnt" }, .mount_point = "/mnt", .verbose = true },
         { .words = { "lkgfsd", "/mnt", "--config", "c.yaml" }, .mount_point = "/mnt", .config = "c.yaml" },
         { .words = { "lkgfsd", "--config=c.yaml", "--background", "/mnt" },
@@ -123,6 +129,7 @@ static void run_row(const struct row *row, bool helper)
                 assert_int_equal(options.action, row->action);
                 assert_same(options.mount_point, row->mount_point);
                 assert_same(options.config, row->config);
+                assert_same(options.mount_namespace, row->mount_namespace);
                 assert_int_equal(options.background, row->background || helper);
                 assert_int_equal(options.verbose, row->verbose);
                 assert_int_equal(options.fake, row->fake);
