@@ -7,6 +7,7 @@
 
 #include <lkg/settings.h>
 
+#include "quota.h"
 #include "server.h"
 
 /*
@@ -103,6 +104,20 @@ bool caller_is_root(const struct fuse_ctx *ctx)
 bool caller_is_host_root(const struct fuse_ctx *ctx)
 {
         return caller_is_root(ctx) && !is_foreign(ctx);
+}
+
+uint32_t caller_owner(const struct fuse_ctx *ctx)
+{
+        if (ctx->uid != 0)
+                return quota_owner(ctx->uid);
+        if (caller_is_host_root(ctx))
+                return QUOTA_HOST_ROOT;
+        return QUOTA_FOREIGN | (uint32_t)(ctx->pid == 0 ? 0 : namespace_of(ctx->pid, "mnt"));
+}
+
+uint32_t caller_share(const struct fuse_ctx *ctx, const struct quota *quota)
+{
+        return ctx->uid == 0 && quota_is_crowded(quota) ? caller_owner(ctx) : quota_owner(ctx->uid);
 }
 
 int caller_may_command(const struct fuse_ctx *ctx)

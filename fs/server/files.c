@@ -22,17 +22,26 @@ static struct quota quota = { .size = LKG_FILES, .n_cells = LKG_FILES, .cells = 
 /*
  * A watcher of the source directory, our engine first of all, takes "closed after writing" for "finished". So while
  * another writer has the file open through the mount, the descriptor of one that closed stays open: the event comes
- * with the last of them. A stripe orders that last close and the next writer's open; it protects n_writers and late.
+ * with the last of them. A stripe orders that last close and the next writer's open; it protects n_writers, late and closing.
  * LATE_MAX of one file at most: somebody who holds it open and opens it again and again gets no more of our descriptors.
  */
 #define STRIPES  64u
 #define LATE_MAX 64u
-static pthread_mutex_t stripes[STRIPES];
-static struct late {
+struct late {
         struct late *next;
         uint64_t node;
         int fd;
-} * late[STRIPES];
+};
+struct closing { /* on the stack of who closes it */
+        struct closing *next;
+        uint64_t node;
+};
+static struct stripe {
+        pthread_mutex_t lock;
+        pthread_cond_t closed;
+        struct late *late;
+        struct closing *closing;
+} stripes[STRIPES];
 
 static size_t stripe_of(const struct lkg_node *node)
 {
@@ -41,31 +50,48 @@ static size_t stripe_of(const struct lkg_node *node)
 
 static void lock_writers(const struct lkg_node *node)
 {
-        (void)pthread_mutex_lock(&stripes[stripe_of(node)]);
+        (void)pthread_mutex_lock(&stripes[stripe_of(node)].lock);
 }
 
 static void unlock_writers(const struct lkg_node *node)
 {
-        (void)pthread_mutex_unlock(&stripes[stripe_of(node)]);
+        (void)pthread_mutex_unlock(&stripes[stripe_of(node)].lock);
 }
 
 void files_init(void)
 {
-        for (size_t i = 0; i < STRIPES; i++)
-                (void)pthread_mutex_init(&stripes[i], NULL);
+        for (size_t i = 0; i < STRIPES; i++) {
+                (void)pthread_mutex_init(&stripes[i].lock, NULL);
+                (void)pthread_cond_init(&stripes[i].closed, NULL);
+        }
+}
+
+/* Stripe locked. */
+static bool is_being_closed(const struct stripe *stripe, uint64_t node)
+{
+        for (const struct closing *one = stripe->closing; one; one = one->next)
+                if (one->node == node)
+                        return true;
+        return false;
 }
 
 void file_announce_writer(struct lkg_node *node, int by)
 {
+        struct stripe *stripe = &stripes[stripe_of(node)];
+
         lock_writers(node);
+        while (by > 0 && is_being_closed(stripe, node_id(node)))
+                (void)pthread_cond_wait(&stripe->closed, &stripe->lock);
         atomic_fetch_add(&node->n_writers, (uint32_t)by);
         unlock_writers(node);
 }
 
-/* Stripe locked. */
-static void close_late(uint64_t node, size_t stripe)
+/* Stripe locked. What waited for the last writer of @node, taken out. */
+static struct late *take_late(struct stripe *stripe, uint64_t node)
 {
-        for (struct late **p = &late[stripe]; *p;) {
+        struct late *taken = NULL;
+
+        for (struct late **p = &stripe->late; *p;) {
                 struct late *one = *p;
 
                 if (one->node != node) {
@@ -73,36 +99,64 @@ static void close_late(uint64_t node, size_t stripe)
                         continue;
                 }
                 *p = one->next;
-                (void)close(one->fd);
-                free(one);
+                one->next = taken;
+                taken = one;
         }
+        return taken;
 }
 
 /* Stripe locked. */
-static bool may_be_late(uint64_t node, size_t stripe)
+static bool may_be_late(const struct stripe *stripe, uint64_t node)
 {
         size_t n = 0;
 
-        for (const struct late *one = late[stripe]; one; one = one->next)
+        for (const struct late *one = stripe->late; one; one = one->next)
                 n += one->node == node;
         return n < LATE_MAX;
+}
+
+/*
+ * Closing may take as long as a dead network file system does, so no lock is held meanwhile: who wants to write to this very
+ * file waits, nobody else.
+ */
+static void close_all(struct lkg_node *node, int fd, struct late *taken)
+{
+        struct stripe *stripe = &stripes[stripe_of(node)];
+        struct closing own = { .node = node_id(node) }, **p;
+
+        own.next = stripe->closing;
+        stripe->closing = &own;
+        unlock_writers(node);
+        lkg_close(fd);
+        while (taken) {
+                struct late *one = taken;
+
+                taken = one->next;
+                (void)close(one->fd);
+                free(one);
+        }
+        lock_writers(node);
+        for (p = &stripe->closing; *p != &own;)
+                p = &(*p)->next;
+        *p = own.next;
+        (void)pthread_cond_broadcast(&stripe->closed);
 }
 
 /* One writer less; @fd is closed now or with the last writer. */
 static void close_writer(struct lkg_node *node, int fd)
 {
-        size_t stripe = stripe_of(node);
+        struct stripe *stripe = &stripes[stripe_of(node)];
         struct late *one;
 
         lock_writers(node);
         if (atomic_fetch_sub(&node->n_writers, 1) == 1) {
-                lkg_close(fd);
-                close_late(node_id(node), stripe);
-        } else if (fd >= 0 && may_be_late(node_id(node), stripe) && (one = malloc(sizeof(*one)))) {
-                *one = (struct late){ .next = late[stripe], .node = node_id(node), .fd = fd };
-                late[stripe] = one;
+                close_all(node, fd, take_late(stripe, node_id(node)));
+        } else if (fd >= 0 && may_be_late(stripe, node_id(node)) && (one = malloc(sizeof(*one)))) {
+                *one = (struct late){ .next = stripe->late, .node = node_id(node), .fd = fd };
+                stripe->late = one;
+                fd = -EBADF;
         } else {
-                lkg_close(fd);
+                close_all(node, fd, NULL);
         }
         unlock_writers(node);
 }
@@ -170,27 +224,17 @@ static uint32_t find_free(void)
  */
 int file_reserve(const struct fuse_ctx *ctx, uint32_t *ret_index)
 {
-        enum quota_answer answer;
-        bool host_root = false;
-        uint32_t index = LKG_FILES;
+        uint32_t owner = caller_share(ctx, &quota), index = LKG_FILES;
 
-        for (;;) {
-                (void)pthread_mutex_lock(&server.files_lock);
-                answer = task.replay ? QUOTA_YES : quota_ask(&quota, ctx->uid, host_root);
-                if (answer == QUOTA_YES)
-                        index = find_free();
-                if (index < LKG_FILES) {
-                        local[index].reserved = true;
-                        atomic_store(&server.shm->file_owner[index], quota_owner(ctx->uid));
-                        quota_add(&quota, quota_owner(ctx->uid));
-                }
-                (void)pthread_mutex_unlock(&server.files_lock);
-                if (answer != QUOTA_HOST_ROOT)
-                        break;
-                if (!caller_is_host_root(ctx))
-                        return -ENFILE;
-                host_root = true;
+        (void)pthread_mutex_lock(&server.files_lock);
+        if (task.replay || quota_ask(&quota, owner))
+                index = find_free();
+        if (index < LKG_FILES) {
+                local[index].reserved = true;
+                atomic_store(&server.shm->file_owner[index], owner);
+                quota_add(&quota, owner);
         }
+        (void)pthread_mutex_unlock(&server.files_lock);
         *ret_index = index;
         return index < LKG_FILES ? 0 : -ENFILE;
 }
@@ -209,10 +253,12 @@ uint64_t file_fill(uint32_t index, struct lkg_node *node, int flags, int fd)
         struct lkg_file *file = &server.shm->files[index];
         uint64_t fh;
 
+        file->flags = (uint32_t)flags & ~(uint32_t)LKG_OPEN_ONCE;
+        count_open(node,
+                   file); /* may wait for a writer that is being closed; the record is ours alone still */
         (void)pthread_mutex_lock(&server.files_lock);
         local[index].reserved = false;
         file->incarnation = file->incarnation + 1 ? file->incarnation + 1 : 1;
-        file->flags = (uint32_t)flags & ~(uint32_t)LKG_OPEN_ONCE;
         file->is_dir = 0;
         file->node = node_id(node);
         fh = (uint64_t)index | (uint64_t)file->incarnation << 32;
@@ -222,8 +268,7 @@ uint64_t file_fill(uint32_t index, struct lkg_node *node, int flags, int fd)
                 atomic_store(&server.shm->n_files, index + 1);
         atomic_store(&local[index].fd, fd < 0 ? 0 : fd + 1);
         atomic_fetch_add(&node->nlookup, 1); /* an open file holds its node */
-        count_open(node, file);
-        atomic_store_explicit(&file->used, 1, memory_order_release);
+        atomic_store_explicit(&file->used, LKG_FILE_OPEN, memory_order_release);
         (void)pthread_mutex_unlock(&server.files_lock);
         return fh;
 }
@@ -233,13 +278,6 @@ struct lkg_file *file_get(uint64_t fh)
         uint32_t index;
 
         return record(fh, &index);
-}
-
-uid_t file_opener(uint64_t fh)
-{
-        uint32_t index, owner = record(fh, &index) ? atomic_load(&server.shm->file_owner[index]) : 0;
-
-        return owner == 0 ? 0 : owner - 1;
 }
 
 int file_fd(uint64_t fh)
@@ -262,14 +300,38 @@ int file_fd(uint64_t fh)
         if (fd < 0)
                 return fd;
         (void)fd_path(fd, path);
-        fd = open(path, (int)file->flags | O_CLOEXEC | O_NOCTTY | (file->is_dir ? O_DIRECTORY : 0));
+        fd = source_open_path(path, (int)file->flags | (file->is_dir ? O_DIRECTORY : 0));
         if (fd < 0)
-                return -errno;
+                return fd;
         if (!atomic_compare_exchange_strong(&local[index].fd, &none, fd + 1)) {
                 (void)close(fd);
                 fd = none - 1;
         }
         return fd;
+}
+
+bool file_mark_closing(uint64_t fh)
+{
+        uint32_t index;
+        struct lkg_file *file = record(fh, &index);
+
+        if (file)
+                atomic_store_explicit(&file->used, LKG_FILE_CLOSING, memory_order_release);
+        return file != NULL;
+}
+
+uint32_t file_owner(uint64_t fh)
+{
+        uint32_t index;
+
+        return record(fh, &index) ? atomic_load(&server.shm->file_owner[index]) : 0;
+}
+
+uid_t file_opener(uint64_t fh)
+{
+        uint32_t owner = file_owner(fh);
+
+        return owner == 0 ? 0 : owner - 1;
 }
 
 void file_close(uint64_t fh)
@@ -306,6 +368,17 @@ void file_close(uint64_t fh)
         node_forget(node, 1);
 }
 
+/* Its close was answered, and what the dead server had open the kernel has closed. Nobody has counted it here yet. */
+static void drop_answered(uint32_t index)
+{
+        struct lkg_file *file = &server.shm->files[index];
+        struct lkg_node *node = node_get(file->node);
+
+        atomic_store_explicit(&file->used, LKG_FILE_FREE, memory_order_release);
+        if (node)
+                node_forget(node, 1);
+}
+
 /* A server that died between the table and the counters left them apart: the table is right. */
 void files_recount(void)
 {
@@ -320,8 +393,12 @@ void files_recount(void)
                 const struct lkg_file *file = &server.shm->files[i];
                 struct lkg_node *node;
 
-                if (!atomic_load(&file->used))
+                if (atomic_load(&file->used) == LKG_FILE_FREE)
                         continue;
+                if (atomic_load(&file->used) == LKG_FILE_CLOSING) {
+                        drop_answered(i);
+                        continue;
+                }
                 quota_add(&quota, atomic_load(&server.shm->file_owner[i]));
                 node = node_get(file->node);
                 if (node)

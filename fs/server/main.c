@@ -166,7 +166,7 @@ static int prepare(struct lkg_error *err)
         if (r == 0)
                 r = engine_init(err);
         if (r == 0)
-                r = relay_init(err);
+                r = watch_init(err);
         return r;
 }
 

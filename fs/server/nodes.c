@@ -157,7 +157,7 @@ static void size_quota(void)
 static bool admits(uid_t uid)
 {
         return quota.n_users + quota.n_root < LKG_NODES - 2 &&
-               (uid == 0 || task.replay || quota_ask(&quota, uid, false) == QUOTA_YES);
+               (task.replay || quota_ask(&quota, quota_owner(uid)));
 }
 
 /**
@@ -348,8 +348,9 @@ static bool is_listed(uint32_t kind)
 /*
  * Lock held. The record is free before its pin goes: killed in between, the pin is swept by the successor; the other
  * way round a node would be left that has lost its bytes.
+ * Return: its descriptor, which is to be closed without the lock: the last one of a removed file waits for the disk; < 0: none.
  */
-static void release_node(struct lkg_node *node)
+static int release_node(struct lkg_node *node)
 {
         uint32_t kind = atomic_load(&node->kind);
         char name[32];
@@ -360,11 +361,10 @@ static void release_node(struct lkg_node *node)
         pin_name(node, name);
         fd = atomic_exchange(&fds[node_index(node)], 0) - 1;
         atomic_store_explicit(&node->kind, LKG_NODE_FREE, memory_order_release);
-        lkg_close(fd);
         count_node(node_index(node), -1);
         shrink(node_index(node) / CHUNK);
         if (!is_listed(kind))
-                return;
+                return fd;
         if (kind == LKG_NODE_CONTENT)
                 (void)unlinkat(server.pinned, name, 0);
         for (size_t i = 0; i < n_contents; i++)
@@ -372,11 +372,13 @@ static void release_node(struct lkg_node *node)
                         contents[i] = contents[--n_contents];
                         break;
                 }
+        return fd;
 }
 
 void node_forget(struct lkg_node *node, uint64_t n)
 {
         uint64_t had, left;
+        int fd = -EBADF;
 
         if (node_index(node) == ROOT_INDEX)
                 return;
@@ -386,12 +388,13 @@ void node_forget(struct lkg_node *node, uint64_t n)
                 left = had > n ? had - n : 0;
         while (!atomic_compare_exchange_weak(&node->nlookup, &had, left));
         if (left == 0) {
-                relay_unwatch(node);
+                watch_drop(node);
                 if (node->kept)
                         kept_drop(node);
-                release_node(node);
+                fd = release_node(node);
         }
         (void)pthread_mutex_unlock(&server.nodes_lock);
+        lkg_close(fd);
 }
 
 static void sweep_pins(void);
@@ -399,6 +402,7 @@ static void sweep_pins(void);
 int nodes_init(void)
 {
         struct lkg_node *root = node_at(ROOT_INDEX);
+        struct stat st;
         uint32_t n;
 
         if (atomic_load(&root->kind) == LKG_NODE_FREE) {
@@ -407,6 +411,8 @@ int nodes_init(void)
                 atomic_store(&root->kind, LKG_NODE_ROOT);
                 atomic_store(&server.shm->n_nodes, ROOT_INDEX + 1);
         }
+        if (source_stat(server.source, "", AT_EMPTY_PATH, &st) == 0)
+                server.source_dev = st.st_dev;
         size_quota();
         quota_reset(&quota);
         memset(chunk_used, 0, sizeof(chunk_used));
@@ -453,15 +459,18 @@ static void remember_handle(struct lkg_node *node, int fd)
         node->handle_size = u.handle.handle_bytes;
 }
 
-static bool same_handle(const struct lkg_node *node, int fd)
+static bool same_handle(const struct lkg_node *node, const struct lkg_node *now)
 {
-        struct lkg_node now = { 0 };
+        return node->handle_size == 0 ||
+               (now->handle_size == node->handle_size && now->handle_type == node->handle_type &&
+                memcmp(now->handle, node->handle, now->handle_size) == 0);
+}
 
-        if (node->handle_size == 0)
-                return true;
-        remember_handle(&now, fd);
-        return now.handle_size == node->handle_size && now.handle_type == node->handle_type &&
-               memcmp(now.handle, node->handle, now.handle_size) == 0;
+static void copy_handle(struct lkg_node *node, const struct lkg_node *from)
+{
+        memcpy(node->handle, from->handle, from->handle_size);
+        node->handle_type = from->handle_type;
+        node->handle_size = from->handle_size;
 }
 
 static int open_by_handle(const struct lkg_node *node)
@@ -569,9 +578,9 @@ static void set_name(struct lkg_node *node, uint64_t parent, const char *name)
  * The number of a removed inode may be used again. While we hold a descriptor it cannot be; after a restart the file
  * handle, which has the inode's own generation, tells.
  */
-static bool still_same(struct lkg_node *node, int fd)
+static bool still_same(struct lkg_node *node, const struct lkg_node *now)
 {
-        return atomic_load(&fds[node_index(node)]) != 0 || same_handle(node, fd);
+        return atomic_load(&fds[node_index(node)]) != 0 || same_handle(node, now);
 }
 
 /**
@@ -581,8 +590,10 @@ static bool still_same(struct lkg_node *node, int fd)
  */
 int node_source(uint64_t parent, const char *name, int *fd, const struct stat *st, struct lkg_node **ret)
 {
-        struct lkg_node *node;
+        struct lkg_node *node, now = { 0 };
 
+        if (*fd >= 0)
+                remember_handle(&now, *fd);
         (void)pthread_mutex_lock(&server.nodes_lock);
         node = find_source(st->st_dev, st->st_ino);
         if (node && *fd < 0 && atomic_load(&fds[node_index(node)]) == 0)
@@ -591,7 +602,7 @@ int node_source(uint64_t parent, const char *name, int *fd, const struct stat *s
                 (void)pthread_mutex_unlock(&server.nodes_lock);
                 return -ENOENT;
         }
-        if (node && !still_same(node, *fd)) {
+        if (node && !still_same(node, &now)) {
                 chain_remove(node);
                 node->dev = node->ino = 0; /* its inode is gone: nobody finds it any more */
                 chain_add(node);
@@ -606,7 +617,7 @@ int node_source(uint64_t parent, const char *name, int *fd, const struct stat *s
                 node->dev = st->st_dev;
                 node->ino = st->st_ino;
                 node->mode = st->st_mode;
-                remember_handle(node, *fd);
+                copy_handle(node, &now);
                 set_name(node, parent, name);
                 atomic_store(&node->nlookup, 1);
                 atomic_store(&fds[node_index(node)], LKG_STEAL_FD(*fd) + 1);
@@ -839,7 +850,7 @@ void nodes_prune(void)
 
                 if (node->retired_ns != 0 && now - node->retired_ns > PRUNE_AFTER &&
                     !session_knows(node_id(node)))
-                        release_node(node); /* takes itself from the list */
+                        (void)release_node(node); /* takes itself from the list; content has no descriptor */
                 else
                         i++;
         }

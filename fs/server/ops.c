@@ -54,7 +54,7 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
                                  FUSE_CAP_POSIX_ACL | FUSE_CAP_DONT_MASK | FUSE_CAP_PARALLEL_DIROPS);
         conn->max_write = LKG_MAX_WRITE;
         conn->max_readahead = LKG_MAX_WRITE;
-        conn->max_background = 32;
+        conn->max_background = 32; /* raised later by the supervisor (fs/supervisor/background-limit.c) */
         conn->congestion_threshold = 24;
         conn->time_gran = 1;
 }
@@ -89,10 +89,12 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
                 if (r == -ENOENT && node_is_source(dir) && !view_owns(dir, name))
                         r = source_lookup(dir, name, &entry);
         }
-        if (r < 0)
+        if (r < 0) {
                 fuse_reply_err(req, -r);
-        else
-                fuse_reply_entry(req, &entry);
+                return;
+        }
+        fuse_reply_entry(req, &entry);
+        source_unless_lost(&entry);
 }
 
 static void op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t nlookup)

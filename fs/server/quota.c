@@ -4,8 +4,6 @@
 
 #include "quota.h"
 
-#define ROOT_OWNER 1u /* quota_owner(0) */
-
 static uint32_t home(const struct quota *quota, uint32_t owner)
 {
         return (owner * 2654435761u >> 7) & (quota->n_cells - 1);
@@ -21,18 +19,18 @@ static struct quota_cell *find(const struct quota *quota, uint32_t owner)
         return &quota->cells[i];
 }
 
-enum quota_answer quota_ask(const struct quota *quota, uid_t uid, bool host_root)
+bool quota_ask(const struct quota *quota, uint32_t owner)
 {
         const struct quota_cell *cell;
 
-        if (uid == 0)
-                return host_root || quota->n_root < quota->size / 4 ? QUOTA_YES : QUOTA_HOST_ROOT;
+        if (owner == QUOTA_HOST_ROOT)
+                return true;
         if (quota->n_users >= quota->size / 2)
-                return QUOTA_NO;
-        cell = find(quota, quota_owner(uid));
+                return false;
+        cell = find(quota, owner);
         if (cell->owner == 0)
-                return quota->n_used < quota->n_cells / 2 ? QUOTA_YES : QUOTA_NO;
-        return cell->n < quota->size / 8 ? QUOTA_YES : QUOTA_NO;
+                return quota->n_used < quota->n_cells / 2;
+        return cell->n < quota->size / 8;
 }
 
 /* What nobody asked for (a replay, an earlier build) may be more than there are cells: it counts for all, then. */
@@ -40,7 +38,7 @@ void quota_add(struct quota *quota, uint32_t owner)
 {
         struct quota_cell *cell;
 
-        if (owner == ROOT_OWNER) {
+        if (owner == QUOTA_HOST_ROOT) {
                 quota->n_root++;
                 return;
         }
@@ -78,7 +76,7 @@ void quota_remove(struct quota *quota, uint32_t owner)
 {
         struct quota_cell *cell;
 
-        if (owner == ROOT_OWNER) {
+        if (owner == QUOTA_HOST_ROOT) {
                 if (quota->n_root > 0)
                         quota->n_root--;
                 return;

@@ -2,7 +2,7 @@
 /*
  * Changes behind the mount. inotify on a FUSE file system shows only what happens through it, so a process that writes
  * to the source directory directly (an older bind, another mount namespace) would be invisible to watchers of the view.
- * We watch the source directories the kernel knows, and have the notifier do harmless operations through the mount
+ * We watch the source directories the kernel knows (watch.c), and have the notifier do harmless operations through the mount
  * that make the kernel emit the same events; those are recognised by the notifier's pid and touch nothing.
  *
  * What we did ourselves must not be relayed: relay_begin()/relay_end() around each own change remember what stood
@@ -14,32 +14,26 @@
 #include <sys/inotify.h>
 #include <sys/syscall.h>
 
+#include "quota.h"
 #include "server.h"
 
 #define OWN_SLOTS 512u
 #define BEGUN_NS  (2 * LKG_NSEC_PER_SEC)
-#define WATCH_MASK \
-        (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_CLOSE_WRITE | IN_ONLYDIR | IN_EXCL_UNLINK)
 
 struct identity {
         uint64_t ino, size;
         int64_t mtime_ns, ctime_ns;
 };
 
-/* Protects: own, watches. A leaf. */
-static pthread_mutex_t relay_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t relay_lock = PTHREAD_MUTEX_INITIALIZER; /* protects: own, enqueueing. A leaf. */
 static struct {
         uint64_t dir;
         uint64_t name;     /* hash */
         uint64_t begun_ns; /* not 0: being changed since then */
         struct identity identity;
 } own[OWN_SLOTS];
-static struct watch {
-        int wd;
-        uint64_t node;
-} * watches;
-static size_t n_watches, watches_allocated;
-static int inotify = -EBADF;
+static uint32_t
+        job_owners[LKG_RELAY_JOBS]; /* whose directory it is about: quota_owner(); 0 = a predecessor's */
 
 static void ring(void)
 {
@@ -137,7 +131,7 @@ static void identify(uint64_t dir, const char *name, struct identity *ret, mode_
         memset(ret, 0, sizeof(*ret));
         *ret_mode = 0;
         *ret_writer = false;
-        if (fd < 0 || fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        if (fd < 0 || source_stat(fd, name, AT_SYMLINK_NOFOLLOW, &st) < 0)
                 return;
         ret->ino = st.st_ino;
         ret->size = S_ISDIR(st.st_mode) ? 0 : (uint64_t)st.st_size;
@@ -204,153 +198,76 @@ static bool is_own(uint64_t dir, const char *name, const struct identity *now)
         return yes;
 }
 
-/* --- watching --- */
+/* --- what happened behind the mount --- */
 
-void relay_watch(struct lkg_node *dir)
+/* Lock held. Jobs about directories of users have a half of the ring, those of one user an eighth. */
+static bool has_room_for(const struct lkg_node *dir, uint32_t head, uint32_t tail)
 {
-        uint64_t id = node_id(dir);
-        char path[FD_PATH_MAX];
-        int fd, wd;
+        uint32_t owner = quota_owner(dir->uid), n_users = 0, n_own = 0;
 
-        if (inotify < 0)
-                return;
-        (void)pthread_mutex_lock(&relay_lock);
-        for (size_t i = 0; i < n_watches; i++)
-                if (watches[i].node == id) {
-                        (void)pthread_mutex_unlock(&relay_lock);
-                        return;
-                }
-        fd = node_fd(dir);
-        (void)fd_path(fd, path);
-        wd = fd < 0 ? -1 : inotify_add_watch(inotify, path, WATCH_MASK);
-        if (wd >= 0 && n_watches == watches_allocated) {
-                size_t n = watches_allocated ? 2 * watches_allocated : 32;
-                struct watch *list = reallocarray(watches, n, sizeof(*list));
+        for (uint32_t i = tail; i != head; i++) {
+                uint32_t other = job_owners[i % LKG_RELAY_JOBS];
 
-                if (list) {
-                        watches = list;
-                        watches_allocated = n;
-                }
+                n_users += other > QUOTA_HOST_ROOT;
+                n_own += other == owner;
         }
-        if (wd >= 0 && n_watches < watches_allocated)
-                watches[n_watches++] = (struct watch){ .wd = wd, .node = id };
-        (void)pthread_mutex_unlock(&relay_lock);
+        return head - tail < LKG_RELAY_JOBS &&
+               (owner == QUOTA_HOST_ROOT || (n_users < LKG_RELAY_JOBS / 2 && n_own < LKG_RELAY_JOBS / 8));
 }
 
-void relay_unwatch(struct lkg_node *dir)
-{
-        uint64_t id = node_id(dir);
-
-        if (atomic_load(&dir->kind) != LKG_NODE_SOURCE || !S_ISDIR(dir->mode))
-                return;
-        (void)pthread_mutex_lock(&relay_lock);
-        for (size_t i = 0; i < n_watches; i++)
-                if (watches[i].node == id) {
-                        (void)inotify_rm_watch(inotify, watches[i].wd);
-                        watches[i] = watches[--n_watches];
-                        break;
-                }
-        (void)pthread_mutex_unlock(&relay_lock);
-}
-
-static uint64_t watched_node(int wd)
-{
-        uint64_t node = 0;
-
-        (void)pthread_mutex_lock(&relay_lock);
-        for (size_t i = 0; i < n_watches; i++)
-                if (watches[i].wd == wd)
-                        node = watches[i].node;
-        (void)pthread_mutex_unlock(&relay_lock);
-        return node;
-}
-
+/* Watchers that are so far behind that there is no room have an overflow of their own. */
 static void enqueue(enum lkg_relay_op op, mode_t type, uint64_t dir, const char *name)
 {
         struct lkg_shared *shm = server.shm;
-        uint32_t head = atomic_load(&shm->relay_head);
-        struct lkg_relay_job *job = &shm->relay[head % LKG_RELAY_JOBS];
         struct lkg_node *node = node_get(dir);
+        struct lkg_relay_job *job;
+        uint32_t head;
 
-        if (!node || head - atomic_load(&shm->relay_tail) >= LKG_RELAY_JOBS)
-                return; /* watchers that far behind have an overflow of their own */
-        job->op = op;
-        job->type = type & S_IFMT;
-        job->dir = dir;
-        if (node_path(node, job->path, sizeof(job->path)) < 0)
+        if (!node)
                 return;
-        (void)snprintf(job->name, sizeof(job->name), "%s", name);
-        atomic_store_explicit(&shm->relay_head, head + 1, memory_order_release);
+        (void)pthread_mutex_lock(&relay_lock);
+        head = atomic_load(&shm->relay_head);
+        job = &shm->relay[head % LKG_RELAY_JOBS];
+        if (has_room_for(node, head, atomic_load(&shm->relay_tail)) &&
+            node_path(node, job->path, sizeof(job->path)) == 0) {
+                job->op = op;
+                job->type = type & S_IFMT;
+                job->dir = dir;
+                (void)snprintf(job->name, sizeof(job->name), "%s", name);
+                job_owners[head % LKG_RELAY_JOBS] = quota_owner(node->uid);
+                atomic_store_explicit(&shm->relay_head, head + 1, memory_order_release);
+        }
+        (void)pthread_mutex_unlock(&relay_lock);
 }
 
-static void relay_event(const struct inotify_event *event)
+void relay_event(uint64_t dir, uint32_t mask, const char *name)
 {
-        uint64_t dir = watched_node(event->wd);
         struct identity now;
         bool writer, there;
         mode_t mode;
 
-        if (dir == 0 || event->len == 0)
+        if (dir == FUSE_ROOT_ID && view_owns(node_get(dir), name))
                 return;
-        if (dir == FUSE_ROOT_ID && view_owns(node_get(dir), event->name))
-                return;
-        identify(dir, event->name, &now, &mode, &writer);
+        identify(dir, name, &now, &mode, &writer);
         there = now.ino != 0;
-        if (writer || is_own(dir, event->name, &now))
+        if (writer || is_own(dir, name, &now))
                 return;
-        if (event->mask & (IN_DELETE | IN_MOVED_FROM)) {
+        if (mask & (IN_DELETE | IN_MOVED_FROM)) {
                 if (!there)
-                        enqueue(LKG_RELAY_REMOVED, event->mask & IN_ISDIR ? S_IFDIR : S_IFREG, dir,
-                                event->name);
-        } else if (there && (event->mask & (IN_CREATE | IN_MOVED_TO))) {
-                enqueue(LKG_RELAY_CREATED, mode, dir, event->name);
-                if ((event->mask & IN_MOVED_TO) && S_ISREG(mode))
-                        enqueue(LKG_RELAY_MODIFIED, mode, dir, event->name);
-        } else if (there && (event->mask & IN_CLOSE_WRITE) && S_ISREG(mode)) {
-                enqueue(LKG_RELAY_MODIFIED, mode, dir, event->name);
+                        enqueue(LKG_RELAY_REMOVED, mask & IN_ISDIR ? S_IFDIR : S_IFREG, dir, name);
+        } else if (there && (mask & (IN_CREATE | IN_MOVED_TO))) {
+                enqueue(LKG_RELAY_CREATED, mode, dir, name);
+                if ((mask & IN_MOVED_TO) && S_ISREG(mode))
+                        enqueue(LKG_RELAY_MODIFIED, mode, dir, name);
+        } else if (there && (mask & IN_CLOSE_WRITE) && S_ISREG(mode)) {
+                enqueue(LKG_RELAY_MODIFIED, mode, dir, name);
         }
 }
 
-static int on_inotify(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+void relay_ring(void)
 {
-        char buf[16384] __attribute__((aligned(__alignof__(struct inotify_event))));
-        ssize_t n;
-
-        (void)source;
-        (void)revents;
-        (void)userdata;
-        while ((n = read(fd, buf, sizeof(buf))) > 0) {
-                for (char *p = buf; p < buf + n;) {
-                        const struct inotify_event *event = (const void *)p;
-
-                        relay_event(event);
-                        p += sizeof(*event) + event->len;
-                }
-        }
         if (atomic_load(&server.shm->relay_head) != atomic_load(&server.shm->relay_tail))
                 ring();
-        return 0;
-}
-
-int relay_init(struct lkg_error *err)
-{
-        uint32_t n = atomic_load(&server.shm->n_nodes);
-        int r;
-
-        inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-        if (inotify < 0)
-                return lkg_error_set(err, -errno, NULL, "inotify");
-        r = sd_event_add_io(server.event, NULL, inotify, EPOLLIN, on_inotify, NULL);
-        if (r < 0)
-                return lkg_error_set(err, r, NULL, "inotify");
-        relay_watch(node_at(FUSE_ROOT_ID));
-        for (uint32_t i = FUSE_ROOT_ID + 1; (i = node_next(i)) < n; i++) {
-                struct lkg_node *node = node_at(i);
-
-                if (atomic_load(&node->kind) == LKG_NODE_SOURCE && S_ISDIR(node->mode))
-                        relay_watch(node);
-        }
-        return 0;
 }
 
 /* --- what the notifier does through the mount --- */

@@ -3,12 +3,13 @@
  * The file server, lkgfs-fs: answers the kernel from three things, the current publication, the source directory and
  * the engine's answers. What is here is shared by the files of this folder and by nothing else.
  *
- * Threads. LKG_WORKERS workers each run "read a request into a slot, handle it, reply"; one replayer serves what a dead
- * predecessor left; the main thread runs the event loop (engine socket, supervisor, deadlines, source watches). No
- * thread holds a lock across a system call that can block.
+ * Threads. LKG_WORKERS workers each run "read a request into a slot, handle it, reply"; helpers wait for the source directory
+ * (held.h); one replayer serves what a dead predecessor left; two threads look at changes behind the mount (watch.c); the main
+ * thread runs the event loop (engine socket, supervisor, deadlines) and asks nothing of the source directory. No thread holds a
+ * lock across a system call that can block.
  *
  * Locks, in the order in which they may be taken: parked_lock, openers_lock (opener.c), publication_lock, files_lock,
- * nodes_lock, kept_lock, health_lock (health.c).
+ * nodes_lock, watch_lock (watch.c), kept_lock, health_lock (health.c).
  * Each is a leaf in practice; the order only matters for who adds a nested use.
  *
  * Everything the kernel believes about us lives in the shared memory (lkg/shared.h); what is in this process (open
@@ -43,6 +44,8 @@
 
 struct lkg_server {
         struct lkg_shared *shm;
+        uint64_t source_dev;          /* of the source directory itself */
+        _Atomic bool source_is_local; /* its file system asks nobody else; found out by watch.c */
         int device, shared_fd, source, runtime, blobs, pinned, listen, supervisor;
         uint32_t epoch; /* which server since the mount began: owner of our slots */
         struct fuse_session *session;
@@ -79,8 +82,11 @@ struct lkg_task {
         struct lkg_slot *slot;   /* request being handled; NULL in the main thread */
         struct lkg_parked *park; /* the next reply goes there instead of to the kernel */
         bool replay;             /* the slot was left by a dead server */
-        uint32_t reserved_node;  /* quota_owner() of a node that is reserved for what is made; 0 = none */
-        bool swallow;            /* handshake: keep the reply in `swallowed`, send nothing */
+        bool may_block;          /* a helper: nobody waits behind it */
+        bool again; /* the source directory would have us wait: no reply, a helper does it again */
+        bool lost;  /* the caller was let go before the reply: what it told him is to be undone */
+        uint32_t reserved_node; /* quota_owner() of a node that is reserved for what is made; 0 = none */
+        bool swallow;           /* handshake: keep the reply in `swallowed`, send nothing */
         size_t swallowed_size;
         unsigned char swallowed[LKG_INIT_MAX];
         char *buf; /* LKG_MAX_WRITE bytes, written to before first use: replies come from here */
@@ -98,7 +104,7 @@ static inline const void *task_argument(void)
         return task.slot->buf + sizeof(struct fuse_in_header);
 }
 
-/* workers.c: slots, worker threads, the replay of what a dead server left */
+/* replay.c, workers.c: worker threads, the replay of what a dead server left */
 void workers_clean(void); /* before engine_init() */
 int workers_start(struct lkg_error *err);
 
@@ -190,8 +196,11 @@ static inline bool handle_is_file(uint64_t fh)
         return fh != 0 && !(fh & LKG_HANDLE_LOOSE);
 }
 struct lkg_file *file_get(uint64_t fh);
-int file_fd(uint64_t fh);       /* borrowed; opened again after a restart; -errno */
-uid_t file_opener(uint64_t fh); /* 0 also when it is not known */
+int file_fd(uint64_t fh);         /* borrowed; opened again after a restart; -errno */
+uid_t file_opener(uint64_t fh);   /* 0 also when it is not known */
+uint32_t file_owner(uint64_t fh); /* quota.h; 0 = not known */
+bool file_mark_closing(
+        uint64_t fh); /* the kernel has its answer, the file is still open here; false: no such file */
 void file_close(uint64_t fh);
 void files_init(void);
 void files_recount(void);
@@ -216,6 +225,11 @@ bool caller_is_notifier(const struct fuse_ctx *ctx);
 bool caller_may_change(const struct fuse_ctx *ctx);
 /** caller_may_command() - control/ and bad/. Return: 0; -EACCES not root; -EPERM root of another mount namespace. */
 int caller_may_command(const struct fuse_ctx *ctx);
+/** caller_owner() - the word of quota.h. Looks into /proc for root. */
+uint32_t caller_owner(const struct fuse_ctx *ctx);
+struct quota;
+/** caller_share() - the same, but for root only looked at when @quota is crowded. */
+uint32_t caller_share(const struct fuse_ctx *ctx, const struct quota *quota);
 /** caller_is_root() - in the initial user namespace, whatever its mount namespace. */
 bool caller_is_root(const struct fuse_ctx *ctx);
 /** caller_is_host_root() - root in the host's user and mount namespaces, whatever is configured. */
@@ -276,8 +290,12 @@ void source_entry(struct lkg_node *node, const struct lkg_node *dir, const char 
                   struct fuse_entry_param *ret);
 int source_lookup(struct lkg_node *dir, const char *name, struct fuse_entry_param *ret);
 int source_adopt(struct lkg_node *dir, const char *name, int fd, struct fuse_entry_param *ret);
+/** source_unless_lost() - the caller was let go and does not know of @entry: neither do we. After the reply. */
+void source_unless_lost(const struct fuse_entry_param *entry);
 const char *source_real_name(const struct lkg_node *dir, const char *name, char *buf, size_t size);
 double source_attr_timeout(const struct stat *st);
+/** source_stat() - as the kernel knows it, without asking the file system. Return: 0 or -errno. */
+int source_stat(int dirfd, const char *name, int flags, struct stat *ret);
 /** source_attributes() - of the inode as it is now, also without a name. Return: 0 or -errno; -ESTALE: it is gone. */
 int source_attributes(struct lkg_node *node, struct stat *ret);
 void source_getattr(fuse_req_t req, struct lkg_node *node);
@@ -301,6 +319,13 @@ void source_rename(fuse_req_t req, struct lkg_node *dir, const char *name, struc
 
 /* source-io.c: open files */
 int source_open_node(struct lkg_node *node, int flags); /* a descriptor of its own, or -errno */
+/**
+ * source_open_path() - open() without waiting for a lease, unless this is a helper.
+ * Return: a descriptor; -errno; -EAGAIN with task.again: a helper has to do it.
+ */
+int source_open_path(const char *path, int flags);
+/** source_closed() - the last close of @fh: its file is closed, and reported if nothing else reports it. */
+void source_closed(uint64_t fh);
 void source_open(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi);
 void source_read(fuse_req_t req, size_t size, off_t off, struct fuse_file_info *fi);
 void source_write(fuse_req_t req, struct lkg_node *node, const char *data, size_t size, off_t off,
@@ -345,10 +370,14 @@ void xattr_set(fuse_req_t req, struct lkg_node *node, const char *name, const ch
                int flags);
 void xattr_remove(fuse_req_t req, struct lkg_node *node, const char *name);
 
+/* watch.c: inotify on the source directory; what happens there goes to relay_event() */
+int watch_init(struct lkg_error *err);
+void watch_add(struct lkg_node *dir);
+void watch_drop(struct lkg_node *dir);
+
 /* relay.c: changes behind the mount. relay_lookup() and the like return true when they have answered. */
-int relay_init(struct lkg_error *err);
-void relay_watch(struct lkg_node *dir);
-void relay_unwatch(struct lkg_node *dir);
+void relay_event(uint64_t dir, uint32_t mask, const char *name); /* of inotify */
+void relay_ring(void);                                           /* after events */
 void relay_begin(uint64_t dir, const char *name); /* this name is about to be changed by ourselves */
 void relay_end(uint64_t dir, const char *name);   /* it was: what stands there now is our doing */
 void relay_announce(void); /* wake watchers of view files; have the root's attributes fetched */

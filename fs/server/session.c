@@ -10,9 +10,36 @@
 #include <fcntl.h>
 #include <sys/uio.h>
 
-#include "server.h"
+#include "held.h"
 
 __thread struct lkg_task task;
+
+/*
+ * A request that is held may be answered by who handles it, or on behalf of a caller that is being killed (interrupt.c): the
+ * first one does.
+ */
+static _Atomic uint8_t answered[ALL_SLOTS], interrupted[ALL_SLOTS];
+
+bool task_claim(size_t slot_number)
+{
+        return atomic_exchange(&answered[slot_number], 1) == 0;
+}
+
+void task_reset_claim(size_t slot_number)
+{
+        atomic_store_explicit(&answered[slot_number], 0, memory_order_relaxed);
+        atomic_store_explicit(&interrupted[slot_number], 0, memory_order_relaxed);
+}
+
+void task_mark_interrupted(size_t slot_number)
+{
+        atomic_store(&interrupted[slot_number], 1);
+}
+
+bool task_was_interrupted(size_t slot_number)
+{
+        return atomic_load(&interrupted[slot_number]) != 0;
+}
 
 static void keep_reply(const struct iovec *iov, int count, char *to)
 {
@@ -36,6 +63,12 @@ static ssize_t reply_writev(int fd, struct iovec *iov, int count, void *userdata
                         keep_reply(iov, count, (char *)task.swallowed);
                         task.swallowed_size = total;
                 }
+                return (ssize_t)total;
+        }
+        if (out->unique != 0 && task.again)
+                return (ssize_t)total; /* not the answer yet */
+        if (out->unique != 0 && task.slot && !task_claim(slot_number(task.slot))) {
+                task.lost = true;
                 return (ssize_t)total;
         }
         if (out->unique != 0 && task.park && total <= LKG_REPLY_MAX) {

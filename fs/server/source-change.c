@@ -61,6 +61,7 @@ static void reply_entry(fuse_req_t req, struct lkg_node *dir, const char *real,
                 node_child_path(dir, real, path, sizeof(path)) == 0 ? source_park(path) : NULL;
 
         fuse_reply_entry(req, entry);
+        source_unless_lost(entry);
         if (parked)
                 engine_submit(parked);
 }
@@ -154,6 +155,10 @@ void source_create(fuse_req_t req, struct lkg_node *dir, const char *name, mode_
                 fuse_reply_err(req, -r);
         else
                 fuse_reply_create(req, &entry, fi);
+        if (r == 0 && task.lost) {
+                file_close(fi->fh);
+                source_unless_lost(&entry);
+        }
 }
 
 static int make(int dirfd, const char *real, mode_t mode, dev_t rdev, const char *link)

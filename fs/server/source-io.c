@@ -28,6 +28,30 @@ static bool unchanged(struct lkg_node *node, const struct stat *st)
         return same;
 }
 
+/* A file needs no O_NONBLOCK once it is open; what is read through it may be on anything. */
+static int become_blocking(int fd, int flags)
+{
+        if (!(flags & O_NONBLOCK))
+                (void)fcntl(fd, F_SETFL, flags & O_APPEND);
+        return fd;
+}
+
+int source_open_path(const char *path, int flags)
+{
+        int fd = open(path, flags | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+
+        if (fd >= 0)
+                return become_blocking(fd, flags);
+        if (errno != EWOULDBLOCK || (flags & O_NONBLOCK))
+                return -errno;
+        if (!task.may_block) {
+                task.again = true;
+                return -EAGAIN;
+        }
+        fd = open(path, flags | O_CLOEXEC | O_NOCTTY);
+        return fd < 0 ? -errno : fd;
+}
+
 int source_open_node(struct lkg_node *node, int flags)
 {
         int fd = node_fd(node);
@@ -36,8 +60,7 @@ int source_open_node(struct lkg_node *node, int flags)
         if (fd < 0)
                 return fd;
         (void)fd_path(fd, path);
-        fd = open(path, (flags & ~(LKG_OPEN_ONCE & ~O_TRUNC)) | O_CLOEXEC | O_NOCTTY);
-        return fd < 0 ? -errno : fd;
+        return source_open_path(path, flags & ~(LKG_OPEN_ONCE & ~O_TRUNC));
 }
 
 static int open_file(uint32_t record, struct lkg_node *node, struct fuse_file_info *fi)
@@ -56,8 +79,11 @@ static int open_file(uint32_t record, struct lkg_node *node, struct fuse_file_in
                 return 0;
         }
         fd = source_open_node(node, fi->flags);
-        if (fd < 0)
+        if (fd < 0) {
+                node->seen_ctime_ns =
+                        0; /* nothing was seen: the next one is to wait, too, if there is something to wait for */
                 return fd;
+        }
         if (fi->flags & O_TRUNC) {
                 atomic_fetch_or(&node->dirty, LKG_DIRTY_TRUNCATED);
                 relay_end(node->parent, node->name);
@@ -90,6 +116,8 @@ void source_open(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *f
                 fuse_reply_err(req, -r);
         else
                 fuse_reply_open(req, fi);
+        if (r == 0 && task.lost)
+                file_close(fi->fh);
 }
 
 void source_read(fuse_req_t req, size_t size, off_t off, struct fuse_file_info *fi)
@@ -237,24 +265,40 @@ static bool take_truncation(struct lkg_node *node)
  * flush that will come; only what no flush reports, a truncation without a write, is reported here, and only by the
  * last writer: a file that somebody has just truncated in order to write it is not empty, it is not finished.
  */
-void source_release(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi)
+static void closed(uint64_t fh, struct lkg_node *node)
 {
         LKG_CLEANUP(publication_putp) struct publication_ref *ref = NULL;
-        const struct lkg_file *file = file_get(fi->fh);
+        const struct lkg_file *file = file_get(fh);
         bool writer = file && (file->flags & O_ACCMODE) != O_RDONLY;
-        uid_t uid = file_opener(fi->fh); /* a release says nothing of who closed it */
+        uid_t uid = file_opener(fh); /* a release says nothing of who closed it */
         char path[PATH_MAX];
 
         if (writer)
                 relay_end(node->parent, node->name);
         atomic_fetch_add(&node->nlookup, 1); /* the kernel may forget it as soon as the file is closed */
-        file_close(fi->fh);
+        file_close(fh);
         if (writer && take_truncation(node) && node_path(node, path, sizeof(path)) == 0) {
                 ref = publication_get();
                 if (publication_commits(ref->publication, path))
                         engine_changed(path, uid);
         }
         node_forget(node, 1);
+}
+
+void source_closed(uint64_t fh)
+{
+        const struct lkg_file *file = file_get(fh);
+        struct lkg_node *node = file ? node_get(file->node) : NULL;
+
+        if (node)
+                closed(fh, node);
+        else
+                file_close(fh);
+}
+
+void source_release(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi)
+{
+        closed(fi->fh, node);
         fuse_reply_err(req, 0);
 }
 

@@ -5,6 +5,7 @@
  */
 #include <fcntl.h>
 #include <limits.h>
+#include <sys/sysmacros.h>
 
 #include "server.h"
 
@@ -23,6 +24,46 @@ double source_attr_timeout(const struct stat *st)
         return S_ISDIR(st->st_mode) ? DIRECTORY_S : SOURCE_ATTR_S;
 }
 
+int source_stat(int dirfd, const char *name, int flags, struct stat *ret)
+{
+        struct statx x;
+
+        if (statx(dirfd, name, flags | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_BASIC_STATS, &x) < 0)
+                return -errno;
+        *ret = (struct stat){
+                .st_dev = makedev(x.stx_dev_major, x.stx_dev_minor),
+                .st_ino = x.stx_ino,
+                .st_mode = x.stx_mode,
+                .st_nlink = x.stx_nlink,
+                .st_uid = x.stx_uid,
+                .st_gid = x.stx_gid,
+                .st_rdev = makedev(x.stx_rdev_major, x.stx_rdev_minor),
+                .st_size = (off_t)x.stx_size,
+                .st_blksize = (blksize_t)x.stx_blksize,
+                .st_blocks = (blkcnt_t)x.stx_blocks,
+                .st_atim = { .tv_sec = x.stx_atime.tv_sec, .tv_nsec = x.stx_atime.tv_nsec },
+                .st_mtim = { .tv_sec = x.stx_mtime.tv_sec, .tv_nsec = x.stx_mtime.tv_nsec },
+                .st_ctim = { .tv_sec = x.stx_ctime.tv_sec, .tv_nsec = x.stx_ctime.tv_nsec },
+        };
+        return 0;
+}
+
+/*
+ * Attributes, as the kernel has them for now when the file system is another one than the source directory's: one that is mounted
+ * there may be dead, and who only passes by must not wait for it while the kernel has the directory locked. Who wants to know
+ * them exactly asks once more (no attr_timeout). What is the same file system is asked as always, if it has anybody to ask.
+ */
+static int look(int dirfd, const char *name, int flags, const struct lkg_node *dir, struct stat *ret)
+{
+        uint64_t dev = atomic_load(&dir->kind) == LKG_NODE_ROOT ? server.source_dev : dir->dev;
+        int r = source_stat(dirfd, name, flags, ret);
+
+        if (r < 0 || ret->st_dev != dev ||
+            (dev == server.source_dev && atomic_load(&server.source_is_local)))
+                return r;
+        return fstatat(dirfd, name, ret, flags) < 0 ? -errno : 0;
+}
+
 /*
  * A file name is looked up at every use, so that a change behind the mount is seen at once; a name that carries a
  * native mount never expires, or the mount would vanish with it (live-view.md section 1).
@@ -35,10 +76,12 @@ void source_entry(struct lkg_node *node, const struct lkg_node *dir, const char 
         ret->attr = *st;
         ret->attr_timeout = source_attr_timeout(st);
         ret->entry_timeout = S_ISDIR(st->st_mode) ? DIRECTORY_S : 0;
+        if (st->st_dev != (atomic_load(&dir->kind) == LKG_NODE_ROOT ? server.source_dev : dir->dev))
+                ret->attr_timeout = 0; /* look(): of another file system */
         if (is_native(dir, name))
                 ret->entry_timeout = ret->attr_timeout = FOREVER_S;
         if (S_ISDIR(st->st_mode))
-                relay_watch(node);
+                watch_add(node);
 }
 
 /* `kubelet.conf.base` is `kubelet.conf` of the source directory. */
@@ -65,13 +108,22 @@ int source_adopt(struct lkg_node *dir, const char *name, int fd, struct fuse_ent
         struct stat st;
         int r;
 
-        if (fstat(owned, &st) < 0)
-                return -errno;
+        r = look(owned, "", AT_EMPTY_PATH, dir, &st);
+        if (r < 0)
+                return r;
         r = node_source(node_id(dir), name, &owned, &st, &node);
         if (r < 0)
                 return r;
         source_entry(node, dir, name, &st, ret);
         return 0;
+}
+
+void source_unless_lost(const struct fuse_entry_param *entry)
+{
+        struct lkg_node *node = task.lost ? node_get(entry->ino) : NULL;
+
+        if (node)
+                node_forget(node, 1);
 }
 
 int source_lookup(struct lkg_node *dir, const char *name, struct fuse_entry_param *ret)
@@ -84,8 +136,9 @@ int source_lookup(struct lkg_node *dir, const char *name, struct fuse_entry_para
 
         if (dirfd < 0)
                 return dirfd;
-        if (fstatat(dirfd, real, &st, AT_SYMLINK_NOFOLLOW) < 0)
-                return -errno;
+        r = look(dirfd, real, AT_SYMLINK_NOFOLLOW, dir, &st);
+        if (r < 0)
+                return r;
         r = node_source(node_id(dir), real, &none, &st, &node);
         if (r == 0) {
                 source_entry(node, dir, name, &st, ret);
@@ -105,6 +158,9 @@ int source_attributes(struct lkg_node *node, struct stat *ret)
 
         if (fd < 0)
                 return fd;
+        if (atomic_load(&node->kind) ==
+            LKG_NODE_ROOT) /* on the way to every file of the view: never waits */
+                return source_stat(fd, "", AT_EMPTY_PATH, ret);
         return fstatat(fd, "", ret, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
 

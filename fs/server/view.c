@@ -326,46 +326,31 @@ static size_t find_poller(uint64_t kh)
         return i;
 }
 
-/* Lock held. */
-static enum quota_answer remember_poller(const struct fuse_poll_in *in, uint64_t node, uid_t uid,
-                                         bool host_root)
-{
-        enum quota_answer answer = QUOTA_YES;
-        size_t i = find_poller(in->kh);
-
-        if (i < LKG_POLLERS)
-                return QUOTA_YES;
-        if (!task.replay)
-                answer = quota_ask(&quota, uid, host_root);
-        if (answer != QUOTA_YES)
-                return answer;
-        i = find_poller(0);
-        if (i == LKG_POLLERS)
-                return QUOTA_NO;
-        server.shm->poller_of[i].fh = in->fh;
-        server.shm->poller_of[i].owner = quota_owner(uid);
-        quota_add(&quota, quota_owner(uid));
-        server.shm->pollers[i].node = node;
-        atomic_store_explicit(&server.shm->pollers[i].kh, in->kh, memory_order_release);
-        return QUOTA_YES;
-}
-
-/* Will the kernel be told when @node changes? False: the caller has his share of pollers, or all are in use. */
+/*
+ * Will the kernel be told when @node changes? False: the caller has his share of pollers, or all are in use. Whose it is, is found out
+ * without the lock: that looks into /proc.
+ */
 static bool add_poller(const struct fuse_ctx *ctx, const struct fuse_poll_in *in, uint64_t node)
 {
-        enum quota_answer answer;
-        bool host_root = false;
+        uint32_t owner = caller_share(ctx, &quota);
+        bool told = true;
+        size_t i;
 
-        for (;;) {
-                (void)pthread_mutex_lock(&pollers_lock);
-                answer = remember_poller(in, node, ctx->uid, host_root);
-                (void)pthread_mutex_unlock(&pollers_lock);
-                if (answer != QUOTA_HOST_ROOT)
-                        return answer == QUOTA_YES;
-                if (!caller_is_host_root(ctx))
-                        return false;
-                host_root = true;
+        (void)pthread_mutex_lock(&pollers_lock);
+        i = find_poller(in->kh);
+        if (i == LKG_POLLERS) {
+                i = find_poller(0);
+                told = i < LKG_POLLERS && (task.replay || quota_ask(&quota, owner));
+                if (told) {
+                        server.shm->poller_of[i].fh = in->fh;
+                        server.shm->poller_of[i].owner = owner;
+                        quota_add(&quota, owner);
+                        server.shm->pollers[i].node = node;
+                        atomic_store_explicit(&server.shm->pollers[i].kh, in->kh, memory_order_release);
+                }
         }
+        (void)pthread_mutex_unlock(&pollers_lock);
+        return told;
 }
 
 /** view_closed() - the last close of a file that can be polled: nobody waits for it any more. */

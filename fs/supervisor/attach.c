@@ -254,10 +254,28 @@ static void uncover(const struct lkg_supervisor *s)
                         return;
 }
 
+/*
+ * A file server that waits for a dead file system cannot be killed, keeps the connection, and so keeps everybody who still uses the
+ * view: they get their error now instead of never.
+ */
+static int force_of(struct lkg_shared *shared)
+{
+        uint64_t now_ns = lkg_boottime_ns();
+
+        for (size_t i = 0; i < lkg_shared_slots(shared); i++) {
+                const struct lkg_slot *slot = lkg_shared_slot(shared, i);
+
+                if (atomic_load(&slot->state) == LKG_SLOT_HELD &&
+                    now_ns - atomic_load(&slot->since_ns) > LKG_NSEC_PER_SEC)
+                        return MNT_FORCE;
+        }
+        return 0;
+}
+
 /* Exit status of the task: 0 clean, 1 detached with users left, 2 not unmounted. */
 int lkg_unmount(struct lkg_supervisor *s)
 {
-        const struct lkg_shared *shared = s->connection.shared;
+        struct lkg_shared *shared = s->connection.shared;
         char path[PATH_MAX + 256];
         uint64_t id = 0;
 
@@ -278,7 +296,8 @@ int lkg_unmount(struct lkg_supervisor *s)
                 uncover(s);
                 return 0;
         }
-        if (errno == EBUSY && umount2(s->mount_point, MNT_DETACH | UMOUNT_NOFOLLOW) == 0) {
+        if (errno == EBUSY &&
+            umount2(s->mount_point, force_of(shared) | MNT_DETACH | UMOUNT_NOFOLLOW) == 0) {
                 uncover(s);
                 return 1;
         }

@@ -23,15 +23,18 @@ static bool request_waits(const struct lkg_supervisor *s)
         return poll(&p, 1, 0) > 0 && (p.revents & POLLIN);
 }
 
-/* The oldest request in the hands of the server. Return: whether there is one. */
+/*
+ * The oldest request in the hands of the server. Return: whether there is one. What waits for the source directory (LKG_SLOT_HELD)
+ * does not count: another server would wait for it as well.
+ */
 static bool oldest_busy(const struct lkg_supervisor *s, uint64_t *ret_age_ns)
 {
         uint64_t now_ns = lkg_boottime_ns();
         bool busy = false;
 
         *ret_age_ns = 0;
-        for (size_t i = 0; i < LKG_SLOTS; i++) {
-                const struct lkg_slot *slot = &s->connection.shared->slots[i];
+        for (size_t i = 0; i < lkg_shared_slots(s->connection.shared); i++) {
+                const struct lkg_slot *slot = lkg_shared_slot(s->connection.shared, i);
                 const struct fuse_in_header *header = (const void *)slot->buf;
                 uint32_t state = atomic_load(&slot->state);
                 uint64_t since_ns = atomic_load(&slot->since_ns), age_ns;

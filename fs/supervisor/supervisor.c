@@ -32,6 +32,7 @@
 #define DRAIN_LIMIT_NS   (2 * LKG_NSEC_PER_SEC)
 #define ENGINE_END_NS    (2 * LKG_NSEC_PER_SEC)
 #define SERVER_END_NS    (1 * LKG_NSEC_PER_SEC)
+#define END_LIMIT_NS     (3 * LKG_NSEC_PER_SEC) /* one that cannot even be killed waits for a dead file system */
 
 int lkg_fail(struct lkg_error *err, int exit_code, int errnum, const char *fmt, ...)
 {
@@ -60,6 +61,8 @@ int lkg_lift_fd(int fd)
         return lifted;
 }
 
+static void enter(struct lkg_supervisor *s, enum lkg_phase phase, uint64_t limit_ns);
+
 static void end_children(struct lkg_supervisor *s)
 {
         struct lkg_child *server = &s->children[LKG_CHILD_SERVER];
@@ -85,6 +88,22 @@ static void end_children(struct lkg_supervisor *s)
         lkg_child_end(&s->children[LKG_CHILD_NOTIFIER], SIGKILL, 0);
         lkg_child_end(&s->children[LKG_CHILD_ENGINE], 0, ENGINE_END_NS);
         lkg_child_end(server, 0, SERVER_END_NS);
+        enter(s, LKG_PHASE_END, END_LIMIT_NS);
+        lkg_supervisor_child_gone(s);
+}
+
+/* SIGKILL is for later, when the kernel lets it go: nobody need wait for that. */
+static void give_up_children(struct lkg_supervisor *s)
+{
+        for (size_t i = 0; i < _LKG_CHILD_KIND_MAX; i++) {
+                struct lkg_child *child = &s->children[i];
+
+                if (!lkg_child_running(child))
+                        continue;
+                lkg_child_log(child, LOG_WARNING, "(pid %d) waits in the kernel and cannot be ended yet",
+                              (int)child->pid);
+                lkg_child_abandon(child, 0);
+        }
         lkg_supervisor_child_gone(s);
 }
 
@@ -151,6 +170,8 @@ static int on_phase_limit(sd_event_source *source, uint64_t usec, void *userdata
                 replace_slow_server(s);
         else if (s->phase == LKG_PHASE_DRAIN)
                 end_children(s); /* what is still open now gets ENOTCONN: bounded, as documented */
+        else if (s->phase == LKG_PHASE_END)
+                give_up_children(s);
         return 0;
 }
 
@@ -169,6 +190,7 @@ static void announce(struct lkg_supervisor *s)
         lkg_heartbeat_arm(s);
         lkg_child_start(s, LKG_CHILD_ENGINE);
         lkg_child_start(s, LKG_CHILD_NOTIFIER);
+        lkg_connection_lift_limit(s);
         lkg_notify_store(s);
         lkg_notify_ready(s);
         lkg_log_notice("serving %s (source directory %s)%s", s->mount_point, s->source_path,

@@ -237,6 +237,8 @@ int lkg_listen_open(struct lkg_supervisor *s, struct lkg_error *err);
 int lkg_attach(struct lkg_supervisor *s, struct lkg_error *err);
 /** lkg_view_clone() - fills view_fd from @mount_fd, or, when that is negative, from the mount point. */
 int lkg_view_clone(struct lkg_supervisor *s, int mount_fd, struct lkg_error *err);
+/** lkg_connection_lift_limit() - have the kernel not ration requests in the background; the view is attached. */
+void lkg_connection_lift_limit(struct lkg_supervisor *s);
 /** lkg_natives_choose() - which names will carry native mounts; before the file server starts. */
 void lkg_natives_choose(struct lkg_supervisor *s);
 /**

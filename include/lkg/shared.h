@@ -29,6 +29,7 @@
 #define LKG_MAX_WRITE    (128u * 1024)                /* largest WRITE we negotiate */
 #define LKG_SLOT_BUF     (LKG_MAX_WRITE + 8192)       /* a request: header, arguments, data */
 #define LKG_SLOTS        16                           /* threads of two overlapping servers, and spare */
+#define LKG_MORE_SLOTS   240 /* for requests that the source directory has not answered yet */
 #define LKG_PARKED       256
 #define LKG_NODES        262144 /* names the kernel may know at a time; pages are used as they are needed */
 #define LKG_FILES        16384
@@ -45,7 +46,12 @@
 #define LKG_BLAME_LIMIT  3 /* a request that killed the server this often is answered EIO */
 #define LKG_INIT_MAX     256
 
-enum lkg_slot_state { LKG_SLOT_FREE, LKG_SLOT_READING, LKG_SLOT_BUSY };
+enum lkg_slot_state {
+        LKG_SLOT_FREE,
+        LKG_SLOT_READING,
+        LKG_SLOT_BUSY,
+        LKG_SLOT_HELD, /* with the source directory, which may take as long as it takes: no sign of a hanging server */
+};
 
 /* What was true before a mutation, so that doing it again can tell its own effect from a stranger's. */
 struct lkg_intent {
@@ -146,9 +152,15 @@ struct lkg_node {
 
 enum lkg_dirty { LKG_DIRTY_WROTE = 1 << 0, LKG_DIRTY_TRUNCATED = 1 << 1 };
 
+enum lkg_file_use {
+        LKG_FILE_FREE,
+        LKG_FILE_OPEN,
+        LKG_FILE_CLOSING, /* the kernel knows it no more; the source directory has still to be told */
+};
+
 /* An open file of the source. Directories need none: a successor reads on from the node and the offset. */
 struct lkg_file {
-        _Atomic uint32_t used; /* stored last */
+        _Atomic uint32_t used; /* enum lkg_file_use; stored last */
         uint32_t incarnation;
         uint32_t flags;  /* of open(2), without O_CREAT, O_EXCL, O_TRUNC */
         uint32_t is_dir; /* only of an earlier build */
@@ -265,7 +277,22 @@ struct lkg_shared {
         } poller_of[LKG_POLLERS]; /* stored before `kh` */
         /* the highest incarnation of any node, and what it was when records last went back to the system */
         _Atomic uint32_t incarnation_max, incarnation_base;
+        _Atomic uint32_t n_more_slots; /* high-water mark: what is above was never touched */
+        struct lkg_slot more_slots[LKG_MORE_SLOTS];
 };
+
+/** lkg_shared_slots() - how many there are to look at; lkg_shared_slot() - one of them. */
+static inline size_t lkg_shared_slots(const struct lkg_shared *s)
+{
+        uint32_t n = atomic_load(&s->n_more_slots);
+
+        return LKG_SLOTS + (n < LKG_MORE_SLOTS ? n : LKG_MORE_SLOTS);
+}
+
+static inline struct lkg_slot *lkg_shared_slot(struct lkg_shared *s, size_t i)
+{
+        return i < LKG_SLOTS ? &s->slots[i] : &s->more_slots[i - LKG_SLOTS];
+}
 
 #define LKG_SHARED_MIN \
         offsetof(struct lkg_shared, health) /* size of the first build of this layout, 0.1.0 */

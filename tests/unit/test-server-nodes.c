@@ -454,7 +454,7 @@ static ino_t mount_namespace(void)
         return st.st_ino;
 }
 
-/* Users have a half, root by number a quarter, root of the host what is left; also in the next server. */
+/* Users have a half, root in a container is one of them, root of the host has what is left; also in the next server. */
 static void test_open_files_are_shared_out(void **state)
 {
         static uint64_t fhs[LKG_FILES];
@@ -478,14 +478,20 @@ static void test_open_files_are_shared_out(void **state)
         assert_int_equal(open_all(1004, 1, fhs + n), 0);
         /* Root of another mount namespace, as far as the server knows; then of its own. */
         atomic_store(&server.shm->mount_namespace, 1);
-        assert_int_equal(open_all(0, getpid(), fhs + n), LKG_FILES / 4);
-        n += LKG_FILES / 4;
+        assert_int_equal(open_all(0, getpid(), fhs + n),
+                         LKG_FILES / 16); /* nobody was looked at till then */
+        n += LKG_FILES / 16;
         atomic_store(&server.shm->mount_namespace, mount_namespace());
-        assert_int_equal(open_all(0, getpid(), fhs + n), LKG_FILES / 4);
-        n += LKG_FILES / 4;
+        assert_int_equal(open_all(0, getpid(), fhs + n), LKG_FILES / 2 - LKG_FILES / 16);
+        n += LKG_FILES / 2 - LKG_FILES / 16;
         assert_int_equal(n, LKG_FILES);
         while (n > 0)
                 file_close(fhs[--n]);
+        atomic_store(&server.shm->mount_namespace, 1);
+        assert_int_equal(open_all(0, getpid(), fhs), LKG_FILES / 16 + LKG_FILES / 8);
+        for (n = 0; n < LKG_FILES / 16 + LKG_FILES / 8; n++)
+                file_close(fhs[n]);
+        atomic_store(&server.shm->mount_namespace, mount_namespace());
         assert_int_equal(open_all(1004, 1, fhs), LKG_FILES / 8);
         for (n = 0; n < LKG_FILES / 8; n++)
                 file_close(fhs[n]);
@@ -509,7 +515,7 @@ static void test_quota_of_many_users(void **state)
                         quota_remove(&quota, quota_owner(uid));
                         held[uid]--;
                         n_held--;
-                } else if (quota_ask(&quota, uid, false) == QUOTA_YES) {
+                } else if (quota_ask(&quota, quota_owner(uid))) {
                         assert_true(held[uid] < 8 && n_held < 32);
                         quota_add(&quota, quota_owner(uid));
                         held[uid]++;
@@ -518,19 +524,19 @@ static void test_quota_of_many_users(void **state)
                         assert_true(held[uid] == 8 || n_held == 32);
                 }
         }
-        assert_int_equal(quota_ask(&quota, 0, false), QUOTA_YES);
+        assert_int_equal(quota_ask(&quota, quota_owner(0)), true);
         for (uid_t uid = 1; uid < 97; uid++)
                 while (held[uid]-- > 0)
                         quota_remove(&quota, quota_owner(uid));
         assert_int_equal(quota.n_users, 0);
         assert_int_equal(quota.n_used, 0);
         for (uid_t uid = 1; uid < 33; uid++) { /* more than there are cells for: refused, not lost */
-                assert_int_equal(quota_ask(&quota, uid, false), QUOTA_YES);
+                assert_int_equal(quota_ask(&quota, quota_owner(uid)), true);
                 quota_add(&quota, quota_owner(uid));
         }
-        assert_int_equal(quota_ask(&quota, 33, false), QUOTA_NO);
+        assert_int_equal(quota_ask(&quota, quota_owner(33)), false);
         quota_reset(&quota);
-        assert_int_equal(quota_ask(&quota, 33, false), QUOTA_YES);
+        assert_int_equal(quota_ask(&quota, quota_owner(33)), true);
 }
 
 int main(void)

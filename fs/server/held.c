@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is held (held.h): a place for each slot, and shares. One user holds an eighth of the slots and of the threads, all users a
+ * half, and one file system that is mounted below the source directory a quarter; what is left is root's of the host. Who has
+ * his share of threads waits for his own requests; who has his share of slots is answered EBUSY before anything is done.
+ */
+#include "held.h"
+#include "quota.h"
+
+pthread_mutex_t held_lock = PTHREAD_MUTEX_INITIALIZER;
+struct held held[ALL_SLOTS];
+static _Atomic uint32_t n_held;
+static uint64_t orders;
+static struct quota_cell slot_cells[ALL_SLOTS], run_cells[ALL_SLOTS];
+static struct quota slot_quota = { .size = HELD_MAX, .n_cells = ALL_SLOTS, .cells = slot_cells };
+static struct quota run_quota = { .size = HELPERS_MAX, .n_cells = ALL_SLOTS, .cells = run_cells };
+static struct held *replaying; /* what is replayed alone; NULL: the next one may be */
+static uint64_t replaying_ns;
+
+bool held_any(void)
+{
+        return atomic_load(&n_held) != 0;
+}
+
+/* Lock held. */
+static size_t count_of_device(uint64_t dev, bool running)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < ALL_SLOTS; i++)
+                n += held[i].slot && held[i].dev == dev && (held[i].running || !running);
+        return n;
+}
+
+bool held_may_run(uint32_t owner, uint64_t dev)
+{
+        return quota_ask(&run_quota, owner) &&
+               (dev == server.source_dev ||
+                count_of_device(dev, true) + closings_of_device(dev) < RUN_OF_FS);
+}
+
+void held_count_run(uint32_t owner, int by)
+{
+        if (by > 0)
+                quota_add(&run_quota, owner);
+        else
+                quota_remove(&run_quota, owner);
+}
+
+/* Lock held. */
+static struct held *place(struct lkg_slot *slot, uint32_t owner, uint64_t dev)
+{
+        struct held *h = &held[slot_number(slot)];
+
+        *h = (struct held){ .slot = slot,
+                            .interrupted = task_was_interrupted(slot_number(slot)),
+                            .owner = owner,
+                            .dev = dev,
+                            .order = ++orders };
+        quota_add(&slot_quota, owner);
+        atomic_fetch_add(&n_held, 1);
+        atomic_store_explicit(&slot->state, LKG_SLOT_HELD, memory_order_release);
+        return h;
+}
+
+/* Lock held. */
+static void run(struct held *h, pthread_t thread)
+{
+        h->running = true;
+        h->thread = thread;
+        held_count_run(h->owner, 1);
+}
+
+/* Lock held. */
+static bool has_room(uint32_t owner, uint64_t dev)
+{
+        return slot_quota.n_users + slot_quota.n_root < HELD_MAX && quota_ask(&slot_quota, owner) &&
+               (dev == server.source_dev || count_of_device(dev, false) < HELD_OF_FS);
+}
+
+int held_add(struct lkg_slot *slot, bool replay)
+{
+        const struct fuse_in_header *header = (const void *)slot->buf;
+        bool notifiers = header->pid != 0 && (int)header->pid == atomic_load(&server.shm->notifier.pid);
+        uint32_t owner = request_owner(header);
+        uint64_t dev = request_device(header);
+        struct held *h;
+        int r = 0;
+
+        (void)pthread_mutex_lock(&held_lock);
+        if (replay || has_room(owner, dev)) {
+                h = place(slot, owner, dev);
+                h->replay = replay;
+                h->interrupted = h->interrupted || notifiers;
+                if (!replay && !held_may_run(owner, dev))
+                        slot_trim(slot);
+                helpers_wake();
+        } else {
+                r = -EBUSY;
+        }
+        (void)pthread_mutex_unlock(&held_lock);
+        if (r == 0 && (notifiers || task_was_interrupted(slot_number(slot))))
+                interrupt_watch();
+        return r;
+}
+
+void held_adopt(struct lkg_slot *slot, pthread_t thread)
+{
+        const struct fuse_in_header *header = (const void *)slot->buf;
+
+        run(place(slot, request_owner(header), request_device(header)), thread);
+}
+
+void held_end(struct lkg_slot *slot)
+{
+        struct held *h = &held[slot_number(slot)];
+
+        (void)pthread_mutex_lock(&held_lock);
+        if (replaying == h)
+                replaying = NULL;
+        quota_remove(&slot_quota, h->owner);
+        if (h->running)
+                held_count_run(h->owner, -1);
+        h->slot = NULL;
+        atomic_fetch_sub(&n_held, 1);
+        helpers_wake();
+        (void)pthread_mutex_unlock(&held_lock);
+}
+
+struct held *held_next(void)
+{
+        struct held *first = NULL;
+
+        for (size_t i = 0; i < ALL_SLOTS; i++) {
+                struct held *h = &held[i];
+
+                if (!h->slot || h->running || (first && first->order < h->order) ||
+                    (h->replay && replaying) || !held_may_run(h->owner, h->dev))
+                        continue;
+                first = h;
+        }
+        if (!first)
+                return NULL;
+        run(first, pthread_self());
+        if (first->replay) {
+                replaying = first;
+                replaying_ns = lkg_boottime_ns();
+                worker_watch();
+        }
+        return first;
+}
+
+/* One that waits for so long has not killed us: the next one may go. */
+void held_replay_waits(uint64_t now_ns)
+{
+        (void)pthread_mutex_lock(&held_lock);
+        if (replaying && now_ns - replaying_ns >= WAIT_NS) {
+                replaying = NULL;
+                atomic_store(&server.shm->suspect, 0);
+                helpers_wake();
+        }
+        (void)pthread_mutex_unlock(&held_lock);
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Requests that wait for the source directory. Its answers may take as long as a dead disk, a lease or a network does, so a
+ * request that has been found to wait is *held*: its slot stays taken, one of a bounded number of helpers (or the worker that
+ * found out) waits, and the workers go on reading. Who holds how much is shared out by user and by file system.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "server.h"
+
+#define ALL_SLOTS   (LKG_SLOTS + LKG_MORE_SLOTS)
+#define HELD_MAX    (ALL_SLOTS - LKG_SLOTS) /* the rest is for reading */
+#define HELPERS_MAX 64u
+#define HELD_OF_FS \
+        (HELD_MAX / 4) /* requests to one file system that is mounted below the source directory */
+#define RUN_OF_FS (HELPERS_MAX / 4)       /* threads that wait for it */
+#define WAIT_NS   (3 * LKG_NSEC_PER_MSEC) /* longer than that it waits for something */
+
+enum request_kind {
+        REQUEST_VIEW,  /* answered out of memory */
+        REQUEST_QUICK, /* the source directory, and most likely its caches */
+        REQUEST_LONG,  /* changes something, which may wait for a disk anyway */
+};
+
+/* kinds.c */
+enum request_kind request_kind(const struct fuse_in_header *header);
+bool request_is_long(const struct fuse_in_header *header); /* by its number alone */
+uint64_t request_device(const struct fuse_in_header *header);
+uint32_t request_owner(const struct fuse_in_header *header); /* quota.h */
+
+/* slots.c */
+struct lkg_slot *slot_take(void); /* to be read into; NULL: none is free */
+void slot_free(struct lkg_slot *slot);
+void slot_finish(struct lkg_slot *slot);
+void slot_trim(struct lkg_slot *slot); /* the request in it is short: the rest of its memory */
+void slots_init(void);
+void slots_cool(void);
+size_t slot_number(const struct lkg_slot *slot);
+struct lkg_slot *slot_at(size_t number);
+
+struct held {
+        struct lkg_slot *slot; /* NULL: not held */
+        bool running, replay, interrupted;
+        uint32_t owner;
+        uint64_t dev, order;
+        pthread_t thread; /* running: who waits */
+};
+
+/* held.c; protects: all that is held, closings, helpers. Taken after nothing and before nothing. */
+extern pthread_mutex_t held_lock;
+extern struct held held[ALL_SLOTS];
+/** held_add() - have it handled by a helper. Return: 0; -EBUSY: the caller has his share, or the file system. */
+int held_add(struct lkg_slot *slot, bool replay);
+/** held_adopt() - it is being handled, and waits. Lock held. */
+void held_adopt(struct lkg_slot *slot, pthread_t thread);
+void held_end(struct lkg_slot *slot);
+/** held_next() - what may be run now, marked as running by this thread. Lock held. */
+struct held *held_next(void);
+bool held_any(void);
+bool held_may_run(uint32_t owner, uint64_t dev); /* one thread more? Lock held. */
+void held_count_run(uint32_t owner, int by);     /* Lock held. */
+void held_replay_waits(uint64_t now_ns);         /* the loop's tick: the others need not wait for it */
+
+/* helpers.c */
+void helpers_wake(void); /* there is something to run; lock held */
+bool helper_close_later(
+        const struct fuse_in_header *header); /* a RELEASE, answered here; false: do it now */
+size_t closings_of_device(uint64_t dev);      /* that run. Lock held. */
+
+/* interrupt.c */
+int interrupts_init(void);
+void interrupt_request(const struct fuse_in_header *header);
+void interrupt_watch(void); /* somebody is held who must not wait for long */
+
+/* workers.c */
+int worker_thread_init(const char *name);
+void worker_thread_end(void);
+int worker_start_thread(void *(*main)(void *), void *arg);
+void worker_handle(struct lkg_slot *slot, size_t size);
+void worker_reply_code(uint64_t unique, int error);
+void worker_watch(void); /* have the loop look at what waits */
+unsigned workers_start_more(
+        void); /* as many as there shall be and slots are free for. Return: how many there are */
+
+/* replay.c */
+void replay_slot(struct lkg_slot *slot);
+bool replay_needed(void); /* once: it also judges what the last server died of */
+int replay_start(void);
+
+/* session.c: who answers a request first */
+bool task_claim(size_t slot_number); /* false: it has been answered */
+void task_reset_claim(size_t slot_number);
+void task_mark_interrupted(size_t slot_number); /* perhaps before it is held */
+bool task_was_interrupted(size_t slot_number);

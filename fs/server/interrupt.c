@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A caller that has been signalled while his request is held. What he would meet without us: a fatal signal ends him, because
+ * network file systems and locks let a killed process go; any other one ends the wait only where the kernel's own wait can be
+ * interrupted (a lease), and never an answer that is about to come.
+ *
+ * So the thread that waits is signalled, too. If that does not end its wait and the caller is being killed, he is answered EINTR:
+ * the kernel lets no caller go whose request we have read. What comes of it afterwards is undone (task.lost).
+ *
+ * The kernel tells of the first signal only, so who has been signalled is looked at again until his request is over. The
+ * notifier is treated like a killed caller after a second: it has more to do than this one job.
+ */
+#include <signal.h>
+#include <sys/timerfd.h>
+
+#include "held.h"
+
+#define LOOK_NS (100 * LKG_NSEC_PER_MSEC)
+#define PATIENT_NS \
+        LKG_NSEC_PER_SEC /* before a signal that is not fatal counts: an answer takes a while, too */
+#define WAKE SIGUSR2
+
+static int timer = -EBADF;
+
+static void on_wake(int number)
+{
+        (void)number; /* only so that a system call returns */
+}
+
+void interrupt_watch(void)
+{
+        const struct itimerspec when = { .it_value.tv_nsec = LOOK_NS };
+
+        (void)timerfd_settime(timer, 0, &when, NULL);
+}
+
+static bool has_kill(const char *status, const char *name)
+{
+        const char *p = strstr(status, name);
+
+        return p && (strtoull(p + strlen(name), NULL, 16) & 1u << (SIGKILL - 1));
+}
+
+/* A process that ends as a whole has SIGKILL pending in each of its threads. */
+static bool is_being_killed(int tid)
+{
+        char status[4096];
+
+        return caller_read_proc(tid, "status", status, sizeof(status)) > 0 &&
+               (has_kill(status, "\nSigPnd:") || has_kill(status, "\nShdPnd:"));
+}
+
+/* Lock held. */
+static void let_go(struct held *h)
+{
+        const struct fuse_in_header *header = (const void *)h->slot->buf;
+        const struct fuse_out_header out = { .len = sizeof(out), .error = -EINTR, .unique = header->unique };
+
+        if (!task_claim(slot_number(h->slot)))
+                return; /* its answer is on its way */
+        memcpy(h->slot->reply, &out, sizeof(out));
+        atomic_store_explicit(&h->slot->reply_size, (uint32_t)sizeof(out), memory_order_release);
+        session_send_raw(&out, sizeof(out));
+}
+
+struct look {
+        size_t number;
+        uint64_t unique, since_ns;
+        int tid;
+        bool killed, patient;
+};
+
+/* Return: how many there are to look at. */
+static size_t collect(struct look looks[static ALL_SLOTS])
+{
+        size_t n = 0;
+
+        (void)pthread_mutex_lock(&held_lock);
+        for (size_t i = 0; i < ALL_SLOTS; i++) {
+                const struct fuse_in_header *header;
+
+                if (!held[i].slot || !held[i].interrupted)
+                        continue;
+                header = (const void *)held[i].slot->buf;
+                looks[n++] = (struct look){ .number = i,
+                                            .unique = header->unique,
+                                            .since_ns = atomic_load(&held[i].slot->since_ns),
+                                            .tid = (int)header->pid };
+        }
+        (void)pthread_mutex_unlock(&held_lock);
+        return n;
+}
+
+/* Is it over with? Then its slot has to be freed, which needs the lock let go. */
+static struct lkg_slot *act(const struct look *look)
+{
+        struct held *h = &held[look->number];
+        struct lkg_slot *over = NULL;
+
+        (void)pthread_mutex_lock(&held_lock);
+        if (h->slot && ((const struct fuse_in_header *)(const void *)h->slot->buf)->unique == look->unique) {
+                if (h->running && (look->killed || look->patient))
+                        (void)pthread_kill(h->thread, WAKE);
+                if (look->killed)
+                        let_go(h);
+                if (look->killed && !h->running) {
+                        h->running = true; /* nobody takes it now */
+                        held_count_run(h->owner, 1);
+                        over = h->slot;
+                }
+        }
+        (void)pthread_mutex_unlock(&held_lock);
+        return over;
+}
+
+static void look_at_all(void)
+{
+        static struct look looks[ALL_SLOTS];
+        int notifier = atomic_load(&server.shm->notifier.pid);
+        size_t n = collect(looks);
+
+        for (size_t i = 0; i < n; i++) {
+                struct look *look = &looks[i];
+                struct lkg_slot *over;
+
+                look->patient = lkg_boottime_ns() - look->since_ns >= PATIENT_NS;
+                look->killed =
+                        look->tid == 0 || look->tid == notifier ? look->patient : is_being_killed(look->tid);
+                over = act(look);
+                if (!over)
+                        continue;
+                held_end(over);
+                slot_free(over);
+        }
+        if (n > 0)
+                interrupt_watch();
+}
+
+static int on_look(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+        uint64_t expirations;
+
+        (void)source;
+        (void)revents;
+        (void)userdata;
+        (void)!read(fd, &expirations, sizeof(expirations));
+        look_at_all();
+        return 0;
+}
+
+/* Has no reply. What is not held is answered in a moment; an answer of ENOSYS would switch interrupts off for good. */
+void interrupt_request(const struct fuse_in_header *header)
+{
+        const struct fuse_interrupt_in *in = (const void *)(header + 1);
+        const struct itimerspec now = { .it_value.tv_nsec = 1 };
+
+        for (size_t i = 0; i < lkg_shared_slots(server.shm); i++) {
+                struct lkg_slot *slot = slot_at(i);
+                const struct fuse_in_header *of = (const void *)slot->buf;
+
+                if (atomic_load(&slot->state) < LKG_SLOT_BUSY || of->unique != in->unique)
+                        continue;
+                task_mark_interrupted(i);
+                (void)pthread_mutex_lock(&held_lock);
+                if (held[i].slot == slot && of->unique == in->unique)
+                        held[i].interrupted = true;
+                (void)pthread_mutex_unlock(&held_lock);
+                (void)timerfd_settime(timer, 0, &now, NULL);
+                return;
+        }
+}
+
+int interrupts_init(void)
+{
+        const struct sigaction action = { .sa_handler = on_wake };
+
+        if (sigaction(WAKE, &action, NULL) < 0)
+                return -errno;
+        timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+        if (timer < 0)
+                return -errno;
+        return sd_event_add_io(server.event, NULL, timer, EPOLLIN, on_look, NULL);
+}

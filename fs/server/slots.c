@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Slots: what a request is read into and stands in until it is answered, in the shared memory. Their memory is written to before
+ * anything is read into it (a SIGKILL during the kernel's copy would fail that request), and given back when it is not used
+ * for some time to come: a storm of requests that wait would leave 33 MiB else.
+ */
+#include "held.h"
+
+#define WARM_MAX 8u /* free ones that keep their memory, until slots_cool() */
+
+static _Atomic uint8_t taken[ALL_SLOTS];   /* by this server, or not free when it came */
+static _Atomic uint8_t warm[ALL_SLOTS];    /* free, and with all of its memory */
+static _Atomic uint8_t trimmed[ALL_SLOTS]; /* some of it is gone */
+static _Atomic uint32_t n_warm;
+
+size_t slot_number(const struct lkg_slot *slot)
+{
+        if (slot >= server.shm->slots && slot < server.shm->slots + LKG_SLOTS)
+                return (size_t)(slot - server.shm->slots);
+        return LKG_SLOTS + (size_t)(slot - server.shm->more_slots);
+}
+
+struct lkg_slot *slot_at(size_t number)
+{
+        return lkg_shared_slot(server.shm, number);
+}
+
+/* The length goes first: without it the request is over, whatever else the slot still says. */
+void slot_finish(struct lkg_slot *slot)
+{
+        ((volatile struct fuse_in_header *)(void *)slot->buf)->len = 0;
+        atomic_thread_fence(memory_order_release);
+        slot->intent.valid = 0;
+        atomic_store_explicit(&slot->made_file, 0, memory_order_relaxed);
+        atomic_store_explicit(&slot->reply_size, 0, memory_order_relaxed);
+        task_reset_claim(slot_number(slot));
+}
+
+void slot_trim(struct lkg_slot *slot)
+{
+        const uint32_t page = 4096, len = ((const struct fuse_in_header *)(const void *)slot->buf)->len;
+        uint32_t used = (len + page - 1) / page * page;
+
+        if (used >= LKG_SLOT_BUF)
+                return;
+        atomic_store(&trimmed[slot_number(slot)], 1);
+        (void)madvise(slot->buf + used, LKG_SLOT_BUF - used, MADV_REMOVE);
+}
+
+void slot_free(struct lkg_slot *slot)
+{
+        size_t n = slot_number(slot);
+
+        slot_finish(slot);
+        if (atomic_exchange(&trimmed[n], 0) == 0 && atomic_load(&n_warm) < WARM_MAX) {
+                atomic_store(&warm[n], 1);
+                atomic_fetch_add(&n_warm, 1);
+        } else {
+                (void)madvise(slot->buf, LKG_SLOT_BUF, MADV_REMOVE);
+        }
+        atomic_store_explicit(&slot->state, LKG_SLOT_FREE, memory_order_release);
+        atomic_store(&taken[n], 0);
+}
+
+/* After a storm: what is free keeps nothing. */
+void slots_cool(void)
+{
+        for (size_t i = 0; i < ALL_SLOTS; i++) {
+                uint8_t none = 0;
+
+                if (!atomic_load(&warm[i]) || !atomic_compare_exchange_strong(&taken[i], &none, 1))
+                        continue;
+                if (atomic_exchange(&warm[i], 0)) {
+                        atomic_fetch_sub(&n_warm, 1);
+                        (void)madvise(slot_at(i)->buf, LKG_SLOT_BUF, MADV_REMOVE);
+                }
+                atomic_store(&taken[i], 0);
+        }
+}
+
+/* A slot that was never touched has no memory, and looking at it would give it some: so the mark is raised only here. */
+static void raise_mark(size_t n)
+{
+        uint32_t more = n < LKG_SLOTS ? 0 : (uint32_t)(n - LKG_SLOTS + 1),
+                 had = atomic_load(&server.shm->n_more_slots);
+
+        while (had < more && !atomic_compare_exchange_weak(&server.shm->n_more_slots, &had, more))
+                ;
+}
+
+struct lkg_slot *slot_take(void)
+{
+        for (size_t i = 0; i < ALL_SLOTS; i++) {
+                struct lkg_slot *slot = slot_at(i);
+                uint32_t state = LKG_SLOT_FREE;
+                uint8_t none = 0;
+
+                if (!atomic_compare_exchange_strong(&taken[i], &none, 1))
+                        continue;
+                if (!atomic_compare_exchange_strong(&slot->state, &state, LKG_SLOT_READING))
+                        continue; /* a dead server's: free when it was served */
+                atomic_store(&slot->owner, server.epoch);
+                raise_mark(i);
+                if (atomic_exchange(&warm[i], 0))
+                        atomic_fetch_sub(&n_warm, 1);
+                else
+                        (void)madvise(slot->buf, LKG_SLOT_BUF, MADV_POPULATE_WRITE);
+                return slot;
+        }
+        return NULL;
+}
+
+void slots_init(void)
+{
+        size_t n = lkg_shared_slots(server.shm);
+
+        for (size_t i = 0; i < n; i++)
+                atomic_store(&taken[i], atomic_load(&slot_at(i)->state) != LKG_SLOT_FREE);
+}

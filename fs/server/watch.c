@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * inotify on the source directories that the kernel knows. Two threads, because a directory of a file system that is mounted below
+ * the source directory may never answer: one for what belongs to the source directory's own file system (home), one for the
+ * others, which only keep each other waiting.
+ *
+ * Root has one number of watches on a machine (fs.inotify.max_user_watches), which other programs need, too: we take 4,096 at
+ * most, and of those one user's directories have an eighth, all users' a half. Who has his share, or where the machine has no more,
+ * loses the watch that was wanted longest ago: changes behind the mount are then not told of there until it is looked up again.
+ */
+#include <limits.h>
+#include <linux/magic.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
+#include <sys/vfs.h>
+#include <time.h>
+
+#include "quota.h"
+#include "server.h"
+
+#define WATCHES_MAX 4096u
+#define WISHES_MAX  64u
+#define START_MS    100 /* for watching what a predecessor watched, before anything is served */
+#define WATCH_MASK \
+        (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_CLOSE_WRITE | IN_ONLYDIR | IN_EXCL_UNLINK)
+
+enum { HOME, AWAY, N_SIDES };
+
+static struct side {
+        int inotify, wished;
+        bool running;
+} sides[N_SIDES] = { { -EBADF, -EBADF, false }, { -EBADF, -EBADF, false } };
+
+static struct watch {
+        uint64_t node, wanted;
+        uint32_t owner;
+        int wd, side;
+} watches[WATCHES_MAX];
+static size_t n_watches;
+static uint64_t wants;
+static uint16_t watch_of[LKG_NODES]; /* index + 1 */
+static uint64_t wishes[WISHES_MAX];  /* directories that AWAY is to watch; more are dropped */
+static size_t n_wishes;
+static struct quota_cell cells[WATCHES_MAX];
+static struct quota quota = { .size = WATCHES_MAX, .n_cells = WATCHES_MAX, .cells = cells };
+static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER; /* protects: all of it. A leaf. */
+static pthread_cond_t began = PTHREAD_COND_INITIALIZER;
+static bool has_begun;
+
+/* ---- the table; lock held ---- */
+
+static void drop(size_t i)
+{
+        struct watch *watch = &watches[i];
+
+        (void)inotify_rm_watch(sides[watch->side].inotify, watch->wd);
+        quota_remove(&quota, watch->owner);
+        watch_of[(uint32_t)watch->node] = 0;
+        *watch = watches[--n_watches];
+        if (i < n_watches)
+                watch_of[(uint32_t)watch->node] = (uint16_t)(i + 1);
+}
+
+/* Wanted longest ago, of @owner; root takes one of a user first. n_watches: there is none. */
+static size_t victim(uint32_t owner)
+{
+        size_t found = n_watches;
+
+        for (size_t i = 0; i < n_watches; i++) {
+                bool fits = owner == QUOTA_HOST_ROOT ? watches[i].owner != owner : watches[i].owner == owner;
+
+                if (fits && (found == n_watches || watches[i].wanted < watches[found].wanted))
+                        found = i;
+        }
+        return found;
+}
+
+static bool make_room(uint32_t owner)
+{
+        size_t i;
+
+        if (n_watches < WATCHES_MAX && quota_ask(&quota, owner))
+                return true;
+        i = victim(owner);
+        if (i == n_watches)
+                return false;
+        drop(i);
+        return true;
+}
+
+static bool is_watched(uint64_t node)
+{
+        size_t i = watch_of[(uint32_t)node];
+
+        if (i == 0)
+                return false;
+        if (watches[i - 1].node != node) { /* of a node that is gone */
+                drop(i - 1);
+                return false;
+        }
+        watches[i - 1].wanted = ++wants;
+        return true;
+}
+
+static void add(uint64_t node, uint32_t owner, int wd, int side)
+{
+        if (is_watched(node))
+                return;
+        if (!make_room(owner)) {
+                (void)inotify_rm_watch(sides[side].inotify, wd);
+                return;
+        }
+        watches[n_watches++] =
+                (struct watch){ .node = node, .wanted = ++wants, .owner = owner, .wd = wd, .side = side };
+        watch_of[(uint32_t)node] = (uint16_t)n_watches;
+        quota_add(&quota, owner);
+}
+
+static uint64_t watched_node(int side, int wd)
+{
+        uint64_t node = 0;
+
+        (void)pthread_mutex_lock(&watch_lock);
+        for (size_t i = 0; i < n_watches && node == 0; i++)
+                if (watches[i].wd == wd && watches[i].side == side)
+                        node = watches[i].node;
+        (void)pthread_mutex_unlock(&watch_lock);
+        return node;
+}
+
+/* ---- watching; may wait for the file system ---- */
+
+static void say_full(void)
+{
+        static _Atomic bool said;
+
+        if (!atomic_exchange(&said, true))
+                lkg_log_warning("no inotify watch is left (fs.inotify.max_user_watches): changes behind the "
+                                "mount are "
+                                "not told of in every directory");
+}
+
+static void watch(struct lkg_node *dir, int side)
+{
+        uint64_t id = node_id(dir);
+        uint32_t owner = quota_owner(dir->uid);
+        int fd = node_fd(dir), wd;
+        char path[FD_PATH_MAX];
+
+        if (fd < 0)
+                return;
+        (void)fd_path(fd, path);
+        wd = inotify_add_watch(sides[side].inotify, path, WATCH_MASK);
+        if (wd < 0 && errno == ENOSPC) {
+                say_full();
+                (void)pthread_mutex_lock(&watch_lock);
+                if (victim(owner) < n_watches)
+                        drop(victim(owner));
+                (void)pthread_mutex_unlock(&watch_lock);
+                wd = inotify_add_watch(sides[side].inotify, path, WATCH_MASK);
+        }
+        if (wd < 0)
+                return;
+        (void)pthread_mutex_lock(&watch_lock);
+        add(id, owner, wd, side);
+        (void)pthread_mutex_unlock(&watch_lock);
+}
+
+/* Lock held. */
+static void wish(uint64_t node)
+{
+        if (n_wishes < WISHES_MAX)
+                wishes[n_wishes++] = node;
+        (void)eventfd_write(sides[AWAY].wished, 1);
+}
+
+static int start_side(int side);
+
+void watch_add(struct lkg_node *dir)
+{
+        bool away = atomic_load(&dir->kind) == LKG_NODE_SOURCE && dir->dev != server.source_dev, known;
+
+        if (sides[HOME].inotify < 0)
+                return;
+        (void)pthread_mutex_lock(&watch_lock);
+        known = is_watched(node_id(dir));
+        if (!known && away && start_side(AWAY) == 0)
+                wish(node_id(dir));
+        (void)pthread_mutex_unlock(&watch_lock);
+        if (!known && !away)
+                watch(dir, HOME);
+}
+
+void watch_drop(struct lkg_node *dir)
+{
+        size_t i;
+
+        if (atomic_load(&dir->kind) != LKG_NODE_SOURCE || !S_ISDIR(dir->mode))
+                return;
+        (void)pthread_mutex_lock(&watch_lock);
+        i = watch_of[node_index(dir)];
+        if (i > 0)
+                drop(i - 1);
+        (void)pthread_mutex_unlock(&watch_lock);
+}
+
+/* ---- threads ---- */
+
+static void read_events(int side)
+{
+        char buf[16384] __attribute__((aligned(__alignof__(struct inotify_event))));
+        ssize_t n;
+
+        while ((n = read(sides[side].inotify, buf, sizeof(buf))) > 0) {
+                for (char *p = buf; p < buf + n;) {
+                        const struct inotify_event *event = (const void *)p;
+                        uint64_t dir = event->len ? watched_node(side, event->wd) : 0;
+
+                        if (dir != 0)
+                                relay_event(dir, event->mask, event->name);
+                        p += sizeof(*event) + event->len;
+                }
+        }
+        relay_ring();
+}
+
+static void grant_wishes(void)
+{
+        struct lkg_node *dir;
+        uint64_t node;
+        eventfd_t n;
+
+        (void)eventfd_read(sides[AWAY].wished, &n);
+        for (;;) {
+                (void)pthread_mutex_lock(&watch_lock);
+                node = n_wishes > 0 ? wishes[--n_wishes] : 0;
+                (void)pthread_mutex_unlock(&watch_lock);
+                if (node == 0)
+                        return;
+                dir = node_get(node);
+                if (dir)
+                        watch(dir, AWAY);
+        }
+}
+
+/* Does the file system of the source directory know everything itself? Not a list of all there are: what is not named is asked. */
+static bool is_local(void)
+{
+        static const uint32_t local[] = { EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC,  BTRFS_SUPER_MAGIC,
+                                          TMPFS_MAGIC,      F2FS_SUPER_MAGIC, RAMFS_MAGIC };
+        struct statfs st;
+
+        if (fstatfs(server.source, &st) < 0)
+                return false;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(local); i++)
+                if ((uint32_t)st.f_type == local[i])
+                        return true;
+        return false;
+}
+
+/* The directories that a predecessor watched, or ought to have. */
+static void begin(void)
+{
+        uint32_t n = atomic_load(&server.shm->n_nodes);
+
+        watch_add(node_at(FUSE_ROOT_ID));
+        for (uint32_t i = FUSE_ROOT_ID + 1; (i = node_next(i)) < n; i++) {
+                struct lkg_node *node = node_at(i);
+
+                if (atomic_load(&node->kind) == LKG_NODE_SOURCE && S_ISDIR(node->mode))
+                        watch_add(node);
+        }
+        atomic_store(&server.source_is_local, is_local());
+        (void)pthread_mutex_lock(&watch_lock);
+        has_begun = true;
+        (void)pthread_cond_signal(&began);
+        (void)pthread_mutex_unlock(&watch_lock);
+}
+
+static void *side_main(void *arg)
+{
+        int side = (int)(intptr_t)arg;
+        struct pollfd polls[2] = { { .fd = sides[side].inotify, .events = POLLIN },
+                                   { .fd = sides[side].wished, .events = POLLIN } };
+
+        (void)pthread_setname_np(pthread_self(), side == HOME ? "watch" : "watch-away");
+        if (side == HOME)
+                begin();
+        for (;;) {
+                if (poll(polls, 2, -1) < 0 && errno != EINTR)
+                        return NULL;
+                if (polls[1].revents)
+                        grant_wishes();
+                read_events(side);
+        }
+}
+
+/* Lock held, or nobody else there yet. */
+static int start_side(int side)
+{
+        pthread_attr_t attr;
+        pthread_t thread;
+        int r;
+
+        if (sides[side].running)
+                return 0;
+        if (sides[side].inotify < 0)
+                sides[side].inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+        if (sides[side].wished < 0)
+                sides[side].wished = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (sides[side].inotify < 0 || sides[side].wished < 0)
+                return -errno;
+        (void)pthread_attr_init(&attr);
+        (void)pthread_attr_setstacksize(&attr, 256u * 1024);
+        (void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+        r = pthread_create(&thread, &attr, side_main, (void *)(intptr_t)side);
+        (void)pthread_attr_destroy(&attr);
+        sides[side].running = r == 0;
+        return -r;
+}
+
+/* A source directory that does not answer stops its own watches and nothing else: it is waited for a moment only. */
+int watch_init(struct lkg_error *err)
+{
+        struct timespec until;
+        int r = start_side(HOME);
+
+        if (r < 0)
+                return lkg_error_set(err, r, NULL, "inotify");
+        (void)clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += START_MS * 1000000L;
+        until.tv_sec += until.tv_nsec / 1000000000L;
+        until.tv_nsec %= 1000000000L;
+        (void)pthread_mutex_lock(&watch_lock);
+        while (!has_begun && pthread_cond_timedwait(&began, &watch_lock, &until) == 0)
+                ;
+        (void)pthread_mutex_unlock(&watch_lock);
+        return 0;
+}

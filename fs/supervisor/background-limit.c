@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads of pages and closes are background requests for the kernel, and with as many of them in the hands of the file server as
+ * FUSE_INIT has said (32) it asks for no more of them: thirty reads of a dead file system below the source directory would stop
+ * those of the view. What waits is bounded by the file server (fs/server/held.h), so the kernel's limit is lifted.
+ *
+ * Not in the answer to FUSE_INIT, which has to stay what it was: a connection that an earlier build has negotiated is taken over
+ * only by one that would answer the same. The control file system is looked at without being mounted anywhere.
+ */
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/sysmacros.h>
+
+#include <lkg/log.h>
+
+#include "supervisor.h"
+
+static int open_control(void)
+{
+        LKG_CLEANUP(lkg_closep) int context = fsopen("fusectl", FSOPEN_CLOEXEC);
+
+        if (context < 0 || fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+                return -errno;
+        context = lkg_lift_fd(LKG_STEAL_FD(context));
+        if (context < 0)
+                return context;
+        return lkg_lift_fd(fsmount(context, FSMOUNT_CLOEXEC, 0));
+}
+
+static int set_limit(int control, unsigned number, const char *name)
+{
+        static const char most[] = "65535";
+        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+        char path[64];
+
+        (void)snprintf(path, sizeof(path), "%u/%s", number, name);
+        fd = openat(control, path, O_WRONLY | O_CLOEXEC);
+        return fd < 0 || write(fd, most, sizeof(most) - 1) < 0 ? -errno : 0;
+}
+
+/* Again and again does no harm: for an adopted connection it is one of an earlier build perhaps. */
+void lkg_connection_lift_limit(struct lkg_supervisor *s)
+{
+        LKG_CLEANUP(lkg_closep) int control = open_control();
+        struct statx x;
+        int r = control;
+
+        if (r >= 0) /* the number of a connection is that of its device; nobody is asked for it */
+                r = statx(s->connection.view_fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &x) < 0 ? -errno
+                                                                                                    : 0;
+        if (r >= 0)
+                r = set_limit(control, makedev(x.stx_dev_major, x.stx_dev_minor), "max_background");
+        if (r >= 0)
+                r = set_limit(control, makedev(x.stx_dev_major, x.stx_dev_minor), "congestion_threshold");
+        if (r < 0)
+                lkg_log_notice("the limit of requests in the background stays: %s; a dead file system below "
+                               "the source "
+                               "directory can delay reads of the view",
+                               strerror(-r));
+}

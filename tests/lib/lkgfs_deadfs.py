@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A file system that dies: a FUSE server of our own that answers like a small disk until it is told to answer nothing any more.
+
+Its process goes on reading requests when it is dead, so the kernel believes them to be in its hands and lets no caller go: the
+hardest kind there is, like a hard NFS mount without its server. What may hang is anything: each operation of each file.
+"""
+import contextlib
+import ctypes
+import errno
+import os
+import select
+import signal
+import socket
+import stat
+import struct
+import subprocess
+
+import lkgfs_testlib as lib
+
+libc = ctypes.CDLL(None, use_errno=True)
+IN = struct.Struct("<IIQQIIIHH")
+OUT = struct.Struct("<IiQ")
+ATTR = struct.Struct("<QQQQQQIIIIIIIIII")  # fuse_attr
+LOOKUP, FORGET, GETATTR, SETATTR, OPEN, READ, WRITE, STATFS, RELEASE, FSYNC, FLUSH, INIT, OPENDIR, READDIR, RELEASEDIR = (
+    1, 2, 3, 4, 14, 15, 16, 17, 18, 20, 25, 26, 27, 28, 29)
+CREATE, INTERRUPT, BATCH_FORGET, ACCESS, RENAME2, MKDIR = 35, 36, 42, 34, 45, 9
+NO_REPLY = (FORGET, BATCH_FORGET, INTERRUPT)
+ROOT = 1
+
+
+class Served:
+    """The tree: node -> [mode, content or {name: node}]."""
+
+    def __init__(self, files):
+        self.nodes = {ROOT: [stat.S_IFDIR | 0o777, {}]}
+        for name in files:
+            self.make(ROOT, name, stat.S_IFREG | 0o666, b"content\n")
+        self.make(ROOT, "dir", stat.S_IFDIR | 0o777, {})
+
+    def make(self, parent, name, mode, content):
+        number = len(self.nodes) + 1
+        self.nodes[number] = [mode, content]
+        self.nodes[parent][1][name] = number
+        return number
+
+    def attributes(self, node):
+        mode, content = self.nodes[node]
+        size = 0 if stat.S_ISDIR(mode) else len(content)
+        return ATTR.pack(node, size, 1, 0, 0, 0, 0, 0, 0, mode, 1, 0, 0, 0, 4096, 0)
+
+    def entry(self, node):
+        return struct.pack("<QQQQII", node, 0, 0, 0, 0, 0) + self.attributes(node)
+
+    def listing(self, node, offset):
+        data = b""
+        for i, (name, number) in enumerate(sorted(self.nodes[node][1].items())):
+            if i < offset:
+                continue
+            encoded = name.encode()
+            data += struct.pack("<QQII", number, i + 1, len(encoded), 0) + encoded + b"\0" * (-len(encoded) % 8)
+        return data
+
+    def answer(self, opcode, node, body):
+        if opcode == INIT:
+            return struct.pack("<IIIIHHIIHHI", 7, 31, 1 << 16, 0, 64, 48, 1 << 16, 1, 32, 0, 0) + b"\0" * 24
+        if opcode == LOOKUP:
+            number = self.nodes[node][1].get(body.rstrip(b"\0").decode())
+            return -errno.ENOENT if number is None else self.entry(number)
+        if opcode in (GETATTR, SETATTR):
+            return struct.pack("<QII", 0, 0, 0) + self.attributes(node)
+        if opcode in (OPEN, OPENDIR):
+            return struct.pack("<QII", node, 1, 0)  # FOPEN_DIRECT_IO: nothing of it is cached
+        if opcode == CREATE:
+            number = self.make(node, body[16:].rstrip(b"\0").decode(), stat.S_IFREG | 0o666, b"")
+            return self.entry(number) + struct.pack("<QII", number, 1, 0)
+        if opcode == MKDIR:
+            return self.entry(self.make(node, body[8:].rstrip(b"\0").decode(), stat.S_IFDIR | 0o777, {}))
+        if opcode == READ:
+            offset, size = struct.unpack_from("<QI", body, 8)
+            return self.nodes[node][1][offset:offset + size]
+        if opcode == WRITE:
+            return struct.pack("<II", struct.unpack_from("<I", body, 16)[0], 0)
+        if opcode == READDIR:
+            return self.listing(node, struct.unpack_from("<Q", body, 8)[0])
+        if opcode == STATFS:
+            return b"\0" * 80
+        if opcode in (FSYNC, FLUSH, RELEASE, RELEASEDIR, ACCESS):
+            return b""
+        return -errno.ENOSYS
+
+
+def serve(device, line, files):
+    tree, dead, only = Served(files), False, b""
+    waiting = []
+    poll = select.poll()
+    for fd in (device, line.fileno()):
+        poll.register(fd, 1)
+    while True:
+        ready = [fd for fd, _ in poll.poll()]
+        if line.fileno() in ready:
+            word = line.recv(64)
+            if not word:
+                return
+            if word == b"?":
+                line.send(struct.pack("<I", len(waiting)))
+                continue
+            dead, only = word[:1] == b"d", word[1:]
+            if not dead:
+                for request in waiting:
+                    reply(device, tree, request)
+                waiting.clear()
+            line.send(b"k")
+        if device not in ready:
+            continue
+        try:
+            request = os.read(device, 1 << 18)
+        except OSError as e:
+            if e.errno == errno.ENODEV:
+                return
+            continue
+        opcode = IN.unpack_from(request)[1]
+        if dead and opcode not in NO_REPLY and (not only or opcode in only):
+            waiting.append(request)
+        else:
+            reply(device, tree, request)
+
+
+def reply(device, tree, request):
+    _, opcode, unique, node, *_ = IN.unpack_from(request)
+    if opcode in NO_REPLY:
+        return
+    try:
+        answer = tree.answer(opcode, node, request[IN.size:])
+    except (KeyError, TypeError, AttributeError):
+        answer = -errno.EIO
+    code, data = (answer, b"") if isinstance(answer, int) else (0, answer)
+    with contextlib.suppress(OSError):
+        os.write(device, OUT.pack(OUT.size + len(data), code, unique) + data)
+
+
+class DeadFs:
+    """Mounted at a path that reaches the source directory behind the view; use it as a context manager."""
+
+    def __init__(self, point, files=("file", "other")):
+        self.point = point
+        self.device = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
+        options = f"fd={self.device},rootmode=40777,user_id=0,group_id=0,allow_other"
+        if libc.mount(b"deadfs", os.fsencode(point), b"fuse", ctypes.c_ulong(0), options.encode()) != 0:
+            raise OSError(ctypes.get_errno(), "mount")
+        self.line, theirs = socket.socketpair()
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                signal.signal(signal.SIGTERM, signal.SIG_DFL)
+                self.line.close()
+                serve(self.device, theirs, files)
+            finally:
+                os._exit(0)
+        theirs.close()
+        os.close(self.device)  # or a process that is forked later would keep the connection
+
+    def _say(self, word):
+        self.line.send(word)
+        if self.line.recv(1) != b"k":
+            raise lib.Failure("the file system is gone")
+
+    def die(self, *opcodes):
+        """Nothing is answered any more, or nothing of these kinds."""
+        self._say(b"d" + bytes(opcodes))
+
+    def waiting(self):
+        """How many requests it has not answered."""
+        self.line.send(b"?")
+        return struct.unpack("<I", self.line.recv(4))[0]
+
+    def live(self):
+        """Everything that waits is answered."""
+        self._say(b"l")
+
+    def close(self):
+        """Whoever waits gets an error: the connection is aborted when nobody has the device any more."""
+        if self.pid:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+            self.pid = 0
+            self.line.close()
+            subprocess.run(["umount", "-l", self.point], check=False, stderr=subprocess.DEVNULL)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
