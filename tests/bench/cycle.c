@@ -3,9 +3,9 @@
  * What reading costs: the same operation on several files in turn, so that whatever the machine does
  * meanwhile hits all of them alike.
  *
- *     cycle [-c CPU] [-r ROUNDS] [-n ITERATIONS] cycle|stat|read|mmap LABEL=PATH...
+ *     cycle [-c CPU] [-r ROUNDS] [-n ITERATIONS] cycle|stat|touch|read|mmap LABEL=PATH...
  *
- * cycle: open, fstat, read, read at the end of the file, close. stat: by path. read: one pread of the
+ * cycle: open, fstat, read, read at the end of the file, close. stat: by path. touch: its time is set, a change. read: one pread of the
  * whole file on a descriptor that stays open. mmap: map such a file, touch every page, unmap. Each
  * round takes ITERATIONS samples of each target after a warm-up that is not counted. Prints one line
  * per target (measure.h).
@@ -52,6 +52,12 @@ static void do_stat(struct target *t)
                 give_up("stat %s", t->path);
 }
 
+static void do_touch(struct target *t)
+{
+        if (utimensat(AT_FDCWD, t->path, NULL, 0) < 0)
+                give_up("utimensat %s", t->path);
+}
+
 static void do_read(struct target *t)
 {
         if (pread(t->fd, data, sizeof(data), 0) != (ssize_t)t->size)
@@ -74,10 +80,8 @@ static const struct {
         void (*run)(struct target *t);
         int keep_open;
 } operations[] = {
-        { "cycle", do_cycle, 0 },
-        { "stat", do_stat, 0 },
-        { "read", do_read, 1 },
-        { "mmap", do_mmap, 1 },
+        { "cycle", do_cycle, 0 }, { "stat", do_stat, 0 }, { "touch", do_touch, 0 },
+        { "read", do_read, 1 },   { "mmap", do_mmap, 1 },
 };
 
 static void target_open(struct target *t, int keep_open)
@@ -111,8 +115,8 @@ static void measure(struct target *targets, size_t n_targets, void (*run)(struct
 
 __attribute__((noreturn)) static void usage(void)
 {
-        fprintf(stderr,
-                "usage: cycle [-c CPU] [-r ROUNDS] [-n ITERATIONS] cycle|stat|read|mmap LABEL=PATH...\n");
+        fprintf(stderr, "usage: cycle [-c CPU] [-r ROUNDS] [-n ITERATIONS] cycle|stat|touch|read|mmap "
+                        "LABEL=PATH...\n");
         exit(64);
 }
 

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import time
 
+import hanging
 import remote
 from servers import Trouble, name_of, private_dirty_mib, switches
 
@@ -219,9 +220,13 @@ def rows_kill(bench):
               int(failed) + int(torn), f'of {calls}', value_limit=0, more=more)
 
 
+def rows_hang(bench):
+    yield from hanging.rows(bench, row)
+
+
 def rows_watch(bench):
     yield from remote.rows(bench, row)
 
 
 GROUPS = {'open': rows_open, 'judge': rows_judge, 'edit': rows_edit, 'quiet': rows_quiet, 'start': rows_start, 'kill': rows_kill,
-          'watch': rows_watch}
+          'hang': rows_hang, 'watch': rows_watch}

