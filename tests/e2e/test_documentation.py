@@ -167,3 +167,36 @@ def test_the_manual_lists_what_hardened_denies():
         elif line.startswith(".Ic "):
             have |= {(field, word) for field in line.split()[1:] if field != ","}
     assert have == want
+
+
+# ---- SECURITY.md ----
+
+SECURITY = (lib.REPOSITORY / "SECURITY.md").read_text()
+CLAIMS = [line for line in SECURITY.split("\n## What holds\n")[1].split("\n## ")[0].splitlines()
+          if line.startswith("| ") and not line.startswith(("| ---", "| asset |"))]
+NAMED = sorted(set(re.findall(r"`([\w./-]+\.(?:py|c)::\w+)`", SECURITY)))
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda line: line.split("|")[2].strip()[:40])
+def test_every_claim_names_a_test(claim):
+    cells = [cell.strip() for cell in claim.strip("|").split(" | ")]
+    assert len(cells) == 3 and cells[0].strip("| ") in ("configuration", "secrets", "files", "answers", "node")
+    assert re.fullmatch(r"`[\w./-]+::\w+`(?:, `[\w./-]+::\w+`)*", cells[2].strip("| ")), claim
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_every_test_that_is_named_exists(name):
+    path, function = name.split("::")
+    text = (lib.REPOSITORY / "tests" / path).read_text()
+    if path.endswith(".py"):
+        assert re.search(rf"^def {function}\(", text, re.M), name
+    else:
+        assert f"static void {function}(void **" in text and len(re.findall(rf"\b{function}\b", text)) > 1, name  # and is called
+
+
+def test_nothing_is_claimed_outside_of_the_tables():
+    """Between "What holds" and the end there are headings and rows, nothing that could go without a test."""
+    body = SECURITY.split("\n## What holds\n")[1]
+    assert len(CLAIMS) > 40 and all(line == "" or line[0] in "#|" for line in body.splitlines())
+    for word in ("Reporting", "Supported versions", "What holds", "What does not hold"):
+        assert f"\n## {word}\n" in SECURITY

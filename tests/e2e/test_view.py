@@ -146,6 +146,11 @@ def test_permissions_for_others(shared):
         result = lib.run("cat", shared.path(name), **nobody)
         assert result.returncode == code, name
         assert code == 0 or b"ermission denied" in result.stderr
+    for tree in ("layers", "history"):
+        documents = [os.path.join(folder, name) for folder, _, names in os.walk(shared.path(tree)) for name in names]
+        assert documents
+        for path in documents:
+            assert lib.run("cat", path, **nobody).returncode != 0, path
     assert lib.run("cp", "/dev/null", shared.path("control/kubelet/sync"), **nobody).returncode != 0
 
 
