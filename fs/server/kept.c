@@ -56,6 +56,19 @@ static bool has_room_for(const struct lkg_node *node)
         return n_kept < LKG_KEPT && (node->uid == 0 || (n_users < LKG_KEPT / 2 && n_own < LKG_KEPT / 8));
 }
 
+/* Lock held. Refusing the removal would be worse: a directory that cannot be cleared out because somebody has files of it open. */
+static void say_full(uint32_t uid)
+{
+        static uint64_t said_ns;
+
+        if (said_ns != 0 && lkg_boottime_ns() - said_ns < 60 * LKG_NSEC_PER_SEC)
+                return;
+        said_ns = lkg_boottime_ns();
+        lkg_log_notice("too many deleted but open files of uid %u: some will be gone when the file server "
+                       "is restarted",
+                       uid);
+}
+
 void kept_keep(struct lkg_node *node)
 {
         int fd = node_fd(node);
@@ -63,7 +76,9 @@ void kept_keep(struct lkg_node *node)
         if (fd < 0)
                 return;
         (void)pthread_mutex_lock(&server.kept_lock);
-        if (find(node_id(node)) < 0 && has_room_for(node) && (fd = fcntl(fd, F_DUPFD_CLOEXEC, 3)) >= 0) {
+        if (find(node_id(node)) < 0 && !has_room_for(node)) {
+                say_full(node->uid);
+        } else if (find(node_id(node)) < 0 && (fd = fcntl(fd, F_DUPFD_CLOEXEC, 3)) >= 0) {
                 kept[n_kept].node = node_id(node);
                 kept[n_kept++].fd = fd;
                 node->kept = 1;

@@ -11,7 +11,8 @@
  * count leaked (a server died between the two) is found by nodes_prune().
  *
  * An inode belongs to somebody, and who may make files in the source can make as many as there are nodes: so those that are
- * not root's are shared out by their owners (quota.h). What is about to be made has its node before it is there.
+ * not root's are shared out by their owners (quota.h), and who has most of his share has the kernel forget some (reclaim.c).
+ * What is about to be made has its node before it is there.
  *
  * Made in bad/, a node has neither inode nor content; opens of the same name at the same time share it.
  */
@@ -226,7 +227,39 @@ static struct lkg_node *allocate(uid_t uid)
         if (atomic_load(&server.shm->n_nodes) <= index)
                 atomic_store(&server.shm->n_nodes, index + 1);
         count_node(index, 1);
+        if (quota_is_nearly_used(&quota, quota_owner(uid)))
+                reclaim(quota_owner(uid));
         return node;
+}
+
+/* Files that nobody has open, from @cursor on, which goes once through the table; a directory may carry mounts. */
+size_t nodes_of_owner(uint32_t owner, uint32_t *cursor, struct lkg_name *names, size_t max)
+{
+        uint32_t n_nodes = atomic_load(&server.shm->n_nodes);
+        size_t n = 0;
+
+        (void)pthread_mutex_lock(&server.nodes_lock);
+        for (; n < max && (*cursor = node_next(*cursor)) < n_nodes; ++*cursor) {
+                const struct lkg_node *node = node_at(*cursor);
+
+                if (atomic_load(&node->kind) != LKG_NODE_SOURCE || quota_owner(node->uid) != owner ||
+                    S_ISDIR(node->mode) || atomic_load(&node->n_open) > 0)
+                        continue;
+                names[n].parent = node->parent;
+                memcpy(names[n++].name, node->name, sizeof(node->name));
+        }
+        (void)pthread_mutex_unlock(&server.nodes_lock);
+        return n;
+}
+
+bool nodes_are_many(uint32_t owner)
+{
+        bool yes;
+
+        (void)pthread_mutex_lock(&server.nodes_lock);
+        yes = quota_is_half_used(&quota, owner);
+        (void)pthread_mutex_unlock(&server.nodes_lock);
+        return yes;
 }
 
 /* Lock held. Chunks are for memory only: above the window an empty one is given back. */

@@ -33,6 +33,17 @@ bool quota_ask(const struct quota *quota, uint32_t owner)
         return cell->n < quota->size / 8;
 }
 
+bool quota_is_nearly_used(const struct quota *quota, uint32_t owner)
+{
+        return owner != QUOTA_HOST_ROOT &&
+               (find(quota, owner)->n >= quota->size / 32 * 3 || quota->n_users >= quota->size / 8 * 3);
+}
+
+bool quota_is_half_used(const struct quota *quota, uint32_t owner)
+{
+        return owner != QUOTA_HOST_ROOT && find(quota, owner)->n > quota->size / 16;
+}
+
 /* What nobody asked for (a replay, an earlier build) may be more than there are cells: it counts for all, then. */
 void quota_add(struct quota *quota, uint32_t owner)
 {

@@ -43,6 +43,10 @@ static inline bool quota_is_crowded(const struct quota *quota)
 
 /** quota_ask() - one record more for @owner? Root of the host is not refused: the table has its own end. */
 bool quota_ask(const struct quota *quota, uint32_t owner);
+/** quota_is_nearly_used() - has @owner three quarters of what it may have, or users of what they may have together? */
+bool quota_is_nearly_used(const struct quota *quota, uint32_t owner);
+/** quota_is_half_used() - has @owner more than a half of what it may have? */
+bool quota_is_half_used(const struct quota *quota, uint32_t owner);
 void quota_add(struct quota *quota, uint32_t owner);
 void quota_remove(struct quota *quota, uint32_t owner);
 void quota_reset(struct quota *quota);

@@ -98,7 +98,9 @@ int session_open(struct lkg_error *err);
 int session_handshake(void); /* --handshake: INIT request on stdin, reply on stdout */
 void session_send_raw(const void *data, size_t size); /* a whole reply or notification */
 void session_invalidate_attributes(uint64_t node); /* forget cached attributes, never pages: cannot block */
-bool session_knows(uint64_t node);                 /* false: the kernel has no such inode any more */
+/** session_forget_name() - have the kernel look it up again. Waits for whoever has the directory locked: never before a reply. */
+void session_forget_name(uint64_t parent, const char *name);
+bool session_knows(uint64_t node); /* false: the kernel has no such inode any more */
 static inline const void *task_argument(void)
 {
         return task.slot->buf + sizeof(struct fuse_in_header);
@@ -142,6 +144,14 @@ static inline int64_t timespec_ns(const struct timespec *t)
         return (int64_t)t->tv_sec * (int64_t)LKG_NSEC_PER_SEC + t->tv_nsec;
 }
 
+/* reclaim.c */
+struct lkg_name {
+        uint64_t parent;
+        char name[LKG_NODE_NAME];
+};
+/** reclaim() - have the kernel forget files of @owner that nobody uses; in a thread of its own. */
+void reclaim(uint32_t owner);
+
 /* nodes.c: node ids */
 static inline struct lkg_node *node_at(uint32_t index)
 {
@@ -168,6 +178,8 @@ int node_virtual(enum lkg_node_kind kind, const char *path, const struct lkg_ent
 /** node_own() - the same for a file whose bytes are ours: @entry with their size and hash. */
 int node_own(const char *path, const struct lkg_entry *entry, const char *bytes, struct lkg_node **ret);
 uint32_t node_next(uint32_t i);
+size_t nodes_of_owner(uint32_t owner, uint32_t *cursor, struct lkg_name *names, size_t max);
+bool nodes_are_many(uint32_t owner);
 int node_reserve(uid_t uid);
 void node_unreserve(void);
 void node_forget(struct lkg_node *node, uint64_t n);

@@ -193,6 +193,19 @@ void session_invalidate_attributes(uint64_t node)
         (void)invalidate(node);
 }
 
+void session_forget_name(uint64_t parent, const char *name)
+{
+        size_t size = strlen(name);
+        struct fuse_notify_inval_entry_out inval = { .parent = parent, .namelen = (uint32_t)size };
+        struct fuse_out_header header = { .len = (uint32_t)(sizeof(header) + sizeof(inval) + size + 1),
+                                          .error = FUSE_NOTIFY_INVAL_ENTRY };
+        const struct iovec iov[] = { { &header, sizeof(header) },
+                                     { &inval, sizeof(inval) },
+                                     { (void *)name, size + 1 } };
+
+        (void)!writev(server.device, iov, LKG_ARRAY_SIZE(iov)); /* ENOENT: it does not know it any more */
+}
+
 bool session_knows(uint64_t node)
 {
         return invalidate(node) != -ENOENT;

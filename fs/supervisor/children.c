@@ -332,13 +332,14 @@ void lkg_child_abandon(struct lkg_child *child, uint64_t grace_ns)
 {
         sd_event_source *source = NULL;
         int pidfd = LKG_STEAL_FD(child->pidfd);
+        pid_t pid = child->pid;
 
         (void)pidfd_send_signal(pidfd, SIGKILL, NULL, 0);
         (void)lkg_wait_pidfd(pidfd, grace_ns); /* a successor has it easier when this one is really gone */
+        reset(child); /* first: the loop watches a descriptor for one purpose only */
         if (sd_event_add_io(child->supervisor->event, &source, pidfd, EPOLLIN, on_exit_of_abandoned,
-                            (void *)(intptr_t)child->pid) < 0)
+                            (void *)(intptr_t)pid) < 0)
                 lkg_close(pidfd);
-        reset(child);
 }
 
 int lkg_child_adopt(struct lkg_child *child, const struct lkg_process *process, int channel)

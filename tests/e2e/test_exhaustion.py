@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What anybody can fill is shared out: nobody takes what root or another user needs, and who is refused has changed nothing."""
 import errno
+import mmap
 import os
+import resource
 import select
 import threading
 import time
@@ -133,33 +135,59 @@ def test_who_is_refused_has_changed_nothing(open_mount):
 
 # nodes
 
-def look_at_all(path, count):
-    """How many of them have a node: the kernel keeps what it was told for as long as it has memory."""
-    for n in range(count):
+def pin_all(path, begin, end):
+    """How many of them have a node: what somebody has open the kernel does not forget."""
+    for n in range(begin, end):
         try:
-            os.stat(f"{path}/{n}")
+            container.held.append(os.open(f"{path}/{n}", os.O_PATH))
         except OSError as e:
-            return n, e.errno
-    return count, 0
+            return n - begin, e.errno
+    return end - begin, 0
 
 
-def test_nodes_are_shared_out(open_mount):
-    """Somebody with a directory of his own below the source can make as many files as there are nodes."""
-    mount = open_mount
+def look_at_all(path, begin, end):
+    """How often a look was refused at first: the kernel is told to forget others, and that takes a moment."""
+    refused = 0
+    for n in range(begin, end):
+        end_of_waiting = lib.deadline()
+        while lib.error_of(os.stat, f"{path}/{n}") == errno.ENFILE and time.monotonic() < end_of_waiting:
+            refused += 1
+        os.stat(f"{path}/{n}")
+    return refused
+
+
+def share_of_nodes(mount):
     soft = int(lib.read_file(f"/proc/{mount.child('lkgfs-fs')}/limits").split(b"Max open files")[1].split()[0])
-    share = min(262144, soft - FILES if soft > 2 * FILES else soft // 2) // 8
-    if share > 10000:
-        pytest.skip("many descriptors: that many files take long; the unit test has a small limit")
+    return min(262144, soft - FILES if soft > 2 * FILES else soft // 2) // 8
+
+
+def make_many(mount, count):
     made, own = os.path.join(mount.root, "own"), mount.behind("own")
     os.mkdir(made)
-    for i in range(share + 1):
+    for i in range(count):
         lib.write_file(f"{made}/{i}", "")
         os.chown(f"{made}/{i}", NOBODY, NOBODY)
     os.chown(made, NOBODY, NOBODY)
     os.rename(made, own)
+    return own
+
+
+def in_parts(user, function, path, count):
+    """A call has its time limit."""
+    results = [user.call(function, path, n, min(n + 4096, count)) for n in range(0, count, 4096)]
+    return results
+
+
+@pytest.mark.limit(300)
+def test_nodes_are_shared_out(open_mount):
+    """Somebody with a directory of his own below the source can make as many files as there are nodes."""
+    mount = open_mount
+    share = share_of_nodes(mount)
+    own = make_many(mount, share + 1)
     with container.User(NOBODY) as nobody, container.User(NOBODY - 1) as other:
-        seen, error = nobody.call(look_at_all, mount.path("own"), share + 1)
-        assert (seen, error) == (share - 1, errno.ENFILE), "his directory is one"
+        pinned = in_parts(nobody, pin_all, mount.path("own"), share + 1)
+        assert pinned[-1][1] == errno.ENFILE
+        assert sum(n for n, _ in pinned) == share - 1, "his directory is one"
         before = names(own)
         for function, arguments in ((container.write_file, ()), (os.mkdir, ()), (os.mkfifo, ())):
             assert nobody.error(function, mount.path("own", "new"), *arguments) == errno.ENFILE
@@ -170,6 +198,19 @@ def test_nodes_are_shared_out(open_mount):
         mount.kill_child("lkgfs-fs")
         assert nobody.error(os.mkdir, mount.path("own", "new")) == errno.ENFILE
         check_root_works(mount, 26)
+
+
+@pytest.mark.limit(300)
+def test_who_looks_at_more_than_his_share_of_nodes(open_mount):
+    """What nobody uses is forgotten for him."""
+    mount = open_mount
+    count = 2 * share_of_nodes(mount)
+    make_many(mount, count)
+    with container.User(NOBODY) as nobody:
+        refused = sum(in_parts(nobody, look_at_all, mount.path("own"), count))
+        nobody.call(container.write_file, mount.path("own", "new"))
+    assert refused < count // 100
+    check_root_works(mount, 27)
 
 
 # memory
@@ -286,3 +327,132 @@ def test_pollers_are_shared_out(open_mount):
     finally:
         for user in users:
             user.close()
+
+
+# watches
+
+def watches_of(pid):
+    """inotify watches of a process."""
+    count = 0
+    for fd in os.listdir(f"/proc/{pid}/fdinfo"):
+        try:
+            count += lib.read_file(f"/proc/{pid}/fdinfo/{fd}").count(b"inotify wd:")
+        except OSError:
+            pass
+    return count
+
+
+def make_directories(path, count):
+    for n in range(count):
+        os.mkdir(f"{path}/{n}")
+
+
+def test_watches_are_shared_out(open_mount):
+    """Root has one number of them on a machine: a user with many directories takes 512 and no more."""
+    mount = open_mount
+    server = mount.child("lkgfs-fs")
+    os.mkdir(mount.behind("own"))
+    os.chown(mount.behind("own"), NOBODY, NOBODY)
+    with container.User(NOBODY) as nobody:
+        nobody.call(make_directories, mount.path("own"), 1000)
+    assert watches_of(server) <= 512 + 10
+    with lib.Inotify() as watch:
+        watch.add(mount.path("manifests"), watch.CREATE)
+        lib.write_file(mount.behind("manifests", "behind"), "x")
+        watch.wait(lambda events: any(event[3] == "behind" for event in events))
+    with lib.Inotify() as watch:  # what was looked at last is watched
+        watch.add(mount.path("own", "999"), watch.CREATE)
+        lib.write_file(mount.behind("own", "999", "behind"), "x")
+        watch.wait(lambda events: any(event[3] == "behind" for event in events))
+
+
+# everything at once
+
+def watch_all(path, count):
+    """As many watches, and readers of each event, as one process may have."""
+    watch = lib.Inotify()
+    epolls.append(watch)
+    for entry in os.listdir(path):
+        watch.add(os.path.join(path, entry), watch.OPEN | watch.ACCESS | watch.CLOSE_NOWRITE)
+    for _ in range(count):
+        lib.read_file(path)
+
+
+def map_splice_and_copy(path, count):
+    read, write = os.pipe()
+    null = os.open("/dev/null", os.O_WRONLY)
+    for _ in range(count):
+        fd = os.open(path, os.O_RDONLY)
+        with mmap.mmap(fd, 0, prot=mmap.PROT_READ) as pages:
+            assert pages[0:1]
+        os.splice(fd, write, 16)
+        os.read(read, 16)
+        os.sendfile(null, fd, 0, 100)
+        os.close(fd)
+
+
+def read_for_ever(path):
+    while True:
+        for entry in os.listdir(path):
+            with open(os.path.join(path, entry), "rb") as file:
+                file.read(1)
+
+
+@pytest.mark.limit(200)
+def test_everything_at_once(open_mount):
+    """Readers that are stopped in the middle, storms of watchers, mappings, splices: root and another user notice nothing."""
+    mount = open_mount
+    drop_ins = mount.path("kubelet.conf.d")
+    stopped = []
+    try:
+        for i in range(20):
+            pid = os.fork()
+            if pid == 0:
+                try:
+                    os.setgroups([])
+                    os.setresgid(NOBODY - i % 4, NOBODY - i % 4, NOBODY - i % 4)
+                    os.setresuid(NOBODY - i % 4, NOBODY - i % 4, NOBODY - i % 4)
+                    read_for_ever(drop_ins)
+                finally:
+                    os._exit(1)
+            stopped.append(pid)
+        for pid in stopped[::2]:
+            lib.stop_process(pid)
+        with container.User(NOBODY) as nobody:
+            nobody.call(map_splice_and_copy, drop_in(mount), 500)
+            assert nobody.error(watch_all, drop_ins, 0) == 0
+            nobody.call(container.hold_open, drop_in(mount), os.O_RDONLY, FILES)
+            check_root_works(mount, 41)
+            with container.User(NOBODY - 1) as other:
+                assert other.call(container.read_file, drop_in(mount))
+                other.call(map_splice_and_copy, drop_in(mount), 10)
+            mount.kill_child("lkgfs-fs")
+            check_root_works(mount, 42)
+    finally:
+        for pid in stopped:
+            os.kill(pid, 9)
+            os.waitpid(pid, 0)
+
+
+# containers
+
+def test_a_container_takes_nothing_of_root(open_mount):
+    """Root in a container is a user: that of its mount namespace, whatever its capabilities."""
+    mount = open_mount
+    path = "/etc/kubernetes/kubelet.conf.d/" + os.path.basename(drop_in(mount))
+    with container.Container(container.Volume(mount.mountpoint), capabilities=True) as one, \
+            container.Container(container.Volume(mount.mountpoint), capabilities=True) as two:
+        held, error = one.call(hold_many, path, FILES)
+        assert error == errno.ENFILE and held <= OF_ONE + FILES // 16
+        assert two.call(hold_many, path, 1000) == (1000, 0), "another container has a share of its own"
+        for fd in range(2000):
+            with open(drop_in(mount), "rb") as file:
+                file.read(1)
+            del fd
+        check_root_works(mount, 43)
+
+
+def hold_many(path, most):
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return container.hold_open(path, os.O_RDONLY, most)
