@@ -231,6 +231,18 @@ const char *lkg_key_text(const struct key *key, size_t *ret_size)
         return text_of(key);
 }
 
+/* Two texts of @n > 8 bytes that begin with the same eight: the last eight of most have all the others. */
+static int compare_rest(const char *a, const char *b, size_t n)
+{
+        uint64_t x, y;
+
+        if (n > 2 * sizeof(x))
+                return memcmp(a + sizeof(x), b + sizeof(x), n - sizeof(x));
+        x = head_of(a + n - sizeof(x));
+        y = head_of(b + n - sizeof(y));
+        return (x > y) - (x < y);
+}
+
 /* Most keys differ in their first bytes, and the others are mostly the same one. */
 int lkg_key_compare(const struct lkg_sought *sought, const struct key *key)
 {
@@ -243,6 +255,6 @@ int lkg_key_compare(const struct lkg_sought *sought, const struct key *key)
                 return sought->head < head ? -1 : 1;
         size = size_of(key);
         n = sought->size < size ? sought->size : size;
-        r = n > sizeof(head) && sought->text != text ? memcmp(sought->text, text, n) : 0;
+        r = n > sizeof(head) && sought->text != text ? compare_rest(sought->text, text, n) : 0;
         return r ? r : (sought->size > size) - (sought->size < size);
 }

@@ -802,7 +802,8 @@ static struct pack *pack_at(struct map_value *map, size_t i)
 
 bool lkg_map_is_leaf(const struct lkg_value *value, size_t i)
 {
-        return i < lkg_as_map(value)->n && pack_at(lkg_as_map(value), i);
+        /* Smaller ones are not packed, and they are most. */
+        return lkg_as_map(value)->height > 0 && i < lkg_as_map(value)->n && pack_at(lkg_as_map(value), i);
 }
 
 int lkg_map_graft(struct lkg_value *value, const struct lkg_value *other, size_t i)

@@ -72,14 +72,14 @@ bool lkg_merge_key_folds(const char *name, const char *key, size_t size)
                 char c = *key;
                 size_t n = 1;
 
-                if (end - key >= 3 && memcmp(key, "\xe2\x84\xaa", 3) == 0) { /* KELVIN SIGN */
+                if (!(c & 0x80)) {
+                        c = (char)(c >= 'A' && c <= 'Z' ? c | 0x20 : c);
+                } else if (end - key >= 3 && memcmp(key, "\xe2\x84\xaa", 3) == 0) { /* KELVIN SIGN */
                         c = 'k';
                         n = 3;
                 } else if (end - key >= 2 && memcmp(key, "\xc5\xbf", 2) == 0) { /* LONG S */
                         c = 's';
                         n = 2;
-                } else if (c >= 'A' && c <= 'Z') {
-                        c = (char)(c | 0x20);
                 }
                 if (c != lower)
                         return false;

@@ -179,8 +179,9 @@ static void lint_map(const struct lint *lint, const struct lkg_node *node, const
                 const char *name;
                 size_t size;
                 const struct lkg_value *value = lkg_map_at(map, i, &name, &size);
-                const struct lkg_node *member = lkg_node_member(node, name, size);
-                const struct lkg_node *folded = member ? member : lkg_node_member_folded(node, name, size);
+                const struct lkg_node *folded = lkg_node_member_folded(node, name, size);
+                bool exact = folded && folded->name_size == size && memcmp(folded->name, name, size) == 0;
+                const struct lkg_node *member = exact ? folded : NULL;
 
                 if (*name == '$') /* a directive; the merge judges it */
                         continue;

@@ -421,6 +421,8 @@ const struct lkg_node *lkg_node_member_folded(const struct lkg_node *node, const
                 if (!next)
                         return NULL;
                 i = (size_t)(next - node->name_sizes);
+                if (ascii && ((node->members[i]->name[0] ^ name[0]) & ~0x20))
+                        continue; /* not even the first letter */
                 if (lkg_merge_key_folds(node->members[i]->name, name, size))
                         member = node->members[i];
         }
