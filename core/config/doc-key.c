@@ -6,8 +6,6 @@
  * The table has sets of two, so that a look at it costs one line of the processor's cache, also when a million names are
  * new. It grows with the keys, up to a limit; who comes to a full set stays alone.
  */
-#include <endian.h>
-
 #include "doc-layout.h"
 
 #define SETS_MIN        256u
@@ -17,9 +15,8 @@
 #define SIZE_MAX_OF_KEY ((1u << 29) - 1)
 
 struct whole_key {
-        struct key head;
         unsigned refs;
-        char text[]; /* at least eight bytes, zeros behind a shorter one */
+        struct key head;
 };
 
 struct set {
@@ -33,20 +30,12 @@ static struct {
         unsigned n_keys;
 } table;
 
-static uint64_t head_of(const char *text)
-{
-        uint64_t head;
-
-        memcpy(&head, text, sizeof(head));
-        return be64toh(head);
-}
-
 struct lkg_sought lkg_sought(const char *text, size_t size)
 {
         struct lkg_sought sought = { .text = text, .size = size };
 
         if (size >= sizeof(sought.head)) {
-                sought.head = head_of(text);
+                sought.head = lkg_text_head(text);
                 return sought;
         }
         for (size_t i = 0; i < size; i++)
@@ -56,17 +45,7 @@ struct lkg_sought lkg_sought(const char *text, size_t size)
 
 static struct whole_key *as_whole(const struct key *key)
 {
-        return (struct whole_key *)key;
-}
-
-static const char *text_of(const struct key *key)
-{
-        return key->packed ? (const char *)(key + 1) : as_whole(key)->text;
-}
-
-static size_t size_of(const struct key *key)
-{
-        return key->packed ? key->size & UINT8_MAX : key->size;
+        return (struct whole_key *)((uintptr_t)key - offsetof(struct whole_key, head));
 }
 
 static struct pack *pack_of(const struct key *key)
@@ -82,14 +61,16 @@ static size_t key_size(size_t size)
 static struct key *key_new(const char *text, size_t size)
 {
         struct whole_key *key = lkg_piece_new(key_size(size));
+        char *to;
 
         if (!key)
                 return NULL;
-        *key = (struct whole_key){ .head.size = (unsigned)size & SIZE_MAX_OF_KEY, .refs = 1 };
-        memset(key->text, 0, sizeof(uint64_t));
+        *key = (struct whole_key){ .refs = 1, .head.size = (unsigned)size & SIZE_MAX_OF_KEY };
+        to = (char *)(key + 1);
+        memset(to, 0, sizeof(uint64_t));
         if (size)
-                memcpy(key->text, text, size);
-        key->text[size] = '\0';
+                memcpy(to, text, size);
+        to[size] = '\0';
         return &key->head;
 }
 
@@ -119,25 +100,28 @@ struct key *lkg_key_ref(struct key *key)
 
 void lkg_key_let_go(struct key *key, struct whole_value **dying)
 {
-        if (key && key->packed)
+        if (key->packed) {
                 lkg_pack_let_go(pack_of(key), dying);
-        if (!key || key->packed || --as_whole(key)->refs > 0)
+                return;
+        }
+        if (--as_whole(key)->refs > 0)
                 return;
         if (key->shared && table.n_sets) {
-                struct set *set = set_of(hash_of(text_of(key), key->size));
+                struct set *set = set_of(hash_of(lkg_key_text(key, NULL), key->size));
                 unsigned i = set->key[0] == key ? 0 : 1;
 
                 set->key[i] = NULL; /* its hash stays: see is_popular() */
                 table.n_keys--;
         }
-        lkg_piece_free(key, key_size(key->size));
+        lkg_piece_free(as_whole(key), key_size(key->size));
 }
 
 void lkg_key_unref(struct key *key)
 {
         struct whole_value *dying = NULL;
 
-        lkg_key_let_go(key, &dying);
+        if (key)
+                lkg_key_let_go(key, &dying);
         lkg_values_free(dying);
 }
 
@@ -181,7 +165,7 @@ static void table_grow(void)
 
 static bool is_text_of(const struct key *key, const char *text, size_t size)
 {
-        return key && key->size == size && (size == 0 || memcmp(text_of(key), text, size) == 0);
+        return key && key->size == size && (size == 0 || memcmp(lkg_key_text(key, NULL), text, size) == 0);
 }
 
 /* Was there a key of this hash, that has gone? What one document after the other says is worth sharing. */
@@ -224,13 +208,6 @@ __attribute__((destructor)) static void forget_table(void)
         table.n_sets = 0;
 }
 
-const char *lkg_key_text(const struct key *key, size_t *ret_size)
-{
-        if (ret_size)
-                *ret_size = size_of(key);
-        return text_of(key);
-}
-
 /* Two texts of @n > 8 bytes that begin with the same eight: the last eight of most have all the others. */
 static int compare_rest(const char *a, const char *b, size_t n)
 {
@@ -238,23 +215,16 @@ static int compare_rest(const char *a, const char *b, size_t n)
 
         if (n > 2 * sizeof(x))
                 return memcmp(a + sizeof(x), b + sizeof(x), n - sizeof(x));
-        x = head_of(a + n - sizeof(x));
-        y = head_of(b + n - sizeof(y));
+        x = lkg_text_head(a + n - sizeof(x));
+        y = lkg_text_head(b + n - sizeof(y));
         return (x > y) - (x < y);
 }
 
-/* Most keys differ in their first bytes, and the others are mostly the same one. */
-int lkg_key_compare(const struct lkg_sought *sought, const struct key *key)
+int lkg_key_compare_rest(const struct lkg_sought *sought, const struct key *key)
 {
-        const char *text = text_of(key);
-        uint64_t head = head_of(text);
-        size_t size, n;
-        int r;
+        const char *text = lkg_key_text(key, NULL);
+        size_t size = lkg_key_size(key), n = sought->size < size ? sought->size : size;
+        int r = n > sizeof(uint64_t) && sought->text != text ? compare_rest(sought->text, text, n) : 0;
 
-        if (sought->head != head)
-                return sought->head < head ? -1 : 1;
-        size = size_of(key);
-        n = sought->size < size ? sought->size : size;
-        r = n > sizeof(head) && sought->text != text ? compare_rest(sought->text, text, n) : 0;
         return r ? r : (sought->size > size) - (sought->size < size);
 }

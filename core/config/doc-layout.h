@@ -14,6 +14,7 @@
 #pragma once
 
 #include <assert.h>
+#include <endian.h>
 
 #include "internal.h"
 
@@ -28,7 +29,7 @@ struct member {
         struct lkg_value *value;
 };
 
-/* A key, and where the text of it stands: doc-key.c. */
+/* A key. Its text stands right behind it. */
 struct key {
         unsigned packed : 1;  /* it is part of a pack, which counts the references */
         unsigned shared : 1;  /* found in the table by whoever looks for its text */
@@ -188,18 +189,29 @@ void lkg_pack_let_go(struct pack *pack, struct whole_value **dying);
 
 /* ---- doc.c ---- */
 
-/** lkg_value_die() - nobody has a reference to @value any more: it goes to the work list @dying. */
-void lkg_value_die(struct whole_value *value, struct whole_value **dying);
 /** lkg_values_free() - the work list, and what goes with it. */
 void lkg_values_free(struct whole_value *dying);
+
+/** lkg_value_seen_let_go() - lkg_value_let_go() of what a view is of. */
+void lkg_value_seen_let_go(struct lkg_value *value, struct whole_value **dying);
 
 /** lkg_value_let_go() - drop one reference; a value without any goes to the work list @dying. */
 static inline void lkg_value_let_go(struct lkg_value *value, struct whole_value **dying)
 {
-        if (value && value->packed)
+        struct whole_value *whole = (struct whole_value *)value;
+
+        if (value && value->packed) {
                 lkg_pack_let_go(lkg_pack_of(value), dying);
-        else if (value && --((struct whole_value *)value)->refs == 0)
-                lkg_value_die((struct whole_value *)value, dying);
+                return;
+        }
+        if (!value || --whole->refs > 0)
+                return;
+        if (value->view) /* of one that is no view, so this goes one step deep */
+                lkg_value_seen_let_go(lkg_as_view(value)->of, dying);
+        else
+                lkg_source_unref(whole->source);
+        whole->next_dying = *dying;
+        *dying = whole;
 }
 
 /** lkg_map_new_over() - an empty map that has replaced @shadowed (may be NULL). NULL = no memory. */
@@ -227,14 +239,41 @@ struct lkg_sought lkg_sought(const char *text, size_t size);
 struct key *lkg_key_get(const char *text, size_t size);
 struct key *lkg_key_ref(struct key *key);
 void lkg_key_unref(struct key *key);
-/** lkg_key_let_go() - the same; what dies with it goes to the work list @dying. */
+/** lkg_key_let_go() - the same, of one that is not NULL; what dies with it goes to the work list @dying. */
 void lkg_key_let_go(struct key *key, struct whole_value **dying);
 /** lkg_key_is_alone() - has only one map this key, and is it likely to stay so? */
 bool lkg_key_is_alone(const struct key *key);
-/** lkg_key_text() - NUL-terminated, and may hold NUL bytes. */
-const char *lkg_key_text(const struct key *key, size_t *ret_size);
-/** lkg_key_compare() - in byte order: below 0, 0 or above 0. */
-int lkg_key_compare(const struct lkg_sought *sought, const struct key *key);
+static inline size_t lkg_key_size(const struct key *key)
+{
+        return key->packed ? key->size & UINT8_MAX : key->size;
+}
+/** lkg_key_text() - NUL-terminated, and may hold NUL bytes. Eight bytes can be read of any. */
+static inline const char *lkg_key_text(const struct key *key, size_t *ret_size)
+{
+        if (ret_size)
+                *ret_size = lkg_key_size(key);
+        return (const char *)(key + 1);
+}
+/** lkg_text_head() - the first eight bytes. */
+static inline uint64_t lkg_text_head(const char *text)
+{
+        uint64_t head;
+
+        memcpy(&head, text, sizeof(head));
+        return be64toh(head);
+}
+/** lkg_key_compare_rest() - lkg_key_compare() of two that begin alike. */
+int lkg_key_compare_rest(const struct lkg_sought *sought, const struct key *key);
+/**
+ * lkg_key_compare() - in byte order: below 0, 0 or above 0. Most keys differ in their first bytes, and the others are
+ * mostly the same one.
+ */
+static inline int lkg_key_compare(const struct lkg_sought *sought, const struct key *key)
+{
+        uint64_t head = lkg_text_head(lkg_key_text(key, NULL));
+
+        return sought->head < head ? -1 : sought->head > head ? 1 : lkg_key_compare_rest(sought, key);
+}
 
 /* ---- doc-map.c ---- */
 

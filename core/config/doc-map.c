@@ -162,7 +162,7 @@ static int part_own(struct node **at, unsigned level, bool room)
 /* ---- finding ---- */
 
 /* The last child whose first key is not above what is sought. */
-static unsigned branch_find(const struct branch *branch, const struct lkg_sought *sought)
+static inline unsigned branch_find(const struct branch *branch, const struct lkg_sought *sought)
 {
         unsigned low = 0, high = branch->node.n;
 
@@ -178,13 +178,17 @@ static unsigned branch_find(const struct branch *branch, const struct lkg_sought
 }
 
 /* Where it is (true), or would have to be put (false). */
-static bool leaf_find(struct node *leaf, const struct lkg_sought *sought, unsigned *ret_i)
+__attribute__((always_inline)) static inline bool leaf_find(struct node *node,
+                                                            const struct lkg_sought *sought, unsigned *ret_i)
 {
-        unsigned low = 0, high = leaf->n;
+        const struct pack *pack = lkg_is_pack(node) ? as_pack(node) : NULL;
+        unsigned low = 0, high = node->n;
 
         while (low < high) {
                 unsigned middle = low + (high - low) / 2;
-                int r = lkg_key_compare(sought, leaf_member(leaf, middle).key);
+                const struct key *key =
+                        pack ? lkg_pack_member(pack, middle).key : as_leaf(node)->members[middle].key;
+                int r = lkg_key_compare(sought, key);
 
                 if (r == 0) {
                         *ret_i = middle;
@@ -217,6 +221,8 @@ static struct member member_at(struct map_value *map, size_t i)
         struct node *node = map->root;
         size_t first = 0;
 
+        if (map->height == 0)
+                return leaf_member(node, (unsigned)i);
         if (map->hint && i >= map->hint_first && i - map->hint_first < map->hint->n)
                 return leaf_member(map->hint, (unsigned)(i - map->hint_first));
         for (unsigned level = map->height; level > 0; level--) {
@@ -794,6 +800,8 @@ static int leaf_cut(struct map_value *map, const struct lkg_sought *sought, stru
 /* The leaf of @map that begins with member @i, if it is a pack that any map may have as it is; else NULL. */
 static struct pack *pack_at(struct map_value *map, size_t i)
 {
+        if (map->height == 0) /* smaller ones are not packed, and they are most */
+                return NULL;
         (void)member_at(map, i);
         return map->hint_first == i && lkg_is_pack(map->hint) && as_pack(map->hint)->plain
                        ? as_pack(map->hint)
@@ -802,8 +810,7 @@ static struct pack *pack_at(struct map_value *map, size_t i)
 
 bool lkg_map_is_leaf(const struct lkg_value *value, size_t i)
 {
-        /* Smaller ones are not packed, and they are most. */
-        return lkg_as_map(value)->height > 0 && i < lkg_as_map(value)->n && pack_at(lkg_as_map(value), i);
+        return i < lkg_as_map(value)->n && pack_at(lkg_as_map(value), i);
 }
 
 int lkg_map_graft(struct lkg_value *value, const struct lkg_value *other, size_t i)

@@ -124,15 +124,9 @@ static void value_free(struct whole_value *value)
         lkg_piece_free((char *)value - before, before + size_of(&value->head));
 }
 
-/* What a view is of is no view itself, so this goes one step deep. */
-void lkg_value_die(struct whole_value *value, struct whole_value **dying)
+void lkg_value_seen_let_go(struct lkg_value *value, struct whole_value **dying)
 {
-        if (value->head.view)
-                lkg_value_let_go(lkg_as_view(&value->head)->of, dying);
-        else
-                lkg_source_unref(value->source);
-        value->next_dying = *dying;
-        *dying = value;
+        lkg_value_let_go(value, dying);
 }
 
 void lkg_values_free(struct whole_value *dying)
@@ -146,12 +140,23 @@ void lkg_values_free(struct whole_value *dying)
         }
 }
 
-struct lkg_value *lkg_value_unref(struct lkg_value *value)
+__attribute__((noinline)) static void unref_last(struct lkg_value *value)
 {
         struct whole_value *dying = NULL;
 
         lkg_value_let_go(value, &dying);
         lkg_values_free(dying);
+}
+
+/* Nearly always somebody else has one, too. */
+struct lkg_value *lkg_value_unref(struct lkg_value *value)
+{
+        struct whole_value *whole = (struct whole_value *)value;
+
+        if (value && !value->packed && whole->refs > 1)
+                whole->refs--;
+        else if (value)
+                unref_last(value);
         return NULL;
 }
 
@@ -470,12 +475,16 @@ unsigned lkg_value_column(const struct lkg_value *value)
 
 struct lkg_where lkg_where_of(const struct lkg_value *value)
 {
-        const struct lkg_source *source = value ? lkg_value_source(value) : NULL;
+        const struct lkg_source *source;
 
+        if (!value)
+                return (struct lkg_where){ 0 };
+        value = seen(value);
+        source = lkg_value_source(value);
         return (struct lkg_where){
                 .file = source && *source->file ? source->file : NULL,
-                .line = value ? lkg_value_line(value) : 0,
-                .column = value ? lkg_value_column(value) : 0,
+                .line = lkg_value_line(value),
+                .column = lkg_value_column(value),
         };
 }
 
