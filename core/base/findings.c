@@ -354,11 +354,6 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "Restart lkgfs when it suits; all other settings are in force already.",
           "The changed setting belongs to the mount itself, which cannot be changed while files "
           "are open. All other changes of the reload are in force." },
-        { 4014, LKG_WARNING, "edited fallback copy",
-          "Remove the mark with setfattr -x user.lkgfs.fallback FILE, or restore the file.",
-          "The file under the component's name carries the mark of a fallback copy, so it is not "
-          "taken for a base; but its content is not the one that lkgfs has written. Somebody has "
-          "edited the copy, and the edit has no effect." },
         { 4015, LKG_NOTE, "try armed",
           "Make the change and write now to control/COMPONENT/commit within the time; without it "
           "the change goes.",

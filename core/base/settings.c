@@ -102,10 +102,12 @@ static int add_component(struct lkg_settings *s, const char *name)
         c += s->n_components++;
         *c = (struct lkg_settings_component){ .name = strdup(name),
                                               .unit = strdup(""),
+                                              .file = strdup(""),
+                                              .mode = 0600,
                                               .restart_unit = strdup(""),
                                               .restart_min_interval_ms = 60000,
                                               .restart_max_per_hour = 6 };
-        return c->name && c->unit && c->restart_unit ? 0 : -ENOMEM;
+        return c->name && c->unit && c->file && c->restart_unit ? 0 : -ENOMEM;
 }
 
 /* Keys of a component belong to the one that was named last. */
@@ -121,6 +123,10 @@ static int set_component_key(struct lkg_settings *s, const char *name, const cha
                 return set_restart(&c->restart, value);
         const struct key keys[] = {
                 { .name = "component_unit", .text = &c->unit },
+                { .name = "component_file", .text = &c->file },
+                { .name = "component_uid", .number = &c->uid },
+                { .name = "component_gid", .number = &c->gid },
+                { .name = "component_mode", .number = &c->mode },
                 { .name = "component_exe", .list = { &c->exes, &c->n_exes } },
                 { .name = "component_restart_unit", .text = &c->restart_unit },
                 { .name = "component_restart_argv", .list = { &c->restart_argv, &c->n_restart_argv } },
@@ -217,6 +223,7 @@ struct lkg_settings *lkg_settings_free(struct lkg_settings *s)
         for (size_t i = 0; i < s->n_components; i++) {
                 free(s->components[i].name);
                 free(s->components[i].unit);
+                free(s->components[i].file);
                 free_list(s->components[i].exes, s->components[i].n_exes);
                 free(s->components[i].restart_unit);
                 free_list(s->components[i].restart_argv, s->components[i].n_restart_argv);
@@ -243,6 +250,10 @@ static void format_component(struct lkg_buf *buf, const struct lkg_settings_comp
 {
         format_text(buf, "component", c->name);
         format_text(buf, "component_unit", c->unit);
+        format_text(buf, "component_file", c->file);
+        lkg_buf_printf(buf,
+                       "component_uid=%" PRIu32 "\ncomponent_gid=%" PRIu32 "\ncomponent_mode=%" PRIu32 "\n",
+                       c->uid, c->gid, c->mode);
         format_list(buf, "component_exe", c->exes, c->n_exes);
         format_text(buf, "component_restart", restart_words[c->restart]);
         format_text(buf, "component_restart_unit", c->restart_unit);

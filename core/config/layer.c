@@ -4,17 +4,16 @@
  * itself. What depends on other layers (same kind, same apiVersion) is fold.c's business.
  */
 #include <fcntl.h>
-#include <sys/xattr.h>
 
+#include <lkg/fallback.h>
 #include <lkg/file.h>
 #include <lkg/merge.h>
 #include <lkg/render.h>
 
 #include "layers.h"
 
-#define RACY_NS        (50 * (int64_t)LKG_NSEC_PER_MSEC) /* more than a tick of any kernel's coarse clock */
-#define XATTR_FALLBACK "user.lkgfs.fallback"
-#define PIECES_MAX     64 /* documents in one kubeadm patch file */
+#define RACY_NS    (50 * (int64_t)LKG_NSEC_PER_MSEC) /* more than a tick of any kernel's coarse clock */
+#define PIECES_MAX 64                                /* documents in one kubeadm patch file */
 
 struct lkg_layer *lkg_layer_ref(struct lkg_layer *layer)
 {
@@ -164,13 +163,6 @@ static int cannot_open(const struct lkg_place *place, struct lkg_layer *cached, 
                                 "the symlink leads nowhere; repair it or remove it", ret);
         cause_text(err, place->entry, text, sizeof(text));
         return unusable(place, cached, LKG_C_UNREADABLE, text, ret);
-}
-
-static bool is_fallback(int fd)
-{
-        char value[8];
-
-        return fgetxattr(fd, XATTR_FALLBACK, value, sizeof(value)) >= 0 || errno == ERANGE;
 }
 
 static bool is_racy(const struct lkg_file_id *identity, int64_t now_ns)
@@ -622,7 +614,7 @@ int lkg_layer_load(const struct lkg_place *place, struct lkg_layer *cached, stru
                 place->bounds ? lkg_path_below(place->path, place->bounds->path) : place->entry, &st, &err);
         if (fd < 0)
                 return cannot_open(place, cached, fd, &err, ret);
-        if (place->role == LKG_LAYER_BASE && is_fallback(fd)) {
+        if (place->role == LKG_LAYER_BASE && lkg_fallback_is_copy(fd)) {
                 *ret = NULL; /* our own output, left for a node without us: never a source */
                 return 0;
         }

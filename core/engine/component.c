@@ -2,10 +2,10 @@
 /* One component: from its layers to a verdict, and the bookkeeping around what is served. See component.h. */
 #include <stdarg.h>
 
+#include <lkg/fallback.h>
 #include <lkg/render.h>
 
 #include "component.h"
-#include "fallback.h"
 #include "status.h"
 #include "track.h"
 
@@ -339,7 +339,7 @@ int lkg_component_init(struct lkg_component *c, const struct lkg_component_env *
         if (!c->hint || !c->top || !c->status_path)
                 return lkg_error_set(err, -ENOMEM, NULL, "component %s", c->config->name);
         c->base_is_fallback = *c->config->base && *c->config->base != '/' &&
-                              lkg_fallback_claim(env->source_fd, c->config->base, &c->fallback_findings);
+                              lkg_fallback_is_ours(env->source_fd, c->config->base);
         r = lkg_state_load_component(env->state, c->config->name, &c->state, report);
         if (r >= 0)
                 r = new_judge(c, err);
@@ -453,21 +453,16 @@ void lkg_component_set_lost(struct lkg_component *c, const char *text)
  */
 static int check_base(struct lkg_component *c, const struct lkg_component_env *env, struct lkg_error *err)
 {
-        size_t before = c->fallback_findings.n_findings;
         bool ours;
         int r;
 
         if (!*c->config->base || *c->config->base == '/')
                 return 0;
-        if (lkg_fallback_is_ours(env->source_fd, c->config->base) == c->base_is_fallback &&
-            !c->base_is_fallback)
-                return 0; /* the usual case: one system call */
-        ours = lkg_fallback_claim(env->source_fd, c->config->base, before ? NULL : &c->fallback_findings);
-        if (c->fallback_findings.n_findings != before)
-                c->dirty |= LKG_DIRTY_FINDINGS;
+        ours = lkg_fallback_is_ours(env->source_fd, c->config->base);
         if (ours == c->base_is_fallback)
                 return 0;
         c->base_is_fallback = ours;
+        c->fallback_due = true; /* somebody means it as a base: the mark is to go */
         r = new_stack(c, env, err);
         return r < 0 ? r : 1;
 }

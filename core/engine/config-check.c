@@ -5,6 +5,8 @@
  */
 #include <limits.h>
 
+#include <lkg/fallback.h>
+
 #include "config.h"
 
 #define COMPONENT_NAME_MAX 128u

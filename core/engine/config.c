@@ -10,6 +10,7 @@
 #include <limits.h>
 
 #include <lkg/decode.h>
+#include <lkg/fallback.h>
 #include <lkg/file.h>
 #include <lkg/merge.h>
 #include <lkg/settings.h>
@@ -485,9 +486,13 @@ static int fill_components(const struct lkg_config *config, struct lkg_settings 
 
                 to->name = strdup(from->name);
                 to->unit = strdup(from->match.unit ? from->match.unit : "");
+                to->file = strdup(from->file);
+                to->uid = from->uid;
+                to->gid = from->gid;
+                to->mode = from->mode;
                 for (size_t k = 0; r >= 0 && k < from->match.exe.n_items; k++)
                         r = push(&to->exes, &to->n_exes, from->match.exe.items[k]);
-                if (r < 0 || !to->name || !to->unit || fill_restart(from, to) < 0)
+                if (r < 0 || !to->name || !to->unit || !to->file || fill_restart(from, to) < 0)
                         return -ENOMEM;
         }
         return 0;

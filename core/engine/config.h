@@ -18,7 +18,6 @@
 #define LKG_CONFIG_DEFAULT     "/etc/lkgfs/config.yaml"
 #define LKG_CONFIG_VENDOR_DIR  "/usr/lib/lkgfs/config.d"
 
-#define LKG_FALLBACK_DIR       ".lkgfs-fallback"
 #define LKG_WAKE_NAME          ".lv" /* the notifier's own name in the view */
 
 struct lkg_strings {

@@ -129,6 +129,17 @@ void lkg_engine_layers_soon(struct lkg_engine *e);
 /** lkg_engine_persist() - history, state files, fallback copies, number reservation. */
 void lkg_engine_persist(struct lkg_engine *e);
 
+/* engine-fallback.c */
+/** lkg_engine_ask_fallback() - lkgfsd is to bring the copies of @c up to date, or to withdraw the one in view. */
+void lkg_engine_ask_fallback(const struct lkg_engine *e, const struct lkg_component *c);
+/**
+ * lkg_engine_ask_first_fallback() - on the very first start the copies are asked for before the publication is told, so
+ * that they are there before anybody sees the view: a backup that begins with readiness finds a directory that does not
+ * change any more.
+ */
+void lkg_engine_ask_first_fallback(const struct lkg_engine *e);
+void lkg_engine_fallback_answered(struct lkg_engine *e, const struct lkg_message *m);
+
 /** lkg_engine_save_state() - durable, before a publication shows it. Return: 0 or -errno. */
 int lkg_engine_save_state(struct lkg_engine *e, struct lkg_component *c);
 

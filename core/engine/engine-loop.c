@@ -8,7 +8,6 @@
 #include <lkg/log.h>
 
 #include "engine-internal.h"
-#include "fallback.h"
 
 /* ---- what nobody waits for ---- */
 
@@ -16,7 +15,6 @@ static void persist_component(struct lkg_engine *e, struct lkg_component *c)
 {
         const struct lkg_log_fields fields = lkg_engine_fields(c);
         struct lkg_error err = { 0 };
-        size_t before = c->fallback_findings.n_findings;
 
         if (lkg_history_write(&c->history, c->active ? c->active->number : 0, &err) < 0)
                 lkg_log(LOG_WARNING, &fields,
@@ -31,13 +29,7 @@ static void persist_component(struct lkg_engine *e, struct lkg_component *c)
         if (!c->fallback_due)
                 return;
         c->fallback_due = false;
-        lkg_report_deinit(&c->fallback_findings);
-        if (c->active)
-                lkg_fallback_write(e->options.source_fd, c->config, c->active, &c->fallback_findings);
-        else
-                lkg_fallback_withdraw(e->options.source_fd, c->config);
-        if (c->fallback_findings.n_findings || before)
-                c->dirty |= LKG_DIRTY_FINDINGS;
+        lkg_engine_ask_fallback(e, c);
 }
 
 /* When it has been quiet for a while, but not much later than the first of a burst. */
@@ -145,8 +137,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
         if (persist) {
                 (void)malloc_trim(0); /* a burst leaves holes; what is idle should be small */
                 lkg_engine_persist(e);
-                lkg_engine_cycle(
-                        e, /* look= */ false); /* a fallback copy that could not be written is a finding */
+                lkg_engine_cycle(e, /* look= */ false); /* what could not be written is a finding */
         }
         return 0;
 }

@@ -92,6 +92,8 @@ static void on_supervisor(struct lkg_engine *e, const struct lkg_message *m)
                 (void)sd_event_exit(e->event, 0);
         } else if (m->type == LKG_MSG_CREDENTIAL) {
                 lkg_api_exec_done(e, m);
+        } else if (m->type == LKG_MSG_FALLBACK) {
+                lkg_engine_fallback_answered(e, m);
         }
 }
 

@@ -14,7 +14,6 @@
 #include <lkg/log.h>
 
 #include "engine-internal.h"
-#include "fallback.h"
 
 static bool is_vouched(const struct lkg_engine *e, const char *path)
 {
@@ -569,6 +568,7 @@ static int publish(struct lkg_engine *e, struct lkg_error *err)
         r = lkg_publish(&e->publisher, &in, err);
         if (r < 0)
                 return r;
+        lkg_engine_ask_first_fallback(e);
         lkg_server_published(&e->server, e->publisher.number);
         for (size_t i = 0; i < e->n_components; i++)
                 if (e->components[i].api)
@@ -610,25 +610,6 @@ static void publish_failed(struct lkg_engine *e, struct undo *undo, int cause, c
                 (void)publish(e, &ignored);
 }
 
-/*
- * On the very first start the copies are made before anybody sees the view: a backup that begins with readiness finds a
- * directory that does not change any more.
- */
-static void make_first_copies(struct lkg_engine *e)
-{
-        struct stat st;
-
-        if (e->started || fstatat(e->options.source_fd, LKG_FALLBACK_DIR, &st, AT_SYMLINK_NOFOLLOW) == 0)
-                return;
-        for (size_t i = 0; i < e->n_components; i++) {
-                struct lkg_component *c = &e->components[i];
-
-                if (c->active)
-                        lkg_fallback_write(e->options.source_fd, c->config, c->active,
-                                           &c->fallback_findings);
-        }
-}
-
 int lkg_engine_commit(struct lkg_engine *e, bool force)
 {
         struct undo undo[LKG_COMPONENTS_MAX] = { 0 };
@@ -645,8 +626,6 @@ int lkg_engine_commit(struct lkg_engine *e, bool force)
                 undo[i].changed = e->components[i].active != undo[i].active;
         }
         update_conditions(e);
-        if (r >= 0)
-                make_first_copies(e);
         if (r >= 0 && (force || any_dirty(e))) {
                 publishing = true;
                 r = publish(e, &err);

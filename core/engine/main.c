@@ -344,6 +344,7 @@ static int run(const struct arguments *a)
                 .state_fd = a->state_fd,
                 .trust_any_owner = a->any_owner,
         };
+        const int writable[] = { a->runtime_fd, a->state_fd };
         struct lkg_error err = { 0 };
         sd_event *event = NULL;
         sigset_t mask;
@@ -362,7 +363,7 @@ static int run(const struct arguments *a)
                 lkg_log_error("cannot start: %s", strerror(errno));
                 return EX_OSERR;
         }
-        if (lkg_sandbox_enter(&err) < 0) {
+        if (lkg_sandbox_enter(writable, LKG_ARRAY_SIZE(writable), &err) < 0) {
                 lkg_log_error("%s", err.message);
                 code = EX_OSERR;
         } else {

@@ -4,9 +4,10 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/stat.h>
-#include <sys/xattr.h>
 
-#include "fallback.h"
+#include <lkg/fallback.h>
+#include <lkg/file.h>
+
 #include "rules.h"
 
 static const char *keep_text(struct lkg_rules *rules, char *text)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The engine parses untrusted bytes as root's child, so it gives up what it does not need: all capabilities, new
- * privileges, cores, being traced, most of the address space, and system calls that change the system.
+ * privileges, cores, being traced, most of the address space, changing files outside of two directories, and system calls
+ * that it has no use for.
  */
 #pragma once
 
@@ -10,5 +11,10 @@
 /** lkg_sandbox_hide_memory() - no core, and nobody looks into this process: for whoever has a credential. Return: 0 or -errno. */
 int lkg_sandbox_hide_memory(struct lkg_error *err);
 
-/** lkg_sandbox_enter() - for good. Return: 0 or -errno: better not to run than to run unprotected. */
-int lkg_sandbox_enter(struct lkg_error *err);
+/**
+ * lkg_sandbox_enter() - for good.
+ * @writable: descriptors of the directories in which it may make, change and remove files
+ *
+ * Return: 0 or -errno: better not to run than to run unprotected.
+ */
+int lkg_sandbox_enter(const int *writable, size_t n_writable, struct lkg_error *err);

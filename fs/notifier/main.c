@@ -15,6 +15,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <linux/capability.h>
 #include <linux/futex.h>
 #include <linux/openat2.h>
 #include <poll.h>
@@ -24,7 +25,9 @@
 #include <sysexits.h>
 
 #include <lkg/log.h>
+#include <lkg/privilege.h>
 #include <lkg/shared.h>
+#include <lkg/syscalls.h>
 
 #define DOOR ".lv"
 
@@ -177,6 +180,34 @@ static bool work(void)
         return relay_one() || busy;
 }
 
+/* It is root that touches files of others through the view, and nothing else. */
+static int confine(struct lkg_error *err)
+{
+        static const int capabilities[] = { CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER, -1 };
+        static const struct lkg_syscall_argument arguments[] = {
+                { SYS_kill, 0, true, true, 0, { 0 }, EPERM },
+                { SYS_tgkill, 0, true, true, 0, { 0 }, EPERM },
+                { SYS_prctl, 0, true, false, 1, { PR_GET_DUMPABLE }, EPERM },
+                { SYS_prlimit64, 0, true, true, 1, { 0 }, EPERM },
+                { SYS_fcntl, 1, false, false, 2, { F_SETOWN, F_SETOWN_EX }, EPERM },
+        };
+        static const int allowed[] = { SYS_utimensat, SYS_mkdirat, SYS_mknodat, SYS_symlinkat,
+                                       SYS_unlinkat };
+        const struct lkg_syscall_policy policy = {
+                .arguments = arguments,
+                .n_arguments = LKG_ARRAY_SIZE(arguments),
+                .allowed = allowed,
+                .n_allowed = LKG_ARRAY_SIZE(allowed),
+        };
+        int r = lkg_capabilities_keep(capabilities, err);
+
+        if (r < 0)
+                return r;
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+                return lkg_error_set(err, -errno, NULL, "process attributes");
+        return LKG_SANITIZED ? 0 : lkg_syscalls_restrict(&policy, err);
+}
+
 int main(int argc, char **argv)
 {
         static const struct option options[] = {
@@ -185,6 +216,7 @@ int main(int argc, char **argv)
                 { "supervisor-fd", required_argument, NULL, 'p' },
                 { 0 },
         };
+        struct lkg_error err = { 0 };
         pthread_t thread;
         int c;
 
@@ -208,6 +240,10 @@ int main(int argc, char **argv)
         }
         shm->notifier.start_time = lkg_process_start_time(getpid());
         atomic_store(&shm->notifier.pid, getpid());
+        if (confine(&err) < 0) {
+                lkg_log_error("%s", err.message);
+                return EX_OSERR;
+        }
         if (pthread_create(&thread, NULL, wait_for_end, NULL) != 0)
                 return EX_OSERR;
         for (;;) {

@@ -6,8 +6,11 @@
  * fs.sock is the other direction: a new supervisor that finds us alive takes over everything the dead one held.
  */
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+
+#include <lkg/privilege.h>
 
 #include "server.h"
 
@@ -178,15 +181,14 @@ static void hand_over(int fd)
 static int on_connect(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
         int peer = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
-        struct ucred cred;
-        socklen_t size = sizeof(cred);
-
         (void)source;
         (void)revents;
         (void)userdata;
         if (peer < 0)
                 return 0;
-        if (getsockopt(peer, SOL_SOCKET, SO_PEERCRED, &cred, &size) < 0 || cred.uid != 0) {
+        /* What is handed over is the view itself. Only a supervisor may mount, so only one has to be answered. */
+        if (lkg_peer_of_host(peer, CAP_SYS_ADMIN, atomic_load(&server.shm->mount_namespace)) < 0) {
+                lkg_log_warning("%s: somebody who is no supervisor was turned away", LKG_HANDOVER_SOCKET);
                 (void)close(peer);
                 return 0;
         }

@@ -182,6 +182,11 @@ int main(int argc, char **argv)
         }
         lkg_log_init("lkgfs-fs", priority);
         limit_process();
+        r = server_confine(&err);
+        if (r < 0) {
+                lkg_log_error("%s", err.message);
+                return EX_OSERR;
+        }
         if (handshake)
                 return session_handshake() < 0 ? EX_SOFTWARE : EX_OK;
         r = prepare(&err);

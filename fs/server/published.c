@@ -5,6 +5,7 @@
  */
 #include <fcntl.h>
 
+#include <lkg/fallback.h>
 #include <lkg/file.h>
 
 #include "server.h"

@@ -34,11 +34,10 @@
 #include <lkg/publication.h>
 #include <lkg/shared.h>
 
-#define LKG_WORKERS      4
-#define LKG_FALLBACK_DIR ".lkgfs-fallback"
-#define LKG_DOOR_DIR     ".lv" /* the notifier's way to inodes of older generations */
-#define FOREVER_S        1e9   /* attributes of immutable content; names that carry a native mount */
-#define DIRECTORY_S      1.0   /* names and attributes of directories */
+#define LKG_WORKERS  4
+#define LKG_DOOR_DIR ".lv" /* the notifier's way to inodes of older generations */
+#define FOREVER_S    1e9   /* attributes of immutable content; names that carry a native mount */
+#define DIRECTORY_S  1.0   /* names and attributes of directories */
 #define SOURCE_ATTR_S \
         0.1 /* attributes of pass-through files: how late a change behind the mount may be seen */
 
@@ -218,6 +217,10 @@ void files_init(void);
 void files_recount(void);
 void file_announce_writer(struct lkg_node *node,
                           int by); /* somebody is about to open it for writing (or not) */
+
+/* confine.c */
+/** server_confine() - capabilities and system calls given up, for this thread and those that it makes. Return: 0 or -errno. */
+int server_confine(struct lkg_error *err);
 
 /* kept.c: what the supervisor keeps for our successor; fs.sock */
 int kept_init(struct lkg_error *err);

@@ -7,6 +7,7 @@
  * A file server that lives goes on without noticing. Engine and notifier are ended and started again,
  * because only the one that started them has their channels.
  */
+#include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/pidfd.h>
@@ -17,6 +18,7 @@
 #include <systemd/sd-daemon.h>
 
 #include <lkg/log.h>
+#include <lkg/privilege.h>
 
 #include "build.h"
 #include "supervisor.h"
@@ -91,20 +93,24 @@ static void from_store(struct found *found)
 static int connect_server(const struct lkg_supervisor *s)
 {
         struct sockaddr_un address = { .sun_family = AF_UNIX };
-        int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), r;
 
         fd = fd < 0 ? -errno : lkg_lift_fd(fd);
         if (fd < 0)
                 return fd;
         (void)snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", s->runtime_fd,
                        LKG_HANDOVER_SOCKET);
-        if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
-                int r = -errno;
-
-                lkg_close(fd);
-                return r;
+        r = connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ? -errno : 0;
+        if (r == 0) { /* what it hands over we would mount and give to others */
+                /* Not by the mount namespace: a unit's is another one after each start. */
+                r = lkg_peer_of_host(fd, CAP_SYS_PTRACE, 0);
+                if (r == -EPERM)
+                        lkg_log_error("%s in the runtime directory is not of a file server of ours: ignored",
+                                      LKG_HANDOVER_SOCKET);
         }
-        return fd;
+        if (r < 0)
+                lkg_close(fd);
+        return r < 0 ? r : fd;
 }
 
 static bool wait_input(int fd, uint64_t deadline_ns)

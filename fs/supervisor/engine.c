@@ -11,6 +11,7 @@
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -19,11 +20,16 @@
 #include "consumer.h"
 #include "credential.h"
 #include "facts.h"
+#include "fallback.h"
 #include "supervisor.h"
 
 /* One more than engines that are killed from outside before what they judge is refused (core/engine/poison.c). */
 #define TRIES_AT_START 4u
+#define END_NS         (2 * LKG_NSEC_PER_SEC)
 #define EARLY_NS       (1 * LKG_NSEC_PER_SEC)
+
+/* The descriptors of an engine. */
+enum { LISTEN_FD = 3, CHANNEL_FD, SOURCE_FD, RUNTIME_FD, STATE_FD };
 
 static int complain(const char *what)
 {
@@ -40,7 +46,7 @@ static void raise_oom_score(void)
 }
 
 struct setup {
-        const char *mount_point;
+        const char *mount_point, *source_path;
         struct lkg_shared *shared;
         pid_t supervisor;
 };
@@ -93,10 +99,7 @@ int lkg_hide_view(const char *mount_point)
         return 0;
 }
 
-/*
- * What the engine has to write it reaches by descriptors, which belong to mounts of the host. By a path it only reads:
- * without capabilities it is still the owner of every file of root's.
- */
+/* By a path it only reads: without capabilities it may still be the owner of every file of root's. */
 static int make_read_only(void)
 {
         struct mount_attr read_only = { .attr_set = MOUNT_ATTR_RDONLY };
@@ -106,16 +109,82 @@ static int make_read_only(void)
         return 0;
 }
 
-/* Runs in the child. @userdata: struct setup. */
-static int prepare(const void *userdata)
+/*
+ * The directories that it is given by descriptor, as mounts of their own that are attached nowhere: `..` leads out of none of
+ * them, while an openat() of the host's directory would leave this namespace. Nobody has to run anything in any of them.
+ * @tree: of open_tree(2), taken over; negative: errno says why there is none. @flags: AT_RECURSIVE or 0.
+ */
+static int give_directory(int tree, int fd, unsigned flags, bool writable)
 {
-        const struct setup *setup = userdata;
-        int r = record_self(setup);
+        struct mount_attr attr = {
+                .attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC |
+                            (writable ? 0 : MOUNT_ATTR_RDONLY),
+        };
+        LKG_CLEANUP(lkg_closep) int detached = tree, directory = -EBADF;
+
+        if (detached < 0)
+                return complain("open_tree");
+        if (mount_setattr(detached, "", AT_EMPTY_PATH | flags, &attr, sizeof(attr)) < 0)
+                return complain("mount_setattr");
+        directory = writable ? openat(detached, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : dup(detached);
+        if (directory < 0 || dup2(directory, fd) < 0)
+                return complain("open a detached directory");
+        return 0;
+}
+
+/* Before we leave the host's namespace: only there its mounts can be cloned. */
+static int give_directories(void)
+{
+        static const struct {
+                int fd;
+                bool writable;
+        } directories[] = { { SOURCE_FD, false }, { RUNTIME_FD, true }, { STATE_FD, true } };
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < LKG_ARRAY_SIZE(directories); i++) {
+                int fd = directories[i].fd;
+
+                r = give_directory(open_tree(fd, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC),
+                                   fd, 0, directories[i].writable);
+        }
+        return r;
+}
+
+/*
+ * The source once more with what is mounted below it (a volume with drop-ins), now that the view is not among that. A path
+ * that is another directory by now is left alone.
+ */
+static int give_mounts_of_source(const char *source_path)
+{
+        LKG_CLEANUP(lkg_closep)
+        int tree = open_tree(AT_FDCWD, source_path,
+                             OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_NO_AUTOMOUNT);
+        struct stat now, then;
+
+        if (tree < 0 || fstat(tree, &now) < 0 || fstat(SOURCE_FD, &then) < 0 || now.st_dev != then.st_dev ||
+            now.st_ino != then.st_ino)
+                return 0;
+        return give_directory(LKG_STEAL_FD(tree), SOURCE_FD, AT_RECURSIVE, /* writable= */ false);
+}
+
+/* Run in the child, one after the other. @userdata: struct setup. */
+static int begin(const void *userdata)
+{
+        int r = record_self(userdata);
 
         if (r != 0)
                 return r;
         raise_oom_score();
-        r = lkg_hide_view(setup->mount_point);
+        return give_directories();
+}
+
+static int prepare(const void *userdata)
+{
+        const struct setup *setup = userdata;
+        int r = lkg_hide_view(setup->mount_point);
+
+        if (r == 0)
+                r = give_mounts_of_source(setup->source_path);
         return r != 0 ? r : make_read_only();
 }
 
@@ -135,11 +204,11 @@ static int open_fds(const struct lkg_supervisor *s, int channel, int fds[static 
                 lkg_close(state);
                 return source < 0 ? source : runtime < 0 ? runtime : state;
         }
-        fds[0] = s->listen_fd;
-        fds[1] = channel;
-        fds[2] = source;
-        fds[3] = runtime;
-        fds[4] = state;
+        fds[LISTEN_FD - LISTEN_FD] = s->listen_fd;
+        fds[CHANNEL_FD - LISTEN_FD] = channel;
+        fds[SOURCE_FD - LISTEN_FD] = source;
+        fds[RUNTIME_FD - LISTEN_FD] = runtime;
+        fds[STATE_FD - LISTEN_FD] = state;
         return 0;
 }
 
@@ -219,11 +288,12 @@ static int start(struct lkg_supervisor *s, struct lkg_child *child)
                                s->config ? "--config" : NULL,
                                s->config,
                                NULL };
-        const struct setup setup = { s->mount_point, s->connection.shared, getpid() };
+        const struct setup setup = { s->mount_point, s->source_path, s->connection.shared, getpid() };
         struct lkg_spawn spawn = { .argv = argv,
                                    .n_fds = 5,
                                    .stdin_fd = -EBADF,
                                    .stdout_fd = -EBADF,
+                                   .before = begin,
                                    .setup = prepare,
                                    .userdata = &setup,
                                    .namespace_fd = s->children_namespace };
@@ -242,6 +312,7 @@ static int start(struct lkg_supervisor *s, struct lkg_child *child)
         if (r < 0)
                 return r;
         open_note(s);
+        s->source_mounts = s->over ? 0 : lkg_mounts_below(s->source_path);
         r = lkg_spawn(&spawn, &pid, &pidfd);
         for (int i = 2; i < 5; i++)
                 lkg_close(spawn.fds[i]);
@@ -250,6 +321,19 @@ static int start(struct lkg_supervisor *s, struct lkg_child *child)
         if (r >= 0)
                 lkg_watchdog_started(s);
         return r;
+}
+
+void lkg_engine_check_mounts(struct lkg_supervisor *s)
+{
+        struct lkg_child *child = &s->children[LKG_CHILD_ENGINE];
+
+        if (s->over || !lkg_child_running(child) || child->ending ||
+            lkg_mounts_below(s->source_path) == s->source_mounts)
+                return;
+        lkg_child_log(child, LOG_NOTICE, "is started again: something was mounted or unmounted below %s",
+                      s->source_path);
+        lkg_engine_send(s, LKG_MSG_STOP);
+        lkg_child_end(child, 0, END_NS);
 }
 
 static void heard_fatal(struct lkg_supervisor *s, struct lkg_child *child, const struct lkg_message *message)
@@ -285,6 +369,8 @@ static void input(struct lkg_supervisor *s, struct lkg_child *child)
                         lkg_facts_refresh(s);
                 } else if (message.type == LKG_MSG_CREDENTIAL) {
                         lkg_exec_request(s);
+                } else if (message.type == LKG_MSG_FALLBACK) {
+                        lkg_fallback_request(s, &message);
                 } else if (message.type == LKG_MSG_RESTART) {
                         if (s->consumer) /* else the end is near */
                                 lkg_consumer_request(s->consumer, message.component, message.number,

@@ -103,6 +103,39 @@ int lkg_mounts_top(const char *point, struct lkg_mount *ret)
         return r < 0 ? r : lkg_mounts_top_in(text, point, ret);
 }
 
+/* FNV-1a: which mount it is, of what, and where; an id alone is used again. */
+static uint64_t digest_of(const struct lkg_mount *mount)
+{
+        uint64_t hash = 14695981039346656037u;
+        char text[PATH_MAX + 64];
+        int n = snprintf(text, sizeof(text), "%" PRIu64 " %u:%u %s", mount->id, mount->major, mount->minor,
+                         mount->point);
+
+        for (int i = 0; i < n && i < (int)sizeof(text) - 1; i++)
+                hash = (hash ^ (unsigned char)text[i]) * 1099511628211u;
+        return hash;
+}
+
+uint64_t lkg_mounts_below_in(char *text, const char *dir)
+{
+        struct lkg_mount mount;
+        uint64_t sum = 0;
+        char *line;
+
+        while ((line = strsep(&text, "\n")))
+                if (lkg_mounts_parse_line(line, &mount) == 0 && strcmp(mount.point, dir) != 0 &&
+                    lkg_path_is_below(mount.point, dir) && !lkg_mount_is_lkgfs(&mount))
+                        sum += digest_of(&mount);
+        return sum;
+}
+
+uint64_t lkg_mounts_below(const char *dir)
+{
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+
+        return read_mountinfo(&text) < 0 ? 0 : lkg_mounts_below_in(text, dir);
+}
+
 int lkg_mounts_has(uint64_t id)
 {
         LKG_CLEANUP(lkg_freep) char *text = NULL;

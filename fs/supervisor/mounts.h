@@ -29,6 +29,13 @@ int lkg_mounts_parse_line(const char *line, struct lkg_mount *ret);
 int lkg_mounts_top_in(char *text, const char *point, struct lkg_mount *ret);
 /** lkg_mounts_top() - the same for the caller's mount namespace. Return: 1; 0; -errno. */
 int lkg_mounts_top(const char *point, struct lkg_mount *ret);
+/**
+ * lkg_mounts_below_in() - a number that is another one when other mounts are below @dir; views of lkgfs do not count, nor does
+ * what is mounted at @dir. 0 = none. @text as above.
+ */
+uint64_t lkg_mounts_below_in(char *text, const char *dir);
+/** lkg_mounts_below() - the same for the caller's mount namespace; 0 also when that cannot be read. */
+uint64_t lkg_mounts_below(const char *dir);
 /** lkg_mounts_has() - is mount @id (a lkgfs mount) in the caller's mount namespace? Return: 1; 0; -errno. */
 int lkg_mounts_has(uint64_t id);
 

@@ -101,6 +101,9 @@ static void exec_child(const struct lkg_spawn *spawn)
         for (size_t i = 0; i < spawn->n_fds; i++)
                 if (dup2(spawn->fds[i], 3 + (int)i) < 0)
                         _exit(EX_OSERR);
+        r = spawn->before ? spawn->before(spawn->userdata) : 0;
+        if (r != 0)
+                _exit(r);
         if (spawn->namespace_fd > 0 && setns(spawn->namespace_fd, CLONE_NEWNS) < 0) {
                 (void)dprintf(STDERR_FILENO, "lkgfsd: mount namespace of %s: %s\n", spawn->argv[0],
                               strerror(errno));

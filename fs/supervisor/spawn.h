@@ -16,9 +16,9 @@ struct lkg_spawn {
         int fds[LKG_SPAWN_FDS_MAX]; /* become 3, 4, 5 ...; all of them are LKG_FD_BASE or above */
         size_t n_fds;
         int stdin_fd, stdout_fd; /* -EBADF: /dev/null, our stdout */
-        int (*setup)(
-                const void
-                        *userdata); /* runs in the child before execve; non-zero = exit code; may be NULL */
+        /* Both run in the child before execve and may be NULL; non-zero = exit code. */
+        int (*before)(const void *userdata); /* still in our namespace; with @namespace_fd or @setup only */
+        int (*setup)(const void *userdata);  /* in the one of @namespace_fd */
         const void *userdata;
         int namespace_fd; /* the mount namespace it runs in; 0 = ours */
 };

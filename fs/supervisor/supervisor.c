@@ -23,6 +23,7 @@
 #include "consumer.h"
 #include "credential.h"
 #include "facts.h"
+#include "fallback.h"
 #include "supervisor.h"
 
 #define ENGINE_LIMIT_NS  (30 * LKG_NSEC_PER_SEC)
@@ -112,6 +113,8 @@ void lkg_supervisor_child_gone(struct lkg_supervisor *s)
         for (size_t i = 0; i < _LKG_CHILD_KIND_MAX; i++)
                 if (lkg_child_running(&s->children[i]))
                         return;
+        if (lkg_fallback_busy(s))
+                return; /* the last copies; bounded */
         (void)sd_event_exit(s->event, s->exit_code);
 }
 
@@ -179,8 +182,19 @@ void lkg_supervisor_engine_ready(struct lkg_supervisor *s)
 {
         if (s->phase != LKG_PHASE_ENGINE)
                 return;
+        s->copies.then_ready = lkg_fallback_busy(s);
+        if (s->copies.then_ready)
+                return;
         enter(s, LKG_PHASE_SERVER, SERVER_LIMIT_NS);
         lkg_child_start(s, LKG_CHILD_SERVER);
+}
+
+void lkg_supervisor_copies_done(struct lkg_supervisor *s)
+{
+        if (s->phase == LKG_PHASE_END)
+                lkg_supervisor_child_gone(s);
+        else if (s->copies.then_ready)
+                lkg_supervisor_engine_ready(s);
 }
 
 static void announce(struct lkg_supervisor *s)
@@ -464,6 +478,8 @@ static int on_mounts(sd_event_source *source, int fd, uint32_t revents, void *us
         (void)revents;
         if ((s->phase == LKG_PHASE_RUNNING || s->phase == LKG_PHASE_NATIVES) && !lkg_still_mounted(s))
                 lkg_supervisor_stop(s, "the view was unmounted");
+        else if (s->phase == LKG_PHASE_RUNNING)
+                lkg_engine_check_mounts(s);
         return 0;
 }
 
@@ -700,7 +716,8 @@ static void init(struct lkg_supervisor *s, const struct lkg_options *options, in
         s->ready_fd = ready_fd;
         s->log_fd = s->state_lock = s->runtime_lock = s->state_fd = s->runtime_fd = s->source_fd =
                 s->listen_fd = s->exec.output_fd = -EBADF;
-        s->facts.starts = s->facts.rest = s->exec.helper = s->leaving = (struct lkg_helper)LKG_HELPER_INIT;
+        s->facts.starts = s->facts.rest = s->exec.helper = s->copies.helper = s->leaving =
+                (struct lkg_helper)LKG_HELPER_INIT;
         s->task.pidfd = s->reload.pidfd = s->reload.output = -EBADF;
         lkg_connection_init(&s->connection);
         lkg_kept_clear(s);
@@ -717,6 +734,7 @@ static void deinit(struct lkg_supervisor *s)
         lkg_task_cancel(s);
         lkg_facts_cancel(s);
         lkg_exec_cancel(s);
+        lkg_fallback_cancel(s);
         s->consumer = lkg_consumer_free(s->consumer);
         lkg_heartbeat_disarm(s);
         lkg_watchdog_deinit(s);

@@ -93,6 +93,17 @@ struct lkg_exec_task {
         uint64_t started_ns; /* CLOCK_BOOTTIME of the last one; 0 = there was none */
 };
 
+/* The process that writes the copies for the day we are gone, see fallback.h. */
+struct lkg_copies {
+        struct lkg_helper helper;
+        uint32_t current; /* index of the component whose copies it writes */
+        struct lkg_wanted_copy {
+                bool due;
+                char sha256[LKG_SHA256_HEX]; /* "" = withdraw */
+        } wanted[LKG_COMPONENTS_MAX];
+        bool then_ready; /* the engine has published for the first time; the view is to come after the copies */
+};
+
 /* One FUSE connection and what belongs to it; replaced as a whole when it is aborted. */
 struct lkg_connection {
         int device, shared_fd;
@@ -154,6 +165,7 @@ struct lkg_supervisor {
         int exit_code;
         struct lkg_error failure;
         unsigned n_engine_tries;
+        uint64_t source_mounts;      /* lkg_mounts_below() the source when the engine was started */
         struct lkg_judging *judging; /* the engine's note; NULL = there is none */
         struct lkg_work_watch work;
         bool engine_took_too_long; /* and was killed for that */
@@ -162,6 +174,7 @@ struct lkg_supervisor {
         struct lkg_task task;
         struct lkg_facts_task facts;
         struct lkg_exec_task exec;
+        struct lkg_copies copies;
         struct lkg_helper leaving;     /* asks whether SIGTERM is a stop or half of a restart */
         struct lkg_consumer *consumer; /* NULL before the loop */
         struct lkg_heartbeat heartbeat;
@@ -323,6 +336,11 @@ int lkg_process_end(const struct lkg_process *process, uint64_t limit_ns);
  * for the engine, and every few seconds besides.
  */
 enum lkg_work lkg_engine_work(struct lkg_supervisor *s);
+/**
+ * lkg_engine_check_mounts() - it has the source with the mounts that were below it when it started: when others are there now,
+ * another engine is started. Nothing to do for a directory that the view covers.
+ */
+void lkg_engine_check_mounts(struct lkg_supervisor *s);
 /** lkg_engine_replaced() - @child was given up: its successor is started as after any death. */
 void lkg_engine_replaced(struct lkg_supervisor *s, struct lkg_child *child, const struct lkg_child_end *end);
 /** lkg_engine_tell() - Return: 0; -errno, -ENOTCONN when no engine runs. */
@@ -391,7 +409,9 @@ void lkg_reload_deinit(struct lkg_supervisor *s);
 int lkg_supervisor_run(const struct lkg_options *options, int ready_fd);
 /** lkg_supervisor_fail() - before the view was served: end with @exit_code and leave nothing behind. */
 void lkg_supervisor_fail(struct lkg_supervisor *s, int exit_code, const char *fmt, ...) LKG_PRINTF(3, 4);
+/** lkg_supervisor_engine_ready() - it has published; the view comes when the first copies are written. */
 void lkg_supervisor_engine_ready(struct lkg_supervisor *s);
+void lkg_supervisor_copies_done(struct lkg_supervisor *s);
 void lkg_supervisor_server_ready(struct lkg_supervisor *s);
 /**
  * lkg_supervisor_connection_lost() - the device says error: mounted anew, or the end, depending on the mount

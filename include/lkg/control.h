@@ -33,6 +33,9 @@
  *                it is to read, 0 = a restart that is only planned is no longer needed; result 1 = because of a remote
  *                change (a fleet must not restart at once: jitter), 0 = because of a local one or an operator
  *
+ *     FALLBACK   the copies of what a component shows are due: text = its name, a space, SHA-256 of the document, a blob of the
+ *                current publication; no digest: the copy under the view's name is to go  -> FALLBACK, text = name, result
+ *
  * STARTED is sent once by a process that waits for the answer, and once more, when nobody waits, for every newer
  * generation that this process opens later.
  *
@@ -63,6 +66,7 @@ enum lkg_message_type {
         LKG_MSG_RESTART,
         LKG_MSG_CREDENTIAL,
         LKG_MSG_ALIVE,
+        LKG_MSG_FALLBACK,
         _LKG_MSG_MAX
 };
 

@@ -27,7 +27,9 @@
 #define LKG_CONTROL_TEXT_MAX     1024u /* one control write */
 #define LKG_MESSAGE_TEXT_MAX \
         (256u + LKG_CONTROL_TEXT_MAX + 1) /* a name and NUL, a write, one byte too many */
-#define LKG_MESSAGE_BYTES_MAX 8192u       /* one datagram between two processes of ours */
+#define LKG_MESSAGE_BYTES_MAX  8192u      /* one datagram between two processes of ours */
+
+#define LKG_FALLBACK_BYTES_MAX (64u << 20) /* a served document that is kept as a copy */
 
 /* components and configuration */
 #define LKG_COMPONENTS_MAX   32u

@@ -5,6 +5,7 @@
  *
  *     state_dir= runtime_dir= source_dir= virtual_dir= native_dir= (repeated) engine_timeout_ms=
  *     component=<name>, then, of the component named last:
+ *         component_file=<view name> component_uid= component_gid= component_mode=<decimal>  (of the copies, <lkg/fallback.h>)
  *         component_unit=<unit> component_exe=<path> (repeated) component_restart=never|unit|hook
  *         component_restart_unit=<unit> component_restart_argv=<word> (repeated)
  *         component_restart_min_interval_ms= component_restart_max_per_hour=
@@ -35,7 +36,9 @@ enum lkg_foreign_writes {
 
 struct lkg_settings_component {
         char *name, *unit; /* unit "" = none */
-        char **exes;       /* absolute */
+        char *file;        /* under which it is shown */
+        uint32_t uid, gid, mode;
+        char **exes; /* absolute */
         size_t n_exes;
         enum lkg_settings_restart restart;
         char *restart_unit;  /* the one to restart, "" = none */

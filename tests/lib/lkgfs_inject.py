@@ -33,6 +33,7 @@ NUMBERS = {
     "unshare": (272, 97), "bpf": (321, 280), "setns": (308, 268), "process_vm_readv": (310, 270), "openat": (257, 56),
     "init_module": (175, 105), "clone": (56, 220), "clone3": (435, 435), "io_uring_setup": (425, 425), "kill": (62, 129),
     "getpid": (39, 172), "prctl": (157, 167), "close": (3, 57), "capset": (126, 91), "prlimit64": (302, 261), "keyctl": (250, 219),
+    "unlinkat": (263, 35), "mkdirat": (258, 34), "socketpair": (53, 199), "fchmodat": (268, 53),
 }
 libc = ctypes.CDLL(None, use_errno=True)
 libc.ptrace.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p)

@@ -429,7 +429,7 @@ class Mount:
         if self.notify is None:
             self.notify = NotifySocket(notify_path, self.keep_descriptors)
         since = len(self.notify.messages)
-        environment = {**os.environ, "NOTIFY_SOCKET": notify_path}
+        environment = {**os.environ, "NOTIFY_SOCKET": notify_path, "LKGFS_SYSCALLS": "kill"}
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen([self.lkgfsd, *extra, "--config", self.config_path, self.mountpoint],
                                             stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/",

@@ -17,6 +17,7 @@
 
 #include <lkg/claims.h>
 #include <lkg/control.h>
+#include <lkg/fallback.h>
 #include <lkg/file.h>
 #include <lkg/log.h>
 #include <lkg/publication.h>
@@ -171,6 +172,40 @@ static inline int start_with(struct node *n, struct lkg_error *err)
         r = lkg_engine_new(&o, n->event, &n->engine, &report, err);
         lkg_report_deinit(&report);
         return r < 0 ? r : lkg_engine_start(n->engine, err);
+}
+
+/* The next message to the supervisor but for requests of copies, which write_copies() carries out. */
+static inline int hear(const struct node *n, struct lkg_message *ret)
+{
+        int r;
+
+        do
+                r = lkg_message_recv(n->supervisor[0], ret);
+        while (r == 1 && ret->type == LKG_MSG_FALLBACK);
+        return r;
+}
+
+/* As lkgfsd does, with everything that is asked for; other messages are dropped. Return: how many were written. */
+static inline unsigned write_copies(struct node *n)
+{
+        const struct lkg_fallback_file file = { "kubelet.conf", getuid(), getgid(), 0600 };
+        struct lkg_message m;
+        unsigned count = 0;
+
+        while (lkg_message_recv(n->supervisor[0], &m) == 1) {
+                size_t length = strcspn(m.text, " ");
+
+                if (m.type != LKG_MSG_FALLBACK || strncmp(m.text, "kubelet ", 8) != 0)
+                        continue;
+                m.result = m.text[length + 1] ? lkg_fallback_write(n->source_fd, n->runtime_fd, &file,
+                                                                   m.text + length + 1)
+                                              : lkg_fallback_withdraw(n->source_fd, file.name);
+                m.text[length] = '\0';
+                m.text_size = (uint32_t)length;
+                (void)lkg_message_send(n->supervisor[0], &m); /* an engine that has ended hears nothing */
+                count++;
+        }
+        return count;
 }
 
 static inline void join(struct node *n)

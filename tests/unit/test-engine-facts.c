@@ -228,7 +228,7 @@ static void test_a_process_comes_and_goes(void **state)
         turn_until(n, EFFECTIVE, "maxPods: 70 # flag --max-pods\n");
         assert_has(n, EFFECTIVE, "flags of the running process;");
         while (m.type != LKG_MSG_STARTED) /* the supervisor may ask for its version now */
-                assert_int_equal(lkg_message_recv(n->supervisor[0], &m), 1);
+                assert_int_equal(hear(n, &m), 1);
         end();
         turn_until(n, EFFECTIVE, "flags of the process that ran last;");
         assert_has(n, EFFECTIVE, "maxPods: 70 # flag --max-pods\n");

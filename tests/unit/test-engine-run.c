@@ -5,7 +5,6 @@
  */
 #include <sys/xattr.h>
 
-#include "core/engine/fallback.h"
 #include "engine-node.h"
 
 static void test_first_publication(void **state)
@@ -17,7 +16,7 @@ static void test_first_publication(void **state)
 
         put_dropin(n, "10-a.conf", "maxPods: 110\n");
         start(n);
-        assert_int_equal(lkg_message_recv(n->supervisor[0], &m), 1);
+        assert_int_equal(hear(n, &m), 1);
         assert_int_equal(m.type, LKG_MSG_PUBLISHED);
         assert_int_equal(m.number, 1);
         assert_has(n, "kubelet.conf", "maxPods: 110\n");
@@ -329,9 +328,9 @@ static void test_engine_that_died_of_a_layer_serves_first(void **state)
         put(n, "runtime/starting", "");
         start(n);
         /* Two publications: the first before any layer was looked at. */
-        assert_int_equal(lkg_message_recv(n->supervisor[0], &m), 1);
+        assert_int_equal(hear(n, &m), 1);
         assert_int_equal(m.number, 1);
-        assert_int_equal(lkg_message_recv(n->supervisor[0], &m), 1);
+        assert_int_equal(hear(n, &m), 1);
         assert_int_equal(m.number, 2);
         assert_has(n, "status/kubelet/condition", "True ");
         assert_int_equal(access(at(n, "runtime/starting"), F_OK), -1);
@@ -346,7 +345,7 @@ static void test_invalid_without_last_good_is_fatal(void **state)
         put_dropin(n, "10-a.conf", "maxPods: [\n");
         assert_int_equal(start_with(n, &err), 78);
         assert_non_null(strstr(err.message, "10-a.conf:"));
-        assert_int_equal(lkg_message_recv(n->supervisor[0], &m), 1);
+        assert_int_equal(hear(n, &m), 1);
         assert_int_equal(m.type, LKG_MSG_FATAL);
         assert_int_equal(m.result, 78);
         assert_string_equal(m.text, err.message);
@@ -419,14 +418,21 @@ static void test_a_base_that_has_gone_was_there(void **state)
 }
 
 /* A backup that begins when we are ready sees a directory that stays as it is. */
-static void test_the_first_copies_are_there_when_we_are_ready(void **state)
+static void test_the_first_copies_are_asked_for_before_we_are_ready(void **state)
 {
         struct node *n = *state;
+        struct lkg_message m;
 
         assert_int_equal(access(at(n, "source/.lkgfs-fallback"), F_OK), -1);
         assert_int_equal(unlink(at(n, "source/kubelet.conf")), 0);
         put_dropin(n, "10-a.conf", "maxPods: 5\n");
         start(n);
+        assert_int_equal(lkg_message_recv(n->supervisor[0], &m), 1);
+        assert_int_equal(m.type, LKG_MSG_FALLBACK); /* asked for before lkgfsd hears that we are ready */
+        assert_int_equal(strncmp(m.text, "kubelet ", 8), 0);
+        assert_int_equal(hear(n, &m), 1);
+        assert_int_equal(m.type, LKG_MSG_PUBLISHED);
+        assert_int_equal(write_copies(n), 1); /* the first engine keeps its state at once */
         assert_int_equal(access(at(n, "source/.lkgfs-fallback/kubelet.conf"), F_OK), 0);
         assert_int_equal(access(at(n, "source/kubelet.conf"), F_OK), 0);
         /* Our own copy is no base, and does not hide that there is none. */
@@ -497,6 +503,7 @@ static void test_fallback_copies(void **state)
         assert_int_equal(unlink(at(n, "source/kubelet.conf")), 0);
         put_dropin(n, "10-a.conf", "maxPods: 5\n");
         start(n);
+        assert_true(write_copies(n) > 0);
         stop(n, true);
         assert_int_equal(access(at(n, "source/.lkgfs-fallback/kubelet.conf"), R_OK), 0);
         if (getxattr(at(n, "source/.lkgfs-fallback/kubelet.conf"), LKG_FALLBACK_XATTR, value,
@@ -508,10 +515,35 @@ static void test_fallback_copies(void **state)
         assert_has(n, "status/kubelet/active", "default\n");
         assert_false(has(n, "kubelet.conf", "maxPods"));
         settle(n);
-        put(n, "source/kubelet.conf", HEADER "maxPods: 9\n"); /* somebody means it */
+        assert_true(write_copies(n) > 0);
+        put(n, "source/kubelet.conf", HEADER "maxPods: 9\n"); /* somebody means it, and at once */
         turn_until(n, "kubelet.conf", "maxPods: 9\n");
         assert_has(n, "status/kubelet/active", "init\n");
+        settle(n);
+        assert_true(write_copies(n) > 0);
         assert_true(getxattr(at(n, "source/kubelet.conf"), LKG_FALLBACK_XATTR, value, sizeof(value)) < 0);
+        assert_has(n, "kubelet.conf", "maxPods: 9\n");
+}
+
+/* What lkgfsd could not write is a finding, until it could. */
+static void test_a_copy_that_cannot_be_written(void **state)
+{
+        struct node *n = *state;
+
+        put(n, "source/.lkgfs-fallback", "somebody's file\n");
+        start(n);
+        settle(n);
+        assert_true(write_copies(n) > 0);
+        turn_until(n, "status/kubelet/findings",
+                   "the fallback copy of kubelet.conf cannot be written: Not a directory");
+        assert_int_equal(unlink(at(n, "source/.lkgfs-fallback")), 0);
+        put_dropin(n, "10-a.conf", "maxPods: 5\n");
+        turn_until(n, "kubelet.conf", "maxPods: 5\n");
+        settle(n);
+        assert_true(write_copies(n) > 0);
+        for (unsigned i = 0; i < 100 && has(n, "status/kubelet/findings", "fallback copy"); i++)
+                turn(n, 100);
+        assert_false(has(n, "status/kubelet/findings", "fallback copy"));
 }
 
 static void test_full_runtime_directory_is_tried_again(void **state)
@@ -711,10 +743,11 @@ int main(void)
                 CASE(test_kubeconfig_that_appears_later_passes_through),
                 CASE(test_no_layer_claims_no_name),
                 CASE(test_a_base_that_has_gone_was_there),
-                CASE(test_the_first_copies_are_there_when_we_are_ready),
+                CASE(test_the_first_copies_are_asked_for_before_we_are_ready),
                 CASE(test_silent_change_counts_after_the_next),
                 CASE(test_other_entries_cost_nothing),
                 CASE(test_fallback_copies),
+                CASE(test_a_copy_that_cannot_be_written),
                 CASE(test_full_runtime_directory_is_tried_again),
                 CASE(test_many_layers_are_rendered_later),
                 CASE(test_old_blobs_go_when_they_are_not_needed),

@@ -9,6 +9,8 @@
 
 #include <cmocka.h>
 
+#include <lkg/fallback.h>
+
 #include "quota.h"
 #include "server.h"
 #include "tmpdir.h"

@@ -128,6 +128,35 @@ static void test_the_top_of_a_stack(void **state)
         assert_int_equal(top("", "/", &m), 0);
 }
 
+static uint64_t below(const char *text, const char *dir)
+{
+        char *copy = strdup(text);
+        uint64_t sum;
+
+        assert_non_null(copy);
+        sum = lkg_mounts_below_in(copy, dir);
+        free(copy);
+        return sum;
+}
+
+static void test_what_is_mounted_below(void **state)
+{
+        static const char volume[] = "50 20 8:2 / /srv/k/kubelet.conf.d rw - ext4 /dev/sdb rw\n";
+        static const char again[] = "51 20 8:2 / /srv/k/kubelet.conf.d rw - ext4 /dev/sdb rw\n";
+        static const char elsewhere[] = "52 20 8:2 / /srv/kx rw - ext4 /dev/sdb rw\n"
+                                        "53 20 8:2 / /srv/k rw - ext4 /dev/sdb rw\n"
+                                        "54 20 0:60 / /srv/k/view rw - fuse.lkgfs x rw\n";
+        char both[512];
+
+        (void)state;
+        assert_int_equal(below("", "/srv/k"), 0);
+        assert_int_equal(below(elsewhere, "/srv/k"), 0);
+        assert_int_not_equal(below(volume, "/srv/k"), 0);
+        assert_int_not_equal(below(volume, "/srv/k"), below(again, "/srv/k"));
+        (void)snprintf(both, sizeof(both), "%s%s", elsewhere, volume);
+        assert_int_equal(below(both, "/srv/k"), below(volume, "/srv/k"));
+}
+
 static void test_own_mounts_can_be_asked_for(void **state)
 {
         struct lkg_mount m;
@@ -168,6 +197,7 @@ int main(void)
                 cmocka_unit_test(test_path_too_long_is_no_overflow),
                 cmocka_unit_test(test_types),
                 cmocka_unit_test(test_the_top_of_a_stack),
+                cmocka_unit_test(test_what_is_mounted_below),
                 cmocka_unit_test(test_own_mounts_can_be_asked_for),
                 cmocka_unit_test(test_below),
         };

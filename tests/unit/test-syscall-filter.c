@@ -25,7 +25,7 @@
 #include <lkg/base.h>
 
 #include "../../core/engine/sandbox.h"
-#include "../../core/engine/syscall-filter.h"
+#include "../../core/engine/syscall-policy.h"
 
 #define N_THREADS 32u
 
@@ -37,7 +37,8 @@ static int answer(long nr, long a, long b)
 
         assert_true(pid >= 0);
         if (pid == 0) {
-                if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || lkg_syscall_filter_install(NULL) < 0 ||
+                if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+                    lkg_syscalls_restrict(&lkg_engine_syscalls, NULL) < 0 ||
                     prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 2)
                         _exit(255); /* some of these calls do harm */
                 _exit(syscall(nr, a, b, 0, 0, 0, 0) < 0 ? errno : 0);
@@ -70,15 +71,34 @@ static void test_other_ways_to_the_same_calls(void **state)
         assert_int_equal(answer(5000, 0, 0), ENOSYS);
 }
 
+/* A new library's call does not end a node's engine; it does end a test's. */
+static void test_what_is_on_no_list(void **state)
+{
+        static const long unlisted[] = { SYS_sync,   SYS_mknodat,   SYS_symlinkat, SYS_splice,
+                                         SYS_listen, SYS_fsetxattr, SYS_capset };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(unlisted); i++) {
+                assert_int_equal(unsetenv("LKGFS_SYSCALLS"), 0);
+                assert_int_equal(answer(unlisted[i], 0, 0), ENOSYS);
+                assert_int_equal(setenv("LKGFS_SYSCALLS", "kill", 1), 0);
+                assert_int_equal(answer(unlisted[i], 0, 0), 1000 + SIGSYS);
+        }
+        assert_int_equal(unsetenv("LKGFS_SYSCALLS"), 0);
+}
+
 static void test_calls_judged_by_an_argument(void **state)
 {
-        static const int families[] = { AF_PACKET, AF_ALG, AF_VSOCK, AF_CAN, AF_TIPC, AF_KEY, AF_BLUETOOTH };
+        static const int families[] = { AF_UNIX, AF_PACKET, AF_ALG, AF_VSOCK,
+                                        AF_CAN,  AF_TIPC,   AF_KEY, AF_BLUETOOTH };
 
         (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(families); i++) {
                 assert_int_equal(answer(SYS_socket, families[i], SOCK_DGRAM), EAFNOSUPPORT);
                 assert_int_equal(answer(SYS_socketpair, families[i], SOCK_DGRAM), EAFNOSUPPORT);
         }
+        assert_int_equal(answer(SYS_socketpair, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC), EFAULT);
+        assert_int_equal(answer(SYS_prctl, PR_SET_DUMPABLE, 1), EPERM);
         assert_int_equal(answer(SYS_kill, getpid(), 0), EPERM); /* its parent */
         assert_int_equal(answer(SYS_kill, -1, 0), EPERM);
         assert_int_equal(answer(SYS_kill, 0, 0), EPERM);
@@ -104,9 +124,10 @@ static int in_a_child(void (*run)(void))
         if (pid == 0) {
                 struct lkg_error err = { 0 };
 
-                if (lkg_sandbox_enter(&err) < 0)
+                if (lkg_sandbox_enter(NULL, 0, &err) < 0)
                         _exit(254);
-                if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == 0 && lkg_syscall_filter_install(&err) < 0)
+                if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == 0 &&
+                    lkg_syscalls_restrict(&lkg_engine_syscalls, &err) < 0)
                         _exit(253); /* a sanitizer's build leaves it out */
                 run();
                 _exit(0);
@@ -192,6 +213,7 @@ int main(void)
                 cmocka_unit_test(test_neither_cores_nor_keys_of_tls_are_written),
                 cmocka_unit_test(test_each_rule),
                 cmocka_unit_test(test_other_ways_to_the_same_calls),
+                cmocka_unit_test(test_what_is_on_no_list),
                 cmocka_unit_test(test_calls_judged_by_an_argument),
                 cmocka_unit_test(test_a_resolver_with_many_threads_fits),
                 cmocka_unit_test(test_sockets_and_an_assertion),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The seccomp filter of the engine: see syscall-filter.h. */
+/* Seccomp filters: see <lkg/syscalls.h>. */
 #include <assert.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -13,12 +13,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "syscall-filter.h"
+#include <lkg/syscalls.h>
 
-#define PROGRAM_MAX 512u
-#define VALUES_MAX  4u
-/* The newest call of Linux 6.1. From pidfd_send_signal (424) on, numbers are the same on every architecture. */
-#define NEWEST_KNOWN 450u
+#define PROGRAM_MAX 1024u
+#define MODE_WORD   "LKGFS_SYSCALLS"
 
 #if defined(__x86_64__)
 #define ARCH    AUDIT_ARCH_X86_64
@@ -153,30 +151,150 @@ const struct lkg_syscall_rule lkg_syscall_rules[] = {
 };
 const size_t lkg_n_syscall_rules = LKG_ARRAY_SIZE(lkg_syscall_rules);
 
-#ifdef ARCH
-
-/* Calls that are judged by one argument. `own` stands for our process id, among the values. */
-static const struct argument_rule {
-        int nr;
-        unsigned argument;
-        bool only; /* these values and no others; else all but these */
-        bool own;
-        unsigned n_values;
-        uint32_t values[VALUES_MAX];
-        int error; /* as in lkg_syscall_rule */
-} argument_rules[] = {
-        /* Netlink: the resolver asks for the addresses of this machine. */
-        { SYS_socket, 0, true, false, 4, { AF_UNIX, AF_INET, AF_INET6, AF_NETLINK }, EAFNOSUPPORT },
-        { SYS_socketpair, 0, true, false, 1, { AF_UNIX }, EAFNOSUPPORT },
-        /* Signals and limits: of this process alone. */
-        { SYS_kill, 0, true, true, 0, { 0 }, EPERM },
-        { SYS_tgkill, 0, true, true, 0, { 0 }, EPERM },
-        { SYS_rt_sigqueueinfo, 0, true, true, 0, { 0 }, EPERM },
-        { SYS_rt_tgsigqueueinfo, 0, true, true, 0, { 0 }, EPERM },
-        { SYS_prlimit64, 0, true, true, 1, { 0 }, EPERM },
-        { SYS_fcntl, 1, false, false, 2, { F_SETOWN, F_SETOWN_EX }, EPERM },
-        { SYS_ioctl, 1, false, false, 3, { FIOSETOWN, SIOCSPGRP, TIOCSTI }, 0 },
+const int lkg_syscalls_common[] = {
+        /* memory */
+        SYS_brk,
+        SYS_mmap,
+        SYS_munmap,
+        SYS_mprotect,
+        SYS_mremap,
+        SYS_madvise,
+        SYS_msync,
+        SYS_mincore,
+        SYS_mlock,
+        SYS_mlock2,
+        SYS_munlock,
+        SYS_memfd_create,
+        SYS_membarrier,
+        /* threads; clone: by its flags */
+        SYS_futex,
+        SYS_set_robust_list,
+        SYS_get_robust_list,
+        SYS_set_tid_address,
+        SYS_rseq,
+        SYS_exit,
+        SYS_exit_group,
+        SYS_gettid,
+        SYS_sched_yield,
+        SYS_sched_getaffinity,
+        SYS_getcpu,
+        /* itself */
+        SYS_getpid,
+        SYS_getppid,
+        SYS_getuid,
+        SYS_geteuid,
+        SYS_getgid,
+        SYS_getegid,
+        SYS_getgroups,
+        SYS_getresuid,
+        SYS_getresgid,
+        SYS_getrusage,
+        SYS_times,
+        SYS_uname,
+        SYS_sysinfo,
+        SYS_getrandom,
+        SYS_umask,
+        SYS_capget,
+        /* time */
+        SYS_clock_gettime,
+        SYS_clock_getres,
+        SYS_clock_nanosleep,
+        SYS_nanosleep,
+        SYS_gettimeofday,
+        SYS_timerfd_create,
+        SYS_timerfd_settime,
+        SYS_timerfd_gettime,
+        /* signals that come */
+        SYS_rt_sigaction,
+        SYS_rt_sigprocmask,
+        SYS_rt_sigreturn,
+        SYS_rt_sigpending,
+        SYS_rt_sigtimedwait,
+        SYS_sigaltstack,
+        SYS_signalfd4,
+        SYS_restart_syscall,
+        /* waiting */
+        SYS_epoll_create1,
+        SYS_epoll_ctl,
+        SYS_epoll_pwait,
+        SYS_ppoll,
+        SYS_pselect6,
+        SYS_eventfd2,
+        SYS_pipe2,
+        SYS_inotify_init1,
+        SYS_inotify_add_watch,
+        SYS_inotify_rm_watch,
+        SYS_pidfd_open,
+        SYS_waitid,
+        SYS_wait4,
+        /* descriptors and files */
+        SYS_read,
+        SYS_write,
+        SYS_readv,
+        SYS_writev,
+        SYS_pread64,
+        SYS_pwrite64,
+        SYS_preadv,
+        SYS_pwritev,
+        SYS_lseek,
+        SYS_close,
+        SYS_dup,
+        SYS_dup3,
+        SYS_openat,
+        SYS_openat2,
+        SYS_fstat,
+        SYS_newfstatat,
+        SYS_statx,
+        SYS_faccessat,
+        SYS_faccessat2,
+        SYS_readlinkat,
+        SYS_getdents64,
+        SYS_getcwd,
+        SYS_statfs,
+        SYS_fstatfs,
+        SYS_fadvise64,
+        /* sockets that are there */
+        SYS_sendto,
+        SYS_recvfrom,
+        SYS_sendmsg,
+        SYS_recvmsg,
+        SYS_shutdown,
+        SYS_getsockname,
+        SYS_getpeername,
+        SYS_getsockopt,
+        SYS_setsockopt,
+        SYS_accept4,
+/* older forms of the same */
+#ifdef SYS_epoll_pwait2
+        SYS_epoll_pwait2,
+#endif
+#ifdef SYS_close_range
+        SYS_close_range,
+#endif
+#ifdef SYS_open
+        SYS_open,
+        SYS_stat,
+        SYS_lstat,
+        SYS_access,
+        SYS_readlink,
+        SYS_poll,
+        SYS_select,
+        SYS_epoll_wait,
+        SYS_dup2,
+        SYS_pipe,
+        SYS_eventfd,
+        SYS_getdents,
+#endif
+#ifdef SYS_time
+        SYS_time,
+#endif
+#ifdef SYS_arch_prctl
+        SYS_arch_prctl,
+#endif
 };
+const size_t lkg_n_syscalls_common = LKG_ARRAY_SIZE(lkg_syscalls_common);
+
+#ifdef ARCH
 
 struct program {
         size_t n;
@@ -221,7 +339,7 @@ static void put_rule(struct program *p, const struct lkg_syscall_rule *rule)
         put_answer(p, refusal(rule->error));
 }
 
-static void put_argument_rule(struct program *p, const struct argument_rule *rule)
+static void put_argument_rule(struct program *p, const struct lkg_syscall_argument *rule)
 {
         uint32_t listed = rule->only ? SECCOMP_RET_ALLOW : refusal(rule->error);
         unsigned n = rule->n_values + (rule->own ? 1 : 0);
@@ -260,36 +378,49 @@ static void put_convention(struct program *p)
 #endif
 }
 
-static void build(struct program *p)
+static void put_allowed(struct program *p, const int *numbers, size_t n)
 {
-        put_convention(p);
-        /* What this file cannot have an opinion about does not exist, as on the kernels that it was written for. */
-        put_test(p, BPF_JGT, NEWEST_KNOWN, 1);
-        put_answer(p, refusal(ENOSYS));
-        for (size_t i = 0; i < lkg_n_syscall_rules; i++)
-                put_rule(p, &lkg_syscall_rules[i]);
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(argument_rules); i++)
-                put_argument_rule(p, &argument_rules[i]);
-        put_clone(p);
-        put_answer(p, SECCOMP_RET_ALLOW);
+        for (size_t i = 0; i < n; i++) {
+                put_test(p, BPF_JEQ, (uint32_t)numbers[i], 1);
+                put_answer(p, SECCOMP_RET_ALLOW);
+        }
 }
 
-int lkg_syscall_filter_install(struct lkg_error *err)
+static void build(struct program *p, const struct lkg_syscall_policy *policy)
 {
+        const char *mode = secure_getenv(MODE_WORD);
+
+        put_convention(p);
+        for (size_t i = 0; i < policy->n_arguments; i++)
+                put_argument_rule(p, &policy->arguments[i]);
+        put_allowed(p, policy->allowed, policy->n_allowed);
+        for (size_t i = 0; i < lkg_n_syscall_rules; i++)
+                put_rule(p, &lkg_syscall_rules[i]);
+        put_clone(p);
+        put_allowed(p, lkg_syscalls_common, lkg_n_syscalls_common);
+        put_answer(p, mode && strcmp(mode, "kill") == 0 ? refusal(0) : refusal(ENOSYS));
+}
+
+int lkg_syscalls_restrict(const struct lkg_syscall_policy *policy, struct lkg_error *err)
+{
+        /* Kernels before 5.16 would else switch off speculation for the process, which costs a file server a fifth. */
+        const unsigned flags = SECCOMP_FILTER_FLAG_SPEC_ALLOW;
         struct program p = { 0 };
         struct sock_fprog program = { .filter = p.at };
 
-        build(&p);
+        build(&p, policy);
         program.len = (unsigned short)p.n;
-        if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) < 0 && errno != EINVAL)
+        if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program) < 0 && errno != EINVAL &&
+            errno != ENOSYS)
                 return lkg_error_set(err, -errno, NULL, "seccomp filter");
-        return 0; /* EINVAL: a kernel without seccomp filters; the rest still holds */
+        return 0; /* EINVAL, ENOSYS: a kernel without seccomp filters; the rest still holds */
 }
 
 #else
 
-int lkg_syscall_filter_install(struct lkg_error *err)
+int lkg_syscalls_restrict(const struct lkg_syscall_policy *policy, struct lkg_error *err)
 {
+        (void)policy;
         (void)err;
         return 0;
 }

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copies for the day lkgfs is gone: see <lkg/fallback.h>. */
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+
+#include <lkg/fallback.h>
+#include <lkg/file.h>
+#include <lkg/limits.h>
+#include <lkg/publication.h>
+
+#define TMP_SUFFIX ".lkgfs-new"
+
+/* The path of a name below a directory descriptor, for calls that have no form for that; an O_PATH one will do. */
+static int inside(int dirfd, const char *name, char ret[static PATH_MAX])
+{
+        return snprintf(ret, PATH_MAX, "/proc/self/fd/%d/%s", dirfd, name) < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+static bool is_marked(int dirfd, const char *name)
+{
+        char path[PATH_MAX];
+
+        return inside(dirfd, name, path) == 0 && lgetxattr(path, LKG_FALLBACK_XATTR, NULL, 0) >= 0;
+}
+
+/* From the beginning, wherever the offset is. */
+static int digest(int fd, char ret[static LKG_SHA256_HEX])
+{
+        LKG_CLEANUP(lkg_closep) int again = -EBADF;
+        LKG_CLEANUP(lkg_freep) char *data = NULL;
+        char path[PATH_MAX];
+        size_t size;
+        int r;
+
+        (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        again = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        if (again < 0)
+                return -errno;
+        r = lkg_read_file(again, LKG_FALLBACK_BYTES_MAX, &data, &size, NULL);
+        return r < 0 ? r : lkg_sha256_hex(data, size, ret);
+}
+
+bool lkg_fallback_is_copy(int fd)
+{
+        char noted[LKG_SHA256_HEX + 8], actual[LKG_SHA256_HEX];
+        ssize_t n = fgetxattr(fd, LKG_FALLBACK_XATTR, noted, sizeof(noted));
+
+        if (n < 0 && errno != ERANGE)
+                return false;
+        if (n != LKG_SHA256_HEX - 1 || digest(fd, actual) < 0)
+                return true; /* when in doubt it is ours: a merged document as a base would be merged twice */
+        return memcmp(noted, actual, LKG_SHA256_HEX - 1) == 0;
+}
+
+bool lkg_fallback_is_ours(int source_fd, const char *name)
+{
+        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+        struct stat st;
+
+        if (!is_marked(source_fd, name))
+                return false;
+        fd = openat(source_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+        if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+                return true;
+        return lkg_fallback_is_copy(fd);
+}
+
+/* ---- writing ---- */
+
+/* A process that parses what others wrote has made it: it is what its name says, or nothing. */
+static int read_blob(int runtime_fd, const char *sha256, char **ret, size_t *ret_size)
+{
+        LKG_CLEANUP(lkg_closep) int dir = -EBADF;
+        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+        LKG_CLEANUP(lkg_freep) char *data = NULL;
+        char actual[LKG_SHA256_HEX];
+        size_t size;
+        int r;
+
+        if (strlen(sha256) != LKG_SHA256_HEX - 1 || strspn(sha256, "0123456789abcdef") != LKG_SHA256_HEX - 1)
+                return -EBADMSG;
+        dir = lkg_open_plain_directory(runtime_fd, LKG_PUBLICATION_BLOBS);
+        fd = dir < 0 ? dir : lkg_open_plain(dir, sha256);
+        if (fd < 0)
+                return fd;
+        r = lkg_read_file(fd, LKG_FALLBACK_BYTES_MAX, &data, &size, NULL);
+        if (r < 0)
+                return r;
+        if (lkg_sha256_hex(data, size, actual) < 0 || strcmp(actual, sha256) != 0)
+                return -EBADMSG;
+        *ret = LKG_STEAL(data);
+        *ret_size = size;
+        return 0;
+}
+
+struct copy {
+        const struct lkg_fallback_file *file;
+        const char *sha256, *data;
+        size_t size;
+};
+
+/* Return: 0; 1 when the mark could not be set; -errno. */
+static int fill(int fd, const struct copy *copy)
+{
+        size_t done = 0;
+
+        while (done < copy->size) {
+                ssize_t n = write(fd, copy->data + done, copy->size - done);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return -errno;
+                done += (size_t)n;
+        }
+        if (fchown(fd, copy->file->uid, copy->file->gid) < 0 || fchmod(fd, copy->file->mode) < 0)
+                return -errno;
+        return fsetxattr(fd, LKG_FALLBACK_XATTR, copy->sha256, LKG_SHA256_HEX - 1, 0) < 0 ? 1 : 0;
+}
+
+static bool up_to_date(int dirfd, const struct copy *copy)
+{
+        char noted[LKG_SHA256_HEX + 8], path[PATH_MAX];
+        struct stat st;
+
+        if (fstatat(dirfd, copy->file->name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) ||
+            (uint64_t)st.st_size != copy->size || (st.st_mode & 07777) != copy->file->mode ||
+            inside(dirfd, copy->file->name, path) < 0)
+                return false;
+        return lgetxattr(path, LKG_FALLBACK_XATTR, noted, sizeof(noted)) == LKG_SHA256_HEX - 1 &&
+               memcmp(noted, copy->sha256, LKG_SHA256_HEX - 1) == 0;
+}
+
+/* @marked_only: without the mark the file could be taken for a base, so rather write none. */
+static int write_copy(int dirfd, const struct copy *copy, bool marked_only)
+{
+        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+        const char *name = copy->file->name;
+        char tmp[NAME_MAX + 1];
+        int r;
+
+        if (up_to_date(dirfd, copy))
+                return 0;
+        if (snprintf(tmp, sizeof(tmp), ".%.200s%s", name, TMP_SUFFIX) >= (int)sizeof(tmp))
+                return -ENAMETOOLONG;
+        (void)unlinkat(dirfd, tmp, 0);
+        fd = openat(dirfd, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (fd < 0)
+                return -errno;
+        r = fill(fd, copy);
+        if (r == 1 && marked_only) {
+                (void)unlinkat(dirfd, tmp, 0);
+                return 0;
+        }
+        if (r >= 0 && renameat(dirfd, tmp, dirfd, name) < 0)
+                r = -errno;
+        if (r < 0)
+                (void)unlinkat(dirfd, tmp, 0);
+        return r < 0 ? r : 0;
+}
+
+/* Under the view's name: where there is nothing, or a copy of ours. One that was edited loses the mark. */
+static int write_in_view(int source_fd, const struct copy *copy)
+{
+        const char *name = copy->file->name;
+        char path[PATH_MAX];
+        struct stat st;
+
+        if ((fstatat(source_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT) ||
+            lkg_fallback_is_ours(source_fd, name))
+                return write_copy(source_fd, copy, /* marked_only= */ true);
+        if (!is_marked(source_fd, name))
+                return 0;
+        return inside(source_fd, name, path) < 0 || lremovexattr(path, LKG_FALLBACK_XATTR) < 0 ? -errno : 0;
+}
+
+int lkg_fallback_write(int source_fd, int runtime_fd, const struct lkg_fallback_file *file,
+                       const char *sha256)
+{
+        LKG_CLEANUP(lkg_closep) int dir = -EBADF;
+        LKG_CLEANUP(lkg_freep) char *data = NULL;
+        struct copy copy = { .file = file, .sha256 = sha256 };
+        int r = read_blob(runtime_fd, sha256, &data, &copy.size);
+
+        if (r < 0)
+                return r;
+        copy.data = data;
+        if (mkdirat(source_fd, LKG_FALLBACK_DIR, 0755) < 0 && errno != EEXIST)
+                return -errno;
+        dir = openat(source_fd, LKG_FALLBACK_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (dir < 0)
+                return -errno;
+        r = write_copy(dir, &copy, /* marked_only= */ false);
+        return r < 0 ? r : write_in_view(source_fd, &copy);
+}
+
+int lkg_fallback_withdraw(int source_fd, const char *name)
+{
+        if (!lkg_fallback_is_ours(source_fd, name))
+                return 0;
+        return unlinkat(source_fd, name, 0) < 0 && errno != ENOENT ? -errno : 0;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See <lkg/privilege.h>. */
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include <lkg/file.h>
+#include <lkg/privilege.h>
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
+#define STATUS_MAX (64u << 10)
+
+static bool is_kept(const int *capabilities, int capability)
+{
+        while (*capabilities >= 0 && *capabilities != capability)
+                capabilities++;
+        return *capabilities >= 0;
+}
+
+int lkg_capabilities_keep(const int *capabilities, struct lkg_error *err)
+{
+        struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+        struct __user_cap_data_struct data[2] = { 0 }, wanted[2] = { 0 };
+
+        /* The bounding set first, while we may; without the capability to do so there is nothing to bound. */
+        for (int cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
+                if (!is_kept(capabilities, cap))
+                        (void)prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
+        (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+        if (syscall(SYS_capget, &header, data) < 0)
+                return lkg_error_set(err, -errno, NULL, "read the capabilities");
+        for (; *capabilities >= 0; capabilities++) {
+                unsigned word = (unsigned)*capabilities / 32, bit = (unsigned)*capabilities % 32;
+
+                wanted[word].permitted |= data[word].permitted & (1u << bit);
+                wanted[word].effective = wanted[word].permitted;
+        }
+        if (syscall(SYS_capset, &header, wanted) < 0)
+                return lkg_error_set(err, -errno, NULL, "drop capabilities");
+        return 0;
+}
+
+/* ---- the peer ---- */
+
+/* 0: nobody has the number, or it is not for us to know. */
+static ino_t namespace_of(int pid, const char *type)
+{
+        struct stat st;
+        char path[64];
+
+        (void)snprintf(path, sizeof(path), "/proc/%d/ns/%s", pid, type);
+        return stat(path, &st) < 0 ? 0 : st.st_ino;
+}
+
+static bool has_capability(int pid, int capability)
+{
+        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        const char *line;
+        char path[64];
+
+        (void)snprintf(path, sizeof(path), "/proc/%d/status", pid);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0 || lkg_read_file(fd, STATUS_MAX, &text, NULL, NULL) < 0)
+                return false;
+        line = strstr(text, "\nCapEff:");
+        return line && (strtoull(line + strlen("\nCapEff:"), NULL, 16) >> capability & 1);
+}
+
+/* Of the very process, where the kernel can say that; else of the one that has its number now. */
+static int open_peer(int socket, int pid)
+{
+        int pidfd = -EBADF;
+        socklen_t size = sizeof(pidfd);
+
+        if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &size) == 0)
+                return pidfd;
+        pidfd = pidfd_open(pid, 0);
+        return pidfd < 0 ? -errno : pidfd;
+}
+
+int lkg_peer_of_host(int socket, int capability, ino_t mount_namespace)
+{
+        LKG_CLEANUP(lkg_closep) int pidfd = -EBADF;
+        struct ucred cred = { 0 };
+        socklen_t size = sizeof(cred);
+        struct pollfd end = { .events = POLLIN };
+        ino_t ours;
+
+        if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &cred, &size) < 0)
+                return -errno;
+        pidfd = cred.pid > 0 ? open_peer(socket, cred.pid) : -ESRCH;
+        if (pidfd < 0)
+                return pidfd;
+        ours = namespace_of(getpid(), "user");
+        if (cred.uid != geteuid() || ours == 0 || namespace_of(cred.pid, "user") != ours ||
+            (mount_namespace != 0 && namespace_of(cred.pid, "mnt") != mount_namespace) ||
+            !has_capability(cred.pid, capability))
+                return -EPERM;
+        end.fd = pidfd; /* while it lives nobody else has had its number */
+        return poll(&end, 1, 0) == 0 ? cred.pid : -ESRCH;
+}

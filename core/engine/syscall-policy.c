@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "syscall-policy.h"
+
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+#ifndef PR_SET_VMA
+#define PR_SET_VMA 0x53564d41
+#endif
+
+/* socketpair(2) has its flags in the type. */
+#define STREAM(flags) (SOCK_STREAM | (flags))
+
+static const struct lkg_syscall_argument arguments[] = {
+        /*
+         * No AF_UNIX: by a name it would reach every socket of root's on this node, the service manager's and the container
+         * runtime's first of all. Netlink: the resolver asks for the addresses of this machine.
+         */
+        { SYS_socket, 0, true, false, 3, { AF_INET, AF_INET6, AF_NETLINK }, EAFNOSUPPORT },
+        /* libcurl wakes itself with one. A datagram socket could be sent to any name; these are connected for ever. */
+        { SYS_socketpair,
+          1,
+          true,
+          false,
+          4,
+          { STREAM(0), STREAM(SOCK_CLOEXEC), STREAM(SOCK_NONBLOCK), STREAM(SOCK_CLOEXEC | SOCK_NONBLOCK) },
+          EAFNOSUPPORT },
+        /* Signals and limits: of this process alone. */
+        { SYS_kill, 0, true, true, 0, { 0 }, EPERM },
+        { SYS_tgkill, 0, true, true, 0, { 0 }, EPERM },
+        { SYS_rt_sigqueueinfo, 0, true, true, 0, { 0 }, EPERM },
+        { SYS_rt_tgsigqueueinfo, 0, true, true, 0, { 0 }, EPERM },
+        { SYS_prlimit64, 0, true, true, 1, { 0 }, EPERM },
+        /* Names of threads and of memory; not whether somebody may look into us. */
+        { SYS_prctl,
+          0,
+          true,
+          false,
+          5,
+          { PR_SET_NAME, PR_GET_NAME, PR_SET_VMA, PR_GET_DUMPABLE, PR_GET_SECCOMP },
+          EPERM },
+        { SYS_fcntl, 1, false, false, 2, { F_SETOWN, F_SETOWN_EX }, EPERM },
+        { SYS_ioctl, 1, false, false, 3, { FIOSETOWN, SIOCSPGRP, TIOCSTI }, 0 },
+};
+
+static const int allowed[] = {
+        /* state and publications */
+        SYS_mkdirat,
+        SYS_unlinkat,
+        SYS_renameat2,
+        SYS_linkat,
+        SYS_ftruncate,
+        SYS_fallocate,
+        SYS_fsync,
+        SYS_fdatasync,
+        SYS_fchmod,
+        SYS_fchmodat,
+        SYS_fchown,
+        SYS_fchownat,
+        SYS_utimensat,
+        SYS_flock,
+        SYS_fgetxattr,
+        SYS_getxattr,
+        SYS_lgetxattr,
+        SYS_copy_file_range,
+        /* the API server, the resolver */
+        SYS_connect,
+        SYS_bind,
+        SYS_sendmmsg,
+        SYS_recvmmsg,
+        SYS_accept,
+#ifdef SYS_renameat
+        SYS_renameat,
+#endif
+#ifdef SYS_getrlimit
+        SYS_getrlimit,
+        SYS_setrlimit,
+#endif
+#ifdef SYS_open
+        SYS_mkdir,
+        SYS_rmdir,
+        SYS_unlink,
+        SYS_rename,
+        SYS_chmod,
+#endif
+};
+
+const struct lkg_syscall_policy lkg_engine_syscalls = {
+        .arguments = arguments,
+        .n_arguments = LKG_ARRAY_SIZE(arguments),
+        .allowed = allowed,
+        .n_allowed = LKG_ARRAY_SIZE(allowed),
+};

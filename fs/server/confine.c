@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the file server gives up: everything that acting for its callers in one directory does not need. It answers whoever may
+ * look at the mount, so it is the process that an attacker talks to first.
+ */
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <sched.h>
+#include <asm/sockios.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+#include <lkg/privilege.h>
+#include <lkg/syscalls.h>
+
+#include "server.h"
+
+static const int capabilities[] = {
+        CAP_DAC_OVERRIDE,
+        CAP_DAC_READ_SEARCH, /* the kernel has judged the caller's permission (default_permissions) */
+        CAP_FOWNER,
+        CAP_FSETID,
+        CAP_CHOWN, /* chmod, chown, utimensat, access lists of callers who may */
+        CAP_SETUID,
+        CAP_SETGID, /* what is created belongs to the caller */
+        CAP_MKNOD,
+        CAP_SETFCAP,    /* device nodes and security.capability of callers who may */
+        CAP_SYS_PTRACE, /* /proc/PID/exe and namespaces of a caller */
+        CAP_SYS_ADMIN,  /* trusted.* attributes; what else needs it is on no list below */
+        -1,
+};
+
+static const struct lkg_syscall_argument arguments[] = {
+        { SYS_socket, 0, true, false, 1, { AF_UNIX }, EAFNOSUPPORT },
+        { SYS_kill, 0, true, true, 0, { 0 }, EPERM },
+        { SYS_tgkill, 0, true, true, 0, { 0 }, EPERM },
+        { SYS_prlimit64, 0, true, true, 1, { 0 }, EPERM },
+        { SYS_prctl,
+          0,
+          true,
+          false,
+          4,
+          { PR_SET_NAME, PR_GET_NAME, PR_GET_DUMPABLE, PR_GET_SECCOMP },
+          EPERM },
+        { SYS_fcntl, 1, false, false, 2, { F_SETOWN, F_SETOWN_EX }, EPERM },
+        { SYS_ioctl, 1, false, false, 3, { FIOSETOWN, SIOCSPGRP, TIOCSTI }, 0 },
+        { SYS_unshare, 0, true, false, 1, { CLONE_FS }, 0 }, /* a umask for each thread */
+};
+
+static const int allowed[] = {
+        /* who a new file belongs to */
+        SYS_setfsuid,
+        SYS_setfsgid,
+        SYS_capset,
+        /* files of the source directory */
+        SYS_mkdirat,
+        SYS_mknodat,
+        SYS_unlinkat,
+        SYS_linkat,
+        SYS_symlinkat,
+        SYS_renameat2,
+        SYS_truncate,
+        SYS_ftruncate,
+        SYS_fallocate,
+        SYS_fsync,
+        SYS_fdatasync,
+        SYS_syncfs,
+        SYS_sync_file_range,
+        SYS_copy_file_range,
+        SYS_fchmod,
+        SYS_fchmodat,
+        SYS_fchown,
+        SYS_fchownat,
+        SYS_utimensat,
+        SYS_flock,
+        SYS_getxattr,
+        SYS_lgetxattr,
+        SYS_fgetxattr,
+        SYS_setxattr,
+        SYS_lsetxattr,
+        SYS_fsetxattr,
+        SYS_listxattr,
+        SYS_llistxattr,
+        SYS_flistxattr,
+        SYS_removexattr,
+        SYS_lremovexattr,
+        SYS_fremovexattr,
+        SYS_name_to_handle_at, /* a file that a predecessor knew is found again by its handle */
+        SYS_open_by_handle_at,
+        SYS_splice,
+        SYS_vmsplice,
+        /* the engine, the next supervisor */
+        SYS_connect,
+        SYS_bind,
+        SYS_listen,
+        SYS_accept,
+        SYS_sendmmsg,
+        SYS_recvmmsg,
+#ifdef SYS_renameat
+        SYS_renameat,
+#endif
+#ifdef SYS_open
+        SYS_chmod,
+        SYS_chown,
+        SYS_lchown,
+        SYS_mkdir,
+        SYS_rmdir,
+        SYS_unlink,
+        SYS_rename,
+        SYS_link,
+        SYS_symlink,
+        SYS_mknod,
+        SYS_utimes,
+#endif
+};
+
+int server_confine(struct lkg_error *err)
+{
+        const struct lkg_syscall_policy policy = {
+                .arguments = arguments,
+                .n_arguments = LKG_ARRAY_SIZE(arguments),
+                .allowed = allowed,
+                .n_allowed = LKG_ARRAY_SIZE(allowed),
+        };
+        int r = lkg_capabilities_keep(capabilities, err);
+
+        if (r < 0)
+                return r;
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+                return lkg_error_set(err, -errno, NULL, "process attributes");
+        return LKG_SANITIZED ? 0 : lkg_syscalls_restrict(&policy, err);
+}

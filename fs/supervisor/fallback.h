@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The copies for the day lkgfs is gone (<lkg/fallback.h>), for an engine to which the source directory is read-only. A helper
+ * writes them, because a disk may take its time. Which files, with which owner and mode, stands in our settings; the engine says
+ * when, and names the document by its digest.
+ */
+#pragma once
+
+#include <lkg/control.h>
+
+struct lkg_supervisor;
+
+/** lkg_fallback_request() - the engine asks; of several requests for one component the last one counts. */
+void lkg_fallback_request(struct lkg_supervisor *s, const struct lkg_message *message);
+/** lkg_fallback_busy() - is one being written, or to be written? At its end lkg_supervisor_copies_done() is called. */
+bool lkg_fallback_busy(const struct lkg_supervisor *s);
+void lkg_fallback_cancel(struct lkg_supervisor *s);

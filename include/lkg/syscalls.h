@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which system calls a process of ours may make: a seccomp filter (seccomp(2)) out of a policy with four answers. Decision: docs/decisions/011-system-calls.md.
+ *
+ * killed     what no library of ours ever does and injected code wants: running programs, mounting, looking into other
+ *            processes, changing the kernel. The whole process dies of SIGSYS, and lkgfsd starts another one.
+ * an error   what a library may try and survives (Kerberos' keyrings, a fork), and what is harmless for the process itself but
+ *            not for others: signals and limits of other processes, other socket families.
+ * allowed    what is on the list: what our test suites were seen to call, and its kin.
+ * unlisted   ENOSYS, as on a kernel that does not have it, so that a new C library does not end a node's engine. With
+ *            LKGFS_SYSCALLS=kill in the environment the process dies instead: so our end-to-end tests run.
+ */
+#pragma once
+
+#include <lkg/error.h>
+
+#define LKG_SYSCALL_VALUES 8u
+
+struct lkg_syscall_rule {
+        const char *name;
+        int nr;
+        int error; /* what it fails with; 0 = the process is killed */
+};
+
+/* A call that is judged by one argument, whose lower 32 bits count. */
+struct lkg_syscall_argument {
+        int nr;
+        unsigned argument;
+        bool only; /* these values and no others; else all but these */
+        bool own;  /* our process id is one of the values */
+        unsigned n_values;
+        uint32_t values[LKG_SYSCALL_VALUES];
+        int error; /* as in lkg_syscall_rule */
+};
+
+struct lkg_syscall_policy {
+        const struct lkg_syscall_argument *arguments;
+        size_t n_arguments;
+        const int *allowed;
+        size_t n_allowed;
+};
+
+/* What is refused to each of our processes, whatever the arguments are; threads may be made, processes not. */
+extern const struct lkg_syscall_rule lkg_syscall_rules[];
+extern const size_t lkg_n_syscall_rules;
+/* What each of our processes does: memory, threads, time, waiting, its own descriptors. */
+extern const int lkg_syscalls_common[];
+extern const size_t lkg_n_syscalls_common;
+
+/**
+ * lkg_syscalls_restrict() - for this thread and those that it makes, for good: @policy, then
+ * lkg_syscall_rules, then the common calls. Needs no_new_privs, or privileges.
+ * Return: 0, also on a kernel without filters and on an architecture that is not known here; -errno.
+ */
+int lkg_syscalls_restrict(const struct lkg_syscall_policy *policy, struct lkg_error *err);
