@@ -63,7 +63,7 @@ struct lkg_layer_slot {
         char *layer; /* the layer's own name */
         enum lkg_layer_role role;
         struct lkg_value *doc_value, *merged_value; /* what the files show; one reference each */
-        unsigned merged_cookie; /* of the layer when the result was rendered */
+        unsigned merged_cookie;                     /* of the layer when the result was rendered */
         struct lkg_slot doc, merged;
 };
 

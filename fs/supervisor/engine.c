@@ -99,10 +99,14 @@ int lkg_hide_view(const char *mount_point)
         return 0;
 }
 
-/* By a path it only reads: without capabilities it may still be the owner of every file of root's. */
+/*
+ * By a path it only reads: without capabilities it may still be the owner of every file of root's. And no devices: a disk is
+ * root's, too, and one can be written through a mount that is read-only.
+ */
 static int make_read_only(void)
 {
-        struct mount_attr read_only = { .attr_set = MOUNT_ATTR_RDONLY };
+        struct mount_attr read_only = { .attr_set =
+                                                MOUNT_ATTR_RDONLY | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID };
 
         if (mount_setattr(AT_FDCWD, "/", AT_RECURSIVE, &read_only, sizeof(read_only)) < 0)
                 return complain("make everything read-only");

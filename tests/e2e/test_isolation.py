@@ -8,6 +8,7 @@ import pathlib
 import resource
 import signal
 import socket
+import subprocess
 import time
 
 import pytest
@@ -194,6 +195,22 @@ def test_the_kernel_restricts_it_besides(mount):
     assert mount.child("lkgfs-engine") == pid
 
 
+def test_others_of_roots_lend_it_nothing(shared):
+    """A process of root's that has no more capabilities than the engine, in the host's namespace: its root leads there, too."""
+    if landlock_version() < 2:
+        pytest.skip("no Landlock in this kernel")
+    with subprocess.Popen(["setpriv", "--bounding-set=-all", "--inh-caps=-all", "sleep", "1000"]) as other:
+        try:
+            deadline = lib.deadline()
+            while status_of(other.pid)["CapPrm"].strip("0") and time.monotonic() < deadline:
+                time.sleep(0.01)
+            for place in (f"/proc/{other.pid}/root/etc/passwd", f"/proc/{other.pid}/cwd/etc/passwd", f"/proc/{other.pid}/fd/0",
+                          f"/proc/{shared.process.pid}/root/etc/passwd", "/proc/1/root/etc/passwd"):
+                assert inject(shared, "openat", -100, place, os.O_RDONLY, 0) == -errno.EACCES, place
+        finally:
+            other.kill()
+
+
 def test_a_volume_that_is_mounted_later_counts(mounts):
     """The source directory beside the view: drop-ins of what is mounted into it while we run are merged, until it is gone."""
     mount = mounts(over=False)
@@ -269,6 +286,8 @@ def test_a_forbidden_call_kills_it_and_the_view_goes_on(mount, name, arguments):
     ("openat", (SOURCE_FD, UP + "etc/passwd", os.O_RDONLY, 0), errno.ENOENT),
     ("prctl", (PR_SET_DUMPABLE, 1, 0, 0, 0), errno.EPERM),
     ("fchmodat", (-100, "/etc/passwd", 0o666), errno.EROFS),
+    ("openat", (-100, "/dev/null", os.O_RDONLY, 0), errno.EACCES),  # no device, so no disk either, for whose mounts are read-only
+    ("openat", (-100, "/dev/null", os.O_WRONLY, 0), errno.EACCES),
 ])
 def test_what_is_refused_does_not_end_it(shared, name, arguments, error):
     pid = shared.child("lkgfs-engine")
