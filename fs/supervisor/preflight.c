@@ -18,6 +18,7 @@
 
 #include <lkg/file.h>
 #include <lkg/log.h>
+#include <lkg/privilege.h>
 
 #include "supervisor.h"
 
@@ -58,6 +59,26 @@ static void warn_of_timeouts(void)
         }
 }
 
+/* What mounting, looking after children, and acting for callers (our file server) needs; programs that we run have no more. */
+static const int kept_capabilities[] = {
+        CAP_SYS_ADMIN,
+        CAP_SYS_CHROOT, /* mounts, and a namespace for them */
+        CAP_SYS_PTRACE,
+        CAP_KILL,         /* who starts the component; ending what we started */
+        CAP_SYS_RESOURCE, /* more descriptors, a protected OOM score */
+        CAP_SETPCAP,
+        CAP_SETUID,
+        CAP_SETGID, /* children that give up more */
+        CAP_CHOWN,
+        CAP_DAC_OVERRIDE,
+        CAP_DAC_READ_SEARCH,
+        CAP_FOWNER,
+        CAP_FSETID,
+        CAP_MKNOD,
+        CAP_SETFCAP, /* fs/server/confine.c */
+        -1,
+};
+
 int lkg_preflight_privilege(struct lkg_error *err)
 {
         struct utsname name;
@@ -76,6 +97,8 @@ int lkg_preflight_privilege(struct lkg_error *err)
                                 "Linux %s is too old: lkgfs needs 5.15 or later (openat2, move_mount, "
                                 "mount_setattr, pidfd_open).",
                                 name.release);
+        if (lkg_capabilities_keep(kept_capabilities, err) < 0)
+                return EX_OSERR;
         warn_of_timeouts();
         return 0;
 }
