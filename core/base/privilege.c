@@ -11,6 +11,7 @@
 
 #include <lkg/file.h>
 #include <lkg/privilege.h>
+#include <lkg/syscalls.h>
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
@@ -45,6 +46,17 @@ int lkg_capabilities_keep(const int *capabilities, struct lkg_error *err)
         if (syscall(SYS_capset, &header, wanted) < 0)
                 return lkg_error_set(err, -errno, NULL, "drop capabilities");
         return 0;
+}
+
+int lkg_confine(const int *capabilities, const struct lkg_syscall_policy *policy, struct lkg_error *err)
+{
+        int r = lkg_capabilities_keep(capabilities, err);
+
+        if (r < 0)
+                return r;
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+                return lkg_error_set(err, -errno, NULL, "process attributes");
+        return LKG_SANITIZED ? 0 : lkg_syscalls_restrict(policy, err);
 }
 
 /* ---- the peer ---- */

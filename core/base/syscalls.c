@@ -296,6 +296,30 @@ const size_t lkg_n_syscalls_common = LKG_ARRAY_SIZE(lkg_syscalls_common);
 
 #ifdef ARCH
 
+#ifndef PR_SET_VMA
+#define PR_SET_VMA 0x53564d41
+#endif
+
+/* After a policy's own. */
+static const struct lkg_syscall_argument common_arguments[] = {
+        /* Signals and limits: of this process alone. */
+        { SYS_kill, 0, true, true, 0, { 0 }, EPERM },
+        { SYS_tgkill, 0, true, true, 0, { 0 }, EPERM },
+        { SYS_rt_sigqueueinfo, 0, true, true, 0, { 0 }, EPERM },
+        { SYS_rt_tgsigqueueinfo, 0, true, true, 0, { 0 }, EPERM },
+        { SYS_prlimit64, 0, true, true, 1, { 0 }, EPERM },
+        /* Names of threads and of memory; not whether somebody may look into us. */
+        { SYS_prctl,
+          0,
+          true,
+          false,
+          5,
+          { PR_SET_NAME, PR_GET_NAME, PR_SET_VMA, PR_GET_DUMPABLE, PR_GET_SECCOMP },
+          EPERM },
+        { SYS_fcntl, 1, false, false, 2, { F_SETOWN, F_SETOWN_EX }, EPERM },
+        { SYS_ioctl, 1, false, false, 3, { FIOSETOWN, SIOCSPGRP, TIOCSTI }, 0 },
+};
+
 struct program {
         size_t n;
         struct sock_filter at[PROGRAM_MAX];
@@ -378,6 +402,12 @@ static void put_convention(struct program *p)
 #endif
 }
 
+static void put_arguments(struct program *p, const struct lkg_syscall_argument *rules, size_t n)
+{
+        for (size_t i = 0; i < n; i++)
+                put_argument_rule(p, &rules[i]);
+}
+
 static void put_allowed(struct program *p, const int *numbers, size_t n)
 {
         for (size_t i = 0; i < n; i++) {
@@ -391,8 +421,8 @@ static void build(struct program *p, const struct lkg_syscall_policy *policy)
         const char *mode = secure_getenv(MODE_WORD);
 
         put_convention(p);
-        for (size_t i = 0; i < policy->n_arguments; i++)
-                put_argument_rule(p, &policy->arguments[i]);
+        put_arguments(p, policy->arguments, policy->n_arguments);
+        put_arguments(p, common_arguments, LKG_ARRAY_SIZE(common_arguments));
         put_allowed(p, policy->allowed, policy->n_allowed);
         for (size_t i = 0; i < lkg_n_syscall_rules; i++)
                 put_rule(p, &lkg_syscall_rules[i]);

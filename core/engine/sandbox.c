@@ -63,11 +63,6 @@ int lkg_sandbox_enter(const int *writable, size_t n_writable, struct lkg_error *
         /* Whoever debugs a shell's TLS with it must not have the keys of ours in the same file: libcurl would write them. */
         if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || unsetenv("SSLKEYLOGFILE") < 0)
                 return lkg_error_set(err, -errno, NULL, "process attributes");
-        r = lkg_capabilities_keep(no_capability, err);
-        if (r < 0 || LKG_SANITIZED) /* the leak checker traces its own process */
-                return r;
-        r = lkg_landlock_enter(writable, n_writable, err);
-        if (r < 0)
-                return r;
-        return lkg_syscalls_restrict(&lkg_engine_syscalls, err);
+        r = LKG_SANITIZED ? 0 : lkg_landlock_enter(writable, n_writable, err);
+        return r < 0 ? r : lkg_confine(no_capability, &lkg_engine_syscalls, err);
 }

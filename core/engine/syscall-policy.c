@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "syscall-policy.h"
 
-#include <fcntl.h>
-#include <sys/ioctl.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-
-#ifndef PR_SET_VMA
-#define PR_SET_VMA 0x53564d41
-#endif
 
 /* socketpair(2) has its flags in the type. */
 #define STREAM(flags) (SOCK_STREAM | (flags))
@@ -28,22 +21,6 @@ static const struct lkg_syscall_argument arguments[] = {
           4,
           { STREAM(0), STREAM(SOCK_CLOEXEC), STREAM(SOCK_NONBLOCK), STREAM(SOCK_CLOEXEC | SOCK_NONBLOCK) },
           EAFNOSUPPORT },
-        /* Signals and limits: of this process alone. */
-        { SYS_kill, 0, true, true, 0, { 0 }, EPERM },
-        { SYS_tgkill, 0, true, true, 0, { 0 }, EPERM },
-        { SYS_rt_sigqueueinfo, 0, true, true, 0, { 0 }, EPERM },
-        { SYS_rt_tgsigqueueinfo, 0, true, true, 0, { 0 }, EPERM },
-        { SYS_prlimit64, 0, true, true, 1, { 0 }, EPERM },
-        /* Names of threads and of memory; not whether somebody may look into us. */
-        { SYS_prctl,
-          0,
-          true,
-          false,
-          5,
-          { PR_SET_NAME, PR_GET_NAME, PR_SET_VMA, PR_GET_DUMPABLE, PR_GET_SECCOMP },
-          EPERM },
-        { SYS_fcntl, 1, false, false, 2, { F_SETOWN, F_SETOWN_EX }, EPERM },
-        { SYS_ioctl, 1, false, false, 3, { FIOSETOWN, SIOCSPGRP, TIOCSTI }, 0 },
 };
 
 static const int allowed[] = {

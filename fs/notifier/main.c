@@ -184,28 +184,14 @@ static bool work(void)
 static int confine(struct lkg_error *err)
 {
         static const int capabilities[] = { CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER, -1 };
-        static const struct lkg_syscall_argument arguments[] = {
-                { SYS_kill, 0, true, true, 0, { 0 }, EPERM },
-                { SYS_tgkill, 0, true, true, 0, { 0 }, EPERM },
-                { SYS_prctl, 0, true, false, 1, { PR_GET_DUMPABLE }, EPERM },
-                { SYS_prlimit64, 0, true, true, 1, { 0 }, EPERM },
-                { SYS_fcntl, 1, false, false, 2, { F_SETOWN, F_SETOWN_EX }, EPERM },
-        };
         static const int allowed[] = { SYS_utimensat, SYS_mkdirat, SYS_mknodat, SYS_symlinkat,
                                        SYS_unlinkat };
         const struct lkg_syscall_policy policy = {
-                .arguments = arguments,
-                .n_arguments = LKG_ARRAY_SIZE(arguments),
                 .allowed = allowed,
                 .n_allowed = LKG_ARRAY_SIZE(allowed),
         };
-        int r = lkg_capabilities_keep(capabilities, err);
 
-        if (r < 0)
-                return r;
-        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-                return lkg_error_set(err, -errno, NULL, "process attributes");
-        return LKG_SANITIZED ? 0 : lkg_syscalls_restrict(&policy, err);
+        return lkg_confine(capabilities, &policy, err);
 }
 
 int main(int argc, char **argv)

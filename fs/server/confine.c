@@ -3,12 +3,8 @@
  * What the file server gives up: everything that acting for its callers in one directory does not need. It answers whoever may
  * look at the mount, so it is the process that an attacker talks to first.
  */
-#include <fcntl.h>
 #include <linux/capability.h>
 #include <sched.h>
-#include <asm/sockios.h>
-#include <sys/ioctl.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
@@ -34,18 +30,6 @@ static const int capabilities[] = {
 
 static const struct lkg_syscall_argument arguments[] = {
         { SYS_socket, 0, true, false, 1, { AF_UNIX }, EAFNOSUPPORT },
-        { SYS_kill, 0, true, true, 0, { 0 }, EPERM },
-        { SYS_tgkill, 0, true, true, 0, { 0 }, EPERM },
-        { SYS_prlimit64, 0, true, true, 1, { 0 }, EPERM },
-        { SYS_prctl,
-          0,
-          true,
-          false,
-          4,
-          { PR_SET_NAME, PR_GET_NAME, PR_GET_DUMPABLE, PR_GET_SECCOMP },
-          EPERM },
-        { SYS_fcntl, 1, false, false, 2, { F_SETOWN, F_SETOWN_EX }, EPERM },
-        { SYS_ioctl, 1, false, false, 3, { FIOSETOWN, SIOCSPGRP, TIOCSTI }, 0 },
         { SYS_unshare, 0, true, false, 1, { CLONE_FS }, 0 }, /* a umask for each thread */
 };
 
@@ -124,11 +108,6 @@ int server_confine(struct lkg_error *err)
                 .allowed = allowed,
                 .n_allowed = LKG_ARRAY_SIZE(allowed),
         };
-        int r = lkg_capabilities_keep(capabilities, err);
 
-        if (r < 0)
-                return r;
-        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-                return lkg_error_set(err, -errno, NULL, "process attributes");
-        return LKG_SANITIZED ? 0 : lkg_syscalls_restrict(&policy, err);
+        return lkg_confine(capabilities, &policy, err);
 }

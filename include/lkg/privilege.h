@@ -27,6 +27,13 @@
  */
 int lkg_capabilities_keep(const int *capabilities, struct lkg_error *err);
 
+struct lkg_syscall_policy;
+/**
+ * lkg_confine() - lkg_capabilities_keep(), no new privileges, and lkg_syscalls_restrict() but in a sanitizer's build.
+ * Return: 0 or -errno: better not to run than to run unprotected.
+ */
+int lkg_confine(const int *capabilities, const struct lkg_syscall_policy *policy, struct lkg_error *err);
+
 /**
  * lkg_peer_of_host() - is the process at the other end of @socket the user that we are, in our own user namespace, with the
  * capability @capability in effect, and alive after all that was looked at?
