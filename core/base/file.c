@@ -515,14 +515,20 @@ int lkg_mkdir_p(int dirfd, const char *path, mode_t mode, struct lkg_error *err)
         return 0;
 }
 
+bool lkg_bare_name_ok(const char *name)
+{
+        return *name && strlen(name) <= NAME_MAX && !strchr(name, '/') && strcmp(name, ".") != 0 &&
+               strcmp(name, "..") != 0;
+}
+
 void lkg_file_id_from_stat(const struct stat *st, struct lkg_file_id *ret)
 {
         *ret = (struct lkg_file_id){
                 .dev = st->st_dev,
                 .ino = st->st_ino,
                 .size = (uint64_t)st->st_size,
-                .mtime_ns = (int64_t)st->st_mtim.tv_sec * (int64_t)LKG_NSEC_PER_SEC + st->st_mtim.tv_nsec,
-                .ctime_ns = (int64_t)st->st_ctim.tv_sec * (int64_t)LKG_NSEC_PER_SEC + st->st_ctim.tv_nsec,
+                .mtime_ns = lkg_timespec_ns(&st->st_mtim),
+                .ctime_ns = lkg_timespec_ns(&st->st_ctim),
         };
 }
 

@@ -10,6 +10,7 @@
 
 #include <lkg/buf.h>
 #include <lkg/duration.h>
+#include <lkg/file.h>
 #include <lkg/nearest.h>
 #include <lkg/schema.h>
 

@@ -6,12 +6,6 @@
 
 #include "config-fields.h"
 
-bool lkg_bare_name_ok(const char *name)
-{
-        return *name && strlen(name) <= NAME_MAX && !strchr(name, '/') && strcmp(name, ".") != 0 &&
-               strcmp(name, "..") != 0;
-}
-
 int lkg_config_parse_number(const char *text, uint64_t *ret)
 {
         char *end;

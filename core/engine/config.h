@@ -144,9 +144,6 @@ bool lkg_config_is_virtual(const struct lkg_config *config, const char *name);
 /* The names of the virtual directories, in byte order, NULL at the end. */
 extern const char *const lkg_config_virtual_dirs[];
 
-/** lkg_bare_name_ok() - one file name: not empty, no slash, not `.` or `..`, at most NAME_MAX bytes. */
-bool lkg_bare_name_ok(const char *name);
-
 struct lkg_settings;
 /** lkg_config_to_settings() - the part the supervisor needs. Return: 0 or -ENOMEM. */
 int lkg_config_to_settings(const struct lkg_config *config, struct lkg_settings **ret);

@@ -314,10 +314,9 @@ bool file_mark_closing(uint64_t fh)
 {
         uint32_t index;
         struct lkg_file *file = record(fh, &index);
+        uint32_t open = LKG_FILE_OPEN;
 
-        if (file)
-                atomic_store_explicit(&file->used, LKG_FILE_CLOSING, memory_order_release);
-        return file != NULL;
+        return file && atomic_compare_exchange_strong(&file->used, &open, LKG_FILE_CLOSING);
 }
 
 uint32_t file_owner(uint64_t fh)

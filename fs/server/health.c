@@ -101,7 +101,7 @@ static bool wait_answer(uint64_t deadline_ns, uint64_t heard_before)
         int r = 0;
 
         (void)clock_gettime(CLOCK_MONOTONIC, &until);
-        at_ns = (uint64_t)timespec_ns(&until) + (deadline_ns > now_ns ? deadline_ns - now_ns : 0);
+        at_ns = (uint64_t)lkg_timespec_ns(&until) + (deadline_ns > now_ns ? deadline_ns - now_ns : 0);
         until.tv_sec = (time_t)(at_ns / LKG_NSEC_PER_SEC);
         until.tv_nsec = (long)(at_ns % LKG_NSEC_PER_SEC);
         (void)pthread_mutex_lock(&health_lock);

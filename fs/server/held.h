@@ -31,6 +31,11 @@ bool request_is_long(const struct fuse_in_header *header); /* by its number alon
 uint64_t request_device(const struct fuse_in_header *header);
 uint32_t request_owner(const struct fuse_in_header *header); /* quota.h */
 
+/* shape.c */
+/** request_is_sound() - is all there that its handling reads? Not so: it is answered EIO, and nothing is done. */
+bool request_is_sound(const struct fuse_in_header *header, size_t size);
+bool request_has_reply(const struct fuse_in_header *header);
+
 /* slots.c */
 struct lkg_slot *slot_take(void); /* to be read into; NULL: none is free */
 void slot_free(struct lkg_slot *slot);

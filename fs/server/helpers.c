@@ -151,6 +151,8 @@ bool helper_close_later(const struct fuse_in_header *header)
 {
         const struct fuse_release_in *in = (const void *)(header + 1);
         struct closing *one = malloc(sizeof(*one));
+        const struct lkg_file *file = file_get(in->fh);
+        uint64_t node = file ? file->node : header->nodeid; /* the record is a helper's from the mark on */
 
         if (!one)
                 return false;
@@ -162,7 +164,7 @@ bool helper_close_later(const struct fuse_in_header *header)
                 return false;
         }
         worker_reply_code(header->unique, 0);
-        if (file_get(in->fh)->node != header->nodeid)
+        if (node != header->nodeid)
                 session_invalidate_attributes(header->nodeid); /* the kernel counted our bytes as its size */
         (void)pthread_mutex_lock(&held_lock);
         *last_closing = one;

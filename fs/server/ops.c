@@ -404,6 +404,7 @@ static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 
         if (!node || !handle_is_file(fi->fh)) {
                 view_closed(fi->fh);
+                file_close(fi->fh); /* a node that was forgotten before its files, which no kernel does */
                 fuse_reply_err(req, 0);
                 return;
         }

@@ -135,8 +135,8 @@ static void identify(uint64_t dir, const char *name, struct identity *ret, mode_
                 return;
         ret->ino = st.st_ino;
         ret->size = S_ISDIR(st.st_mode) ? 0 : (uint64_t)st.st_size;
-        ret->mtime_ns = S_ISDIR(st.st_mode) ? 0 : timespec_ns(&st.st_mtim);
-        ret->ctime_ns = S_ISDIR(st.st_mode) ? 0 : timespec_ns(&st.st_ctim);
+        ret->mtime_ns = S_ISDIR(st.st_mode) ? 0 : lkg_timespec_ns(&st.st_mtim);
+        ret->ctime_ns = S_ISDIR(st.st_mode) ? 0 : lkg_timespec_ns(&st.st_ctim);
         *ret_mode = st.st_mode;
         file = node_find_source(st.st_dev, st.st_ino);
         *ret_writer = file && atomic_load(&file->n_writers) > 0;

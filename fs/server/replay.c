@@ -44,8 +44,8 @@ static bool left_over(const struct lkg_slot *slot)
 static bool worth_replaying(const struct fuse_in_header *header)
 {
         return header->len >= sizeof(*header) && header->len <= LKG_SLOT_BUF &&
-               header->opcode != FUSE_FORGET && header->opcode != FUSE_BATCH_FORGET &&
-               header->opcode != FUSE_INTERRUPT;
+               request_is_sound(header, header->len) && header->opcode != FUSE_FORGET &&
+               header->opcode != FUSE_BATCH_FORGET && header->opcode != FUSE_INTERRUPT;
 }
 
 /* Nothing has to be done for it any more, but perhaps to say so. */

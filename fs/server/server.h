@@ -138,11 +138,6 @@ static inline const char *fd_path(int fd, char buf[static FD_PATH_MAX])
         return buf;
 }
 
-static inline int64_t timespec_ns(const struct timespec *t)
-{
-        return (int64_t)t->tv_sec * (int64_t)LKG_NSEC_PER_SEC + t->tv_nsec;
-}
-
 /* reclaim.c */
 struct lkg_name {
         uint64_t parent;

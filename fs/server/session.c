@@ -107,6 +107,7 @@ static int new_session(int fd, struct lkg_error *err)
         int r;
 
         server.session = fuse_session_new(&args, &server_ops, sizeof(server_ops), NULL);
+        fuse_opt_free_args(&args); /* libfuse has made them its own */
         if (!server.session)
                 return lkg_error_set(err, -ENOMEM, NULL, "libfuse session");
         r = fuse_session_custom_io(server.session, &io, fd);

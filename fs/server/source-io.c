@@ -18,13 +18,13 @@
 static bool unchanged(struct lkg_node *node, const struct stat *st)
 {
         bool same = node->seen_size == (uint64_t)st->st_size &&
-                    node->seen_mtime_ns == timespec_ns(&st->st_mtim) &&
-                    node->seen_ctime_ns == timespec_ns(&st->st_ctim) && node->seen_ctime_ns != 0;
-        bool racy = (int64_t)lkg_realtime_ns() - timespec_ns(&st->st_ctim) < (int64_t)RACY_NS;
+                    node->seen_mtime_ns == lkg_timespec_ns(&st->st_mtim) &&
+                    node->seen_ctime_ns == lkg_timespec_ns(&st->st_ctim) && node->seen_ctime_ns != 0;
+        bool racy = (int64_t)lkg_realtime_ns() - lkg_timespec_ns(&st->st_ctim) < (int64_t)RACY_NS;
 
         node->seen_size = (uint64_t)st->st_size;
-        node->seen_mtime_ns = timespec_ns(&st->st_mtim);
-        node->seen_ctime_ns = racy ? 0 : timespec_ns(&st->st_ctim);
+        node->seen_mtime_ns = lkg_timespec_ns(&st->st_mtim);
+        node->seen_ctime_ns = racy ? 0 : lkg_timespec_ns(&st->st_ctim);
         return same;
 }
 

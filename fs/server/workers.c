@@ -318,6 +318,11 @@ static bool serve(struct worker *me, size_t size)
         uint64_t now_ns = lkg_boottime_ns();
         bool stays;
 
+        if (!request_is_sound(header, size)) {
+                if (request_has_reply(header))
+                        worker_reply_code(header->unique, -EIO);
+                return true;
+        }
         atomic_store_explicit(&me->slot->since_ns, now_ns, memory_order_relaxed);
         atomic_store_explicit(&me->slot->state, LKG_SLOT_BUSY, memory_order_release);
         if (!here(me, header, now_ns)) {

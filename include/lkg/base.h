@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define LKG_CLEANUP(f)    __attribute__((cleanup(f)))
@@ -66,6 +67,12 @@ uint64_t lkg_boottime_ns(void);
 
 /** lkg_realtime_ns() - wall time in nanoseconds since 1970; for what people and disks see. */
 uint64_t lkg_realtime_ns(void);
+
+/** lkg_timespec_ns() - to be compared only: anybody may give a file a time that no 64 bits hold, which wraps. */
+static inline int64_t lkg_timespec_ns(const struct timespec *t)
+{
+        return (int64_t)((uint64_t)t->tv_sec * LKG_NSEC_PER_SEC + (uint64_t)t->tv_nsec);
+}
 
 /**
  * lkg_process_running() - does @pid (that began at @start_time, 0 = whoever has the number) take part in life?

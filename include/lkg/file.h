@@ -100,6 +100,9 @@ int lkg_sync_dir(int dirfd);
 int lkg_write_file_atomic(int dirfd, const char *name, const void *data, size_t size, mode_t mode,
                           bool durable, struct lkg_error *err);
 
+/** lkg_bare_name_ok() - one file name: not empty, no slash, not `.` or `..`, at most NAME_MAX bytes. */
+bool lkg_bare_name_ok(const char *name);
+
 /** lkg_mkdir_p() - create @path and its parents with @mode; an existing directory is fine. */
 int lkg_mkdir_p(int dirfd, const char *path, mode_t mode, struct lkg_error *err);
 

@@ -5,6 +5,7 @@
  */
 #include <lkg/buf.h>
 #include <lkg/decode.h>
+#include <lkg/file.h>
 #include <lkg/settings.h>
 
 #include "core/engine/config.h"

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A whole file server for a fuzz target: workers, helpers, event loop, inotify, all as the product starts them, with a socket
+ * in place of the device, an engine that answers everything, and a source directory of its own.
+ *
+ * It can do no harm to the machine that it runs on: its threads are nobody's where the target is root's, and may write below its
+ * own directory only (Landlock, where the kernel has it).
+ */
+#pragma once
+
+#include <dirent.h>
+#include <linux/landlock.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+
+#include <lkg/file.h>
+
+#include "fuzz-check.h"
+#include "held.h"
+#include "tests/unit/tmpdir.h"
+
+#define FUZZ_NOBODY  65534u
+#define FUZZ_OUTSIDE "what is outside is nobody's business"
+#define FUZZ_SHA     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define FUZZ_MODE    "\t0600\t0\t0\t5\t4\t" FUZZ_SHA
+
+struct lkg_server server = {
+        .device = -EBADF,
+        .shared_fd = -EBADF,
+        .listen = -EBADF,
+        .supervisor = -EBADF,
+        .engine = -EBADF,
+        .publication_lock = PTHREAD_MUTEX_INITIALIZER,
+        .parked_lock = PTHREAD_MUTEX_INITIALIZER,
+        .nodes_lock = PTHREAD_MUTEX_INITIALIZER,
+        .files_lock = PTHREAD_MUTEX_INITIALIZER,
+        .kept_lock = PTHREAD_MUTEX_INITIALIZER,
+};
+
+static struct {
+        char top[TMPDIR_MAX];
+        int dir, kernel; /* our end of the device */
+        int listening;   /* of the engine */
+        int ready;       /* eventfd */
+        pid_t notifier;
+} fuzz = { .dir = -EBADF, .kernel = -EBADF, .listening = -EBADF };
+
+/* What is new in a directory: name, content or NULL (a directory). */
+static void fuzz_put(const char *name, const char *text)
+{
+        int fd = text ? openat(fuzz.dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644)
+                      : mkdirat(fuzz.dir, name, 0755);
+
+        FUZZ_CHECK(fd >= 0);
+        FUZZ_CHECK(!text || write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+        if (text)
+                (void)close(fd);
+        FUZZ_CHECK(fchownat(fuzz.dir, name, geteuid() == 0 ? FUZZ_NOBODY : (uid_t)-1, (gid_t)-1,
+                            AT_SYMLINK_NOFOLLOW) == 0);
+}
+
+static void fuzz_fill_source(void)
+{
+        fuzz_put("source/a", "content of a");
+        fuzz_put("source/d", NULL);
+        fuzz_put("source/d/b", "b");
+        fuzz_put("source/kubelet.conf", "{}\n");
+        fuzz_put("source/kubelet.conf.d", NULL);
+        fuzz_put("source/kubelet.conf.d/10-x.conf", "{}\n");
+        FUZZ_CHECK(symlinkat("../outside", fuzz.dir, "source/out") == 0);
+}
+
+static void fuzz_empty_source(void)
+{
+        char path[TMPDIR_MAX + 16];
+        struct dirent *d;
+        DIR *dir;
+
+        (void)snprintf(path, sizeof(path), "%s/source", fuzz.top);
+        FUZZ_CHECK(chmod(path, 0755) == 0);
+        dir = opendir(path);
+        FUZZ_CHECK(dir);
+        while ((d = readdir(dir)))
+                if (strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0 &&
+                    unlinkat(dirfd(dir), d->d_name, 0) < 0) {
+                        char name[sizeof(path) + 256];
+
+                        (void)snprintf(name, sizeof(name), "%s/%s", path, d->d_name);
+                        (void)tmpdir_remove(name);
+                }
+        (void)closedir(dir);
+}
+
+static void fuzz_make_place(void)
+{
+        static const char manifest[] = LKG_PUBLICATION_MAGIC
+                "\nnumber\t1\ntimeout-ms\t2000\ncomponent\t0\tkubelet\t1\ncomponent\t1\tkube-proxy\t1\n"
+                "match\t0\tunit\tkubelet.service\nwatch\t0\ttree\tkubelet.conf.d\nwatch\t0\tfile\tkubelet."
+                "conf\n"
+                "watch\t1\tfile\tproxy.conf\nhide\thidden\nalias\tkubelet.conf.base\tkubelet.conf\n"
+                "dir\tbad\t0755\t0\t0\t5\nbad\tbad/kubelet\t0755\t0\t0\t5\t0\n"
+                "file\tbad/kubelet/3f9a@12" FUZZ_MODE "\t-\t0\t0\n"
+                "dir\tcontrol\t0700\t0\t0\t5\ncontrol\tcontrol/hold\t0200\t0\t0\t0\thold\n"
+                "file\tkubelet.conf" FUZZ_MODE "\tv\t0\t1\nfile\tproxy.conf" FUZZ_MODE "\tvw\t1\t1\n"
+                "file\tstatus" FUZZ_MODE "\tp\t-\t0\nend\n";
+
+        FUZZ_CHECK(tmpdir_make(fuzz.top) == 0);
+        fuzz.dir = open(fuzz.top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        FUZZ_CHECK(fuzz.dir >= 0);
+        fuzz_put("outside", NULL);
+        fuzz_put("outside/secret", FUZZ_OUTSIDE);
+        fuzz_put("source", NULL);
+        fuzz_put("runtime", NULL);
+        fuzz_put("runtime/blobs", NULL);
+        fuzz_put("runtime/pinned", NULL);
+        fuzz_put("runtime/blobs/" FUZZ_SHA, "aaaa");
+        fuzz_put("runtime/current", manifest);
+        fuzz_fill_source();
+}
+
+static void fuzz_remove_place(void)
+{
+        (void)tmpdir_remove(fuzz.top);
+}
+
+/* Nobody, and nothing outside: of this thread and those that it starts. */
+static void fuzz_confine(void)
+{
+        const struct landlock_ruleset_attr handled = { .handled_access_fs =
+                                                               (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1 -
+                                                               LANDLOCK_ACCESS_FS_READ_FILE -
+                                                               LANDLOCK_ACCESS_FS_READ_DIR };
+        struct landlock_path_beneath_attr own = { .allowed_access = handled.handled_access_fs,
+                                                  .parent_fd = fuzz.dir };
+        int rules = (int)syscall(SYS_landlock_create_ruleset, &handled, sizeof(handled), 0);
+
+        if (geteuid() == 0) {
+                FUZZ_CHECK(syscall(SYS_setresgid, FUZZ_NOBODY, FUZZ_NOBODY, FUZZ_NOBODY) == 0);
+                FUZZ_CHECK(syscall(SYS_setresuid, FUZZ_NOBODY, FUZZ_NOBODY, FUZZ_NOBODY) == 0);
+        }
+        if (rules < 0)
+                return;
+        FUZZ_CHECK(syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &own, 0) == 0);
+        FUZZ_CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+        FUZZ_CHECK(syscall(SYS_landlock_restrict_self, rules, 0) == 0);
+        (void)close(rules);
+}
+
+static int fuzz_open(const char *name, int flags)
+{
+        int fd = openat(fuzz.dir, name, flags | O_DIRECTORY | O_CLOEXEC);
+
+        FUZZ_CHECK(fd >= 0);
+        return fd;
+}
+
+/* The answer to INIT is what this build answers: asked once, then it is the mount's. */
+static void fuzz_handshake(void)
+{
+        struct {
+                struct fuse_in_header header;
+                struct fuse_init_in init;
+        } request = {
+                .header = { .len = sizeof(request), .opcode = FUSE_INIT, .unique = 1 },
+                .init = { .major = FUSE_KERNEL_VERSION,
+                          .minor = 38,
+                          .max_readahead = LKG_MAX_WRITE,
+                          .flags = 0x03fffffb },
+        };
+        struct lkg_error err = { 0 };
+        int device = server.device;
+
+        memcpy(server.shm->init_request, &request, sizeof(request));
+        server.shm->init_request_size = sizeof(request);
+        server.device = dup(device);
+        FUZZ_CHECK(session_open(&err) == -EPROTO && task.swallowed_size > sizeof(struct fuse_out_header));
+        fuse_session_destroy(server.session); /* with its device */
+        server.device = device;
+        memcpy(server.shm->init_reply, task.swallowed, task.swallowed_size);
+        server.shm->init_reply_size = (uint32_t)task.swallowed_size;
+        FUZZ_CHECK(session_open(&err) == 0);
+}
+
+static void fuzz_prepare(void)
+{
+        struct lkg_error err = { 0 };
+        struct stat st;
+
+        server.source = fuzz_open("source", O_RDONLY);
+        server.runtime = fuzz_open("runtime", O_RDONLY);
+        server.blobs = fuzz_open("runtime/blobs", O_PATH);
+        server.pinned = fuzz_open("runtime/pinned", O_PATH);
+        server.shm = mmap(NULL, sizeof(*server.shm), PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        FUZZ_CHECK(server.shm != MAP_FAILED && stat("/proc/self/ns/mnt", &st) == 0);
+        atomic_store(&server.shm->mount_namespace, st.st_ino);
+        atomic_store(&server.shm->notifier.pid, fuzz.notifier);
+        server.epoch = 1;
+        fuzz_handshake();
+        FUZZ_CHECK(sd_event_new(&server.event) >= 0 && nodes_init() == 0);
+        files_init();
+        files_recount();
+        view_recount_pollers();
+        server.gone = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        FUZZ_CHECK(server.gone >= 0 && publication_load(&err) == 0);
+        workers_clean();
+        FUZZ_CHECK(engine_init(&err) == 0 && watch_init(&err) == 0 && workers_start(&err) == 0);
+}
+
+/* Nothing of ours is to hold the attention of a thread of the fuzzing engine. */
+static void *fuzz_server_main(void *arg)
+{
+        (void)arg;
+        fuzz_confine();
+        (void)umask(0);
+        fuzz_prepare();
+        (void)eventfd_write(fuzz.ready, 1);
+        (void)sd_event_loop(server.event);
+        abort();
+}
+
+/* Every third command is refused. */
+static void fuzz_answer(int fd, struct lkg_message *message)
+{
+        uint32_t type = message->type;
+
+        message->result = message->ticket % 3 == 0 && type == LKG_MSG_COMMAND ? -EINVAL : 0;
+        message->type = type == LKG_MSG_ALIVE ? LKG_MSG_ALIVE : LKG_MSG_DONE;
+        message->number = 1;
+        message->text_size = 0;
+        if (type != LKG_MSG_LOADED)
+                (void)lkg_message_send(fd, message);
+}
+
+static void *fuzz_engine_main(void *arg)
+{
+        int fd;
+
+        (void)arg;
+        fuzz.notifier = (pid_t)gettid();
+        (void)eventfd_write(fuzz.ready, 1);
+        while ((fd = accept(fuzz.listening, NULL, NULL)) >= 0) {
+                struct pollfd p = { .fd = fd, .events = POLLIN };
+                struct lkg_message message;
+                int r = 1;
+
+                while (r != 0 && poll(&p, 1, -1) > 0) {
+                        r = lkg_message_recv(fd, &message);
+                        if (r > 0)
+                                fuzz_answer(fd, &message);
+                }
+                (void)close(fd);
+        }
+        return NULL;
+}
+
+static void fuzz_listen(void)
+{
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+        (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/runtime/" LKG_ENGINE_SOCKET,
+                       fuzz.top);
+        fuzz.listening = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+        FUZZ_CHECK(bind(fuzz.listening, (struct sockaddr *)&address, sizeof(address)) == 0);
+        FUZZ_CHECK(chmod(address.sun_path, 0666) == 0 && listen(fuzz.listening, 4) == 0);
+}
+
+static void fuzz_server_start(void)
+{
+        const int bytes = 1 << 20;
+        eventfd_t n;
+        pthread_t thread;
+        int pair[2];
+
+        lkg_log_init("fuzz", LOG_EMERG);
+        (void)signal(SIGPIPE, SIG_IGN);
+        fuzz_make_place();
+        (void)atexit(fuzz_remove_place);
+        fuzz_listen();
+        FUZZ_CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
+        for (int i = 0; i < 2; i++)
+                (void)setsockopt(pair[i], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+        server.device = pair[0];
+        fuzz.kernel = pair[1];
+        fuzz.ready = eventfd(0, EFD_CLOEXEC);
+        FUZZ_CHECK(pthread_create(&thread, NULL, fuzz_engine_main, NULL) == 0);
+        FUZZ_CHECK(eventfd_read(fuzz.ready, &n) == 0);
+        FUZZ_CHECK(pthread_create(&thread, NULL, fuzz_server_main, NULL) == 0);
+        FUZZ_CHECK(eventfd_read(fuzz.ready, &n) == 0);
+}
