@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include <lkg/buf.h>
+#include <lkg/file.h>
 #include <lkg/settings.h>
 
 #include "escape.h"
@@ -17,6 +18,7 @@ struct key {
         char **text;
         struct list list;
         uint32_t *number;
+        enum { ANY, NAME, NAME_OR_NONE, PATH, PATH_OR_NONE } what; /* of a text or an item of a list */
 };
 
 static int list_add(struct list list, const char *value)
@@ -46,14 +48,27 @@ static int set_text(char **text, const char *value)
 
 static int set_number(uint32_t *number, const char *value)
 {
+        unsigned long long n;
         char *end;
 
+        if (*value < '0' || *value > '9') /* strtoull() takes blanks and signs */
+                return -EBADMSG;
         errno = 0;
-        unsigned long long n = strtoull(value, &end, 10);
-        if (errno || *end || end == value || n > UINT32_MAX)
+        n = strtoull(value, &end, 10);
+        if (errno || *end || n > UINT32_MAX)
                 return -EBADMSG;
         *number = (uint32_t)n;
         return 0;
+}
+
+/* Names become paths below the runtime directory: who decodes the configuration may have been taken over. */
+static bool is_fit(const struct key *key, const char *value)
+{
+        if (!*value)
+                return key->what == ANY || key->what == NAME_OR_NONE || key->what == PATH_OR_NONE;
+        if (key->what == NAME || key->what == NAME_OR_NONE)
+                return lkg_bare_name_ok(value);
+        return key->what == ANY || value[0] == '/';
 }
 
 /* Return: 0; -ENOENT: no such key; -EBADMSG: a value that is none; -ENOMEM. */
@@ -62,6 +77,8 @@ static int set_one_of(const struct key *keys, size_t n_keys, const char *name, c
         for (size_t i = 0; i < n_keys; i++) {
                 if (strcmp(keys[i].name, name) != 0)
                         continue;
+                if (!keys[i].number && !is_fit(&keys[i], value))
+                        return -EBADMSG;
                 if (keys[i].text)
                         return set_text(keys[i].text, value);
                 if (keys[i].number)
@@ -116,7 +133,7 @@ static int set_component_key(struct lkg_settings *s, const char *name, const cha
         struct lkg_settings_component *c = s->n_components ? &s->components[s->n_components - 1] : NULL;
 
         if (strcmp(name, "component") == 0)
-                return add_component(s, value);
+                return lkg_bare_name_ok(value) ? add_component(s, value) : -EBADMSG;
         if (!c)
                 return -EBADMSG;
         if (strcmp(name, "component_restart") == 0)
@@ -139,13 +156,13 @@ static int set_component_key(struct lkg_settings *s, const char *name, const cha
 static int set_key(struct lkg_settings *s, const char *name, const char *value)
 {
         const struct key keys[] = {
-                { .name = "state_dir", .text = &s->state_dir },
-                { .name = "runtime_dir", .text = &s->runtime_dir },
-                { .name = "source_dir", .text = &s->source_dir },
-                { .name = "virtual_dir", .text = &s->virtual_dir },
-                { .name = "native_dir", .list = { &s->native_dirs, &s->n_native_dirs } },
-                { .name = "view_file", .list = { &s->view_files, &s->n_view_files } },
-                { .name = "reserved", .list = { &s->reserved, &s->n_reserved } },
+                { .name = "state_dir", .text = &s->state_dir, .what = PATH },
+                { .name = "runtime_dir", .text = &s->runtime_dir, .what = PATH },
+                { .name = "source_dir", .text = &s->source_dir, .what = PATH_OR_NONE },
+                { .name = "virtual_dir", .text = &s->virtual_dir, .what = NAME_OR_NONE },
+                { .name = "native_dir", .list = { &s->native_dirs, &s->n_native_dirs }, .what = NAME },
+                { .name = "view_file", .list = { &s->view_files, &s->n_view_files }, .what = NAME },
+                { .name = "reserved", .list = { &s->reserved, &s->n_reserved }, .what = NAME },
                 { .name = "engine_timeout_ms", .number = &s->engine_timeout_ms },
                 { .name = "foreign_writes", .number = &s->foreign_writes },
                 { .name = "restart_jitter_ms", .number = &s->restart_jitter_ms },
@@ -181,6 +198,10 @@ int lkg_settings_parse(const char *data, size_t size, struct lkg_settings **ret,
         if (!text || !s) {
                 lkg_settings_free(s);
                 return lkg_error_set(err, -ENOMEM, NULL, "settings");
+        }
+        if (strlen(text) != size) {
+                lkg_settings_free(s);
+                return lkg_error_set(err, -EBADMSG, NULL, "settings: a NUL byte");
         }
         while ((line = strsep(&rest, "\n"))) {
                 char *value = strchr(line, '=');

@@ -166,13 +166,18 @@ static void test_settings(void **state)
 
 static void test_settings_refused(void **state)
 {
-        static const char *const cases[] = { "engine_timeout_ms=soon\n",
-                                             "engine_timeout_ms=99999999999\n",
-                                             "state_dir=%2\n",
-                                             "no equals sign\n",
-                                             "component_unit=of nobody\n",
-                                             "component=k\ncomponent_restart=sometimes\n",
-                                             "component=k\ncomponent_restart_max_per_hour=-1\n" };
+        static const char *const cases[] = {
+                "engine_timeout_ms=soon\n", "engine_timeout_ms=99999999999\n", "state_dir=%2\n",
+                "no equals sign\n", "component_unit=of nobody\n",
+                "component=k\ncomponent_restart=sometimes\n",
+                "component=k\ncomponent_restart_max_per_hour=-1\n",
+                /* numbers that strtoull() would take */
+                "engine_timeout_ms=-18446744073709551615\n", "foreign_writes= 1\n", "foreign_writes=+1\n",
+                /* names that would lead out of the runtime directory */
+                "component=../x\n", "component=\n", "component=..\n", "component=a%2Fb\n",
+                "native_dir=/etc\n", "native_dir=..\n", "view_file=a/b\n", "reserved=\n",
+                "virtual_dir=../..\n", "state_dir=\n", "runtime_dir=run\n", "source_dir=etc\n"
+        };
 
         (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
@@ -184,6 +189,17 @@ static void test_settings_refused(void **state)
         }
 }
 
+/* What stands behind it would not have been looked at. */
+static void test_settings_with_a_nul_byte(void **state)
+{
+        static const char text[] = "node_name=a\0b\nforeign_writes=2\n";
+        struct lkg_settings *settings = NULL;
+        struct lkg_error err = { 0 };
+
+        (void)state;
+        assert_int_equal(lkg_settings_parse(text, sizeof(text) - 1, &settings, &err), -EBADMSG);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -193,6 +209,7 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_handover, make_pair, close_pair),
                 cmocka_unit_test(test_settings),
                 cmocka_unit_test(test_settings_refused),
+                cmocka_unit_test(test_settings_with_a_nul_byte),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Any bytes as what the engine finds below facts/ and in the record of the last process: what is believed is bounded, has no line
+ * break where none may be, and a process is tracked only if it runs. Lines `%%%` separate the files, in the order of the table.
+ */
+#include <fcntl.h>
+
+#include <lkg/file.h>
+
+#include "core/engine/facts.h"
+#include "fuzz-check.h"
+#include "tests/unit/tmpdir.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define SEPARATOR "%%%\n"
+
+static const char *const files[] = { "version", "exec-start", "process", "components/kubelet.process" };
+static char top[TMPDIR_MAX];
+static int place = -EBADF;
+
+static void remove_place(void)
+{
+        (void)tmpdir_remove(top);
+}
+
+static void make_place(void)
+{
+        FUZZ_CHECK(tmpdir_make(top) == 0 && atexit(remove_place) == 0);
+        place = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        FUZZ_CHECK(place >= 0 && lkg_mkdir_p(place, "facts/kubelet", 0700, NULL) == 0 &&
+                   lkg_mkdir_p(place, "components", 0700, NULL) == 0);
+}
+
+static void put(size_t i, const char *data, size_t size)
+{
+        char path[64];
+        int fd;
+
+        (void)snprintf(path, sizeof(path), "%s%s", strchr(files[i], '/') ? "" : "facts/kubelet/", files[i]);
+        (void)unlinkat(place, path, 0);
+        if (!data)
+                return;
+        fd = openat(place, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        FUZZ_CHECK(fd >= 0 && lkg_write_all(fd, data, size) == 0);
+        (void)close(fd);
+}
+
+static void put_all(const char *data, size_t size)
+{
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(files); i++) {
+                const char *cut = data ? memmem(data, size, SEPARATOR, strlen(SEPARATOR)) : NULL;
+                size_t n = cut ? (size_t)(cut - data) : size;
+
+                put(i, data, n);
+                data = cut ? cut + strlen(SEPARATOR) : NULL;
+                size = cut ? size - n - strlen(SEPARATOR) : 0;
+        }
+}
+
+static void check_line(const struct lkg_line *line)
+{
+        struct lkg_strings copy = { 0 };
+        size_t bytes = 0;
+
+        if (!line)
+                return;
+        FUZZ_CHECK(line->known);
+        for (size_t i = 0; i < line->words.n_items; i++)
+                bytes += strlen(line->words.items[i]) + 1;
+        FUZZ_CHECK(bytes <= LKG_FACTS_BYTES_MAX + 1);
+        FUZZ_CHECK(lkg_words_copy(&line->words, &copy) == 0 && lkg_words_equal(&copy, &line->words));
+        lkg_words_deinit(&copy);
+}
+
+static void check_facts(const struct lkg_facts *facts)
+{
+        bool running;
+        const struct lkg_line *line = lkg_facts_line(facts, &running);
+
+        FUZZ_CHECK(memchr(facts->version, '\0', sizeof(facts->version)) && !strchr(facts->version, '\n'));
+        FUZZ_CHECK(facts->release == 0 || (facts->release >= 100 && facts->release < 100000));
+        FUZZ_CHECK(facts->n_processes <= 1); /* of a file there is one */
+        for (size_t i = 0; i < facts->n_processes; i++) {
+                const struct lkg_tracked *t = &facts->processes[i];
+
+                FUZZ_CHECK(t->pid > 0 && (t->pidfd < 0 || lkg_process_start_time(t->pid) == t->start_time));
+                check_line(&t->line);
+        }
+        check_line(line);
+        check_line(facts->unit.known ? &facts->unit : NULL);
+        FUZZ_CHECK(!running || facts->n_processes == 1);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+        struct lkg_facts *facts = NULL;
+
+        if (place < 0)
+                make_place();
+        put_all((const char *)data, size);
+        FUZZ_CHECK(lkg_facts_open(place, place, "kubelet", &facts, NULL) == 0);
+        check_facts(facts);
+        /* A process that is new takes the place of one that is gone, whatever was said of that. */
+        lkg_facts_gone(facts);
+        FUZZ_CHECK(lkg_facts_load(facts) == 0);
+        check_facts(facts);
+        lkg_facts_free(facts);
+        return 0;
+}
