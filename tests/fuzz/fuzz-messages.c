@@ -5,6 +5,7 @@
  * restart is enabled.
  */
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 
@@ -89,6 +90,17 @@ static void hear(const uint8_t *data, size_t size)
         lkg_close(pair[1]);
 }
 
+/* Each component has a directory, which stays. */
+static void remove_directories(const struct lkg_settings *settings)
+{
+        for (size_t i = 0; i < settings->n_components; i++) {
+                char path[sizeof("facts/") + NAME_MAX];
+
+                (void)snprintf(path, sizeof(path), "facts/%s", settings->components[i].name);
+                (void)unlinkat(place.fd, path, AT_REMOVEDIR);
+        }
+}
+
 static void decode_settings(const char *data, size_t size)
 {
         struct lkg_settings *settings = NULL, *again = NULL;
@@ -106,6 +118,7 @@ static void decode_settings(const char *data, size_t size)
                    memcmp(first.data, second.data, first.size) == 0);
         FUZZ_CHECK(lkg_consumer_configure(place.supervisor.consumer, settings) == 0);
         FUZZ_CHECK(lkg_consumer_configure(place.supervisor.consumer, place.settings) == 0);
+        remove_directories(settings);
         lkg_buf_deinit(&first);
         lkg_buf_deinit(&second);
         lkg_settings_free(settings);

@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -271,6 +272,7 @@ static void fuzz_listen(void)
 
 static void fuzz_server_start(void)
 {
+        const struct rlimit bytes_of_file = { .rlim_cur = 16u << 20, .rlim_max = 16u << 20 };
         const int bytes = 1 << 20;
         eventfd_t n;
         pthread_t thread;
@@ -278,6 +280,8 @@ static void fuzz_server_start(void)
 
         lkg_log_init("fuzz", LOG_EMERG);
         (void)signal(SIGPIPE, SIG_IGN);
+        (void)signal(SIGXFSZ, SIG_IGN);
+        FUZZ_CHECK(setrlimit(RLIMIT_FSIZE, &bytes_of_file) == 0); /* FALLOCATE takes what the disk has */
         fuzz_make_place();
         (void)atexit(fuzz_remove_place);
         fuzz_listen();

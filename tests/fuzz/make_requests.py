@@ -101,6 +101,8 @@ SEEDS = {
                setattr_(0, 0x7ff) + setattr_(1, 1, mode=0o644) + setattr_(1, 6, uid=0xffffffff, gid=0xffffffff),
     'time-far-away': lookup('a') + step('setattr', i(0x30, 0) + q(0, 0, 0, 15032385535, 15032385535, 3) + i(4, 5, 6, 0o600, 0, 0, 0, 0), 1) +
                      opened(0, 1) + read(1) + opened(2, 1),
+    'fallocate': lookup('a') + opened(2, 1) + step('fallocate', q(0, 0, 1 << 40) + i(0, 0), 1, HANDLE) +
+                 step('fallocate', q(0, 1 << 62, 1 << 62) + i(0xffffffff, 0), 1, HANDLE) + step('fallocate', q(0, 0, 99) + i(3, 0), 1, HANDLE),
     'xattr': lookup('a') + step('setxattr', i(5, 0) + name('user.x') + b'value', 1) + step('getxattr', i(64, 0) + name('user.x'), 1) +
              step('getxattr', i(0xffffffff, 0) + name('user.x'), 1) + step('getxattr', i(0, 0) + name('user.x'), 1) +
              step('listxattr', i(0xffffffff, 0), 1) + step('removexattr', name('user.x'), 1) +
