@@ -60,8 +60,8 @@ static const struct {
         const char *name, *type;
 } wanted[] = { { "MainPID", "u" }, { "NRestarts", "u" }, { "Result", "s" }, { "SubState", "s" } };
 
-/* Return: 1 it was one of those that we want; 0 it was not; -errno. */
-static int read_property(sd_bus_message *m, struct lkg_unit_now *now)
+/* @found: a bit for each of those that we want; one that comes twice is still one. Return: 0 or -errno. */
+static int read_property(sd_bus_message *m, struct lkg_unit_now *now, unsigned *found)
 {
         const char *name;
         int r = sd_bus_message_read(m, "s", &name);
@@ -73,7 +73,8 @@ static int read_property(sd_bus_message *m, struct lkg_unit_now *now)
                 if (r < 0)
                         return r;
                 r = read_value(m, name, now);
-                return r < 0 ? r : sd_bus_message_exit_container(m) < 0 ? -EBADMSG : 1;
+                *found |= 1u << i;
+                return r < 0 ? r : sd_bus_message_exit_container(m) < 0 ? -EBADMSG : 0;
         }
         r = r < 0 ? r : sd_bus_message_skip(m, "v");
         return r < 0 ? r : 0;
@@ -82,18 +83,17 @@ static int read_property(sd_bus_message *m, struct lkg_unit_now *now)
 int lkg_unit_now_read(sd_bus_message *m, struct lkg_unit_now *ret)
 {
         struct lkg_unit_now now = { 0 };
-        size_t n_found = 0;
+        unsigned found = 0;
         int r = sd_bus_message_enter_container(m, 'a', "{sv}");
 
         while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
-                r = read_property(m, &now);
-                n_found += r > 0;
+                r = read_property(m, &now, &found);
                 if (r >= 0)
                         r = sd_bus_message_exit_container(m);
         }
         if (r < 0)
                 return r;
-        if (n_found < LKG_ARRAY_SIZE(wanted) || now.main_pid > INT32_MAX)
+        if (found != (1u << LKG_ARRAY_SIZE(wanted)) - 1 || now.main_pid > INT32_MAX)
                 return -EBADMSG;
         *ret = now;
         return 0;
