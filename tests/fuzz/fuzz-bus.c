@@ -13,12 +13,13 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define DEPTH_MAX 6u
+#define DEPTH_MAX  6u
+#define VALUES_MAX 20000u
 
 static struct {
         sd_bus *ours, *theirs;
         const uint8_t *data;
-        size_t size;
+        size_t size, n_values;
 } place;
 
 static uint8_t take(void)
@@ -127,7 +128,7 @@ static int add_array(sd_bus_message *m, const char *item, unsigned depth)
         int r = sd_bus_message_open_container(m, 'a', item);
 
         if (n >= 0xf0) /* very many, of nothing */
-                n = 1u << (n & 15u);
+                n = 1u << (n & 15u) % 14u;
         for (; r >= 0 && n > 0 && (place.size > 0 || n > 0xff); n--)
                 r = add_value(m, item, depth + 1);
         return r < 0 ? r : sd_bus_message_close_container(m);
@@ -155,7 +156,7 @@ static int add_value(sd_bus_message *m, const char *signature, unsigned depth)
         const char *inside;
         int r;
 
-        if (depth > DEPTH_MAX)
+        if (depth > DEPTH_MAX || ++place.n_values > VALUES_MAX)
                 return -E2BIG;
         if (*signature == 'a')
                 return add_array(m, signature + 1, depth);
@@ -266,6 +267,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                 connect_both();
         place.data = data;
         place.size = size;
+        place.n_values = 0;
         /* A signal carries any body as a reply does, and needs no question. */
         FUZZ_CHECK(sd_bus_message_new_signal(place.theirs, &m, "/a", "a.b", "C") >= 0);
         signature = take() % 4u ? "a{sv}" : signatures[take() % LKG_ARRAY_SIZE(signatures)];
