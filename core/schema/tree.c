@@ -240,6 +240,17 @@ static int add_row(struct lkg_node *root, const struct lkg_field *field)
         return r;
 }
 
+/* Where in `initials` names of @size are. */
+static size_t size_class(size_t size)
+{
+        return size < LKG_NAME_SIZES ? size : LKG_NAME_SIZES - 1;
+}
+
+static uint32_t initial(const char *name)
+{
+        return 1u << ((unsigned char)*name & 0x1f);
+}
+
 /* The keys of all structs below @node; from then on they are the names as well. */
 static int make_names(struct lkg_node *node)
 {
@@ -256,6 +267,7 @@ static int make_names(struct lkg_node *node)
 
                 node->name_sizes[i] =
                         (uint8_t)(member->name_size < UINT8_MAX ? member->name_size : UINT8_MAX);
+                node->initials[size_class(member->name_size)] |= initial(member->name);
                 r = lkg_map_set(node->names, member->name, member->name_size,
                                 lkg_value_new_null(NULL, 0, 0));
                 if (r >= 0)
@@ -412,8 +424,10 @@ static bool is_ascii(const char *name, size_t size)
 const struct lkg_node *lkg_node_member_folded(const struct lkg_node *node, const char *name, size_t size)
 {
         const struct lkg_node *member = lkg_node_member(node, name, size);
-        bool ascii = !member && size < UINT8_MAX && is_ascii(name, size);
+        bool ascii = !member && size > 0 && size < UINT8_MAX && is_ascii(name, size);
 
+        if (ascii && !(node->initials[size_class(size)] & initial(name)))
+                return NULL;
         for (size_t i = 0; !member && i < node->n_members; i++) {
                 const uint8_t *next = ascii ? memchr(node->name_sizes + i, (int)size, node->n_members - i)
                                             : node->name_sizes + i;
@@ -421,8 +435,6 @@ const struct lkg_node *lkg_node_member_folded(const struct lkg_node *node, const
                 if (!next)
                         return NULL;
                 i = (size_t)(next - node->name_sizes);
-                if (ascii && ((node->members[i]->name[0] ^ name[0]) & ~0x20))
-                        continue; /* not even the first letter */
                 if (lkg_merge_key_folds(node->members[i]->name, name, size))
                         member = node->members[i];
         }

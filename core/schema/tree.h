@@ -25,6 +25,8 @@ enum lkg_class {
 
 #define LKG_NODE_NUMBER_MAX 0x7fffu
 
+#define LKG_NAME_SIZES      64u
+
 struct lkg_node {
         const struct lkg_field
                 *field;   /* its row; of the container for items and map values of scalar type */
@@ -40,7 +42,9 @@ struct lkg_node {
 
         struct lkg_node **members; /* of a struct, in byte order of their names */
         size_t n_members;
-        uint8_t *name_sizes;     /* of each member, at most UINT8_MAX: to find those of one length */
+        uint8_t *name_sizes; /* of each member, at most UINT8_MAX: to find those of one length */
+        /* By the size of a name, the last one for all longer ones: which letters its first one may be, as bits, case folded. */
+        uint32_t initials[LKG_NAME_SIZES];
         struct lkg_value *names; /* a map with a key for each of them: documents share the keys */
         struct lkg_node *item;   /* of a list or map */
 };

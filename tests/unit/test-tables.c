@@ -4,11 +4,14 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <ctype.h>
+#include <strings.h>
 
 #include <cmocka.h>
 
 #include <core/schema/findings-codes.h>
 #include <core/schema/kinds.h>
+#include <core/schema/tree.h>
 #include <lkg/decode.h>
 
 #include "known-tables.h"
@@ -441,6 +444,56 @@ static void test_gates_of_the_newest_release_were_judged(void **state)
         }
 }
 
+/* Return: how many names were looked for. */
+static size_t check_folding(const struct lkg_node *node)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < node->n_members; i++) {
+                const struct lkg_node *member = node->members[i];
+                char other[256];
+                size_t size = member->name_size;
+
+                assert_true(size > 0 && size < sizeof(other) - 1);
+                for (size_t k = 0; k <= size; k++) /* the other case of each letter */
+                        other[k] = isalpha((unsigned char)member->name[k]) ? (char)(member->name[k] ^ 0x20)
+                                                                           : member->name[k];
+                assert_ptr_equal(lkg_node_member_folded(node, member->name, size), member);
+                assert_non_null(lkg_node_member_folded(node, other, size));
+                other[size] = 'x';
+                for (size_t k = 0; k < node->n_members; k++)
+                        if (node->members[k]->name_size == size + 1 &&
+                            strncasecmp(node->members[k]->name, other, size + 1) == 0)
+                                other[size] = '_';
+                assert_null(lkg_node_member_folded(node, other, size + 1));
+                n += 1 + check_folding(member);
+        }
+        assert_true(node->class != LKG_CLASS_STRUCT || !lkg_node_member_folded(node, "", 0));
+        return node->item ? n + check_folding(node->item) : n;
+}
+
+/* As encoding/json finds a field: whatever the case of its letters, and by no other name. */
+static void test_every_field_is_found_in_any_case(void **state)
+{
+        static const char *const kinds[] = { "KubeletConfiguration", "KubeProxyConfiguration" };
+        const struct lkg_schema *schema = NULL;
+        const struct lkg_node *root;
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(kinds); i++) {
+                assert_int_equal(lkg_schema_get(kinds[i], NULL, 0, &schema), 0);
+                assert_true(check_folding(lkg_schema_root(schema)) > 40);
+        }
+        /* Letters of other scripts that fold into ASCII ones: U+017F, and the sign of the kelvin. */
+        assert_int_equal(lkg_schema_get(kinds[0], NULL, 0, &schema), 0);
+        root = lkg_schema_root(schema);
+        assert_non_null(lkg_node_member_folded(root, "maxPod\xc5\xbf", strlen("maxPod\xc5\xbf")));
+        assert_non_null(lkg_node_member_folded(root,
+                                               "\xe2\x84\xaa"
+                                               "ubeReserved",
+                                               3 + strlen("ubeReserved")));
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -457,6 +510,7 @@ int main(void)
                 cmocka_unit_test(test_every_finding_is_explained),
                 cmocka_unit_test(test_codes_of_the_schema_have_a_row),
                 cmocka_unit_test(test_every_field_was_judged_for_hardened_nodes),
+                cmocka_unit_test(test_every_field_is_found_in_any_case),
                 cmocka_unit_test(test_judgements_agree),
                 cmocka_unit_test(test_gates_of_the_newest_release_were_judged),
         };
