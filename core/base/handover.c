@@ -79,9 +79,9 @@ int lkg_handover_recv(int fd, int flags, struct lkg_handover *ret, int fds[stati
         while (n < 0 && errno == EINTR);
         if (n < 0)
                 return -errno;
-        if (n == 0)
-                return 0;
         take_fds(&message, fds, &n_fds);
+        if (n == 0 && n_fds == 0) /* an empty one with descriptors is no end, and they are ours to close */
+                return 0;
         if (n != sizeof(handover) || handover.version != LKG_MESSAGE_VERSION || handover.type < 1 ||
             handover.type >= _LKG_HANDOVER_MAX || handover.n_fds != n_fds) {
                 for (size_t i = 0; i < n_fds; i++)

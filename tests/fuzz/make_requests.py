@@ -140,7 +140,5 @@ SEEDS = {
 if __name__ == '__main__':
     place = pathlib.Path(__file__).parent / 'corpus-requests'
     place.mkdir(exist_ok=True)
-    for old in place.iterdir():
-        old.unlink()
     for title, data in SEEDS.items():
         (place / title).write_bytes(data)

@@ -124,6 +124,35 @@ static void test_handover(void **state)
         assert_int_equal(lkg_handover_recv(pair[1], MSG_DONTWAIT, &in, fds), 0);
 }
 
+/* Else whoever sends them could use up all descriptors of lkgfsd. */
+static void test_handover_of_nothing_but_descriptors(void **state)
+{
+        int fds[LKG_HANDOVER_FDS_MAX], before, after;
+        union {
+                char bytes[CMSG_SPACE(sizeof(int))];
+                struct cmsghdr align;
+        } rights = { 0 };
+        struct iovec iov = { 0 };
+        struct msghdr message = {
+                .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &rights, .msg_controllen = sizeof(rights)
+        };
+        struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+        struct lkg_handover in;
+
+        (void)state;
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(c), &pair[0], sizeof(int));
+        assert_int_equal(sendmsg(pair[0], &message, 0), 0);
+        before = dup(pair[0]); /* the lowest free number */
+        lkg_close(before);
+        assert_int_equal(lkg_handover_recv(pair[1], MSG_DONTWAIT, &in, fds), -EBADMSG);
+        after = dup(pair[0]);
+        assert_int_equal(after, before);
+        lkg_close(after);
+}
+
 static void test_settings(void **state)
 {
         static const char text[] =
@@ -207,6 +236,8 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_message, make_pair, close_pair),
                 cmocka_unit_test_setup_teardown(test_strange_messages, make_pair, close_pair),
                 cmocka_unit_test_setup_teardown(test_handover, make_pair, close_pair),
+                cmocka_unit_test_setup_teardown(test_handover_of_nothing_but_descriptors, make_pair,
+                                                close_pair),
                 cmocka_unit_test(test_settings),
                 cmocka_unit_test(test_settings_refused),
                 cmocka_unit_test(test_settings_with_a_nul_byte),

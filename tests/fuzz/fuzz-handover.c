@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Any datagrams, with descriptors of every kind, as what lkgfsd hears of a file server that was taken over; and any bytes as the
+ * shared memory that a dead one left. Nothing is kept that was not said to be, no descriptor is lost, and a memory is ours or not.
+ */
+#include <fcntl.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include <lkg/file.h>
+#include <lkg/handover.h>
+#include <lkg/log.h>
+#include <lkg/shared.h>
+
+#include "fs/supervisor/supervisor.h"
+#include "fuzz-check.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define FDS_MAX 8u /* more than a message of ours has */
+
+static struct lkg_supervisor supervisor;
+
+static int descriptor(unsigned kind)
+{
+        int pair[2] = { -EBADF, -EBADF };
+
+        switch (kind % 5u) {
+        case 0:
+                return open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        case 1:
+                return memfd_create("fuzz", MFD_CLOEXEC);
+        case 2:
+                return eventfd(0, EFD_CLOEXEC);
+        case 3: /* the other end is closed */
+                FUZZ_CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
+                lkg_close(pair[1]);
+                return pair[0];
+        default:
+                return open("/dev/null", O_WRONLY | O_CLOEXEC);
+        }
+}
+
+/* One datagram: @n_fds descriptors, the kinds of which are the first bytes. */
+static void send_one(int to, const uint8_t *data, size_t size, unsigned n_fds)
+{
+        union {
+                char bytes[CMSG_SPACE(sizeof(int) * FDS_MAX)];
+                struct cmsghdr align;
+        } rights = { 0 };
+        struct iovec iov = { .iov_base = (void *)(uintptr_t)data, .iov_len = size };
+        struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
+        int fds[FDS_MAX];
+
+        for (unsigned i = 0; i < n_fds; i++)
+                fds[i] = descriptor(i < size ? data[size - 1 - i] : i);
+        if (n_fds > 0) {
+                struct cmsghdr *c;
+
+                message.msg_control = &rights;
+                message.msg_controllen = CMSG_SPACE(sizeof(int) * n_fds);
+                c = CMSG_FIRSTHDR(&message);
+                c->cmsg_level = SOL_SOCKET;
+                c->cmsg_type = SCM_RIGHTS;
+                c->cmsg_len = CMSG_LEN(sizeof(int) * n_fds);
+                memcpy(CMSG_DATA(c), fds, sizeof(int) * n_fds);
+        }
+        (void)sendmsg(to, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+        for (unsigned i = 0; i < n_fds; i++)
+                lkg_close(fds[i]);
+}
+
+static int lowest_free(void)
+{
+        int fd = dup(0);
+
+        return lkg_close(fd), fd;
+}
+
+/* A step: how many descriptors, how many bytes, these. */
+static void hear(const uint8_t *data, size_t size)
+{
+        struct lkg_child *child = &supervisor.children[LKG_CHILD_SERVER];
+        int pair[2], before = lowest_free(), lifted = fcntl(0, F_DUPFD_CLOEXEC, LKG_FD_BASE);
+        size_t n_kept = 0;
+
+        FUZZ_CHECK(lifted >= 0 && close(lifted) == 0);
+        FUZZ_CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
+        supervisor.phase = LKG_PHASE_END;
+        *child = (struct lkg_child){ .supervisor = &supervisor,
+                                     .kind = LKG_CHILD_SERVER,
+                                     .pidfd = -EBADF,
+                                     .ready = true,
+                                     .channel = pair[1] };
+        while (size >= 2) {
+                size_t n = data[1] < size - 2 ? data[1] : size - 2;
+
+                send_one(pair[0], data + 2, n, data[0] % (FDS_MAX + 1));
+                data += 2 + n;
+                size -= 2 + n;
+        }
+        lkg_close(pair[0]);
+        lkg_server_ops.input(&supervisor, child);
+        lkg_close(pair[1]);
+        for (size_t i = 0; i < LKG_KEPT; i++) {
+                n_kept += supervisor.kept[i].node != 0;
+                FUZZ_CHECK(supervisor.kept[i].node == 0 ||
+                           fcntl(supervisor.kept[i].fd, F_GETFD) == FD_CLOEXEC);
+                for (size_t k = 0; k < i; k++)
+                        FUZZ_CHECK(supervisor.kept[i].node == 0 ||
+                                   supervisor.kept[i].node != supervisor.kept[k].node);
+        }
+        lkg_kept_clear(&supervisor);
+        /* All is closed again: the lowest numbers are free on both sides of the base. */
+        FUZZ_CHECK(lowest_free() == before && child->pid == 0 && n_kept <= LKG_KEPT);
+        FUZZ_CHECK(fcntl(0, F_DUPFD_CLOEXEC, LKG_FD_BASE) == lifted && close(lifted) == 0);
+}
+
+/* Size in units of half a memory of ours and bytes beside it, then what stands at its beginning. */
+static void adopt(const uint8_t *data, size_t size)
+{
+        int fd = memfd_create("fuzz", MFD_CLOEXEC);
+        struct lkg_shared *shared;
+        struct stat st;
+        off_t length;
+
+        if (size < 2 || fd < 0) {
+                lkg_close(fd);
+                return;
+        }
+        length = (off_t)(data[0] % 4u * (sizeof(*shared) / 2) + data[1] % 3u) - 1;
+        if (data[0] % 5u == 4)
+                length = (off_t)LKG_SHARED_MIN + data[1] % 3u - 1;
+        FUZZ_CHECK(ftruncate(fd, length < 0 ? 0 : length) == 0);
+        FUZZ_CHECK(pwrite(fd, data + 2, size - 2, 0) == (ssize_t)(size - 2));
+        shared = lkg_shared_adopt(fd);
+        FUZZ_CHECK(fstat(fd, &st) == 0);
+        if (shared) {
+                size_t n = lkg_shared_slots(shared);
+
+                FUZZ_CHECK((size_t)st.st_size >= sizeof(*shared) && shared->magic == LKG_SHARED_MAGIC);
+                FUZZ_CHECK(shared->size >= sizeof(*shared) && n <= LKG_SLOTS + LKG_MORE_SLOTS);
+                FUZZ_CHECK(atomic_load(&lkg_shared_slot(shared, n - 1)->state) == LKG_SLOT_FREE);
+                (void)munmap(shared, sizeof(*shared));
+        }
+        lkg_close(fd);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+        lkg_log_init("fuzz", LOG_EMERG);
+        if (size > 0 && data[0] == 'm')
+                adopt(data + 1, size - 1);
+        else if (size > 0)
+                hear(data + 1, size - 1);
+        return 0;
+}
