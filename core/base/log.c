@@ -10,10 +10,13 @@
 #include <lkg/buf.h>
 #include <lkg/log.h>
 
+#define LINE_MAX_BYTES 1536
+
 /* Set once by lkg_log_init() before any thread exists, read only afterwards. */
 static const char *program_name = "lkgfs";
 static int max_logged = LOG_INFO;
 static bool to_journal, with_prefix;
+static int (*divert)(int priority, const struct lkg_log_fields *fields, const char *text);
 
 /* JOURNAL_STREAM=dev:ino names the socket that stdout or stderr was connected to (systemd.exec(5)). */
 static bool stderr_is_journal(void)
@@ -35,6 +38,14 @@ void lkg_log_init(const char *program, int max_priority)
         with_prefix = !to_journal && getenv("INVOCATION_ID") && !isatty(STDERR_FILENO);
 }
 
+void lkg_log_divert(int (*send)(int priority, const struct lkg_log_fields *fields, const char *text))
+{
+        if (!to_journal)
+                return;
+        divert = send;
+        with_prefix = true;
+}
+
 /* One journal field. The strings live in the caller's frame until sd_journal_sendv() has copied them. */
 static void add_field(struct iovec *iov, int *n, char *buf, size_t size, const char *fmt, ...)
         LKG_PRINTF(5, 6);
@@ -53,7 +64,8 @@ static void add_field(struct iovec *iov, int *n, char *buf, size_t size, const c
         (*n)++;
 }
 
-static int log_journal(int priority, const struct lkg_log_fields *fields, const char *text)
+static int log_journal(const char *program, int priority, const struct lkg_log_fields *fields,
+                       const char *text)
 {
         char message[1600], prio[16], ident[64], component[128], generation[64], layer[256], id[64];
         struct iovec iov[7];
@@ -61,7 +73,7 @@ static int log_journal(int priority, const struct lkg_log_fields *fields, const 
 
         add_field(iov, &n, message, sizeof(message), "MESSAGE=%s", text);
         add_field(iov, &n, prio, sizeof(prio), "PRIORITY=%d", priority);
-        add_field(iov, &n, ident, sizeof(ident), "SYSLOG_IDENTIFIER=%s", program_name);
+        add_field(iov, &n, ident, sizeof(ident), "SYSLOG_IDENTIFIER=%s", program);
         if (fields && fields->component)
                 add_field(iov, &n, component, sizeof(component), "LKGFS_COMPONENT=%s", fields->component);
         if (fields && fields->generation)
@@ -74,7 +86,8 @@ static int log_journal(int priority, const struct lkg_log_fields *fields, const 
         return sd_journal_sendv(iov, n);
 }
 
-static void log_stderr(int priority, const struct lkg_log_fields *fields, const char *text)
+static void log_stderr(const char *program, int priority, const struct lkg_log_fields *fields,
+                       const char *text)
 {
         char line[2048], prefix[8] = "", context[320] = "";
         int n;
@@ -86,7 +99,7 @@ static void log_stderr(int priority, const struct lkg_log_fields *fields, const 
                                (unsigned long long)fields->generation);
         else if (fields && fields->component)
                 (void)snprintf(context, sizeof(context), "%s: ", fields->component);
-        n = snprintf(line, sizeof(line), "%s%s: %s%s\n", prefix, program_name, context, text);
+        n = snprintf(line, sizeof(line), "%s%s: %s%s\n", prefix, program, context, text);
         if (n < 0)
                 return;
         if ((size_t)n >= sizeof(line)) {
@@ -107,9 +120,20 @@ static void blank_lines(char *text)
         }
 }
 
+static void write_line(const char *program, int priority, const struct lkg_log_fields *fields,
+                       const char *text)
+{
+        int r = !to_journal ? -ENOTCONN
+                : divert    ? divert(priority, fields, text)
+                            : log_journal(program, priority, fields, text);
+
+        if (r < 0)
+                log_stderr(program, priority, fields, text);
+}
+
 void lkg_log(int priority, const struct lkg_log_fields *fields, const char *fmt, ...)
 {
-        char text[1536];
+        char text[LINE_MAX_BYTES];
         int saved = errno;
         va_list ap;
 
@@ -119,7 +143,19 @@ void lkg_log(int priority, const struct lkg_log_fields *fields, const char *fmt,
         (void)vsnprintf(text, sizeof(text), fmt, ap);
         va_end(ap);
         blank_lines(text);
-        if (!to_journal || log_journal(priority, fields, text) < 0)
-                log_stderr(priority, fields, text);
+        write_line(program_name, priority, fields, text);
+        errno = saved;
+}
+
+void lkg_log_of(const char *program, int priority, const struct lkg_log_fields *fields, const char *line)
+{
+        char text[LINE_MAX_BYTES];
+        int saved = errno;
+
+        if (priority > max_logged)
+                return;
+        (void)snprintf(text, sizeof(text), "%s", line);
+        blank_lines(text);
+        write_line(program, priority < LOG_EMERG ? LOG_EMERG : priority, fields, text);
         errno = saved;
 }

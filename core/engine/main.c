@@ -18,6 +18,7 @@
 #include <sysexits.h>
 
 #include <lkg-config.h>
+#include <lkg/control.h>
 #include <lkg/log.h>
 #include <lkg/settings.h>
 #include <lkg/schema.h>
@@ -331,6 +332,26 @@ static int run_loop(const struct lkg_engine_options *o, sd_event *event)
         return code;
 }
 
+static int supervisor = -EBADF; /* set before threads */
+
+/* Nothing of ours has a way to the journal's socket: lkgfsd writes the line. */
+static int log_by_supervisor(int priority, const struct lkg_log_fields *fields, const char *text)
+{
+        const char *component = fields && fields->component ? fields->component : "";
+        const char *layer = fields && fields->layer ? fields->layer : "";
+        struct lkg_message message;
+
+        if (strlen(component) >= sizeof(message.command) || strlen(text) > LKG_MESSAGE_TEXT_MAX)
+                return -EMSGSIZE;
+        lkg_message_init(&message, LKG_MSG_LOG);
+        message.result = priority;
+        message.number = fields ? fields->generation : 0;
+        (void)snprintf(message.command, sizeof(message.command), "%s", component);
+        (void)snprintf(message.exe, sizeof(message.exe), "%s", layer);
+        message.text_size = (uint32_t)snprintf(message.text, sizeof(message.text), "%s", text);
+        return lkg_message_send(supervisor, &message);
+}
+
 static int run(const struct arguments *a)
 {
         const struct lkg_engine_options o = {
@@ -363,6 +384,8 @@ static int run(const struct arguments *a)
                 lkg_log_error("cannot start: %s", strerror(errno));
                 return EX_OSERR;
         }
+        supervisor = o.supervisor_fd;
+        lkg_log_divert(log_by_supervisor);
         if (lkg_sandbox_enter(writable, LKG_ARRAY_SIZE(writable), &err) < 0) {
                 lkg_log_error("%s", err.message);
                 code = EX_OSERR;

@@ -352,6 +352,18 @@ static void heard_fatal(struct lkg_supervisor *s, struct lkg_child *child, const
                               message->text);
 }
 
+/* It may say what it likes, as it always could on standard error; it stays a line of the engine. */
+static void heard_line(const struct lkg_message *message)
+{
+        const struct lkg_log_fields fields = {
+                .component = *message->command ? message->command : NULL,
+                .generation = message->number,
+                .layer = *message->exe ? message->exe : NULL,
+        };
+
+        lkg_log_of("lkgfs-engine", message->result, &fields, message->text);
+}
+
 static void input(struct lkg_supervisor *s, struct lkg_child *child)
 {
         struct lkg_message message;
@@ -365,7 +377,7 @@ static void input(struct lkg_supervisor *s, struct lkg_child *child)
                         return;
                 if (message.type == LKG_MSG_ALIVE)
                         lkg_watchdog_answered(s, message.ticket);
-                else if (message.type != LKG_MSG_FATAL)
+                else if (message.type != LKG_MSG_FATAL && message.type != LKG_MSG_LOG) /* any thread's */
                         lkg_watchdog_heard(s);
                 if (message.type == LKG_MSG_FATAL) {
                         heard_fatal(s, child, &message);
@@ -373,6 +385,8 @@ static void input(struct lkg_supervisor *s, struct lkg_child *child)
                         lkg_facts_refresh(s);
                 } else if (message.type == LKG_MSG_CREDENTIAL) {
                         lkg_exec_request(s);
+                } else if (message.type == LKG_MSG_LOG) {
+                        heard_line(&message);
                 } else if (message.type == LKG_MSG_FALLBACK) {
                         lkg_fallback_request(s, &message);
                 } else if (message.type == LKG_MSG_RESTART) {

@@ -36,6 +36,9 @@
  *     FALLBACK   the copies of what a component shows are due: text = its name, a space, SHA-256 of the document, a blob of the
  *                current publication; no digest: the copy under the view's name is to go  -> FALLBACK, text = name, result
  *
+ *     LOG        a line for the journal, which the engine has no way to: result = priority, number = generation, command =
+ *                component, exe = layer
+ *
  * STARTED is sent once by a process that waits for the answer, and once more, when nobody waits, for every newer
  * generation that this process opens later.
  *
@@ -67,6 +70,7 @@ enum lkg_message_type {
         LKG_MSG_CREDENTIAL,
         LKG_MSG_ALIVE,
         LKG_MSG_FALLBACK,
+        LKG_MSG_LOG,
         _LKG_MSG_MAX
 };
 

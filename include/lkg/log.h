@@ -25,6 +25,14 @@ struct lkg_log_fields {
 void lkg_log_init(const char *program, int max_priority);
 void lkg_log(int priority, const struct lkg_log_fields *fields, const char *fmt, ...) LKG_PRINTF(3, 4);
 
+/**
+ * lkg_log_divert() - where the lines of a process go that may make no socket, if they were for the journal. Before threads.
+ * @send: 0, or it could not be sent: the line goes to standard error then, with its priority, without the fields
+ */
+void lkg_log_divert(int (*send)(int priority, const struct lkg_log_fields *fields, const char *text));
+/** lkg_log_of() - a line of the process @program that has come to us that way. It is not trusted. */
+void lkg_log_of(const char *program, int priority, const struct lkg_log_fields *fields, const char *line);
+
 #define lkg_log_error(...)   lkg_log(LOG_ERR, NULL, __VA_ARGS__)
 #define lkg_log_warning(...) lkg_log(LOG_WARNING, NULL, __VA_ARGS__)
 #define lkg_log_notice(...)  lkg_log(LOG_NOTICE, NULL, __VA_ARGS__)

@@ -365,3 +365,41 @@ def test_facts_are_written_nowhere_else(mount):
     assert os.listdir(elsewhere) == []
     os.unlink(facts)
     os.rename(facts + ".away", facts)
+
+
+# ---- its lines ----
+
+@pytest.fixture
+def journal():
+    """The socket of a journal, on a machine that has none."""
+    path = pathlib.Path("/run/systemd/journal/socket")
+    if path.exists():
+        pytest.skip("a journal runs here")
+    made = [folder for folder in (path.parent.parent, path.parent) if not folder.exists()]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
+        listening.bind(str(path))
+        listening.settimeout(lib.TIMEOUT_S)
+        yield listening
+    path.unlink()
+    for folder in reversed(made):
+        folder.rmdir()
+
+
+def entries(listening):
+    while True:
+        yield dict(line.split("=", 1) for line in listening.recv(65536).decode().splitlines())
+
+
+def test_lines_of_the_engine_have_their_fields_in_the_journal(journal, mounts, monkeypatch):
+    """It has no way to the journal's socket: lkgfsd writes them, as the engine's."""
+    mount = mounts(start=False)
+    lib.write_file(mount.log_path, "")
+    st = os.stat(mount.log_path)
+    monkeypatch.setenv("JOURNAL_STREAM", f"{st.st_dev}:{st.st_ino}")
+    mount.start()
+    mount.drop("50-x.conf", "maxPods: [\n")
+    found = next(entry for entry in entries(journal)
+                 if entry["SYSLOG_IDENTIFIER"] == "lkgfs-engine" and "LKGFS_COMPONENT" in entry and int(entry["PRIORITY"]) <= 4)
+    assert found["LKGFS_COMPONENT"] == "kubelet" and found["MESSAGE"]
+    assert "lkgfs-engine" not in mount.log()
