@@ -143,7 +143,35 @@ def test_no_child_can_run_a_program():
             assert "x" not in rule, f"{name}: {rule}"
 
 
+def rules_of(profile):
+    text = re.sub(r"#.*", "", PROFILE.read_text())
+    return text.split(f"profile {profile} ")[1].split("\n}")[0]
+
+
+def test_the_engine_has_no_rule_for_what_it_does_not_do():
+    """No socket of the node's, no message bus, nothing below the source directory, one capability (to give the others away)."""
+    rules = rules_of("lkgfs-engine")
+    assert not re.search(r"network unix|^\s*unix,|dbus|abstractions/nameservice|\bconnect\b|\bbind\b|\bmount\b|lkgfs-fallback", rules, re.M)
+    assert re.findall(r"capability (\w+),", rules) == ["setpcap"]
+    writes = re.findall(r"^\s*(/\S*|@\S*)\s+\w*[wl]\w*,", rules, re.M)
+    assert writes == ["@{LKGFS_RUN}/**", "@{LKGFS_STATE}/**", "/dev/null"]
+
+
+@pytest.mark.parametrize("name", CHILDREN)
+def test_who_drops_its_bounding_set_may(name):
+    """Without the capability the bounding set stays as it is, silently."""
+    assert "capability setpcap," in rules_of(name)
+
+
 # ---- SELinux ----
+
+def test_selinux_the_engine_has_no_rule_for_what_it_does_not_do():
+    text = (MODULE / "lkgfs.te").read_text()
+    assert not re.search(r"(files_manage_\w+|dbus\w*|init_\w+|auth_use_nsswitch)\(lkgfs_engine_t", text)
+    assert "unix_stream_socket connectto" not in "".join(line for line in text.splitlines() if line.startswith("allow lkgfs_engine_t"))
+    for domain in ("lkgfs_engine_t", "lkgfs_fs_t", "lkgfs_notify_t"):
+        assert re.search(rf"^allow {domain} self:capability .*\bsetpcap\b", text, re.M), domain
+
 
 def test_selinux_module_compiles(tmp_path):
     makefile = "/usr/share/selinux/devel/Makefile"
