@@ -49,14 +49,15 @@ int lkg_shared_claim(const struct lkg_supervisor *s, struct lkg_shared *shared, 
 
 static int open_shared(struct lkg_supervisor *s, struct lkg_connection *c, struct lkg_error *err)
 {
-        int fd = memfd_create("lkgfs", MFD_CLOEXEC);
+        int fd = memfd_create("lkgfs", MFD_CLOEXEC | MFD_ALLOW_SEALING);
         void *p;
 
         fd = fd < 0 ? -errno : lkg_lift_fd(fd);
         if (fd < 0)
                 return lkg_fail(err, EX_OSERR, -fd, "shared memory");
         c->shared_fd = fd;
-        if (ftruncate(fd, sizeof(*c->shared)) < 0)
+        /* A file server that was taken over must not end the others by taking pages away. Longer it may become: lkg_shared_adopt(). */
+        if (ftruncate(fd, sizeof(*c->shared)) < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
                 return lkg_fail(err, EX_OSERR, errno, "shared memory");
         p = mmap(NULL, sizeof(*c->shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         if (p == MAP_FAILED)

@@ -3,11 +3,13 @@
 import contextlib
 import ctypes
 import errno
+import mmap
 import os
 import pathlib
 import resource
 import signal
 import socket
+import struct
 import subprocess
 import time
 
@@ -134,6 +136,40 @@ def test_what_is_refused_to_them(shared, name, call, arguments, error):
         assert process.call(call, *arguments) == -error
     check_engine_works(shared, 40 + error)
     assert shared.child(name) == pid
+
+
+def shared_memory(mount):
+    """A descriptor of it, as each of our processes has one."""
+    fds = proc(mount.child("lkgfs-fs"), "fd")
+    return next(fds / fd for fd in os.listdir(fds) if os.readlink(fds / fd).startswith("/memfd:lkgfs "))
+
+
+def test_the_shared_memory_cannot_be_taken_away(shared):
+    """Truncated by one of them, it would end the others (SIGBUS), lkgfsd first of all."""
+    with open(shared_memory(shared), "rb+") as memory:
+        size = os.fstat(memory.fileno()).st_size
+        with pytest.raises(PermissionError):
+            os.ftruncate(memory.fileno(), 0)
+        assert os.fstat(memory.fileno()).st_size == size
+
+
+def test_lkgfsd_ends_nobody_else(mount):
+    """Process ids stand in memory that a file server can write: a successor of lkgfsd ends helpers of lkgfs only."""
+    with subprocess.Popen(["sleep", "1000"]) as other:
+        try:
+            records = [struct.pack("=i4xQ", pid, lib.start_time(pid))  # struct lkg_process
+                       for pid in (mount.child("lkgfs-notify"), mount.child("lkgfs-engine"))]
+            with open(shared_memory(mount), "rb+") as file, mmap.mmap(file.fileno(), 0) as memory:
+                for record in records:
+                    at = memory.find(record)
+                    assert at > 0
+                    memory[at:at + len(record)] = struct.pack("=i4xQ", other.pid, lib.start_time(other.pid))
+            mount.kill_supervisor()
+            mount.start()
+            check_engine_works(mount, 93)
+            assert other.poll() is None
+        finally:
+            other.kill()
 
 
 CONNECT = """
