@@ -134,6 +134,9 @@ int session_open(struct lkg_error *err)
 
         if (r < 0)
                 return r;
+        if (server.shm->init_request_size > LKG_INIT_MAX)
+                return lkg_error_set(err, -EPROTO, NULL,
+                                     "the shared memory is not what a supervisor leaves.");
         replay_init(server.shm->init_request, server.shm->init_request_size);
         if (task.swallowed_size != server.shm->init_reply_size ||
             memcmp(task.swallowed, server.shm->init_reply, task.swallowed_size) != 0)

@@ -168,6 +168,29 @@ static bool shadowed(const struct lkg_settings *settings, const char *name)
         return false;
 }
 
+static bool is_native_name(const char *name)
+{
+        return *name && !strchr(name, '/') && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+}
+
+/* Copies the @i-th name, "" for none: a file server that was taken over can write what it likes there, and go on doing so. */
+static bool native_name(const struct lkg_shared *shared, size_t i, char ret[static NAME_MAX + 1])
+{
+        if (i >= LKG_ARRAY_SIZE(shared->native_names) || i >= shared->n_native_names)
+                return false;
+        memcpy(ret, shared->native_names[i], sizeof(shared->native_names[i]));
+        ret[NAME_MAX] = '\0';
+        if (!is_native_name(ret))
+                *ret = '\0';
+        return true;
+}
+
+void lkg_natives_forget(struct lkg_shared *shared)
+{
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(shared->native_names); i++)
+                shared->native_names[i][0] = '\0';
+}
+
 /*
  * Before the file server starts: it gives these names an endless entry timeout, or the kernel would drop the
  * mounts.
@@ -182,9 +205,8 @@ void lkg_natives_choose(struct lkg_supervisor *s)
                 const char *name = settings->native_dirs[i];
                 int fd;
 
-                if (!*name || strchr(name, '/') || strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
-                    strlen(name) >= sizeof(shared->native_names[0]) || shadowed(settings, name) ||
-                    n >= LKG_ARRAY_SIZE(shared->native_names)) {
+                if (!is_native_name(name) || strlen(name) >= sizeof(shared->native_names[0]) ||
+                    shadowed(settings, name) || n >= LKG_ARRAY_SIZE(shared->native_names)) {
                         lkg_log_warning("nativeDirs: '%s' cannot be a native mount, passed through instead",
                                         name);
                         continue;
@@ -221,13 +243,15 @@ int lkg_natives_attach(struct lkg_supervisor *s)
 {
         struct lkg_shared *shared = s->connection.shared;
 
-        for (uint32_t i = 0; i < shared->n_native_names; i++) {
-                int r = attach_native(s, shared->native_names[i]);
+        char name[NAME_MAX + 1];
+
+        for (size_t i = 0; native_name(shared, i, name); i++) {
+                int r = *name ? attach_native(s, name) : 0;
 
                 if (r == 0)
                         continue;
-                lkg_log_warning("native mount of %s/%s: %s; passed through instead", s->source_path,
-                                shared->native_names[i], strerror(-r));
+                lkg_log_warning("native mount of %s/%s: %s; passed through instead", s->source_path, name,
+                                strerror(-r));
                 shared->native_names[i][0] = '\0';
         }
         return 0;
@@ -276,7 +300,7 @@ static int force_of(struct lkg_shared *shared)
 int lkg_unmount(struct lkg_supervisor *s)
 {
         struct lkg_shared *shared = s->connection.shared;
-        char path[PATH_MAX + 256];
+        char path[PATH_MAX + NAME_MAX + 2], name[NAME_MAX + 1];
         uint64_t id = 0;
 
         if (lkg_mounts_id_of(AT_FDCWD, s->mount_point, &id) == 0 && id != s->connection.mount_id) {
@@ -286,10 +310,10 @@ int lkg_unmount(struct lkg_supervisor *s)
                               s->mount_point);
                 return 2;
         }
-        for (uint32_t i = 0; i < shared->n_native_names; i++) {
-                if (!shared->native_names[i][0])
+        for (size_t i = 0; native_name(shared, i, name); i++) {
+                if (!*name)
                         continue;
-                (void)snprintf(path, sizeof(path), "%s/%s", s->mount_point, shared->native_names[i]);
+                (void)snprintf(path, sizeof(path), "%s/%s", s->mount_point, name);
                 (void)umount2(path, UMOUNT_NOFOLLOW); /* busy: goes with its parent below */
         }
         if (umount2(s->mount_point, UMOUNT_NOFOLLOW) == 0) {

@@ -174,10 +174,10 @@ bool lkg_connection_agrees(struct lkg_supervisor *s, const struct lkg_shared *sh
         const char *argv[] = { s->programs.server, "--handshake", NULL };
         LKG_CLEANUP(lkg_freep) char *reply = NULL;
         struct lkg_run run = { .pidfd = -EBADF, .output = -EBADF };
-        size_t size = 0;
+        size_t size = 0, asked = *(const volatile uint32_t *)&shared->init_request_size;
 
-        if (shared->init_request_size > sizeof(shared->init_request) ||
-            lkg_run_start(&run, argv, shared->init_request, shared->init_request_size) < 0 ||
+        if (asked > sizeof(shared->init_request) ||
+            lkg_run_start(&run, argv, shared->init_request, asked) < 0 ||
             lkg_run_wait(&run, INIT_LIMIT_NS, sizeof(shared->init_reply), &reply, &size) != 0)
                 return false;
         return size == shared->init_reply_size && memcmp(reply, shared->init_reply, size) == 0;

@@ -221,8 +221,7 @@ static void natives_done(struct lkg_supervisor *s, int status)
         s->connection.mount_fd = lkg_close(s->connection.mount_fd); /* would keep the view busy */
         if (status != 0) {
                 lkg_log_error("the native mounts did not get ready in time; passed through instead");
-                for (uint32_t i = 0; i < s->connection.shared->n_native_names; i++)
-                        s->connection.shared->native_names[i][0] = '\0';
+                lkg_natives_forget(s->connection.shared);
         }
         if (s->phase == LKG_PHASE_NATIVES)
                 announce(s);

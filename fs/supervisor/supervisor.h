@@ -259,6 +259,8 @@ void lkg_natives_choose(struct lkg_supervisor *s);
  * Return: 0.
  */
 int lkg_natives_attach(struct lkg_supervisor *s);
+/** lkg_natives_forget() - none is mounted: all are passed through. */
+void lkg_natives_forget(struct lkg_shared *shared);
 /** lkg_unmount() - in a task. Return: 0 clean, 1 detached with users left, 2 not unmounted (logged). */
 int lkg_unmount(struct lkg_supervisor *s);
 /** lkg_still_mounted() - is our mount in the mount table? Sends no request. */
