@@ -70,7 +70,21 @@ void held_count_run(uint32_t owner, int by);     /* Lock held. */
 void held_replay_waits(uint64_t now_ns);         /* the loop's tick: the others need not wait for it */
 
 /* helpers.c */
-void helpers_wake(void); /* there is something to run; lock held */
+/*
+ * How many helpers there are, and what they do. Who is signalled is idle no longer, although it has not run yet: of two requests
+ * that come at once the second one must not be left to a helper that has got the first one, and waits with it.
+ */
+struct crew {
+        unsigned n, n_idle, n_signalled;
+};
+enum crew_wake {
+        CREW_SIGNAL,  /* one that is idle */
+        CREW_START,   /* another one */
+        CREW_NOTHING, /* all are busy: whoever is ready first looks for more */
+};
+enum crew_wake crew_wake(struct crew *crew, unsigned most);
+void crew_woken(struct crew *crew); /* one that was idle goes on, signalled or not */
+void helpers_wake(void);            /* there is something to run; lock held */
 bool helper_close_later(
         const struct fuse_in_header *header); /* a RELEASE, answered here; false: do it now */
 size_t closings_of_device(uint64_t dev);      /* that run. Lock held. */

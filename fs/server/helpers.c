@@ -22,7 +22,7 @@ struct closing {
 static struct closing *closings, **last_closing = &closings; /* that wait, the oldest first; held_lock */
 static struct closing *running;                              /* as many as helpers at most; held_lock */
 static pthread_cond_t work = PTHREAD_COND_INITIALIZER;
-static unsigned n_helpers, n_idle; /* held_lock */
+static struct crew crew; /* held_lock */
 
 /* ---- closings; lock held ---- */
 
@@ -121,13 +121,13 @@ static void *helper_main(void *arg)
                         continue;
                 (void)clock_gettime(CLOCK_REALTIME, &until);
                 until.tv_sec += IDLE_S;
-                n_idle++;
+                crew.n_idle++;
                 rested = pthread_cond_timedwait(&work, &held_lock, &until) == ETIMEDOUT;
-                n_idle--;
+                crew_woken(&crew);
                 if (rested && (run_held() || run_closing()))
                         rested = false;
         }
-        rested = --n_helpers == 0;
+        rested = --crew.n == 0;
         (void)pthread_mutex_unlock(&held_lock);
         if (rested)
                 slots_cool();
@@ -135,16 +135,32 @@ static void *helper_main(void *arg)
         return NULL;
 }
 
+enum crew_wake crew_wake(struct crew *c, unsigned most)
+{
+        if (c->n_idle > 0) {
+                c->n_idle--;
+                c->n_signalled++;
+                return CREW_SIGNAL;
+        }
+        return c->n < most ? CREW_START : CREW_NOTHING;
+}
+
+void crew_woken(struct crew *c)
+{
+        if (c->n_signalled > 0)
+                c->n_signalled--; /* whoever comes first: it looks for work now */
+        else
+                c->n_idle--;
+}
+
 void helpers_wake(void)
 {
-        if (n_idle > 0) {
+        enum crew_wake how = crew_wake(&crew, HELPERS_MAX);
+
+        if (how == CREW_SIGNAL)
                 (void)pthread_cond_signal(&work);
-                return;
-        }
-        if (n_helpers == HELPERS_MAX)
-                return;
-        if (worker_start_thread(helper_main, NULL) == 0)
-                n_helpers++;
+        else if (how == CREW_START && worker_start_thread(helper_main, NULL) == 0)
+                crew.n++;
 }
 
 bool helper_close_later(const struct fuse_in_header *header)

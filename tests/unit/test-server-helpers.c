@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Helpers of the file server: whatever is held is given to somebody who does not wait for something else. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "held.h"
+
+struct lkg_server server;
+
+/* Two requests before the one that is idle has run: it takes the first one, which may hang. */
+static void test_two_at_once(void **state)
+{
+        struct crew crew = { .n = 1, .n_idle = 1 };
+
+        (void)state;
+        assert_int_equal(crew_wake(&crew, 4), CREW_SIGNAL);
+        assert_int_equal(crew_wake(&crew, 4), CREW_START);
+        crew.n++;
+        crew_woken(&crew);
+        assert_int_equal(crew.n_idle, 0);
+        assert_int_equal(crew.n_signalled, 0);
+}
+
+/* A signal that one who has just given up waiting sees first; the one it was for wakes later, and for nothing. */
+static void test_a_signal_that_another_one_takes(void **state)
+{
+        struct crew crew = { .n = 2, .n_idle = 2 };
+
+        (void)state;
+        assert_int_equal(crew_wake(&crew, 4), CREW_SIGNAL);
+        crew_woken(&crew);
+        assert_int_equal(crew.n_idle, 1);
+        crew_woken(&crew);
+        assert_int_equal(crew.n_idle, 0);
+        assert_int_equal(crew_wake(&crew, 2), CREW_NOTHING);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_two_at_once),
+                cmocka_unit_test(test_a_signal_that_another_one_takes),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
