@@ -208,7 +208,7 @@ static int open_fds(const struct lkg_supervisor *s, int channel, int fds[static 
                 lkg_close(state);
                 return source < 0 ? source : runtime < 0 ? runtime : state;
         }
-        fds[LISTEN_FD - LISTEN_FD] = s->listen_fd;
+        fds[0] = s->listen_fd;
         fds[CHANNEL_FD - LISTEN_FD] = channel;
         fds[SOURCE_FD - LISTEN_FD] = source;
         fds[RUNTIME_FD - LISTEN_FD] = runtime;
