@@ -411,10 +411,11 @@ const struct lkg_node *lkg_node_member(const struct lkg_node *node, const char *
 
 static bool is_ascii(const char *name, size_t size)
 {
+        unsigned char bits = 0;
+
         for (size_t i = 0; i < size; i++)
-                if ((unsigned char)name[i] >= 0x80)
-                        return false;
-        return true;
+                bits |= (unsigned char)name[i];
+        return bits < 0x80;
 }
 
 /*
@@ -423,11 +424,12 @@ static bool is_ascii(const char *name, size_t size)
  */
 const struct lkg_node *lkg_node_member_folded(const struct lkg_node *node, const char *name, size_t size)
 {
-        const struct lkg_node *member = lkg_node_member(node, name, size);
-        bool ascii = !member && size > 0 && size < UINT8_MAX && is_ascii(name, size);
+        bool ascii = size > 0 && size < UINT8_MAX && is_ascii(name, size);
+        const struct lkg_node *member;
 
         if (ascii && !(node->initials[size_class(size)] & initial(name)))
                 return NULL;
+        member = lkg_node_member(node, name, size);
         for (size_t i = 0; !member && i < node->n_members; i++) {
                 const uint8_t *next = ascii ? memchr(node->name_sizes + i, (int)size, node->n_members - i)
                                             : node->name_sizes + i;
