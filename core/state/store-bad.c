@@ -374,8 +374,25 @@ static bool forgiven(const struct lkg_bad *bad, const char *id)
         return !id || strcmp(bad->id, id) == 0 || strcmp(bad->source.uid, id) == 0;
 }
 
+/* Linked where that can be done: not in every file system, and not between two directories under Landlock before Linux 5.19. */
+static int keep_mark(const struct place *place, int of_new, const char *name)
+{
+        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        size_t size;
+        int r;
+
+        if (linkat(place->of_bad, name, of_new, name, 0) == 0)
+                return 0;
+        if (errno != EXDEV && errno != EPERM && errno != EMLINK)
+                return -errno;
+        fd = lkg_open_plain(place->of_bad, name);
+        r = fd < 0 ? fd : lkg_read_file(fd, LKG_RECORD_BYTES_MAX, &text, &size, NULL);
+        return r < 0 ? r : lkg_write_file_atomic(of_new, name, text, size, 0600, /* durable= */ true, NULL);
+}
+
 /* Several marks go in one step: a list without them takes the place of the old one, which is removed at leisure. */
-static int link_others(const struct place *place, int of_new, const struct lkg_bad_list *list,
+static int keep_others(const struct place *place, int of_new, const struct lkg_bad_list *list,
                        const char *id)
 {
         LKG_CLEANUP(lkg_closedirp) DIR *dir = lkg_store_list(place->of_bad, NULL);
@@ -387,9 +404,10 @@ static int link_others(const struct place *place, int of_new, const struct lkg_b
         while ((entry = lkg_store_next(dir, &r))) {
                 const struct lkg_bad *bad = find(list, entry->d_name);
 
-                if ((!bad || !forgiven(bad, id)) && !lkg_is_tmp_name(entry->d_name) &&
-                    linkat(place->of_bad, entry->d_name, of_new, entry->d_name, 0) < 0)
-                        return -errno;
+                if ((!bad || !forgiven(bad, id)) && !lkg_is_tmp_name(entry->d_name))
+                        r = keep_mark(place, of_new, entry->d_name);
+                if (r < 0)
+                        return r;
         }
         return r < 0 ? r : lkg_sync_dir(of_new);
 }
@@ -403,7 +421,7 @@ static int replace_list(const struct place *place, const struct lkg_bad_list *li
         if (mkdirat(place->of_release, REMOVED_NAME, 0700) < 0)
                 return -errno;
         of_new = openat(place->of_release, REMOVED_NAME, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        r = of_new < 0 ? -errno : link_others(place, of_new, list, id);
+        r = of_new < 0 ? -errno : keep_others(place, of_new, list, id);
         if (r >= 0 &&
             renameat2(place->of_release, REMOVED_NAME, place->of_release, LKG_BAD, RENAME_EXCHANGE) < 0)
                 r = -errno;

@@ -6,6 +6,10 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <linux/landlock.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include "store-place.h"
 
@@ -154,6 +158,48 @@ static void test_forgive(void **state)
         close_both(&store, &c);
 }
 
+/* Landlock of Linux 5.13 to 5.18 allows no link from one directory to another, whatever the rules are. */
+static bool forbid_links(void)
+{
+        struct landlock_ruleset_attr attr = { .handled_access_fs = LANDLOCK_ACCESS_FS_MAKE_CHAR };
+        int fd = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
+
+        return fd >= 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+               syscall(SYS_landlock_restrict_self, fd, 0) == 0;
+}
+
+static void test_forgive_where_nothing_can_be_linked(void **state)
+{
+        struct place *p = *state;
+        struct lkg_bad_list list = { .items = NULL };
+        struct lkg_store_component c;
+        struct lkg_store store;
+        int status;
+        pid_t pid;
+
+        open_both(p, &store, &c);
+        mark(&c, &list, "a@1", 1);
+        mark(&c, &list, "b@1", 1);
+        mark(&c, &list, "b@2", 1);
+        pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0)
+                _exit(forbid_links() ? lkg_store_forgive(&c, &list, "b", &p->err) : ENOSYS);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFEXITED(status));
+        if (WEXITSTATUS(status) == ENOSYS) {
+                print_message("this kernel has no Landlock\n");
+                assert_int_equal(lkg_store_forgive(&c, &list, "b", &p->err), 2);
+        } else {
+                assert_int_equal(WEXITSTATUS(status), 2);
+                lkg_bad_list_deinit(&list);
+                assert_int_equal(lkg_store_load_bad(&c, &list, &p->report), 0);
+        }
+        expect_marks(p, &c, &list, "a@1 ");
+        lkg_bad_list_deinit(&list);
+        close_both(&store, &c);
+}
+
 static void test_oldest_mark_goes_first(void **state)
 {
         struct place *p = *state;
@@ -235,9 +281,13 @@ static void test_which_process_is_known(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                T(test_bad_list), T(test_mark_names_are_checked),
-                T(test_forgive),  T(test_oldest_mark_goes_first),
-                T(test_startups), cmocka_unit_test(test_which_process_is_known),
+                T(test_bad_list),
+                T(test_mark_names_are_checked),
+                T(test_forgive),
+                T(test_forgive_where_nothing_can_be_linked),
+                T(test_oldest_mark_goes_first),
+                T(test_startups),
+                cmocka_unit_test(test_which_process_is_known),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
