@@ -6,7 +6,6 @@
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include <lkg/file.h>
@@ -61,16 +60,6 @@ int lkg_confine(const int *capabilities, const struct lkg_syscall_policy *policy
 
 /* ---- the peer ---- */
 
-/* 0: nobody has the number, or it is not for us to know. */
-static ino_t namespace_of(int pid, const char *type)
-{
-        struct stat st;
-        char path[64];
-
-        (void)snprintf(path, sizeof(path), "/proc/%d/ns/%s", pid, type);
-        return stat(path, &st) < 0 ? 0 : st.st_ino;
-}
-
 static bool has_capability(int pid, int capability)
 {
         LKG_CLEANUP(lkg_closep) int fd = -EBADF;
@@ -111,9 +100,9 @@ int lkg_peer_of_host(int socket, int capability, ino_t mount_namespace)
         pidfd = cred.pid > 0 ? open_peer(socket, cred.pid) : -ESRCH;
         if (pidfd < 0)
                 return pidfd;
-        ours = namespace_of(getpid(), "user");
-        if (cred.uid != geteuid() || ours == 0 || namespace_of(cred.pid, "user") != ours ||
-            (mount_namespace != 0 && namespace_of(cred.pid, "mnt") != mount_namespace) ||
+        ours = lkg_process_namespace(getpid(), "user");
+        if (cred.uid != geteuid() || ours == 0 || lkg_process_namespace(cred.pid, "user") != ours ||
+            (mount_namespace != 0 && lkg_process_namespace(cred.pid, "mnt") != mount_namespace) ||
             !has_capability(cred.pid, capability))
                 return -EPERM;
         end.fd = pidfd; /* while it lives nobody else has had its number */

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Telling one process from another that got the same number: the start time, field 22 of /proc/<pid>/stat. */
+/*
+ * What /proc says about a process: its start time (field 22 of /proc/<pid>/stat), which tells it from another one that got the
+ * same number, and its namespaces.
+ */
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <lkg/shared.h>
 
@@ -39,6 +43,15 @@ uint64_t lkg_process_start_time(int pid)
         uint64_t start_time = 0;
 
         return look(pid, &start_time) ? start_time : 0;
+}
+
+ino_t lkg_process_namespace(int pid, const char *type)
+{
+        struct stat st;
+        char path[64];
+
+        (void)snprintf(path, sizeof(path), "/proc/%d/ns/%s", pid, type);
+        return stat(path, &st) < 0 ? 0 : st.st_ino;
 }
 
 int lkg_process_running(int pid, uint64_t start_time)

@@ -59,15 +59,6 @@ bool caller_is_notifier(const struct fuse_ctx *ctx)
 
 /* ---- namespaces ---- */
 
-static ino_t namespace_of(int tid, const char *type)
-{
-        char path[64];
-        struct stat st;
-
-        (void)snprintf(path, sizeof(path), "/proc/%d/ns/%s", tid, type);
-        return stat(path, &st) < 0 ? 0 : st.st_ino;
-}
-
 /*
  * Is the caller outside the mount namespace that lkgfs is mounted in, or nobody that we can see (another pid namespace than
  * ours and below)? Asked anew each time: a thread that waits for its answer cannot leave its number to another one,
@@ -77,7 +68,7 @@ static bool is_foreign(const struct fuse_ctx *ctx)
 {
         ino_t ours = atomic_load_explicit(&server.shm->mount_namespace, memory_order_relaxed);
 
-        return ctx->pid == 0 || ours == 0 || namespace_of(ctx->pid, "mnt") != ours;
+        return ctx->pid == 0 || ours == 0 || lkg_process_namespace(ctx->pid, "mnt") != ours;
 }
 
 /* Anything that is no word of ours is a denial. */
@@ -96,9 +87,10 @@ bool caller_may_change(const struct fuse_ctx *ctx)
 /* Root of a container's user namespace may be the host's root by number; what it lacks is the host's namespace. */
 bool caller_is_root(const struct fuse_ctx *ctx)
 {
-        ino_t ours = namespace_of(getpid(), "user");
+        ino_t ours = lkg_process_namespace(getpid(), "user");
 
-        return ctx->uid == 0 && ctx->pid != 0 && ours != 0 && namespace_of(ctx->pid, "user") == ours;
+        return ctx->uid == 0 && ctx->pid != 0 && ours != 0 &&
+               lkg_process_namespace(ctx->pid, "user") == ours;
 }
 
 bool caller_is_host_root(const struct fuse_ctx *ctx)
@@ -112,7 +104,7 @@ uint32_t caller_owner(const struct fuse_ctx *ctx)
                 return quota_owner(ctx->uid);
         if (caller_is_host_root(ctx))
                 return QUOTA_HOST_ROOT;
-        return QUOTA_FOREIGN | (uint32_t)(ctx->pid == 0 ? 0 : namespace_of(ctx->pid, "mnt"));
+        return QUOTA_FOREIGN | (uint32_t)(ctx->pid == 0 ? 0 : lkg_process_namespace(ctx->pid, "mnt"));
 }
 
 uint32_t caller_share(const struct fuse_ctx *ctx, const struct quota *quota)

@@ -36,12 +36,12 @@ static int open_device(struct lkg_connection *c, struct lkg_error *err)
 
 int lkg_shared_claim(const struct lkg_supervisor *s, struct lkg_shared *shared, struct lkg_error *err)
 {
-        struct stat st;
+        ino_t mount_namespace = lkg_process_namespace((int)getpid(), "mnt");
 
-        if (stat("/proc/self/ns/mnt", &st) < 0)
+        if (mount_namespace == 0)
                 return lkg_fail(err, EX_OSERR, errno, "our own mount namespace, /proc/self/ns/mnt");
         atomic_store(&shared->foreign_writes, s->settings->foreign_writes);
-        atomic_store(&shared->mount_namespace, st.st_ino);
+        atomic_store(&shared->mount_namespace, mount_namespace);
         shared->supervisor.start_time = lkg_process_start_time((int)getpid());
         atomic_store(&shared->supervisor.pid, (int)getpid());
         return 0;

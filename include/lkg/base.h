@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -82,6 +83,13 @@ int lkg_process_running(int pid, uint64_t start_time);
 
 /** lkg_process_start_time() - field 22 of /proc/@pid/stat, 0 when there is no such process. */
 uint64_t lkg_process_start_time(int pid);
+/**
+ * lkg_process_namespace() - the number of the namespace that a process or thread is in: what names it as long as anybody is in it.
+ * @type: as in /proc/PID/ns: "mnt", "user" ...
+ *
+ * Source: namespaces(7). Return: inode; 0 there is no such process, or it is not for us to know.
+ */
+ino_t lkg_process_namespace(int pid, const char *type);
 
 /** lkg_format_rfc3339() - @ns since 1970 as `2026-01-02T03:04:05Z` (whole seconds, UTC) into @buf[21]. */
 void lkg_format_rfc3339(uint64_t ns, char buf[static 21]);
