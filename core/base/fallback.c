@@ -69,30 +69,11 @@ bool lkg_fallback_is_ours(int source_fd, const char *name)
 
 /* ---- writing ---- */
 
-/* A process that parses what others wrote has made it: it is what its name says, or nothing. */
 static int read_blob(int runtime_fd, const char *sha256, char **ret, size_t *ret_size)
 {
-        LKG_CLEANUP(lkg_closep) int dir = -EBADF;
-        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
-        LKG_CLEANUP(lkg_freep) char *data = NULL;
-        char actual[LKG_SHA256_HEX];
-        size_t size;
-        int r;
+        LKG_CLEANUP(lkg_closep) int dir = lkg_open_plain_directory(runtime_fd, LKG_PUBLICATION_BLOBS);
 
-        if (strlen(sha256) != LKG_SHA256_HEX - 1 || strspn(sha256, "0123456789abcdef") != LKG_SHA256_HEX - 1)
-                return -EBADMSG;
-        dir = lkg_open_plain_directory(runtime_fd, LKG_PUBLICATION_BLOBS);
-        fd = dir < 0 ? dir : lkg_open_plain(dir, sha256);
-        if (fd < 0)
-                return fd;
-        r = lkg_read_file(fd, LKG_FALLBACK_BYTES_MAX, &data, &size, NULL);
-        if (r < 0)
-                return r;
-        if (lkg_sha256_hex(data, size, actual) < 0 || strcmp(actual, sha256) != 0)
-                return -EBADMSG;
-        *ret = LKG_STEAL(data);
-        *ret_size = size;
-        return 0;
+        return dir < 0 ? dir : lkg_publication_read_blob(dir, sha256, LKG_FALLBACK_BYTES_MAX, ret, ret_size);
 }
 
 struct copy {
@@ -104,17 +85,10 @@ struct copy {
 /* Return: 0; 1 when the mark could not be set; -errno. */
 static int fill(int fd, const struct copy *copy)
 {
-        size_t done = 0;
+        int r = lkg_write_all(fd, copy->data, copy->size);
 
-        while (done < copy->size) {
-                ssize_t n = write(fd, copy->data + done, copy->size - done);
-
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n < 0)
-                        return -errno;
-                done += (size_t)n;
-        }
+        if (r < 0)
+                return r;
         if (fchown(fd, copy->file->uid, copy->file->gid) < 0 || fchmod(fd, copy->file->mode) < 0)
                 return -errno;
         return fsetxattr(fd, LKG_FALLBACK_XATTR, copy->sha256, LKG_SHA256_HEX - 1, 0) < 0 ? 1 : 0;

@@ -7,6 +7,7 @@
 #include <limits.h>
 
 #include <lkg/buf.h>
+#include <lkg/file.h>
 #include <lkg/publication.h>
 
 #include "escape.h"
@@ -206,7 +207,7 @@ static int line_file(struct parser *p, char **f)
         if (parse_i64(f[5], &e.mtime_ns) < 0 || parse_u64(f[6], 10, INT64_MAX, &e.size) < 0 ||
             parse_u64(f[10], 10, UINT64_MAX, &e.generation) < 0)
                 return bad(p, "not a time, size and generation");
-        if (strlen(f[7]) != 64 || strspn(f[7], "0123456789abcdef") != 64)
+        if (!lkg_is_sha256(f[7]))
                 return bad(p, "not a SHA-256");
         memcpy(e.sha256, f[7], LKG_SHA256_HEX);
         return add_entry(p, &e);
@@ -617,4 +618,26 @@ void lkg_publication_format(const struct lkg_publication *pub, struct lkg_buf *b
         for (size_t i = 0; i < pub->n_entries; i++)
                 format_entry(&pub->entries[i], buf);
         lkg_buf_puts(buf, "end\n");
+}
+
+int lkg_publication_read_blob(int blobs, const char *sha256, size_t max, char **ret, size_t *ret_size)
+{
+        LKG_CLEANUP(lkg_closep) int fd = lkg_is_sha256(sha256) ? lkg_open_plain(blobs, sha256) : -EBADMSG;
+        LKG_CLEANUP(lkg_freep) char *data = NULL;
+        char actual[LKG_SHA256_HEX];
+        size_t size;
+        int r;
+
+        if (fd < 0)
+                return fd == -EINVAL ? -EBADMSG : fd;
+        r = lkg_read_file(fd, max, &data, &size, NULL);
+        if (r >= 0)
+                r = lkg_sha256_hex(data, size, actual);
+        if (r < 0)
+                return r;
+        if (strcmp(actual, sha256) != 0)
+                return -EBADMSG;
+        *ret = LKG_STEAL(data);
+        *ret_size = size;
+        return 0;
 }

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clocks and digests: the two things every folder needs and nobody should write twice. */
+/* Clocks, and times as text. */
 #include <fcntl.h>
-#include <pthread.h>
 #include <time.h>
-
-#include <openssl/evp.h>
 
 #include <lkg/base.h>
 
@@ -146,41 +143,4 @@ void lkg_boot_id(char ret[static LKG_BOOT_ID_MAX])
 
         ret[n > 0 ? n : 0] = '\0';
         ret[strcspn(ret, "\n")] = '\0';
-}
-
-/* Looked up once: a lookup costs more than the digest of a short text. Lives as long as the process. */
-static EVP_MD *sha256;
-
-static void fetch_sha256(void)
-{
-        sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
-}
-
-int lkg_sha256(const void *data, size_t size, unsigned char ret[static LKG_SHA256_BYTES])
-{
-        static pthread_once_t once = PTHREAD_ONCE_INIT;
-        unsigned char md[EVP_MAX_MD_SIZE];
-        unsigned int n = 0;
-
-        (void)pthread_once(&once, fetch_sha256);
-        if (!EVP_Digest(data, size, md, &n, sha256 ? sha256 : EVP_sha256(), NULL) || n != LKG_SHA256_BYTES)
-                return -ENOMEM;
-        memcpy(ret, md, LKG_SHA256_BYTES);
-        return 0;
-}
-
-int lkg_sha256_hex(const void *data, size_t size, char ret[static LKG_SHA256_HEX])
-{
-        static const char digits[] = "0123456789abcdef";
-        unsigned char md[LKG_SHA256_BYTES];
-        int r = lkg_sha256(data, size, md);
-
-        if (r < 0)
-                return r;
-        for (unsigned i = 0; i < sizeof(md); i++) {
-                ret[2 * i] = digits[md[i] >> 4];
-                ret[2 * i + 1] = digits[md[i] & 15];
-        }
-        ret[2 * sizeof(md)] = '\0';
-        return 0;
 }

@@ -69,19 +69,11 @@ static int write_blob(struct lkg_blobs *blobs, const char *sha256, const char *d
 {
         LKG_CLEANUP(lkg_closep)
         int fd = openat(blobs->dirfd, TMP_NAME, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-        size_t done = 0;
-        int r = 0;
+        int r;
 
         if (fd < 0)
                 return -errno;
-        while (r >= 0 && done < size) {
-                ssize_t n = write(fd, data + done, size - done);
-
-                if (n > 0)
-                        done += (size_t)n;
-                else if (n < 0 && errno != EINTR)
-                        r = -errno;
-        }
+        r = lkg_write_all(fd, data, size);
         if (r >= 0 && renameat(blobs->dirfd, TMP_NAME, blobs->dirfd, sha256) < 0)
                 r = -errno;
         if (r < 0)
@@ -130,22 +122,11 @@ int lkg_blob_adopt(struct lkg_blobs *blobs, const char *sha256, struct lkg_blob 
 int lkg_blob_read(struct lkg_blobs *blobs, const char *sha256, char **ret, size_t *ret_size,
                   struct lkg_error *err)
 {
-        LKG_CLEANUP(lkg_closep) int fd = openat(blobs->dirfd, sha256, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-        LKG_CLEANUP(lkg_freep) char *data = NULL;
-        char actual[LKG_SHA256_HEX];
-        size_t size;
-        int r;
+        int r = lkg_publication_read_blob(blobs->dirfd, sha256, SIZE_MAX / 4, ret, ret_size);
 
-        if (fd < 0)
-                return lkg_error_set(err, -errno, NULL, "blob %s", sha256);
-        r = lkg_read_file(fd, SIZE_MAX / 4, &data, &size, err);
-        if (r < 0)
-                return r;
-        if (lkg_sha256_hex(data, size, actual) < 0 || strcmp(actual, sha256) != 0)
-                return lkg_error_set(err, -EBADMSG, NULL, "blob %s holds something else.", sha256);
-        *ret = LKG_STEAL(data);
-        *ret_size = size;
-        return 0;
+        if (r == -EBADMSG)
+                return lkg_error_set(err, r, NULL, "blob %s holds something else.", sha256);
+        return r < 0 ? lkg_error_set(err, r, NULL, "blob %s", sha256) : 0;
 }
 
 struct lkg_blob *lkg_blob_ref(struct lkg_blob *blob)
@@ -181,7 +162,7 @@ int lkg_blobs_adopt_all(struct lkg_blobs *blobs, struct lkg_blob ***ret, size_t 
         for (struct dirent *e = readdir(dir); e; e = readdir(dir)) {
                 struct lkg_blob **grown;
 
-                if (strlen(e->d_name) != LKG_SHA256_HEX - 1)
+                if (!lkg_is_sha256(e->d_name))
                         continue;
                 grown = reallocarray(all, n + 1, sizeof(struct lkg_blob *));
                 if (!grown) {

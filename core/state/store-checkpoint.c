@@ -274,7 +274,7 @@ static void drop_documents(int of_documents, const char *keep, const char *also_
         int r;
 
         while (dir && (entry = lkg_store_next(dir, &r)))
-                if (lkg_store_is_digest(entry->d_name) && strcmp(entry->d_name, keep) != 0 &&
+                if (lkg_is_sha256(entry->d_name) && strcmp(entry->d_name, keep) != 0 &&
                     (!also_keep || strcmp(entry->d_name, also_keep) != 0))
                         (void)unlinkat(of_documents, entry->d_name, 0);
 }
@@ -307,7 +307,7 @@ int lkg_store_load_document(const struct lkg_store_component *c, const char *sha
         size_t size;
         int r;
 
-        if (!lkg_store_is_digest(sha256))
+        if (!lkg_is_sha256(sha256))
                 return lkg_refuse_because(err, -ENOENT, NULL, "there is no stored document");
         (void)snprintf(path, sizeof(path), LKG_DOCUMENTS "/%s", sha256);
         r = lkg_record_read_text(c->fd, path, DOCUMENT_MAX, &text, &size, err);

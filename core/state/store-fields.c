@@ -134,17 +134,12 @@ bool lkg_fields_flag(const struct lkg_fields *fields, const char *field)
         return false;
 }
 
-bool lkg_store_is_digest(const char *text)
-{
-        return strlen(text) == LKG_SHA256_HEX - 1 && strspn(text, "0123456789abcdef") == LKG_SHA256_HEX - 1;
-}
-
 void lkg_fields_digest(const struct lkg_fields *fields, const char *field, char ret[static LKG_SHA256_HEX])
 {
         const char *text = lkg_map_get_string(fields->map, field);
 
         ret[0] = '\0';
-        if (text && lkg_store_is_digest(text))
+        if (text && lkg_is_sha256(text))
                 memcpy(ret, text, LKG_SHA256_HEX);
         else if (!text || *text)
                 lkg_fields_complain(fields, field, "64 hex digits, or nothing");

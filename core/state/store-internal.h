@@ -65,8 +65,6 @@ void lkg_store_release_path(const struct lkg_store_component *c, const char *bel
  * Return: is it the same?
  */
 bool lkg_store_clean(const char *text, size_t size, char *ret, size_t room);
-/** lkg_store_is_digest() - 64 hex digits in lower case? */
-bool lkg_store_is_digest(const char *text);
 
 /* One map of a record. A wrong field is one finding (LKG4005 unless said otherwise) and reads as absent. */
 struct lkg_fields {

@@ -120,7 +120,7 @@ void listing_close(uint64_t fh)
 
 static uint64_t offset_of(const char *name)
 {
-        uint64_t h = hash_bytes(0, name, strlen(name));
+        uint64_t h = lkg_hash(0, name, strlen(name));
 
         h ^= h >> 32;
         return (h >> 2) + 3; /* positive as off_t; 1 and 2 are "." and ".." */

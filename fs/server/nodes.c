@@ -47,19 +47,9 @@ static size_t n_contents, contents_allocated;
 static struct quota_cell cells[NODE_OWNERS];
 static struct quota quota = { .size = LKG_NODES, .n_cells = NODE_OWNERS, .cells = cells };
 
-uint64_t hash_bytes(uint64_t seed, const void *data, size_t size)
-{
-        const unsigned char *p = data;
-        uint64_t h = seed ^ UINT64_C(0xcbf29ce484222325);
-
-        for (size_t i = 0; i < size; i++)
-                h = (h ^ p[i]) * UINT64_C(0x100000001b3);
-        return h;
-}
-
 static uint32_t bucket(uint64_t seed, const void *data, size_t size)
 {
-        uint64_t h = hash_bytes(seed, data, size);
+        uint64_t h = lkg_hash(seed, data, size);
 
         return (uint32_t)((h ^ (h >> 29)) % BUCKETS);
 }

@@ -117,7 +117,7 @@ void relay_announce(void)
 
 static uint64_t hash_name(const char *name)
 {
-        return hash_bytes(0, name, strlen(name));
+        return lkg_hash(0, name, strlen(name));
 }
 
 /* All zero: nothing stands there. */

@@ -163,8 +163,7 @@ static inline bool node_is_source(const struct lkg_node *node)
 
         return kind == LKG_NODE_SOURCE || kind == LKG_NODE_ROOT;
 }
-uint64_t hash_bytes(uint64_t seed, const void *data, size_t size); /* FNV-1a */
-int node_open_content(const struct lkg_node *node);                /* its bytes; descriptor or -errno */
+int node_open_content(const struct lkg_node *node); /* its bytes; descriptor or -errno */
 int nodes_init(void);
 int node_source(uint64_t parent, const char *name, int *fd, const struct stat *st, struct lkg_node **ret);
 int node_virtual(enum lkg_node_kind kind, const char *path, const struct lkg_entry *entry,

@@ -101,7 +101,7 @@ static uint64_t hash_exe(int proc)
         char exe[PATH_MAX];
         ssize_t n = readlinkat(proc, "exe", exe, sizeof(exe));
 
-        return n > 0 ? hash_bytes(0, exe, (size_t)n) | 1 : 0;
+        return n > 0 ? lkg_hash(0, exe, (size_t)n) | 1 : 0;
 }
 
 /* Lock held. Is it at @now_ns what it was when we looked? */

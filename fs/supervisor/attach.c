@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include <lkg/file.h>
 #include <lkg/log.h>
 
 #include "supervisor.h"
@@ -168,11 +169,6 @@ static bool shadowed(const struct lkg_settings *settings, const char *name)
         return false;
 }
 
-static bool is_native_name(const char *name)
-{
-        return *name && !strchr(name, '/') && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
-}
-
 /* Copies the @i-th name, "" for none: a file server that was taken over can write what it likes there, and go on doing so. */
 static bool native_name(const struct lkg_shared *shared, size_t i, char ret[static NAME_MAX + 1])
 {
@@ -180,7 +176,7 @@ static bool native_name(const struct lkg_shared *shared, size_t i, char ret[stat
                 return false;
         memcpy(ret, shared->native_names[i], sizeof(shared->native_names[i]));
         ret[NAME_MAX] = '\0';
-        if (!is_native_name(ret))
+        if (!lkg_bare_name_ok(ret))
                 *ret = '\0';
         return true;
 }
@@ -205,7 +201,7 @@ void lkg_natives_choose(struct lkg_supervisor *s)
                 const char *name = settings->native_dirs[i];
                 int fd;
 
-                if (!is_native_name(name) || strlen(name) >= sizeof(shared->native_names[0]) ||
+                if (!lkg_bare_name_ok(name) || strlen(name) >= sizeof(shared->native_names[0]) ||
                     shadowed(settings, name) || n >= LKG_ARRAY_SIZE(shared->native_names)) {
                         lkg_log_warning("nativeDirs: '%s' cannot be a native mount, passed through instead",
                                         name);

@@ -5,6 +5,7 @@
 
 #include <lkg/fallback.h>
 #include <lkg/log.h>
+#include <lkg/span.h>
 
 #include "supervisor.h"
 
@@ -84,12 +85,9 @@ void lkg_fallback_request(struct lkg_supervisor *s, const struct lkg_message *me
         size_t length = strcspn(message->text, " ");
         struct lkg_wanted_copy *wanted = NULL;
 
-        for (size_t i = 0; i < s->settings->n_components && i < LKG_COMPONENTS_MAX; i++) {
-                const char *name = s->settings->components[i].name;
-
-                if (strlen(name) == length && memcmp(name, message->text, length) == 0)
+        for (size_t i = 0; i < s->settings->n_components && i < LKG_COMPONENTS_MAX; i++)
+                if (lkg_span_is(lkg_span(message->text, length), s->settings->components[i].name))
                         wanted = &s->copies.wanted[i];
-        }
         if (!wanted)
                 return; /* of a configuration that is not ours yet; it asks again after the reload */
         wanted->due = true;

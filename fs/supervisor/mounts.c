@@ -103,17 +103,14 @@ int lkg_mounts_top(const char *point, struct lkg_mount *ret)
         return r < 0 ? r : lkg_mounts_top_in(text, point, ret);
 }
 
-/* FNV-1a: which mount it is, of what, and where; an id alone is used again. */
+/* Which mount it is, of what, and where; an id alone is used again. */
 static uint64_t digest_of(const struct lkg_mount *mount)
 {
-        uint64_t hash = 14695981039346656037u;
         char text[PATH_MAX + 64];
         int n = snprintf(text, sizeof(text), "%" PRIu64 " %u:%u %s", mount->id, mount->major, mount->minor,
                          mount->point);
 
-        for (int i = 0; i < n && i < (int)sizeof(text) - 1; i++)
-                hash = (hash ^ (unsigned char)text[i]) * 1099511628211u;
-        return hash;
+        return lkg_hash(0, text, n < (int)sizeof(text) ? (size_t)n : sizeof(text) - 1);
 }
 
 uint64_t lkg_mounts_below_in(char *text, const char *dir)

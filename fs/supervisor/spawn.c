@@ -148,27 +148,17 @@ int lkg_spawn(const struct lkg_spawn *spawn, pid_t *ret_pid, int *ret_pidfd)
 
 static int memory_file(const char *name, const void *data, size_t size)
 {
-        int fd = memfd_create(name, MFD_CLOEXEC);
-        const char *p = data;
+        int fd = memfd_create(name, MFD_CLOEXEC), r;
 
         fd = fd < 0 ? -errno : lkg_lift_fd(fd);
-        while (fd >= 0 && size > 0) {
-                ssize_t n = write(fd, p, size);
-
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n < 0) {
-                        int r = -errno;
-
-                        lkg_close(fd);
-                        return r;
-                }
-                p += n;
-                size -= (size_t)n;
-        }
-        if (fd >= 0 && lseek(fd, 0, SEEK_SET) < 0)
-                return -errno;
-        return fd;
+        if (fd < 0)
+                return fd;
+        r = lkg_write_all(fd, data, size);
+        if (r >= 0 && lseek(fd, 0, SEEK_SET) < 0)
+                r = -errno;
+        if (r < 0)
+                lkg_close(fd);
+        return r < 0 ? r : fd;
 }
 
 int lkg_run_start(struct lkg_run *run, const char *const *argv, const void *input, size_t input_size)

@@ -110,6 +110,10 @@ void lkg_boot_id(char ret[static LKG_BOOT_ID_MAX]);
 int lkg_sha256(const void *data, size_t size, unsigned char ret[static LKG_SHA256_BYTES]);
 /** lkg_sha256_hex() - SHA-256 of @data as 64 lower-case hex digits and NUL. Return: 0 or -ENOMEM. */
 int lkg_sha256_hex(const void *data, size_t size, char ret[static LKG_SHA256_HEX]);
+/** lkg_is_sha256() - 64 hex digits in lower case? */
+bool lkg_is_sha256(const char *text);
+/** lkg_hash() - FNV-1a, for tables: whoever chooses @data chooses what collides. The same in each build of ours. */
+uint64_t lkg_hash(uint64_t seed, const void *data, size_t size);
 
 /**
  * lkg_base64_decode() - Go's base64.StdEncoding: padded, line breaks ignored.

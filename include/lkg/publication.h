@@ -125,6 +125,15 @@ static inline bool lkg_entry_is_dir(const struct lkg_entry *entry)
 /** lkg_publication_find() - entry of exactly @path, or NULL. Binary search. */
 const struct lkg_entry *lkg_publication_find(const struct lkg_publication *publication, const char *path);
 
+/**
+ * lkg_publication_read_blob() - the bytes named @sha256, checked against the name: another process has made it, and it is what its
+ * name says or nothing.
+ * @blobs: descriptor of LKG_PUBLICATION_BLOBS
+ *
+ * Return: 0, caller frees; -EBADMSG no digest, no regular file, or other bytes; -EFBIG longer than @max; -errno.
+ */
+int lkg_publication_read_blob(int blobs, const char *sha256, size_t max, char **ret, size_t *ret_size);
+
 struct lkg_buf;
 /** lkg_publication_format() - the manifest text of @publication; entries must be sorted. Failure is sticky in @buf. */
 void lkg_publication_format(const struct lkg_publication *publication, struct lkg_buf *buf);
