@@ -184,8 +184,6 @@ static void learn_header(struct update *u, const struct lkg_step *step)
 
 /* ---- merging ---- */
 
-static const char *const header_fields[] = { "apiVersion", "kind" };
-
 /*
  * A directive or an operation can take the header away or change it. Then the result is no layer of this
  * component.
@@ -204,9 +202,9 @@ static int keep_header(struct lkg_step *step, const struct lkg_value *running, s
         copy = lkg_value_clone_shallow(*merged);
         if (!copy)
                 return -ENOMEM;
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(header_fields); i++) {
-                struct lkg_value *before = lkg_map_get(running, header_fields[i]);
-                struct lkg_value *after = lkg_map_get(copy, header_fields[i]);
+        for (size_t i = 0; i < LKG_HEADER_FIELDS; i++) {
+                struct lkg_value *before = lkg_map_get(running, lkg_header_fields[i]);
+                struct lkg_value *after = lkg_map_get(copy, lkg_header_fields[i]);
                 int r;
 
                 if (!before || before == after)
@@ -214,10 +212,11 @@ static int keep_header(struct lkg_step *step, const struct lkg_value *running, s
                 if (!after || !lkg_value_equal(before, after)) {
                         lkg_report_add(&step->report, LKG_ERROR, LKG_C_HEADER_LOST, &where,
                                        "the patch %s %s; a layer keeps both apiVersion and kind",
-                                       after ? "changes" : "removes", header_fields[i]);
+                                       after ? "changes" : "removes", lkg_header_fields[i]);
                         return -EBADMSG;
                 }
-                r = lkg_map_set(copy, header_fields[i], strlen(header_fields[i]), lkg_value_ref(before));
+                r = lkg_map_set(copy, lkg_header_fields[i], strlen(lkg_header_fields[i]),
+                                lkg_value_ref(before));
                 if (r < 0)
                         return r;
         }
@@ -422,7 +421,6 @@ static int add_step(struct update *u, struct lkg_step *steps, size_t i, bool kno
 static int keep_last(struct lkg_fold *fold)
 {
         struct lkg_step *last = fold->n_steps > 0 ? &fold->steps[fold->n_steps - 1] : NULL;
-
         int r;
 
         if (!last || !last->dropped)

@@ -16,7 +16,7 @@
 /* Bytes of the results that are not cheap and are kept all the same. */
 #define KEPT_MAX (2u << 20)
 
-static const char *const header_fields[] = { "apiVersion", "kind" };
+const char *const lkg_header_fields[LKG_HEADER_FIELDS] = { "apiVersion", "kind" };
 
 int lkg_without_header(const struct lkg_value *doc, const struct lkg_value *running, struct lkg_value **ret)
 {
@@ -24,12 +24,12 @@ int lkg_without_header(const struct lkg_value *doc, const struct lkg_value *runn
 
         if (!patch)
                 return -ENOMEM;
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(header_fields); i++) {
+        for (size_t i = 0; i < LKG_HEADER_FIELDS; i++) {
                 int r;
 
-                if (!lkg_map_get(running, header_fields[i]))
+                if (!lkg_map_get(running, lkg_header_fields[i]))
                         continue;
-                r = lkg_map_remove(patch, header_fields[i], strlen(header_fields[i]));
+                r = lkg_map_remove(patch, lkg_header_fields[i], strlen(lkg_header_fields[i]));
                 if (r < 0)
                         return r;
         }

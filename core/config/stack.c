@@ -10,6 +10,8 @@
 
 #include "layers.h"
 
+#include <lkg/merge.h>
+
 /* A candidate and what keeps its pointers alive. */
 struct candidate {
         struct lkg_candidate public; /* first: the two are the same address */
@@ -582,15 +584,14 @@ static bool is_name_taken(const struct lkg_stack *stack)
 /* Patches and a header-less instance file without a document that they change: no component loads what they come to. */
 static void report_headless(struct lkg_candidate *candidate, const struct lkg_stack *stack)
 {
-        static const char *const names[] = { "apiVersion", "kind" };
         const struct lkg_value *merged = merged_of(stack);
 
-        for (size_t i = 0; merged && i < LKG_ARRAY_SIZE(names); i++)
-                if (!lkg_map_get(merged, names[i]))
+        for (size_t i = 0; merged && i < LKG_HEADER_FIELDS; i++)
+                if (!lkg_map_get(merged, lkg_header_fields[i]))
                         lkg_report_add(
                                 &candidate->report, LKG_ERROR, LKG_C_NO_HEADER, NULL,
                                 "%s is said by no layer of %s: patches alone are no document; add a base",
-                                names[i], stack->config.component);
+                                lkg_header_fields[i], stack->config.component);
 }
 
 static void fill_report(struct lkg_candidate *candidate, const struct lkg_stack *stack)

@@ -37,11 +37,8 @@ void lkg_engine_ask_first_fallback(const struct lkg_engine *e)
 void lkg_engine_fallback_answered(struct lkg_engine *e, const struct lkg_message *m)
 {
         const struct lkg_where where = { .file = LKG_FALLBACK_DIR };
-        struct lkg_component *c = NULL;
+        struct lkg_component *c = lkg_component_find(e->components, e->n_components, m->text);
 
-        for (size_t i = 0; i < e->n_components; i++)
-                if (strcmp(e->components[i].config->name, m->text) == 0)
-                        c = &e->components[i];
         if (!c || (m->result == 0 && c->fallback_findings.n_findings == 0))
                 return;
         lkg_report_deinit(&c->fallback_findings);

@@ -149,6 +149,8 @@ int lkg_engine_add_sources(struct lkg_engine *e);
 struct lkg_component_env lkg_engine_env(struct lkg_engine *e);
 struct lkg_publication_input lkg_engine_input(const struct lkg_engine *e);
 struct lkg_log_fields lkg_engine_fields(const struct lkg_component *c);
+/** lkg_component_find() - the one named @name; NULL: none. */
+struct lkg_component *lkg_component_find(struct lkg_component *components, size_t n, const char *name);
 void lkg_engine_mark_findings(struct lkg_engine *e);
 
 /* Steps of a start that a reload repeats (engine-start.c). */

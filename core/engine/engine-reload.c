@@ -54,14 +54,6 @@ static void keep_mount_settings(struct lkg_engine *e, struct lkg_config *next)
         next->native_dirs = list;
 }
 
-static struct lkg_component *find_component(struct lkg_component *components, size_t n, const char *name)
-{
-        for (size_t i = 0; i < n; i++)
-                if (strcmp(components[i].config->name, name) == 0)
-                        return &components[i];
-        return NULL;
-}
-
 /* What a component of the same name was doing goes on. */
 static void take_over(struct lkg_component *to, struct lkg_component *from)
 {
@@ -125,7 +117,7 @@ static int apply_config(struct lkg_engine *e, struct lkg_config *next, struct lk
                 return r;
         }
         for (size_t i = 0; i < e->n_components; i++) {
-                struct lkg_component *from = find_component(old, n_old, e->components[i].config->name);
+                struct lkg_component *from = lkg_component_find(old, n_old, e->components[i].config->name);
 
                 if (from)
                         take_over(&e->components[i], from);

@@ -142,6 +142,14 @@ struct lkg_component_env lkg_engine_env(struct lkg_engine *e)
         };
 }
 
+struct lkg_component *lkg_component_find(struct lkg_component *components, size_t n, const char *name)
+{
+        for (size_t i = 0; i < n; i++)
+                if (strcmp(components[i].config->name, name) == 0)
+                        return &components[i];
+        return NULL;
+}
+
 struct lkg_log_fields lkg_engine_fields(const struct lkg_component *c)
 {
         return (struct lkg_log_fields){ .component = c->config->name,

@@ -336,10 +336,10 @@ static int update_base(struct lkg_judge *judge, const struct lkg_candidate *cand
 static int without_header(const struct lkg_value *doc, struct lkg_value **ret)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *patch = lkg_value_clone_shallow(doc);
-        int r = patch ? lkg_map_remove(patch, "apiVersion", strlen("apiVersion")) : -ENOMEM;
+        int r = patch ? 0 : -ENOMEM;
 
-        if (r >= 0)
-                r = lkg_map_remove(patch, "kind", strlen("kind"));
+        for (size_t i = 0; r >= 0 && i < LKG_HEADER_FIELDS; i++)
+                r = lkg_map_remove(patch, lkg_header_fields[i], strlen(lkg_header_fields[i]));
         if (r < 0)
                 return r;
         *ret = LKG_STEAL(patch);
@@ -508,14 +508,15 @@ static int resolve_kubelet(const struct lkg_judge *judge, const struct lkg_candi
 /* kind and apiVersion as the first layer that has them wrote them. */
 static int set_header(const struct lkg_candidate *candidate, struct lkg_value *object)
 {
-        static const char *const names[] = { "apiVersion", "kind" };
         int r = 0;
 
-        for (size_t i = 0; r >= 0 && i < LKG_ARRAY_SIZE(names); i++) {
-                struct lkg_value *value = candidate->doc ? lkg_map_get(candidate->doc, names[i]) : NULL;
+        for (size_t i = 0; r >= 0 && i < LKG_HEADER_FIELDS; i++) {
+                struct lkg_value *value =
+                        candidate->doc ? lkg_map_get(candidate->doc, lkg_header_fields[i]) : NULL;
 
                 if (value)
-                        r = lkg_map_set(object, names[i], strlen(names[i]), lkg_value_ref(value));
+                        r = lkg_map_set(object, lkg_header_fields[i], strlen(lkg_header_fields[i]),
+                                        lkg_value_ref(value));
         }
         return r < 0 ? r : 0;
 }

@@ -9,6 +9,7 @@
 #include "judge.h"
 
 #include <lkg/buf.h>
+#include <lkg/merge.h>
 #include <lkg/render.h>
 
 #include "../config/internal.h"
@@ -224,11 +225,9 @@ static int compare_once(const struct lkg_judge *judge, const struct lkg_value *w
 
 static bool is_other_spelling(const char *key, size_t size)
 {
-        static const char *const names[] = { "apiVersion", "kind" };
-
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(names); i++)
-                if (lkg_merge_key_folds(names[i], key, size) &&
-                    (size != strlen(names[i]) || memcmp(key, names[i], size) != 0))
+        for (size_t i = 0; i < LKG_HEADER_FIELDS; i++)
+                if (lkg_merge_key_folds(lkg_header_fields[i], key, size) &&
+                    (size != strlen(lkg_header_fields[i]) || memcmp(key, lkg_header_fields[i], size) != 0))
                         return true;
         return false;
 }

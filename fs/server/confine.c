@@ -14,17 +14,23 @@
 #include "server.h"
 
 static const int capabilities[] = {
+        /* the kernel has judged the caller's permission (default_permissions) */
         CAP_DAC_OVERRIDE,
-        CAP_DAC_READ_SEARCH, /* the kernel has judged the caller's permission (default_permissions) */
+        CAP_DAC_READ_SEARCH,
+        /* chmod, chown, utimensat, access lists of callers who may */
         CAP_FOWNER,
         CAP_FSETID,
-        CAP_CHOWN, /* chmod, chown, utimensat, access lists of callers who may */
+        CAP_CHOWN,
+        /* what is created belongs to the caller */
         CAP_SETUID,
-        CAP_SETGID, /* what is created belongs to the caller */
+        CAP_SETGID,
+        /* device nodes and security.capability of callers who may */
         CAP_MKNOD,
-        CAP_SETFCAP,    /* device nodes and security.capability of callers who may */
-        CAP_SYS_PTRACE, /* /proc/PID/exe and namespaces of a caller */
-        CAP_SYS_ADMIN,  /* trusted.* attributes; what else needs it is on no list below */
+        CAP_SETFCAP,
+        /* /proc/PID/exe and namespaces of a caller */
+        CAP_SYS_PTRACE,
+        /* trusted.* attributes; what else needs it is on no list below */
+        CAP_SYS_ADMIN,
         -1,
 };
 

@@ -111,6 +111,15 @@ void held_adopt(struct lkg_slot *slot, pthread_t thread)
         run(place(slot, request_owner(header), request_device(header)), thread);
 }
 
+/* Lock held. */
+static bool any_waits(void)
+{
+        for (size_t i = 0; i < ALL_SLOTS; i++)
+                if (held[i].slot && !held[i].running)
+                        return true;
+        return closing_waits();
+}
+
 void held_end(struct lkg_slot *slot)
 {
         struct held *h = &held[slot_number(slot)];
@@ -123,7 +132,8 @@ void held_end(struct lkg_slot *slot)
                 held_count_run(h->owner, -1);
         h->slot = NULL;
         atomic_fetch_sub(&n_held, 1);
-        helpers_wake();
+        if (any_waits())
+                helpers_wake(); /* for a share that is free now */
         (void)pthread_mutex_unlock(&held_lock);
 }
 

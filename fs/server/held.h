@@ -88,6 +88,7 @@ void helpers_wake(void);            /* there is something to run; lock held */
 bool helper_close_later(
         const struct fuse_in_header *header); /* a RELEASE, answered here; false: do it now */
 size_t closings_of_device(uint64_t dev);      /* that run. Lock held. */
+bool closing_waits(void);                     /* any. Lock held. */
 
 /* interrupt.c */
 int interrupts_init(void);

@@ -35,6 +35,11 @@ size_t closings_of_device(uint64_t dev)
         return n;
 }
 
+bool closing_waits(void)
+{
+        return closings;
+}
+
 /* Taken out. Many in a row are one user's of one file system: who must wait is not asked about again. */
 static struct closing *next_closing(void)
 {

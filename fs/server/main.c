@@ -18,22 +18,7 @@
 #include "lkg-config.h"
 #include "server.h"
 
-struct lkg_server server = {
-        .device = -EBADF,
-        .shared_fd = -EBADF,
-        .source = -EBADF,
-        .runtime = -EBADF,
-        .blobs = -EBADF,
-        .pinned = -EBADF,
-        .listen = -EBADF,
-        .supervisor = -EBADF,
-        .engine = -EBADF,
-        .publication_lock = PTHREAD_MUTEX_INITIALIZER,
-        .parked_lock = PTHREAD_MUTEX_INITIALIZER,
-        .nodes_lock = PTHREAD_MUTEX_INITIALIZER,
-        .files_lock = PTHREAD_MUTEX_INITIALIZER,
-        .kept_lock = PTHREAD_MUTEX_INITIALIZER,
-};
+struct lkg_server server = LKG_SERVER_INIT;
 
 static int parse_arguments(int argc, char **argv, bool *ret_handshake, int *ret_priority)
 {

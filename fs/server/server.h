@@ -74,6 +74,14 @@ struct lkg_server {
  */
 #define LKG_OPEN_ONCE (O_CREAT | O_EXCL | O_TRUNC | O_NOFOLLOW | O_DIRECT | O_NOATIME)
 
+#define LKG_SERVER_INIT                                                                            \
+        {                                                                                          \
+                .device = -EBADF, .shared_fd = -EBADF, .source = -EBADF, .runtime = -EBADF,        \
+                .blobs = -EBADF, .pinned = -EBADF, .listen = -EBADF, .supervisor = -EBADF,         \
+                .engine = -EBADF, .publication_lock = PTHREAD_MUTEX_INITIALIZER,                   \
+                .parked_lock = PTHREAD_MUTEX_INITIALIZER, .nodes_lock = PTHREAD_MUTEX_INITIALIZER, \
+                .files_lock = PTHREAD_MUTEX_INITIALIZER, .kept_lock = PTHREAD_MUTEX_INITIALIZER    \
+        }
 extern struct lkg_server server; /* one per process; filled by main() before any thread starts */
 
 /* What one thread is doing; the reply hook looks at it. */

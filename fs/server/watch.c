@@ -17,7 +17,7 @@
 #include <time.h>
 
 #include "quota.h"
-#include "server.h"
+#include "held.h"
 
 #define WATCHES_MAX 4096u
 #define WISHES_MAX  64u
@@ -299,8 +299,6 @@ static void *side_main(void *arg)
 /* Lock held, or nobody else there yet. */
 static int start_side(int side)
 {
-        pthread_attr_t attr;
-        pthread_t thread;
         int r;
 
         if (sides[side].running)
@@ -311,13 +309,9 @@ static int start_side(int side)
                 sides[side].wished = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         if (sides[side].inotify < 0 || sides[side].wished < 0)
                 return -errno;
-        (void)pthread_attr_init(&attr);
-        (void)pthread_attr_setstacksize(&attr, 256u * 1024);
-        (void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-        r = pthread_create(&thread, &attr, side_main, (void *)(intptr_t)side);
-        (void)pthread_attr_destroy(&attr);
+        r = worker_start_thread(side_main, (void *)(intptr_t)side);
         sides[side].running = r == 0;
-        return -r;
+        return r;
 }
 
 /* A source directory that does not answer stops its own watches and nothing else: it is waited for a moment only. */

@@ -238,7 +238,6 @@ static int attach_native(const struct lkg_supervisor *s, const char *name)
 int lkg_natives_attach(struct lkg_supervisor *s)
 {
         struct lkg_shared *shared = s->connection.shared;
-
         char name[NAME_MAX + 1];
 
         for (size_t i = 0; native_name(shared, i, name); i++) {

@@ -61,21 +61,26 @@ static void warn_of_timeouts(void)
 
 /* What mounting, looking after children, and acting for callers (our file server) needs; programs that we run have no more. */
 static const int kept_capabilities[] = {
+        /* mounts, and a namespace for them */
         CAP_SYS_ADMIN,
-        CAP_SYS_CHROOT, /* mounts, and a namespace for them */
+        CAP_SYS_CHROOT,
+        /* who starts the component; ending what we started */
         CAP_SYS_PTRACE,
-        CAP_KILL,         /* who starts the component; ending what we started */
-        CAP_SYS_RESOURCE, /* more descriptors, a protected OOM score */
+        CAP_KILL,
+        /* more descriptors, a protected OOM score */
+        CAP_SYS_RESOURCE,
+        /* children that give up more */
         CAP_SETPCAP,
         CAP_SETUID,
-        CAP_SETGID, /* children that give up more */
+        CAP_SETGID,
+        /* the file server's (fs/server/confine.c) */
         CAP_CHOWN,
         CAP_DAC_OVERRIDE,
         CAP_DAC_READ_SEARCH,
         CAP_FOWNER,
         CAP_FSETID,
         CAP_MKNOD,
-        CAP_SETFCAP, /* fs/server/confine.c */
+        CAP_SETFCAP,
         -1,
 };
 

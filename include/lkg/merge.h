@@ -8,6 +8,10 @@
 #include <lkg/doc.h>
 #include <lkg/error.h>
 
+/** The fields of metav1.TypeMeta, which say what a document is: apiVersion, kind. Layers over the first one do not change them. */
+#define LKG_HEADER_FIELDS 2
+extern const char *const lkg_header_fields[LKG_HEADER_FIELDS];
+
 /**
  * lkg_merge_json() - JSON merge patch as gopkg.in/evanphx/json-patch.v4 applies it (layering.md 1.4, "JMP").
  * @base: a map (anything else is replaced by the patch)

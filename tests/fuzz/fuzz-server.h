@@ -29,18 +29,7 @@
 #define FUZZ_SHA     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define FUZZ_MODE    "\t0600\t0\t0\t5\t4\t" FUZZ_SHA
 
-struct lkg_server server = {
-        .device = -EBADF,
-        .shared_fd = -EBADF,
-        .listen = -EBADF,
-        .supervisor = -EBADF,
-        .engine = -EBADF,
-        .publication_lock = PTHREAD_MUTEX_INITIALIZER,
-        .parked_lock = PTHREAD_MUTEX_INITIALIZER,
-        .nodes_lock = PTHREAD_MUTEX_INITIALIZER,
-        .files_lock = PTHREAD_MUTEX_INITIALIZER,
-        .kept_lock = PTHREAD_MUTEX_INITIALIZER,
-};
+struct lkg_server server = LKG_SERVER_INIT;
 
 static struct {
         char top[TMPDIR_MAX];
