@@ -12,9 +12,10 @@
 
 #include <lkg/control.h>
 #include <lkg/error.h>
+#include <lkg/limits.h>
 
 #define LKG_QUEUE_MAX   4096u
-#define LKG_BATCH_MAX   64u
+#define LKG_BATCH_MAX   LKG_MESSAGES_AT_ONCE
 #define LKG_TICKETS_MAX 256u
 
 struct lkg_peer {

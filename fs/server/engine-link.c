@@ -439,18 +439,18 @@ static void return_commands(void)
 static int on_engine(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
         struct lkg_message message;
-        int r;
+        int r = 1;
 
         (void)revents;
         (void)userdata;
-        while ((r = lkg_message_recv(fd, &message)) > 0) {
+        for (unsigned n = 0; n < LKG_MESSAGES_AT_ONCE && (r = lkg_message_recv(fd, &message)) > 0; n++) {
                 health_heard();
                 if (message.type == LKG_MSG_PUBLISHED || message.type == LKG_MSG_DONE)
                         follow(message.number);
                 if (message.type == LKG_MSG_DONE)
                         on_done(&message);
         }
-        if (r == -EAGAIN)
+        if (r > 0 || r == -EAGAIN)
                 return 0;
         if (r == -EBADMSG) {
                 lkg_log_warning("a message of the engine is not understood, ignoring");

@@ -17,6 +17,7 @@
 #include "supervisor.h"
 
 #define END_RECORDED_NS (1 * LKG_NSEC_PER_SEC)
+#define CHANNEL_ROUNDS  16 /* of LKG_MESSAGES_AT_ONCE: a socket holds fewer */
 
 const char *const lkg_child_names[_LKG_CHILD_KIND_MAX] = {
         [LKG_CHILD_ENGINE] = "engine",
@@ -188,6 +189,24 @@ static void log_death(struct lkg_child *child, const struct lkg_child_end *end)
                               (int)child->pid);
 }
 
+bool lkg_child_hear(struct lkg_child *child)
+{
+        const struct lkg_child_ops *ops = child_ops[child->kind];
+        unsigned n = 0;
+
+        while (n < LKG_MESSAGES_AT_ONCE && child->channel >= 0 && ops->input(child->supervisor, child))
+                n++;
+        return n == LKG_MESSAGES_AT_ONCE;
+}
+
+void lkg_child_hear_out(struct lkg_child *child)
+{
+        unsigned n = 0;
+
+        while (n < CHANNEL_ROUNDS && lkg_child_hear(child))
+                n++;
+}
+
 static int on_exit_of_child(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
         struct lkg_child *child = userdata;
@@ -200,8 +219,7 @@ static int on_exit_of_child(sd_event_source *source, int fd, uint32_t revents, v
         (void)fd;
         (void)revents;
         /* What it said last is in the socket still: a FATAL, or descriptors to keep. */
-        if (child->channel >= 0)
-                ops->input(s, child);
+        lkg_child_hear_out(child);
         end.ready = child->ready;
         end.fatal = child->fatal;
         end.lived_ns = lkg_boottime_ns() - child->started_ns;
@@ -222,7 +240,8 @@ static int on_channel(sd_event_source *source, int fd, uint32_t revents, void *u
         struct lkg_child *child = userdata;
 
         (void)fd;
-        child_ops[child->kind]->input(child->supervisor, child);
+        if (lkg_child_hear(child))
+                return 0; /* the next event brings the rest; others have their turn before */
         /* At the end of the stream there is nothing more to hear; the pidfd tells the rest. */
         if (source == child->channel_source && (revents & (EPOLLHUP | EPOLLERR)))
                 child->channel_source = sd_event_source_disable_unref(child->channel_source);

@@ -364,41 +364,41 @@ static void heard_line(const struct lkg_message *message)
         lkg_log_of("lkgfs-engine", message->result, &fields, message->text);
 }
 
-static void input(struct lkg_supervisor *s, struct lkg_child *child)
+static void heard(struct lkg_supervisor *s, struct lkg_child *child, const struct lkg_message *message)
+{
+        if (message->type == LKG_MSG_ALIVE)
+                lkg_watchdog_answered(s, message->ticket);
+        else if (message->type != LKG_MSG_FATAL && message->type != LKG_MSG_LOG) /* any thread's */
+                lkg_watchdog_heard(s);
+        if (message->type == LKG_MSG_FATAL) {
+                heard_fatal(s, child, message);
+        } else if (message->type == LKG_MSG_STARTED) {
+                lkg_facts_refresh(s);
+        } else if (message->type == LKG_MSG_CREDENTIAL) {
+                lkg_exec_request(s);
+        } else if (message->type == LKG_MSG_LOG) {
+                heard_line(message);
+        } else if (message->type == LKG_MSG_FALLBACK) {
+                lkg_fallback_request(s, message);
+        } else if (message->type == LKG_MSG_RESTART) {
+                if (s->consumer) /* else the end is near */
+                        lkg_consumer_request(s->consumer, message->component, message->number,
+                                             message->result == 1);
+        } else if (message->type == LKG_MSG_PUBLISHED && !child->ready) {
+                child->ready = true;
+                child->restart.n_early = 0;
+                lkg_supervisor_engine_ready(s);
+        }
+}
+
+static bool input(struct lkg_supervisor *s, struct lkg_child *child)
 {
         struct lkg_message message;
+        int r = lkg_message_recv(child->channel, &message);
 
-        while (child->channel >= 0) {
-                int r = lkg_message_recv(child->channel, &message);
-
-                if (r == -EBADMSG)
-                        continue; /* not ours to understand; its sender is only the engine */
-                if (r <= 0)
-                        return;
-                if (message.type == LKG_MSG_ALIVE)
-                        lkg_watchdog_answered(s, message.ticket);
-                else if (message.type != LKG_MSG_FATAL && message.type != LKG_MSG_LOG) /* any thread's */
-                        lkg_watchdog_heard(s);
-                if (message.type == LKG_MSG_FATAL) {
-                        heard_fatal(s, child, &message);
-                } else if (message.type == LKG_MSG_STARTED) {
-                        lkg_facts_refresh(s);
-                } else if (message.type == LKG_MSG_CREDENTIAL) {
-                        lkg_exec_request(s);
-                } else if (message.type == LKG_MSG_LOG) {
-                        heard_line(&message);
-                } else if (message.type == LKG_MSG_FALLBACK) {
-                        lkg_fallback_request(s, &message);
-                } else if (message.type == LKG_MSG_RESTART) {
-                        if (s->consumer) /* else the end is near */
-                                lkg_consumer_request(s->consumer, message.component, message.number,
-                                                     message.result == 1);
-                } else if (message.type == LKG_MSG_PUBLISHED && !child->ready) {
-                        child->ready = true;
-                        child->restart.n_early = 0;
-                        lkg_supervisor_engine_ready(s);
-                }
-        }
+        if (r > 0)
+                heard(s, child, &message);
+        return r > 0 || r == -EBADMSG; /* not ours to understand; its sender is only the engine */
 }
 
 void lkg_engine_replaced(struct lkg_supervisor *s, struct lkg_child *child, const struct lkg_child_end *end)

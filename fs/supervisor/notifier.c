@@ -59,13 +59,12 @@ static void died(struct lkg_supervisor *s, struct lkg_child *child, const struct
 }
 
 /* It has nothing to say; the socket only tells it when we are gone. */
-static void input(struct lkg_supervisor *s, struct lkg_child *child)
+static bool input(struct lkg_supervisor *s, struct lkg_child *child)
 {
         char byte;
 
         (void)s;
-        while (child->channel >= 0 && recv(child->channel, &byte, sizeof(byte), MSG_DONTWAIT) > 0)
-                ;
+        return recv(child->channel, &byte, sizeof(byte), MSG_DONTWAIT) > 0;
 }
 
 /* ---- one that does nothing ---- */

@@ -128,29 +128,26 @@ static int start(struct lkg_supervisor *s, struct lkg_child *child)
         return lkg_child_watch(child, pid, pidfd, LKG_STEAL_FD(ours));
 }
 
-static void input(struct lkg_supervisor *s, struct lkg_child *child)
+static bool input(struct lkg_supervisor *s, struct lkg_child *child)
 {
-        while (child->channel >= 0) {
-                int fds[LKG_HANDOVER_FDS_MAX];
-                struct lkg_handover message;
-                int r = lkg_handover_recv(child->channel, MSG_DONTWAIT, &message, fds);
+        int fds[LKG_HANDOVER_FDS_MAX];
+        struct lkg_handover message;
+        int r = lkg_handover_recv(child->channel, MSG_DONTWAIT, &message, fds);
 
-                if (r == -EBADMSG)
-                        continue;
-                if (r <= 0)
-                        return;
-                if (message.type == LKG_HANDOVER_KEEP && fds[0] >= 0)
-                        keep(s, message.node, LKG_STEAL_FD(fds[0]));
-                else if (message.type == LKG_HANDOVER_DROP)
-                        drop(s, message.node);
-                for (size_t i = 0; i < LKG_HANDOVER_FDS_MAX; i++)
-                        lkg_close(fds[i]);
-                if (message.type == LKG_HANDOVER_READY && !child->ready) {
-                        child->ready = true;
-                        child->restart.n_early = 0;
-                        lkg_supervisor_server_ready(s);
-                }
+        if (r <= 0)
+                return r == -EBADMSG;
+        if (message.type == LKG_HANDOVER_KEEP && fds[0] >= 0)
+                keep(s, message.node, LKG_STEAL_FD(fds[0]));
+        else if (message.type == LKG_HANDOVER_DROP)
+                drop(s, message.node);
+        for (size_t i = 0; i < LKG_HANDOVER_FDS_MAX; i++)
+                lkg_close(fds[i]);
+        if (message.type == LKG_HANDOVER_READY && !child->ready) {
+                child->ready = true;
+                child->restart.n_early = 0;
+                lkg_supervisor_server_ready(s);
         }
+        return true;
 }
 
 static void died(struct lkg_supervisor *s, struct lkg_child *child, const struct lkg_child_end *end)

@@ -290,8 +290,16 @@ struct lkg_child_ops {
         int (*start)(struct lkg_supervisor *s,
                      struct lkg_child *child); /* ends in lkg_child_watch(); 0 or -errno */
         void (*died)(struct lkg_supervisor *s, struct lkg_child *child, const struct lkg_child_end *end);
-        void (*input)(struct lkg_supervisor *s, struct lkg_child *child); /* read all that the channel has */
+        /* One message of the channel. Return: false when there is none. */
+        bool (*input)(struct lkg_supervisor *s, struct lkg_child *child);
 };
+/**
+ * lkg_child_hear() - what the channel of @child has, LKG_MESSAGES_AT_ONCE at most: one that was taken over must not keep our loop
+ * to itself. Return: whether there may be more.
+ */
+bool lkg_child_hear(struct lkg_child *child);
+/** lkg_child_hear_out() - all that its channel can hold at a time. */
+void lkg_child_hear_out(struct lkg_child *child);
 /** lkg_notifier_look() - replaces one that is stopped or stuck. Return: whether it must be looked at again in a tick. */
 bool lkg_notifier_look(struct lkg_supervisor *s);
 extern const struct lkg_child_ops lkg_engine_ops, lkg_server_ops,

@@ -141,7 +141,7 @@ static void look_at_engine(struct lkg_supervisor *s)
                 tell(s);
                 return;
         }
-        lkg_engine_ops.input(s, child); /* what it has said already counts */
+        lkg_child_hear_out(child); /* what it has said already counts */
         work = lkg_engine_work(s);
         if (work == LKG_WORK_TOO_LONG)
                 return; /* killed for that */

@@ -3,7 +3,7 @@
  * Descriptors between the supervisor and the file server: SOCK_SEQPACKET datagrams with SCM_RIGHTS.
  *
  * A file server gets one end of a socket pair from the supervisor that started it (`--supervisor-fd`). It also listens
- * on `fs.sock` in the private runtime directory (0600, peers are checked to be uid 0): a supervisor that finds a living
+ * on `fs.sock` in the private runtime directory (0600, peers are proven by lkg_peer_of_host()): a supervisor that finds a living
  * file server there connects, is given everything the dead one held, and that connection is the supervisor channel from
  * then on.
  *

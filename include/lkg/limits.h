@@ -28,6 +28,7 @@
 #define LKG_MESSAGE_TEXT_MAX \
         (256u + LKG_CONTROL_TEXT_MAX + 1) /* a name and NUL, a write, one byte too many */
 #define LKG_MESSAGE_BYTES_MAX  8192u      /* one datagram between two processes of ours */
+#define LKG_MESSAGES_AT_ONCE   64u        /* of one peer, before others have their turn */
 
 #define LKG_FALLBACK_BYTES_MAX (64u << 20) /* a served document that is kept as a copy */
 

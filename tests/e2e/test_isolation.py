@@ -186,6 +186,43 @@ def test_lkgfsd_ends_nobody_else(mount):
             other.kill()
 
 
+FLOOD = """
+import ctypes, os, socket, sys
+pid, fd = map(int, sys.argv[1:])
+libc = ctypes.CDLL(None, use_errno=True)
+taken = libc.syscall(438, os.pidfd_open(pid), fd, 0)  # pidfd_getfd
+channel = socket.socket(fileno=taken)
+print(channel.send(b"no message of ours"), flush=True)
+while True:
+    try:
+        channel.send(b"no message of ours")
+    except BlockingIOError:
+        os.sched_yield()
+    except OSError:
+        break
+"""
+
+
+@pytest.mark.parametrize("name", ["lkgfs-fs", "lkgfs-engine"])
+def test_a_flood_of_messages_does_not_keep_lkgfsd(mount, name):
+    """It goes on with its other work: whoever else dies is replaced."""
+    words = proc(mount.child(name), "cmdline").read_text().split("\0")
+    fd = words[words.index("--supervisor-fd") + 1]
+    with subprocess.Popen(["python3", "-c", FLOOD, str(mount.child(name)), fd], stdout=subprocess.PIPE, text=True) as flood:
+        try:
+            assert flood.stdout.readline() == "18\n"
+            for victim in ("lkgfs-notify", "lkgfs-fs", "lkgfs-engine"):
+                before = mount.child(victim)
+                if victim == name:
+                    continue  # its channel would end with it
+                lib.kill_and_wait(before)
+                mount.wait_for(lambda: mount.child(victim) not in (None, before), f"another {victim}")
+            assert flood.poll() is None
+            check_engine_works(mount, 88)
+        finally:
+            flood.kill()
+
+
 CONNECT = """
 import os, socket, sys
 s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)

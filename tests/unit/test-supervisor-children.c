@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a child says, and how much of it is heard at a time. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include "fs/supervisor/supervisor.h"
+
+#define SAID 200 /* messages: of the notifier, each is a byte */
+
+static int left_in(int fd)
+{
+        int n = -1;
+
+        assert_int_equal(ioctl(fd, FIONREAD, &n), 0);
+        return n;
+}
+
+static void test_one_that_talks_without_end_is_heard_in_turn(void **state)
+{
+        struct lkg_supervisor s = { 0 };
+        struct lkg_child child = { .supervisor = &s, .kind = LKG_CHILD_NOTIFIER };
+        char text[SAID] = "";
+        int pair[2];
+
+        (void)state;
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+        child.channel = pair[0];
+        assert_int_equal(write(pair[1], text, SAID), SAID);
+        assert_true(lkg_child_hear(&child));
+        assert_int_equal(left_in(pair[0]), SAID - LKG_MESSAGES_AT_ONCE);
+        lkg_child_hear_out(&child);
+        assert_int_equal(left_in(pair[0]), 0);
+        assert_false(lkg_child_hear(&child));
+        assert_int_equal(close(pair[1]), 0);
+        assert_false(lkg_child_hear(&child));
+        assert_int_equal(close(pair[0]), 0);
+        child.channel = -EBADF;
+        assert_false(lkg_child_hear(&child));
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_one_that_talks_without_end_is_heard_in_turn),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
