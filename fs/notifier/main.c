@@ -24,6 +24,7 @@
 #include <sys/syscall.h>
 #include <sysexits.h>
 
+#include <lkg/file.h>
 #include <lkg/log.h>
 #include <lkg/privilege.h>
 #include <lkg/shared.h>
@@ -87,6 +88,14 @@ static void look(int dir, const char *name)
         (void)fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW);
 }
 
+/* A file server that was taken over writes into the memory what it likes, and goes on doing so. */
+static bool take_name(const char *from, char *name, size_t size)
+{
+        memcpy(name, from, size);
+        name[size - 1] = '\0';
+        return lkg_bare_name_ok(name);
+}
+
 static void announce(uint64_t publication)
 {
         int door = openat(root, DOOR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -95,8 +104,12 @@ static void announce(uint64_t publication)
         atomic_store(&shm->lv_closing, 0);
         if (door >= 0)
                 for_each_door(door, touch);
-        for (uint32_t i = 0; i < n && i < LKG_VIEW_NAMES; i++)
-                touch(root, shm->view_names[i]);
+        for (uint32_t i = 0; i < n && i < LKG_VIEW_NAMES; i++) {
+                char name[sizeof(shm->view_names[i])];
+
+                if (take_name(shm->view_names[i], name, sizeof(name)))
+                        touch(root, name);
+        }
         if (door >= 0) {
                 atomic_store(&shm->lv_closing, 1);
                 for_each_door(door, look);
@@ -106,13 +119,13 @@ static void announce(uint64_t publication)
         atomic_store(&shm->wake_done, publication);
 }
 
-static int make(int dir, const struct lkg_relay_job *job)
+static int make(int dir, const char *name, uint32_t type)
 {
-        if (S_ISDIR(job->type))
-                return mkdirat(dir, job->name, 0700);
-        if (S_ISLNK(job->type))
-                return symlinkat("relayed", dir, job->name);
-        return mknodat(dir, job->name, job->type | 0600, 0);
+        if (S_ISDIR(type))
+                return mkdirat(dir, name, 0700);
+        if (S_ISLNK(type))
+                return symlinkat("relayed", dir, name);
+        return mknodat(dir, name, (type & S_IFMT) | 0600, 0);
 }
 
 /* Below the view's root and nowhere else: a name on the way may have become a link by now. */
@@ -128,21 +141,26 @@ static int open_inside(const char *path)
 
 static void carry_out(const struct lkg_relay_job *job)
 {
-        int dir = open_inside(job->path);
+        char path[sizeof(job->path)], name[sizeof(job->name)];
+        uint32_t type = job->type;
+        int dir;
 
+        memcpy(path, job->path, sizeof(path));
+        path[sizeof(path) - 1] = '\0';
+        dir = take_name(job->name, name, sizeof(name)) ? open_inside(path) : -EINVAL;
         if (dir < 0)
                 return; /* the directory is gone: nobody watches it any more */
         switch ((enum lkg_relay_op)job->op) {
         case LKG_RELAY_NONE:
                 break;
         case LKG_RELAY_CREATED:
-                (void)make(dir, job);
+                (void)make(dir, name, type);
                 break;
         case LKG_RELAY_MODIFIED:
-                touch(dir, job->name);
+                touch(dir, name);
                 break;
         case LKG_RELAY_REMOVED:
-                (void)unlinkat(dir, job->name, S_ISDIR(job->type) ? AT_REMOVEDIR : 0);
+                (void)unlinkat(dir, name, S_ISDIR(type) ? AT_REMOVEDIR : 0);
                 break;
         }
         lkg_close(dir);

@@ -128,6 +128,7 @@ static int prepare(struct lkg_error *err)
         server.shm = lkg_shared_map(server.shared_fd);
         if (!server.shm)
                 return lkg_error_set(err, -errno, NULL, "map the shared memory");
+        inherit(server.shm);
         claim();
         r = session_open(err);
         if (r == 0)

@@ -26,12 +26,12 @@
 #include "quota.h"
 #include "server.h"
 
-#define ROOT_INDEX  1u
 #define BUCKETS     16384u
 #define WINDOW_MIN  1024u
 #define CHUNK       256u
 #define N_CHUNKS    (LKG_NODES / CHUNK)
 #define NODE_OWNERS 16384u
+#define WAY_MAX     2048u /* directories: PATH_MAX has room for no more */
 #define PRUNE_AFTER (10 * LKG_NSEC_PER_SEC)
 #define VIRTUAL_INO \
         (UINT64_C(1) << 48) /* virtual inode numbers start here: no local file system goes that far */
@@ -444,12 +444,8 @@ int nodes_init(void)
                 struct lkg_node *node = node_at(i);
                 uint32_t kind = atomic_load(&node->kind);
 
-                if (kind == LKG_NODE_FREE)
+                if (kind == LKG_NODE_FREE || !inherit_node(node))
                         continue;
-                if (atomic_load(&node->nlookup) == 0) { /* a server died while it forgot it */
-                        atomic_store(&node->kind, LKG_NODE_FREE);
-                        continue;
-                }
                 chain_remove(node); /* unit tests have the next server in the same process */
                 chain_add(node);
                 quota_add(&quota, owner_of(node, kind));
@@ -518,51 +514,80 @@ static bool is_inode(int fd, const struct lkg_node *node)
         return fstat(fd, &st) == 0 && st.st_dev == node->dev && st.st_ino == node->ino;
 }
 
-static int open_again(struct lkg_node *node)
+/* Without its directory: by its handle, or what the supervisor kept. -ESTALE: there is neither. */
+static int open_alone(const struct lkg_node *node)
 {
-        LKG_CLEANUP(lkg_closep) int fd = open_by_handle(node);
-        struct lkg_node *parent;
-        char name[LKG_NODE_NAME];
-        int dir;
+        int fd = open_by_handle(node);
 
         if (fd >= 0 && is_inode(fd, node))
-                return LKG_STEAL_FD(fd);
-        fd = lkg_close(fd);
-        if (node->kept && (fd = kept_fd(node_id(node))) >= 0)
-                return LKG_STEAL_FD(fd);
-        parent = node_get(node->parent);
-        if (!parent)
-                return -ESTALE;
+                return fd;
+        lkg_close(fd);
+        return node->kept ? kept_fd(node_id(node)) : -ESTALE;
+}
+
+static int open_in(int dir, const struct lkg_node *node)
+{
+        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+        char name[LKG_NODE_NAME];
+
         memcpy(name, node->name, sizeof(name));
-        dir = node_fd(parent);
-        if (dir < 0)
-                return dir;
         fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
         if (fd < 0)
                 return errno == ENOENT ? -ESTALE : -errno;
-        if (!is_inode(fd, node))
-                return -ESTALE;
-        return LKG_STEAL_FD(fd);
+        return is_inode(fd, node) ? LKG_STEAL_FD(fd) : -ESTALE;
 }
 
-int node_fd(struct lkg_node *node)
+/* The descriptor that there is already; -EBADF: none; -ESTALE: there cannot be one. */
+static int present_fd(const struct lkg_node *node)
 {
         uint32_t kind = atomic_load(&node->kind);
-        int none = 0, fd;
+        int fd = atomic_load(&fds[node_index(node)]) - 1;
 
         if (kind == LKG_NODE_ROOT)
                 return server.source;
         if (kind != LKG_NODE_SOURCE)
                 return -ESTALE;
-        fd = atomic_load(&fds[node_index(node)]) - 1;
-        if (fd >= 0)
+        return fd < 0 ? -EBADF : fd;
+}
+
+static int publish_fd(const struct lkg_node *node, int fd)
+{
+        int none = 0;
+
+        if (atomic_compare_exchange_strong(&fds[node_index(node)], &none, fd + 1))
                 return fd;
-        fd = open_again(node);
-        if (fd < 0)
-                return fd;
-        if (!atomic_compare_exchange_strong(&fds[node_index(node)], &none, fd + 1)) {
-                (void)close(fd); /* another thread was faster */
-                fd = none - 1;
+        (void)close(fd); /* another thread was faster */
+        return none - 1;
+}
+
+/*
+ * After a restart a node has a descriptor again when it is asked for. Where the file system knows no handles that takes the
+ * names from the nearest directory that has one down to it: of any depth, and a stack is small.
+ */
+int node_fd(struct lkg_node *node)
+{
+        const struct lkg_node *way[WAY_MAX], *at = node;
+        size_t n = 0;
+        int fd;
+
+        while ((fd = present_fd(at)) == -EBADF) {
+                fd = open_alone(at);
+                if (fd >= 0)
+                        fd = publish_fd(at, fd);
+                if (fd >= 0)
+                        break;
+                if (n == WAY_MAX)
+                        return -ENAMETOOLONG;
+                way[n++] = at;
+                at = node_get(at->parent);
+                if (!at)
+                        return -ESTALE;
+        }
+        while (fd >= 0 && n > 0) {
+                at = way[--n];
+                fd = open_in(fd, at);
+                if (fd >= 0)
+                        fd = publish_fd(at, fd);
         }
         return fd;
 }

@@ -94,7 +94,10 @@ void relay_announce(void)
 {
         LKG_CLEANUP(publication_putp) struct publication_ref *ref = publication_get();
         bool finished = atomic_load(&server.shm->wake_done) == atomic_load(&server.shm->wake_wanted);
-        uint32_t n = finished ? 0 : atomic_load(&server.shm->n_view_names), n_new = 0;
+        uint32_t wanted = atomic_load(&server.shm->n_view_names), n_new = 0,
+                 n = finished                  ? 0
+                     : wanted < LKG_VIEW_NAMES ? wanted
+                                               : LKG_VIEW_NAMES;
 
         for (size_t i = 0; i < ref->publication->n_entries; i++) {
                 const struct lkg_entry *entry = &ref->publication->entries[i];

@@ -72,7 +72,8 @@ struct lkg_server {
  * Flags of open(2) that are for the first open of a name only, or that the way by /proc/self/fd cannot take: a link was
  * judged by the kernel before, and a request is not aligned memory.
  */
-#define LKG_OPEN_ONCE (O_CREAT | O_EXCL | O_TRUNC | O_NOFOLLOW | O_DIRECT | O_NOATIME)
+#define LKG_OPEN_ONCE \
+        (O_CREAT | O_EXCL | O_TRUNC | O_NOFOLLOW | O_DIRECT | O_NOATIME | (O_TMPFILE & ~O_DIRECTORY))
 
 #define LKG_SERVER_INIT                                                                            \
         {                                                                                          \
@@ -172,6 +173,7 @@ static inline bool node_is_source(const struct lkg_node *node)
         return kind == LKG_NODE_SOURCE || kind == LKG_NODE_ROOT;
 }
 int node_open_content(const struct lkg_node *node); /* its bytes; descriptor or -errno */
+#define ROOT_INDEX 1u
 int nodes_init(void);
 int node_source(uint64_t parent, const char *name, int *fd, const struct stat *st, struct lkg_node **ret);
 int node_virtual(enum lkg_node_kind kind, const char *path, const struct lkg_entry *entry,
@@ -219,6 +221,12 @@ void files_init(void);
 void files_recount(void);
 void file_announce_writer(struct lkg_node *node,
                           int by); /* somebody is about to open it for writing (or not) */
+
+/* inherit.c */
+/** inherit() - free what a predecessor left and cannot be true, before anything else looks at it; nodes: nodes_init() does. */
+void inherit(struct lkg_shared *shm);
+/** inherit_node() - the same of one node that is not free. Return: whether it stays. */
+bool inherit_node(struct lkg_node *node);
 
 /* confine.c */
 /** server_confine() - capabilities and system calls given up, for this thread and those that it makes. Return: 0 or -errno. */

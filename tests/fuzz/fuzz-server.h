@@ -14,55 +14,10 @@
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 
-#include <lkg/file.h>
-
-#include "fuzz-check.h"
-#include "held.h"
-#include "tests/unit/tmpdir.h"
-
-#define FUZZ_NOBODY  65534u
-#define FUZZ_OUTSIDE "what is outside is nobody's business"
-#define FUZZ_SHA     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-#define FUZZ_MODE    "\t0600\t0\t0\t5\t4\t" FUZZ_SHA
-
-struct lkg_server server = LKG_SERVER_INIT;
-
-static struct {
-        char top[TMPDIR_MAX];
-        int dir, kernel; /* our end of the device */
-        int listening;   /* of the engine */
-        int ready;       /* eventfd */
-        pid_t notifier;
-} fuzz = { .dir = -EBADF, .kernel = -EBADF, .listening = -EBADF };
-
-/* What is new in a directory: name, content or NULL (a directory). */
-static void fuzz_put(const char *name, const char *text)
-{
-        int fd = text ? openat(fuzz.dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644)
-                      : mkdirat(fuzz.dir, name, 0755);
-
-        FUZZ_CHECK(fd >= 0);
-        FUZZ_CHECK(!text || write(fd, text, strlen(text)) == (ssize_t)strlen(text));
-        if (text)
-                (void)close(fd);
-        FUZZ_CHECK(fchownat(fuzz.dir, name, geteuid() == 0 ? FUZZ_NOBODY : (uid_t)-1, (gid_t)-1,
-                            AT_SYMLINK_NOFOLLOW) == 0);
-}
-
-static void fuzz_fill_source(void)
-{
-        fuzz_put("source/a", "content of a");
-        fuzz_put("source/d", NULL);
-        fuzz_put("source/d/b", "b");
-        fuzz_put("source/kubelet.conf", "{}\n");
-        fuzz_put("source/kubelet.conf.d", NULL);
-        fuzz_put("source/kubelet.conf.d/10-x.conf", "{}\n");
-        FUZZ_CHECK(symlinkat("../outside", fuzz.dir, "source/out") == 0);
-}
+#include "fuzz-place.h"
 
 static void fuzz_empty_source(void)
 {
@@ -83,38 +38,6 @@ static void fuzz_empty_source(void)
                         (void)tmpdir_remove(name);
                 }
         (void)closedir(dir);
-}
-
-static void fuzz_make_place(void)
-{
-        static const char manifest[] = LKG_PUBLICATION_MAGIC
-                "\nnumber\t1\ntimeout-ms\t2000\ncomponent\t0\tkubelet\t1\ncomponent\t1\tkube-proxy\t1\n"
-                "match\t0\tunit\tkubelet.service\nwatch\t0\ttree\tkubelet.conf.d\nwatch\t0\tfile\tkubelet."
-                "conf\n"
-                "watch\t1\tfile\tproxy.conf\nhide\thidden\nalias\tkubelet.conf.base\tkubelet.conf\n"
-                "dir\tbad\t0755\t0\t0\t5\nbad\tbad/kubelet\t0755\t0\t0\t5\t0\n"
-                "file\tbad/kubelet/3f9a@12" FUZZ_MODE "\t-\t0\t0\n"
-                "dir\tcontrol\t0700\t0\t0\t5\ncontrol\tcontrol/hold\t0200\t0\t0\t0\thold\n"
-                "file\tkubelet.conf" FUZZ_MODE "\tv\t0\t1\nfile\tproxy.conf" FUZZ_MODE "\tvw\t1\t1\n"
-                "file\tstatus" FUZZ_MODE "\tp\t-\t0\nend\n";
-
-        FUZZ_CHECK(tmpdir_make(fuzz.top) == 0);
-        fuzz.dir = open(fuzz.top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        FUZZ_CHECK(fuzz.dir >= 0);
-        fuzz_put("outside", NULL);
-        fuzz_put("outside/secret", FUZZ_OUTSIDE);
-        fuzz_put("source", NULL);
-        fuzz_put("runtime", NULL);
-        fuzz_put("runtime/blobs", NULL);
-        fuzz_put("runtime/pinned", NULL);
-        fuzz_put("runtime/blobs/" FUZZ_SHA, "aaaa");
-        fuzz_put("runtime/current", manifest);
-        fuzz_fill_source();
-}
-
-static void fuzz_remove_place(void)
-{
-        (void)tmpdir_remove(fuzz.top);
 }
 
 /* Nobody, and nothing outside: of this thread and those that it starts. */
@@ -138,41 +61,6 @@ static void fuzz_confine(void)
         FUZZ_CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
         FUZZ_CHECK(syscall(SYS_landlock_restrict_self, rules, 0) == 0);
         (void)close(rules);
-}
-
-static int fuzz_open(const char *name, int flags)
-{
-        int fd = openat(fuzz.dir, name, flags | O_DIRECTORY | O_CLOEXEC);
-
-        FUZZ_CHECK(fd >= 0);
-        return fd;
-}
-
-/* The answer to INIT is what this build answers: asked once, then it is the mount's. */
-static void fuzz_handshake(void)
-{
-        struct {
-                struct fuse_in_header header;
-                struct fuse_init_in init;
-        } request = {
-                .header = { .len = sizeof(request), .opcode = FUSE_INIT, .unique = 1 },
-                .init = { .major = FUSE_KERNEL_VERSION,
-                          .minor = 38,
-                          .max_readahead = LKG_MAX_WRITE,
-                          .flags = 0x03fffffb },
-        };
-        struct lkg_error err = { 0 };
-        int device = server.device;
-
-        memcpy(server.shm->init_request, &request, sizeof(request));
-        server.shm->init_request_size = sizeof(request);
-        server.device = dup(device);
-        FUZZ_CHECK(session_open(&err) == -EPROTO && task.swallowed_size > sizeof(struct fuse_out_header));
-        fuse_session_destroy(server.session); /* with its device */
-        server.device = device;
-        memcpy(server.shm->init_reply, task.swallowed, task.swallowed_size);
-        server.shm->init_reply_size = (uint32_t)task.swallowed_size;
-        FUZZ_CHECK(session_open(&err) == 0);
 }
 
 static void fuzz_prepare(void)

@@ -541,6 +541,81 @@ static void test_quota_of_many_users(void **state)
         assert_int_equal(quota_ask(&quota, quota_owner(33)), true);
 }
 
+#define LEVELS      600u
+#define SMALL_STACK (256u * 1024) /* a worker's */
+
+static void *open_deepest(void *node)
+{
+        return (void *)(intptr_t)node_fd(node);
+}
+
+static void *on_a_small_stack(void *(*run)(void *), void *arg)
+{
+        pthread_attr_t attr;
+        pthread_t thread;
+        void *ret;
+
+        assert_int_equal(pthread_attr_init(&attr), 0);
+        assert_int_equal(pthread_attr_setstacksize(&attr, SMALL_STACK), 0);
+        assert_int_equal(pthread_create(&thread, &attr, run, arg), 0);
+        (void)pthread_attr_destroy(&attr);
+        assert_int_equal(pthread_join(thread, &ret), 0);
+        return ret;
+}
+
+/* A file system without handles: after a restart a directory is found again by the names that lead to it. */
+static void test_depth_takes_no_stack(void **state)
+{
+        struct lkg_node *node = node_at(ROOT_INDEX), *saved;
+        int dir = open_below("source", O_RDONLY | O_DIRECTORY), next;
+        size_t n;
+
+        (void)state;
+        for (unsigned i = 0; i < LEVELS; i++) {
+                assert_int_equal(mkdirat(dir, "z", 0700), 0);
+                next = openat(dir, "z", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+                lkg_close(dir);
+                dir = next;
+                node = look_up(node_id(node), "z");
+        }
+        lkg_close(dir);
+        n = atomic_load(&server.shm->n_nodes);
+        saved = calloc(n, sizeof(*saved));
+        assert_non_null(saved);
+        memcpy(saved, server.shm->nodes, n * sizeof(*saved));
+        for (uint32_t i = ROOT_INDEX + 1; i < n; i++)
+                node_forget(node_at(i), UINT64_MAX); /* with its descriptor, as a process ends */
+        memcpy(server.shm->nodes, saved, n * sizeof(*saved));
+        free(saved);
+        for (uint32_t i = 0; i < n; i++)
+                node_at(i)->handle_size = 0;
+        assert_int_equal(nodes_init(), 0);
+        assert_true((intptr_t)on_a_small_stack(open_deepest, node) >= 0);
+}
+
+/* What a server that was taken over may leave: names with slashes, parents in a circle, lengths beyond the array. */
+static void test_nothing_impossible_is_inherited(void **state)
+{
+        struct lkg_node *d = look_up(1, "d"), *b = look_up(node_id(d), "b"), *a = look_up(1, "a");
+        uint64_t id_of_a = node_id(a), id_of_b = node_id(b);
+        char path[64];
+
+        (void)state;
+        (void)snprintf(a->name, sizeof(a->name), "../outside");
+        d->parent = node_id(d);
+        server.shm->relay_tail = 3;
+        server.shm->n_view_names = server.shm->n_nodes = server.shm->n_files = UINT32_MAX;
+        inherit(server.shm);
+        assert_int_equal(nodes_init(), 0);
+        assert_null(node_get(id_of_a));
+        assert_ptr_equal(node_get(id_of_b), b);
+        assert_int_equal(node_path(b, path, sizeof(path)), -ENAMETOOLONG);
+        assert_int_equal(server.shm->n_view_names, LKG_VIEW_NAMES);
+        assert_int_equal(server.shm->n_nodes, LKG_NODES);
+        assert_int_equal(server.shm->n_files, LKG_FILES);
+        assert_int_equal(server.shm->relay_head, 3);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -558,6 +633,8 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_what_commits, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_files, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_open_files_are_shared_out, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_depth_takes_no_stack, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_nothing_impossible_is_inherited, set_up, tear_down),
                 cmocka_unit_test(test_quota_of_many_users),
         };
 

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a predecessor left in the shared memory is believed as far as it can be true. One that was taken over may have written
+ * anything there, and its successor must not die of it, follow it without end, or take a name for more than a name. What
+ * cannot be true is free again: the kernel asks anew for a node or a file that nobody knows.
+ */
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <lkg/file.h>
+
+#include "server.h"
+
+/* Of open(2); what an O_CREAT or O_TMPFILE would do without a mode is done by nobody again. */
+#define OPEN_AGAIN (O_ACCMODE | O_APPEND | O_NONBLOCK | O_DSYNC | O_SYNC)
+
+static void bound(_Atomic uint32_t *n, uint32_t max)
+{
+        if (atomic_load(n) > max)
+                atomic_store(n, max);
+}
+
+static bool terminated(const char *text, size_t size)
+{
+        return memchr(text, '\0', size) != NULL;
+}
+
+/* ---- nodes ---- */
+
+bool inherit_node(struct lkg_node *node)
+{
+        uint32_t kind = atomic_load(&node->kind);
+        bool sound = kind > LKG_NODE_ROOT && kind < _LKG_NODE_KIND_MAX && node->incarnation != 0 &&
+                     terminated(node->name, sizeof(node->name)) &&
+                     terminated(node->sha256, sizeof(node->sha256));
+
+        if (sound && kind == LKG_NODE_SOURCE)
+                sound = lkg_bare_name_ok(node->name) && node->handle_size <= sizeof(node->handle);
+        if (!sound || atomic_load(&node->nlookup) == 0) /* a server died while it forgot it */
+                atomic_store(&node->kind, LKG_NODE_FREE);
+        return atomic_load(&node->kind) != LKG_NODE_FREE;
+}
+
+static void mend_root(struct lkg_shared *shm)
+{
+        struct lkg_node *root = &shm->nodes[ROOT_INDEX];
+
+        bound(&shm->n_nodes, LKG_NODES);
+        if (atomic_load(&root->kind) != LKG_NODE_ROOT || root->incarnation != 0)
+                atomic_store(&root->kind, LKG_NODE_FREE); /* nodes_init() makes it */
+}
+
+/* ---- files ---- */
+
+static void mend_files(struct lkg_shared *shm)
+{
+        bound(&shm->n_files, LKG_FILES);
+        for (uint32_t i = 0; i < atomic_load(&shm->n_files); i++) {
+                struct lkg_file *file = &shm->files[i];
+
+                if (atomic_load(&file->used) > LKG_FILE_CLOSING)
+                        atomic_store(&file->used, LKG_FILE_FREE);
+                else if (atomic_load(&file->used) != LKG_FILE_FREE)
+                        file->flags &= OPEN_AGAIN;
+        }
+}
+
+/* ---- requests and replies ---- */
+
+static void mend_slots(struct lkg_shared *shm)
+{
+        for (size_t i = 0; i < lkg_shared_slots(shm); i++) {
+                struct lkg_slot *slot = lkg_shared_slot(shm, i);
+
+                if (atomic_load(&slot->state) > LKG_SLOT_HELD)
+                        atomic_store(&slot->state, LKG_SLOT_FREE);
+                if (atomic_load(&slot->state) != LKG_SLOT_FREE)
+                        bound(&slot->reply_size, sizeof(slot->reply));
+        }
+}
+
+static bool is_message(const struct lkg_message *m)
+{
+        return m->version == LKG_MESSAGE_VERSION && m->type != 0 && m->type < _LKG_MSG_MAX &&
+               m->text_size <= LKG_MESSAGE_TEXT_MAX && terminated(m->command, sizeof(m->command)) &&
+               terminated(m->exe, sizeof(m->exe));
+}
+
+static void mend_parked(struct lkg_shared *shm)
+{
+        for (size_t i = 0; i < LKG_PARKED; i++) {
+                struct lkg_parked *parked = &shm->parked[i];
+                uint32_t state = atomic_load(&parked->state);
+
+                if (state == LKG_PARKED_FREE)
+                        continue;
+                if (state > LKG_PARKED_OWED || parked->reply_size > sizeof(parked->reply) ||
+                    !is_message(&parked->message))
+                        atomic_store(&parked->state, LKG_PARKED_FREE);
+                else
+                        parked->message.text[parked->message.text_size] = '\0';
+        }
+}
+
+/* ---- the notifier's work ---- */
+
+static void mend_relay(struct lkg_shared *shm)
+{
+        uint32_t head = atomic_load(&shm->relay_head), tail = atomic_load(&shm->relay_tail);
+
+        bound(&shm->n_view_names, LKG_VIEW_NAMES);
+        if (head - tail > LKG_RELAY_JOBS)
+                atomic_store(&shm->relay_head, tail);
+}
+
+void inherit(struct lkg_shared *shm)
+{
+        mend_root(shm);
+        mend_files(shm);
+        mend_slots(shm);
+        mend_parked(shm);
+        mend_relay(shm);
+}
