@@ -58,13 +58,13 @@ static bool all_there(const int fds[static N_FDS])
         return true;
 }
 
-static void take(struct found *found, int i, int fd)
+static void take(int *where, int fd)
 {
         fd = lkg_lift_fd(fd);
         if (fd < 0)
                 return;
-        lkg_close(found->fds[i]);
-        found->fds[i] = fd;
+        lkg_close(*where);
+        *where = fd;
 }
 
 static void from_store(struct found *found)
@@ -80,7 +80,7 @@ static void from_store(struct found *found)
                 for (int k = 0; k < N_FDS && !known; k++) {
                         known = strcmp(given[i], names[k]) == 0;
                         if (known)
-                                take(found, k, fd);
+                                take(&found->fds[k], fd);
                 }
                 if (!known)
                         lkg_close(fd);
@@ -129,27 +129,14 @@ static bool wait_input(int fd, uint64_t deadline_ns)
         return false;
 }
 
-static void remember(struct lkg_supervisor *s, uint64_t node, int fd)
-{
-        fd = lkg_lift_fd(fd);
-        for (size_t i = 0; fd >= 0 && i < LKG_KEPT; i++) {
-                if (s->kept[i].node != 0)
-                        continue;
-                s->kept[i] = (struct lkg_kept){ .node = node, .fd = fd };
-                return;
-        }
-        lkg_close(fd);
-}
-
-/* FDS KEEP* END. Return: 0 or -errno. */
-static int receive(struct lkg_supervisor *s, struct found *found)
+int lkg_adopt_receive(struct lkg_supervisor *s, int channel, int ret[static LKG_HANDOVER_FDS_MAX])
 {
         uint64_t deadline_ns = lkg_boottime_ns() + ANSWER_LIMIT_NS;
 
-        while (wait_input(found->channel, deadline_ns)) {
+        while (wait_input(channel, deadline_ns)) {
                 int fds[LKG_HANDOVER_FDS_MAX];
                 struct lkg_handover message;
-                int r = lkg_handover_recv(found->channel, MSG_DONTWAIT, &message, fds);
+                int r = lkg_handover_recv(channel, MSG_DONTWAIT, &message, fds);
 
                 if (r == 0)
                         return -ECONNRESET;
@@ -159,13 +146,13 @@ static int receive(struct lkg_supervisor *s, struct found *found)
                         continue;
                 if (message.type == LKG_HANDOVER_FDS)
                         for (int i = 0; i < N_FDS; i++)
-                                take(found, i, LKG_STEAL_FD(fds[i]));
+                                take(&ret[i], LKG_STEAL_FD(fds[i]));
                 else if (message.type == LKG_HANDOVER_KEEP && message.node != 0 && fds[0] >= 0)
-                        remember(s, message.node, LKG_STEAL_FD(fds[0]));
+                        lkg_kept_add(s, message.node, LKG_STEAL_FD(fds[0]));
                 for (size_t i = 0; i < LKG_HANDOVER_FDS_MAX; i++)
                         lkg_close(fds[i]);
                 if (message.type == LKG_HANDOVER_END)
-                        return all_there(found->fds) ? 0 : -EBADMSG;
+                        return all_there(ret) ? 0 : -EBADMSG;
         }
         return -ETIMEDOUT;
 }
@@ -194,7 +181,7 @@ static int fetch(struct found *found)
         }
         for (int i = 0; i < N_FDS; i++) {
                 if (r == 0)
-                        take(found, i, fds[i]);
+                        take(&found->fds[i], fds[i]);
                 else
                         lkg_close(fds[i]);
         }
@@ -218,7 +205,7 @@ static int from_server(struct lkg_supervisor *s, struct found *found, struct lkg
         found->channel = connect_server(s);
         if (found->channel < 0)
                 return 0; /* nobody listens: no file server lives */
-        r = receive(s, found);
+        r = lkg_adopt_receive(s, found->channel, found->fds);
         if (r < 0) {
                 lkg_log_warning("the running file server does not hand over (%s)", strerror(-r));
                 if (!found->complete)

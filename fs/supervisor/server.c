@@ -16,7 +16,7 @@
         EX_NOPERM                /* its FUSE_INIT reply differs from the one this connection was made with */
 #define CHANNEL_BUFFER (2 << 20) /* room for all kept descriptors before the server reads the first */
 
-static void keep(struct lkg_supervisor *s, uint64_t node, int fd)
+void lkg_kept_add(struct lkg_supervisor *s, uint64_t node, int fd)
 {
         struct lkg_kept *slot = NULL;
 
@@ -137,7 +137,7 @@ static bool input(struct lkg_supervisor *s, struct lkg_child *child)
         if (r <= 0)
                 return r == -EBADMSG;
         if (message.type == LKG_HANDOVER_KEEP && fds[0] >= 0)
-                keep(s, message.node, LKG_STEAL_FD(fds[0]));
+                lkg_kept_add(s, message.node, LKG_STEAL_FD(fds[0]));
         else if (message.type == LKG_HANDOVER_DROP)
                 drop(s, message.node);
         for (size_t i = 0; i < LKG_HANDOVER_FDS_MAX; i++)

@@ -362,6 +362,8 @@ int lkg_engine_tell(struct lkg_supervisor *s, const struct lkg_message *message)
 int lkg_hide_view(const char *mount_point);
 /** lkg_engine_send() - a message without arguments (enum lkg_message_type), lost when no engine runs. */
 void lkg_engine_send(struct lkg_supervisor *s, uint32_t type);
+/** lkg_kept_add() - @fd, which is taken over, is the one of the deleted but open file @node; without room it is closed. */
+void lkg_kept_add(struct lkg_supervisor *s, uint64_t node, int fd);
 /** lkg_kept_clear() - close all descriptors of deleted but open files; they belong to one connection. */
 void lkg_kept_clear(struct lkg_supervisor *s);
 
@@ -371,6 +373,13 @@ void lkg_kept_clear(struct lkg_supervisor *s);
  * served.
  */
 int lkg_adopt(struct lkg_supervisor *s, struct lkg_error *err);
+/**
+ * lkg_adopt_receive() - what a file server hands over: FDS KEEP* END (handover.h).
+ * @ret: descriptors or -EBADF; those that come take their place
+ *
+ * Return: 0 all four are there; -ETIMEDOUT, -ECONNRESET, -EBADMSG; another -errno. What came before an error stays.
+ */
+int lkg_adopt_receive(struct lkg_supervisor *s, int channel, int ret[static LKG_HANDOVER_FDS_MAX]);
 
 /* heartbeat.c */
 /** lkg_heartbeat_arm() - wait for the next request, then watch until there are none. */

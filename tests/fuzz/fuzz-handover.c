@@ -79,8 +79,22 @@ static int lowest_free(void)
 }
 
 /* A step: how many descriptors, how many bytes, these. */
-static void hear(const uint8_t *data, size_t size)
+static void send_steps(int to, const uint8_t *data, size_t size)
 {
+        while (size >= 2) {
+                size_t n = data[1] < size - 2 ? data[1] : size - 2;
+
+                send_one(to, data + 2, n, data[0] % (FDS_MAX + 1));
+                data += 2 + n;
+                size -= 2 + n;
+        }
+        lkg_close(to);
+}
+
+/* From a server that we started, or from one that we found: @found. */
+static void hear(const uint8_t *data, size_t size, bool found)
+{
+        int fds[LKG_HANDOVER_FDS_MAX] = { -EBADF, -EBADF, -EBADF, -EBADF };
         struct lkg_child *child = &supervisor.children[LKG_CHILD_SERVER];
         int pair[2], before = lowest_free(), lifted = fcntl(0, F_DUPFD_CLOEXEC, LKG_FD_BASE);
         size_t n_kept = 0;
@@ -93,15 +107,14 @@ static void hear(const uint8_t *data, size_t size)
                                      .pidfd = -EBADF,
                                      .ready = true,
                                      .channel = pair[1] };
-        while (size >= 2) {
-                size_t n = data[1] < size - 2 ? data[1] : size - 2;
-
-                send_one(pair[0], data + 2, n, data[0] % (FDS_MAX + 1));
-                data += 2 + n;
-                size -= 2 + n;
-        }
-        lkg_close(pair[0]);
-        lkg_server_ops.input(&supervisor, child);
+        send_steps(pair[0], data, size);
+        if (found && lkg_adopt_receive(&supervisor, pair[1], fds) == 0)
+                for (size_t i = 0; i < LKG_HANDOVER_FDS_MAX; i++)
+                        FUZZ_CHECK(fcntl(fds[i], F_GETFD) == FD_CLOEXEC);
+        else if (!found)
+                lkg_child_hear_out(child);
+        for (size_t i = 0; i < LKG_HANDOVER_FDS_MAX; i++)
+                lkg_close(fds[i]);
         lkg_close(pair[1]);
         for (size_t i = 0; i < LKG_KEPT; i++) {
                 n_kept += supervisor.kept[i].node != 0;
@@ -153,6 +166,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (size > 0 && data[0] == 'm')
                 adopt(data + 1, size - 1);
         else if (size > 0)
-                hear(data + 1, size - 1);
+                hear(data + 1, size - 1, data[0] == 'a');
         return 0;
 }
