@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Open files of the source. A file handle is an index of the shared table with an incarnation, so that it means something
+ * Open files of the source, and of the view where a user has them (content.c). A file handle is an index of the shared table with an incarnation, so that it means something
  * in any server; the descriptor behind it is opened again after a restart. The table is shared out by quota.h, and a
  * record is reserved before anything is done that cannot be undone: who is refused has changed nothing.
  */
@@ -217,14 +217,14 @@ static uint32_t find_free(void)
 }
 
 /**
- * file_reserve() - a record for @ctx, before anything is done; then file_fill() or file_give_back().
+ * file_reserve_for() - a record for @owner, before anything is done; then file_fill() or file_give_back().
  *
  * What is replayed may have been done already: it gets its record whoever asks.
  * Return: 0; -ENFILE: the caller has his share, or all are in use.
  */
-int file_reserve(const struct fuse_ctx *ctx, uint32_t *ret_index)
+int file_reserve_for(uint32_t owner, uint32_t *ret_index)
 {
-        uint32_t owner = caller_share(ctx, &quota), index = LKG_FILES;
+        uint32_t index = LKG_FILES;
 
         (void)pthread_mutex_lock(&server.files_lock);
         if (task.replay || quota_ask(&quota, owner))
@@ -237,6 +237,11 @@ int file_reserve(const struct fuse_ctx *ctx, uint32_t *ret_index)
         (void)pthread_mutex_unlock(&server.files_lock);
         *ret_index = index;
         return index < LKG_FILES ? 0 : -ENFILE;
+}
+
+int file_reserve(const struct fuse_ctx *ctx, uint32_t *ret_index)
+{
+        return file_reserve_for(caller_share(ctx, &quota), ret_index);
 }
 
 void file_give_back(uint32_t index)

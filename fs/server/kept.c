@@ -114,6 +114,14 @@ void kept_ready(void)
                 (void)lkg_handover_send(server.supervisor, LKG_HANDOVER_READY, 0, NULL, 0);
 }
 
+void kept_forget_names(void)
+{
+        (void)pthread_mutex_lock(&server.kept_lock);
+        if (server.supervisor >= 0)
+                (void)lkg_handover_send(server.supervisor, LKG_HANDOVER_FORGET, 0, NULL, 0);
+        (void)pthread_mutex_unlock(&server.kept_lock);
+}
+
 static int on_supervisor(sd_event_source *source, int fd, uint32_t revents, void *userdata);
 
 /*

@@ -85,12 +85,22 @@ static enum request_kind kind_in_root(const struct fuse_in_header *header, const
         return kind;
 }
 
+/* Has it a handle of an open file that is not content? */
+static bool leads_to_source(const struct fuse_in_header *header)
+{
+        uint64_t fh = handle_of(header);
+        const struct lkg_file *file = fh ? file_get(fh) : NULL;
+        const struct lkg_node *node = file ? node_get(file->node) : NULL;
+
+        return fh != 0 && (!node || node_is_source(node));
+}
+
 enum request_kind request_kind(const struct fuse_in_header *header)
 {
         const struct lkg_node *node = node_get(header->nodeid);
         enum request_kind kind = opcode_of(header).kind;
 
-        if (kind == REQUEST_VIEW || handle_of(header) != 0)
+        if (kind == REQUEST_VIEW || leads_to_source(header))
                 return kind;
         if (header->opcode == FUSE_STATFS)
                 return kind;

@@ -32,6 +32,7 @@
 #define N_CHUNKS    (LKG_NODES / CHUNK)
 #define NODE_OWNERS 16384u
 #define WAY_MAX     2048u /* directories: PATH_MAX has room for no more */
+#define OWN_BATCH   64u /* so many of our own, and it is time to forget some */
 #define PRUNE_AFTER (10 * LKG_NSEC_PER_SEC)
 #define VIRTUAL_INO \
         (UINT64_C(1) << 48) /* virtual inode numbers start here: no local file system goes that far */
@@ -44,6 +45,7 @@ static uint16_t chunk_used[N_CHUNKS]; /* nodes in use in each, the root not coun
 static bool chunk_touched[N_CHUNKS];  /* it has memory */
 static uint32_t *contents;            /* indices of listed nodes, for retire, prune and wake */
 static size_t n_contents, contents_allocated;
+static uint32_t place_of[LKG_NODES]; /* where a node stands in that list */
 static struct quota_cell cells[NODE_OWNERS];
 static struct quota quota = { .size = LKG_NODES, .n_cells = NODE_OWNERS, .cells = cells };
 
@@ -252,6 +254,16 @@ bool nodes_are_many(uint32_t owner)
         return yes;
 }
 
+bool nodes_are_nearly_used(uint32_t owner)
+{
+        bool yes;
+
+        (void)pthread_mutex_lock(&server.nodes_lock);
+        yes = quota_is_nearly_used(&quota, owner);
+        (void)pthread_mutex_unlock(&server.nodes_lock);
+        return yes;
+}
+
 /* Lock held. Chunks are for memory only: above the window an empty one is given back. */
 static bool is_spare(uint32_t chunk)
 {
@@ -347,6 +359,15 @@ static int pin(const struct lkg_node *node, const char *sha256, const char *byte
         return 0;
 }
 
+/* Lock held. It is in there. */
+static void content_list_remove(uint32_t index)
+{
+        uint32_t last = contents[--n_contents];
+
+        contents[place_of[index]] = last;
+        place_of[last] = place_of[index];
+}
+
 static int content_list_add(const struct lkg_node *node)
 {
         if (n_contents == contents_allocated) {
@@ -358,6 +379,7 @@ static int content_list_add(const struct lkg_node *node)
                 contents = list;
                 contents_allocated = n;
         }
+        place_of[node_index(node)] = (uint32_t)n_contents;
         contents[n_contents++] = node_index(node);
         return 0;
 }
@@ -369,13 +391,12 @@ static bool is_listed(uint32_t kind)
 }
 
 /*
- * Lock held. The record is free before its pin goes: killed in between, the pin is swept by the successor; the other
+ * Lock held, it is of @kind. The record is free before its pin goes: killed in between, the pin is swept by the successor; the other
  * way round a node would be left that has lost its bytes.
  * Return: its descriptor, which is to be closed without the lock: the last one of a removed file waits for the disk; < 0: none.
  */
-static int release_node(struct lkg_node *node)
+static int release_as(struct lkg_node *node, uint32_t kind)
 {
-        uint32_t kind = atomic_load(&node->kind);
         char name[32];
         int fd;
 
@@ -390,12 +411,14 @@ static int release_node(struct lkg_node *node)
                 return fd;
         if (kind == LKG_NODE_CONTENT)
                 (void)unlinkat(server.pinned, name, 0);
-        for (size_t i = 0; i < n_contents; i++)
-                if (contents[i] == node_index(node)) {
-                        contents[i] = contents[--n_contents];
-                        break;
-                }
+        content_list_remove(node_index(node));
         return fd;
+}
+
+/* Lock held. */
+static int release_node(struct lkg_node *node)
+{
+        return release_as(node, atomic_load(&node->kind));
 }
 
 void node_forget(struct lkg_node *node, uint64_t n)
@@ -439,6 +462,7 @@ int nodes_init(void)
         size_quota();
         quota_reset(&quota);
         memset(chunk_used, 0, sizeof(chunk_used));
+        n_contents = 0;
         n = atomic_load(&server.shm->n_nodes);
         for (uint32_t i = ROOT_INDEX + 1; i < n; i++) {
                 struct lkg_node *node = node_at(i);
@@ -812,6 +836,46 @@ static void fill_virtual(struct lkg_node *node, const char *path, const struct l
         memcpy(node->sha256, entry->sha256, sizeof(node->sha256));
 }
 
+/*
+ * Lock held. Who opens it counts himself and looks for the node once more (content.c), so the count is looked at when
+ * nobody finds the node any more.
+ */
+static void forget_unless_open(struct lkg_node *node)
+{
+        atomic_store(&node->kind, LKG_NODE_FREE);
+        if (content_is_open(node))
+                atomic_store(&node->kind, LKG_NODE_CONTENT);
+        else
+                (void)release_as(node, LKG_NODE_CONTENT);
+}
+
+/* Lock held. The kernel may still know it: whatever it asks about it from now on is answered ESTALE. */
+static void forget_surplus(void)
+{
+        LKG_CLEANUP(lkg_freep) uint32_t *surplus = NULL;
+        size_t n = content_surplus(contents, n_contents, &surplus);
+
+        for (size_t i = 0; i < n; i++)
+                forget_unless_open(node_at(surplus[i]));
+}
+
+/* Lock held. Content that we make between two publications (health.c) replaces what we made before. */
+static void retire_own(const char *path)
+{
+        static unsigned made;
+        uint64_t now = lkg_boottime_ns();
+
+        for (uint32_t i = buckets[bucket(2, path, strlen(path))]; i != 0; i = node_at(i - 1)->hash_next) {
+                struct lkg_node *node = node_at(i - 1);
+
+                if (atomic_load(&node->kind) == LKG_NODE_CONTENT && node->retired_ns == 0 &&
+                    strcmp(node->name, path) == 0)
+                        node->retired_ns = now;
+        }
+        if (++made % OWN_BATCH == 0)
+                forget_surplus();
+}
+
 static int get_virtual(enum lkg_node_kind kind, const char *path, const struct lkg_entry *entry,
                        const char *bytes, struct lkg_node **ret)
 {
@@ -834,12 +898,15 @@ static int get_virtual(enum lkg_node_kind kind, const char *path, const struct l
                 r = -ENFILE;
         } else {
                 fill_virtual(node, path, entry);
+                content_reset(node);
                 if (kind == LKG_NODE_CONTENT && entry)
                         r = pin(node, entry->sha256, bytes);
                 if (r == 0 && is_listed(kind))
                         r = content_list_add(node);
                 if (r == 0) {
                         atomic_store(&node->nlookup, 1);
+                        if (bytes)
+                                retire_own(path);
                         atomic_store_explicit(&node->kind, kind, memory_order_release);
                         chain_add(node);
                 } else {
@@ -884,6 +951,7 @@ void nodes_retire(const struct lkg_publication *publication)
                 else if (node->retired_ns == 0)
                         node->retired_ns = now;
         }
+        forget_surplus();
         (void)pthread_mutex_unlock(&server.nodes_lock);
 }
 

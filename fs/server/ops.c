@@ -59,12 +59,15 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
         conn->time_gran = 1;
 }
 
-/* An open of a view file that follows can be sent here again. Only root's is of interest (start.c). */
+/* Whose the content is; and an open of a view file that follows can be sent here again: only root's is of interest (start.c). */
 static void note_look(const struct fuse_ctx *ctx, fuse_ino_t ino)
 {
         const struct lkg_node *node = node_get(ino);
 
-        if (ctx->uid == 0 && node && (node->flags & LKG_ENTRY_VIEW))
+        if (!node)
+                return;
+        content_looked(ctx, node);
+        if (ctx->uid == 0 && (node->flags & LKG_ENTRY_VIEW))
                 opener_looked(ctx->pid, node);
 }
 
@@ -340,11 +343,12 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
 static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
 {
-        struct lkg_node *node = resolve(req, ino);
+        struct lkg_node *node = resolve(req, ino), *base;
 
         if (!node)
                 return;
-        if (node_is_source(node) || handle_is_file(fi->fh))
+        base = behind(node, fi);
+        if (!base || node_is_source(base))
                 source_read(req, size, off, fi);
         else
                 view_read(req, node, size, off);
@@ -402,13 +406,16 @@ static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 {
         struct lkg_node *node = node_get(ino), *base;
 
-        if (!node || !handle_is_file(fi->fh)) {
+        base = node ? behind(node, fi) : NULL;
+        if (!node || !handle_is_file(fi->fh) || (base && !node_is_source(base))) {
                 view_closed(fi->fh);
-                file_close(fi->fh); /* a node that was forgotten before its files, which no kernel does */
+                if (!handle_is_file(fi->fh))
+                        content_closed(ino);
+                file_close(
+                        fi->fh); /* content; or a node that was forgotten before its files, which no kernel does */
                 fuse_reply_err(req, 0);
                 return;
         }
-        base = behind(node, fi);
         source_release(req, base ? base : node, fi);
         if (base != node)
                 session_invalidate_attributes(ino); /* the kernel counted our bytes as its size */
@@ -584,13 +591,14 @@ static void op_copy_file_range(fuse_req_t req, fuse_ino_t in, off_t in_off, stru
 
 static void op_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence, struct fuse_file_info *fi)
 {
-        struct lkg_node *node = resolve(req, ino);
+        struct lkg_node *node = resolve(req, ino), *base;
         off_t at;
         int fd;
 
         if (!node)
                 return;
-        if (!handle_is_file(fi->fh)) { /* content has no holes */
+        base = behind(node, fi);
+        if (base && !node_is_source(base)) { /* content has no holes */
                 if (off < 0 || (uint64_t)off >= node->size)
                         fuse_reply_err(req, ENXIO);
                 else

@@ -5,6 +5,10 @@
  * quarters of it, the kernel is told to forget names of his, in the order of the table, which is about that of their age, until
  * he is at a half; what somebody has open, watches or stands in, it keeps.
  *
+ * The name of a directory is never taken back like that: whatever somebody has mounted there would go with it. The supervisor
+ * has the kernel drop all names that nobody uses instead, when files were not enough (fs/supervisor/dentries.c); not
+ * while something hangs, because pages that are dirty are written then.
+ *
  * The kernel locks the directory for that, so it may take until a reply that somebody waits for there: a thread of its own does it,
  * and no request waits for it.
  */
@@ -25,6 +29,8 @@ static void go_through(uint32_t owner)
         while (nodes_are_many(owner) && (n = nodes_of_owner(owner, &cursor, names, BATCH)) > 0)
                 for (size_t i = 0; i < n; i++)
                         session_forget_name(names[i].parent, names[i].name);
+        if (nodes_are_nearly_used(owner) && !held_any())
+                kept_forget_names();
 }
 
 static void *reclaimer_main(void *arg)

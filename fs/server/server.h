@@ -4,7 +4,7 @@
  * the engine's answers. What is here is shared by the files of this folder and by nothing else.
  *
  * Threads. LKG_WORKERS workers each run "read a request into a slot, handle it, reply"; helpers wait for the source directory
- * (held.h); one replayer serves what a dead predecessor left; two threads look at changes behind the mount (watch.c); the main
+ * (held.h); one replayer serves what a dead predecessor left; others look at changes behind the mount (watch.c); the main
  * thread runs the event loop (engine socket, supervisor, deadlines) and asks nothing of the source directory. No thread holds a
  * lock across a system call that can block.
  *
@@ -121,6 +121,21 @@ int workers_start(struct lkg_error *err);
 /* ops.c */
 extern const struct fuse_lowlevel_ops server_ops;
 
+/* content.c: content that is old, and who has it */
+void content_reset(const struct lkg_node *node);
+void content_looked(const struct fuse_ctx *ctx, const struct lkg_node *node);
+/**
+ * content_open() - somebody opens @node for reading. What is no content is nobody's.
+ * @trusted: counted only
+ * @ret_fh: written when the open has a record
+ * Return: 0; -ENFILE: he has his share of old content; -ESTALE: it was forgotten this moment.
+ */
+int content_open(const struct fuse_ctx *ctx, struct lkg_node *node, bool trusted, uint64_t *ret_fh);
+void content_closed(uint64_t id); /* an open without a record was closed */
+bool content_is_open(const struct lkg_node *node);
+/** content_surplus() - which of @contents are to be forgotten. nodes_lock held. Return: how many; @ret is the caller's. */
+size_t content_surplus(const uint32_t *contents, size_t n, uint32_t **ret);
+
 /* published.c: the current publication */
 struct publication_ref {
         struct lkg_publication *publication;
@@ -183,6 +198,7 @@ int node_own(const char *path, const struct lkg_entry *entry, const char *bytes,
 uint32_t node_next(uint32_t i);
 size_t nodes_of_owner(uint32_t owner, uint32_t *cursor, struct lkg_name *names, size_t max);
 bool nodes_are_many(uint32_t owner);
+bool nodes_are_nearly_used(uint32_t owner);
 int node_reserve(uid_t uid);
 void node_unreserve(void);
 void node_forget(struct lkg_node *node, uint64_t n);
@@ -199,8 +215,9 @@ void nodes_retire(const struct lkg_publication *publication);
 void nodes_prune(void);
 void node_attributes(const struct lkg_node *node, struct stat *ret);
 
-/* files.c: open files of the source directory */
+/* files.c: open files of the source directory, and what users have open of the view */
 int file_reserve(const struct fuse_ctx *ctx, uint32_t *ret_index);
+int file_reserve_for(uint32_t owner, uint32_t *ret_index); /* of quota.h */
 void file_give_back(uint32_t index);
 uint64_t file_fill(uint32_t index, struct lkg_node *node, int flags, int fd);
 uint64_t handle_new(void);
@@ -238,6 +255,8 @@ void kept_keep(struct lkg_node *node);
 void kept_drop(struct lkg_node *node);
 int kept_fd(uint64_t node);
 void kept_ready(void);
+/** kept_forget_names() - have the supervisor drop the names that the kernel keeps and nobody uses. */
+void kept_forget_names(void);
 
 /* caller.c: acting as the caller */
 struct caller {

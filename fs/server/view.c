@@ -192,6 +192,7 @@ void view_open(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi)
         const struct fuse_ctx *ctx = fuse_req_ctx(req);
         bool writes = (fi->flags & (O_ACCMODE | O_TRUNC)) != O_RDONLY;
         struct lkg_parked *parked = NULL;
+        int r;
 
         fi->fh = 0;
         if (view_takes_commands(node, writes)) {
@@ -206,6 +207,12 @@ void view_open(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi)
                 parked = start_park(ctx, node);
         if (is_polled(node))
                 fi->fh = handle_new(); /* its release tells that nobody polls it any more */
+        /* Who waits for the engine may be sent back and never close it: root's, and a component's, are counted only. */
+        r = content_open(ctx, node, parked != NULL || writes, &fi->fh);
+        if (r < 0) {
+                fuse_reply_err(req, -r);
+                return;
+        }
         fi->keep_cache = 1;
         fi->noflush = 1;
         fuse_reply_open(req, fi);

@@ -116,14 +116,15 @@ void worker_handle(struct lkg_slot *slot, size_t size)
         task.slot = slot;
         task.park = NULL;
         task.again = task.lost = false;
-        if (header->opcode == FUSE_INTERRUPT)
+        if (header->opcode == FUSE_INTERRUPT) {
                 interrupt_request(header);
-        else if (header->opcode == FUSE_RELEASE &&
-                 ((const struct fuse_release_in *)task_argument())->fh == 0)
-                worker_reply_code(header->unique,
-                                  0); /* content: nothing was opened; a third of all requests for it */
-        else
+        } else if (header->opcode == FUSE_RELEASE &&
+                   ((const struct fuse_release_in *)task_argument())->fh == 0) {
+                content_closed(header->nodeid); /* root's; a third of all requests for it */
+                worker_reply_code(header->unique, 0);
+        } else {
                 fuse_session_process_buf(server.session, &buf);
+        }
         task.slot = NULL;
 }
 

@@ -140,6 +140,8 @@ static bool input(struct lkg_supervisor *s, struct lkg_child *child)
                 lkg_kept_add(s, message.node, LKG_STEAL_FD(fds[0]));
         else if (message.type == LKG_HANDOVER_DROP)
                 drop(s, message.node);
+        else if (message.type == LKG_HANDOVER_FORGET)
+                lkg_dentries_drop(s);
         for (size_t i = 0; i < LKG_HANDOVER_FDS_MAX; i++)
                 lkg_close(fds[i]);
         if (message.type == LKG_HANDOVER_READY && !child->ready) {

@@ -79,6 +79,7 @@ static void end_children(struct lkg_supervisor *s)
         lkg_task_cancel(s);
         lkg_facts_cancel(s);
         lkg_exec_cancel(s);
+        lkg_dentries_end(s);
         s->consumer = lkg_consumer_free(s->consumer);
         if (s->connection.attached) /* a start that failed after it had taken a dead view's place */
                 (void)umount2(s->mount_point, MNT_DETACH | UMOUNT_NOFOLLOW);
@@ -716,7 +717,7 @@ static void init(struct lkg_supervisor *s, const struct lkg_options *options, in
         s->log_fd = s->state_lock = s->runtime_lock = s->state_fd = s->runtime_fd = s->source_fd =
                 s->listen_fd = s->exec.output_fd = -EBADF;
         s->facts.starts = s->facts.rest = s->exec.helper = s->copies.helper = s->leaving =
-                (struct lkg_helper)LKG_HELPER_INIT;
+                s->dentries.helper = (struct lkg_helper)LKG_HELPER_INIT;
         s->task.pidfd = s->reload.pidfd = s->reload.output = -EBADF;
         lkg_connection_init(&s->connection);
         lkg_kept_clear(s);
@@ -730,6 +731,7 @@ static void deinit(struct lkg_supervisor *s)
 {
         lkg_reload_deinit(s);
         lkg_helper_cancel(&s->leaving);
+        lkg_dentries_end(s);
         lkg_task_cancel(s);
         lkg_facts_cancel(s);
         lkg_exec_cancel(s);

@@ -104,6 +104,13 @@ struct lkg_copies {
         bool then_ready; /* the engine has published for the first time; the view is to come after the copies */
 };
 
+/* The process that has the kernel drop names of the view, see dentries.c. */
+struct lkg_dentries {
+        struct lkg_helper helper;
+        bool wanted; /* once more, after the pause */
+        sd_event_source *pause;
+};
+
 /* One FUSE connection and what belongs to it; replaced as a whole when it is aborted. */
 struct lkg_connection {
         int device, shared_fd;
@@ -175,7 +182,8 @@ struct lkg_supervisor {
         struct lkg_facts_task facts;
         struct lkg_exec_task exec;
         struct lkg_copies copies;
-        struct lkg_helper leaving;     /* asks whether SIGTERM is a stop or half of a restart */
+        struct lkg_helper leaving; /* asks whether SIGTERM is a stop or half of a restart */
+        struct lkg_dentries dentries;
         struct lkg_consumer *consumer; /* NULL before the loop */
         struct lkg_heartbeat heartbeat;
         struct lkg_watchdog watchdog;
@@ -250,6 +258,9 @@ int lkg_listen_open(struct lkg_supervisor *s, struct lkg_error *err);
 int lkg_attach(struct lkg_supervisor *s, struct lkg_error *err);
 /** lkg_view_clone() - fills view_fd from @mount_fd, or, when that is negative, from the mount point. */
 int lkg_view_clone(struct lkg_supervisor *s, int mount_fd, struct lkg_error *err);
+/** lkg_dentries_drop() - have the kernel drop the names of the view that nobody uses; in a while. */
+void lkg_dentries_drop(struct lkg_supervisor *s);
+void lkg_dentries_end(struct lkg_supervisor *s);
 /** lkg_connection_lift_limit() - have the kernel not ration requests in the background; the view is attached. */
 void lkg_connection_lift_limit(struct lkg_supervisor *s);
 /** lkg_natives_choose() - which names will carry native mounts; before the file server starts. */

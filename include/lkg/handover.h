@@ -9,7 +9,7 @@
  *
  *     supervisor -> file server, when it starts one:  KEEP* END          (descriptors of unlinked, still open files)
  *     file server -> supervisor that connected:       FDS KEEP* END
- *     file server -> supervisor:                      READY (serving), KEEP{node, fd}, DROP{node}
+ *     file server -> supervisor:                      READY (serving), KEEP{node, fd}, DROP{node}, FORGET (names that nobody uses)
  *     supervisor -> file server:                      STOP
  *
  * FDS carries, in this order: device, shared memory, source directory, listening socket of the engine.
@@ -29,6 +29,7 @@ enum lkg_handover_type {
         LKG_HANDOVER_END,
         LKG_HANDOVER_READY,
         LKG_HANDOVER_STOP,
+        LKG_HANDOVER_FORGET,
         _LKG_HANDOVER_MAX
 };
 

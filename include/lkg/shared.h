@@ -158,13 +158,20 @@ enum lkg_file_use {
         LKG_FILE_CLOSING, /* the kernel knows it no more; the source directory has still to be told */
 };
 
-/* An open file of the source. Directories need none: a successor reads on from the node and the offset. */
+/* An open file of the source, or of the view by a user. Directories need none: a successor reads on from the node and the offset. */
 struct lkg_file {
         _Atomic uint32_t used; /* enum lkg_file_use; stored last */
         uint32_t incarnation;
         uint32_t flags;  /* of open(2), without O_CREAT, O_EXCL, O_TRUNC */
         uint32_t is_dir; /* only of an earlier build */
-        uint64_t node;
+        uint64_t node;   /* of the source; or content that a user has open */
+};
+
+/* Of a content node, by the same index: who has it, as fs/server/content.c says. */
+struct lkg_content_use {
+        _Atomic uint32_t n_open; /* opens that have no lkg_file: root's */
+        _Atomic uint32_t
+                looker; /* quota_owner() of who looked it up; 0 = not known, an earlier build made it */
 };
 
 struct lkg_poller {
@@ -279,6 +286,7 @@ struct lkg_shared {
         _Atomic uint32_t incarnation_max, incarnation_base;
         _Atomic uint32_t n_more_slots; /* high-water mark: what is above was never touched */
         struct lkg_slot more_slots[LKG_MORE_SLOTS];
+        struct lkg_content_use content_use[LKG_NODES];
 };
 
 /** lkg_shared_slots() - how many there are to look at; lkg_shared_slot() - one of them. */

@@ -213,6 +213,44 @@ def test_who_looks_at_more_than_his_share_of_nodes(open_mount):
     check_root_works(mount, 27)
 
 
+def make_many_directories(mount, count):
+    made, own = os.path.join(mount.root, "own"), mount.behind("own")
+    os.mkdir(made)
+    for i in range(count):
+        os.mkdir(f"{made}/{i}")
+        os.chown(f"{made}/{i}", NOBODY, NOBODY)
+    os.chown(made, NOBODY, NOBODY)
+    os.rename(made, own)
+
+
+def look_at_and_wait(path, begin, end):
+    """Who is refused waits a little; what the kernel does not forget is refused for ever."""
+    for n in range(begin, end):
+        end_of_waiting = lib.deadline()
+        while lib.error_of(os.stat, f"{path}/{n}") == errno.ENFILE and time.monotonic() < end_of_waiting:
+            time.sleep(0.05)
+        os.stat(f"{path}/{n}")
+
+
+@pytest.mark.limit(300)
+def test_directories_that_nobody_uses_are_forgotten(open_mount):
+    """As files are; but what is mounted in one of them stays mounted."""
+    mount = open_mount
+    count = share_of_nodes(mount) * 5 // 4
+    make_many_directories(mount, count)
+    mount.wait_for(lambda: lib.error_of(os.stat, mount.path("own", "0")) == 0, "the notifier is through with it")
+    container.mount("tmpfs", mount.path("own", "0"), "tmpfs")
+    try:
+        lib.write_file(mount.path("own", "0", "in the mount"), "x")
+        with container.User(NOBODY) as nobody:
+            in_parts(nobody, look_at_and_wait, mount.path("own"), count)
+            nobody.call(os.mkdir, mount.path("own", "new"))
+        assert names(mount.path("own", "0")) == ["in the mount"]
+        check_root_works(mount, 28)
+    finally:
+        container.umount(mount.path("own", "0"))
+
+
 # memory
 
 def list_all(path, count):
@@ -327,6 +365,131 @@ def test_pollers_are_shared_out(open_mount):
     finally:
         for user in users:
             user.close()
+
+
+# content that is old: many generations
+
+OLD_OF_ONE = 1024 // 8  # OLD_MAX of fs/server/content.c
+OLD_OF_USERS = 1024 // 2
+
+
+def hold_content(paths, flags):
+    """Hold each of them open, and remember what was in it; the errno that ended it."""
+    for path in paths:
+        try:
+            fd = os.open(path, flags)
+        except OSError as e:
+            return e.errno
+        container.held.append((fd, b"" if flags & os.O_PATH else os.pread(fd, 1 << 20, 0)))
+    return 0
+
+
+def check_held(count):
+    """What is open has its content, the last ones too; how many that are."""
+    assert all(os.pread(fd, 1 << 20, 0) == content for fd, content in container.held[:count] + container.held[-count:])
+    return len(container.held)
+
+
+def let_content_go():
+    while container.held:
+        os.close(container.held.pop()[0])
+
+
+def reopen_held():
+    """Of what is held without being open, the oldest first: the errno of opening it."""
+    results = []
+    for fd, _ in container.held:
+        results.append(lib.error_of(lambda fd=fd: os.close(os.open(f"/proc/self/fd/{fd}", os.O_RDONLY))))
+    return results
+
+
+def status_files(mount):
+    directory = mount.vpath("status", "kubelet")
+    return [os.path.join(directory, name) for name in sorted(os.listdir(directory))
+            if os.path.isfile(os.path.join(directory, name)) and os.stat(os.path.join(directory, name)).st_mode & 4]
+
+
+def pins(mount):
+    return len(os.listdir(os.path.join(mount.runtime, "private", "pinned")))
+
+
+def change(mount, n):
+    mount.drop("50-changes.conf", f"maxPods: {n}\n")
+
+
+def first_open(path):
+    with open(path, "rb") as file:
+        return file.read(1)
+
+
+@pytest.mark.limit(300)
+def test_old_generations_that_are_open_are_shared_out(open_mount):
+    """Who has them open keeps them, so who has his share of them opens no more; what he has is as it was."""
+    mount = open_mount
+    files = status_files(mount)
+    with container.User(NOBODY) as nobody, container.User(NOBODY - 1) as other:
+        for n in range(4 * OLD_OF_ONE):
+            change(mount, 100 + n)
+            error = nobody.call(hold_content, files, os.O_RDONLY)
+            if error:
+                break
+        assert error == errno.ENFILE
+        assert nobody.call(check_held, 100) >= OLD_OF_ONE
+        assert pins(mount) < OLD_OF_ONE + 4 * len(files) + 100
+        assert other.call(hold_content, files, os.O_RDONLY) == 0
+        check_root_works(mount, 44)
+        mount.kill_child("lkgfs-fs")
+        assert nobody.error(first_open, files[0]) == errno.ENFILE, "a successor knows what he has"
+        nobody.call(check_held, 10)
+        other.call(check_held, 10)
+        nobody.call(let_content_go)
+        assert nobody.call(hold_content, files, os.O_RDONLY) == 0
+        nobody.call(let_content_go)
+        change(mount, 99)  # what nobody holds is forgotten with the next publication
+        mount.wait_for(lambda: pins(mount) < OLD_OF_ONE, "the content of old generations is gone")
+
+
+@pytest.mark.limit(300)
+def test_old_content_that_several_have_open_costs_each_a_part(open_mount):
+    """Who opens one more costs nobody else anything, and root pays nothing."""
+    mount = open_mount
+    files = status_files(mount)
+    roots = []
+    with container.User(NOBODY) as nobody, container.User(NOBODY - 1) as other:
+        for n in range(2 * OLD_OF_ONE // 3):
+            change(mount, 100 + n)
+            assert nobody.call(hold_content, files[:1], os.O_RDONLY) == 0
+            assert other.call(hold_content, files[:1] * 20, os.O_RDONLY) == 0, "the same twenty times is one"
+            roots.append((os.open(files[0], os.O_RDONLY), lib.read_file(files[0])))
+        for fd, content in roots:
+            assert os.pread(fd, 1 << 20, 0) == content
+            os.close(fd)
+
+
+@pytest.mark.limit(300)
+def test_old_generations_that_are_known_are_forgotten(open_mount):
+    """O_PATH, a watch: nothing is open, and nobody says when it is over. What root has looked at stays."""
+    mount = open_mount
+    files = status_files(mount)
+    roots = os.open(mount.path("kubelet.conf"), os.O_PATH)
+    with container.User(NOBODY) as nobody, lib.Inotify() as watch:
+        document = lib.read_file(f"/proc/self/fd/{roots}")
+        n = 0
+        while len(nobody.call(reopen_held)) < 4 * OLD_OF_USERS:
+            n += 1
+            change(mount, 200 + n)
+            assert nobody.call(hold_content, files, os.O_PATH) == 0
+        results = nobody.call(reopen_held)
+        assert set(results) == {0, errno.ESTALE}
+        assert results[0] == errno.ESTALE and results[-1] == 0, "the oldest goes"
+        change(mount, 100)
+        assert pins(mount) < OLD_OF_ONE + 6 * len(files) + 100
+        assert lib.read_file(f"/proc/self/fd/{roots}") == document, "root's is another matter"
+        watch.add(mount.path("kubelet.conf"), watch.MODIFY)
+        change(mount, 101)
+        watch.wait(lambda events: events)
+        check_root_works(mount, 45)
+    os.close(roots)
 
 
 # watches

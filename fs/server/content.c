@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Content that is old: another one took its place, and somebody still has it. It costs a node and memory, and each publication makes
+ * more of it, so it is shared out (quota.h) among those who hold it.
+ *
+ * Who has it open keeps it, whatever comes: so it is the open that is refused, with ENFILE, when a user has his share of old
+ * content already. That share is a number and bytes, and several who have the same open share its price: nobody pays for what another
+ * one does. Root's opens are only counted, a user's have a record (files.c), which says whose they are in any server.
+ *
+ * Who only knows it (O_PATH, a watch, a file that is bound somewhere) has not read anything yet. Nobody tells us when he is
+ * done, and the kernel also keeps what nobody has. So there what is too much is forgotten, the oldest first: an open of
+ * that is answered ESTALE. One looks it up whose it is then; where several users did, it is nobody's, and root's when root did.
+ */
+#include <fcntl.h>
+
+#include "quota.h"
+#include "server.h"
+
+#define OLD_MAX     1024u /* old contents that users may hold open, and as many that they may know */
+#define OLD_BYTES   (256u << 20)
+#define OF_ROOT_MAX 16384u /* that root has looked at and has not open */
+#define CROWDED     1024u  /* as many of those: from then on it matters whose root looks */
+#define PRICE       65536u /* of one old content; a part of it for each of those who have it open */
+
+#define SEVERAL     UINT32_MAX /* instead of quota_owner(): users, not one */
+#define NO_ONE      (UINT32_MAX - 1)
+
+static _Atomic uint32_t n_of_root; /* at the last look */
+
+/* ---- who knows it ---- */
+
+static struct lkg_content_use *use_of(const struct lkg_node *node)
+{
+        return &server.shm->content_use[node_index(node)];
+}
+
+static bool is_content(const struct lkg_node *node)
+{
+        return atomic_load(&node->kind) == LKG_NODE_CONTENT;
+}
+
+/* A container's root is looked at when it matters only. */
+static uint32_t owner_of(const struct fuse_ctx *ctx)
+{
+        return ctx->uid == 0 && atomic_load_explicit(&n_of_root, memory_order_relaxed) >= CROWDED
+                       ? caller_owner(ctx)
+                       : quota_owner(ctx->uid);
+}
+
+void content_reset(const struct lkg_node *node)
+{
+        atomic_store(&use_of(node)->n_open, 0);
+        atomic_store(&use_of(node)->looker, NO_ONE);
+}
+
+void content_looked(const struct fuse_ctx *ctx, const struct lkg_node *node)
+{
+        uint32_t before = atomic_load_explicit(&use_of(node)->looker, memory_order_relaxed), now;
+
+        if (!is_content(node) || before == QUOTA_HOST_ROOT || caller_is_notifier(ctx))
+                return;
+        now = owner_of(ctx);
+        if (now == before)
+                return;
+        if (now != QUOTA_HOST_ROOT && before != NO_ONE)
+                now = SEVERAL;
+        atomic_store_explicit(&use_of(node)->looker, now, memory_order_relaxed);
+}
+
+/* ---- who has it open ---- */
+
+struct bill {
+        uint64_t number, bytes; /* the number in parts of PRICE */
+};
+
+static void charge(struct bill *bill, const struct lkg_node *node)
+{
+        uint32_t n = atomic_load(&node->n_open) + atomic_load(&use_of(node)->n_open);
+
+        bill->number += PRICE / (n ? n : 1);
+        bill->bytes += node->size / (n ? n : 1);
+}
+
+static bool is_within(const struct bill *bill, unsigned part)
+{
+        return bill->number < (uint64_t)OLD_MAX * PRICE / part && bill->bytes < OLD_BYTES / part;
+}
+
+/* May he open one more? What he has open and is not old yet costs nothing. */
+static bool may_open(uint32_t owner)
+{
+        struct bill own = { 0 }, all = { 0 };
+        uint32_t n = atomic_load(&server.shm->n_files);
+
+        for (uint32_t i = 0; i < n && i < LKG_FILES; i++) {
+                const struct lkg_file *file = &server.shm->files[i];
+                const struct lkg_node *node =
+                        atomic_load(&file->used) == LKG_FILE_OPEN ? node_get(file->node) : NULL;
+
+                if (!node || !is_content(node) || node->retired_ns == 0)
+                        continue;
+                charge(&all, node);
+                if (atomic_load(&server.shm->file_owner[i]) == owner)
+                        charge(&own, node);
+        }
+        return is_within(&own, 8) && is_within(&all, 2);
+}
+
+/* Counted, and only then looked at once more: who forgets it looks at the count when nobody finds it any more. */
+static int count_open(const struct lkg_node *node, uint64_t id)
+{
+        atomic_fetch_add(&use_of(node)->n_open, 1);
+        if (node_get(id) == node)
+                return 0;
+        atomic_fetch_sub(&use_of(node)->n_open, 1);
+        return -ESTALE;
+}
+
+int content_open(const struct fuse_ctx *ctx, struct lkg_node *node, bool trusted, uint64_t *ret_fh)
+{
+        uint64_t id = node_id(node);
+        uint32_t owner, record;
+        int r;
+
+        if (!is_content(node))
+                return 0;
+        owner = trusted ? QUOTA_HOST_ROOT : owner_of(ctx);
+        if (owner == QUOTA_HOST_ROOT)
+                return count_open(node, id);
+        if (!task.replay && !may_open(owner))
+                return -ENFILE;
+        r = file_reserve_for(owner, &record);
+        if (r < 0)
+                return r;
+        *ret_fh = file_fill(record, node, O_RDONLY, -EBADF);
+        if (node_get(id) == node)
+                return 0;
+        file_close(*ret_fh);
+        return -ESTALE;
+}
+
+void content_closed(uint64_t id)
+{
+        const struct lkg_node *node = node_get(id);
+        uint32_t n = node && is_content(node) ? atomic_load(&use_of(node)->n_open) : 0;
+
+        while (n > 0 && !atomic_compare_exchange_weak(&use_of(node)->n_open, &n, n - 1))
+                ;
+}
+
+/* ---- what is forgotten ---- */
+
+bool content_is_open(const struct lkg_node *node)
+{
+        return atomic_load(&node->n_open) > 0 || atomic_load(&use_of(node)->n_open) > 0;
+}
+
+struct old {
+        uint64_t retired_ns;
+        uint32_t index;
+};
+
+static int newest_first(const void *a, const void *b)
+{
+        const struct old *x = a, *y = b;
+
+        if (x->retired_ns != y->retired_ns)
+                return x->retired_ns < y->retired_ns ? 1 : -1;
+        return x->index < y->index ? 1 : x->index > y->index ? -1 : 0;
+}
+
+static size_t collect(const uint32_t *contents, size_t n, struct old *ret)
+{
+        size_t found = 0;
+
+        for (size_t i = 0; i < n; i++) {
+                const struct lkg_node *node = node_at(contents[i]);
+
+                if (is_content(node) && node->retired_ns != 0 && !content_is_open(node))
+                        ret[found++] = (struct old){ node->retired_ns, contents[i] };
+        }
+        qsort(ret, found, sizeof(*ret), newest_first);
+        return found;
+}
+
+/* Nodes of an earlier build were looked at by nobody knows whom. */
+static uint32_t looker_of(const struct lkg_node *node)
+{
+        uint32_t looker = atomic_load(&use_of(node)->looker);
+
+        return looker == 0 ? QUOTA_HOST_ROOT : looker;
+}
+
+size_t content_surplus(const uint32_t *contents, size_t n, uint32_t **ret)
+{
+        static struct quota_cell cells[2 * OLD_MAX];
+        static struct quota quota = { .size = OLD_MAX, .n_cells = 2 * OLD_MAX, .cells = cells };
+        LKG_CLEANUP(lkg_freep) struct old *old = reallocarray(NULL, n ? n : 1, sizeof(*old));
+        LKG_CLEANUP(lkg_freep) uint32_t *surplus = reallocarray(NULL, n ? n : 1, sizeof(*surplus));
+        uint64_t bytes[2] = { 0, 0 };
+        size_t found, count = 0;
+
+        if (!old || !surplus)
+                return 0; /* the next time */
+        quota_reset(&quota);
+        found = collect(contents, n, old);
+        for (size_t i = 0; i < found; i++) {
+                const struct lkg_node *node = node_at(old[i].index);
+                uint32_t looker = looker_of(node);
+                bool of_root = looker == QUOTA_HOST_ROOT;
+                bool stays = of_root ? quota.n_root < OF_ROOT_MAX : quota_ask(&quota, looker);
+
+                bytes[of_root] += node->size;
+                if (stays && bytes[of_root] <= OLD_BYTES / 2)
+                        quota_add(&quota, looker);
+                else
+                        surplus[count++] = old[i].index;
+        }
+        atomic_store(&n_of_root, quota.n_root);
+        *ret = LKG_STEAL(surplus);
+        return count;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The kernel keeps names that nobody uses, and the file server a node for each. A user who looked up as many directories of his as
+ * his share of nodes would be refused from then on: files can be forgotten one by one (fs/server/reclaim.c), but telling the kernel
+ * that a directory's name is no longer right detaches whatever anybody has mounted there, in any namespace. Configuring a
+ * file system anew, to what it is already, drops all names that are not in use and touches no mount.
+ *
+ * Everybody's names are looked up again then, so that is done every few seconds at most. It also has dirty pages
+ * written, which may take as long as a dead disk does: a helper waits for it.
+ *
+ * Source: fs/super.c, reconfigure_super(); fs/dcache.c, shrink_dcache_sb() and d_invalidate().
+ */
+#include <sys/mount.h>
+
+#include <lkg/log.h>
+
+#include "supervisor.h"
+
+#define LIMIT_NS (10 * LKG_NSEC_PER_SEC)
+#define PAUSE_US 2000000
+
+static int reconfigure(void *userdata)
+{
+        int fs = fspick(LKG_HELPER_FIRST_FD, "", FSPICK_EMPTY_PATH | FSPICK_CLOEXEC);
+
+        (void)userdata;
+        return fs < 0 || fsconfig(fs, FSCONFIG_CMD_RECONFIGURE, NULL, NULL, 0) < 0 ? EX_OSERR : 0;
+}
+
+static int on_pause_over(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        struct lkg_dentries *dentries = &((struct lkg_supervisor *)userdata)->dentries;
+
+        (void)source;
+        (void)usec;
+        dentries->pause = sd_event_source_disable_unref(dentries->pause);
+        if (dentries->wanted)
+                lkg_dentries_drop(userdata);
+        return 0;
+}
+
+static void on_done(void *userdata, int status)
+{
+        struct lkg_supervisor *s = userdata;
+
+        if (status != 0)
+                lkg_log_debug("unused names of the view were not dropped (%d)", status);
+        (void)sd_event_add_time_relative(s->event, &s->dentries.pause, CLOCK_MONOTONIC, PAUSE_US, 0,
+                                         on_pause_over, s);
+}
+
+void lkg_dentries_drop(struct lkg_supervisor *s)
+{
+        const struct lkg_helper_work work = { .run = reconfigure,
+                                              .done = on_done,
+                                              .userdata = s,
+                                              .fds = { s->connection.view_fd },
+                                              .n_fds = 1,
+                                              .limit_ns = LIMIT_NS };
+
+        s->dentries.wanted = true;
+        if (s->dentries.pause || lkg_helper_running(&s->dentries.helper) || s->connection.view_fd < 0)
+                return;
+        s->dentries.wanted = false;
+        (void)lkg_helper_start(&s->dentries.helper, s->event, &work);
+}
+
+void lkg_dentries_end(struct lkg_supervisor *s)
+{
+        s->dentries.pause = sd_event_source_disable_unref(s->dentries.pause);
+        lkg_helper_cancel(&s->dentries.helper);
+}
