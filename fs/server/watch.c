@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inotify on the source directories that the kernel knows. Two threads, because a directory of a file system that is mounted below
- * the source directory may never answer: one for what belongs to the source directory's own file system (home), one for the
- * others, which only keep each other waiting.
+ * inotify on the source directories that the kernel knows. More than one thread, because a directory of a file system that is
+ * mounted below the source directory may never answer: one for what belongs to the source directory's own file system (home), and
+ * one for each of the others, up to seven; what is beyond that shares the last one, where file systems keep each other waiting. A
+ * thread whose file system has no watches any more is there for the next one.
  *
  * Root has one number of watches on a machine (fs.inotify.max_user_watches), which other programs need, too: we take 4,096 at
  * most, and of those one user's directories have an eighth, all users' a half. Who has his share, or where the machine has no more,
@@ -20,17 +21,20 @@
 #include "held.h"
 
 #define WATCHES_MAX 4096u
-#define WISHES_MAX  64u
+#define WISHES_MAX  64u /* of each side; more are dropped */
 #define START_MS    100 /* for watching what a predecessor watched, before anything is served */
 #define WATCH_MASK \
         (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_CLOSE_WRITE | IN_ONLYDIR | IN_EXCL_UNLINK)
 
-enum { HOME, AWAY, N_SIDES };
+enum { HOME, FIRST_AWAY, SHARED = 8, N_SIDES };
 
 static struct side {
-        int inotify, wished;
-        bool running;
-} sides[N_SIDES] = { { -EBADF, -EBADF, false }, { -EBADF, -EBADF, false } };
+        int inotify, wished;         /* valid when it runs */
+        bool running, busy;          /* busy: it may be waiting for its file system */
+        uint64_t dev;                /* 0 = nobody's; of SHARED nothing */
+        uint64_t wishes[WISHES_MAX]; /* directories that it is to watch */
+        size_t n_wishes, n_watches;
+} sides[N_SIDES];
 
 static struct watch {
         uint64_t node, wanted;
@@ -40,8 +44,6 @@ static struct watch {
 static size_t n_watches;
 static uint64_t wants;
 static uint16_t watch_of[LKG_NODES]; /* index + 1 */
-static uint64_t wishes[WISHES_MAX];  /* directories that AWAY is to watch; more are dropped */
-static size_t n_wishes;
 static struct quota_cell cells[WATCHES_MAX];
 static struct quota quota = { .size = WATCHES_MAX, .n_cells = WATCHES_MAX, .cells = cells };
 static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER; /* protects: all of it. A leaf. */
@@ -55,6 +57,7 @@ static void drop(size_t i)
         struct watch *watch = &watches[i];
 
         (void)inotify_rm_watch(sides[watch->side].inotify, watch->wd);
+        sides[watch->side].n_watches--;
         quota_remove(&quota, watch->owner);
         watch_of[(uint32_t)watch->node] = 0;
         *watch = watches[--n_watches];
@@ -114,6 +117,7 @@ static void add(uint64_t node, uint32_t owner, int wd, int side)
         watches[n_watches++] =
                 (struct watch){ .node = node, .wanted = ++wants, .owner = owner, .wd = wd, .side = side };
         watch_of[(uint32_t)node] = (uint16_t)n_watches;
+        sides[side].n_watches++;
         quota_add(&quota, owner);
 }
 
@@ -167,26 +171,46 @@ static void watch(struct lkg_node *dir, int side)
         (void)pthread_mutex_unlock(&watch_lock);
 }
 
-/* Lock held. */
-static void wish(uint64_t node)
+static int start_side(int side);
+
+/* Lock held. The side of that file system, a free one, or the one that is shared. */
+static int side_of(uint64_t dev)
 {
-        if (n_wishes < WISHES_MAX)
-                wishes[n_wishes++] = node;
-        (void)eventfd_write(sides[AWAY].wished, 1);
+        int unused = SHARED;
+
+        for (int i = FIRST_AWAY; i < SHARED; i++) {
+                const struct side *side = &sides[i];
+
+                if (side->dev == dev)
+                        return i;
+                if (unused == SHARED && !side->busy && side->n_watches == 0 && side->n_wishes == 0)
+                        unused = i;
+        }
+        if (unused != SHARED)
+                sides[unused].dev = dev;
+        return unused;
 }
 
-static int start_side(int side);
+/* Lock held. */
+static void wish(const struct lkg_node *dir)
+{
+        struct side *side = &sides[side_of(dir->dev)];
+
+        if (start_side((int)(side - sides)) < 0)
+                return;
+        if (side->n_wishes < WISHES_MAX)
+                side->wishes[side->n_wishes++] = node_id(dir);
+        (void)eventfd_write(side->wished, 1);
+}
 
 void watch_add(struct lkg_node *dir)
 {
         bool away = atomic_load(&dir->kind) == LKG_NODE_SOURCE && dir->dev != server.source_dev, known;
 
-        if (sides[HOME].inotify < 0)
-                return;
         (void)pthread_mutex_lock(&watch_lock);
-        known = is_watched(node_id(dir));
-        if (!known && away && start_side(AWAY) == 0)
-                wish(node_id(dir));
+        known = !sides[HOME].running || is_watched(node_id(dir));
+        if (!known && away)
+                wish(dir);
         (void)pthread_mutex_unlock(&watch_lock);
         if (!known && !away)
                 watch(dir, HOME);
@@ -225,23 +249,31 @@ static void read_events(int side)
         relay_ring();
 }
 
-static void grant_wishes(void)
+static void grant_wishes(int number)
 {
+        struct side *side = &sides[number];
         struct lkg_node *dir;
         uint64_t node;
         eventfd_t n;
 
-        (void)eventfd_read(sides[AWAY].wished, &n);
+        (void)eventfd_read(side->wished, &n);
         for (;;) {
                 (void)pthread_mutex_lock(&watch_lock);
-                node = n_wishes > 0 ? wishes[--n_wishes] : 0;
+                node = side->n_wishes > 0 ? side->wishes[--side->n_wishes] : 0;
                 (void)pthread_mutex_unlock(&watch_lock);
                 if (node == 0)
                         return;
                 dir = node_get(node);
                 if (dir)
-                        watch(dir, AWAY);
+                        watch(dir, number);
         }
+}
+
+static void be_busy(int side, bool busy)
+{
+        (void)pthread_mutex_lock(&watch_lock);
+        sides[side].busy = busy;
+        (void)pthread_mutex_unlock(&watch_lock);
 }
 
 /* Does the file system of the source directory know everything itself? Not a list of all there are: what is not named is asked. */
@@ -290,27 +322,46 @@ static void *side_main(void *arg)
         for (;;) {
                 if (poll(polls, 2, -1) < 0 && errno != EINTR)
                         return NULL;
+                be_busy(side, true);
                 if (polls[1].revents)
-                        grant_wishes();
+                        grant_wishes(side);
                 read_events(side);
+                be_busy(side, false);
         }
 }
 
-/* Lock held, or nobody else there yet. */
+static int open_side(struct side *side)
+{
+        LKG_CLEANUP(lkg_closep) int inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+        LKG_CLEANUP(lkg_closep) int wished = inotify < 0 ? -EBADF : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+
+        if (wished < 0)
+                return -errno;
+        side->inotify = LKG_STEAL_FD(inotify);
+        side->wished = LKG_STEAL_FD(wished);
+        return 0;
+}
+
+static void close_side(struct side *side)
+{
+        side->inotify = lkg_close(side->inotify);
+        side->wished = lkg_close(side->wished);
+}
+
+/* Lock held. */
 static int start_side(int side)
 {
         int r;
 
         if (sides[side].running)
                 return 0;
-        if (sides[side].inotify < 0)
-                sides[side].inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-        if (sides[side].wished < 0)
-                sides[side].wished = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-        if (sides[side].inotify < 0 || sides[side].wished < 0)
-                return -errno;
+        r = open_side(&sides[side]);
+        if (r < 0)
+                return r;
         r = worker_start_thread(side_main, (void *)(intptr_t)side);
         sides[side].running = r == 0;
+        if (r != 0)
+                close_side(&sides[side]);
         return r;
 }
 
@@ -318,8 +369,11 @@ static int start_side(int side)
 int watch_init(struct lkg_error *err)
 {
         struct timespec until;
-        int r = start_side(HOME);
+        int r;
 
+        (void)pthread_mutex_lock(&watch_lock);
+        r = start_side(HOME);
+        (void)pthread_mutex_unlock(&watch_lock);
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "inotify");
         (void)clock_gettime(CLOCK_REALTIME, &until);
