@@ -56,10 +56,13 @@ static struct held *place(struct lkg_slot *slot, uint32_t owner, uint64_t dev)
                             .interrupted = task_was_interrupted(slot_number(slot)),
                             .owner = owner,
                             .dev = dev,
+                            .locks_root = request_locks_root((const void *)slot->buf),
                             .order = ++orders };
         quota_add(&slot_quota, owner);
         atomic_fetch_add(&n_held, 1);
         atomic_store_explicit(&slot->state, LKG_SLOT_HELD, memory_order_release);
+        if (h->locks_root)
+                interrupt_watch();
         return h;
 }
 

@@ -30,6 +30,8 @@ enum request_kind request_kind(const struct fuse_in_header *header);
 bool request_is_long(const struct fuse_in_header *header); /* by its number alone */
 uint64_t request_device(const struct fuse_in_header *header);
 uint32_t request_owner(const struct fuse_in_header *header); /* quota.h */
+/** request_locks_root() - does the kernel have the root of the view locked until it is answered? */
+bool request_locks_root(const struct fuse_in_header *header);
 
 /* shape.c */
 /** request_is_sound() - is all there that its handling reads? Not so: it is answered EIO, and nothing is done. */
@@ -49,6 +51,7 @@ struct lkg_slot *slot_at(size_t number);
 struct held {
         struct lkg_slot *slot; /* NULL: not held */
         bool running, replay, interrupted;
+        bool locks_root; /* the kernel has locked the root of the view until it is answered */
         uint32_t owner;
         uint64_t dev, order;
         pthread_t thread; /* running: who waits */

@@ -4,8 +4,15 @@
  * network file systems and locks let a killed process go; any other one ends the wait only where the kernel's own wait can be
  * interrupted (a lease), and never an answer that is about to come.
  *
+ * A request that only waits for its user's share has done nothing yet: where POSIX lets the call answer EINTR, any signal ends that
+ * wait after a second. A look-up or stat() has no such answer, and programs do not expect it of them.
+ *
  * So the thread that waits is signalled, too. If that does not end its wait and the caller is being killed, he is answered EINTR:
  * the kernel lets no caller go whose request we have read. What comes of it afterwards is undone (task.lost).
+ *
+ * The root of the view is everybody's: what hangs there with the kernel's lock of it in hand would keep out whoever looks for a name
+ * that is new, kubelet.conf with another content too. So it is answered ETIMEDOUT after ten seconds, signalled or not,
+ * as a soft network file system does; like there it may be done later all the same.
  *
  * The kernel tells of the first signal only, so who has been signalled is looked at again until his request is over. The
  * notifier is treated like a killed caller after a second: it has more to do than this one job.
@@ -18,7 +25,8 @@
 #define LOOK_NS (100 * LKG_NSEC_PER_MSEC)
 #define PATIENT_NS \
         LKG_NSEC_PER_SEC /* before a signal that is not fatal counts: an answer takes a while, too */
-#define WAKE SIGUSR2
+#define WAKE    SIGUSR2
+#define ROOT_NS (10 * LKG_NSEC_PER_SEC)
 
 static int timer = -EBADF;
 
@@ -51,10 +59,10 @@ static bool is_being_killed(int tid)
 }
 
 /* Lock held. */
-static void let_go(struct held *h)
+static void let_go(struct held *h, int error)
 {
         const struct fuse_in_header *header = (const void *)h->slot->buf;
-        const struct fuse_out_header out = { .len = sizeof(out), .error = -EINTR, .unique = header->unique };
+        const struct fuse_out_header out = { .len = sizeof(out), .error = error, .unique = header->unique };
 
         if (!task_claim(slot_number(h->slot)))
                 return; /* its answer is on its way */
@@ -63,11 +71,28 @@ static void let_go(struct held *h)
         session_send_raw(&out, sizeof(out));
 }
 
+/* May the call that it is of answer EINTR? Not close(), which callers do not repeat: this one is to be judged. */
+static bool may_be_interrupted(const struct fuse_in_header *header)
+{
+        static const uint32_t calls[] = {
+                FUSE_OPEN,  FUSE_CREATE, FUSE_READ,      FUSE_WRITE,
+                FUSE_FSYNC, FUSE_STATFS, FUSE_FALLOCATE, FUSE_COPY_FILE_RANGE,
+        };
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(calls); i++)
+                if (header->opcode == calls[i])
+                        return true;
+        return header->opcode == FUSE_SETATTR && /* truncate(), chmod(), chown(); not utimensat() */
+               !(((const struct fuse_setattr_in *)(const void *)(header + 1))->valid &
+                 (FATTR_ATIME | FATTR_MTIME));
+}
+
 struct look {
         size_t number;
         uint64_t unique, since_ns;
         int tid;
-        bool killed, patient;
+        bool killed, patient, late;
+        bool signalled, locks_root;
 };
 
 /* Return: how many there are to look at. */
@@ -79,12 +104,14 @@ static size_t collect(struct look looks[static ALL_SLOTS])
         for (size_t i = 0; i < ALL_SLOTS; i++) {
                 const struct fuse_in_header *header;
 
-                if (!held[i].slot || !held[i].interrupted)
+                if (!held[i].slot || !(held[i].interrupted || held[i].locks_root))
                         continue;
                 header = (const void *)held[i].slot->buf;
                 looks[n++] = (struct look){ .number = i,
                                             .unique = header->unique,
                                             .since_ns = atomic_load(&held[i].slot->since_ns),
+                                            .signalled = held[i].interrupted,
+                                            .locks_root = held[i].locks_root,
                                             .tid = (int)header->pid };
         }
         (void)pthread_mutex_unlock(&held_lock);
@@ -95,15 +122,20 @@ static size_t collect(struct look looks[static ALL_SLOTS])
 static struct lkg_slot *act(const struct look *look)
 {
         struct held *h = &held[look->number];
+        const struct fuse_in_header *header;
         struct lkg_slot *over = NULL;
+        bool ends;
 
         (void)pthread_mutex_lock(&held_lock);
-        if (h->slot && ((const struct fuse_in_header *)(const void *)h->slot->buf)->unique == look->unique) {
+        header = h->slot ? (const void *)h->slot->buf : NULL;
+        if (header && header->unique == look->unique) {
                 if (h->running && (look->killed || look->patient))
                         (void)pthread_kill(h->thread, WAKE);
-                if (look->killed)
-                        let_go(h);
-                if (look->killed && !h->running) {
+                ends = look->killed || look->late ||
+                       (look->patient && !h->running && !h->replay && may_be_interrupted(header));
+                if (ends)
+                        let_go(h, look->late && !look->killed ? -ETIMEDOUT : -EINTR);
+                if (ends && !h->running) {
                         h->running = true; /* nobody takes it now */
                         held_count_run(h->owner, 1);
                         over = h->slot;
@@ -111,6 +143,17 @@ static struct lkg_slot *act(const struct look *look)
         }
         (void)pthread_mutex_unlock(&held_lock);
         return over;
+}
+
+static void judge(struct look *look, int notifier)
+{
+        uint64_t waited_ns = lkg_boottime_ns() - look->since_ns;
+
+        look->late = look->locks_root && waited_ns >= ROOT_NS;
+        if (!look->signalled)
+                return;
+        look->patient = waited_ns >= PATIENT_NS;
+        look->killed = look->tid == 0 || look->tid == notifier ? look->patient : is_being_killed(look->tid);
 }
 
 static void look_at_all(void)
@@ -123,9 +166,7 @@ static void look_at_all(void)
                 struct look *look = &looks[i];
                 struct lkg_slot *over;
 
-                look->patient = lkg_boottime_ns() - look->since_ns >= PATIENT_NS;
-                look->killed =
-                        look->tid == 0 || look->tid == notifier ? look->patient : is_being_killed(look->tid);
+                judge(look, notifier);
                 over = act(look);
                 if (!over)
                         continue;

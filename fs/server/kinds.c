@@ -118,6 +118,32 @@ bool request_is_long(const struct fuse_in_header *header)
         return opcode_of(header).kind == REQUEST_LONG;
 }
 
+/*
+ * Its names and its attributes are changed, looked up and listed under that lock. Two that share it, a look-up and a listing, are kept
+ * out by one that waits for it alone.
+ */
+bool request_locks_root(const struct fuse_in_header *header)
+{
+        static const bool locks[] = {
+                [FUSE_LOOKUP] = true,      [FUSE_SETATTR] = true,     [FUSE_SYMLINK] = true,
+                [FUSE_MKNOD] = true,       [FUSE_MKDIR] = true,       [FUSE_UNLINK] = true,
+                [FUSE_RMDIR] = true,       [FUSE_RENAME] = true,      [FUSE_LINK] = true,
+                [FUSE_READDIR] = true,     [FUSE_READDIRPLUS] = true, [FUSE_CREATE] = true,
+                [FUSE_RENAME2] = true,     [FUSE_FSYNCDIR] = true,    [FUSE_SETXATTR] = true,
+                [FUSE_REMOVEXATTR] = true,
+        };
+        uint64_t newdir;
+
+        if (header->opcode >= LKG_ARRAY_SIZE(locks) || !locks[header->opcode])
+                return false;
+        if (header->nodeid == FUSE_ROOT_ID)
+                return true;
+        if (header->opcode != FUSE_RENAME && header->opcode != FUSE_RENAME2)
+                return false;
+        memcpy(&newdir, argument(header), sizeof(newdir)); /* both begin with it */
+        return newdir == FUSE_ROOT_ID;
+}
+
 uint64_t request_device(const struct fuse_in_header *header)
 {
         const struct lkg_file *file = file_get(handle_of(header));

@@ -276,6 +276,101 @@ def test_what_was_let_go_leaves_nothing(dead, waiters):
         assert nobody.call(container.hold_open, mount.path("dead", "file"), os.O_RDONLY, 16384)[0] == 16384 // 8
 
 
+# the source directory itself
+
+@pytest.fixture(name="dead_source")
+def fixture_dead_source(waiters):
+    """A mount whose source directory is itself a file system which may die; (mount, file system)."""
+    tree = {"kubelet.conf": lib.BASE, "kubelet.conf.d": dict(lib.DROPINS), "manifests": {}, "file": "content\n"}
+
+    def plant(point):
+        os.mkdir(point, 0o755)
+        waiters.fs = waiters.stack.enter_context(deadfs.DeadFs(point, tree))
+
+    with lib.Mount(over=False, tree=plant) as mount:
+        os.chmod(mount.root, 0o711)
+        mount.first_server = mount.child("lkgfs-fs")
+        try:
+            yield mount, waiters.fs
+        finally:
+            waiters.fs.close()
+
+
+def test_the_view_of_a_dead_source(dead_source, waiters):
+    mount, fs = dead_source
+    document = mount.document()
+    fs.die()
+    for _ in range(20):
+        waiters(os.stat, mount.path("file"), uid=0)
+    is_held(mount, 1)
+    for _ in range(3):
+        times = how_long(mount.path("kubelet.conf"))
+        assert times[len(times) * 9 // 10] < SOON_S, times[-10:]
+    assert mount.document() == document
+    fs.live()
+    mount.drop("70-root.conf", "maxPods: 99\n")
+    assert "maxPods: 99\n" in mount.document()
+
+
+@pytest.mark.parametrize("kind", ["make", "stat", "listdir"])
+def test_the_root_of_a_dead_source_is_not_locked_for_ever(dead_source, waiters, kind):
+    """The kernel locks it while it waits for us: whoever looks for a name that is new would wait, too, also for one of the view."""
+    mount, fs = dead_source
+    calls = {"make": (os.mkdir, mount.path("new")), "stat": (os.stat, mount.path("never seen")), "listdir": (os.listdir, mount.path())}
+    fs.die(*[deadfs.MKDIR] if kind == "make" else [])  # before that it is a look-up
+    first = waiters(*calls[kind], uid=0)
+    is_held(mount, 1)
+    writer = waiters(os.mkdir, mount.path("another"), uid=0)  # who wants it alone keeps out those who would share it
+    view = waiters(os.stat, mount.path("history"), uid=0)
+    assert first.result() == errno.ETIMEDOUT
+    assert view.result() == 0, "a name of the view that nobody has looked up yet"
+    assert writer.result() == errno.ETIMEDOUT
+    fs.live()
+    mount.wait_for(lambda: held(mount) == 0, "what was late is over")
+    if kind == "make":
+        mount.wait_for(lambda: os.path.isdir(mount.path("new")), "what was late is done all the same")
+    mount.drop("70-root.conf", "maxPods: 98\n")
+    mount.wait_for(lambda: "maxPods: 98\n" in mount.document(), "an engine that waited, too, is with us again")
+
+
+def test_the_engine_of_a_dead_source(dead_source, waiters):
+    """It waits, and that is said; what is served goes on being served, and everything goes on with the file system."""
+    mount, fs = dead_source
+    document = mount.document()
+    fs.die()
+    waiters(mount.sync, uid=0)
+    end = lib.deadline()
+    while "not answering" not in (said := lib.read_file(mount.vpath("status", "kubelet", "condition")).decode()):
+        assert time.monotonic() < end, said
+        assert mount.document() == document
+        time.sleep(0.1)
+    assert said.startswith("Unknown"), said
+    fs.live()
+    mount.wait_for(lambda: mount.condition()[0] == "True", "the engine answers again")
+    mount.drop("70-root.conf", "maxPods: 97\n")
+    mount.wait_for(lambda: "maxPods: 97\n" in mount.document(), "and follows its layers")
+
+
+def test_successors_over_a_dead_source(dead_source, waiters):
+    """A file server, and an lkgfsd, that begin while it is dead."""
+    mount, fs = dead_source
+    document = mount.document()
+    fs.die()
+    waiters(os.stat, mount.path("file"), uid=0)
+    is_held(mount, 1)
+    os.kill(mount.first_server, signal.SIGKILL)
+    assert mount.document() == document
+    times = how_long(mount.path("kubelet.conf"))
+    assert times[len(times) * 9 // 10] < SOON_S, times[-10:]
+    mount.kill_supervisor()
+    mount.start(wait_ready=False)
+    assert mount.document() == document
+    fs.live()
+    mount.wait_for(lambda: mount.condition()[0] == "True", "everything goes on")
+    mount.drop("70-root.conf", "maxPods: 96\n")
+    mount.wait_for(lambda: "maxPods: 96\n" in mount.document(), "and follows its layers")
+
+
 # leases
 
 def make_own(mount, name="own"):
@@ -346,6 +441,58 @@ def test_a_lease_is_interrupted_by_a_signal(mount, waiters):
     waiter = waiters(wait_and_be_told, path)
     is_held(mount, 1)
     assert waiter.result() == errno.EINTR
+
+
+def be_told(call):
+    def told(*_):
+        raise InterruptedError(errno.EINTR, "told")
+    signal.signal(signal.SIGALRM, told)
+    signal.alarm(1)
+    call()
+
+
+def test_who_waits_for_his_share_is_interrupted_by_a_signal(dead, waiters):
+    """Nothing has been done for him yet, so any signal ends it where the call has such an answer; stat() has none."""
+    mount, fs = dead
+    calls = [open_and(mount.path("dead", "file"), os.O_RDONLY, os.fsync) for _ in range(2)]
+    fs.die()
+    for _ in range(THREADS_OF_ONE):
+        waiters(os.stat, mount.path("dead", "file"))
+    is_held(mount, THREADS_OF_ONE)
+    stat = waiters(be_told, lambda: os.stat(mount.path("dead", "file")))
+    is_held(mount, THREADS_OF_ONE + 1)
+    told = [waiters(be_told, call) for call in calls]
+    assert [waiter.result() for waiter in told] == [errno.EINTR] * len(calls)
+    assert not stat.is_over()
+    fs.live()
+    mount.wait_for(lambda: held(mount) == 0, "everything else is answered")
+
+
+# changes behind the mount
+
+def test_one_dead_file_system_does_not_hide_changes_of_another(dead, waiters):
+    """Whoever looks at what changed behind the mount waits for the dead one only there."""
+    mount, fs = dead
+    os.mkdir(mount.behind("alive"))
+    container.mount("tmpfs", mount.behind("alive"), "tmpfs")
+    waiters.stack.callback(container.umount, mount.behind("alive"))
+    lib.write_file(mount.behind("alive", "there"), "x")
+    mount.wait_for(lambda: os.path.exists(mount.path("alive", "there")), "the kernel believes names of directories for a second")
+    with lib.Inotify() as watch:
+        watch.add(mount.path("dead"), watch.CREATE | watch.MODIFY)
+        writer = os.open(mount.behind("dead", "file"), os.O_WRONLY)
+        mount.wait_for(lambda: container.write_file(mount.behind("dead", "other")) and
+                       any(event[3] == "other" for event in watch.events(0.1)), "the directory is watched")
+        before = fs.waiting()
+        fs.die(deadfs.LOOKUP)
+        waiters.stack.callback(fs.live)
+        os.close(writer)  # told of, and looked at, for ever
+        mount.wait_for(lambda: fs.waiting() > before, "it is looked at")
+        for n in range(3):
+            watch.add(mount.path("alive"), watch.CREATE)
+            lib.write_file(mount.behind("alive", f"new-{n}"), "x")
+            watch.wait(lambda events, n=n: any(event[3] == f"new-{n}" for event in events))
+    check_view(mount, 20)
 
 
 # the file server and lkgfsd while something hangs

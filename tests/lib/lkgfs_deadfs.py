@@ -29,13 +29,26 @@ ROOT = 1
 
 
 class Served:
-    """The tree: node -> [mode, content or {name: node}]."""
+    """The tree: node -> [mode, content or {name: node}]. @files: names in a directory where everybody may do everything, or a tree of
+    {name: content or {...}} that is root's."""
 
     def __init__(self, files):
+        self.changes = {}  # node -> how often it was written
+        if isinstance(files, dict):
+            self.nodes = {ROOT: [stat.S_IFDIR | 0o755, {}]}
+            self.plant(ROOT, files)
+            return
         self.nodes = {ROOT: [stat.S_IFDIR | 0o777, {}]}
         for name in files:
             self.make(ROOT, name, stat.S_IFREG | 0o666, b"content\n")
         self.make(ROOT, "dir", stat.S_IFDIR | 0o777, {})
+
+    def plant(self, parent, tree):
+        for name, content in tree.items():
+            if isinstance(content, dict):
+                self.plant(self.make(parent, name, stat.S_IFDIR | 0o755, {}), content)
+            else:
+                self.make(parent, name, stat.S_IFREG | 0o644, content.encode())
 
     def make(self, parent, name, mode, content):
         number = len(self.nodes) + 1
@@ -43,10 +56,27 @@ class Served:
         self.nodes[parent][1][name] = number
         return number
 
+    def change(self, node, content):
+        self.nodes[node][1] = content
+        self.changes[node] = self.changes.get(node, 0) + 1
+
+    def write(self, node, body):
+        offset, size = struct.unpack_from("<QI", body, 8)
+        old, new = self.nodes[node][1], body[40:40 + size]
+        self.change(node, old[:offset].ljust(offset, b"\0") + new + old[offset + size:])
+        return struct.pack("<II", size, 0)
+
+    def set(self, node, body):
+        valid, _, _, size = struct.unpack_from("<IIQQ", body)
+        if valid & 8:  # FATTR_SIZE
+            self.change(node, self.nodes[node][1][:size].ljust(size, b"\0"))
+        return struct.pack("<QII", 0, 0, 0) + self.attributes(node)
+
     def attributes(self, node):
         mode, content = self.nodes[node]
         size = 0 if stat.S_ISDIR(mode) else len(content)
-        return ATTR.pack(node, size, 1, 0, 0, 0, 0, 0, 0, mode, 1, 0, 0, 0, 4096, 0)
+        changes = self.changes.get(node, 0)
+        return ATTR.pack(node, size, 1, 0, changes, changes, 0, 0, 0, mode, 1, 0, 0, 0, 4096, 0)
 
     def entry(self, node):
         return struct.pack("<QQQQII", node, 0, 0, 0, 0, 0) + self.attributes(node)
@@ -66,7 +96,9 @@ class Served:
         if opcode == LOOKUP:
             number = self.nodes[node][1].get(body.rstrip(b"\0").decode())
             return -errno.ENOENT if number is None else self.entry(number)
-        if opcode in (GETATTR, SETATTR):
+        if opcode == SETATTR:
+            return self.set(node, body)
+        if opcode == GETATTR:
             return struct.pack("<QII", 0, 0, 0) + self.attributes(node)
         if opcode in (OPEN, OPENDIR):
             return struct.pack("<QII", node, 1, 0)  # FOPEN_DIRECT_IO: nothing of it is cached
@@ -79,7 +111,7 @@ class Served:
             offset, size = struct.unpack_from("<QI", body, 8)
             return self.nodes[node][1][offset:offset + size]
         if opcode == WRITE:
-            return struct.pack("<II", struct.unpack_from("<I", body, 16)[0], 0)
+            return self.write(node, body)
         if opcode == READDIR:
             return self.listing(node, struct.unpack_from("<Q", body, 8)[0])
         if opcode == STATFS:
