@@ -229,6 +229,13 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "the "
           "view. As a base it would freeze every value that drop-ins have set so far, also after they are "
           "removed. `lkgfs history` and layers/ show what the base was." },
+        { 2033, LKG_ERROR, "read back as something else",
+          "Say what the message names in another way, and report the document: this is a mistake of lkgfs.",
+          "Before a merged document is served it is read by a reader that shares nothing with ours "
+          "(libyaml; json-c "
+          "for a JSON document) and compared with what was merged. They differ, so a component could read "
+          "something that no layer says. What was served stays served. The message names the field and the "
+          "line; the layers are as they should be." },
         { 2040, LKG_NOTE, "patch file without a patch", "Write the patch, or remove the file.",
           "A file in the directory of kubeadm patches is empty or holds only comments, blank lines, "
           "`---` or null. kubeadm takes nothing from such a file, and neither does lkgfs." },

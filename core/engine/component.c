@@ -189,7 +189,7 @@ static int new_stack(struct lkg_component *c, const struct lkg_component_env *en
         if (r < 0)
                 return r;
         lkg_stack_set_unsettled(stack, env->unsettled, env->userdata);
-        lkg_stack_set_judge(stack, lkg_judge_candidate, c->judge);
+        lkg_stack_set_judge(stack, lkg_candidate_judge, c->judge);
         lkg_stack_set_admission(stack, &admission);
         lkg_stack_free(c->stack);
         c->stack = stack;

@@ -3,7 +3,9 @@
 #include <inttypes.h>
 
 #include <lkg/decode.h>
+#include <lkg/readback.h>
 #include <lkg/render.h>
+#include <lkg/schema.h>
 
 #include "generation.h"
 
@@ -16,6 +18,25 @@ void lkg_document_render(const struct lkg_value *doc, enum lkg_format format, co
         if (format == LKG_FORMAT_YAML)
                 lkg_buf_printf(buf, "# %s\n", hint);
         lkg_render(doc, format, buf);
+}
+
+int lkg_candidate_judge(struct lkg_candidate *candidate, void *judge)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        struct lkg_error err = { 0 };
+        int r = lkg_judge_candidate(candidate, judge);
+
+        if (r < 0 || !candidate->doc || candidate->report.n_severity[LKG_ERROR] > 0)
+                return r;
+        lkg_render(candidate->doc, candidate->format, &buf);
+        if (lkg_buf_failed(&buf))
+                return -ENOMEM;
+        r = lkg_readback(candidate->doc, candidate->format, buf.data, buf.size, &err);
+        if (r != -EBADMSG)
+                return r < 0 ? r : 0;
+        lkg_report_add(&candidate->report, LKG_ERROR, 2033, NULL,
+                       "what would be served is read as something else by another reader: %s", err.message);
+        return 0;
 }
 
 static int take(struct lkg_buf *buf, struct lkg_text *ret)

@@ -39,6 +39,12 @@ struct lkg_generation {
 void lkg_document_render(const struct lkg_value *doc, enum lkg_format format, const char *hint,
                          struct lkg_buf *buf);
 
+/**
+ * lkg_candidate_judge() - lkg_judge_candidate(), and what passes is rendered and read by another reader (<lkg/readback.h>): what
+ * that one takes for anything else is an error finding, LKG2033. A lkg_judge_fn.
+ */
+int lkg_candidate_judge(struct lkg_candidate *candidate, void *judge);
+
 #define LKG_ORIGIN_BYTES_MAX (4u << 20)
 /** lkg_origin_render() - text of `origin`: as many lines as fit into LKG_ORIGIN_BYTES_MAX, and one that counts the others. */
 void lkg_origin_render(const struct lkg_value *doc, struct lkg_buf *buf);

@@ -16,6 +16,7 @@
 
 #include <lkg/file.h>
 #include <lkg/limits.h>
+#include <lkg/readback.h>
 #include <lkg/render.h>
 
 #define XATTR_GENERATION "user.lkgfs.generation"
@@ -111,6 +112,24 @@ static int write_files(struct bake *bake)
         return LKG_TOOL_OK;
 }
 
+/* A component reads it without lkgfs: so another reader reads it first, as before a document is served. */
+static int render(const struct bake *bake, const struct lkg_value *doc, enum lkg_format format,
+                  struct baked *file)
+{
+        struct lkg_error err = { 0 };
+        int r;
+
+        lkg_render(doc, format, &file->text);
+        r = lkg_buf_failed(&file->text) ? -ENOMEM
+                                        : lkg_readback(doc, format, file->text.data, file->text.size, &err);
+        if (r == -EBADMSG)
+                return lkg_tool_fail(bake->tool, LKG_TOOL_FAILED,
+                                     "what would be written is read as something else by another reader: %s "
+                                     "[LKG2033]",
+                                     err.message);
+        return r < 0 ? lkg_tool_fail(bake->tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM)) : LKG_TOOL_OK;
+}
+
 static int bake_sources(struct bake *bake)
 {
         LKG_CLEANUP(lkg_tool_sources_deinit) struct lkg_tool_sources sources = { .dirfd = -EBADF };
@@ -131,10 +150,8 @@ static int bake_sources(struct bake *bake)
         file = add_file(bake, slash ? slash + 1 : base);
         if (!file)
                 return lkg_tool_fail(bake->tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
-        lkg_render(sources.candidate->doc, sources.candidate->format, &file->text);
-        if (lkg_buf_failed(&file->text))
-                return lkg_tool_fail(bake->tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
-        return write_files(bake);
+        r = render(bake, sources.candidate->doc, sources.candidate->format, file);
+        return r == LKG_TOOL_OK ? write_files(bake) : r;
 }
 
 /* One document of the view, without the comment line that says "do not edit". */
@@ -148,6 +165,7 @@ static int bake_view_file(struct bake *bake, int fd, const char *name)
         struct baked *file;
         struct stat st;
         size_t size;
+        int r;
 
         if (lkg_read_file(fd, LKG_DOC_BYTES_MAX, &data, &size, &err) < 0 || fstat(fd, &st) < 0)
                 return lkg_tool_fail(bake->tool, LKG_TOOL_FAILED, "read '%s': %s", name,
@@ -158,10 +176,11 @@ static int bake_view_file(struct bake *bake, int fd, const char *name)
                 return lkg_tool_fail(bake->tool, LKG_TOOL_FAILED, "'%s' cannot be read", name);
         }
         file = add_file(bake, name);
-        if (file)
-                lkg_render(doc, format, &file->text);
-        if (!file || lkg_buf_failed(&file->text))
+        if (!file)
                 return lkg_tool_fail(bake->tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
+        r = render(bake, doc, format, file);
+        if (r != LKG_TOOL_OK)
+                return r;
         file->mode = st.st_mode & 07777;
         file->uid = st.st_uid;
         file->gid = st.st_gid;

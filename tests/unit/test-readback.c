@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The second reader: it finds nothing wrong with what is right, and says where what is wrong is. */
+#include <lkg/limits.h>
+#include <lkg/readback.h>
+
+#include "config-helpers.h"
+
+static struct lkg_value *decode(const char *json)
+{
+        struct lkg_value *value;
+
+        assert_int_equal(lkg_decode_json(json, strlen(json), LKG_DECODE_UNTYPED, NULL, NULL, &value), 0);
+        return value;
+}
+
+static int read_text(const struct lkg_value *value, enum lkg_format format, const char *text,
+                     struct lkg_error *err)
+{
+        *err = (struct lkg_error){ 0 };
+        return lkg_readback(value, format, text, strlen(text), err);
+}
+
+static void expect_same(const struct lkg_value *value)
+{
+        for (int i = 0; i < 2; i++) {
+                enum lkg_format format = i ? LKG_FORMAT_JSON : LKG_FORMAT_YAML;
+                struct lkg_buf buf = LKG_BUF_INIT;
+                struct lkg_error err = { 0 };
+
+                lkg_render(value, format, &buf);
+                assert_false(lkg_buf_failed(&buf));
+                if (lkg_readback(value, format, buf.data, buf.size, &err) != 0)
+                        fail_msg("%s\n%.*s", err.message, (int)buf.size, buf.data);
+                lkg_buf_deinit(&buf);
+        }
+}
+
+static void test_what_is_right(void **state)
+{
+        static const char *const documents[] = {
+                "null",
+                "\"x\"",
+                "{}",
+                "[]",
+                "{\"a\":{},\"b\":[],\"c\":null,\"d\":[[],[[]],{}]}",
+                "{\"b\":1,\"a\":{\"d\":true,\"c\":1.5,\"e\":1e21,\"f\":-5,\"g\":9223372036854775807,\"h\":"
+                "1e-7}}",
+                "[\"yes\",\"1\",\"1e3\",\"\",\"~\",\"null\",\"2001-01-01\",\"0o7\",\"1:30\",\".5\",\"=\",\"<"
+                "<\",\"0x1p3\",\"1.\"]",
+                "[\"10.96.0.10\",\"100m\",\"5%\",\"a:b\",\"it's\",\"-x\",\"?x\",\"1.2.3\",\"a: b\",\"a "
+                "#b\",\" a\",\"a \",\"- a\"]",
+                "[\"a\\nb\\n\",\"a\\nb\",\"a\\n\\n\",\"\\na\",\" a\\nb\",\"a "
+                "\\nb\",\"a\\tb\",\"a\\rb\",\"\\u0000\",\"\\n\"]",
+                "{\"a\\nb\":1,\"yes\":2,\"a: b\":3,\"\":4,\"1\":5,\"~\":6,\"k\":\"a\\n\\n  b\\n\"}",
+                "[\"\\u0085\",\"\\u2028\",\"\\u2029\",\"\\ufeff\",\"\\u200b\",\"\\u202e\","
+                "\"\\ud83d\\ude00\",\"\\ufffd\",\"\\uffff\",\"\\u007f\"]",
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(documents); i++) {
+                struct lkg_value *value = decode(documents[i]);
+
+                expect_same(value);
+                lkg_value_unref(value);
+        }
+}
+
+/* Alone, at the beginning, in the middle and at the end of a line, after a break, and in a name. */
+static void test_every_character(void **state)
+{
+        static const struct {
+                const char *before, *after;
+        } forms[] = { { "", "" },    { "", "a" },  { "a", "b" },  { "a", "" }, { "a\n", "" },
+                      { "", "\na" }, { "a ", "" }, { "", ": b" }, { "- ", "" } };
+        char character[8], text[64];
+
+        (void)state;
+        for (uint32_t c = 0; c <= 0x10ffff; c += c < 0x3100 || (c >= 0xd7f0 && c < 0x10100) ? 1 : 0x111) {
+                struct lkg_value *list;
+                size_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+
+                if (c == 0 || (c >= 0xd800 && c <= 0xdfff))
+                        continue;
+                for (size_t i = n, rest = c; n > 1 && i-- > 0; rest >>= 6)
+                        character[i] = (char)(i > 0 ? 0x80 | (rest & 0x3f) : (0xf00u >> n & 0xff) | rest);
+                if (n == 1)
+                        character[0] = (char)c;
+                character[n] = '\0';
+                list = lkg_value_new_list(NULL, 0, 0);
+                for (size_t i = 0; i < LKG_ARRAY_SIZE(forms); i++) {
+                        struct lkg_value *map = lkg_value_new_map(NULL, 0, 0);
+
+                        (void)snprintf(text, sizeof(text), "%s%s%s", forms[i].before, character,
+                                       forms[i].after);
+                        assert_true(lkg_map_set(map, text, strlen(text),
+                                                lkg_value_new_string(text, strlen(text), NULL, 0, 0)) >= 0);
+                        assert_int_equal(lkg_list_append(list, map), 0);
+                }
+                expect_same(list);
+                lkg_value_unref(list);
+        }
+}
+
+static void test_what_differs(void **state)
+{
+        static const struct {
+                const char *json, *text, *says;
+                enum lkg_format format;
+        } rows[] = {
+                { "{\"a\":{\"b\":1}}", "a:\n  b: 2\n", "line 2, field 'a.b': another value is read.",
+                  LKG_FORMAT_YAML },
+                { "{\"a\":\"1\"}", "a: 1\n", "line 1, field 'a': another value is read.", LKG_FORMAT_YAML },
+                { "{\"a\":\"x\"}", "a: y\n", "line 1, field 'a': another value is read.", LKG_FORMAT_YAML },
+                { "{\"a\":true}", "a: \"true\"\n", "line 1, field 'a': another value is read.",
+                  LKG_FORMAT_YAML },
+                { "{\"a\":null}", "a: nil\n", "line 1, field 'a': another value is read.", LKG_FORMAT_YAML },
+                { "{\"a\":\"x\"}", "a: !!str x\n", "line 1, field 'a': another value is read.",
+                  LKG_FORMAT_YAML },
+                { "{\"a\":1,\"b\":1}", "a: &x 1\nb: *x\n", "line 1, field 'a': another value is read.",
+                  LKG_FORMAT_YAML },
+                { "{\"a\":1}", "b: 1\n", "line 1, field 'a': another key is read.", LKG_FORMAT_YAML },
+                { "{\"1\":1}", "1: 1\n", "line 1, field '1': the key is read as no string.",
+                  LKG_FORMAT_YAML },
+                { "{\"a\":1}", "a: 1\nb: 2\n", "line 2, field 'a': more is read than there is.",
+                  LKG_FORMAT_YAML },
+                { "{\"a\":1,\"b\":2}", "a: 1\n", "line 2, field 'b': no key is read here.",
+                  LKG_FORMAT_YAML },
+                { "{\"a\":[1,[2]]}", "a:\n- 1\n- 2\n", "line 3, field 'a[1]': no list is read here.",
+                  LKG_FORMAT_YAML },
+                { "{\"a\":{}}", "a: []\n", "line 1, field 'a': no map is read here.", LKG_FORMAT_YAML },
+                { "{\"a\":1}", "a: 1\n---\nb: 1\n", "line 2, field '': another document is read.",
+                  LKG_FORMAT_YAML },
+                { "{\"a\":\"x\"}", "a: [\n", "line 1, field 'a': another value is read.", LKG_FORMAT_YAML },
+                { "{\"a\":[]}", "a: [\n",
+                  "line 2, field 'a': libyaml says: did not find expected node content.", LKG_FORMAT_YAML },
+                { "{\"a\":1}", "{\"a\":2}\n", "field 'a': another value is read.", LKG_FORMAT_JSON },
+                { "{\"a\":1}", "{\"b\":1}\n", "field 'a': another key is read.", LKG_FORMAT_JSON },
+                { "{\"a\":[1,2]}", "{\"a\":[1]}\n", "field 'a': another number of members is read.",
+                  LKG_FORMAT_JSON },
+                { "{\"a\":\"x\"}", "{\"a\":'x'}\n", "field '': json-c says: unexpected character.",
+                  LKG_FORMAT_JSON },
+                { "{\"a\":1.5}", "{\"a\":1.50}\n", "field 'a': another value is read.", LKG_FORMAT_JSON },
+                { "{\"a\":1}", "{\"a\":1}\n{}\n", "field '': json-c says: unexpected character.",
+                  LKG_FORMAT_JSON },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                struct lkg_value *value = decode(rows[i].json);
+                struct lkg_error err;
+
+                assert_int_equal(read_text(value, rows[i].format, rows[i].text, &err), -EBADMSG);
+                assert_string_equal(err.message, rows[i].says);
+                lkg_value_unref(value);
+        }
+}
+
+/* No value stands in a message: it may be a secret. */
+static void test_no_value_is_said(void **state)
+{
+        struct lkg_value *value = decode("{\"a\":\"s3cret\"}");
+        struct lkg_error err;
+
+        (void)state;
+        assert_int_equal(read_text(value, LKG_FORMAT_YAML, "a: other-s3cret\n", &err), -EBADMSG);
+        assert_null(strstr(err.message, "s3cret"));
+        assert_int_equal(lkg_readback(value, LKG_FORMAT_YAML, "a: s3cret\n\0b", 12, &err), -EBADMSG);
+        assert_string_equal(err.message, "field '': the text has a NUL byte.");
+        lkg_value_unref(value);
+}
+
+/* What json-c cannot tell is not compared, and said to be so. */
+static void test_what_json_c_cannot_tell(void **state)
+{
+        static const char *const documents[] = { "{\"a\\u0000b\":1}", "[99999999999999999999]" };
+        struct lkg_value *many = lkg_value_new_list(NULL, 0, 0);
+        struct lkg_error err;
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(documents); i++) {
+                struct lkg_value *value;
+
+                assert_int_equal(lkg_decode_json(documents[i], strlen(documents[i]), 0, NULL, NULL, &value),
+                                 0);
+                assert_int_equal(read_text(value, LKG_FORMAT_JSON, documents[i], &err), 1);
+                lkg_value_unref(value);
+        }
+        for (size_t i = 0; i < LKG_READBACK_JSON_VALUES_MAX; i++)
+                assert_int_equal(lkg_list_append(many, lkg_value_new_map(NULL, 0, 0)), 0);
+        assert_int_equal(read_text(many, LKG_FORMAT_JSON, "[]", &err), 1);
+        lkg_value_unref(many);
+}
+
+static void test_depth(void **state)
+{
+        struct lkg_value *value = lkg_value_new_list(NULL, 0, 0);
+
+        (void)state;
+        for (unsigned i = 1; i < 2000; i++) {
+                struct lkg_value *outer =
+                        i % 2 ? lkg_value_new_map(NULL, 0, 0) : lkg_value_new_list(NULL, 0, 0);
+
+                if (i % 2)
+                        assert_true(lkg_map_set(outer, "a", 1, value) >= 0);
+                else
+                        assert_int_equal(lkg_list_append(outer, value), 0);
+                value = outer;
+        }
+        expect_same(value);
+        lkg_value_unref(value);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_what_is_right),
+                cmocka_unit_test(test_every_character),
+                cmocka_unit_test(test_what_differs),
+                cmocka_unit_test(test_no_value_is_said),
+                cmocka_unit_test(test_what_json_c_cannot_tell),
+                cmocka_unit_test(test_depth),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
