@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <limits.h>
 
+#include <lkg/array.h>
 #include <lkg/buf.h>
 #include <lkg/file.h>
 #include <lkg/publication.h>
@@ -250,17 +251,14 @@ static int line_timeout(struct parser *p, char **f)
 static int line_component(struct parser *p, char **f)
 {
         struct lkg_publication *pub = p->pub;
-        struct lkg_publication_component *components;
         uint64_t index, generation;
 
         if (parse_u64(f[1], 10, LKG_COMPONENTS_MAX - 1, &index) < 0 || index != pub->n_components ||
             parse_u64(f[3], 10, UINT64_MAX, &generation) < 0 || lkg_unescape(f[2]) < 0 || !*f[2])
                 return bad(p, "not the next component");
-        components = reallocarray(pub->components, pub->n_components + 1, sizeof(*components));
-        if (!components)
+        if (LKG_GROW(pub->components, pub->n_components) < 0)
                 return no_memory(p);
-        pub->components = components;
-        components[pub->n_components++] = (struct lkg_publication_component){ f[2], generation };
+        pub->components[pub->n_components++] = (struct lkg_publication_component){ f[2], generation };
         return 0;
 }
 
@@ -270,15 +268,8 @@ static int add_rule(struct parser *p, struct lkg_rule rule)
 
         if (pub->n_rules >= LKG_MANIFEST_ENTRIES_MAX)
                 return lkg_error_set(p->err, -EFBIG, NULL, "manifest has too many rules.");
-        if (pub->n_rules == p->n_rules_allocated) {
-                size_t n = p->n_rules_allocated ? 2 * p->n_rules_allocated : 16;
-                struct lkg_rule *rules = reallocarray(pub->rules, n, sizeof(*rules));
-
-                if (!rules)
-                        return no_memory(p);
-                pub->rules = rules;
-                p->n_rules_allocated = n;
-        }
+        if (LKG_RESERVE(pub->rules, pub->n_rules, p->n_rules_allocated) < 0)
+                return no_memory(p);
         pub->rules[pub->n_rules++] = rule;
         return 0;
 }

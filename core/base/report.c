@@ -2,6 +2,7 @@
 /* Findings: a growing list that never fails its caller, and its one-line-per-finding form. */
 #include <stdarg.h>
 
+#include <lkg/array.h>
 #include <lkg/buf.h>
 #include <lkg/error.h>
 #include <lkg/limits.h>
@@ -62,15 +63,8 @@ static struct lkg_finding *report_slot(struct lkg_report *report, enum lkg_sever
                         return NULL;
                 give_way(report);
         }
-        if (report->n_findings == report->n_allocated) {
-                size_t n = report->n_allocated ? 2 * report->n_allocated : 8;
-                struct lkg_finding *findings = reallocarray(report->findings, n, sizeof(*findings));
-
-                if (!findings)
-                        return NULL;
-                report->findings = findings;
-                report->n_allocated = n;
-        }
+        if (LKG_RESERVE(report->findings, report->n_findings, report->n_allocated) < 0)
+                return NULL;
         return &report->findings[report->n_findings];
 }
 

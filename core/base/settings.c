@@ -2,6 +2,7 @@
 /* The few settings that processes without a YAML parser need, as `key=value` lines. */
 #include <inttypes.h>
 
+#include <lkg/array.h>
 #include <lkg/buf.h>
 #include <lkg/file.h>
 #include <lkg/settings.h>
@@ -23,15 +24,13 @@ struct key {
 
 static int list_add(struct list list, const char *value)
 {
-        char **items = reallocarray(*list.items, *list.n_items + 1, sizeof(*items));
+        char *copy = strdup(value);
 
-        if (!items)
+        if (!copy || LKG_GROW(*list.items, *list.n_items) < 0) {
+                free(copy);
                 return -ENOMEM;
-        *list.items = items;
-        items[*list.n_items] = strdup(value);
-        if (!items[*list.n_items])
-                return -ENOMEM;
-        (*list.n_items)++;
+        }
+        (*list.items)[(*list.n_items)++] = copy;
         return 0;
 }
 
@@ -111,12 +110,11 @@ static int set_restart(enum lkg_settings_restart *ret, const char *value)
 
 static int add_component(struct lkg_settings *s, const char *name)
 {
-        struct lkg_settings_component *c = reallocarray(s->components, s->n_components + 1, sizeof(*c));
+        struct lkg_settings_component *c;
 
-        if (!c)
+        if (LKG_GROW(s->components, s->n_components) < 0)
                 return -ENOMEM;
-        s->components = c;
-        c += s->n_components++;
+        c = &s->components[s->n_components++];
         *c = (struct lkg_settings_component){ .name = strdup(name),
                                               .unit = strdup(""),
                                               .file = strdup(""),

@@ -5,6 +5,8 @@
  */
 #include "internal.h"
 
+#include <lkg/array.h>
+
 struct pair {
         const struct lkg_value *a, *b;
 };
@@ -18,15 +20,8 @@ static bool pairs_push(struct pairs *pairs, const struct lkg_value *a, const str
 {
         if (a == b)
                 return true;
-        if (pairs->n == pairs->allocated) {
-                size_t n = pairs->allocated ? 2 * pairs->allocated : 32;
-                struct pair *items = reallocarray(pairs->items, n, sizeof(*items));
-
-                if (!items)
-                        return false;
-                pairs->items = items;
-                pairs->allocated = n;
-        }
+        if (LKG_RESERVE(pairs->items, pairs->n, pairs->allocated) < 0)
+                return false;
         pairs->items[pairs->n++] = (struct pair){ a, b };
         return true;
 }
@@ -172,15 +167,8 @@ struct levels {
 
 static bool levels_push(struct levels *levels, const struct lkg_value *map, size_t pointer_size)
 {
-        if (levels->n == levels->allocated) {
-                size_t n = levels->allocated ? 2 * levels->allocated : 16;
-                struct lkg_above *items = reallocarray(levels->items, n, sizeof(*items));
-
-                if (!items)
-                        return false;
-                levels->items = items;
-                levels->allocated = n;
-        }
+        if (LKG_RESERVE(levels->items, levels->n, levels->allocated) < 0)
+                return false;
         levels->items[levels->n++] = (struct lkg_above){ map, 0, pointer_size };
         return true;
 }

@@ -7,6 +7,8 @@
  */
 #include "doc-layout.h"
 
+#include <lkg/array.h>
+
 #define TYPE_MASK 15u
 
 static const char *const type_names[_LKG_TYPE_MAX] = {
@@ -369,16 +371,9 @@ int lkg_list_insert(struct lkg_value *value, size_t i, struct lkg_value *item)
         assert(list->head.refs == 1 && i <= list->n);
         if (!item)
                 return -ENOMEM;
-        if (list->n == list->allocated) {
-                size_t n = list->allocated ? 2 * list->allocated : 4;
-                struct lkg_value **items = reallocarray(list->items, n, sizeof(*items));
-
-                if (!items) {
-                        lkg_value_unref(item);
-                        return -ENOMEM;
-                }
-                list->items = items;
-                list->allocated = n;
+        if (LKG_RESERVE(list->items, list->n, list->allocated) < 0) {
+                lkg_value_unref(item);
+                return -ENOMEM;
         }
         value->stamp = 0;
         memmove(list->items + i + 1, list->items + i, (list->n - i) * sizeof(*list->items));

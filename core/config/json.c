@@ -9,6 +9,7 @@
  */
 #include "internal.h"
 
+#include <lkg/array.h>
 #include <lkg/merge.h>
 
 struct frame {
@@ -247,16 +248,9 @@ static int push(struct parse *p, struct lkg_value *value)
 {
         if (!value)
                 return -ENOMEM;
-        if (p->n_frames == p->n_frames_allocated) {
-                size_t n = p->n_frames_allocated ? 2 * p->n_frames_allocated : 16;
-                struct frame *frames = reallocarray(p->frames, n, sizeof(*frames));
-
-                if (!frames) {
-                        lkg_value_unref(value);
-                        return -ENOMEM;
-                }
-                p->frames = frames;
-                p->n_frames_allocated = n;
+        if (LKG_RESERVE(p->frames, p->n_frames, p->n_frames_allocated) < 0) {
+                lkg_value_unref(value);
+                return -ENOMEM;
         }
         p->frames[p->n_frames++] = (struct frame){ .value = value };
         return 0;

@@ -5,6 +5,7 @@
  */
 #include <fcntl.h>
 
+#include <lkg/array.h>
 #include <lkg/fallback.h>
 #include <lkg/file.h>
 #include <lkg/merge.h>
@@ -174,13 +175,10 @@ static bool is_racy(const struct lkg_file_id *identity, int64_t now_ns)
 
 static int add_doc(struct lkg_layer *layer, struct lkg_value *doc)
 {
-        struct lkg_value **docs = reallocarray(layer->docs, layer->n_docs + 1, sizeof(*docs));
-
-        if (!docs) {
+        if (LKG_GROW(layer->docs, layer->n_docs) < 0) {
                 lkg_value_unref(doc);
                 return -ENOMEM;
         }
-        layer->docs = docs;
         layer->docs[layer->n_docs++] = doc;
         return 0;
 }

@@ -9,6 +9,7 @@
  */
 #include "internal.h"
 
+#include <lkg/array.h>
 #include <lkg/merge.h>
 
 /* A map or list under construction: what of @patch is still to be put into @to. */
@@ -27,15 +28,8 @@ struct jobs {
 
 static int jobs_push(struct jobs *jobs, const struct lkg_value *base, const struct lkg_value *patch)
 {
-        if (jobs->n == jobs->allocated) {
-                size_t n = jobs->allocated ? 2 * jobs->allocated : 16;
-                struct job *items = reallocarray(jobs->items, n, sizeof(*items));
-
-                if (!items)
-                        return -ENOMEM;
-                jobs->items = items;
-                jobs->allocated = n;
-        }
+        if (LKG_RESERVE(jobs->items, jobs->n, jobs->allocated) < 0)
+                return -ENOMEM;
         jobs->items[jobs->n++] = (struct job){ .base = base, .patch = patch };
         return 0;
 }

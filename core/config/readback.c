@@ -8,6 +8,7 @@
 #include <json-c/json.h>
 #include <yaml.h>
 
+#include <lkg/array.h>
 #include <lkg/limits.h>
 #include <lkg/readback.h>
 
@@ -68,15 +69,8 @@ static int differs(struct compare *c, size_t line, const char *how)
 
 static struct open *push(struct compare *c, const struct lkg_value *value)
 {
-        if (c->n == c->allocated) {
-                size_t n = c->allocated ? 2 * c->allocated : 32;
-                struct open *items = reallocarray(c->items, n, sizeof(*items));
-
-                if (!items)
-                        return NULL;
-                c->items = items;
-                c->allocated = n;
-        }
+        if (LKG_RESERVE(c->items, c->n, c->allocated) < 0)
+                return NULL;
         c->items[c->n] = (struct open){ .value = value };
         return &c->items[c->n++];
 }

@@ -10,6 +10,7 @@
  */
 #include "internal.h"
 
+#include <lkg/array.h>
 #include <lkg/render.h>
 
 #define SIMPLE_KEY_MAX \
@@ -208,16 +209,9 @@ struct opens {
 
 static struct open *opens_push(struct opens *opens, struct lkg_buf *buf, struct open item)
 {
-        if (opens->n == opens->allocated) {
-                size_t n = opens->allocated ? 2 * opens->allocated : 32;
-                struct open *items = reallocarray(opens->items, n, sizeof(*items));
-
-                if (!items) {
-                        buf->failed = true;
-                        return NULL;
-                }
-                opens->items = items;
-                opens->allocated = n;
+        if (LKG_RESERVE(opens->items, opens->n, opens->allocated) < 0) {
+                buf->failed = true;
+                return NULL;
         }
         opens->items[opens->n] = item;
         return &opens->items[opens->n++];

@@ -10,6 +10,7 @@
 
 #include "internal.h"
 
+#include <lkg/array.h>
 #include <lkg/render.h>
 
 #define MASK "<masked>"
@@ -43,15 +44,8 @@ struct jobs {
 
 static int jobs_push(struct jobs *jobs, const struct lkg_value *from, enum lkg_secrecy secrecy)
 {
-        if (jobs->n == jobs->allocated) {
-                size_t n = jobs->allocated ? 2 * jobs->allocated : 16;
-                struct job *items = reallocarray(jobs->items, n, sizeof(*items));
-
-                if (!items)
-                        return -ENOMEM;
-                jobs->items = items;
-                jobs->allocated = n;
-        }
+        if (LKG_RESERVE(jobs->items, jobs->n, jobs->allocated) < 0)
+                return -ENOMEM;
         jobs->items[jobs->n++] = (struct job){ .from = from, .secrecy = secrecy };
         return 0;
 }

@@ -10,6 +10,7 @@
 
 #include "layers.h"
 
+#include <lkg/array.h>
 #include <lkg/merge.h>
 
 /* A candidate and what keeps its pointers alive. */
@@ -44,16 +45,9 @@ static void layers_deinit(struct lkg_layers *layers)
 /* Takes over @layer. */
 static int layers_add(struct lkg_layers *layers, struct lkg_layer *layer)
 {
-        if (layers->n == layers->n_allocated) {
-                size_t n = layers->n_allocated ? 2 * layers->n_allocated : 16;
-                struct lkg_layer **items = reallocarray(layers->items, n, sizeof(*items));
-
-                if (!items) {
-                        lkg_layer_unref(layer);
-                        return -ENOMEM;
-                }
-                layers->items = items;
-                layers->n_allocated = n;
+        if (LKG_RESERVE(layers->items, layers->n, layers->n_allocated) < 0) {
+                lkg_layer_unref(layer);
+                return -ENOMEM;
         }
         layers->items[layers->n++] = layer;
         return 0;

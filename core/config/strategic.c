@@ -14,6 +14,8 @@
  */
 #include "strategic.h"
 
+#include <lkg/array.h>
+
 /* A map that is being merged into, or a value that is being pruned (@base NULL). */
 struct job {
         const struct lkg_value *base, *patch;
@@ -119,15 +121,8 @@ static int own(struct job *job)
 
 static struct job *push(struct jobs *jobs, const struct lkg_value *base, const struct lkg_value *patch)
 {
-        if (jobs->n == jobs->allocated) {
-                size_t n = jobs->allocated ? 2 * jobs->allocated : 16;
-                struct job *items = reallocarray(jobs->items, n, sizeof(*items));
-
-                if (!items)
-                        return NULL;
-                jobs->items = items;
-                jobs->allocated = n;
-        }
+        if (LKG_RESERVE(jobs->items, jobs->n, jobs->allocated) < 0)
+                return NULL;
         jobs->items[jobs->n++] = (struct job){ .base = base, .patch = patch };
         return &jobs->items[jobs->n - 1];
 }

@@ -13,6 +13,8 @@
 
 #include "layers.h"
 
+#include <lkg/array.h>
+
 struct names {
         char **items;
         size_t n, n_allocated;
@@ -27,15 +29,8 @@ static void names_deinit(struct names *names)
 
 static int names_add(struct names *names, const char *name)
 {
-        if (names->n == names->n_allocated) {
-                size_t n = names->n_allocated ? 2 * names->n_allocated : 32;
-                char **items = reallocarray(names->items, n, sizeof(*items));
-
-                if (!items)
-                        return -ENOMEM;
-                names->items = items;
-                names->n_allocated = n;
-        }
+        if (LKG_RESERVE(names->items, names->n, names->n_allocated) < 0)
+                return -ENOMEM;
         names->items[names->n] = strdup(name);
         if (!names->items[names->n])
                 return -ENOMEM;

@@ -5,6 +5,8 @@
 
 #include "layers.h"
 
+#include <lkg/array.h>
+
 #define LINKS_MAX 40
 
 static void item_deinit(struct lkg_stack_watch *w)
@@ -27,19 +29,16 @@ void lkg_way_deinit(struct lkg_way *watches)
 /* Takes over nothing; a name twice is one name. */
 static int add_name(struct lkg_stack_watch *w, const char *name)
 {
-        const char **names;
         char *copy;
 
         for (size_t i = 0; i < w->n_names; i++)
                 if (strcmp(w->names[i], name) == 0)
                         return 0;
-        names = reallocarray(w->names, w->n_names + 1, sizeof(*names));
-        if (!names)
-                return -ENOMEM;
-        w->names = names;
         copy = strdup(name);
-        if (!copy)
+        if (!copy || LKG_GROW(w->names, w->n_names) < 0) {
+                free(copy);
                 return -ENOMEM;
+        }
         w->names[w->n_names++] = copy;
         return 0;
 }
@@ -48,15 +47,8 @@ int lkg_watches_add(struct lkg_way *watches, const char *path, const char *name)
 {
         struct lkg_stack_watch *w;
 
-        if (watches->n == watches->n_allocated) {
-                size_t n = watches->n_allocated ? 2 * watches->n_allocated : 8;
-                struct lkg_stack_watch *items = reallocarray(watches->items, n, sizeof(*items));
-
-                if (!items)
-                        return -ENOMEM;
-                watches->items = items;
-                watches->n_allocated = n;
-        }
+        if (LKG_RESERVE(watches->items, watches->n, watches->n_allocated) < 0)
+                return -ENOMEM;
         w = &watches->items[watches->n];
         *w = (struct lkg_stack_watch){ .path = strdup(*path ? path : "."), .recursive_member = !name };
         if (!w->path || (name && add_name(w, name) < 0)) {

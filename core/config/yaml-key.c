@@ -9,6 +9,8 @@
 
 #include "yaml-state.h"
 
+#include <lkg/array.h>
+
 #define PREFIX '\xff' /* begins no character of UTF-8 */
 
 static int typed_key(struct lkg_yaml *p, char type, const char *text, struct lkg_yaml_span *ret)
@@ -104,15 +106,8 @@ static int opens_push(struct opens *opens, const struct lkg_value *value)
 {
         if (lkg_value_size(value) == 0)
                 return 0;
-        if (opens->n == opens->allocated) {
-                size_t n = opens->allocated ? 2 * opens->allocated : 32;
-                struct open *items = reallocarray(opens->items, n, sizeof(*items));
-
-                if (!items)
-                        return -ENOMEM;
-                opens->items = items;
-                opens->allocated = n;
-        }
+        if (LKG_RESERVE(opens->items, opens->n, opens->allocated) < 0)
+                return -ENOMEM;
         opens->items[opens->n++] = (struct open){ value, 0 };
         return 0;
 }

@@ -6,6 +6,8 @@
  */
 #include "yaml-scan.h"
 
+#include <lkg/array.h>
+
 struct lkg_yaml_tag_handle {
         struct lkg_yaml_span handle, prefix;
 };
@@ -46,15 +48,8 @@ static int fail(struct lkg_yaml_parse *p, const char *context, struct lkg_yaml_m
 
 static int push_state(struct lkg_yaml_parse *p, enum state state)
 {
-        if (p->n_states == p->n_states_allocated) {
-                size_t n = p->n_states_allocated ? 2 * p->n_states_allocated : 32;
-                unsigned char *states = reallocarray(p->states, n, sizeof(*states));
-
-                if (!states)
-                        return -ENOMEM;
-                p->states = states;
-                p->n_states_allocated = n;
-        }
+        if (LKG_RESERVE(p->states, p->n_states, p->n_states_allocated) < 0)
+                return -ENOMEM;
         p->states[p->n_states++] = (unsigned char)state;
         return 0;
 }
@@ -66,15 +61,8 @@ static void pop_state(struct lkg_yaml_parse *p)
 
 static int push_start(struct lkg_yaml_parse *p, struct lkg_yaml_mark at)
 {
-        if (p->n_starts == p->n_starts_allocated) {
-                size_t n = p->n_starts_allocated ? 2 * p->n_starts_allocated : 16;
-                struct lkg_yaml_mark *starts = reallocarray(p->starts, n, sizeof(*starts));
-
-                if (!starts)
-                        return -ENOMEM;
-                p->starts = starts;
-                p->n_starts_allocated = n;
-        }
+        if (LKG_RESERVE(p->starts, p->n_starts, p->n_starts_allocated) < 0)
+                return -ENOMEM;
         p->starts[p->n_starts++] = at;
         return 0;
 }
@@ -121,15 +109,8 @@ static struct lkg_yaml_tag_handle *find_handle(const struct lkg_yaml_parse *p, s
 
 static int add_handle(struct lkg_yaml_parse *p, struct lkg_yaml_span handle, struct lkg_yaml_span prefix)
 {
-        if (p->n_handles == p->n_handles_allocated) {
-                size_t n = p->n_handles_allocated ? 2 * p->n_handles_allocated : 4;
-                struct lkg_yaml_tag_handle *handles = reallocarray(p->handles, n, sizeof(*handles));
-
-                if (!handles)
-                        return -ENOMEM;
-                p->handles = handles;
-                p->n_handles_allocated = n;
-        }
+        if (LKG_RESERVE(p->handles, p->n_handles, p->n_handles_allocated) < 0)
+                return -ENOMEM;
         p->handles[p->n_handles++] = (struct lkg_yaml_tag_handle){ handle, prefix };
         return 0;
 }

@@ -8,6 +8,8 @@
  */
 #include "yaml-scan.h"
 
+#include <lkg/array.h>
+
 #define KEY_SIZE_MAX 1024u /* characters from the start of a simple key to its ':' */
 
 /* Memory that keeps its address; one block after the other. */
@@ -244,15 +246,8 @@ static struct lkg_yaml_token *queue_slot(struct lkg_yaml_scan *s, size_t number)
                 s->n_tokens -= s->head;
                 s->head = 0;
         }
-        if (s->n_tokens == s->n_tokens_allocated) {
-                size_t n = s->n_tokens_allocated ? 2 * s->n_tokens_allocated : 8;
-                struct lkg_yaml_token *tokens = reallocarray(s->tokens, n, sizeof(*tokens));
-
-                if (!tokens)
-                        return NULL;
-                s->tokens = tokens;
-                s->n_tokens_allocated = n;
-        }
+        if (LKG_RESERVE(s->tokens, s->n_tokens, s->n_tokens_allocated) < 0)
+                return NULL;
         i = number == SIZE_MAX || number < s->n_taken ? s->n_tokens : s->head + (number - s->n_taken);
         memmove(s->tokens + i + 1, s->tokens + i, (s->n_tokens - i) * sizeof(*s->tokens));
         s->n_tokens++;
@@ -352,15 +347,8 @@ static void forget_key(struct lkg_yaml_scan *s)
 
 static int push_key_level(struct lkg_yaml_scan *s)
 {
-        if (s->n_keys == s->n_keys_allocated) {
-                size_t n = s->n_keys_allocated ? 2 * s->n_keys_allocated : 8;
-                struct lkg_yaml_key *keys = reallocarray(s->keys, n, sizeof(*keys));
-
-                if (!keys)
-                        return -ENOMEM;
-                s->keys = keys;
-                s->n_keys_allocated = n;
-        }
+        if (LKG_RESERVE(s->keys, s->n_keys, s->n_keys_allocated) < 0)
+                return -ENOMEM;
         s->keys[s->n_keys++] = (struct lkg_yaml_key){ .token = next_number(s), .at = s->at };
         if (lkg_yaml_flow_level(s) > LKG_DOC_DEPTH_MAX)
                 return lkg_yaml_fail(s, "while increasing flow level", s->at, "exceeded max depth of 10000");
@@ -375,15 +363,8 @@ static int indent_to(struct lkg_yaml_scan *s, unsigned column, size_t number, en
 {
         if (lkg_yaml_flow_level(s) > 0 || s->indent >= (int)column)
                 return 0;
-        if (s->n_indents == s->n_indents_allocated) {
-                size_t n = s->n_indents_allocated ? 2 * s->n_indents_allocated : 16;
-                int *indents = reallocarray(s->indents, n, sizeof(*indents));
-
-                if (!indents)
-                        return -ENOMEM;
-                s->indents = indents;
-                s->n_indents_allocated = n;
-        }
+        if (LKG_RESERVE(s->indents, s->n_indents, s->n_indents_allocated) < 0)
+                return -ENOMEM;
         s->indents[s->n_indents++] = s->indent;
         s->indent = (int)column;
         if (s->n_indents > LKG_DOC_DEPTH_MAX)

@@ -12,6 +12,8 @@
  */
 #include "yaml-state.h"
 
+#include <lkg/array.h>
+
 /* One open collection. */
 struct lkg_yaml_frame {
         struct lkg_value *value;
@@ -90,15 +92,8 @@ static int anchor_remember(struct lkg_yaml *p, struct lkg_yaml_span name)
 /* Opens an anchor; a name that is used again is another anchor from here on, even inside its own node. */
 static int anchor_open(struct lkg_yaml *p, struct lkg_yaml_span name, size_t *ret_number)
 {
-        if (p->n_anchors == p->n_anchors_allocated) {
-                size_t n = p->n_anchors_allocated ? 2 * p->n_anchors_allocated : 8;
-                struct lkg_yaml_anchor *anchors = reallocarray(p->anchors, n, sizeof(*anchors));
-
-                if (!anchors)
-                        return -ENOMEM;
-                p->anchors = anchors;
-                p->n_anchors_allocated = n;
-        }
+        if (LKG_RESERVE(p->anchors, p->n_anchors, p->n_anchors_allocated) < 0)
+                return -ENOMEM;
         if (anchor_remember(p, name) < 0)
                 return -ENOMEM;
         *ret_number = p->n_anchors++;
@@ -128,16 +123,9 @@ static int push(struct lkg_yaml *p, struct lkg_value *value, const struct lkg_ya
 
         if (!value)
                 return -ENOMEM;
-        if (p->n_frames == p->n_frames_allocated) {
-                size_t n = p->n_frames_allocated ? 2 * p->n_frames_allocated : 8;
-                struct lkg_yaml_frame *frames = reallocarray(p->frames, n, sizeof(*frames));
-
-                if (!frames) {
-                        lkg_value_unref(value);
-                        return -ENOMEM;
-                }
-                p->frames = frames;
-                p->n_frames_allocated = n;
+        if (LKG_RESERVE(p->frames, p->n_frames, p->n_frames_allocated) < 0) {
+                lkg_value_unref(value);
+                return -ENOMEM;
         }
         f = &p->frames[p->n_frames++];
         *f = (struct lkg_yaml_frame){ .value = value, .block = event->block, .n_before = n_before };

@@ -4,6 +4,7 @@
 
 #include <limits.h>
 
+#include <lkg/array.h>
 #include <lkg/decode.h>
 
 #include "../config/internal.h"
@@ -148,12 +149,12 @@ static struct lkg_node *member_n(const struct lkg_node *node, const char *name, 
 
 static int add_member(struct lkg_node *node, struct lkg_node *member)
 {
-        struct lkg_node **members = reallocarray(node->members, node->n_members + 1, sizeof(*members));
+        struct lkg_node **members;
         size_t i = node->n_members;
 
-        if (!members)
+        if (LKG_GROW(node->members, node->n_members) < 0)
                 return -ENOMEM;
-        node->members = members;
+        members = node->members;
         for (; i > 0 && strcmp(members[i - 1]->name, member->name) > 0; i--)
                 members[i] = members[i - 1];
         members[i] = member;
@@ -195,7 +196,6 @@ static int parse_default(const char *json, struct lkg_value **ret)
 
 int lkg_schema_default(const char *json, struct lkg_value **ret)
 {
-        struct constant *grown;
         struct lkg_value *value = NULL;
         int r;
 
@@ -205,10 +205,8 @@ int lkg_schema_default(const char *json, struct lkg_value **ret)
                         return 0;
                 }
         }
-        grown = reallocarray(constants, n_constants + 1, sizeof(*grown));
-        if (!grown)
+        if (LKG_GROW(constants, n_constants) < 0)
                 return -ENOMEM;
-        constants = grown;
         r = parse_default(json, &value);
         if (r < 0)
                 return r;

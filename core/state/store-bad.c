@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include <lkg/array.h>
 #include <lkg/file.h>
 #include <lkg/record.h>
 
@@ -32,18 +33,7 @@ static const struct lkg_bad *find(const struct lkg_bad_list *list, const char *i
         return list->n_items ? bsearch(&key, list->items, list->n_items, sizeof(key), compare_bad) : NULL;
 }
 
-/* Room for one more. */
-static int grow(struct lkg_bad_list *list)
-{
-        struct lkg_bad *grown = reallocarray(list->items, list->n_items + 1, sizeof(*grown));
-
-        if (!grown)
-                return -ENOMEM;
-        list->items = grown;
-        return 0;
-}
-
-static void put(struct lkg_bad_list *list, const struct lkg_bad *bad) /* after grow() */
+static void put(struct lkg_bad_list *list, const struct lkg_bad *bad) /* after LKG_GROW() */
 {
         const struct lkg_bad *old = find(list, bad->id);
         size_t at = list->n_items;
@@ -242,7 +232,7 @@ static int read_marks(DIR *dir, const char *path, struct lkg_bad_list *list, str
         while ((entry = lkg_store_next(dir, &r))) {
                 char file[LKG_STORE_PATH];
 
-                r = grow(list);
+                r = LKG_GROW(list->items, list->n_items);
                 if (r < 0)
                         return r;
                 (void)snprintf(file, sizeof(file), "%s/%s", path, entry->d_name);
@@ -359,7 +349,7 @@ int lkg_store_mark_bad(const struct lkg_store_component *c, struct lkg_bad_list 
         if (lkg_config_source_is_local(&mark.source))
                 mark.source = named;
         (void)lkg_store_clean(bad->reason, strlen(bad->reason), mark.reason, sizeof(mark.reason));
-        r = grow(list);
+        r = LKG_GROW(list->items, list->n_items);
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "mark %s as bad", mark.id);
         r = write_mark(c, list, &mark, err);

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <sys/xattr.h>
 
+#include <lkg/array.h>
 #include <lkg/file.h>
 #include <lkg/limits.h>
 #include <lkg/readback.h>
@@ -50,18 +51,15 @@ static void bake_deinit(struct bake *bake)
 
 static struct baked *add_file(struct bake *bake, const char *name)
 {
-        struct baked *files = reallocarray(bake->files, bake->n_files + 1, sizeof(*files));
         char *copy = strdup(name);
 
-        if (files)
-                bake->files = files;
-        if (!files || !copy) {
+        if (!copy || LKG_GROW(bake->files, bake->n_files) < 0) {
                 free(copy);
                 return NULL;
         }
-        files[bake->n_files] =
+        bake->files[bake->n_files] =
                 (struct baked){ .name = copy, .mode = DEFAULT_MODE, .uid = (uid_t)-1, .gid = (gid_t)-1 };
-        return &files[bake->n_files++];
+        return &bake->files[bake->n_files++];
 }
 
 static int write_one(const struct bake *bake, struct baked *file, struct lkg_error *err)

@@ -6,6 +6,8 @@
 #include "drift.h"
 #include "processes.h"
 
+#include <lkg/array.h>
+
 #define SHOWN_MAX 48u /* bytes of a value in a sentence */
 
 void lkg_drift_deinit(struct lkg_drift *drift)
@@ -33,15 +35,13 @@ static int take_line(const char *line, size_t size, struct lkg_drift *drift)
 {
         const char *first = memchr(line, '\t', size);
         const char *second = first ? memchr(first + 1, '\t', size - (size_t)(first + 1 - line)) : NULL;
-        struct lkg_drift_field field = { 0 }, *fields;
+        struct lkg_drift_field field = { 0 };
         int r;
 
         if (!second)
                 return 0;
-        fields = reallocarray(drift->fields, drift->n_fields + 1, sizeof(*fields));
-        if (!fields)
+        if (LKG_GROW(drift->fields, drift->n_fields) < 0)
                 return -ENOMEM;
-        drift->fields = fields;
         field.pointer = strndup(line, (size_t)(first - line));
         r = field.pointer ? take_value(first + 1, (size_t)(second - first - 1), &field.running) : -ENOMEM;
         if (r == 0)

@@ -13,6 +13,7 @@
 #include <stdarg.h>
 #include <sys/stat.h>
 
+#include <lkg/array.h>
 #include <lkg/file.h>
 
 #define FSTYPE         "fuse.lkgfs"
@@ -28,14 +29,11 @@ void lkg_view_free_mounts(char **mounts, size_t n)
 /* Takes over @text. */
 static int append_string(char ***list, size_t *n, char *text)
 {
-        char **grown = text ? reallocarray(*list, *n + 1, sizeof(**list)) : NULL;
-
-        if (!grown) {
+        if (!text || LKG_GROW(*list, *n) < 0) {
                 free(text);
                 return -ENOMEM;
         }
-        grown[(*n)++] = text;
-        *list = grown;
+        (*list)[(*n)++] = text;
         return 0;
 }
 
@@ -451,17 +449,14 @@ int lkg_view_list_numbers(const struct lkg_view *view, const char *path, uint64_
         while ((entry = readdir(dir))) {
                 char *end;
                 uint64_t number = strtoull(entry->d_name, &end, 10);
-                uint64_t *grown;
 
                 if (*end || end == entry->d_name)
                         continue;
-                grown = reallocarray(list, n + 1, sizeof(*list));
-                if (!grown) {
+                if (LKG_GROW(list, n) < 0) {
                         free(list);
                         (void)closedir(dir);
                         return -ENOMEM;
                 }
-                list = grown;
                 list[n++] = number;
         }
         (void)closedir(dir);
