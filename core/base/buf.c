@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A growing byte buffer with sticky failure. */
 #include <lkg/buf.h>
+#include <lkg/utf8.h>
 
 /* From here on half as much again as is needed would be felt; the kernel moves such blocks without copying them. */
 #define BIG ((size_t)1 << 20)
@@ -148,40 +149,6 @@ char *lkg_buf_steal(struct lkg_buf *buf, size_t *ret_size)
 }
 
 /* Length of the valid UTF-8 sequence at @p, or 0. Rules of RFC 3629: no surrogates, no overlong forms. */
-size_t lkg_utf8_length(const void *text, size_t n)
-{
-        const unsigned char *p = text;
-        size_t length = p[0] < 0x80                   ? 1
-                        : p[0] >= 0xc2 && p[0] < 0xe0 ? 2
-                        : (p[0] & 0xf0) == 0xe0       ? 3
-                        : p[0] >= 0xf0 && p[0] < 0xf5 ? 4
-                                                      : 0;
-
-        if (length == 0 || length > n)
-                return 0;
-        for (size_t i = 1; i < length; i++)
-                if ((p[i] & 0xc0) != 0x80)
-                        return 0;
-        if (length == 3 && ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] >= 0xa0)))
-                return 0;
-        if (length == 4 && ((p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] >= 0x90)))
-                return 0;
-        return length;
-}
-
-void lkg_utf8_mend(char *text)
-{
-        size_t left = strlen(text), n;
-        const char *from = text;
-
-        for (; left > 0; left -= n ? n : 1, from += n ? n : 1) {
-                n = lkg_utf8_length(from, left);
-                memmove(text, from, n);
-                text += n;
-        }
-        *text = '\0';
-}
-
 static void json_escape(struct lkg_buf *buf, uint32_t c)
 {
         switch (c) {

@@ -4,6 +4,7 @@
  * that format the text around them make a line look like another one (names of files and fields, words of a server).
  */
 #include <lkg/buf.h>
+#include <lkg/utf8.h>
 
 /* Unicode 15, general category Cf, with the separators of lines and paragraphs and what is no character at all. */
 static const struct {
@@ -36,26 +37,15 @@ bool lkg_is_hidden(uint32_t c)
         return false;
 }
 
-/* The character of a valid sequence of @n bytes. */
-static uint32_t decode(const unsigned char *p, size_t n)
-{
-        static const unsigned char first[] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
-        uint32_t c = p[0] & first[n];
-
-        for (size_t i = 1; i < n; i++)
-                c = c << 6 | (p[i] & 0x3f);
-        return c;
-}
-
 size_t lkg_shown_length(const char *text, size_t size, uint32_t *ret_hidden)
 {
-        size_t n = lkg_utf8_length(text, size);
-        uint32_t c = n > 0 ? decode((const unsigned char *)text, n) : UINT32_MAX;
+        uint32_t c = UINT32_MAX;
+        size_t n = lkg_utf8_decode((const unsigned char *)text, size, &c);
 
         if (n > 0 && !lkg_is_hidden(c))
                 return n;
         if (ret_hidden)
-                *ret_hidden = c;
+                *ret_hidden = n > 0 ? c : UINT32_MAX;
         return 0;
 }
 

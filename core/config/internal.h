@@ -5,6 +5,7 @@
 #include <lkg/buf.h>
 #include <lkg/decode.h>
 #include <lkg/limits.h>
+#include <lkg/utf8.h>
 
 /* Finding codes of this folder; core/base/findings.c has one row for each. */
 enum lkg_config_code {
@@ -127,29 +128,3 @@ void lkg_float_json(double d, char buf[static LKG_NUMBER_TEXT_MAX]);
 void lkg_float_key(double d, char buf[static LKG_NUMBER_TEXT_MAX]);
 /** lkg_number_untyped() - a number after Go's untyped round trip: int64 kept, else float64. 0 or -ERANGE. */
 int lkg_number_untyped(const char *text, char buf[static LKG_NUMBER_TEXT_MAX]);
-
-/* utf8.c is not worth a file: render.c and json.c share this. Length of the sequence at @p, 0 if invalid. */
-static inline size_t lkg_utf8_decode(const unsigned char *p, size_t n, uint32_t *ret)
-{
-        if (n == 0)
-                return 0;
-        if (p[0] < 0x80) {
-                *ret = p[0];
-                return 1;
-        }
-        if (p[0] >= 0xc2 && p[0] < 0xe0 && n >= 2 && (p[1] & 0xc0) == 0x80) {
-                *ret = (uint32_t)(p[0] & 0x1f) << 6 | (p[1] & 0x3f);
-                return 2;
-        }
-        if ((p[0] & 0xf0) == 0xe0 && n >= 3 && (p[1] & 0xc0) == 0x80 && (p[2] & 0xc0) == 0x80) {
-                *ret = (uint32_t)(p[0] & 0x0f) << 12 | (uint32_t)(p[1] & 0x3f) << 6 | (p[2] & 0x3f);
-                return *ret >= 0x800 && (*ret < 0xd800 || *ret > 0xdfff) ? 3 : 0;
-        }
-        if (p[0] >= 0xf0 && p[0] < 0xf5 && n >= 4 && (p[1] & 0xc0) == 0x80 && (p[2] & 0xc0) == 0x80 &&
-            (p[3] & 0xc0) == 0x80) {
-                *ret = (uint32_t)(p[0] & 0x07) << 18 | (uint32_t)(p[1] & 0x3f) << 12 |
-                       (uint32_t)(p[2] & 0x3f) << 6 | (p[3] & 0x3f);
-                return *ret >= 0x10000 && *ret <= 0x10ffff ? 4 : 0;
-        }
-        return 0;
-}

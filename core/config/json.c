@@ -105,25 +105,12 @@ static int hex4(const char *p, const char *end, uint32_t *ret)
         return 0;
 }
 
+/* Half a surrogate pair is no character. */
 static void put_utf8(struct lkg_buf *buf, uint32_t c)
 {
-        if (c >= 0xd800 && c <= 0xdfff)
-                c = 0xfffd;
-        if (c < 0x80) {
-                lkg_buf_putc(buf, (char)c);
-        } else if (c < 0x800) {
-                lkg_buf_putc(buf, (char)(0xc0 | c >> 6));
-                lkg_buf_putc(buf, (char)(0x80 | (c & 0x3f)));
-        } else if (c < 0x10000) {
-                lkg_buf_putc(buf, (char)(0xe0 | c >> 12));
-                lkg_buf_putc(buf, (char)(0x80 | (c >> 6 & 0x3f)));
-                lkg_buf_putc(buf, (char)(0x80 | (c & 0x3f)));
-        } else {
-                lkg_buf_putc(buf, (char)(0xf0 | c >> 18));
-                lkg_buf_putc(buf, (char)(0x80 | (c >> 12 & 0x3f)));
-                lkg_buf_putc(buf, (char)(0x80 | (c >> 6 & 0x3f)));
-                lkg_buf_putc(buf, (char)(0x80 | (c & 0x3f)));
-        }
+        char bytes[LKG_UTF8_MAX];
+
+        lkg_buf_append(buf, bytes, lkg_utf8_encode(c >= 0xd800 && c <= 0xdfff ? 0xfffd : c, bytes));
 }
 
 /* At the byte behind a backslash. */

@@ -120,22 +120,7 @@ static void put(struct reader *r, uint32_t c)
                 return;
         }
         r->wide_text = true;
-        if (c < 0x800) {
-                to[0] = (unsigned char)(0xc0 | c >> 6);
-                to[1] = (unsigned char)(0x80 | (c & 0x3f));
-                r->n += 2;
-        } else if (c < 0x10000) {
-                to[0] = (unsigned char)(0xe0 | c >> 12);
-                to[1] = (unsigned char)(0x80 | (c >> 6 & 0x3f));
-                to[2] = (unsigned char)(0x80 | (c & 0x3f));
-                r->n += 3;
-        } else {
-                to[0] = (unsigned char)(0xf0 | c >> 18);
-                to[1] = (unsigned char)(0x80 | (c >> 12 & 0x3f));
-                to[2] = (unsigned char)(0x80 | (c >> 6 & 0x3f));
-                to[3] = (unsigned char)(0x80 | (c & 0x3f));
-                r->n += 4;
-        }
+        r->n += lkg_utf8_encode(c, (char *)to);
 }
 
 /* The usual case at once: a run of printable ASCII, tabs and line feeds. */

@@ -163,21 +163,9 @@ int lkg_yaml_scan_plain(struct lkg_yaml_scan *s, struct lkg_yaml_token *token)
 
 static void put_character(struct lkg_buf *buf, uint32_t c)
 {
-        if (c < 0x80) {
-                lkg_buf_putc(buf, (char)c);
-        } else if (c < 0x800) {
-                lkg_buf_putc(buf, (char)(0xc0 | c >> 6));
-                lkg_buf_putc(buf, (char)(0x80 | (c & 0x3f)));
-        } else if (c < 0x10000) {
-                lkg_buf_putc(buf, (char)(0xe0 | c >> 12));
-                lkg_buf_putc(buf, (char)(0x80 | (c >> 6 & 0x3f)));
-                lkg_buf_putc(buf, (char)(0x80 | (c & 0x3f)));
-        } else {
-                lkg_buf_putc(buf, (char)(0xf0 | c >> 18));
-                lkg_buf_putc(buf, (char)(0x80 | (c >> 12 & 0x3f)));
-                lkg_buf_putc(buf, (char)(0x80 | (c >> 6 & 0x3f)));
-                lkg_buf_putc(buf, (char)(0x80 | (c & 0x3f)));
-        }
+        char bytes[LKG_UTF8_MAX];
+
+        lkg_buf_append(buf, bytes, lkg_utf8_encode(c, bytes));
 }
 
 static uint32_t hex_value(char c)

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include <lkg/buf.h>
+#include <lkg/utf8.h>
 
 #include "condition.h"
 

@@ -4,6 +4,7 @@
  * means, findings; and what the cluster is told.
  */
 #include <lkg/log.h>
+#include <lkg/utf8.h>
 
 #include "engine-api.h"
 #include "engine-internal.h"

@@ -7,6 +7,7 @@
 
 #include <lkg/file.h>
 #include <lkg/record.h>
+#include <lkg/utf8.h>
 
 #include "store-internal.h"
 

@@ -7,6 +7,7 @@
 #include "processes.h"
 
 #include <lkg/array.h>
+#include <lkg/utf8.h>
 
 #define SHOWN_MAX 48u /* bytes of a value in a sentence */
 

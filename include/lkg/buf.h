@@ -46,12 +46,8 @@ bool lkg_is_secret_name(const char *name, size_t size);
  * Return: whether there was something.
  */
 bool lkg_mask_name(const char *name, size_t size, bool secret, struct lkg_buf *buf);
-/** lkg_utf8_length() - bytes of the UTF-8 sequence at @text (at least one of @n bytes); 0: not valid UTF-8. */
-size_t lkg_utf8_length(const void *text, size_t n);
 /** lkg_text_copy() - as much of @text into @ret[@size] as fits, never half a character of UTF-8; always with its NUL. */
 void lkg_text_copy(char *ret, size_t size, const char *text);
-/** lkg_utf8_mend() - take out of @text what is no valid UTF-8: the half of a character where a text was cut. */
-void lkg_utf8_mend(char *text);
 /**
  * lkg_is_hidden() - a character that nobody sees, or that changes how others are seen: control characters (C0, DEL, C1), format
  * characters (bidi marks and overrides, zero widths, tags; Unicode category Cf), separators of lines and paragraphs.

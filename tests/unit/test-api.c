@@ -10,6 +10,8 @@
 #include "core/remote/api-answer.h"
 #include "core/remote/api-request.h"
 
+#include <lkg/utf8.h>
+
 static const struct lkg_resource configmap = { "v1", "configmaps", "ConfigMap", "kube-system", "cm", NULL };
 static const struct lkg_resource node = { "v1", "nodes", "Node", NULL, "n1", NULL };
 static const struct lkg_resource node_status = { "v1", "nodes", "Node", NULL, "n1", "status" };

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include <lkg/buf.h>
+#include <lkg/utf8.h>
 
 #include "core/engine/command.h"
 #include "core/engine/condition.h"

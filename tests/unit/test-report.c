@@ -10,6 +10,7 @@
 #include <lkg/buf.h>
 #include <lkg/error.h>
 #include <lkg/limits.h>
+#include <lkg/utf8.h>
 
 /* Control characters of both sets, marks that turn the direction, and what has no width or place; letters of any script stay. */
 static void test_hidden_characters(void **state)
