@@ -84,15 +84,33 @@ static int mount_failed(const char *call, struct lkg_error *err)
         return lkg_fail(err, EX_UNAVAILABLE, errno, "%s", call);
 }
 
-static int make_superblock(struct lkg_connection *c, struct lkg_error *err)
+/*
+ * The kernel asks for the attributes of the root before it lets anybody in, but leaves out the answer when it was told meanwhile that
+ * they have changed, as each publication says. Then the mode that the file system was mounted with counts, and without
+ * permissions in it a user was refused what he may read, once, right after the start. Owner and group are 0 until then, so the
+ * group gets what everybody has.
+ *
+ * Source: fs/fuse/dir.c, fuse_permission(); fs/fuse/inode.c, fuse_change_attributes().
+ */
+static uint32_t root_mode(const struct lkg_supervisor *s)
+{
+        struct statx x;
+
+        if (s->source_fd < 0 ||
+            statx(s->source_fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MODE, &x) < 0)
+                return S_IFDIR;
+        return S_IFDIR | (x.stx_mode & (S_IRWXU | S_IRWXO | S_ISVTX)) | (x.stx_mode & S_IRWXO) << 3;
+}
+
+static int make_superblock(const struct lkg_supervisor *s, struct lkg_connection *c, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_closep) int fs = fsopen("fuse", FSOPEN_CLOEXEC);
-        char number[16];
+        char number[16], mode[16];
         const struct {
                 const char *key, *value;
         } options[] = {
                 { "source", "lkgfs" },   { "subtype", "lkgfs" },
-                { "fd", number },        { "rootmode", "40000" },
+                { "fd", number },        { "rootmode", mode },
                 { "user_id", "0" },      { "group_id", "0" },
                 { "allow_other", NULL }, { "default_permissions", NULL },
         };
@@ -101,6 +119,7 @@ static int make_superblock(struct lkg_connection *c, struct lkg_error *err)
         if (fs < 0)
                 return mount_failed("fsopen", err);
         (void)snprintf(number, sizeof(number), "%d", c->device);
+        (void)snprintf(mode, sizeof(mode), "%o", root_mode(s));
         for (size_t i = 0; i < LKG_ARRAY_SIZE(options); i++)
                 if (fsconfig(fs, options[i].value ? FSCONFIG_SET_STRING : FSCONFIG_SET_FLAG, options[i].key,
                              options[i].value, 0) < 0)
@@ -203,7 +222,7 @@ int lkg_connection_open(struct lkg_supervisor *s, struct lkg_connection *ret, st
         if (r == 0)
                 r = open_shared(s, &c, err);
         if (r == 0)
-                r = make_superblock(&c, err);
+                r = make_superblock(s, &c, err);
         if (r != 0) {
                 lkg_connection_close(&c);
                 return r;

@@ -289,3 +289,42 @@ def test_no_o_tmpfile(shared):
     libc = ctypes.CDLL(None, use_errno=True)
     fd = libc.open(os.fsencode(shared.path("manifests")), os.O_TMPFILE | os.O_RDWR, 0o600)
     assert fd == -1 and ctypes.get_errno() == errno.EOPNOTSUPP
+
+
+def look_until_seen(path, count, told):
+    """As soon as it is there and @count times; a byte for each refusal."""
+    os.setgroups([])
+    os.setresgid(65534, 65534, 65534)
+    os.setresuid(65534, 65534, 65534)
+    end = lib.deadline()
+    while count > 0 and time.monotonic() < end:
+        try:
+            os.stat(path)
+            count -= 1
+        except PermissionError:
+            os.write(told, b"x")
+        except FileNotFoundError:
+            pass
+
+
+def test_the_first_who_looks_is_not_refused():
+    """The kernel knows nothing of the root at first; what it was told then it may leave out, because a publication came meanwhile."""
+    for _ in range(8):
+        with lib.Mount(start=False) as mount:
+            os.chmod(mount.root, 0o711)
+            read, write = os.pipe()
+            pids = []
+            for _ in range(3):
+                pids.append(os.fork())
+                if pids[-1] == 0:
+                    try:
+                        look_until_seen(mount.path("status"), 200, write)
+                    finally:
+                        os._exit(0)
+            os.close(write)
+            mount.start()
+            refused = os.read(read, 100)
+            os.close(read)
+            for pid in pids:
+                os.waitpid(pid, 0)
+            assert refused == b""
