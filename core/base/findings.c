@@ -315,6 +315,13 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "The value is not of the form that the setting takes: allowedSources are "
           "namespace/name, where each part may be *, and guard fields are dotted names such as "
           "authentication.anonymous.enabled." },
+        { 3022, LKG_WARNING, "no user for the engine",
+          "Make the user (systemd-sysusers, useradd --system), then reload lkgfs; or name another one.",
+          "engineUser names a user that /etc/passwd does not know, so the process that reads documents and "
+          "talks to "
+          "the API server runs as root, though without capabilities. Everything works; whoever took it over "
+          "would "
+          "own what root owns. A number needs no entry." },
         { 4000, LKG_NOTE, "more findings", "Repair those that are listed first.",
           "There were more findings than are kept, 1000 of a component. The first ones are complete; what "
           "follows was only counted, errors before advice." },

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See <lkg/privilege.h>. */
 #include <fcntl.h>
+#include <grp.h>
 #include <linux/capability.h>
 #include <poll.h>
 #include <sys/pidfd.h>
@@ -24,16 +25,21 @@ static bool is_kept(const int *capabilities, int capability)
         return *capabilities >= 0;
 }
 
+/* While we may; without the capability to do so there is nothing to bound. */
+static void bound(const int *capabilities)
+{
+        for (int cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
+                if (!is_kept(capabilities, cap))
+                        (void)prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
+        (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+}
+
 int lkg_capabilities_keep(const int *capabilities, struct lkg_error *err)
 {
         struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
         struct __user_cap_data_struct data[2] = { 0 }, wanted[2] = { 0 };
 
-        /* The bounding set first, while we may; without the capability to do so there is nothing to bound. */
-        for (int cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
-                if (!is_kept(capabilities, cap))
-                        (void)prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
-        (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+        bound(capabilities); /* first */
         if (syscall(SYS_capget, &header, data) < 0)
                 return lkg_error_set(err, -errno, NULL, "read the capabilities");
         for (; *capabilities >= 0; capabilities++) {
@@ -45,6 +51,34 @@ int lkg_capabilities_keep(const int *capabilities, struct lkg_error *err)
         if (syscall(SYS_capset, &header, wanted) < 0)
                 return lkg_error_set(err, -errno, NULL, "drop capabilities");
         return 0;
+}
+
+bool lkg_has_capability(int capability)
+{
+        struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+        struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
+
+        return syscall(SYS_capget, &header, data) == 0 &&
+               (data[CAP_TO_INDEX(capability)].effective & CAP_TO_MASK(capability));
+}
+
+int lkg_become(const struct lkg_account *account, const int *capabilities, struct lkg_error *err)
+{
+        static const int none[] = { -1 };
+        const gid_t gid = account->gid;
+        const uid_t uid = account->uid;
+
+        /* Permitted ones outlive the change of the user with this, effective ones do not: they are raised again below. */
+        if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0)
+                return lkg_error_set(err, -errno, NULL, "process attributes");
+        if (setresgid(gid, gid, gid) < 0)
+                return lkg_error_set(err, -errno, NULL, "change to group %u", (unsigned)gid);
+        bound(none); /* what is executed could not have more; needs a capability that goes next */
+        if (setgroups(0, NULL) < 0 || setresuid(uid, uid, uid) < 0)
+                return lkg_error_set(err, -errno, NULL, "change to user %u", (unsigned)uid);
+        if (prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0) < 0)
+                return lkg_error_set(err, -errno, NULL, "process attributes");
+        return lkg_capabilities_keep(capabilities, err);
 }
 
 int lkg_confine(const int *capabilities, const struct lkg_syscall_policy *policy, struct lkg_error *err)

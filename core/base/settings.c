@@ -165,6 +165,10 @@ static int set_key(struct lkg_settings *s, const char *name, const char *value)
                 { .name = "foreign_writes", .number = &s->foreign_writes },
                 { .name = "restart_jitter_ms", .number = &s->restart_jitter_ms },
                 { .name = "node_name", .text = &s->node_name },
+                { .name = "engine_user", .text = &s->engine_user },
+                { .name = "engine_uid", .number = &s->engine_uid },
+                { .name = "engine_gid", .number = &s->engine_gid },
+                { .name = "engine_user_missing", .number = &s->engine_user_missing },
         };
         int r = strncmp(name, "component", 9) == 0 ? set_component_key(s, name, value)
                                                    : set_one_of(keys, LKG_ARRAY_SIZE(keys), name, value);
@@ -181,7 +185,7 @@ static struct lkg_settings *settings_new(void)
         s->engine_timeout_ms = 2000;
         if (set_text(&s->state_dir, "/var/lib/lkgfs") < 0 || set_text(&s->runtime_dir, "/run/lkgfs") < 0 ||
             set_text(&s->source_dir, "") < 0 || set_text(&s->virtual_dir, "") < 0 ||
-            set_text(&s->node_name, "") < 0)
+            set_text(&s->node_name, "") < 0 || set_text(&s->engine_user, "") < 0)
                 return lkg_settings_free(s);
         return s;
 }
@@ -236,6 +240,7 @@ struct lkg_settings *lkg_settings_free(struct lkg_settings *s)
         free(s->source_dir);
         free(s->virtual_dir);
         free(s->node_name);
+        free(s->engine_user);
         free_list(s->native_dirs, s->n_native_dirs);
         free_list(s->view_files, s->n_view_files);
         free_list(s->reserved, s->n_reserved);
@@ -296,4 +301,8 @@ void lkg_settings_format(const struct lkg_settings *s, struct lkg_buf *buf)
         lkg_buf_printf(buf, "foreign_writes=%" PRIu32 "\n", s->foreign_writes);
         lkg_buf_printf(buf, "restart_jitter_ms=%" PRIu32 "\n", s->restart_jitter_ms);
         format_text(buf, "node_name", s->node_name);
+        format_text(buf, "engine_user", s->engine_user);
+        lkg_buf_printf(buf,
+                       "engine_uid=%" PRIu32 "\nengine_gid=%" PRIu32 "\nengine_user_missing=%" PRIu32 "\n",
+                       s->engine_uid, s->engine_gid, s->engine_user_missing);
 }

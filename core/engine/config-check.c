@@ -258,6 +258,13 @@ static void check_top(const struct checker *c)
 
                 lkg_report_add(c->report, LKG_ERROR, 3010, &where, "engineTimeout: want 10ms to 1m");
         }
+        if (config->engine_user_missing && config->engine_user_set) {
+                const struct lkg_where where = top_where(c, "engineUser");
+
+                lkg_report_add(c->report, LKG_WARNING, 3022, &where,
+                               "engineUser: there is no user %s on this machine; the engine runs as root",
+                               lkg_quote(config->engine_user, strlen(config->engine_user), quoted));
+        }
         if (config->trial.min_duration_set && config->trial.max_duration_ns &&
             config->trial.min_duration_ns > config->trial.max_duration_ns) {
                 const struct lkg_where where = top_where(c, "trial.minDuration");

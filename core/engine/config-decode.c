@@ -138,6 +138,7 @@ static void set_scalar(struct decoder *d, const struct lkg_config_field *f, cons
 
         switch (f->type) {
         case F_TEXT:
+        case F_ACCOUNT:
                 set_text(d, member(d, f), text);
                 break;
         case F_NAME:
@@ -318,6 +319,7 @@ static const char *scalar_problem(const struct lkg_config_field *f, enum lkg_typ
         case F_RELEASE: /* 1.36 without quotes is a number */
         case F_USER:
         case F_GROUP:
+        case F_ACCOUNT:
                 return type == LKG_NUMBER || type == LKG_STRING ? NULL : "a string or a number";
         case F_MODE:
                 return type == LKG_STRING ? NULL : "a string: an octal mode in quotes, like \"0600\"";
@@ -495,6 +497,14 @@ static void decode_header(struct decoder *d, const struct lkg_value *doc, const 
                         want);
 }
 
+/* Whom the engine runs as. A user that does not exist is none to run as: nothing that hinders a node. */
+static void find_engine_user(struct lkg_config *config)
+{
+        const char *name = config->engine_user ? config->engine_user : "";
+
+        config->engine_user_missing = lkg_account_find(LKG_PASSWD_FILE, name, &config->engine_account) < 0;
+}
+
 int lkg_config_decode(const struct lkg_value *doc, const char *directory, struct lkg_config **ret,
                       struct lkg_report *report)
 {
@@ -523,6 +533,7 @@ int lkg_config_decode(const struct lkg_value *doc, const char *directory, struct
                 lkg_config_free(config);
                 return -ENOMEM;
         }
+        find_engine_user(config);
         lkg_config_check(config, doc, report);
         if (report->n_severity[LKG_ERROR] > errors) {
                 lkg_config_free(config);
@@ -543,7 +554,8 @@ static void free_table(void *target, const struct lkg_config_field *table)
                         free_table(target, f->sub);
                 else if (is_list(f))
                         free_strings(place);
-                else if (f->type == F_TEXT || f->type == F_NAME || f->type == F_LAYER || f->type == F_PATH)
+                else if (f->type == F_TEXT || f->type == F_NAME || f->type == F_LAYER || f->type == F_PATH ||
+                         f->type == F_ACCOUNT)
                         free(*(char **)place);
         }
 }

@@ -71,6 +71,8 @@ const struct lkg_config_field lkg_config_fields[] = {
         { "layerLinks", F_WORD, CONFIG(layer_links), "beneath", link_words },
         { "foreignWrites", F_WORD, CONFIG(foreign_writes), "deny", foreign_words },
         { "statusMode", F_MODE, CONFIG(status_mode), "0444" },
+        { "engineUser", F_ACCOUNT, CONFIG(engine_user), LKG_ENGINE_USER,
+          .set_offset = CONFIG(engine_user_set) },
         { "engineTimeout", F_DURATION, CONFIG(engine_timeout_ns), "2s" },
         { "historyLimit", F_NUMBER, CONFIG(history_limit), "16", .min = 1, .max = LKG_HISTORY_MAX },
         { "remote", F_OBJECT, .sub = remote_fields },

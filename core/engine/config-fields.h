@@ -6,6 +6,8 @@
 
 #include "config.h"
 
+#define LKG_ENGINE_USER "lkgfs" /* made by the package */
+
 enum lkg_field_type {
         F_TEXT,     /* char * */
         F_NAME,     /* char *, a bare file name or "" */
@@ -20,6 +22,7 @@ enum lkg_field_type {
         F_RELEASE,  /* uint64_t: 136 for 1.36 (text or number), 0 for auto; within min..max */
         F_USER,     /* uint32_t */
         F_GROUP,    /* uint32_t */
+        F_ACCOUNT,  /* char *, a user's name or number, known or not */
         F_TEXTS,    /* struct lkg_strings */
         F_NAMES,    /* struct lkg_strings of bare names */
         F_PATHS,    /* struct lkg_strings of absolute paths */

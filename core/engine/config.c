@@ -324,7 +324,7 @@ static int add_dropins(struct loader *l, const char *vendor, const char *local)
         for (size_t i = 0; r >= 0 && i < d.n_names; i++) {
                 if (snprintf(path, sizeof(path), "%s/%s", local, d.names[i]) >= (int)sizeof(path))
                         continue;
-                if (access(path, F_OK) < 0 &&
+                if (!lkg_path_exists(AT_FDCWD, path) &&
                     snprintf(path, sizeof(path), "%s/%s", vendor, d.names[i]) >= (int)sizeof(path))
                         continue;
                 r = add_document(
@@ -509,11 +509,15 @@ int lkg_config_to_settings(const struct lkg_config *config, struct lkg_settings 
         s->source_dir = strdup(config->source_dir);
         s->virtual_dir = strdup(config->virtual_dir);
         s->node_name = strdup(config->remote.node_name ? config->remote.node_name : "");
+        s->engine_user = strdup(config->engine_user);
+        s->engine_uid = config->engine_account.uid;
+        s->engine_gid = config->engine_account.gid;
+        s->engine_user_missing = config->engine_user_missing;
         s->engine_timeout_ms = to_ms(config->engine_timeout_ns);
         s->foreign_writes = (uint32_t)config->foreign_writes;
         s->restart_jitter_ms = to_ms(config->remote.restart_jitter_ns);
         if (!s->state_dir || !s->runtime_dir || !s->source_dir || !s->virtual_dir || !s->node_name ||
-            fill_lists(config, s) < 0 || fill_components(config, s) < 0) {
+            !s->engine_user || fill_lists(config, s) < 0 || fill_components(config, s) < 0) {
                 lkg_settings_free(s);
                 return -ENOMEM;
         }

@@ -9,6 +9,7 @@
 
 #include <sys/types.h>
 
+#include <lkg/account.h>
 #include <lkg/doc.h>
 #include <lkg/error.h>
 #include <lkg/limits.h>
@@ -70,6 +71,10 @@ struct lkg_config {
         int foreign_writes; /* as enum lkg_foreign_writes */
         int layer_links;    /* enum lkg_layer_links */
         uint32_t status_mode;
+        char *engine_user;        /* a name, a number, "" = root */
+        bool engine_user_set;     /* named by the user, not by default */
+        bool engine_user_missing; /* there is none: root, then */
+        struct lkg_account engine_account;
         uint64_t engine_timeout_ns;
         uint64_t history_limit;
         struct {

@@ -434,7 +434,7 @@ static int check_first(struct lkg_engine *e, const struct lkg_component *c, stru
  */
 static void publish_before_looking(struct lkg_engine *e)
 {
-        bool died = faccessat(e->options.runtime_fd, LKG_STARTING_NAME, F_OK, 0) == 0, any = false;
+        bool died = lkg_path_exists(e->options.runtime_fd, LKG_STARTING_NAME), any = false;
 
         for (size_t i = 0; i < e->n_components; i++)
                 any = any || e->components[i].active;

@@ -6,7 +6,7 @@
  *     lkgfs-engine --check --config FILE [--source-path P] [--any-owner]
  *     lkgfs-engine --exec-credential --config FILE [--source-path P] [--mountpoint M]
  *     lkgfs-engine --config FILE --mountpoint M --listen-fd N --supervisor-fd N --source-fd N --source-path P
- *                  --runtime-fd N --state-fd N
+ *                  --runtime-fd N --state-fd N [--user UID:GID]
  *
  * Exit: 0; 64 usage; 70 internal; 74 input or output; 77 configuration not trusted; 78 configuration or candidate
  * invalid. --check: 0, 1 (the candidate has errors), 77, 78 (the configuration has).
@@ -33,6 +33,7 @@
 struct arguments {
         const char *config, *mountpoint, *source_path, *hostname;
         int listen_fd, supervisor_fd, source_fd, runtime_fd, state_fd;
+        struct lkg_account account;
         bool print_settings, check, exec_credential, any_owner;
 };
 
@@ -46,6 +47,7 @@ enum option_id {
         OPT_SOURCE_FD,
         OPT_RUNTIME_FD,
         OPT_STATE_FD,
+        OPT_USER,
         OPT_PRINT_SETTINGS,
         OPT_CHECK,
         OPT_EXEC_CREDENTIAL,
@@ -64,6 +66,7 @@ static const struct option options[] = {
         { "source-fd", required_argument, NULL, OPT_SOURCE_FD },
         { "runtime-fd", required_argument, NULL, OPT_RUNTIME_FD },
         { "state-fd", required_argument, NULL, OPT_STATE_FD },
+        { "user", required_argument, NULL, OPT_USER },
         { "print-settings", no_argument, NULL, OPT_PRINT_SETTINGS },
         { "check", no_argument, NULL, OPT_CHECK },
         { "exec-credential", no_argument, NULL, OPT_EXEC_CREDENTIAL },
@@ -96,6 +99,22 @@ static int parse_fd(const char *text, int *ret)
         return 0;
 }
 
+/* UID:GID */
+static int parse_account(char *text, struct lkg_account *ret)
+{
+        char *group = strchr(text, ':');
+        struct lkg_account user, other;
+
+        if (!group || strspn(text, "0123456789:") != strlen(text))
+                return -EINVAL;
+        *group++ = '\0';
+        if (lkg_account_find(LKG_PASSWD_FILE, text, &user) < 0 ||
+            lkg_account_find(LKG_PASSWD_FILE, group, &other) < 0)
+                return -EINVAL;
+        *ret = (struct lkg_account){ .uid = user.uid, .gid = other.gid };
+        return 0;
+}
+
 static int *fd_of(struct arguments *a, int option)
 {
         switch (option) {
@@ -122,7 +141,8 @@ static int parse_arguments(int argc, char **argv, struct arguments *a)
         while ((option = getopt_long(argc, argv, "", options, NULL)) >= 0) {
                 int *fd = fd_of(a, option);
 
-                if (fd && parse_fd(optarg, fd) < 0)
+                if ((fd && parse_fd(optarg, fd) < 0) ||
+                    (option == OPT_USER && parse_account(optarg, &a->account) < 0))
                         return usage() + 1;
                 if (option == '?')
                         return usage() + 1;
@@ -386,7 +406,7 @@ static int run(const struct arguments *a)
         }
         supervisor = o.supervisor_fd;
         lkg_log_divert(log_by_supervisor);
-        if (lkg_sandbox_enter(writable, LKG_ARRAY_SIZE(writable), &err) < 0) {
+        if (lkg_sandbox_enter(&a->account, writable, LKG_ARRAY_SIZE(writable), &err) < 0) {
                 lkg_log_error("%s", err.message);
                 code = EX_OSERR;
         } else {

@@ -265,6 +265,9 @@ void lkg_status_render_metrics(const struct lkg_status_context *x, struct lkg_bu
 
         put_metric(buf, "lkgfs_build_info", "gauge", "Version of lkgfs; the value is always 1.");
         put_labelled(buf, "lkgfs_build_info", c, "version", LKG_VERSION, 1);
+        put_number(buf, "lkgfs_engine_user_missing", "gauge",
+                   "1 while the engine runs as root because engineUser does not exist.", c,
+                   x->config->engine_user_missing);
         put_served(buf, c);
         put_trial(buf, c);
         put_remote(buf, c);

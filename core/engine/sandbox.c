@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Giving up privileges: see sandbox.h. */
+#include <linux/capability.h>
 #include <pthread.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
+#include <lkg/file.h>
+#include <lkg/log.h>
 #include <lkg/privilege.h>
 
 #include "landlock.h"
@@ -47,13 +50,32 @@ int lkg_sandbox_hide_memory(struct lkg_error *err)
         return 0;
 }
 
-int lkg_sandbox_enter(const int *writable, size_t n_writable, struct lkg_error *err)
+/* A user that this user namespace does not know is none to become: better root without capabilities than nothing at all. */
+static int become(const struct lkg_account *account, const int *capabilities, struct lkg_error *err)
 {
-        static const int no_capability[] = { -1 };
-        int r = lkg_sandbox_hide_memory(err);
+        int r = account->uid == 0 ? 0 : lkg_become(account, capabilities, err);
+
+        if (r != -EINVAL)
+                return r;
+        lkg_log_warning("the engine stays root: %s", err->message);
+        return 0;
+}
+
+int lkg_sandbox_enter(const struct lkg_account *account, const int *writable, size_t n_writable,
+                      struct lkg_error *err)
+{
+        static const int nothing[] = { -1 }, reading[] = { CAP_DAC_READ_SEARCH, -1 };
+        const int *capabilities;
+        int r = become(account, reading, err);
 
         if (r < 0)
                 return r;
+        capabilities = geteuid() == 0 ? nothing : reading;
+        r = lkg_sandbox_hide_memory(
+                err); /* another user is dumpable again, if that is how the machine is set up */
+        if (r < 0)
+                return r;
+        lkg_trust_root_alone();
         if (!LKG_SANITIZED) /* a sanitizer's shadow memory counts as data */
                 r = limit(RLIMIT_DATA, DATA_BYTES_MAX);
         if (r >= 0)
@@ -64,5 +86,5 @@ int lkg_sandbox_enter(const int *writable, size_t n_writable, struct lkg_error *
         if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || unsetenv("SSLKEYLOGFILE") < 0)
                 return lkg_error_set(err, -errno, NULL, "process attributes");
         r = LKG_SANITIZED ? 0 : lkg_landlock_enter(writable, n_writable, err);
-        return r < 0 ? r : lkg_confine(no_capability, &lkg_engine_syscalls, err);
+        return r < 0 ? r : lkg_confine(capabilities, &lkg_engine_syscalls, err);
 }

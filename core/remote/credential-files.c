@@ -86,8 +86,7 @@ static int open_seen(const struct lkg_look *l, const struct lkg_seen *seen, stru
         if (!seen->in_source)
                 return lkg_open_owned(seen->path, ret, err);
         fd = lkg_open_trusted(l->c->source_fd, LKG_CREDENTIAL_NODE_FILE, ret, err);
-        if (fd < 0 || ((ret->st_uid == 0 || (geteuid() != 0 && ret->st_uid == geteuid())) &&
-                       !(ret->st_mode & (S_IWGRP | S_IWOTH))))
+        if (fd < 0 || (lkg_is_trusted_user(ret->st_uid) && !(ret->st_mode & (S_IWGRP | S_IWOTH))))
                 return fd;
         lkg_close(fd);
         return lkg_error_set(err, -EPERM, NULL, "%s is not owned by root or is writable by others.",

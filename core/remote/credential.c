@@ -5,6 +5,7 @@
  */
 #include "credential.h"
 
+#include <fcntl.h>
 #include <limits.h>
 
 #include <openssl/crypto.h>
@@ -39,7 +40,7 @@ static enum lkg_found search(const struct lkg_credential *c)
                 return LKG_FOUND_SOURCE;
         /* A pod without a token (automountServiceAccountToken: false) is not meant to talk to the API server as such. */
         if (snprintf(path, sizeof(path), "%s/token", c->pod_dir) >= (int)sizeof(path) ||
-            access(path, F_OK) < 0)
+            !lkg_path_exists(AT_FDCWD, path))
                 return LKG_FOUND_SOURCE;
         return LKG_FOUND_POD;
 }

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Facts of the machine, asked for once by a program and handed to whoever judges. */
+#include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/vfs.h>
 
+#include <lkg/file.h>
 #include <lkg/schema.h>
 
 static bool file_exists(const char *path, void *userdata)
 {
         (void)userdata;
-        return access(path, F_OK) == 0;
+        return lkg_path_exists(AT_FDCWD, path);
 }
 
 /*

@@ -19,6 +19,7 @@
 
 #include "consumer.h"
 #include "credential.h"
+#include "engine-user.h"
 #include "facts.h"
 #include "fallback.h"
 #include "supervisor.h"
@@ -49,6 +50,7 @@ struct setup {
         const char *mount_point, *source_path;
         struct lkg_shared *shared;
         pid_t supervisor;
+        struct lkg_account account;
 };
 
 /*
@@ -182,10 +184,30 @@ static int begin(const void *userdata)
         return give_directories();
 }
 
+/* In this process, because a disk may be slow; what could not be handed over the engine will say when it needs it. */
+static void hand_over(const struct lkg_account *account)
+{
+        static const struct {
+                int fd;
+                const char *name;
+        } directories[] = { { RUNTIME_FD, "runtime" }, { STATE_FD, "state" } };
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(directories); i++) {
+                int r = lkg_engine_hand_over(directories[i].fd, account);
+
+                if (r < 0)
+                        (void)dprintf(STDERR_FILENO, "lkgfsd: hand the %s directory to user %u: %s\n",
+                                      directories[i].name, (unsigned)account->uid, strerror(-r));
+        }
+}
+
 static int prepare(const void *userdata)
 {
         const struct setup *setup = userdata;
-        int r = lkg_hide_view(setup->mount_point);
+        int r;
+
+        hand_over(&setup->account);
+        r = lkg_hide_view(setup->mount_point);
 
         if (r == 0)
                 r = give_mounts_of_source(setup->source_path);
@@ -274,6 +296,8 @@ enum lkg_work lkg_engine_work(struct lkg_supervisor *s)
 
 static int start(struct lkg_supervisor *s, struct lkg_child *child)
 {
+        const struct lkg_account account = lkg_engine_account(s->settings);
+        char user[32];
         const char *argv[] = { s->programs.engine,
                                "--mountpoint",
                                s->mount_point,
@@ -289,10 +313,13 @@ static int start(struct lkg_supervisor *s, struct lkg_child *child)
                                "6",
                                "--state-fd",
                                "7",
+                               "--user",
+                               user,
                                s->config ? "--config" : NULL,
                                s->config,
                                NULL };
-        const struct setup setup = { s->mount_point, s->source_path, s->connection.shared, getpid() };
+        const struct setup setup = { s->mount_point, s->source_path, s->connection.shared, getpid(),
+                                     account };
         struct lkg_spawn spawn = { .argv = argv,
                                    .n_fds = 5,
                                    .stdin_fd = -EBADF,
@@ -315,7 +342,9 @@ static int start(struct lkg_supervisor *s, struct lkg_child *child)
         r = open_fds(s, theirs, spawn.fds);
         if (r < 0)
                 return r;
+        (void)snprintf(user, sizeof(user), "%u:%u", (unsigned)account.uid, (unsigned)account.gid);
         open_note(s);
+        s->engine_account = account;
         s->source_mounts = s->over ? 0 : lkg_mounts_below(s->source_path);
         r = lkg_spawn(&spawn, &pid, &pidfd);
         for (int i = 2; i < 5; i++)
@@ -327,6 +356,12 @@ static int start(struct lkg_supervisor *s, struct lkg_child *child)
         return r;
 }
 
+static void start_another(struct lkg_supervisor *s)
+{
+        lkg_engine_send(s, LKG_MSG_STOP);
+        lkg_child_end(&s->children[LKG_CHILD_ENGINE], 0, END_NS);
+}
+
 void lkg_engine_check_mounts(struct lkg_supervisor *s)
 {
         struct lkg_child *child = &s->children[LKG_CHILD_ENGINE];
@@ -336,8 +371,20 @@ void lkg_engine_check_mounts(struct lkg_supervisor *s)
                 return;
         lkg_child_log(child, LOG_NOTICE, "is started again: something was mounted or unmounted below %s",
                       s->source_path);
-        lkg_engine_send(s, LKG_MSG_STOP);
-        lkg_child_end(child, 0, END_NS);
+        start_another(s);
+}
+
+bool lkg_engine_check_user(struct lkg_supervisor *s)
+{
+        struct lkg_child *child = &s->children[LKG_CHILD_ENGINE];
+        const struct lkg_account account = lkg_engine_account(s->settings);
+
+        if (!lkg_child_running(child) || child->ending || child->adopted ||
+            (account.uid == s->engine_account.uid && account.gid == s->engine_account.gid))
+                return false;
+        lkg_child_log(child, LOG_NOTICE, "is started again, as user %u", (unsigned)account.uid);
+        start_another(s);
+        return true;
 }
 
 static void heard_fatal(struct lkg_supervisor *s, struct lkg_child *child, const struct lkg_message *message)

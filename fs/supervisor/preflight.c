@@ -20,6 +20,7 @@
 #include <lkg/log.h>
 #include <lkg/privilege.h>
 
+#include "engine-user.h"
 #include "supervisor.h"
 
 #define SETTINGS_LIMIT_NS (30 * LKG_NSEC_PER_SEC)
@@ -28,16 +29,6 @@
 #define LOCK_TRIES        100u
 #define LOCK_PAUSE_MS     20
 #define CLEANUP_DEPTH     4u /* private/, blobs/ or pinned/, fan-out directories */
-
-static bool has_sys_admin(void)
-{
-        struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-        struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
-
-        if (syscall(SYS_capget, &header, data) < 0)
-                return false;
-        return data[CAP_TO_INDEX(CAP_SYS_ADMIN)].effective & CAP_TO_MASK(CAP_SYS_ADMIN);
-}
 
 /*
  * The kernel can be told to abort a connection over one slow request; that is everybody's view gone at once.
@@ -92,7 +83,7 @@ int lkg_preflight_privilege(struct lkg_error *err)
         if (geteuid() != 0)
                 return lkg_fail(err, EX_NOPERM, 0,
                                 "lkgfsd mounts a file system for everybody: run it as root.");
-        if (!has_sys_admin())
+        if (!lkg_has_capability(CAP_SYS_ADMIN))
                 return lkg_fail(err, EX_NOPERM, 0,
                                 "lkgfsd needs the capability CAP_SYS_ADMIN in this container or unit.");
         if (uname(&name) < 0)
@@ -250,8 +241,8 @@ int lkg_preflight_settings(struct lkg_supervisor *s, struct lkg_error *err)
         return r != 0 ? r : check_directories(s, err);
 }
 
-/* The first entry that is not root's. Return: 1 with @name; 0: there is none; -errno. */
-static int foreign_entry(int fd, char name[static NAME_MAX + 1])
+/* The first entry that is neither root's nor the engine's. Return: 1 with @name; 0: there is none; -errno. */
+static int foreign_entry(int fd, const struct lkg_settings *settings, char name[static NAME_MAX + 1])
 {
         int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
         DIR *dir = copy < 0 ? NULL : fdopendir(copy);
@@ -265,7 +256,8 @@ static int foreign_entry(int fd, char name[static NAME_MAX + 1])
         }
         while (r == 0 && (entry = readdir(dir))) {
                 if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
-                    fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_uid == 0)
+                    fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+                    lkg_engine_owns(fd, st.st_uid, settings))
                         continue;
                 (void)snprintf(name, NAME_MAX + 1, "%s", entry->d_name);
                 r = 1;
@@ -276,9 +268,11 @@ static int foreign_entry(int fd, char name[static NAME_MAX + 1])
 
 /*
  * What stands in our directories decides what root's daemons run with. A mode that is too wide is repaired, unless somebody has
- * made use of it already; another owner cannot be.
+ * made use of it already; an owner who is neither root nor the engine cannot be.
+ * @settings: NULL: not the engine's either
  */
-static int keep_to_root(int fd, const char *path, mode_t mode, struct lkg_error *err)
+static int keep_to_us(int fd, const struct lkg_settings *settings, const char *path, mode_t mode,
+                      struct lkg_error *err)
 {
         char name[NAME_MAX + 1];
         struct stat st;
@@ -286,14 +280,15 @@ static int keep_to_root(int fd, const char *path, mode_t mode, struct lkg_error 
 
         if (fstat(fd, &st) < 0)
                 return lkg_fail(err, EX_IOERR, errno, "%s", path);
-        if (st.st_uid != 0)
+        if (!lkg_engine_owns(fd, st.st_uid, settings))
                 return lkg_fail(
                         err, EX_NOPERM, 0,
-                        "%s belongs to user %u, and must be root's; chown it when what is in it is yours",
-                        path, (unsigned)st.st_uid);
+                        "%s belongs to user %u, and must be root's%s; chown it when what is in it is "
+                        "yours",
+                        path, (unsigned)st.st_uid, settings ? " (or engineUser's)" : "");
         if ((st.st_mode & 0777 & ~mode) == 0)
                 return 0;
-        r = st.st_mode & 022 ? foreign_entry(fd, name) : 0;
+        r = st.st_mode & 022 ? foreign_entry(fd, settings, name) : 0;
         if (r < 0)
                 return lkg_fail(err, EX_IOERR, -r, "%s", path);
         if (r > 0)
@@ -309,7 +304,8 @@ static int keep_to_root(int fd, const char *path, mode_t mode, struct lkg_error 
         return 0;
 }
 
-static int open_directory(const char *path, mode_t mode, int *ret, struct lkg_error *err)
+static int open_directory(const struct lkg_settings *settings, const char *path, mode_t mode, int *ret,
+                          struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_closep) int parent = -EBADF;
         int fd, r;
@@ -321,7 +317,7 @@ static int open_directory(const char *path, mode_t mode, int *ret, struct lkg_er
         fd = fd < 0 ? -errno : lkg_lift_fd(fd);
         if (fd < 0)
                 return lkg_fail(err, EX_IOERR, -fd, "open directory %s", path);
-        r = keep_to_root(fd, path, mode, err);
+        r = keep_to_us(fd, settings, path, mode, err);
         if (r != 0) {
                 lkg_close(fd);
                 return r;
@@ -445,11 +441,11 @@ int lkg_preflight_locks(struct lkg_supervisor *s, struct lkg_error *err)
                 s->private_dir = NULL;
                 return lkg_fail(err, EX_OSERR, ENOMEM, "runtime directory");
         }
-        r = open_directory(settings->state_dir, 0700, &s->state_fd, err);
+        r = open_directory(settings, settings->state_dir, 0700, &s->state_fd, err);
         if (r == 0)
-                r = open_directory(settings->runtime_dir, 0755, &runtime, err);
+                r = open_directory(NULL, settings->runtime_dir, 0755, &runtime, err);
         if (r == 0)
-                r = open_directory(s->private_dir, 0700, &s->runtime_fd, err);
+                r = open_directory(settings, s->private_dir, 0700, &s->runtime_fd, err);
         if (r == 0)
                 r = take_lock(s, s->state_fd, settings->state_dir, "state directory", &s->state_lock, err);
         if (r == 0)

@@ -7,6 +7,7 @@
 #include <lkg/log.h>
 
 #include "consumer.h"
+#include "engine-user.h"
 #include "facts.h"
 #include "supervisor.h"
 
@@ -53,6 +54,22 @@ static void compare(const struct lkg_supervisor *s, const struct lkg_settings *n
                                         settings[i].name);
 }
 
+/* Said again only when it is something else. */
+static void take_over_user(struct lkg_settings *settings, struct lkg_settings *new)
+{
+        char *name = settings->engine_user;
+        bool same = strcmp(name, new->engine_user) == 0 && settings->engine_uid == new->engine_uid &&
+                    settings->engine_user_missing == new->engine_user_missing;
+
+        settings->engine_user = new->engine_user;
+        new->engine_user = name;
+        settings->engine_uid = new->engine_uid;
+        settings->engine_gid = new->engine_gid;
+        settings->engine_user_missing = new->engine_user_missing;
+        if (!same)
+                lkg_engine_user_tell(settings);
+}
+
 /*
  * Whom to ask about the components, how to restart them, and what other namespaces may do is ours alone, so it may change at
  * any time.
@@ -69,6 +86,7 @@ static void take_over(struct lkg_supervisor *s, struct lkg_settings *new)
         new->n_components = n;
         s->settings->node_name = new->node_name;
         new->node_name = node_name;
+        take_over_user(s->settings, new);
         s->settings->restart_jitter_ms = new->restart_jitter_ms;
         s->settings->foreign_writes = new->foreign_writes;
         if (s->connection.shared)
@@ -101,7 +119,8 @@ static int on_settings(sd_event_source *source, int fd, uint32_t revents, void *
         if (r == 0)
                 take_over(s, settings);
         /* Also when it is wrong: the engine keeps the one before, and shows in status/ what is wrong. */
-        lkg_engine_send(s, LKG_MSG_RELOAD);
+        if (!lkg_engine_check_user(s)) /* another one reads it in any case */
+                lkg_engine_send(s, LKG_MSG_RELOAD);
         if (r == 0)
                 lkg_log_notice("configuration read again");
         lkg_settings_free(settings);

@@ -21,6 +21,7 @@
 
 #include <systemd/sd-event.h>
 
+#include <lkg/account.h>
 #include <lkg/error.h>
 #include <lkg/handover.h>
 #include <lkg/judging.h>
@@ -172,8 +173,9 @@ struct lkg_supervisor {
         int exit_code;
         struct lkg_error failure;
         unsigned n_engine_tries;
-        uint64_t source_mounts;      /* lkg_mounts_below() the source when the engine was started */
-        struct lkg_judging *judging; /* the engine's note; NULL = there is none */
+        struct lkg_account engine_account; /* that the engine was started with */
+        uint64_t source_mounts;            /* lkg_mounts_below() the source when the engine was started */
+        struct lkg_judging *judging;       /* the engine's note; NULL = there is none */
         struct lkg_work_watch work;
         bool engine_took_too_long; /* and was killed for that */
         struct lkg_child children[_LKG_CHILD_KIND_MAX];
@@ -362,6 +364,8 @@ enum lkg_work lkg_engine_work(struct lkg_supervisor *s);
  * another engine is started. Nothing to do for a directory that the view covers.
  */
 void lkg_engine_check_mounts(struct lkg_supervisor *s);
+/** lkg_engine_check_user() - it is to run as somebody else now: ended, another one is started. Return: true when so. */
+bool lkg_engine_check_user(struct lkg_supervisor *s);
 /** lkg_engine_replaced() - @child was given up: its successor is started as after any death. */
 void lkg_engine_replaced(struct lkg_supervisor *s, struct lkg_child *child, const struct lkg_child_end *end);
 /** lkg_engine_tell() - Return: 0; -errno, -ENOTCONN when no engine runs. */

@@ -365,13 +365,17 @@ static void check_drift(struct diagnosis *d, const struct lkg_dynamic *dynamic, 
 static void look_at_processes(struct diagnosis *d)
 {
         const char *component = d->component;
+        LKG_CLEANUP(lkg_freep) char *findings = NULL;
         struct lkg_processes processes;
+        bool warned;
 
         if (d->looked_at_processes)
                 return;
         d->looked_at_processes = true;
         lkg_processes_read(&d->view, component, &processes);
         d->engine_silent = processes.engine_silent;
+        findings = processes.no_user ? fact(d, "findings") : NULL;
+        warned = findings && strstr(findings, "[LKG3022]"); /* of a user that somebody named */
         d->component = NULL;
         for (size_t i = 0; i < processes.n; i++) {
                 const char *advice, *loss = lkg_process_loss(processes.items[i].name, &advice);
@@ -379,6 +383,13 @@ static void look_at_processes(struct diagnosis *d)
                 if (lkg_process_missing(&processes.items[i]))
                         add(d, LKG_ERROR, advice, "%s does not run: %s", processes.items[i].name, loss);
         }
+        if (processes.no_user && !warned)
+                add(d, LKG_NOTE,
+                    "`systemd-sysusers` makes the user lkgfs, `systemctl reload lkgfs` lets the engine "
+                    "change to it; "
+                    "`engineUser: root` says that it is meant so",
+                    "the engine runs as root, without capabilities: the user that it is to run as does not "
+                    "exist");
         d->component = component;
 }
 

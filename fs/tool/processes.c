@@ -69,6 +69,8 @@ void lkg_processes_parse(const char *metrics, struct lkg_processes *ret)
 
                 if (starts_with(line, "lkgfs_engine_up"))
                         ret->engine_silent = !is_one(line);
+                if (starts_with(line, "lkgfs_engine_user_missing"))
+                        ret->no_user = is_one(line);
                 if (!starts_with(line, "lkgfs_process_up") || ret->n == LKG_PROCESSES_MAX)
                         continue;
                 size = find_label(line, "process", &name);

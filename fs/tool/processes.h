@@ -18,10 +18,11 @@ struct lkg_process_told {
 struct lkg_processes {
         struct lkg_process_told items[LKG_PROCESSES_MAX];
         size_t n;
+        bool no_user; /* the engine runs as root, because the one that it is to run as does not exist */
         bool engine_silent; /* it has not answered for a second: the condition says since when */
 };
 
-/** lkg_processes_parse() - lkgfs_process_up and lkgfs_engine_up of a metrics file. */
+/** lkg_processes_parse() - lkgfs_process_up, lkgfs_engine_up and lkgfs_engine_user_missing of a metrics file. */
 void lkg_processes_parse(const char *metrics, struct lkg_processes *ret);
 /**
  * lkg_processes_read() - of status/<component>/metrics.prom.

@@ -25,8 +25,19 @@
  */
 int lkg_open_trusted(int dirfd, const char *path, struct stat *ret_st, struct lkg_error *err);
 
+/** lkg_trust_root_alone() - from now on "the caller's own uid" is nobody to trust: for a process that is not itself an administrator. */
+void lkg_trust_root_alone(void);
+/** lkg_is_trusted_user() - root, or, but for the above, this process's own. */
+bool lkg_is_trusted_user(uid_t uid);
+
 /** lkg_path_below() - the part of @path below directory @top, or NULL; relative paths count as below. */
 const char *lkg_path_below(const char *path, const char *top);
+
+/**
+ * lkg_path_exists() - as this process would find it when it opens it: access(2) asks for the real user, without the capabilities
+ * that a process of another user than root has. @dirfd: or AT_FDCWD
+ */
+bool lkg_path_exists(int dirfd, const char *path);
 
 /* A directory that links may not lead out of. */
 struct lkg_bounds {

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <lkg/account.h>
 #include <lkg/error.h>
 
 /* The leak checker of a sanitizer traces its own process, and shadow memory counts as data: such builds have no filter. */
@@ -26,6 +27,17 @@
  * Source: capabilities(7). Return: 0 or -errno.
  */
 int lkg_capabilities_keep(const int *capabilities, struct lkg_error *err);
+
+/** lkg_has_capability() - in effect for this process? */
+bool lkg_has_capability(int capability);
+
+/**
+ * lkg_become() - another user for good: all ids, no further groups, of the capabilities only @capabilities, and none of them for
+ * anything that is executed. While this process is the only thread.
+ *
+ * Source: capabilities(7). Return: 0; -EINVAL: there is no such user in this user namespace; -errno.
+ */
+int lkg_become(const struct lkg_account *account, const int *capabilities, struct lkg_error *err);
 
 struct lkg_syscall_policy;
 /**

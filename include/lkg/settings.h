@@ -10,6 +10,7 @@
  *         component_restart_unit=<unit> component_restart_argv=<word> (repeated)
  *         component_restart_min_interval_ms= component_restart_max_per_hour=
  *     foreign_writes=<enum lkg_foreign_writes> restart_jitter_ms= node_name= (empty: the machine stands for the node)
+ *     engine_user=<as it is configured> engine_uid= engine_gid= (0: root) engine_user_missing=0|1
  *     view_file=<name>  (repeated: view names and aliases)   reserved=<name> (repeated: names the view shadows)
  *
  * A setting that is missing keeps its default; an unknown key is ignored (an older supervisor, a newer engine).
@@ -63,6 +64,9 @@ struct lkg_settings {
         uint32_t foreign_writes;    /* enum lkg_foreign_writes */
         uint32_t restart_jitter_ms; /* of a restart for a remote change; 0 = none */
         char *node_name;
+        char *engine_user; /* for words; "" = root */
+        uint32_t engine_uid, engine_gid;
+        uint32_t engine_user_missing; /* there is no such user: engine_uid is 0 */
 };
 
 /** lkg_settings_restart_word() - `never`, `unit`, `hook`. */

@@ -148,7 +148,7 @@ def test_units_are_installed_for_everybody_to_read(tmp_path):
     """systemd complains of a unit that only root can read, and so does who wants to know why the kubelet waits."""
     lib.shell(f"umask 077; DESTDIR={tmp_path} meson install -C {lib.BUILD} --no-rebuild", check=True)
     units = [path for path in tmp_path.rglob("*") if path.name in ("20-lkgfs.conf", "lkgfs.service", "lkgfs.conf")]
-    assert len(units) == 3
+    assert len(units) == 4
     assert {path.name: oct(path.stat().st_mode & 0o7777) for path in units} == dict.fromkeys((p.name for p in units), "0o644")
     for page in [lib.REPOSITORY / "README.md", *(lib.REPOSITORY / "docs").glob("*.md")]:
         for line in re.findall(r"install .*/20-lkgfs\.conf", page.read_text(encoding="utf-8")):

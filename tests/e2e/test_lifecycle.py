@@ -459,13 +459,6 @@ def test_descriptors_are_not_inherited(mount):
     assert holders == {"lkgfsd": True, "lkgfs-fs": True, "lkgfs-engine": False, "lkgfs-notify": False}
 
 
-def test_engine_has_no_privileges(mount):
-    with open(f"/proc/{mount.child('lkgfs-engine')}/status", encoding="ascii") as file:
-        fields = dict(line.split(":", 1) for line in file)
-    assert int(fields["CapEff"], 16) == 0 and int(fields["CapPrm"], 16) == 0
-    assert fields["NoNewPrivs"].strip() == "1"
-
-
 def test_service_manager_gets_the_descriptors(mounts):
     mount = mounts(keep_descriptors=True)
     mount.wait_for(lambda: any(mount.notify.descriptors.values()))

@@ -149,10 +149,10 @@ def rules_of(profile):
 
 
 def test_the_engine_has_no_rule_for_what_it_does_not_do():
-    """No socket of the node's, no message bus, nothing below the source directory, one capability (to give the others away)."""
+    """No socket of the node's, no message bus, nothing below the source directory; it reads, becomes its user, gives the rest away."""
     rules = rules_of("lkgfs-engine")
     assert not re.search(r"network unix|^\s*unix,|dbus|abstractions/nameservice|\bconnect\b|\bbind\b|\bmount\b|lkgfs-fallback", rules, re.M)
-    assert re.findall(r"capability (\w+),", rules) == ["setpcap"]
+    assert re.findall(r"capability (\w+),", rules) == ["dac_read_search", "setgid", "setpcap", "setuid"]
     writes = re.findall(r"^\s*(/\S*|@\S*)\s+\w*[wl]\w*,", rules, re.M)
     assert writes == ["@{LKGFS_RUN}/**", "@{LKGFS_STATE}/**", "/dev/null"]
 
@@ -161,6 +161,19 @@ def test_the_engine_has_no_rule_for_what_it_does_not_do():
 def test_who_drops_its_bounding_set_may(name):
     """Without the capability the bounding set stays as it is, silently."""
     assert "capability setpcap," in rules_of(name)
+
+
+# ---- the user of the engine ----
+
+def test_the_package_makes_the_user_of_the_engine(tmp_path):
+    """As lkgfs.conf(5) names it by default: nobody logs in as it, and it owns no directory of its own."""
+    need("systemd-sysusers")
+    (tmp_path / "etc").mkdir()
+    lib.run("systemd-sysusers", f"--root={tmp_path}", lib.REPOSITORY / "contrib/systemd/lkgfs.sysusers", check=True)
+    fields = (tmp_path / "etc/passwd").read_text().strip().split(":")
+    assert fields[0] == "lkgfs" and 0 < int(fields[2]) < 1000 and fields[5] == "/nonexistent" and fields[6].endswith("nologin")
+    default = re.search(r'LKG_ENGINE_USER "(\w+)"', (lib.REPOSITORY / "core/engine/config-fields.h").read_text()).group(1)
+    assert default == "lkgfs"
 
 
 # ---- SELinux ----

@@ -4,7 +4,6 @@ import errno
 import json
 import os
 import re
-import resource
 
 import pytest
 
@@ -249,8 +248,9 @@ def test_a_document_that_takes_more_memory_than_there_is(followed):
     api, node = followed
     engine = node.mount.child("lkgfs-engine")
     in_use = int(re.search(r"^VmData:\s+(\d+) kB$", lib.read_file(f"/proc/{engine}/status").decode(), re.M).group(1))
-    limits = resource.prlimit(engine, resource.RLIMIT_DATA)
-    resource.prlimit(engine, resource.RLIMIT_DATA, ((in_use + (6 << 10)) << 10, limits[1]))
+    user = lib.ENGINE_USER_ID  # who is another one would need a capability that this machine may not give
+    lib.run("setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "prlimit", f"--pid={engine}",
+            f"--data={(in_use + (6 << 10)) << 10}:", check=True)
     obj = put(api, "maxPods: 43\nregisterWithTaints: [" + "{}," * 100000 + "{}]\n")
     node.wait("condition", "False failed to judge current, the engine reached its memory limit and ended itself (UID: "
               f"{obj['metadata']['uid']})")

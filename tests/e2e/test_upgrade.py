@@ -276,11 +276,13 @@ def previous_build(tmp_path_factory):
 @pytest.mark.limit(700)
 def test_from_the_previous_release(mounts, previous):
     """What lkgfsd(8) says about running a new version: the new files in place, then a new lkgfsd."""
-    mount = mounts(start=False)
+    mount = mounts(start=False, config={"engineUser": None})  # which it does not know
     folder = mount.own_programs(previous)
     mount.start()
     mount.drop("50-a.conf", "maxPods: 70\n")
     mount.command("hold", "on\n")
+    assert os.stat(mount.state).st_uid == 0
+    mount.write_config()
     generation, server = mount.generation(), mount.child("lkgfs-fs")
     with Reader(mount), open_files(mount):
         for program in lib.PROGRAMS:
@@ -292,6 +294,7 @@ def test_from_the_previous_release(mounts, previous):
     for name, pid in mount.children().items():
         program = next(p for p in lib.PROGRAMS if p.endswith(name))
         assert os.path.samefile(f"/proc/{pid}/exe", folder / program), name
+    assert os.stat(mount.state).st_uid == lib.ENGINE_USER_ID, "the next engine has a user of its own"
     mount.command("hold", "off\n")
     check_works(mount, 76)
     assert "lkgfs_engine_up" in mount.status("metrics.prom")

@@ -34,6 +34,9 @@ LKGFSD = BUILD / "fs/supervisor/lkgfsd"
 PROGRAMS = ("fs/supervisor/lkgfsd", "fs/server/lkgfs-fs", "fs/notifier/lkgfs-notify", "core/engine/lkgfs-engine")
 LKGFS = BUILD / "fs/tool/lkgfs"
 FSTYPE = "fuse.lkgfs"
+# Whom engines of tests run as, as they do on a node with the package: nobody's number. "root" or "": without such a user.
+ENGINE_USER = os.environ.get("LKGFS_TEST_ENGINE_USER", "61234")
+ENGINE_USER_ID = int(ENGINE_USER) if ENGINE_USER.isdigit() else 0
 # What the supervisor says of a child that ended by a signal of its own making: ILL, TRAP, ABRT, BUS, FPE, SEGV, SYS.
 CRASH = re.compile(r"(lkgfs-\w+): [^\n]*was killed by signal (4|5|6|7|8|11|31)\b")
 HEADER = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
@@ -415,11 +418,13 @@ class Mount:
     def write_config(self, config=None, components=None):
         document = {
             "apiVersion": "config.lkgfs.io/v1alpha1", "kind": "LkgfsConfiguration",
-            "stateDir": self.state, "runtimeDir": self.runtime,
+            "stateDir": self.state, "runtimeDir": self.runtime, "engineUser": ENGINE_USER,
         }
         if not self.over:
             document["sourceDir"] = self.source
         document.update(config or {})
+        if document["engineUser"] is None:  # a release that does not know it
+            del document["engineUser"]
         if components is not None:
             document["components"] = components
         write_file(self.config_path, json.dumps(document, indent=2) + "\n", 0o600)

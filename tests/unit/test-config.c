@@ -534,6 +534,60 @@ static void test_huge_file_is_refused(void **state)
         assert_null(c);
 }
 
+/* A user that there is not is no mistake that keeps a node from starting. */
+static void test_whom_the_engine_runs_as(void **state)
+{
+        static const struct {
+                const char *text;
+                uid_t uid;
+                bool missing, told;
+        } cases[] = {
+                { "engineUser: root\n", 0, false, false },
+                { "engineUser: ''\n", 0, false, false },
+                { "engineUser: 0\n", 0, false, false },
+                { "engineUser: 61234\n", 61234, false, false },
+                { "engineUser: '61234'\n", 61234, false, false },
+                { "engineUser: no-such-user-of-lkgfs\n", 0, true, true },
+                { "engineUser: -1\n", 0, true, true },
+                { "engineUser: 4294967295\n", 0, true, true },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
+                LKG_CLEANUP(lkg_freep) char *findings = NULL;
+                struct lkg_config *c = NULL;
+                char text[256];
+
+                (void)snprintf(text, sizeof(text), HEADER "%s", cases[i].text);
+                print_message("%s", cases[i].text);
+                assert_int_equal(decode(text, &c, &findings), 0);
+                assert_int_equal(c->engine_account.uid, cases[i].uid);
+                assert_int_equal(c->engine_account.gid, cases[i].uid);
+                assert_int_equal(c->engine_user_missing, cases[i].missing);
+                assert_int_equal(strstr(findings, "c.yaml:3:13: warning: engineUser: there is no user ") &&
+                                         strstr(findings, "[LKG3022]"),
+                                 cases[i].told);
+                assert_int_equal(*findings != '\0', cases[i].told);
+                lkg_config_free(c);
+        }
+}
+
+/* The default says nothing about it: most users of a build from the sources have none. */
+static void test_the_default_user(void **state)
+{
+        LKG_CLEANUP(lkg_freep) char *findings = NULL;
+        struct lkg_config *c = NULL;
+        struct lkg_account account;
+
+        (void)state;
+        assert_int_equal(decode(HEADER "engineUser: null\n", &c, &findings), 0);
+        assert_string_equal(c->engine_user, "lkgfs");
+        assert_string_equal(findings, "");
+        assert_int_equal(c->engine_user_missing, lkg_account_find(LKG_PASSWD_FILE, "lkgfs", &account) < 0);
+        assert_int_equal(c->engine_account.uid, account.uid);
+        lkg_config_free(c);
+}
+
 static void test_settings_for_the_supervisor(void **state)
 {
         LKG_CLEANUP(lkg_freep) char *findings = NULL;
@@ -542,22 +596,24 @@ static void test_settings_for_the_supervisor(void **state)
         struct lkg_buf buf = LKG_BUF_INIT;
 
         (void)state;
-        assert_int_equal(decode(HEADER "components: [{name: kubelet, aliases: [k.yaml]}]\n", &c, &findings),
+        assert_int_equal(decode(HEADER
+                                "engineUser: 61234\ncomponents: [{name: kubelet, aliases: [k.yaml]}]\n",
+                                &c, &findings),
                          0);
         assert_int_equal(lkg_config_to_settings(c, &s), 0);
         lkg_settings_format(s, &buf);
         assert_string_equal(
-                buf.data,
-                "state_dir=/var/lib/lkgfs\nruntime_dir=/run/lkgfs\nsource_dir=\nvirtual_dir=\n"
-                "view_file=kubelet.conf\nview_file=k.yaml\nreserved=bad\n"
-                "reserved=control\nreserved=history\nreserved=layers\nreserved=lkg\n"
-                "reserved=status\nreserved=.lkgfs-fallback\nreserved=.lv\n"
-                "component=kubelet\ncomponent_unit=kubelet.service\ncomponent_file=kubelet.conf\n"
-                "component_uid=0\ncomponent_gid=0\ncomponent_mode=384\n"
-                "component_exe=/usr/bin/kubelet\ncomponent_restart=never\n"
-                "component_restart_unit=kubelet.service\n"
-                "component_restart_min_interval_ms=60000\ncomponent_restart_max_per_hour=6\n"
-                "engine_timeout_ms=2000\nforeign_writes=0\nrestart_jitter_ms=300000\nnode_name=\n");
+                buf.data, "state_dir=/var/lib/lkgfs\nruntime_dir=/run/lkgfs\nsource_dir=\nvirtual_dir=\n"
+                          "view_file=kubelet.conf\nview_file=k.yaml\nreserved=bad\n"
+                          "reserved=control\nreserved=history\nreserved=layers\nreserved=lkg\n"
+                          "reserved=status\nreserved=.lkgfs-fallback\nreserved=.lv\n"
+                          "component=kubelet\ncomponent_unit=kubelet.service\ncomponent_file=kubelet.conf\n"
+                          "component_uid=0\ncomponent_gid=0\ncomponent_mode=384\n"
+                          "component_exe=/usr/bin/kubelet\ncomponent_restart=never\n"
+                          "component_restart_unit=kubelet.service\n"
+                          "component_restart_min_interval_ms=60000\ncomponent_restart_max_per_hour=6\n"
+                          "engine_timeout_ms=2000\nforeign_writes=0\nrestart_jitter_ms=300000\nnode_name=\n"
+                          "engine_user=61234\nengine_uid=61234\nengine_gid=61234\nengine_user_missing=0\n");
         lkg_buf_deinit(&buf);
         lkg_settings_free(s);
         lkg_config_free(c);
@@ -632,6 +688,8 @@ int main(void)
                 cmocka_unit_test(test_names_that_move_away_with_virtual_dir_are_free),
                 cmocka_unit_test(test_base_follows_file),
                 cmocka_unit_test(test_components_merge_by_name),
+                cmocka_unit_test(test_whom_the_engine_runs_as),
+                cmocka_unit_test(test_the_default_user),
                 cmocka_unit_test(test_settings_for_the_supervisor),
                 cmocka_unit_test(test_settings_there_and_back),
                 cmocka_unit_test(test_restarts_for_the_supervisor),

@@ -162,7 +162,8 @@ static void test_settings(void **state)
                 "component_restart=hook\ncomponent_restart_unit=r.service\ncomponent_restart_argv=/sbin/r\n"
                 "component_restart_argv=a%0Ab\ncomponent_restart_min_interval_ms=5\n"
                 "component_restart_max_per_hour=7\ncomponent_from_the_future=1\ncomponent=other\n"
-                "restart_jitter_ms=9\nnode_name=n%201\n";
+                "restart_jitter_ms=9\nnode_name=n%201\n"
+                "engine_user=lkgfs\nengine_uid=997\nengine_gid=996\nengine_user_missing=0\n";
         struct lkg_settings *settings = NULL, *again = NULL;
         struct lkg_error err = { 0 };
         struct lkg_buf buf = LKG_BUF_INIT;
@@ -188,6 +189,10 @@ static void test_settings(void **state)
         assert_int_equal(again->components[1].restart_min_interval_ms, 60000);
         assert_int_equal(again->restart_jitter_ms, 9);
         assert_string_equal(again->node_name, "n 1");
+        assert_string_equal(again->engine_user, "lkgfs");
+        assert_int_equal(again->engine_uid, 997);
+        assert_int_equal(again->engine_gid, 996);
+        assert_int_equal(again->engine_user_missing, 0);
         lkg_settings_free(settings);
         lkg_settings_free(again);
         lkg_buf_deinit(&buf);

@@ -68,6 +68,28 @@ static void processes(const struct fixture *f, int lkgfsd, int notify, int engin
         put(f, "status/" COMPONENT "/metrics.prom", text);
 }
 
+/* Of a node whose package made no user: worth a word, no reason to do anything. Once, and not of a user that somebody named. */
+static void test_an_engine_that_is_root(void **state)
+{
+        static const char note[] = "note: the engine runs as root, without capabilities";
+        struct fixture *f = *state;
+
+        put(f, "status/" COMPONENT "/metrics.prom", "lkgfs_engine_user_missing{component=\"kubelet\"} 1\n");
+        assert_int_equal(call(f, "doctor"), 0);
+        assert_non_null(strstr(f->out, note));
+        assert_null(strstr(strstr(f->out, note) + 1, note));
+        put(f, "status/" COMPONENT "/findings",
+            "/etc/lkgfs/config.yaml:3:13: warning: engineUser: there is no user \"x\" on this machine; "
+            "the engine runs as root [LKG3022]\n");
+        assert_int_equal(call(f, "doctor"), 1);
+        assert_null(strstr(f->out, note));
+        assert_non_null(strstr(f->out, "warning: kubelet: configuration of lkgfs: "));
+        put(f, "status/" COMPONENT "/findings", "");
+        put(f, "status/" COMPONENT "/metrics.prom", "lkgfs_engine_user_missing{component=\"kubelet\"} 0\n");
+        assert_int_equal(call(f, "doctor"), 0);
+        assert_null(strstr(f->out, note));
+}
+
 static void test_processes_that_are_missing(void **state)
 {
         struct fixture *f = *state;
@@ -315,6 +337,7 @@ int main(void)
         static const struct CMUnitTest tests[] = {
                 TEST(a_good_node),
                 TEST(a_condition_that_is_not_true),
+                TEST(an_engine_that_is_root),
                 TEST(processes_that_are_missing),
                 TEST(an_engine_that_is_silent),
                 TEST(stored_state_that_was_lost),

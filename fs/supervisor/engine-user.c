@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See engine-user.h. What is weighed: docs/decisions/026. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/xattr.h>
+
+#include <lkg/file.h>
+#include <lkg/log.h>
+#include <lkg/privilege.h>
+#include <lkg/publication.h>
+
+#include "engine-user.h"
+
+#define DEPTH_MAX   16u
+#define ENTRIES_MAX (1u << 20)
+#define ID_TEXT     16
+/* Whom the directory was handed to. Only who may mount can write it; its owner cannot. */
+#define OWNER_ATTRIBUTE "trusted.lkgfs.engine"
+
+static bool can_change(void)
+{
+        static const int needed[] = { CAP_SETUID, CAP_SETGID, CAP_CHOWN, CAP_DAC_READ_SEARCH };
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(needed); i++)
+                if (!lkg_has_capability(needed[i]))
+                        return false;
+        return true;
+}
+
+struct lkg_account lkg_engine_account(const struct lkg_settings *settings)
+{
+        const struct lkg_account configured = { .uid = settings->engine_uid, .gid = settings->engine_gid };
+
+        return configured.uid != 0 && can_change() ? configured : (struct lkg_account){ 0 };
+}
+
+void lkg_engine_user_tell(const struct lkg_settings *settings)
+{
+        if (settings->engine_user_missing)
+                lkg_log_notice("engineUser: there is no user %s; the engine runs as root, without "
+                               "capabilities",
+                               settings->engine_user);
+        else if (settings->engine_uid != 0 && !can_change())
+                lkg_log_notice(
+                        "engineUser: lkgfsd may not change to user %s (CAP_SETUID, CAP_SETGID, CAP_CHOWN, "
+                        "CAP_DAC_READ_SEARCH); the engine runs as root, without capabilities",
+                        settings->engine_user);
+}
+
+/* ---- whose a directory is ---- */
+
+bool lkg_engine_owns(int fd, uid_t owner, const struct lkg_settings *settings)
+{
+        char text[ID_TEXT] = "", before[ID_TEXT];
+
+        if (owner == 0 || !settings || owner == settings->engine_uid)
+                return owner == 0 || settings;
+        (void)snprintf(before, sizeof(before), "%u", (unsigned)owner);
+        return fgetxattr(fd, OWNER_ATTRIBUTE, text, sizeof(text) - 1) > 0 && strcmp(text, before) == 0;
+}
+
+/* A file system without such attributes: then nobody but root and the user of now is accepted at the next start. */
+static void note_owner(int top, const struct lkg_account *account)
+{
+        char text[ID_TEXT];
+        int n = snprintf(text, sizeof(text), "%u", (unsigned)account->uid);
+
+        if (account->uid == 0)
+                (void)fremovexattr(top, OWNER_ATTRIBUTE);
+        else
+                (void)fsetxattr(top, OWNER_ATTRIBUTE, text, (size_t)n, 0);
+}
+
+/* ---- handing over ---- */
+
+struct walk {
+        const struct lkg_account *account;
+        uid_t before; /* whose the top was */
+        unsigned n_left;
+        int r; /* the first failure */
+};
+
+static void failed(struct walk *w, int r)
+{
+        if (w->r == 0 && r != -EROFS && r != -ENOENT)
+                w->r = r;
+}
+
+static bool stays_ours(const char *name)
+{
+        size_t size = strlen(name);
+
+        /* Of records, too, which are written while this is done. */
+        return lkg_is_tmp_name(name) || strcmp(name, "lock") == 0 ||
+               (size > 4 && strcmp(name + size - 4, ".pid") == 0) ||
+               strncmp(name, LKG_PUBLICATION_PINNED, strlen(LKG_PUBLICATION_PINNED)) == 0;
+}
+
+/*
+ * A name elsewhere, which somebody made who may link root's files, would give that file away. What is the engine's own can only be
+ * linked where it writes itself.
+ */
+static bool may_hand_over(const struct walk *w, const struct stat *st)
+{
+        return S_ISDIR(st->st_mode) ||
+               (S_ISREG(st->st_mode) && (st->st_nlink == 1 || (st->st_uid != 0 && st->st_uid == w->before)));
+}
+
+static void give(struct walk *w, int fd, const struct stat *st)
+{
+        if (st->st_uid == w->account->uid && st->st_gid == w->account->gid)
+                return;
+        if (fchownat(fd, "", w->account->uid, w->account->gid, AT_EMPTY_PATH) < 0)
+                failed(w, -errno);
+}
+
+static int open_entry(int dirfd, const char *name)
+{
+        struct open_how how = {
+                .flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
+                .resolve = RESOLVE_BENEATH | RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+        };
+        long fd = syscall(SYS_openat2, dirfd, name, &how, sizeof(how));
+
+        return fd < 0 ? -errno : (int)fd;
+}
+
+static void walk_directory(struct walk *w, int dirfd, unsigned depth);
+
+static void walk_entry(struct walk *w, int dirfd, const char *name, unsigned depth)
+{
+        LKG_CLEANUP(lkg_closep) int fd = open_entry(dirfd, name);
+        struct stat st;
+
+        if (fd < 0) {
+                if (fd != -ELOOP && fd != -EXDEV) /* a link, another mount: not ours */
+                        failed(w, fd);
+                return;
+        }
+        if (fstat(fd, &st) < 0 || !may_hand_over(w, &st))
+                return;
+        if (S_ISDIR(st.st_mode))
+                walk_directory(w, fd, depth + 1);
+        give(w, fd, &st);
+}
+
+/* @dirfd may be an O_PATH descriptor. */
+static void walk_directory(struct walk *w, int dirfd, unsigned depth)
+{
+        int copy = depth < DEPTH_MAX ? openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+        DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+        const struct dirent *entry;
+
+        if (!dir) {
+                failed(w, depth < DEPTH_MAX ? -errno : -ELOOP);
+                (void)lkg_close(copy);
+                return;
+        }
+        while (w->n_left > 0 && (entry = readdir(dir))) {
+                if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+                    (depth == 0 && stays_ours(entry->d_name)))
+                        continue;
+                w->n_left--;
+                walk_entry(w, dirfd, entry->d_name, depth);
+        }
+        (void)closedir(dir);
+}
+
+int lkg_engine_hand_over(int top, const struct lkg_account *account)
+{
+        struct walk w = { .account = account, .n_left = ENTRIES_MAX };
+        struct stat st;
+
+        if (fstat(top, &st) < 0)
+                return -errno;
+        w.before = st.st_uid;
+        walk_directory(&w, top, 0);
+        give(&w, top, &st); /* last: what was not finished is seen */
+        note_owner(top, account);
+        return w.r;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whom the engine runs as, and that the directories in which it writes are that user's.
+ */
+#pragma once
+
+#include <lkg/account.h>
+#include <lkg/error.h>
+#include <lkg/settings.h>
+
+/**
+ * lkg_engine_account() - whom the next engine runs as.
+ *
+ * Root when the configured user does not exist, and when we lack what changing to one takes (in a container): an engine that is
+ * less confined is better than none.
+ */
+struct lkg_account lkg_engine_account(const struct lkg_settings *settings);
+
+/** lkg_engine_user_tell() - why it is root although it should not be, to the log; nothing when it need not be told. */
+void lkg_engine_user_tell(const struct lkg_settings *settings);
+
+/**
+ * lkg_engine_owns() - may a directory of ours, or what is in it, belong to @owner: root, the engine's user, or the one before?
+ * @fd:       of the directory; it says who was before, where nobody but root could have written that
+ * @settings: who the user is; NULL: root alone
+ */
+bool lkg_engine_owns(int fd, uid_t owner, const struct lkg_settings *settings);
+
+/**
+ * lkg_engine_hand_over() - @top and what is in it become @account's: directories, and files. Run in a process that may wait.
+ *
+ * No link is followed and no mount crossed, and a file that has another name somewhere is never taken from root. What is
+ * supervisor's or file server's own (locks, records, pinned content) stays root's.
+ *
+ * Return: 0; the first -errno, after everything else was handed over; -EROFS is 0: nobody writes there.
+ */
+int lkg_engine_hand_over(int top, const struct lkg_account *account);
