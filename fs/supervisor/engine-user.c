@@ -15,6 +15,7 @@
 #include <lkg/publication.h>
 
 #include "engine-user.h"
+#include "mounts.h"
 
 #define DEPTH_MAX   16u
 #define ENTRIES_MAX (1u << 20)
@@ -32,24 +33,42 @@ static bool can_change(void)
         return true;
 }
 
-struct lkg_account lkg_engine_account(const struct lkg_settings *settings)
+static bool asks_elsewhere(int directory)
 {
-        const struct lkg_account configured = { .uid = settings->engine_uid, .gid = settings->engine_gid };
+        struct lkg_mount mount;
 
-        return configured.uid != 0 && can_change() ? configured : (struct lkg_account){ 0 };
+        return lkg_mounts_of(directory, &mount) == 1 && lkg_mount_asks_elsewhere(&mount);
 }
 
-void lkg_engine_user_tell(const struct lkg_settings *settings)
+enum lkg_engine_root lkg_engine_account(const struct lkg_settings *settings, const int directories[static 2],
+                                        struct lkg_account *ret)
 {
+        *ret = (struct lkg_account){ 0 };
         if (settings->engine_user_missing)
-                lkg_log_notice("engineUser: there is no user %s; the engine runs as root, without "
-                               "capabilities",
-                               settings->engine_user);
-        else if (settings->engine_uid != 0 && !can_change())
-                lkg_log_notice(
-                        "engineUser: lkgfsd may not change to user %s (CAP_SETUID, CAP_SETGID, CAP_CHOWN, "
-                        "CAP_DAC_READ_SEARCH); the engine runs as root, without capabilities",
-                        settings->engine_user);
+                return LKG_ENGINE_NO_USER;
+        if (settings->engine_uid == 0)
+                return LKG_ENGINE_AS_CONFIGURED;
+        if (!can_change())
+                return LKG_ENGINE_NO_RIGHT;
+        if (asks_elsewhere(directories[0]) || asks_elsewhere(directories[1]))
+                return LKG_ENGINE_NO_SAY;
+        *ret = (struct lkg_account){ .uid = settings->engine_uid, .gid = settings->engine_gid };
+        return LKG_ENGINE_AS_CONFIGURED;
+}
+
+void lkg_engine_user_tell(const struct lkg_settings *settings, enum lkg_engine_root why)
+{
+        static const char *const reasons[] = {
+                [LKG_ENGINE_NO_USER] = "there is no such user in " LKG_PASSWD_FILE,
+                [LKG_ENGINE_NO_RIGHT] = "lkgfsd may not change to it (CAP_SETUID, CAP_SETGID, CAP_CHOWN, "
+                                        "CAP_DAC_READ_SEARCH)",
+                [LKG_ENGINE_NO_SAY] =
+                        "a server decides who may read and write in the source or state directory",
+        };
+
+        if (why != LKG_ENGINE_AS_CONFIGURED)
+                lkg_log_notice("the engine runs as root, without capabilities, and not as engineUser %s: %s",
+                               settings->engine_user, reasons[why]);
 }
 
 /* ---- whose a directory is ---- */
@@ -81,6 +100,7 @@ static void note_owner(int top, const struct lkg_account *account)
 struct walk {
         const struct lkg_account *account;
         uid_t before; /* whose the top was */
+        bool whole;
         unsigned n_left;
         int r; /* the first failure */
 };
@@ -144,7 +164,7 @@ static void walk_entry(struct walk *w, int dirfd, const char *name, unsigned dep
         }
         if (fstat(fd, &st) < 0 || !may_hand_over(w, &st))
                 return;
-        if (S_ISDIR(st.st_mode))
+        if (S_ISDIR(st.st_mode) && w->whole)
                 walk_directory(w, fd, depth + 1);
         give(w, fd, &st);
 }
@@ -171,9 +191,9 @@ static void walk_directory(struct walk *w, int dirfd, unsigned depth)
         (void)closedir(dir);
 }
 
-int lkg_engine_hand_over(int top, const struct lkg_account *account)
+int lkg_engine_hand_over(int top, const struct lkg_account *account, bool whole)
 {
-        struct walk w = { .account = account, .n_left = ENTRIES_MAX };
+        struct walk w = { .account = account, .whole = whole, .n_left = ENTRIES_MAX };
         struct stat st;
 
         if (fstat(top, &st) < 0)

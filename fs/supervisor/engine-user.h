@@ -8,16 +8,23 @@
 #include <lkg/error.h>
 #include <lkg/settings.h>
 
-/**
- * lkg_engine_account() - whom the next engine runs as.
- *
- * Root when the configured user does not exist, and when we lack what changing to one takes (in a container): an engine that is
- * less confined is better than none.
- */
-struct lkg_account lkg_engine_account(const struct lkg_settings *settings);
+/* Why it is root although somebody else is configured. */
+enum lkg_engine_root {
+        LKG_ENGINE_AS_CONFIGURED,
+        LKG_ENGINE_NO_USER,  /* there is none of that name */
+        LKG_ENGINE_NO_RIGHT, /* we lack what changing to one takes (in a container) */
+        LKG_ENGINE_NO_SAY, /* whether it may read root's files in the source directory, or write its own, is not for this kernel to say */
+};
 
-/** lkg_engine_user_tell() - why it is root although it should not be, to the log; nothing when it need not be told. */
-void lkg_engine_user_tell(const struct lkg_settings *settings);
+/**
+ * lkg_engine_account() - whom the next engine runs as: an engine that is less confined is better than none.
+ * @directories: the source and the state directory; they are not asked anything
+ */
+enum lkg_engine_root lkg_engine_account(const struct lkg_settings *settings, const int directories[static 2],
+                                        struct lkg_account *ret);
+
+/** lkg_engine_user_tell() - why, to the log. */
+void lkg_engine_user_tell(const struct lkg_settings *settings, enum lkg_engine_root why);
 
 /**
  * lkg_engine_owns() - may a directory of ours, or what is in it, belong to @owner: root, the engine's user, or the one before?
@@ -29,9 +36,11 @@ bool lkg_engine_owns(int fd, uid_t owner, const struct lkg_settings *settings);
 /**
  * lkg_engine_hand_over() - @top and what is in it become @account's: directories, and files. Run in a process that may wait.
  *
+ * @whole: with what is in its directories; else its own entries, among which lkgfsd makes new ones
+ *
  * No link is followed and no mount crossed, and a file that has another name somewhere is never taken from root. What is
  * supervisor's or file server's own (locks, records, pinned content) stays root's.
  *
  * Return: 0; the first -errno, after everything else was handed over; -EROFS is 0: nobody writes there.
  */
-int lkg_engine_hand_over(int top, const struct lkg_account *account);
+int lkg_engine_hand_over(int top, const struct lkg_account *account, bool whole);

@@ -51,6 +51,7 @@ struct setup {
         struct lkg_shared *shared;
         pid_t supervisor;
         struct lkg_account account;
+        bool hand_over_all; /* no engine of this user has published anything since we run */
 };
 
 /*
@@ -185,7 +186,7 @@ static int begin(const void *userdata)
 }
 
 /* In this process, because a disk may be slow; what could not be handed over the engine will say when it needs it. */
-static void hand_over(const struct lkg_account *account)
+static void hand_over(const struct lkg_account *account, bool whole)
 {
         static const struct {
                 int fd;
@@ -193,7 +194,7 @@ static void hand_over(const struct lkg_account *account)
         } directories[] = { { RUNTIME_FD, "runtime" }, { STATE_FD, "state" } };
 
         for (size_t i = 0; i < LKG_ARRAY_SIZE(directories); i++) {
-                int r = lkg_engine_hand_over(directories[i].fd, account);
+                int r = lkg_engine_hand_over(directories[i].fd, account, whole);
 
                 if (r < 0)
                         (void)dprintf(STDERR_FILENO, "lkgfsd: hand the %s directory to user %u: %s\n",
@@ -206,7 +207,7 @@ static int prepare(const void *userdata)
         const struct setup *setup = userdata;
         int r;
 
-        hand_over(&setup->account);
+        hand_over(&setup->account, setup->hand_over_all);
         r = lkg_hide_view(setup->mount_point);
 
         if (r == 0)
@@ -294,9 +295,37 @@ enum lkg_work lkg_engine_work(struct lkg_supervisor *s)
         return work;
 }
 
+static bool same_account(const struct lkg_account *a, const struct lkg_account *b)
+{
+        return a->uid == b->uid && a->gid == b->gid;
+}
+
+/* Whom the next one runs as; why it is root is told once. */
+static struct lkg_account choose_account(struct lkg_supervisor *s)
+{
+        struct lkg_account account;
+        const int directories[] = { s->source_fd, s->state_fd };
+        enum lkg_engine_root why = lkg_engine_account(s->settings, directories, &account);
+
+        if (s->engine_root != (int)why)
+                lkg_engine_user_tell(s->settings, why);
+        s->engine_root = (int)why;
+        return account;
+}
+
+static struct setup set_up(struct lkg_supervisor *s)
+{
+        const struct lkg_account account = choose_account(s);
+
+        s->engine_handed_over = s->engine_handed_over && same_account(&account, &s->engine_account);
+        s->engine_account = account;
+        return (struct setup){ s->mount_point, s->source_path, s->connection.shared,
+                               getpid(),       account,        !s->engine_handed_over };
+}
+
 static int start(struct lkg_supervisor *s, struct lkg_child *child)
 {
-        const struct lkg_account account = lkg_engine_account(s->settings);
+        const struct setup setup = set_up(s);
         char user[32];
         const char *argv[] = { s->programs.engine,
                                "--mountpoint",
@@ -318,8 +347,6 @@ static int start(struct lkg_supervisor *s, struct lkg_child *child)
                                s->config ? "--config" : NULL,
                                s->config,
                                NULL };
-        const struct setup setup = { s->mount_point, s->source_path, s->connection.shared, getpid(),
-                                     account };
         struct lkg_spawn spawn = { .argv = argv,
                                    .n_fds = 5,
                                    .stdin_fd = -EBADF,
@@ -342,9 +369,9 @@ static int start(struct lkg_supervisor *s, struct lkg_child *child)
         r = open_fds(s, theirs, spawn.fds);
         if (r < 0)
                 return r;
-        (void)snprintf(user, sizeof(user), "%u:%u", (unsigned)account.uid, (unsigned)account.gid);
+        (void)snprintf(user, sizeof(user), "%u:%u", (unsigned)setup.account.uid,
+                       (unsigned)setup.account.gid);
         open_note(s);
-        s->engine_account = account;
         s->source_mounts = s->over ? 0 : lkg_mounts_below(s->source_path);
         r = lkg_spawn(&spawn, &pid, &pidfd);
         for (int i = 2; i < 5; i++)
@@ -377,10 +404,10 @@ void lkg_engine_check_mounts(struct lkg_supervisor *s)
 bool lkg_engine_check_user(struct lkg_supervisor *s)
 {
         struct lkg_child *child = &s->children[LKG_CHILD_ENGINE];
-        const struct lkg_account account = lkg_engine_account(s->settings);
+        const struct lkg_account account = choose_account(s);
 
         if (!lkg_child_running(child) || child->ending || child->adopted ||
-            (account.uid == s->engine_account.uid && account.gid == s->engine_account.gid))
+            same_account(&account, &s->engine_account))
                 return false;
         lkg_child_log(child, LOG_NOTICE, "is started again, as user %u", (unsigned)account.uid);
         start_another(s);
@@ -433,6 +460,7 @@ static void heard(struct lkg_supervisor *s, struct lkg_child *child, const struc
                                              message->result == 1);
         } else if (message->type == LKG_MSG_PUBLISHED && !child->ready) {
                 child->ready = true;
+                s->engine_handed_over = true;
                 child->restart.n_early = 0;
                 lkg_supervisor_engine_ready(s);
         }

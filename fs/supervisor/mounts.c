@@ -52,6 +52,9 @@ int lkg_mounts_parse_line(const char *line, struct lkg_mount *ret)
                 return -EBADMSG;
         if (!take_field(p, ret->source, sizeof(ret->source)))
                 ret->source[0] = '\0'; /* only shown to people */
+        p = strchr(p, ' ');
+        if (!p || !take_field(p + 1, ret->options, sizeof(ret->options)))
+                ret->options[0] = '\0';
         return ret->point[0] == '/' && ret->type[0] ? 0 : -EBADMSG;
 }
 
@@ -172,6 +175,48 @@ int lkg_mounts_detach_views(void)
         for (int i = 0; n > 0 && i < STACKED_MAX; i++)
                 n = detach_pass();
         return n < 0 ? n : 0;
+}
+
+int lkg_mounts_find_in(char *text, uint64_t id, struct lkg_mount *ret)
+{
+        char *line;
+
+        while ((line = strsep(&text, "\n")))
+                if (lkg_mounts_parse_line(line, ret) == 0 && ret->id == id)
+                        return 1;
+        return 0;
+}
+
+int lkg_mounts_of(int fd, struct lkg_mount *ret)
+{
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        uint64_t id;
+        int r = lkg_mounts_id_of(fd, "", &id);
+
+        if (r >= 0)
+                r = read_mountinfo(&text);
+        return r < 0 ? r : lkg_mounts_find_in(text, id, ret);
+}
+
+static bool has_option(const struct lkg_mount *mount, const char *option)
+{
+        size_t size = strlen(option);
+
+        for (const char *p = mount->options; *p; p += strcspn(p, ",") + (p[strcspn(p, ",")] != '\0'))
+                if (strcspn(p, ",") == size && strncmp(p, option, size) == 0)
+                        return true;
+        return false;
+}
+
+bool lkg_mount_asks_elsewhere(const struct lkg_mount *mount)
+{
+        static const char *const types[] = { "nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "afs" };
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(types); i++)
+                if (strcmp(mount->type, types[i]) == 0)
+                        return true;
+        return lkg_mount_is_fuse(mount) &&
+               !(has_option(mount, "allow_other") && has_option(mount, "default_permissions"));
 }
 
 bool lkg_mount_is_lkgfs(const struct lkg_mount *mount)

@@ -15,6 +15,7 @@ struct lkg_mount {
         char point[PATH_MAX];
         char type[64]; /* "fuse.lkgfs" */
         char source[256];
+        char options[512]; /* of the file system, not of the mount; "" when they are longer */
 };
 
 /** lkg_mounts_parse_line() - one line of mountinfo, octal escapes resolved. Return: 0 or -EBADMSG. */
@@ -45,6 +46,16 @@ int lkg_mounts_has(uint64_t id);
  * Return: 0; -errno.
  */
 int lkg_mounts_detach_views(void);
+
+/** lkg_mounts_find_in() - the mount with number @id. @text as above. Return: 1 and @ret; 0. */
+int lkg_mounts_find_in(char *text, uint64_t id, struct lkg_mount *ret);
+/** lkg_mounts_of() - the mount that the open file @fd is in, without asking its file system. Return: 1 and @ret; 0; -errno. */
+int lkg_mounts_of(int fd, struct lkg_mount *ret);
+/**
+ * lkg_mount_asks_elsewhere() - who may read a file of it, is that for another one than this kernel to say? Then capabilities
+ * of a process here count for nothing: a network file system, a FUSE server that lets in its owner only or judges by itself.
+ */
+bool lkg_mount_asks_elsewhere(const struct lkg_mount *mount);
 
 bool lkg_mount_is_lkgfs(const struct lkg_mount *mount);
 bool lkg_mount_is_fuse(const struct lkg_mount *mount);

@@ -7,7 +7,6 @@
 #include <lkg/log.h>
 
 #include "consumer.h"
-#include "engine-user.h"
 #include "facts.h"
 #include "supervisor.h"
 
@@ -55,8 +54,9 @@ static void compare(const struct lkg_supervisor *s, const struct lkg_settings *n
 }
 
 /* Said again only when it is something else. */
-static void take_over_user(struct lkg_settings *settings, struct lkg_settings *new)
+static void take_over_user(struct lkg_supervisor *s, struct lkg_settings *new)
 {
+        struct lkg_settings *settings = s->settings;
         char *name = settings->engine_user;
         bool same = strcmp(name, new->engine_user) == 0 && settings->engine_uid == new->engine_uid &&
                     settings->engine_user_missing == new->engine_user_missing;
@@ -67,7 +67,7 @@ static void take_over_user(struct lkg_settings *settings, struct lkg_settings *n
         settings->engine_gid = new->engine_gid;
         settings->engine_user_missing = new->engine_user_missing;
         if (!same)
-                lkg_engine_user_tell(settings);
+                s->engine_root = 0; /* is told again */
 }
 
 /*
@@ -86,7 +86,7 @@ static void take_over(struct lkg_supervisor *s, struct lkg_settings *new)
         new->n_components = n;
         s->settings->node_name = new->node_name;
         new->node_name = node_name;
-        take_over_user(s->settings, new);
+        take_over_user(s, new);
         s->settings->restart_jitter_ms = new->restart_jitter_ms;
         s->settings->foreign_writes = new->foreign_writes;
         if (s->connection.shared)

@@ -24,7 +24,6 @@
 #include "credential.h"
 #include "facts.h"
 #include "fallback.h"
-#include "engine-user.h"
 #include "supervisor.h"
 
 #define ENGINE_LIMIT_NS  (30 * LKG_NSEC_PER_SEC)
@@ -695,8 +694,6 @@ static int start(struct lkg_supervisor *s, struct lkg_error *err)
                 r = lkg_background_redirect(s, err);
         if (r == 0)
                 r = prepare_loop(s, err);
-        if (r == 0)
-                lkg_engine_user_tell(s->settings);
         if (r == 0)
                 r = prepare_consumer(s, err);
         if (r == 0)

@@ -174,6 +174,8 @@ struct lkg_supervisor {
         struct lkg_error failure;
         unsigned n_engine_tries;
         struct lkg_account engine_account; /* that the engine was started with */
+        bool engine_handed_over;           /* such a one has published: its directories are its own */
+        int engine_root;                   /* enum lkg_engine_root, as it was told */
         uint64_t source_mounts;            /* lkg_mounts_below() the source when the engine was started */
         struct lkg_judging *judging;       /* the engine's note; NULL = there is none */
         struct lkg_work_watch work;

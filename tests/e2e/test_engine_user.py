@@ -13,6 +13,7 @@ import time
 import pytest
 
 import lkgfs_testlib as lib
+from lkgfs_deadfs import DeadFs
 from lkgfs_inject import Injected
 from lkgfs_worker import Worker
 from test_isolation import RUNTIME_FD, SOURCE_FD, STATE_FD, check_engine_works, die_of, inject, proc, status_of
@@ -102,7 +103,7 @@ def test_who_it_is(mounts, user, uid, gid):
 def test_a_user_that_there_is_not_is_said(mounts):
     """In the log, as a finding and by `lkgfs doctor`, where somebody has named it; what is served is served."""
     mount = mounts(config={"engineUser": UNKNOWN})
-    text = f"there is no user {UNKNOWN}; the engine runs as root"
+    text = f"and not as engineUser {UNKNOWN}: there is no such user in /etc/passwd"
     assert mount.log().count(text) == 1
     assert mount.condition()[0] == "True" and "LKG3022" in mount.status("findings")
     result = mount.tool("doctor")
@@ -149,7 +150,7 @@ def test_the_users_of_the_machine(tmp_path):
             stack.callback(entered.kill)  # nobody waits for it when anything fails
             until(lambda: "serving /etc/kubernetes" in text())
             daemon = children(entered.pid)[0]
-            assert "there is no user lkgfs; the engine runs as root" in text()
+            assert "and not as engineUser lkgfs: there is no such user" in text()
             assert uid() == 0
             doctor = lib.run(*enter, lib.LKGFS, "doctor")
             assert doctor.returncode == 0 and doctor.stdout.count(b"note: the engine runs as root") == 1, doctor
@@ -425,9 +426,22 @@ def test_where_it_cannot_be_changed(mounts):
     while "lkgfsd: serving" not in mount.log():
         assert time.monotonic() < end and mount.process.poll() is None, mount.log()
         time.sleep(0.02)
-    assert "may not change to user 61234" in mount.log()
+    assert "lkgfsd may not change to it" in mount.log()
     assert engine(mount) == 0
     check_engine_works(mount, 58)
+
+
+@pytest.mark.parametrize("options,uid", [("", 0), (",allow_other", 0), (",allow_other,default_permissions", USER)])
+def test_a_source_directory_that_asks_elsewhere(mounts, options, uid):
+    """What a server says about root's files no capability here can change: the engine stays who it was."""
+    mount = mounts(over=False, start=False, tree=lambda path, **_: os.mkdir(path))
+    with DeadFs(mount.source, {"kubelet.conf": lib.HEADER + "maxPods: 44\n"}, options):
+        mount.start()
+        try:
+            assert engine(mount) == uid and "maxPods: 44" in mount.document()
+            assert ("a server decides who may read and write" in mount.log()) == (uid == 0)
+        finally:
+            mount.stop()
 
 
 # ---- without it ----

@@ -173,10 +173,10 @@ def reply(device, tree, request):
 class DeadFs:
     """Mounted at a path that reaches the source directory behind the view; use it as a context manager."""
 
-    def __init__(self, point, files=("file", "other")):
+    def __init__(self, point, files=("file", "other"), options=",allow_other"):
         self.point = point
         self.device = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
-        options = f"fd={self.device},rootmode=40777,user_id=0,group_id=0,allow_other"
+        options = f"fd={self.device},rootmode=40777,user_id=0,group_id=0{options}"
         if libc.mount(b"deadfs", os.fsencode(point), b"fuse", ctypes.c_ulong(0), options.encode()) != 0:
             raise OSError(ctypes.get_errno(), "mount")
         self.line, theirs = socket.socketpair()

@@ -46,7 +46,8 @@ static bool is_off(void)
 {
         const char *off = getenv("LKGFS_POISON_OFF");
 
-        return off && faccessat(AT_FDCWD, off, F_OK, AT_EACCESS) == 0; /* access(2) asks without capabilities */
+        return off &&
+               faccessat(AT_FDCWD, off, F_OK, AT_EACCESS) == 0; /* access(2) asks without capabilities */
 }
 
 static void *end_it(void)

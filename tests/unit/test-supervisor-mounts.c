@@ -96,6 +96,50 @@ static void test_types(void **state)
         }
 }
 
+static void test_who_says_what_may_be_read(void **state)
+{
+        static const struct {
+                const char *type, *options;
+                bool elsewhere;
+        } rows[] = {
+                { "ext4", "rw", false },
+                { "tmpfs", "rw,size=1m", false },
+                { "overlay", "rw,lowerdir=/a", false },
+                { "virtiofs", "rw", false },
+                { "nfs", "rw,vers=3", true },
+                { "nfs4", "rw", true },
+                { "nfsd", "rw", false },
+                { "cifs", "rw", true },
+                { "9p", "rw", true },
+                { "ceph", "rw", true },
+                { "fuse", "rw,user_id=0,group_id=0", true },
+                { "fuse.sshfs", "rw,user_id=0,group_id=0,allow_other", true },
+                { "fuse.sshfs", "rw,default_permissions,user_id=0", true },
+                { "fuse.sshfs", "rw,not_default_permissions,allow_others,allow_other", true },
+                { "fuse.lkgfs", "rw,user_id=0,group_id=0,default_permissions,allow_other", false },
+                { "fuseblk", "allow_other,rw,default_permissions", false },
+                { "fuse", "", true },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                char text[256];
+                struct lkg_mount m;
+
+                (void)snprintf(
+                        text, sizeof(text),
+                        "20 1 8:1 / / rw - ext4 /dev/sda rw\n"
+                        "21 20 0:5 / /x rw,relatime shared:1 - %s what %s\n22 20 0:6 / /y rw - nfs z rw\n",
+                        rows[i].type, rows[i].options);
+                assert_int_equal(lkg_mounts_find_in(text, 21, &m), 1);
+                assert_string_equal(m.options, rows[i].options);
+                assert_int_equal(lkg_mount_asks_elsewhere(&m), rows[i].elsewhere);
+        }
+        assert_int_equal(lkg_mounts_find_in((char[]){ "20 1 8:1 / / rw - ext4 /dev/sda rw\n" }, 21,
+                                            &(struct lkg_mount){ 0 }),
+                         0);
+}
+
 static const char *const stacked = "20 1 8:1 / / rw - ext4 /dev/sda rw\n"
                                    "41 40 0:51 / /etc/kubernetes rw - fuse.lkgfs top rw\n"
                                    "30 20 0:50 / /etc/kubernetes rw - tmpfs bottom rw\n"
@@ -196,6 +240,7 @@ int main(void)
                 cmocka_unit_test(test_bad_lines),
                 cmocka_unit_test(test_path_too_long_is_no_overflow),
                 cmocka_unit_test(test_types),
+                cmocka_unit_test(test_who_says_what_may_be_read),
                 cmocka_unit_test(test_the_top_of_a_stack),
                 cmocka_unit_test(test_what_is_mounted_below),
                 cmocka_unit_test(test_own_mounts_can_be_asked_for),
