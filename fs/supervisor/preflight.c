@@ -386,15 +386,37 @@ static bool still_named(int fd, int dirfd, const char *name)
                a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
+/* Whatever stands there and is no file: the engine may write in both directories, and must not keep the next of us from starting. */
+static int put_aside(int dirfd)
+{
+        char aside[64];
+
+        (void)snprintf(aside, sizeof(aside), ".lock.%d.aside", (int)getpid());
+        return renameat(dirfd, "lock", dirfd, aside) < 0 ? -errno : -EAGAIN;
+}
+
+static int open_lock_file(int dirfd, int flags)
+{
+        LKG_CLEANUP(lkg_closep)
+        int fd = openat(dirfd, "lock", flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+        struct stat st;
+
+        if (fd < 0)
+                return errno == ELOOP || errno == EISDIR || errno == ENXIO ? put_aside(dirfd) : -errno;
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        return S_ISREG(st.st_mode) ? LKG_STEAL_FD(fd) : put_aside(dirfd);
+}
+
 /* A read-only file system can be locked as well: what is stored there still serves. */
 static int open_lock(int dirfd, bool *ret_read_only)
 {
-        int fd = openat(dirfd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+        int fd = open_lock_file(dirfd, O_RDWR | O_CREAT);
 
-        *ret_read_only = fd < 0 && errno == EROFS;
-        if (*ret_read_only)
-                fd = openat(dirfd, "lock", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-        return fd < 0 ? -errno : fd;
+        if (fd == -EAGAIN)
+                fd = open_lock_file(dirfd, O_RDWR | O_CREAT);
+        *ret_read_only = fd == -EROFS;
+        return *ret_read_only ? open_lock_file(dirfd, O_RDONLY) : fd;
 }
 
 static int take_lock(const struct lkg_supervisor *s, int dirfd, const char *dir, const char *what, int *ret,

@@ -446,6 +446,25 @@ def test_a_publication_that_is_no_file(mount, make):
     check_engine_works(mount, 77)
 
 
+@pytest.mark.parametrize("which", ["state", "private"])
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: os.symlink("/etc/passwd", path), lambda path: os.makedirs(path + "/full"),
+                                  lambda path: socket.socket(socket.AF_UNIX, socket.SOCK_STREAM).bind(path)],
+                         ids=["fifo", "link", "directory", "socket"])
+def test_a_lock_that_is_no_file(mount, which, make):
+    """The next lkgfsd starts, and writes its name nowhere else."""
+    before = lib.read_file("/etc/passwd")
+    folder = mount.state if which == "state" else os.path.join(mount.runtime, "private")
+    assert mount.stop() == 0
+    os.makedirs(folder, 0o700, exist_ok=True)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(os.path.join(folder, "lock"))
+    make(os.path.join(folder, "lock"))
+    mount.start()
+    assert os.path.isfile(os.path.join(folder, "lock")) and not os.path.islink(os.path.join(folder, "lock"))
+    assert lib.read_file("/etc/passwd") == before
+    check_engine_works(mount, 94)
+
+
 def test_facts_are_written_nowhere_else(mount):
     """lkgfsd, root with all it may, writes facts: never through a link that somebody else has made."""
     elsewhere = os.path.join(mount.root, "elsewhere")
