@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Draws the graph of the sources and holds it against the rules of the house (docs/hacking.md, "The graph").
+
+    lkgfs_graph.py BUILD            what breaks a rule; exit status 1 when anything does
+    lkgfs_graph.py BUILD --dot      the graph of core/ and fs/ for dot(1)
+
+One file calls another when its object file wants a symbol that the other one defines. Pointers count as well: a table of
+operations is a call.
+"""
+import collections
+import pathlib
+import re
+import subprocess
+import sys
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+FOLDERS = ("core", "fs")
+
+# Who may use what: a folder uses what stands here and itself. What links is meson's; what is included counts, too.
+USES = {
+    "core/base": (),
+    "core/config": ("core/base",),
+    "core/schema": ("core/base", "core/config"),
+    "core/state": ("core/base", "core/config"),
+    "core/remote": ("core/base", "core/config", "core/state"),
+    "core/engine": ("core/base", "core/config", "core/schema", "core/state", "core/remote"),
+    "fs/server": ("core/base",),
+    "fs/notifier": ("core/base",),
+    "fs/supervisor": ("core/base",),
+    "fs/tool": ("core/base", "core/config", "core/schema", "core/state", "core/remote", "core/engine"),
+}
+
+# What breaks a rule today. A list may only become shorter: what is no longer true has to be taken out.
+CIRCLES = (
+    """
+    fs/server/bad.c fs/server/caller.c fs/server/content.c fs/server/engine-link.c fs/server/files.c
+    fs/server/health.c fs/server/held.c fs/server/helpers.c fs/server/interrupt.c fs/server/kept.c
+    fs/server/kinds.c fs/server/listing.c fs/server/main.c fs/server/nodes.c fs/server/opener.c fs/server/ops.c
+    fs/server/published.c fs/server/reclaim.c fs/server/relay.c fs/server/replay.c fs/server/session.c
+    fs/server/slots.c fs/server/source-change.c fs/server/source-io.c fs/server/source.c fs/server/start.c
+    fs/server/view.c fs/server/watch.c fs/server/workers.c fs/server/xattr.c
+    """,
+    """
+    fs/supervisor/adopt.c fs/supervisor/attach.c fs/supervisor/background-limit.c fs/supervisor/background.c
+    fs/supervisor/children.c fs/supervisor/consumer.c fs/supervisor/credential.c fs/supervisor/dentries.c
+    fs/supervisor/device.c fs/supervisor/engine.c fs/supervisor/facts.c fs/supervisor/fallback.c
+    fs/supervisor/heartbeat.c fs/supervisor/helper.c fs/supervisor/leave.c fs/supervisor/notifier.c
+    fs/supervisor/preflight.c fs/supervisor/programs.c fs/supervisor/reload.c fs/supervisor/server.c
+    fs/supervisor/spawn.c fs/supervisor/supervisor.c fs/supervisor/watchdog.c
+    """,
+    """
+    core/engine/engine-api-facts.c core/engine/engine-api-objects.c core/engine/engine-api.c
+    core/engine/engine-commands.c core/engine/engine-facts.c core/engine/engine-fallback.c
+    core/engine/engine-good.c core/engine/engine-loop.c core/engine/engine-messages.c core/engine/engine-poison.c
+    core/engine/engine-reference.c core/engine/engine-reload.c core/engine/engine-remote.c
+    core/engine/engine-start.c core/engine/engine-starts.c core/engine/engine.c core/engine/metrics.c
+    core/engine/publish-layers.c core/engine/publish.c core/engine/status-remote.c core/engine/status.c
+    """,
+    """
+    core/config/doc-key.c core/config/doc-map.c core/config/doc-pack.c core/config/doc.c
+    """,
+    """
+    core/remote/http-easy.c core/remote/http-pool.c core/remote/http-receive.c core/remote/http.c
+    """,
+    """
+    core/config/yaml-scan-scalar.c core/config/yaml-scan-word.c core/config/yaml-scan.c
+    """,
+    """
+    core/remote/credential-files.c core/remote/credential-parts.c core/remote/credential.c
+    """,
+    """
+    fs/tool/check.c fs/tool/remote.c fs/tool/sources.c
+    """,
+)
+UPWARD = (
+    "core/state/guard.c calls core/schema/tables/guarded.c",
+    "core/state/guard.c calls core/schema/tables/kinds.c",
+)
+PRIVATE_HEADERS = (
+    "core/engine/command.h: core/state/source.h",
+    "core/engine/component.h: core/state/remote-base.h",
+    "core/engine/dynamic.h: core/state/guard.h",
+    "core/engine/dynamic.h: core/state/store.h",
+    "core/engine/engine-api.h: core/remote/informer.h",
+    "core/engine/engine-api.h: core/remote/reporter.h",
+    "core/engine/engine-api.h: core/state/node.h",
+    "core/engine/engine-api.h: core/state/rollout.h",
+    "core/engine/exec-credential.c: core/remote/credential.h",
+    "core/engine/exec-credential.c: core/remote/exec-plugin.h",
+    "core/engine/generation.h: core/state/source.h",
+    "core/engine/poison.h: core/state/source.h",
+    "core/engine/remote-file.h: core/state/configmap.h",
+    "core/engine/state.h: core/state/source.h",
+    "core/engine/track.h: core/state/remote-base.h",
+    "core/schema/command-line.c: core/config/internal.h",
+    "core/schema/defaults.c: core/config/internal.h",
+    "core/schema/effective.c: core/config/internal.h",
+    "core/schema/flag-value.c: core/config/internal.h",
+    "core/schema/gates.c: core/config/internal.h",
+    "core/schema/judge.c: core/config/internal.h",
+    "core/schema/lint.c: core/config/internal.h",
+    "core/schema/object.c: core/config/internal.h",
+    "core/schema/pipeline.c: core/config/internal.h",
+    "core/schema/serve.c: core/config/internal.h",
+    "core/schema/tree.c: core/config/internal.h",
+    "core/schema/typed-encode.c: core/config/internal.h",
+    "core/schema/typed.c: core/config/internal.h",
+    "core/state/guard.c: core/schema/kinds.h",
+)
+SAME_TAGS = """
+    check compare cursor job key lkg_dynamic lkg_heartbeat lkg_kept lkg_node lkg_place lkg_restart_policy lkg_rules
+    lkg_server lkg_task output pair part place shape walk 
+""".split()
+SAME_NAMES = """
+    bad.c command.c credential.c credential.h diff.c dynamic.c dynamic.h engine.c facts.c facts.h fallback.c guard.c
+    heartbeat.c held.c held.h history.c internal.h kinds.c object.c options.c render.c rules.h server.c server.h
+    source.c status.c view.c watch.c
+""".split()
+
+
+def sources():
+    return sorted(path.relative_to(TOP) for folder in FOLDERS for path in (TOP / folder).rglob("*.[ch]"))
+
+
+def folder_of(path):
+    return "/".join(pathlib.PurePath(path).parts[:2])
+
+
+# ---- circles ----
+
+def objects(build):
+    """Source file -> object file of the product, as ninja knows them."""
+    text = subprocess.run(["ninja", "-C", build, "-t", "deps"], capture_output=True, text=True, check=True).stdout
+    found, target = {}, None
+    for line in text.splitlines():
+        if line and not line.startswith(" "):
+            target = line.split(":")[0]
+        elif target and line.endswith(".c"):
+            path = (pathlib.Path(build) / line.strip()).resolve()
+            if path.is_relative_to(TOP) and path.relative_to(TOP).parts[0] in FOLDERS:
+                found.setdefault(str(path.relative_to(TOP)), pathlib.Path(build) / target)
+            target = None
+    return found
+
+
+def calls(build):
+    """File -> files that it calls."""
+    defined, wanted = {}, collections.defaultdict(set)
+    for source, target in objects(build).items():
+        for line in subprocess.run(["nm", target], capture_output=True, text=True, check=True).stdout.splitlines():
+            words = line.split()
+            if len(words) == 3 and words[1] in "TDBRVC":
+                defined.setdefault(words[2], source)
+            elif len(words) == 2 and words[0] == "U":
+                wanted[source].add(words[1])
+    defined.pop("main", None)
+    return {source: {defined[name] for name in names if name in defined} - {source} for source, names in wanted.items()}
+
+
+def circles(graph):
+    """Strongly connected parts of more than one file (Tarjan), the largest first."""
+    number, low, stack, found = {}, {}, [], []
+
+    def visit(file):
+        number[file] = low[file] = len(number)
+        stack.append(file)
+        for other in sorted(graph.get(file, ())):
+            if other not in number:
+                visit(other)
+            if other in stack:
+                low[file] = min(low[file], low[other])
+        if low[file] == number[file]:
+            part = {stack.pop()}
+            while file not in part:
+                part.add(stack.pop())
+            if len(part) > 1:
+                found.append(frozenset(part))
+
+    for file in sorted(graph):
+        if file not in number:
+            visit(file)
+    return sorted(found, key=lambda part: (-len(part), sorted(part)))
+
+
+def is_pair(part):
+    """Two files of one folder that share a private header."""
+    return len(part) == 2 and len({folder_of(file) for file in part}) == 1
+
+
+# ---- names ----
+
+INCLUDE = re.compile(r'^#include "([^"]+)"', re.M)
+TAG = re.compile(r"^(?:struct|enum|union) (\w+) \{", re.M)
+
+
+def private_headers():
+    """Headers of one folder that another one includes, as "file: header"."""
+    found = set()
+    for path in sources():
+        for name in INCLUDE.findall((TOP / path).read_text()):
+            place = (TOP / path.parent / name).resolve()
+            header = place if place.exists() else TOP / name
+            if header.exists() and folder_of(header.relative_to(TOP)) != folder_of(path):
+                found.add(f"{path}: {header.relative_to(TOP)}")
+    return found
+
+
+def in_several_folders(pairs):
+    places = collections.defaultdict(set)
+    for name, folder in pairs:
+        places[name].add(folder)
+    return {name for name, folders in places.items() if len(folders) > 1}
+
+
+def same_tags():
+    return in_several_folders((tag, folder_of(path)) for path in sources() for tag in TAG.findall((TOP / path).read_text()))
+
+
+def same_names():
+    return in_several_folders((path.name, folder_of(path)) for path in sources() if path.name != "main.c")
+
+
+def upward(graph):
+    return {f"{file} calls {other}" for file, others in graph.items() for other in others
+            if folder_of(other) not in (folder_of(file), *USES[folder_of(file)])}
+
+
+# ---- the rules ----
+
+def compare(what, found, known):
+    """Words about what is new, and about what is listed and no longer so."""
+    return ([f"{what}: {item}" for item in sorted(set(found) - set(known))]
+            + [f"{what}: {item} is no longer so: take it out of lkgfs_graph.py" for item in sorted(set(known) - set(found))])
+
+
+def judge_circles(found):
+    known = [frozenset(part.split()) for part in CIRCLES]
+    words = []
+    for part in found:
+        if not is_pair(part) and part not in known:
+            words.append(f"circle of {len(part)} files: {' '.join(sorted(part))}")
+    for part in known:
+        if part not in found:
+            words.append(f"circle is no longer as it is listed in lkgfs_graph.py: {' '.join(sorted(part))}")
+    return words
+
+
+def dot(graph):
+    lines = ["digraph lkgfs {", "  rankdir=LR; node [shape=box];"]
+    for folder in USES:
+        lines.append(f'  subgraph "cluster_{folder}" {{ label="{folder}";')
+        lines += [f'    "{file}" [label="{pathlib.PurePath(file).name}"];' for file in sorted(graph) if folder_of(file) == folder]
+        lines.append("  }")
+    lines += [f'  "{file}" -> "{other}";' for file in sorted(graph) for other in sorted(graph[file])]
+    return "\n".join([*lines, "}"])
+
+
+def main():
+    graph = calls(sys.argv[1])
+    if sys.argv[2:] == ["--dot"]:
+        print(dot(graph))
+        return 0
+    words = (judge_circles(circles(graph))
+             + compare("call upward", upward(graph), UPWARD)
+             + compare("private header of another folder", private_headers(), PRIVATE_HEADERS)
+             + compare("tag in several folders", same_tags(), SAME_TAGS)
+             + compare("file name in several folders", same_names(), SAME_NAMES))
+    print("\n".join(words) or f"{len(graph)} files, {sum(map(len, graph.values()))} calls between them")
+    return 1 if words else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
