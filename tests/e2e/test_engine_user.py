@@ -55,11 +55,12 @@ def owners(directory):
     for folder, folders, files in os.walk(directory):
         if folder == directory:
             folders[:] = [name for name in folders if not name.startswith("pinned")]
-            files = [name for name in files if name != "lock" and not name.endswith((".pid", ".sock"))]
+            files = [name for name in files if name != "lock" and not name.endswith((".pid", ".sock", "~tmp"))]
         for name in folders + files + ["."]:
-            st = os.lstat(os.path.join(folder, name))
-            if stat.S_ISDIR(st.st_mode) or stat.S_ISREG(st.st_mode) and st.st_nlink == 1:
-                found.setdefault(st.st_uid, []).append(os.path.join(folder, name))
+            with contextlib.suppress(FileNotFoundError):  # it works in there
+                st = os.lstat(os.path.join(folder, name))
+                if stat.S_ISDIR(st.st_mode) or stat.S_ISREG(st.st_mode) and st.st_nlink == 1:
+                    found.setdefault(st.st_uid, []).append(os.path.join(folder, name))
     return found
 
 
