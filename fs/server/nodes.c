@@ -32,7 +32,7 @@
 #define N_CHUNKS    (LKG_NODES / CHUNK)
 #define NODE_OWNERS 16384u
 #define WAY_MAX     2048u /* directories: PATH_MAX has room for no more */
-#define OWN_BATCH   64u /* so many of our own, and it is time to forget some */
+#define OWN_BATCH   64u   /* so many of our own, and it is time to forget some */
 #define PRUNE_AFTER (10 * LKG_NSEC_PER_SEC)
 #define VIRTUAL_INO \
         (UINT64_C(1) << 48) /* virtual inode numbers start here: no local file system goes that far */
