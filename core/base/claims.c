@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Commands that may still be carried out: see lkg/claims.h. */
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <lkg/claims.h>
@@ -51,8 +50,7 @@ int lkg_claims_open(int runtime_fd, struct lkg_claims **ret, struct lkg_error *e
 
 struct lkg_claims *lkg_claims_close(struct lkg_claims *claims)
 {
-        if (claims)
-                (void)munmap(claims, sizeof(*claims));
+        lkg_unmap_file(claims);
         return NULL;
 }
 

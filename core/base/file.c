@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/openat2.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 
 #include <lkg/file.h>
@@ -420,20 +419,6 @@ int lkg_read_file(int fd, size_t max, char **ret, size_t *ret_size, struct lkg_e
         *ret = LKG_STEAL(data);
         if (ret_size)
                 *ret_size = size;
-        return 0;
-}
-
-int lkg_map_file(int fd, size_t size, void **ret)
-{
-        int r = posix_fallocate(fd, 0, (off_t)size); /* an error number, no errno */
-        void *p;
-
-        if (r != 0)
-                return -r;
-        p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-        if (p == MAP_FAILED)
-                return -errno;
-        *ret = p;
         return 0;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The note of what an engine is judging: see lkg/judging.h. */
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <lkg/buf.h>
@@ -67,8 +66,7 @@ int lkg_judging_open(int runtime_fd, struct lkg_judging **ret, struct lkg_error 
 
 struct lkg_judging *lkg_judging_close(struct lkg_judging *judging)
 {
-        if (judging)
-                (void)munmap(judging, sizeof(*judging));
+        lkg_unmap_file(judging);
         return NULL;
 }
 

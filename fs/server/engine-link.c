@@ -19,6 +19,8 @@
 #include <sys/timerfd.h>
 #include <sys/un.h>
 
+#include <lkg/file.h>
+
 #include "server.h"
 
 #define RETRY_NS    (100 * LKG_NSEC_PER_MSEC)
@@ -26,6 +28,7 @@
 #define CLAIM_TRIES 64
 
 static int connect_engine(void);
+static void open_claims(void);
 
 /* Lock held. The earliest deadline of a waiting record arms the timer; UINT64_MAX = none. */
 static void arm(void)
@@ -485,6 +488,10 @@ static int connect_engine(void)
         else
                 r = sd_event_add_io(server.event, &source, fd, EPOLLIN, on_engine, NULL);
         (void)pthread_mutex_lock(&server.parked_lock);
+        if (r >= 0 && lkg_map_was_cut(server.claims)) { /* by the engine before: this one has another file */
+                server.claims = lkg_claims_close(server.claims);
+                open_claims();
+        }
         if (r >= 0) {
                 struct lkg_message loaded;
 

@@ -113,37 +113,6 @@ int lkg_child_end_recorded(struct lkg_supervisor *s, enum lkg_child_kind kind)
         return lkg_process_end(&process, END_RECORDED_NS);
 }
 
-/* What stands in memory that a file server can write is no reason to end just anybody: only helpers of lkgfs. */
-static bool is_helper(int pid)
-{
-        char path[64], exe[PATH_MAX];
-        const char *name;
-        ssize_t n;
-
-        (void)snprintf(path, sizeof(path), "/proc/%d/exe", pid);
-        n = readlink(path, exe, sizeof(exe) - 1);
-        if (n < 0)
-                return false;
-        exe[n] = '\0';
-        name = strrchr(exe, '/');
-        return name && strncmp(name, "/lkgfs-", strlen("/lkgfs-")) == 0;
-}
-
-int lkg_process_end(const struct lkg_process *process, uint64_t limit_ns)
-{
-        int pid = atomic_load(&process->pid);
-        LKG_CLEANUP(lkg_closep) int pidfd = pid > 0 ? pidfd_open(pid, 0) : -EBADF;
-
-        if (pidfd < 0 || lkg_process_start_time(pid) != process->start_time || !is_helper(pid))
-                return 0;
-        (void)pidfd_send_signal(pidfd, SIGTERM, NULL, 0);
-        if (lkg_wait_pidfd(pidfd, limit_ns))
-                return 1;
-        (void)pidfd_send_signal(pidfd, SIGKILL, NULL, 0);
-        (void)lkg_wait_pidfd(pidfd, limit_ns);
-        return 1;
-}
-
 static void record(struct lkg_child *child)
 {
         struct lkg_process *process = shared_record(child);
@@ -389,7 +358,7 @@ int lkg_child_adopt(struct lkg_child *child, const struct lkg_process *process, 
         if (pidfd < 0)
                 return pidfd;
         /* After the open: from here on the number cannot change its owner under us. */
-        if (lkg_process_start_time(pid) != process->start_time || !is_helper(pid)) {
+        if (lkg_process_start_time(pid) != process->start_time || !lkg_is_helper(pid)) {
                 lkg_close(pidfd);
                 return -ESRCH;
         }

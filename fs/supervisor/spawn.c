@@ -213,23 +213,6 @@ int lkg_run_finish(struct lkg_run *run, size_t max, char **ret_output, size_t *r
         return r < 0 ? r : status;
 }
 
-bool lkg_wait_pidfd(int pidfd, uint64_t limit_ns)
-{
-        uint64_t deadline_ns = lkg_boottime_ns() + limit_ns, now_ns;
-
-        while ((now_ns = lkg_boottime_ns()) <= deadline_ns) {
-                struct pollfd p = { .fd = pidfd, .events = POLLIN };
-                int r = poll(&p, 1,
-                             (int)((deadline_ns - now_ns + LKG_NSEC_PER_MSEC - 1) / LKG_NSEC_PER_MSEC));
-
-                if (r > 0)
-                        return true;
-                if (r < 0 && errno != EINTR)
-                        return false;
-        }
-        return false;
-}
-
 int lkg_run_wait(struct lkg_run *run, uint64_t limit_ns, size_t max, char **ret_output, size_t *ret_size)
 {
         if (!lkg_wait_pidfd(run->pidfd, limit_ns)) {

@@ -35,33 +35,6 @@
 #define SERVER_END_NS    (1 * LKG_NSEC_PER_SEC)
 #define END_LIMIT_NS     (3 * LKG_NSEC_PER_SEC) /* one that cannot even be killed waits for a dead file system */
 
-int lkg_fail(struct lkg_error *err, int exit_code, int errnum, const char *fmt, ...)
-{
-        char text[sizeof(err->message)];
-        va_list ap;
-
-        va_start(ap, fmt);
-        (void)vsnprintf(text, sizeof(text), fmt, ap);
-        va_end(ap);
-        lkg_error_set(err, -errnum, NULL, "%s", text);
-        return exit_code;
-}
-
-int lkg_lift_fd(int fd)
-{
-        int lifted;
-
-        if (fd < 0)
-                return fd;
-        if (fd >= LKG_FD_BASE)
-                return fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 ? -errno : fd;
-        lifted = fcntl(fd, F_DUPFD_CLOEXEC, LKG_FD_BASE);
-        if (lifted < 0)
-                lifted = -errno;
-        lkg_close(fd);
-        return lifted;
-}
-
 static void enter(struct lkg_supervisor *s, enum lkg_phase phase, uint64_t limit_ns);
 
 static void end_children(struct lkg_supervisor *s)

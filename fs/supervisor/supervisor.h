@@ -349,6 +349,11 @@ int lkg_child_adopt(struct lkg_child *child, const struct lkg_process *process, 
  */
 int lkg_child_end_recorded(struct lkg_supervisor *s, enum lkg_child_kind kind);
 /**
+ * lkg_is_helper() - does the process run a helper of lkgfs? What stands in memory that a file server can write is no reason to end
+ * just anybody.
+ */
+bool lkg_is_helper(int pid);
+/**
  * lkg_process_end() - SIGTERM, SIGKILL after @limit_ns, if pid and start time agree. Return: 1 if it ran,
  * else 0.
  */
@@ -383,6 +388,17 @@ void lkg_engine_send(struct lkg_supervisor *s, uint32_t type);
 void lkg_kept_add(struct lkg_supervisor *s, uint64_t node, int fd);
 /** lkg_kept_clear() - close all descriptors of deleted but open files; they belong to one connection. */
 void lkg_kept_clear(struct lkg_supervisor *s);
+
+/* lock.c */
+/**
+ * lkg_lock_take() - the file `lock` of @dirfd is ours from now on, or says who has it.
+ * @what: "state directory", for a message
+ * @ret:  the descriptor that holds it; as it was where nothing can be written and nothing ever was
+ *
+ * Return: 0; an exit status of <sysexits.h>.
+ */
+int lkg_lock_take(const struct lkg_supervisor *s, int dirfd, const char *dir, const char *what, int *ret,
+                  struct lkg_error *err);
 
 /* adopt.c */
 /**

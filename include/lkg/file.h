@@ -88,9 +88,15 @@ int lkg_read_file(int fd, size_t max, char **ret, size_t *ret_size, struct lkg_e
 /**
  * lkg_map_file() - @size bytes of @fd in memory that is shared with whoever maps it, too.
  *
- * All of its space is taken at once: a full file system is an error here and no SIGBUS later. Return: 0 or -errno.
+ * All of its space is taken at once: a full file system is an error here and no SIGBUS later. Who makes the file shorter does not
+ * end us either: what is gone is zeros from then on, which nobody shares. Few files at a time (8), one thread at a time.
+ * Return: 0 or -errno.
  */
 int lkg_map_file(int fd, size_t size, void **ret);
+/** lkg_unmap_file() - of lkg_map_file(), or NULL. */
+void lkg_unmap_file(void *p);
+/** lkg_map_was_cut() - has somebody made the file shorter, and have we noticed? */
+bool lkg_map_was_cut(const void *p);
 
 /** lkg_write_all() - all of @bytes to @fd, however often the kernel takes only a part. Return: 0 or -errno. */
 int lkg_write_all(int fd, const void *bytes, size_t size);

@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import errno
+import fcntl
 import mmap
 import os
 import pathlib
@@ -188,6 +189,34 @@ def test_lkgfsd_ends_nobody_else(mount):
             assert other.poll() is None
         finally:
             other.kill()
+
+
+def test_files_that_it_shares_may_become_shorter(mount):
+    """lkgfsd and the file server map files that the engine can truncate: they go on, and the next engine has others."""
+    private, server = os.path.join(mount.runtime, "private"), mount.child("lkgfs-fs")
+    for pods in (70, 71):
+        for name in ("judging", "claims"):
+            os.truncate(os.path.join(private, name), 0)
+        lib.error_of(mount.command, "sync", "now")  # nobody can say any more whether it may be carried out
+        lib.kill_and_wait(mount.child("lkgfs-engine"))
+        check_engine_works(mount, pods)
+    mount.sync()
+    assert mount.child("lkgfs-fs") == server
+    assert mount.process.poll() is None
+
+
+@pytest.mark.parametrize("directory", ["state", "run/private"])
+def test_it_cannot_keep_the_next_lkgfsd_out(mount, directory):
+    """Its directories are open to it, and a lock on a file needs no right to write."""
+    with Injected(idle(mount, "lkgfs-engine")) as process:
+        held = process.call("openat", -100, os.path.join(mount.root, directory, "lock"), os.O_RDONLY, 0)
+        mount.kill_supervisor()
+        end = lib.deadline()
+        while process.call("flock", held, fcntl.LOCK_EX | fcntl.LOCK_NB) != 0:  # a child of lkgfsd has it for a moment
+            assert held >= 0 and time.monotonic() < end, "the lock is never free"
+        mount.start()
+        process.saved = None  # it was ended, like any helper of a dead lkgfsd
+    check_engine_works(mount, 79)
 
 
 FLOOD = """

@@ -41,12 +41,9 @@ CIRCLES = (
     fs/server/view.c fs/server/watch.c fs/server/workers.c fs/server/xattr.c
     """,
     """
-    fs/supervisor/adopt.c fs/supervisor/attach.c fs/supervisor/background-limit.c fs/supervisor/background.c
-    fs/supervisor/children.c fs/supervisor/consumer.c fs/supervisor/credential.c fs/supervisor/dentries.c
-    fs/supervisor/device.c fs/supervisor/engine.c fs/supervisor/facts.c fs/supervisor/fallback.c
-    fs/supervisor/heartbeat.c fs/supervisor/helper.c fs/supervisor/leave.c fs/supervisor/notifier.c
-    fs/supervisor/preflight.c fs/supervisor/programs.c fs/supervisor/reload.c fs/supervisor/server.c
-    fs/supervisor/spawn.c fs/supervisor/supervisor.c fs/supervisor/watchdog.c
+    fs/supervisor/adopt.c fs/supervisor/children.c fs/supervisor/credential.c fs/supervisor/engine.c
+    fs/supervisor/fallback.c fs/supervisor/heartbeat.c fs/supervisor/leave.c fs/supervisor/notifier.c
+    fs/supervisor/reload.c fs/supervisor/server.c fs/supervisor/supervisor.c fs/supervisor/watchdog.c
     """,
     """
     core/engine/engine-api-facts.c core/engine/engine-api-objects.c core/engine/engine-api.c

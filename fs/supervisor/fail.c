@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every part of lkgfsd needs: an error with an exit status, and descriptors out of the way of those that children get. */
+#include <fcntl.h>
+#include <stdarg.h>
+
+#include "supervisor.h"
+
+int lkg_fail(struct lkg_error *err, int exit_code, int errnum, const char *fmt, ...)
+{
+        char text[sizeof(err->message)];
+        va_list ap;
+
+        va_start(ap, fmt);
+        (void)vsnprintf(text, sizeof(text), fmt, ap);
+        va_end(ap);
+        lkg_error_set(err, -errnum, NULL, "%s", text);
+        return exit_code;
+}
+
+int lkg_lift_fd(int fd)
+{
+        int lifted;
+
+        if (fd < 0)
+                return fd;
+        if (fd >= LKG_FD_BASE)
+                return fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 ? -errno : fd;
+        lifted = fcntl(fd, F_DUPFD_CLOEXEC, LKG_FD_BASE);
+        if (lifted < 0)
+                lifted = -errno;
+        lkg_close(fd);
+        return lifted;
+}
