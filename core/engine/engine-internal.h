@@ -129,6 +129,19 @@ void lkg_engine_layers_soon(struct lkg_engine *e);
 /** lkg_engine_persist() - history, state files, fallback copies, number reservation. */
 void lkg_engine_persist(struct lkg_engine *e);
 
+/* engine-parts.c: asked by all of them */
+/** lkg_engine_save_state() - durable, before a publication shows it. Return: 0 or -errno. */
+int lkg_engine_save_state(struct lkg_engine *e, struct lkg_component *c);
+struct lkg_publication_input lkg_engine_input(const struct lkg_engine *e);
+struct lkg_log_fields lkg_engine_fields(const struct lkg_component *c);
+/** lkg_component_find() - the one named @name; NULL: none. */
+struct lkg_component *lkg_component_find(struct lkg_component *components, size_t n, const char *name);
+void lkg_engine_mark_findings(struct lkg_engine *e);
+/** lkg_engine_serves_active() - do readers get the source that is followed (and not a held generation)? */
+bool lkg_engine_serves_active(const struct lkg_component *c);
+/** lkg_engine_is_remote() - may @c follow a remote configuration? */
+bool lkg_engine_is_remote(const struct lkg_engine *e, const struct lkg_component *c);
+
 /* engine-fallback.c */
 /** lkg_engine_ask_fallback() - lkgfsd is to bring the copies of @c up to date, or to withdraw the one in view. */
 void lkg_engine_ask_fallback(const struct lkg_engine *e, const struct lkg_component *c);
@@ -140,18 +153,10 @@ void lkg_engine_ask_fallback(const struct lkg_engine *e, const struct lkg_compon
 void lkg_engine_ask_first_fallback(const struct lkg_engine *e);
 void lkg_engine_fallback_answered(struct lkg_engine *e, const struct lkg_message *m);
 
-/** lkg_engine_save_state() - durable, before a publication shows it. Return: 0 or -errno. */
-int lkg_engine_save_state(struct lkg_engine *e, struct lkg_component *c);
-
 /** lkg_engine_add_sources() - inotify, timer and deferred work on the loop. */
 int lkg_engine_add_sources(struct lkg_engine *e);
 
 struct lkg_component_env lkg_engine_env(struct lkg_engine *e);
-struct lkg_publication_input lkg_engine_input(const struct lkg_engine *e);
-struct lkg_log_fields lkg_engine_fields(const struct lkg_component *c);
-/** lkg_component_find() - the one named @name; NULL: none. */
-struct lkg_component *lkg_component_find(struct lkg_component *components, size_t n, const char *name);
-void lkg_engine_mark_findings(struct lkg_engine *e);
 
 /* Steps of a start that a reload repeats (engine-start.c). */
 int lkg_engine_load_config(const struct lkg_engine *e, struct lkg_config **ret, struct lkg_report *report);
@@ -279,8 +284,6 @@ void lkg_engine_follow_missing(struct lkg_engine *e, struct lkg_component *c, co
 /** lkg_engine_roll_back() - abandon what is active, because of @cause; @reason is for people. Return: 0 or -errno; @err. */
 int lkg_engine_roll_back(struct lkg_engine *e, struct lkg_component *c, enum lkg_bad_cause cause,
                          const char *reason, struct lkg_error *err);
-/** lkg_engine_serves_active() - do readers get the source that is followed (and not a held generation)? */
-bool lkg_engine_serves_active(const struct lkg_component *c);
 /** lkg_engine_serve_stored() - the stored document of the last known good instead of a merge. */
 int lkg_engine_serve_stored(struct lkg_engine *e, struct lkg_component *c);
 /** lkg_engine_reload_dynamic() - another configuration of ours: references, scope, what is allowed. */
@@ -289,8 +292,6 @@ int lkg_engine_reload_dynamic(struct lkg_engine *e, struct lkg_error *err);
 void lkg_engine_collect(struct lkg_engine *e);
 /** lkg_engine_learn_version() - bad list and startups of the component's version count. */
 void lkg_engine_learn_version(struct lkg_engine *e, struct lkg_component *c);
-/** lkg_engine_is_remote() - may @c follow a remote configuration? */
-bool lkg_engine_is_remote(const struct lkg_engine *e, const struct lkg_component *c);
 /**
  * lkg_engine_good_generation() - what a rollback now would serve.
  * @ret: one reference; NULL: the very bytes of c->active, or nothing

@@ -20,19 +20,6 @@ static const struct lkg_touched everything = { .everything = true };
 
 /* ---- begin ---- */
 
-/* The reference is about a node's kubelet; where there is no component of that name, about the first one. */
-bool lkg_engine_is_remote(const struct lkg_engine *e, const struct lkg_component *c)
-{
-        size_t chosen = 0;
-
-        if (!e->config->remote.enabled || !c->dynamic)
-                return false;
-        for (size_t i = 0; i < e->n_components; i++)
-                if (strcmp(e->components[i].config->name, "kubelet") == 0)
-                        chosen = i;
-        return c == &e->components[chosen];
-}
-
 int lkg_engine_open_store(struct lkg_engine *e, struct lkg_error *err)
 {
         const struct timespec moment = { .tv_nsec = 100 * (long)LKG_NSEC_PER_MSEC };
@@ -544,16 +531,6 @@ void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c)
         }
         if (!c->good.stack) /* it may be another one now; what is open was looked at already */
                 (void)lkg_engine_look_at_good(e, c, &everything, &err);
-}
-
-bool lkg_engine_serves_active(const struct lkg_component *c)
-{
-        char id[LKG_SOURCE_ID_MAX + 1];
-
-        if (!c->active)
-                return false;
-        lkg_config_source_id(&c->dynamic->pointers.active, id);
-        return strcmp(c->active->source, id) == 0 || (c->same && c->verdict == LKG_KEEP);
 }
 
 static int default_rules(const struct lkg_engine *e, struct lkg_trial_rules *ret)

@@ -142,29 +142,6 @@ struct lkg_component_env lkg_engine_env(struct lkg_engine *e)
         };
 }
 
-struct lkg_component *lkg_component_find(struct lkg_component *components, size_t n, const char *name)
-{
-        for (size_t i = 0; i < n; i++)
-                if (strcmp(components[i].config->name, name) == 0)
-                        return &components[i];
-        return NULL;
-}
-
-struct lkg_log_fields lkg_engine_fields(const struct lkg_component *c)
-{
-        return (struct lkg_log_fields){ .component = c->config->name,
-                                        .generation = c->active ? c->active->number : 0 };
-}
-
-void lkg_engine_mark_findings(struct lkg_engine *e)
-{
-        lkg_report_deinit(&e->shown);
-        lkg_report_append(&e->shown, &e->report);
-        lkg_report_append(&e->shown, &e->reload_report);
-        for (size_t i = 0; i < e->n_components; i++)
-                e->components[i].dirty |= LKG_DIRTY_FINDINGS;
-}
-
 /* ---- looking ---- */
 
 static void log_refusal(const struct lkg_component *c)
@@ -296,19 +273,6 @@ void lkg_engine_look(struct lkg_engine *e)
 }
 
 /* ---- holds ---- */
-
-int lkg_engine_save_state(struct lkg_engine *e, struct lkg_component *c)
-{
-        const struct lkg_log_fields fields = lkg_engine_fields(c);
-        struct lkg_error err = { 0 };
-        int r = lkg_state_save_component(&e->state, c->config->name, &c->state, /* durable= */ true, &err);
-
-        if (r < 0)
-                lkg_log(LOG_ERR, &fields, "cannot save the state: %s", err.message);
-        else
-                c->state_changed = false;
-        return r;
-}
 
 static void tick_hold(struct lkg_engine *e, struct lkg_component *c)
 {
@@ -550,18 +514,6 @@ static void announce(struct lkg_engine *e, struct lkg_component *c, const struct
                 lkg_log(LOG_INFO, &fields,
                         "serving generation %" PRIu64 " (publication %" PRIu64 ", %zu layers)",
                         c->active->number, e->publisher.number, c->candidate ? c->candidate->n_layers : 0);
-}
-
-struct lkg_publication_input lkg_engine_input(const struct lkg_engine *e)
-{
-        return (struct lkg_publication_input){
-                .config = e->config,
-                .components = e->components,
-                .n_components = e->n_components,
-                .rules = &e->rules,
-                .findings = &e->shown,
-                .now_ns = lkg_realtime_ns(),
-        };
 }
 
 static int publish(struct lkg_engine *e, struct lkg_error *err)

@@ -197,9 +197,9 @@ static void answer(struct lkg_parked *parked, int result)
                                                .error = error,
                                                .unique = parked->unique };
 
-                session_send_raw(&out, sizeof(out));
+                kernel_send_raw(&out, sizeof(out));
         } else {
-                session_send_raw(parked->reply, parked->reply_size);
+                kernel_send_raw(parked->reply, parked->reply_size);
         }
 }
 
@@ -397,7 +397,7 @@ void engine_published(void)
                 (void)lkg_message_send(server.engine, &loaded);
         view_wake_pollers();
         nodes_prune();
-        session_invalidate_attributes(FUSE_ROOT_ID);
+        kernel_invalidate_attributes(FUSE_ROOT_ID);
         relay_announce();
 }
 

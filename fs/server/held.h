@@ -98,10 +98,12 @@ int interrupts_init(void);
 void interrupt_request(const struct fuse_in_header *header);
 void interrupt_watch(void); /* somebody is held who must not wait for long */
 
+/* threads.c */
+int thread_init(const char *name);
+void thread_end(void);
+int thread_start(void *(*main)(void *), void *arg);
+
 /* workers.c */
-int worker_thread_init(const char *name);
-void worker_thread_end(void);
-int worker_start_thread(void *(*main)(void *), void *arg);
 void worker_handle(struct lkg_slot *slot, size_t size);
 void worker_reply_code(uint64_t unique, int error);
 void worker_watch(void); /* have the loop look at what waits */
@@ -113,7 +115,7 @@ void replay_slot(struct lkg_slot *slot);
 bool replay_needed(void); /* once: it also judges what the last server died of */
 int replay_start(void);
 
-/* session.c: who answers a request first */
+/* answers.c: who answers a request first */
 bool task_claim(size_t slot_number); /* false: it has been answered */
 void task_reset_claim(size_t slot_number);
 void task_mark_interrupted(size_t slot_number); /* perhaps before it is held */

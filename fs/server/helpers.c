@@ -118,7 +118,7 @@ static void *helper_main(void *arg)
         struct timespec until;
 
         (void)arg;
-        if (worker_thread_init("helper") < 0)
+        if (thread_init("helper") < 0)
                 rested = true; /* out of memory: not now */
         (void)pthread_mutex_lock(&held_lock);
         while (!rested) {
@@ -136,7 +136,7 @@ static void *helper_main(void *arg)
         (void)pthread_mutex_unlock(&held_lock);
         if (rested)
                 slots_cool();
-        worker_thread_end();
+        thread_end();
         return NULL;
 }
 
@@ -164,7 +164,7 @@ void helpers_wake(void)
 
         if (how == CREW_SIGNAL)
                 (void)pthread_cond_signal(&work);
-        else if (how == CREW_START && worker_start_thread(helper_main, NULL) == 0)
+        else if (how == CREW_START && thread_start(helper_main, NULL) == 0)
                 crew.n++;
 }
 
@@ -186,7 +186,7 @@ bool helper_close_later(const struct fuse_in_header *header)
         }
         worker_reply_code(header->unique, 0);
         if (node != header->nodeid)
-                session_invalidate_attributes(header->nodeid); /* the kernel counted our bytes as its size */
+                kernel_invalidate_attributes(header->nodeid); /* the kernel counted our bytes as its size */
         (void)pthread_mutex_lock(&held_lock);
         *last_closing = one;
         last_closing = &one->next;

@@ -68,7 +68,7 @@ static void let_go(struct held *h, int error)
                 return; /* its answer is on its way */
         memcpy(h->slot->reply, &out, sizeof(out));
         atomic_store_explicit(&h->slot->reply_size, (uint32_t)sizeof(out), memory_order_release);
-        session_send_raw(&out, sizeof(out));
+        kernel_send_raw(&out, sizeof(out));
 }
 
 /* May the call that it is of answer EINTR? Not close(), which callers do not repeat: this one is to be judged. */

@@ -18,8 +18,6 @@
 #include "lkg-config.h"
 #include "server.h"
 
-struct lkg_server server = LKG_SERVER_INIT;
-
 static int parse_arguments(int argc, char **argv, bool *ret_handshake, int *ret_priority)
 {
         static const struct option options[] = {

@@ -965,7 +965,7 @@ void nodes_prune(void)
                 struct lkg_node *node = node_at(contents[i]);
 
                 if (node->retired_ns != 0 && now - node->retired_ns > PRUNE_AFTER &&
-                    !session_knows(node_id(node)))
+                    !kernel_knows(node_id(node)))
                         (void)release_node(node); /* takes itself from the list; content has no descriptor */
                 else
                         i++;

@@ -418,7 +418,7 @@ static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
         }
         source_release(req, base ? base : node, fi);
         if (base != node)
-                session_invalidate_attributes(ino); /* the kernel counted our bytes as its size */
+                kernel_invalidate_attributes(ino); /* the kernel counted our bytes as its size */
 }
 
 static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)

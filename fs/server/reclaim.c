@@ -28,7 +28,7 @@ static void go_through(uint32_t owner)
 
         while (nodes_are_many(owner) && (n = nodes_of_owner(owner, &cursor, names, BATCH)) > 0)
                 for (size_t i = 0; i < n; i++)
-                        session_forget_name(names[i].parent, names[i].name);
+                        kernel_forget_name(names[i].parent, names[i].name);
         if (nodes_are_nearly_used(owner) && !held_any())
                 kept_forget_names();
 }
@@ -58,6 +58,6 @@ void reclaim(uint32_t owner)
         (void)pthread_mutex_lock(&reclaim_lock);
         wanted = owner;
         if (!runs)
-                runs = worker_start_thread(reclaimer_main, NULL) == 0;
+                runs = thread_start(reclaimer_main, NULL) == 0;
         (void)pthread_mutex_unlock(&reclaim_lock);
 }

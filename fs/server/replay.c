@@ -57,7 +57,7 @@ static bool is_over(struct lkg_slot *slot)
                 return true;
         atomic_fetch_add(&server.shm->replayed, 1);
         if (atomic_load(&slot->reply_size) != 0) {
-                session_send_raw(slot->reply, atomic_load(&slot->reply_size));
+                kernel_send_raw(slot->reply, atomic_load(&slot->reply_size));
                 return true;
         }
         if (*blame_of(header->unique) < LKG_BLAME_LIMIT)
@@ -122,13 +122,13 @@ static void *replayer_main(void *arg)
         struct lkg_slot *slot;
 
         (void)arg;
-        if (worker_thread_init("replayer") < 0)
+        if (thread_init("replayer") < 0)
                 return NULL;
         while ((slot = oldest())) {
                 serve(slot);
                 (void)workers_start_more();
         }
-        worker_thread_end();
+        thread_end();
         return NULL;
 }
 
@@ -156,5 +156,5 @@ bool replay_needed(void)
 
 int replay_start(void)
 {
-        return worker_start_thread(replayer_main, NULL);
+        return thread_start(replayer_main, NULL);
 }

@@ -75,15 +75,7 @@ struct lkg_server {
 #define LKG_OPEN_ONCE \
         (O_CREAT | O_EXCL | O_TRUNC | O_NOFOLLOW | O_DIRECT | O_NOATIME | (O_TMPFILE & ~O_DIRECTORY))
 
-#define LKG_SERVER_INIT                                                                            \
-        {                                                                                          \
-                .device = -EBADF, .shared_fd = -EBADF, .source = -EBADF, .runtime = -EBADF,        \
-                .blobs = -EBADF, .pinned = -EBADF, .listen = -EBADF, .supervisor = -EBADF,         \
-                .engine = -EBADF, .publication_lock = PTHREAD_MUTEX_INITIALIZER,                   \
-                .parked_lock = PTHREAD_MUTEX_INITIALIZER, .nodes_lock = PTHREAD_MUTEX_INITIALIZER, \
-                .files_lock = PTHREAD_MUTEX_INITIALIZER, .kept_lock = PTHREAD_MUTEX_INITIALIZER    \
-        }
-extern struct lkg_server server; /* one per process; filled by main() before any thread starts */
+extern struct lkg_server server; /* globals.c: one per process; filled by main() before any thread starts */
 
 /* What one thread is doing; the reply hook looks at it. */
 struct lkg_task {
@@ -104,11 +96,12 @@ extern __thread struct lkg_task task;
 /* session.c: libfuse and the device */
 int session_open(struct lkg_error *err);
 int session_handshake(void); /* --handshake: INIT request on stdin, reply on stdout */
-void session_send_raw(const void *data, size_t size); /* a whole reply or notification */
-void session_invalidate_attributes(uint64_t node); /* forget cached attributes, never pages: cannot block */
-/** session_forget_name() - have the kernel look it up again. Waits for whoever has the directory locked: never before a reply. */
-void session_forget_name(uint64_t parent, const char *name);
-bool session_knows(uint64_t node); /* false: the kernel has no such inode any more */
+/* kernel.c: what is said to it without libfuse */
+void kernel_send_raw(const void *data, size_t size); /* a whole reply or notification */
+void kernel_invalidate_attributes(uint64_t node); /* forget cached attributes, never pages: cannot block */
+/** kernel_forget_name() - have the kernel look it up again. Waits for whoever has the directory locked: never before a reply. */
+void kernel_forget_name(uint64_t parent, const char *name);
+bool kernel_knows(uint64_t node); /* false: the kernel has no such inode any more */
 static inline const void *task_argument(void)
 {
         return task.slot->buf + sizeof(struct fuse_in_header);
@@ -148,7 +141,6 @@ static inline void publication_putp(struct publication_ref **ref)
         if (*ref)
                 publication_put(*ref);
 }
-int publication_load(struct lkg_error *err); /* make runtime/current current; 0 also when it already was */
 const struct lkg_rule *publication_rule(const struct lkg_publication *publication, enum lkg_rule_type type,
                                         const char *text);
 bool publication_commits(const struct lkg_publication *publication, const char *path);
@@ -161,6 +153,9 @@ static inline const char *fd_path(int fd, char buf[static FD_PATH_MAX])
         (void)snprintf(buf, FD_PATH_MAX, "/proc/self/fd/%d", fd);
         return buf;
 }
+
+/* loading.c */
+int publication_load(struct lkg_error *err); /* make runtime/current current; 0 also when it already was */
 
 /* reclaim.c */
 struct lkg_name {

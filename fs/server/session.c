@@ -12,35 +12,6 @@
 
 #include "held.h"
 
-__thread struct lkg_task task;
-
-/*
- * A request that is held may be answered by who handles it, or on behalf of a caller that is being killed (interrupt.c): the
- * first one does.
- */
-static _Atomic uint8_t answered[ALL_SLOTS], interrupted[ALL_SLOTS];
-
-bool task_claim(size_t slot_number)
-{
-        return atomic_exchange(&answered[slot_number], 1) == 0;
-}
-
-void task_reset_claim(size_t slot_number)
-{
-        atomic_store_explicit(&answered[slot_number], 0, memory_order_relaxed);
-        atomic_store_explicit(&interrupted[slot_number], 0, memory_order_relaxed);
-}
-
-void task_mark_interrupted(size_t slot_number)
-{
-        atomic_store(&interrupted[slot_number], 1);
-}
-
-bool task_was_interrupted(size_t slot_number)
-{
-        return atomic_load(&interrupted[slot_number]) != 0;
-}
-
 static void keep_reply(const struct iovec *iov, int count, char *to)
 {
         for (int i = 0; i < count; i++) {
@@ -166,51 +137,4 @@ int session_handshake(void)
         if (write(STDOUT_FILENO, task.swallowed, task.swallowed_size) != (ssize_t)task.swallowed_size)
                 return -EIO;
         return 0;
-}
-
-void session_send_raw(const void *data, size_t size)
-{
-        const struct fuse_out_header *out = data;
-
-        /* ENOENT: answered before (by a predecessor), or the notification found nothing. Either is fine. */
-        if (write(server.device, data, size) < 0 && errno != ENOENT && errno != ENODEV && errno != EINTR)
-                lkg_log_debug("reply %llu: %m", (unsigned long long)out->unique);
-        if (out->unique != 0)
-                atomic_fetch_add_explicit(&server.shm->served, 1, memory_order_relaxed);
-}
-
-static int invalidate(uint64_t node)
-{
-        struct {
-                struct fuse_out_header header;
-                struct fuse_notify_inval_inode_out inval;
-        } message = {
-                .header = { .len = sizeof(message), .error = FUSE_NOTIFY_INVAL_INODE },
-                .inval = { .ino = node, .off = -1 },
-        };
-
-        return write(server.device, &message, sizeof(message)) < 0 ? -errno : 0;
-}
-
-void session_invalidate_attributes(uint64_t node)
-{
-        (void)invalidate(node);
-}
-
-void session_forget_name(uint64_t parent, const char *name)
-{
-        size_t size = strlen(name);
-        struct fuse_notify_inval_entry_out inval = { .parent = parent, .namelen = (uint32_t)size };
-        struct fuse_out_header header = { .len = (uint32_t)(sizeof(header) + sizeof(inval) + size + 1),
-                                          .error = FUSE_NOTIFY_INVAL_ENTRY };
-        const struct iovec iov[] = { { &header, sizeof(header) },
-                                     { &inval, sizeof(inval) },
-                                     { (void *)name, size + 1 } };
-
-        (void)!writev(server.device, iov, LKG_ARRAY_SIZE(iov)); /* ENOENT: it does not know it any more */
-}
-
-bool session_knows(uint64_t node)
-{
-        return invalidate(node) != -ENOENT;
 }

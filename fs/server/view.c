@@ -414,7 +414,7 @@ void view_wake_pollers(void)
                 (void)pthread_mutex_unlock(&pollers_lock);
                 if (!wake)
                         continue;
-                session_send_raw(&message, sizeof(message));
+                kernel_send_raw(&message, sizeof(message));
                 /* Killed before this, the successor wakes it once more; after it, whoever polls finds it ready. */
                 (void)pthread_mutex_lock(&pollers_lock);
                 if (atomic_load(&server.shm->pollers[i].kh) == message.wakeup.kh)

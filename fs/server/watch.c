@@ -358,7 +358,7 @@ static int start_side(int side)
         r = open_side(&sides[side]);
         if (r < 0)
                 return r;
-        r = worker_start_thread(side_main, (void *)(intptr_t)side);
+        r = thread_start(side_main, (void *)(intptr_t)side);
         sides[side].running = r == 0;
         if (r != 0)
                 close_side(&sides[side]);

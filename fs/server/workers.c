@@ -20,7 +20,6 @@
 
 #include "held.h"
 
-#define STACK_BYTES (256u * 1024)
 #define TICK_NS     WAIT_NS /* how long others wait behind a leader that is stuck: once or twice this */
 #define WARY_NS     LKG_NSEC_PER_SEC
 #define WORKERS_MAX (LKG_WORKERS + HELPERS_MAX)
@@ -41,71 +40,12 @@ static unsigned n_workers, n_adopted;
 static _Atomic unsigned n_waiting;     /* workers that would lead */
 static _Atomic uint64_t wary_until_ns; /* CLOCK_BOOTTIME */
 
-static int own_reply_buffer(void)
-{
-        task.buf = mmap(NULL, LKG_MAX_WRITE, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-        if (task.buf == MAP_FAILED) {
-                task.buf = NULL;
-                return -errno;
-        }
-        memset(task.buf, 1, LKG_MAX_WRITE);
-        return 0;
-}
-
-/* The umask is per "file system context": each thread gets its own, so that a create can take the caller's. */
-int worker_thread_init(const char *name)
-{
-        (void)prctl(PR_SET_NAME, name);
-        if (unshare(CLONE_FS) < 0)
-                return -errno;
-        return own_reply_buffer();
-}
-
-/* libc keeps the stacks of threads that have ended, with what they touched. */
-static void trim_stack(void)
-{
-        const uintptr_t page = 4096, here = (uintptr_t)__builtin_frame_address(0);
-        pthread_attr_t attr;
-        void *stack = NULL;
-        size_t size = 0;
-
-        if (pthread_getattr_np(pthread_self(), &attr) != 0)
-                return;
-        (void)pthread_attr_getstack(&attr, &stack, &size);
-        (void)pthread_attr_destroy(&attr);
-        if (stack && here - 2 * page > (uintptr_t)stack)
-                (void)madvise(stack, ((here - 2 * page) & ~(page - 1)) - (uintptr_t)stack, MADV_DONTNEED);
-}
-
-void worker_thread_end(void)
-{
-        if (task.buf)
-                (void)munmap(task.buf, LKG_MAX_WRITE);
-        task.buf = NULL;
-        trim_stack();
-}
-
-int worker_start_thread(void *(*main)(void *), void *arg)
-{
-        pthread_attr_t attr;
-        pthread_t thread;
-        int r;
-
-        (void)pthread_attr_init(&attr);
-        (void)pthread_attr_setstacksize(&attr, STACK_BYTES);
-        (void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-        r = pthread_create(&thread, &attr, main, arg);
-        (void)pthread_attr_destroy(&attr);
-        return -r;
-}
-
 /* A reply without a body. */
 void worker_reply_code(uint64_t unique, int error)
 {
         struct fuse_out_header out = { .len = sizeof(out), .error = error, .unique = unique };
 
-        session_send_raw(&out, sizeof(out));
+        kernel_send_raw(&out, sizeof(out));
 }
 
 void worker_handle(struct lkg_slot *slot, size_t size)
@@ -346,7 +286,7 @@ static void *worker_main(void *arg)
 
         me->thread = pthread_self();
         me->tid = (int)gettid();
-        if (worker_thread_init("worker") < 0) {
+        if (thread_init("worker") < 0) {
                 stays = false;
                 (void)pthread_mutex_lock(&workers_lock);
                 n_workers--;
@@ -368,7 +308,7 @@ static void *worker_main(void *arg)
         depose(me->number);
         if (gone)
                 (void)eventfd_write(server.gone, 1);
-        worker_thread_end();
+        thread_end();
         (void)pthread_mutex_lock(&workers_lock);
         me->used = false;
         (void)pthread_mutex_unlock(&workers_lock);
@@ -397,7 +337,7 @@ unsigned workers_start_more(void)
                         break; /* the rest holds requests of dead servers: more when the replayer has freed one */
                 worker->number = (int)(worker - workers);
                 worker->slot = slot;
-                if (worker_start_thread(worker_main, worker) < 0) {
+                if (thread_start(worker_main, worker) < 0) {
                         slot_free(slot);
                         break;
                 }

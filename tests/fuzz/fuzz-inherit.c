@@ -241,13 +241,13 @@ static void send_what_is_owed(void)
 
         for (size_t i = 0; i < lkg_shared_slots(server.shm); i++)
                 if (atomic_load(&slot_at(i)->state) != LKG_SLOT_FREE)
-                        session_send_raw(slot_at(i)->reply, atomic_load(&slot_at(i)->reply_size));
+                        kernel_send_raw(slot_at(i)->reply, atomic_load(&slot_at(i)->reply_size));
         for (size_t i = 0; i < LKG_PARKED; i++) {
                 const struct lkg_parked *parked = &server.shm->parked[i];
 
                 if (atomic_load(&parked->state) == LKG_PARKED_FREE)
                         continue;
-                session_send_raw(parked->reply, parked->reply_size);
+                kernel_send_raw(parked->reply, parked->reply_size);
                 FUZZ_CHECK(lkg_message_send(server.device, &parked->message) != -EMSGSIZE);
                 FUZZ_CHECK(strlen(parked->message.text) <= LKG_MESSAGE_TEXT_MAX);
         }

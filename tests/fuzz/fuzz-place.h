@@ -15,8 +15,6 @@
 #define FUZZ_SHA     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define FUZZ_MODE    "\t0600\t0\t0\t5\t4\t" FUZZ_SHA
 
-struct lkg_server server = LKG_SERVER_INIT;
-
 static struct {
         char top[TMPDIR_MAX];
         int dir, kernel; /* our end of the device */

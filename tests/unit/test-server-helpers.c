@@ -9,8 +9,6 @@
 
 #include "held.h"
 
-struct lkg_server server;
-
 /* Two requests before the one that is idle has run: it takes the first one, which may hang. */
 static void test_two_at_once(void **state)
 {

@@ -19,7 +19,6 @@
 #define SHA_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 #define HEAD  LKG_PUBLICATION_MAGIC "\nnumber\t%d\ncomponent\t0\tkubelet\t1\n"
 
-struct lkg_server server;
 static char top[TMPDIR_MAX];
 
 static int open_below(const char *name, int flags)

@@ -9,8 +9,6 @@
 
 #include "held.h"
 
-struct lkg_server server;
-
 static char buf[4096] __attribute__((aligned(8)));
 
 /* A request with @fixed bytes of zeros, then @text. */

@@ -11,8 +11,6 @@
 
 #include "server.h"
 
-struct lkg_server server;
-
 /* --- units --- */
 
 static void test_units(void **state)

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parts of the engine ask about it and its components, and nothing that does anything with them: calls none of them. */
+#include <lkg/log.h>
+
+#include "engine-internal.h"
+
+struct lkg_component *lkg_component_find(struct lkg_component *components, size_t n, const char *name)
+{
+        for (size_t i = 0; i < n; i++)
+                if (strcmp(components[i].config->name, name) == 0)
+                        return &components[i];
+        return NULL;
+}
+
+struct lkg_log_fields lkg_engine_fields(const struct lkg_component *c)
+{
+        return (struct lkg_log_fields){ .component = c->config->name,
+                                        .generation = c->active ? c->active->number : 0 };
+}
+
+/* The reference is about a node's kubelet; where there is no component of that name, about the first one. */
+bool lkg_engine_is_remote(const struct lkg_engine *e, const struct lkg_component *c)
+{
+        size_t chosen = 0;
+
+        if (!e->config->remote.enabled || !c->dynamic)
+                return false;
+        for (size_t i = 0; i < e->n_components; i++)
+                if (strcmp(e->components[i].config->name, "kubelet") == 0)
+                        chosen = i;
+        return c == &e->components[chosen];
+}
+
+bool lkg_engine_serves_active(const struct lkg_component *c)
+{
+        char id[LKG_SOURCE_ID_MAX + 1];
+
+        if (!c->active)
+                return false;
+        lkg_config_source_id(&c->dynamic->pointers.active, id);
+        return strcmp(c->active->source, id) == 0 || (c->same && c->verdict == LKG_KEEP);
+}
+
+void lkg_engine_mark_findings(struct lkg_engine *e)
+{
+        lkg_report_deinit(&e->shown);
+        lkg_report_append(&e->shown, &e->report);
+        lkg_report_append(&e->shown, &e->reload_report);
+        for (size_t i = 0; i < e->n_components; i++)
+                e->components[i].dirty |= LKG_DIRTY_FINDINGS;
+}
+
+int lkg_engine_save_state(struct lkg_engine *e, struct lkg_component *c)
+{
+        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        struct lkg_error err = { 0 };
+        int r = lkg_state_save_component(&e->state, c->config->name, &c->state, /* durable= */ true, &err);
+
+        if (r < 0)
+                lkg_log(LOG_ERR, &fields, "cannot save the state: %s", err.message);
+        else
+                c->state_changed = false;
+        return r;
+}
+
+struct lkg_publication_input lkg_engine_input(const struct lkg_engine *e)
+{
+        return (struct lkg_publication_input){
+                .config = e->config,
+                .components = e->components,
+                .n_components = e->n_components,
+                .rules = &e->rules,
+                .findings = &e->shown,
+                .now_ns = lkg_realtime_ns(),
+        };
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is said to the kernel without libfuse: replies that were recorded, and what it is to forget. <linux/fuse.h>. */
+#include <sys/uio.h>
+
+#include "server.h"
+
+void kernel_send_raw(const void *data, size_t size)
+{
+        const struct fuse_out_header *out = data;
+
+        /* ENOENT: answered before (by a predecessor), or the notification found nothing. Either is fine. */
+        if (write(server.device, data, size) < 0 && errno != ENOENT && errno != ENODEV && errno != EINTR)
+                lkg_log_debug("reply %llu: %m", (unsigned long long)out->unique);
+        if (out->unique != 0)
+                atomic_fetch_add_explicit(&server.shm->served, 1, memory_order_relaxed);
+}
+
+static int invalidate(uint64_t node)
+{
+        struct {
+                struct fuse_out_header header;
+                struct fuse_notify_inval_inode_out inval;
+        } message = {
+                .header = { .len = sizeof(message), .error = FUSE_NOTIFY_INVAL_INODE },
+                .inval = { .ino = node, .off = -1 },
+        };
+
+        return write(server.device, &message, sizeof(message)) < 0 ? -errno : 0;
+}
+
+void kernel_invalidate_attributes(uint64_t node)
+{
+        (void)invalidate(node);
+}
+
+void kernel_forget_name(uint64_t parent, const char *name)
+{
+        size_t size = strlen(name);
+        struct fuse_notify_inval_entry_out inval = { .parent = parent, .namelen = (uint32_t)size };
+        struct fuse_out_header header = { .len = (uint32_t)(sizeof(header) + sizeof(inval) + size + 1),
+                                          .error = FUSE_NOTIFY_INVAL_ENTRY };
+        const struct iovec iov[] = { { &header, sizeof(header) },
+                                     { &inval, sizeof(inval) },
+                                     { (void *)name, size + 1 } };
+
+        (void)!writev(server.device, iov, LKG_ARRAY_SIZE(iov)); /* ENOENT: it does not know it any more */
+}
+
+bool kernel_knows(uint64_t node)
+{
+        return invalidate(node) != -ENOENT;
+}
