@@ -20,16 +20,44 @@ static const struct lkg_touched everything = { .everything = true };
 
 /* ---- begin ---- */
 
-int lkg_engine_open_store(struct lkg_engine *e, struct lkg_error *err)
+void lkg_engine_lock(int state_fd, struct lkg_engine_lock *ret)
 {
         const struct timespec moment = { .tv_nsec = 100 * (long)LKG_NSEC_PER_MSEC };
-        int r = lkg_store_open(e->options.state_fd, &e->store, &e->report, err);
 
-        /* An engine that is just being ended may still have it. */
-        for (unsigned i = 0; r == -EBUSY && i < BUSY_TRIES; i++) {
+        struct lkg_store_lock lock = { .fd = -EBADF };
+
+        *ret = (struct lkg_engine_lock){ 0 };
+        ret->result = lkg_store_lock(state_fd, &lock, &ret->err);
+        for (unsigned i = 0; ret->result == -EBUSY && i < BUSY_TRIES; i++) {
                 (void)nanosleep(&moment, NULL);
-                r = lkg_store_open(e->options.state_fd, &e->store, &e->report, err);
+                ret->result = lkg_store_lock(state_fd, &lock, &ret->err);
         }
+        ret->fd = lock.fd;
+        ret->read_only = lock.read_only;
+}
+
+static int open_store(struct lkg_engine *e, struct lkg_error *err)
+{
+        const struct lkg_engine_lock *lock = e->options.lock;
+        struct lkg_store_lock taken;
+        struct lkg_engine_lock own;
+
+        if (!lock) {
+                lkg_engine_lock(e->options.state_fd, &own);
+                lock = &own;
+        }
+        if (lock->result < 0) {
+                *err = lock->err;
+                return lock->result;
+        }
+        taken = (struct lkg_store_lock){ .fd = lock->fd, .read_only = lock->read_only };
+        return lkg_store_open_locked(e->options.state_fd, &taken, &e->store, &e->report, err);
+}
+
+int lkg_engine_open_store(struct lkg_engine *e, struct lkg_error *err)
+{
+        int r = open_store(e, err);
+
         e->store.admission = &e->admission;
         if (r >= 0)
                 return 0;

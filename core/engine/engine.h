@@ -12,6 +12,14 @@
 
 #include <lkg/error.h>
 
+/* What came of locking the state directory. */
+struct lkg_engine_lock {
+        int result; /* as lkg_store_lock(); the descriptor is only there when that is 0 */
+        int fd;
+        bool read_only;
+        struct lkg_error err;
+};
+
 struct lkg_engine_options {
         const char *config_path;  /* NULL = the default */
         const char *vendor_dir;   /* configuration drop-ins of the vendor; NULL = the default */
@@ -22,9 +30,14 @@ struct lkg_engine_options {
         int source_fd;            /* O_PATH directory */
         int runtime_fd, state_fd; /* directories */
         bool trust_any_owner;     /* unit tests without root */
+        const struct lkg_engine_lock
+                *lock; /* taken over by the engine; NULL = it may lock by itself (tests) */
 };
 
 struct lkg_engine;
+
+/** lkg_engine_lock() - @state_fd; a while is waited for an engine that is just being ended. */
+void lkg_engine_lock(int state_fd, struct lkg_engine_lock *ret);
 
 /**
  * lkg_engine_new() - read the configuration, open state and runtime directory. Descriptors stay the caller's.

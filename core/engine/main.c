@@ -374,6 +374,7 @@ static int log_by_supervisor(int priority, const struct lkg_log_fields *fields, 
 
 static int run(const struct arguments *a)
 {
+        struct lkg_engine_lock lock;
         const struct lkg_engine_options o = {
                 .config_path = a->config,
                 .source_path = a->source_path ? a->source_path : a->mountpoint,
@@ -384,6 +385,7 @@ static int run(const struct arguments *a)
                 .runtime_fd = a->runtime_fd,
                 .state_fd = a->state_fd,
                 .trust_any_owner = a->any_owner,
+                .lock = &lock,
         };
         const int writable[] = { a->runtime_fd, a->state_fd };
         struct lkg_error err = { 0 };
@@ -406,6 +408,7 @@ static int run(const struct arguments *a)
         }
         supervisor = o.supervisor_fd;
         lkg_log_divert(log_by_supervisor);
+        lkg_engine_lock(o.state_fd, &lock); /* inside the sandbox there is no locking */
         if (lkg_sandbox_enter(&a->account, writable, LKG_ARRAY_SIZE(writable), &err) < 0) {
                 lkg_log_error("%s", err.message);
                 code = EX_OSERR;

@@ -50,6 +50,19 @@ int lkg_sandbox_hide_memory(struct lkg_error *err)
         return 0;
 }
 
+/*
+ * The C library's resolver asks for both kinds of addresses in one sendmmsg(2), which is refused (syscall-policy.c). glibc tries
+ * again without; whichever does not would take it for a server that does not answer. One after the other it sends without.
+ */
+static int ask_one_by_one(void)
+{
+        const char *set = getenv("RES_OPTIONS");
+        char options[512];
+        int n = snprintf(options, sizeof(options), "%s%ssingle-request", set ? set : "", set ? " " : "");
+
+        return setenv("RES_OPTIONS", n < (int)sizeof(options) ? options : "single-request", 1);
+}
+
 /* A user that this user namespace does not know is none to become: better root without capabilities than nothing at all. */
 static int become(const struct lkg_account *account, const int *capabilities, struct lkg_error *err)
 {
@@ -83,7 +96,8 @@ int lkg_sandbox_enter(const struct lkg_account *account, const int *writable, si
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "resource limits");
         /* Whoever debugs a shell's TLS with it must not have the keys of ours in the same file: libcurl would write them. */
-        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || unsetenv("SSLKEYLOGFILE") < 0)
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || unsetenv("SSLKEYLOGFILE") < 0 ||
+            ask_one_by_one() < 0)
                 return lkg_error_set(err, -errno, NULL, "process attributes");
         r = LKG_SANITIZED ? 0 : lkg_landlock_enter(writable, n_writable, err);
         return r < 0 ? r : lkg_confine(capabilities, &lkg_engine_syscalls, err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "syscall-policy.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
@@ -21,6 +22,17 @@ static const struct lkg_syscall_argument arguments[] = {
           4,
           { STREAM(0), STREAM(SOCK_CLOEXEC), STREAM(SOCK_NONBLOCK), STREAM(SOCK_CLOEXEC | SOCK_NONBLOCK) },
           EAFNOSUPPORT },
+        /* No leases and no locks: either keeps others waiting, and for some of them a file that can be read is enough. */
+        { SYS_fcntl,
+          1,
+          true,
+          false,
+          8,
+          { F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_ADD_SEALS, F_GET_SEALS },
+          EPERM },
+        /* None of our processes takes a descriptor from it: closing the last one of a connection can take hours (SO_LINGER). */
+        { SYS_sendmsg, 0, true, false, 0, { 0 }, ENOSYS },
+        { SYS_sendmmsg, 0, true, false, 0, { 0 }, ENOSYS },
 };
 
 static const int allowed[] = {
@@ -38,7 +50,6 @@ static const int allowed[] = {
         SYS_fchown,
         SYS_fchownat,
         SYS_utimensat,
-        SYS_flock,
         SYS_fgetxattr,
         SYS_getxattr,
         SYS_lgetxattr,
@@ -46,7 +57,6 @@ static const int allowed[] = {
         /* the API server, the resolver */
         SYS_connect,
         SYS_bind,
-        SYS_sendmmsg,
         SYS_recvmmsg,
         SYS_accept,
 #ifdef SYS_renameat

@@ -171,11 +171,10 @@ static int prepare(int fd, int format, struct lkg_report *report, struct lkg_err
         return 0;
 }
 
-int lkg_store_open(int state_fd, struct lkg_store *ret, struct lkg_report *report, struct lkg_error *err)
+int lkg_store_lock(int state_fd, struct lkg_store_lock *ret, struct lkg_error *err)
 {
-        LKG_CLEANUP(lkg_closep) int lock = -EBADF;
         bool read_only = false;
-        int format = read_format(state_fd, err), r;
+        int format = read_format(state_fd, err), lock;
 
         /* Before the lock: making its file would already be touching what is not ours. */
         if (format < 0)
@@ -183,10 +182,19 @@ int lkg_store_open(int state_fd, struct lkg_store *ret, struct lkg_report *repor
         lock = take_lock(state_fd, &read_only, err);
         if (lock < 0)
                 return lock;
-        format = read_format(state_fd, err); /* another daemon may have had the lock until now */
+        *ret = (struct lkg_store_lock){ .fd = lock, .read_only = read_only };
+        return 0;
+}
+
+int lkg_store_open_locked(int state_fd, const struct lkg_store_lock *taken, struct lkg_store *ret,
+                          struct lkg_report *report, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_closep) int lock = taken->fd;
+        int format = read_format(state_fd, err), r; /* another daemon may have had the lock until now */
+
         if (format < 0)
                 return format;
-        if (read_only) {
+        if (taken->read_only) {
                 lkg_report_add(report, LKG_WARNING, 6013, NULL,
                                "the state directory is on a read-only file system: what is stored still "
                                "serves, nothing new is remembered");
@@ -195,8 +203,18 @@ int lkg_store_open(int state_fd, struct lkg_store *ret, struct lkg_report *repor
                 if (r < 0)
                         return r;
         }
-        *ret = (struct lkg_store){ .fd = state_fd, .lock_fd = LKG_STEAL_FD(lock), .read_only = read_only };
+        *ret = (struct lkg_store){ .fd = state_fd,
+                                   .lock_fd = LKG_STEAL_FD(lock),
+                                   .read_only = taken->read_only };
         return 0;
+}
+
+int lkg_store_open(int state_fd, struct lkg_store *ret, struct lkg_report *report, struct lkg_error *err)
+{
+        struct lkg_store_lock lock;
+        int r = lkg_store_lock(state_fd, &lock, err);
+
+        return r < 0 ? r : lkg_store_open_locked(state_fd, &lock, ret, report, err);
 }
 
 void lkg_store_close(struct lkg_store *store)

@@ -43,6 +43,11 @@
 
 /* ---- the whole directory ---- */
 
+struct lkg_store_lock {
+        int fd;
+        bool read_only;
+};
+
 struct lkg_store {
         int fd;         /* state directory; borrowed */
         int lock_fd;    /* held */
@@ -52,11 +57,20 @@ struct lkg_store {
 };
 
 /**
- * lkg_store_open() - lock the directory, check its format, make what is missing, sweep what a crash left under temporary names.
- * Return: 0; -EBUSY: another daemon has it (its pid is in @err when it can be known); -EPROTO: a newer format, nothing was
- * touched; -EROFS, -ENOSPC, ...: something is missing and cannot be made (the caller may go on without a store); -errno. A
- * complete one on a read-only file system is opened, with a finding.
+ * lkg_store_lock() - the part of lkg_store_open() that needs flock(2), which the engine has no more when it reads what others wrote.
+ * Return: 0 (caller: lkg_store_open_locked() or lkg_close()); -EBUSY: another daemon has it (its pid is in @err when it can be
+ * known); -EPROTO: a newer format, nothing was touched; -errno.
  */
+int lkg_store_lock(int state_fd, struct lkg_store_lock *ret, struct lkg_error *err);
+/**
+ * lkg_store_open_locked() - check the format, make what is missing, sweep what a crash left under temporary names. @lock is taken
+ * over, also when that fails.
+ * Return: 0; -EPROTO as above; -EROFS, -ENOSPC, ...: something is missing and cannot be made (the caller may go on without a
+ * store); -errno. A complete one on a read-only file system is opened, with a finding.
+ */
+int lkg_store_open_locked(int state_fd, const struct lkg_store_lock *lock, struct lkg_store *ret,
+                          struct lkg_report *report, struct lkg_error *err);
+/** lkg_store_open() - both. */
 int lkg_store_open(int state_fd, struct lkg_store *ret, struct lkg_report *report, struct lkg_error *err);
 void lkg_store_close(struct lkg_store *store);
 

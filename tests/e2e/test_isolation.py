@@ -207,8 +207,8 @@ def test_files_that_it_shares_may_become_shorter(mount):
 
 @pytest.mark.parametrize("directory", ["state", "run/private"])
 def test_it_cannot_keep_the_next_lkgfsd_out(mount, directory):
-    """Its directories are open to it, and a lock on a file needs no right to write."""
-    with Injected(idle(mount, "lkgfs-engine")) as process:
+    """A lock on a file needs no right to write. The engine makes none (what it is refused: below), the file server may."""
+    with Injected(idle(mount, "lkgfs-fs")) as process:
         held = process.call("openat", -100, os.path.join(mount.root, directory, "lock"), os.O_RDONLY, 0)
         mount.kill_supervisor()
         end = lib.deadline()
@@ -399,6 +399,9 @@ def test_a_forbidden_call_kills_it_and_the_view_goes_on(mount, name, arguments):
     ("keyctl", (0, 0, 0, 0, 0), errno.EPERM),
     ("kill", (1, 0), errno.EPERM),
     ("kill", (-1, 0), errno.EPERM),
+    ("sendmsg", (4, 0, 0), errno.ENOSYS),  # nobody is passed a descriptor whose close takes for ever
+    ("fcntl", (RUNTIME_FD, fcntl.F_SETLEASE, fcntl.F_RDLCK), errno.EPERM),  # nobody waits for it
+    ("fcntl", (RUNTIME_FD, fcntl.F_SETLK, 0), errno.EPERM),
     ("prlimit64", (1, resource.RLIMIT_NOFILE, 0, 0), errno.EPERM),
     ("mmap", (0, 512 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), errno.ENOMEM),
     ("openat", (-100, "/etc/lkgfs-was-here", os.O_WRONLY | os.O_CREAT, 0o600), errno.EROFS),

@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -75,7 +76,7 @@ static void test_other_ways_to_the_same_calls(void **state)
 static void test_what_is_on_no_list(void **state)
 {
         static const long unlisted[] = { SYS_sync,   SYS_mknodat,   SYS_symlinkat, SYS_splice,
-                                         SYS_listen, SYS_fsetxattr, SYS_capset };
+                                         SYS_listen, SYS_fsetxattr, SYS_capset,    SYS_flock };
 
         (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(unlisted); i++) {
@@ -107,6 +108,11 @@ static void test_calls_judged_by_an_argument(void **state)
         assert_int_equal(answer(SYS_prlimit64, 0, RLIMIT_CORE), 0);
         assert_int_equal(answer(SYS_fcntl, 0, F_SETOWN), EPERM);
         assert_int_equal(answer(SYS_fcntl, 0, F_GETFD), 0);
+        assert_int_equal(answer(SYS_fcntl, 0, F_SETLEASE), EPERM);
+        assert_int_equal(answer(SYS_fcntl, 0, F_SETLK), EPERM);
+        assert_int_equal(answer(SYS_fcntl, 0, F_OFD_SETLKW), EPERM);
+        assert_int_equal(answer(SYS_sendmsg, 0, 0), ENOSYS); /* no descriptors for others */
+        assert_int_equal(answer(SYS_sendmmsg, 0, 0), ENOSYS);
         assert_int_equal(answer(SYS_ioctl, 0, TIOCSTI), 1000 + SIGSYS);
 #ifndef __s390x__ /* where the flags come second */
         assert_int_equal(answer(SYS_clone, SIGCHLD, 0), EPERM);
@@ -170,6 +176,99 @@ static void test_a_resolver_with_many_threads_fits(void **state)
         assert_int_equal(in_a_child(look_up_in_threads), 0);
 }
 
+/* ---- a resolver ---- */
+
+static void put_file(const char *path, const char *over, const char *text)
+{
+        LKG_CLEANUP(lkg_closep) int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
+        assert_true(fd >= 0);
+        assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+        assert_int_equal(mount(path, over, NULL, MS_BIND, NULL), 0);
+        assert_int_equal(unlink(path), 0);
+}
+
+/* For ever: 192.0.2.1 for whoever wants an IPv4 address, nothing for the rest. */
+static void serve_names(int fd)
+{
+        static const unsigned char address[] = { 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 192, 0, 2, 1 };
+        unsigned char text[512 + sizeof(address)];
+        struct sockaddr_in from;
+        socklen_t length = sizeof(from);
+        ssize_t n;
+
+        while ((n = recvfrom(fd, text, 512, 0, (struct sockaddr *)&from, &length)) > 12) {
+                size_t question = 12 + strlen((char *)text + 12) + 5; /* name, type, class */
+                bool known = text[question - 3] == 1;
+
+                text[2] |= 0x80; /* an answer */
+                text[7] = known;
+                memset(text + 8, 0, 4);
+                memcpy(text + question, address, sizeof(address));
+                (void)sendto(fd, text, question + (known ? sizeof(address) : 0), 0, (struct sockaddr *)&from,
+                             length);
+                length = sizeof(from);
+        }
+        _exit(0);
+}
+
+static int start_of_names(void)
+{
+        const struct sockaddr_in here = { .sin_family = AF_INET,
+                                          .sin_port = htons(53),
+                                          .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+        struct ifreq up = { .ifr_name = "lo", .ifr_flags = IFF_UP };
+        int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+        return fd < 0 || ioctl(fd, SIOCSIFFLAGS, &up) < 0 ||
+                               bind(fd, (const struct sockaddr *)&here, sizeof(here)) < 0
+                       ? -1
+                       : fd;
+}
+
+static void find_a_server(void)
+{
+        const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
+        const char *options = getenv("RES_OPTIONS");
+        struct addrinfo *found = NULL;
+
+        if (!options || strcmp(options, "timeout:3 single-request") != 0)
+                _exit(2); /* not every C library tries again without */
+        if (getaddrinfo("api.cluster.test", "443", &hints, &found) != 0 || found->ai_family != AF_INET)
+                _exit(1);
+        freeaddrinfo(found);
+}
+
+/* DNS over UDP for both kinds of addresses, as libcurl asks: without the call that could pass descriptors on. */
+static void test_a_name_server_is_asked(void **state)
+{
+        pid_t pid = fork();
+        int status, fd;
+
+        (void)state;
+        assert_true(pid >= 0);
+        if (pid == 0) {
+                if (unshare(CLONE_NEWNS | CLONE_NEWNET) < 0 ||
+                    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 || (fd = start_of_names()) < 0)
+                        _exit(77);
+                put_file("/tmp/lkgfs-test-resolv", "/etc/resolv.conf",
+                         "nameserver 127.0.0.1\noptions timeout:5\n");
+                put_file("/tmp/lkgfs-test-nsswitch", "/etc/nsswitch.conf", "hosts: files dns\n");
+                pid = fork();
+                if (pid == 0)
+                        serve_names(fd);
+                if (setenv("RES_OPTIONS", "timeout:3", 1) < 0)
+                        _exit(76);
+                status = in_a_child(find_a_server);
+                (void)kill(pid, SIGKILL);
+                _exit(status);
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+                skip(); /* not root */
+        assert_int_equal(status, 0);
+}
+
 static void talk(void)
 {
         int pair[2], limit = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -218,6 +317,7 @@ int main(void)
                 cmocka_unit_test(test_calls_judged_by_an_argument),
                 cmocka_unit_test(test_a_resolver_with_many_threads_fits),
                 cmocka_unit_test(test_sockets_and_an_assertion),
+                cmocka_unit_test(test_a_name_server_is_asked),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
