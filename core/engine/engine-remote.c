@@ -23,7 +23,6 @@ static const struct lkg_touched everything = { .everything = true };
 void lkg_engine_lock(int state_fd, struct lkg_engine_lock *ret)
 {
         const struct timespec moment = { .tv_nsec = 100 * (long)LKG_NSEC_PER_MSEC };
-
         struct lkg_store_lock lock = { .fd = -EBADF };
 
         *ret = (struct lkg_engine_lock){ 0 };

@@ -6,10 +6,10 @@
 #include <sys/resource.h>
 
 #include <lkg/file.h>
+#include <lkg/landlock.h>
 #include <lkg/log.h>
 #include <lkg/privilege.h>
 
-#include "landlock.h"
 #include "sandbox.h"
 #include "syscall-policy.h"
 
@@ -99,6 +99,6 @@ int lkg_sandbox_enter(const struct lkg_account *account, const int *writable, si
         if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || unsetenv("SSLKEYLOGFILE") < 0 ||
             ask_one_by_one() < 0)
                 return lkg_error_set(err, -errno, NULL, "process attributes");
-        r = LKG_SANITIZED ? 0 : lkg_landlock_enter(writable, n_writable, err);
+        r = LKG_SANITIZED ? 0 : lkg_landlock_enter(writable, n_writable, false, err);
         return r < 0 ? r : lkg_confine(capabilities, &lkg_engine_syscalls, err);
 }

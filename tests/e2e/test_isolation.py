@@ -143,6 +143,20 @@ def test_what_is_refused_to_them(shared, name, call, arguments, error):
     assert shared.child(name) == pid
 
 
+def test_who_wakes_watchers_changes_files_of_the_view_alone(shared):
+    """Also where the unit gives it no mount namespace; links and FIFOs are made, which somebody else has made behind the mount."""
+    if landlock_version() < 2:
+        pytest.skip("no Landlock in this kernel")
+    other = os.path.join(shared.root, "not-of-the-view")
+    lib.write_file(other, "")
+    with Injected(shared.child("lkgfs-notify")) as process:
+        for name, arguments in (("openat", (other, os.O_WRONLY, 0)), ("openat", (other + "2", os.O_WRONLY | os.O_CREAT, 0o600)),
+                                ("unlinkat", (other, 0)), ("mkdirat", (other + "3", 0o700)), ("mknodat", (other + "4", 0o10600, 0))):
+            assert process.call(name, -100, *arguments) == -errno.EACCES, (name, arguments)
+    assert os.path.exists(other)
+    check_engine_works(shared, 79)
+
+
 def shared_memory(mount):
     """A descriptor of it, as each of our processes has one."""
     fds = proc(mount.child("lkgfs-fs"), "fd")

@@ -94,7 +94,7 @@ def test_lkgfsd_mounts_where_it_was_told(apart):
 def test_its_children_stay_where_it_was_started(apart, name):
     """... also the ones that take the place of those that died: they see what is read-only there, not what the node has."""
     folder = os.path.join(apart.root, "apart")
-    first = apart.children()[name]
+    first = apart.child(name)
     lib.kill_and_wait(first)
     apart.document()
     apart.wait_for(lambda: apart.children().get(name) not in (None, first) and

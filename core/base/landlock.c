@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See landlock.h. */
-#include "landlock.h"
-
+/* See <lkg/landlock.h>. */
 #include <linux/landlock.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <lkg/file.h>
+#include <lkg/landlock.h>
 
 /* Newer than the headers of Linux 6.1. */
 #ifndef LANDLOCK_ACCESS_FS_TRUNCATE
@@ -23,10 +22,12 @@
 #define WRITES                                                                                            \
         (LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE | \
          LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG)
+/* What is made by who makes what somebody else has made. */
+#define SPECIAL                                                                                       \
+        (LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO | \
+         LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_SYM)
 /* What is done nowhere. */
-#define NEVER                                                                                       \
-        (LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_SOCK | \
-         LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_SYM)
+#define NEVER LANDLOCK_ACCESS_FS_EXECUTE
 
 /* struct landlock_ruleset_attr of the newest ABI that is used here. The kernel takes the first part of it, too. */
 struct ruleset {
@@ -38,7 +39,7 @@ static const struct abi {
         size_t size; /* of struct ruleset as that ABI knows it */
         uint64_t fs_writes, fs_never, net, scoped;
 } abis[] = {
-        { 1, offsetof(struct ruleset, net), WRITES, NEVER, 0, 0 },
+        { 1, offsetof(struct ruleset, net), WRITES, SPECIAL | NEVER, 0, 0 },
         { 2, offsetof(struct ruleset, net), LANDLOCK_ACCESS_FS_REFER, 0, 0, 0 },
         { 3, offsetof(struct ruleset, net), LANDLOCK_ACCESS_FS_TRUNCATE, 0, 0, 0 },
         { 4, offsetof(struct ruleset, scoped), 0, 0, NET_BIND_TCP, 0 },
@@ -54,12 +55,12 @@ static int allow(int ruleset, int directory, uint64_t access)
                                                                                                  : 0;
 }
 
-int lkg_landlock_enter(const int *writable, size_t n_writable, struct lkg_error *err)
+int lkg_landlock_enter(const int *writable, size_t n_writable, bool special, struct lkg_error *err)
 {
         int abi = (int)syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION), r = 0;
         LKG_CLEANUP(lkg_closep) int ruleset = -EBADF;
         struct ruleset handled = { 0 };
-        uint64_t writes = 0;
+        uint64_t writes = special ? SPECIAL : 0;
         size_t size = 0;
 
         if (abi < 0 && (errno == ENOSYS || errno == EOPNOTSUPP))
