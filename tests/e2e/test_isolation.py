@@ -8,6 +8,7 @@ import mmap
 import os
 import pathlib
 import resource
+import shutil
 import signal
 import socket
 import struct
@@ -220,16 +221,19 @@ def test_files_that_it_shares_may_become_shorter(mount):
 
 
 @pytest.mark.parametrize("directory", ["state", "run/private"])
-def test_it_cannot_keep_the_next_lkgfsd_out(mount, directory):
-    """A lock on a file needs no right to write. The engine makes none (what it is refused: below), the file server may."""
-    with Injected(idle(mount, "lkgfs-fs")) as process:
-        held = process.call("openat", -100, os.path.join(mount.root, directory, "lock"), os.O_RDONLY, 0)
-        mount.kill_supervisor()
-        end = lib.deadline()
-        while process.call("flock", held, fcntl.LOCK_EX | fcntl.LOCK_NB) != 0:  # a child of lkgfsd has it for a moment
-            assert held >= 0 and time.monotonic() < end, "the lock is never free"
-        mount.start()
-        process.saved = None  # it was ended, like any helper of a dead lkgfsd
+def test_no_helper_keeps_the_next_lkgfsd_out(mount, directory):
+    """A lock on a file needs no right to write; the engine may take none, the file server may."""
+    lock, program = os.path.join(mount.root, directory, "lock"), os.path.join(mount.root, "lkgfs-held")
+    shutil.copy(shutil.which("flock"), program)
+    mount.kill_supervisor()
+    with subprocess.Popen([program, "--close", "--wait", "60", lock, "sh", "-c", "echo held; exec sleep 1000"],
+                          stdout=subprocess.PIPE, text=True, start_new_session=True) as holder:
+        try:
+            assert holder.stdout.readline() == "held\n"
+            mount.start()
+            assert holder.poll() is not None or holder.wait(lib.TIMEOUT_S) is not None
+        finally:
+            os.killpg(holder.pid, signal.SIGKILL)
     check_engine_works(mount, 79)
 
 
