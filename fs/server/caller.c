@@ -54,7 +54,11 @@ void caller_leave(const struct caller *caller)
 
 bool caller_is_notifier(const struct fuse_ctx *ctx)
 {
-        return ctx->pid != 0 && ctx->pid == atomic_load(&server.shm->notifier.pid);
+        const struct lkg_process *notifier = &server.shm->notifier;
+
+        /* Who ended may have left the number to somebody else, until lkgfsd starts another one, if there is a lkgfsd. */
+        return ctx->pid != 0 && ctx->pid == atomic_load(&notifier->pid) &&
+               lkg_process_start_time(ctx->pid) == notifier->start_time;
 }
 
 /* ---- namespaces ---- */

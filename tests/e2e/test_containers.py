@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Callers of another mount namespace read what modes allow, and change nothing unless it was configured."""
+import contextlib
 import errno
 import os
+import pathlib
 import stat
+import time
 
 import pytest
 
@@ -184,6 +187,25 @@ def test_a_component_in_a_container(mounts):
             if os.path.isdir(pod):
                 lib.shell(f"until rmdir {pod}; do sleep 0.01; done", check=True)
         umount(top)
+
+
+def test_the_number_of_a_notifier_that_ended(mount):
+    """Who wakes watchers may touch files through the view from anywhere; who has its process number next may not."""
+    notifier = mount.child("lkgfs-notify")
+    mount.kill_supervisor()
+    mount.wait_for(lambda: not os.path.exists(f"/proc/{notifier}"), "it ends with lkgfsd")
+    with contextlib.ExitStack() as stack:
+        end = lib.deadline()
+        while True:
+            pathlib.Path("/proc/sys/kernel/ns_last_pid").write_text(str(notifier - 2), encoding="ascii")
+            container = Container(Volume(mount.mountpoint), pid=False)
+            if container.call(os.getpid) == notifier:  # the child of its first process
+                break
+            container.close()  # somebody else forked in between
+            assert time.monotonic() < end
+        stack.enter_context(container)
+        check_read_only(mount, container)
+    mount.start()
 
 
 def test_another_server(mount):
