@@ -3,6 +3,8 @@
  * What others wrote, where people read it: a terminal obeys control characters, also those above U+0080, and characters
  * that format the text around them make a line look like another one (names of files and fields, words of a server).
  */
+#include <stdarg.h>
+
 #include <lkg/buf.h>
 #include <lkg/utf8.h>
 
@@ -60,6 +62,37 @@ void lkg_buf_shown(struct lkg_buf *buf, const char *text, size_t size)
                         n = 1;
                 }
         }
+}
+
+void lkg_buf_shown_lines(struct lkg_buf *buf, const char *text)
+{
+        for (size_t n; *text; text += n) {
+                n = strcspn(text, "\n");
+                lkg_buf_shown(buf, text, n);
+                if (text[n] == '\n') {
+                        lkg_buf_putc(buf, '\n');
+                        n++;
+                }
+        }
+}
+
+void lkg_shown_error(const char *fmt, ...)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        va_list ap;
+        int n;
+
+        va_start(ap, fmt);
+        n = vasprintf(&text, fmt, ap);
+        va_end(ap);
+        if (n < 0) {
+                text = NULL;
+                return;
+        }
+        lkg_buf_shown_lines(&buf, text);
+        if (!lkg_buf_failed(&buf) && buf.size)
+                (void)fwrite(buf.data, 1, buf.size, stderr);
 }
 
 void lkg_blank_hidden(char *text, size_t size, char with)

@@ -18,6 +18,7 @@
 #include <sysexits.h>
 
 #include <lkg-config.h>
+#include <lkg/buf.h>
 #include <lkg/control.h>
 #include <lkg/log.h>
 #include <lkg/settings.h>
@@ -138,6 +139,7 @@ static int parse_arguments(int argc, char **argv, struct arguments *a)
 {
         int option;
 
+        opterr = 0; /* it prints what it was given as it is */
         while ((option = getopt_long(argc, argv, "", options, NULL)) >= 0) {
                 int *fd = fd_of(a, option);
 
@@ -243,7 +245,7 @@ static int check_component(const struct lkg_config *config, const struct lkg_con
                 r = lkg_stack_refresh(stack, &candidate, &err);
         }
         if (r < 0) {
-                (void)fprintf(stderr, "%s: %s\n", k->name, err.message);
+                lkg_shown_error("%s: %s\n", k->name, err.message);
         } else {
                 print_findings(&candidate->report);
                 r = candidate->state == LKG_CANDIDATE_INVALID ||
@@ -273,7 +275,7 @@ static int check(const struct arguments *a)
         source = source_of(a, config);
         fd = a->source_fd >= 0 ? dup(a->source_fd) : open(source, O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (fd < 0) {
-                (void)fprintf(stderr, "%s: %s\n", source, strerror(errno));
+                lkg_shown_error("%s: %s\n", source, strerror(errno));
                 worst = EX_IOERR;
         }
         for (size_t i = 0; worst == 0 && i < config->n_components; i++) {

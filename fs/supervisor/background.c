@@ -11,6 +11,7 @@
 #define SD_JOURNAL_SUPPRESS_LOCATION
 #include <systemd/sd-journal.h>
 
+#include <lkg/buf.h>
 #include <lkg/log.h>
 
 #include "supervisor.h"
@@ -44,7 +45,7 @@ static int wait_for_report(int fd, pid_t pid)
         }
         report->text[sizeof(report->text) - 1] = '\0';
         if (report->code != 0)
-                (void)fprintf(stderr, "%s", report->text);
+                lkg_shown_error("%s", report->text);
         return report->code;
 }
 

@@ -10,6 +10,7 @@
 
 #include <lkg-config.h>
 
+#include <lkg/buf.h>
 #include <lkg/log.h>
 
 #include "supervisor.h"
@@ -88,7 +89,7 @@ int main(int argc, char *argv[])
                 return EX_OSERR;
         code = lkg_options_parse(argc, argv, &options, &err);
         if (code != 0)
-                (void)fprintf(stderr, "%s: %s\n", options.helper ? "mount.lkgfs" : "lkgfsd", err.message);
+                lkg_shown_error("%s: %s\n", options.helper ? "mount.lkgfs" : "lkgfsd", err.message);
         else if (options.action == LKG_ACTION_HELP)
                 (void)fputs(lkg_options_usage(options.helper), stdout);
         else if (options.action == LKG_ACTION_VERSION)

@@ -73,8 +73,9 @@ static void say(const struct lkg_tool *tool, const char *fmt, va_list ap)
                 (void)snprintf(*tool->said, sizeof(*tool->said), "%s", text);
                 return;
         }
-        lkg_buf_printf(&buf, "lkgfs%s%s: %s\n", tool->verb ? " " : "", tool->verb ? tool->verb->name : "",
-                       text);
+        lkg_buf_printf(&buf, "lkgfs%s%s: ", tool->verb ? " " : "", tool->verb ? tool->verb->name : "");
+        lkg_buf_shown_lines(&buf, text); /* names of files, words of the command line */
+        lkg_buf_putc(&buf, '\n');
         if (!lkg_buf_failed(&buf))
                 (void)lkg_write_all(STDERR_FILENO, buf.data, buf.size);
 }

@@ -57,6 +57,10 @@ bool lkg_is_hidden(uint32_t c);
 size_t lkg_shown_length(const char *text, size_t size, uint32_t *ret_hidden);
 /** lkg_buf_shown() - append @text with all that is hidden or no UTF-8 as \xNN, byte by byte. */
 void lkg_buf_shown(struct lkg_buf *buf, const char *text, size_t size);
+/** lkg_buf_shown_lines() - the same, and lines stay lines. */
+void lkg_buf_shown_lines(struct lkg_buf *buf, const char *text);
+/** lkg_shown_error() - printf() to standard error, for what may hold words of others: arguments and paths, too. */
+void lkg_shown_error(const char *fmt, ...) LKG_PRINTF(1, 2);
 /** lkg_blank_hidden() - the same in place: each such byte becomes @with. */
 void lkg_blank_hidden(char *text, size_t size, char with);
 /** lkg_buf_json_string() - @text as a JSON string with quotes; what is hidden as \uNNNN, invalid UTF-8 as U+FFFD. */

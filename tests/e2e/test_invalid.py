@@ -5,6 +5,7 @@ import re
 import resource
 import socket
 import stat
+import subprocess
 import sys
 import time
 
@@ -442,6 +443,22 @@ def test_check_of_a_million_unknown_fields(shape, tmp_path):
 
 
 HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
+
+
+NASTY = "a\x9b2J\x1b[31m\u202e\u2066\u200b"
+
+
+@pytest.mark.parametrize("words", [
+    ("convert", NASTY), ("render", "--config", NASTY), ("explain", NASTY), ("gate", NASTY), ("status", "--component", NASTY),
+    ("patch", "--type", NASTY, "a", "b"), (NASTY,), ("--" + NASTY,), ("render", "--release", NASTY), ("status", "--mountpoint", NASTY),
+    ("lkgfsd", "--" + NASTY), ("lkgfsd", "--config", "/" + NASTY, "/mnt"), ("lkgfs-engine", "--" + NASTY),
+    ("lkgfs-engine", "--check", "--config", "/" + NASTY)])
+def test_words_of_the_command_line_are_shown_harmless(words):
+    """`lkgfs convert *`: somebody else has named the files."""
+    program = {"lkgfsd": lib.LKGFSD, "lkgfs-engine": lib.BUILD / "core/engine/lkgfs-engine"}.get(words[0])
+    result = lib.run(*([program, *words[1:]] if program else [lib.LKGFS, *words]), stdin=subprocess.DEVNULL)
+    text = (result.stdout + result.stderr).decode()
+    assert result.returncode != 0 and text and not HIDDEN.search(text), text
 
 
 def test_nothing_hostile_reaches_a_terminal(mount):
