@@ -317,7 +317,8 @@ static const struct lkg_syscall_argument common_arguments[] = {
           { PR_SET_NAME, PR_GET_NAME, PR_SET_VMA, PR_GET_DUMPABLE, PR_GET_SECCOMP },
           EPERM },
         { SYS_fcntl, 1, false, false, 2, { F_SETOWN, F_SETOWN_EX }, EPERM },
-        { SYS_ioctl, 1, false, false, 3, { FIOSETOWN, SIOCSPGRP, TIOCSTI }, 0 },
+        /* The last two type on the terminal that lkgfsd was started from: as input, and as what was selected and is pasted. */
+        { SYS_ioctl, 1, false, false, 4, { FIOSETOWN, SIOCSPGRP, TIOCSTI, TIOCLINUX }, 0 },
 };
 
 struct program {

@@ -114,6 +114,7 @@ static void test_calls_judged_by_an_argument(void **state)
         assert_int_equal(answer(SYS_sendmsg, 0, 0), ENOSYS); /* no descriptors for others */
         assert_int_equal(answer(SYS_sendmmsg, 0, 0), ENOSYS);
         assert_int_equal(answer(SYS_ioctl, 0, TIOCSTI), 1000 + SIGSYS);
+        assert_int_equal(answer(SYS_ioctl, 0, TIOCLINUX), 1000 + SIGSYS);
 #ifndef __s390x__ /* where the flags come second */
         assert_int_equal(answer(SYS_clone, SIGCHLD, 0), EPERM);
         assert_int_equal(answer(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0), 1000 + SIGSYS);
