@@ -215,28 +215,17 @@ static int prepare(const void *userdata)
         return r != 0 ? r : make_read_only();
 }
 
-/* The engine's own descriptors: separate open files, so that nobody moves anybody's directory position. */
-static int open_fds(const struct lkg_supervisor *s, int channel, int fds[static LKG_SPAWN_FDS_MAX])
+/*
+ * Nothing is looked up here: that asks who may, and a network file system that is dead does not say. The child opens its own
+ * (give_directories()), so nobody moves anybody's directory position.
+ */
+static void give_fds(const struct lkg_supervisor *s, int channel, int fds[static LKG_SPAWN_FDS_MAX])
 {
-        int source = openat(s->source_fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-        int runtime = openat(s->runtime_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        int state = openat(s->state_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-        source = source < 0 ? -errno : lkg_lift_fd(source);
-        runtime = runtime < 0 ? -errno : lkg_lift_fd(runtime);
-        state = state < 0 ? -errno : lkg_lift_fd(state);
-        if (source < 0 || runtime < 0 || state < 0) {
-                lkg_close(source);
-                lkg_close(runtime);
-                lkg_close(state);
-                return source < 0 ? source : runtime < 0 ? runtime : state;
-        }
         fds[0] = s->listen_fd;
         fds[CHANNEL_FD - LISTEN_FD] = channel;
-        fds[SOURCE_FD - LISTEN_FD] = source;
-        fds[RUNTIME_FD - LISTEN_FD] = runtime;
-        fds[STATE_FD - LISTEN_FD] = state;
-        return 0;
+        fds[SOURCE_FD - LISTEN_FD] = s->source_fd;
+        fds[RUNTIME_FD - LISTEN_FD] = s->runtime_fd;
+        fds[STATE_FD - LISTEN_FD] = s->state_fd;
 }
 
 /* The next engine's note. Without one it runs as well; what it may die of is then found out by nobody. */
@@ -366,16 +355,12 @@ static int start(struct lkg_supervisor *s, struct lkg_child *child)
         theirs = lkg_lift_fd(pair[1]);
         if (ours < 0 || theirs < 0)
                 return ours < 0 ? ours : theirs;
-        r = open_fds(s, theirs, spawn.fds);
-        if (r < 0)
-                return r;
+        give_fds(s, theirs, spawn.fds);
         (void)snprintf(user, sizeof(user), "%u:%u", (unsigned)setup.account.uid,
                        (unsigned)setup.account.gid);
         open_note(s);
         s->source_mounts = s->over ? 0 : lkg_mounts_below(s->source_path);
         r = lkg_spawn(&spawn, &pid, &pidfd);
-        for (int i = 2; i < 5; i++)
-                lkg_close(spawn.fds[i]);
         if (r >= 0)
                 r = lkg_child_watch(child, pid, pidfd, LKG_STEAL_FD(ours));
         if (r >= 0)

@@ -6,6 +6,7 @@
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/pidfd.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include <lkg/file.h>
@@ -89,11 +90,20 @@ static void reset_signals(void)
         (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+/* Told apart from its parent already: setup may take for ever, and then a successor of lkgfsd has to end it. */
+static void take_name(const char *program)
+{
+        const char *slash = strrchr(program, '/');
+
+        (void)prctl(PR_SET_NAME, slash ? slash + 1 : program, 0, 0, 0);
+}
+
 /* In the forked child: descriptors in place, setup, execve. Never returns. */
 static void exec_child(const struct lkg_spawn *spawn)
 {
         int null = open("/dev/null", O_RDONLY | O_CLOEXEC), r;
 
+        take_name(spawn->argv[0]);
         reset_signals();
         if (dup2(spawn->stdin_fd >= 0 ? spawn->stdin_fd : null, STDIN_FILENO) < 0 ||
             (spawn->stdout_fd >= 0 && dup2(spawn->stdout_fd, STDOUT_FILENO) < 0))

@@ -33,6 +33,7 @@
 #define DRAIN_LIMIT_NS   (2 * LKG_NSEC_PER_SEC)
 #define ENGINE_END_NS    (2 * LKG_NSEC_PER_SEC)
 #define SERVER_END_NS    (1 * LKG_NSEC_PER_SEC)
+#define COPIES_END_NS    (10 * LKG_NSEC_PER_SEC)
 #define END_LIMIT_NS     (3 * LKG_NSEC_PER_SEC) /* one that cannot even be killed waits for a dead file system */
 
 static void enter(struct lkg_supervisor *s, enum lkg_phase phase, uint64_t limit_ns);
@@ -79,6 +80,12 @@ static void give_up_children(struct lkg_supervisor *s)
                               (int)child->pid);
                 lkg_child_abandon(child, 0);
         }
+        /* A copy has its own limit; after that it waits for a dead source directory. */
+        if (lkg_fallback_busy(s) && !s->copies.late)
+                enter(s, LKG_PHASE_END, COPIES_END_NS);
+        else
+                lkg_fallback_cancel(s);
+        s->copies.late = true;
         lkg_supervisor_child_gone(s);
 }
 

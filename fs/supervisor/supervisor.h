@@ -103,6 +103,7 @@ struct lkg_copies {
                 char sha256[LKG_SHA256_HEX]; /* "" = withdraw */
         } wanted[LKG_COMPONENTS_MAX];
         bool then_ready; /* the engine has published for the first time; the view is to come after the copies */
+        bool late;       /* everything else has ended, and one is still being written */
 };
 
 /* The process that has the kernel drop names of the view, see dentries.c. */

@@ -278,14 +278,15 @@ def test_what_was_let_go_leaves_nothing(dead, waiters):
 
 # the source directory itself
 
-@pytest.fixture(name="dead_source")
-def fixture_dead_source(waiters):
-    """A mount whose source directory is itself a file system which may die; (mount, file system)."""
+@pytest.fixture(name="dead_source", params=["", ",default_permissions"], ids=["local", "network"])
+def fixture_dead_source(request, waiters):
+    """A mount whose source directory is itself a file system which may die; (mount, file system). As a network file system
+    it is asked who may, too, whenever something is looked up in it."""
     tree = {"kubelet.conf": lib.BASE, "kubelet.conf.d": dict(lib.DROPINS), "manifests": {}, "file": "content\n"}
 
     def plant(point):
         os.mkdir(point, 0o755)
-        waiters.fs = waiters.stack.enter_context(deadfs.DeadFs(point, tree))
+        waiters.fs = waiters.stack.enter_context(deadfs.DeadFs(point, tree, options=",allow_other" + request.param))
 
     with lib.Mount(over=False, tree=plant) as mount:
         os.chmod(mount.root, 0o711)
@@ -369,6 +370,58 @@ def test_successors_over_a_dead_source(dead_source, waiters):
     mount.wait_for(lambda: mount.condition()[0] == "True", "everything goes on")
     mount.drop("70-root.conf", "maxPods: 96\n")
     mount.wait_for(lambda: "maxPods: 96\n" in mount.document(), "and follows its layers")
+
+
+def says(mount, words, count):
+    end = lib.deadline()
+    while mount.log().count(words) < count:
+        assert time.monotonic() < end, mount.log()
+        time.sleep(0.01)
+
+
+def test_an_engine_that_ends_over_a_dead_source(dead_source, waiters):
+    """The next one may wait; lkgfsd does not, and so replaces a file server, and is stopped like any other time."""
+    mount, fs = dead_source
+    document = mount.document()
+    fs.die()
+    first = mount.child("lkgfs-engine")
+    lib.kill_and_wait(first)
+    says(mount, "engine started", 2)  # it may wait before it is executed
+    os.kill(mount.child("lkgfs-fs"), signal.SIGKILL)
+    assert waiters(lib.read_file, mount.path("kubelet.conf"), uid=0).result() == 0, "somebody answers"
+    mount.reload()
+    assert mount.document() == document
+    begun = time.monotonic()
+    assert mount.stop() == 0
+    assert time.monotonic() - begun < 20
+
+
+def test_successors_of_lkgfsd_end_what_waits_to_be_an_engine(dead_source, waiters):
+    """One that was forked and is not executed yet is an engine, too: left alone it would wake up and keep the state directory from the next."""
+    mount, fs = dead_source
+    fs.die()
+    lib.kill_and_wait(mount.child("lkgfs-engine"))
+    says(mount, "engine started", 2)
+    for n in range(1, 3):
+        mount.kill_supervisor()
+        mount.start(wait_ready=False)
+        says(mount, "taken over from an earlier lkgfsd", n)
+    fs.live()
+    mount.wait_for(lambda: mount.condition()[0] == "True", "everything goes on")
+    mount.drop("70-root.conf", "maxPods: 95\n")
+    mount.wait_for(lambda: "maxPods: 95\n" in mount.document(), "and follows its layers")
+    assert "uses the state directory" not in mount.log()
+
+
+def test_a_copy_that_is_never_written_does_not_keep_lkgfsd(dead_source, waiters):
+    """The copy for the day when lkgfs is gone is waited for at the end, but not for ever."""
+    mount, fs = dead_source
+    fs.die(deadfs.CREATE, deadfs.MKDIR, deadfs.UNLINK, deadfs.RENAME2)
+    mount.drop(max(lib.DROPINS), "maxPods: 94\n")
+    mount.wait_for(lambda: fs.waiting() > 0, "it is being written")
+    begun = time.monotonic()
+    assert mount.stop() == 0
+    assert time.monotonic() - begun < 20
 
 
 # leases

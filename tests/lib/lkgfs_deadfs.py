@@ -23,7 +23,8 @@ OUT = struct.Struct("<IiQ")
 ATTR = struct.Struct("<QQQQQQIIIIIIIIII")  # fuse_attr
 LOOKUP, FORGET, GETATTR, SETATTR, OPEN, READ, WRITE, STATFS, RELEASE, FSYNC, FLUSH, INIT, OPENDIR, READDIR, RELEASEDIR = (
     1, 2, 3, 4, 14, 15, 16, 17, 18, 20, 25, 26, 27, 28, 29)
-CREATE, INTERRUPT, BATCH_FORGET, ACCESS, RENAME2, MKDIR = 35, 36, 42, 34, 45, 9
+SETXATTR, GETXATTR, LISTXATTR, REMOVEXATTR = 21, 22, 23, 24
+CREATE, INTERRUPT, BATCH_FORGET, ACCESS, RENAME2, MKDIR, UNLINK = 35, 36, 42, 34, 45, 9, 10
 NO_REPLY = (FORGET, BATCH_FORGET, INTERRUPT)
 ROOT = 1
 
@@ -32,8 +33,9 @@ class Served:
     """The tree: node -> [mode, content or {name: node}]. @files: names in a directory where everybody may do everything, or a tree of
     {name: content or {...}} that is root's."""
 
-    def __init__(self, files):
+    def __init__(self, files, xattrs=errno.ENOSYS):
         self.changes = {}  # node -> how often it was written
+        self.xattrs = xattrs
         if isinstance(files, dict):
             self.nodes = {ROOT: [stat.S_IFDIR | 0o755, {}]}
             self.plant(ROOT, files)
@@ -118,11 +120,13 @@ class Served:
             return b"\0" * 80
         if opcode in (FSYNC, FLUSH, RELEASE, RELEASEDIR, ACCESS):
             return b""
+        if opcode in (SETXATTR, GETXATTR, LISTXATTR, REMOVEXATTR):
+            return -self.xattrs
         return -errno.ENOSYS
 
 
-def serve(device, line, files):
-    tree, dead, only = Served(files), False, b""
+def serve(device, line, tree):
+    dead, only = False, b""
     waiting = []
     poll = select.poll()
     for fd in (device, line.fileno()):
@@ -171,9 +175,10 @@ def reply(device, tree, request):
 
 
 class DeadFs:
-    """Mounted at a path that reaches the source directory behind the view; use it as a context manager."""
+    """Mounted at a path that reaches the source directory behind the view; use it as a context manager. @xattrs: the errno of every
+    call about extended attributes; ENOSYS is asked for once, then the kernel knows."""
 
-    def __init__(self, point, files=("file", "other"), options=",allow_other"):
+    def __init__(self, point, files=("file", "other"), options=",allow_other", xattrs=errno.ENOSYS):
         self.point = point
         self.device = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
         options = f"fd={self.device},rootmode=40777,user_id=0,group_id=0{options}"
@@ -185,7 +190,7 @@ class DeadFs:
             try:
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)
                 self.line.close()
-                serve(self.device, theirs, files)
+                serve(self.device, theirs, Served(files, xattrs))
             finally:
                 os._exit(0)
         theirs.close()
