@@ -4,6 +4,7 @@
  * user.lkgfs.generation, user.lkgfs.sha256, user.lkgfs.hint.
  */
 #include <limits.h>
+#include <linux/xattr.h>
 #include <sys/xattr.h>
 
 #include "server.h"
@@ -81,6 +82,18 @@ static void get_view(fuse_req_t req, const struct lkg_node *node, const char *na
         reply_value(req, value, strlen(value), size);
 }
 
+/*
+ * The kernel asks for the ACL of what another user than the owner enters, and takes only ENODATA for none: with the answer of a
+ * file system that has no ACLs (NFS 4, vfat, one mounted with noacl) nobody but root and the owner would get in anywhere.
+ */
+static int no_acl(const char *name, int error)
+{
+        bool acl = strcmp(name, XATTR_NAME_POSIX_ACL_ACCESS) == 0 ||
+                   strcmp(name, XATTR_NAME_POSIX_ACL_DEFAULT) == 0;
+
+        return acl && error == EOPNOTSUPP ? ENODATA : error;
+}
+
 void xattr_get(fuse_req_t req, struct lkg_node *node, const char *name, size_t size)
 {
         char path[FD_PATH_MAX];
@@ -93,7 +106,7 @@ void xattr_get(fuse_req_t req, struct lkg_node *node, const char *name, size_t s
         }
         r = source_path(node, path);
         n = r < 0 ? r : getxattr(path, name, size ? task.buf : NULL, size < VALUE_MAX ? size : VALUE_MAX);
-        reply_read(req, r < 0 ? r : n < 0 ? -errno : n, size);
+        reply_read(req, r < 0 ? r : n < 0 ? -no_acl(name, errno) : n, size);
 }
 
 void xattr_list(fuse_req_t req, struct lkg_node *node, size_t size)

@@ -424,6 +424,24 @@ def test_a_copy_that_is_never_written_does_not_keep_lkgfsd(dead_source, waiters)
     assert time.monotonic() - begun < 20
 
 
+def test_a_source_without_acls(waiters):
+    """Whoever may, may: the kernel asks for an ACL of each directory, and "not here", as NFS 4 says it, is no reason to refuse him."""
+    tree = {"kubelet.conf": lib.BASE, "kubelet.conf.d": dict(lib.DROPINS), "manifests": {}, "file": "content\n"}
+
+    def plant(point):
+        os.mkdir(point, 0o755)
+        waiters.stack.enter_context(deadfs.DeadFs(point, tree, xattrs=errno.EOPNOTSUPP))
+
+    with lib.Mount(over=False, tree=plant) as mount:
+        os.chmod(mount.root, 0o711)
+        for path in (mount.path("file"), mount.path("kubelet.conf.d", sorted(lib.DROPINS)[0]), mount.vpath("status", "kubelet", "condition")):
+            assert waiters(lib.read_file, path).result() == 0, path
+        assert waiters(os.listdir, mount.path("manifests")).result() == 0
+        assert waiters(os.mkdir, mount.path("new")).result() == errno.EACCES
+        assert lib.error_of(os.getxattr, mount.path("manifests"), "user.none") == errno.EOPNOTSUPP, "what is no ACL is as it is"
+        assert lib.error_of(os.setxattr, mount.path("manifests"), "user.none", b"x") == errno.EOPNOTSUPP
+
+
 # leases
 
 def make_own(mount, name="own"):
