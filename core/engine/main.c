@@ -374,6 +374,18 @@ static int log_by_supervisor(int priority, const struct lkg_log_fields *fields, 
         return lkg_message_send(supervisor, &message);
 }
 
+/* Inside there is no locking; and whoever has the lock's file made owns it. */
+static int enter_sandbox(const struct arguments *a, struct lkg_engine_lock *ret_lock, struct lkg_error *err)
+{
+        const int writable[] = { a->runtime_fd, a->state_fd };
+        int r = lkg_sandbox_become(&a->account, err);
+
+        if (r < 0)
+                return r;
+        lkg_engine_lock(a->state_fd, ret_lock);
+        return lkg_sandbox_enter(writable, LKG_ARRAY_SIZE(writable), err);
+}
+
 static int run(const struct arguments *a)
 {
         struct lkg_engine_lock lock;
@@ -389,7 +401,6 @@ static int run(const struct arguments *a)
                 .trust_any_owner = a->any_owner,
                 .lock = &lock,
         };
-        const int writable[] = { a->runtime_fd, a->state_fd };
         struct lkg_error err = { 0 };
         sd_event *event = NULL;
         sigset_t mask;
@@ -410,8 +421,7 @@ static int run(const struct arguments *a)
         }
         supervisor = o.supervisor_fd;
         lkg_log_divert(log_by_supervisor);
-        lkg_engine_lock(o.state_fd, &lock); /* inside the sandbox there is no locking */
-        if (lkg_sandbox_enter(&a->account, writable, LKG_ARRAY_SIZE(writable), &err) < 0) {
+        if (enter_sandbox(a, &lock, &err) < 0) {
                 lkg_log_error("%s", err.message);
                 code = EX_OSERR;
         } else {

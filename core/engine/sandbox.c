@@ -16,6 +16,8 @@
 #define DATA_BYTES_MAX     (256u << 20)
 #define THREAD_STACK_BYTES (1u << 20) /* instead of 8 MiB; the resolver needs a tenth of it */
 
+static const int reading[] = { CAP_DAC_READ_SEARCH, -1 };
+
 static int limit(int resource, rlim_t value)
 {
         const struct rlimit both = { value, value };
@@ -74,21 +76,23 @@ static int become(const struct lkg_account *account, const int *capabilities, st
         return 0;
 }
 
-int lkg_sandbox_enter(const struct lkg_account *account, const int *writable, size_t n_writable,
-                      struct lkg_error *err)
+int lkg_sandbox_become(const struct lkg_account *account, struct lkg_error *err)
 {
-        static const int nothing[] = { -1 }, reading[] = { CAP_DAC_READ_SEARCH, -1 };
-        const int *capabilities;
         int r = become(account, reading, err);
 
         if (r < 0)
                 return r;
-        capabilities = geteuid() == 0 ? nothing : reading;
-        r = lkg_sandbox_hide_memory(
-                err); /* another user is dumpable again, if that is how the machine is set up */
-        if (r < 0)
-                return r;
         lkg_trust_root_alone();
+        return lkg_sandbox_hide_memory(
+                err); /* another user is dumpable again, if that is how the machine is set up */
+}
+
+int lkg_sandbox_enter(const int *writable, size_t n_writable, struct lkg_error *err)
+{
+        static const int nothing[] = { -1 };
+        const int *capabilities = geteuid() == 0 ? nothing : reading;
+        int r = 0;
+
         if (!LKG_SANITIZED) /* a sanitizer's shadow memory counts as data */
                 r = limit(RLIMIT_DATA, DATA_BYTES_MAX);
         if (r >= 0)

@@ -13,12 +13,19 @@
 int lkg_sandbox_hide_memory(struct lkg_error *err);
 
 /**
- * lkg_sandbox_enter() - for good.
- * @account:  whom it is from now on; root: it stays that, without any capability. Another one keeps CAP_DAC_READ_SEARCH, without
- *            which it could not read what only root may, as a base with mode 0600
+ * lkg_sandbox_become() - the user that the engine is from now on, and nobody looks into this process. Before anything is made or locked:
+ * the directories are that user's, and root may not write into them where a policy leaves it no CAP_DAC_OVERRIDE.
+ * @account: root: it stays that. Another one keeps CAP_DAC_READ_SEARCH, without which it could not read what only root may, as a base
+ *           with mode 0600
+ *
+ * Return: 0 or -errno.
+ */
+int lkg_sandbox_become(const struct lkg_account *account, struct lkg_error *err);
+
+/**
+ * lkg_sandbox_enter() - for good; after lkg_sandbox_become(), and who is still root has no capability from here on.
  * @writable: descriptors of the directories in which it may make, change and remove files
  *
  * Return: 0 or -errno: better not to run than to run unprotected.
  */
-int lkg_sandbox_enter(const struct lkg_account *account, const int *writable, size_t n_writable,
-                      struct lkg_error *err);
+int lkg_sandbox_enter(const int *writable, size_t n_writable, struct lkg_error *err);

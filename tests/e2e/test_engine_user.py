@@ -188,6 +188,14 @@ def test_another_one_after_a_reload(mount):
         load.abandon()
 
 
+def test_what_it_makes_is_its_own_at_once(mounts):
+    """It is that user before it makes or locks anything: under AppArmor and SELinux root may not write into directories of others."""
+    mount = mounts()  # a state directory that nobody has used before, and so nobody has handed over again
+    assert engine(mount) == USER
+    assert set(owners(mount.state)) == {USER}, owners(mount.state)
+    assert os.stat(os.path.join(mount.state, "store.lock")).st_uid == USER
+
+
 def test_the_next_one_is_the_same(mount):
     for n in range(3):
         pid = mount.kill_child("lkgfs-engine")

@@ -132,7 +132,7 @@ static int in_a_child(void (*run)(void))
                 const struct lkg_account root = { 0 };
                 struct lkg_error err = { 0 };
 
-                if (lkg_sandbox_enter(&root, NULL, 0, &err) < 0)
+                if (lkg_sandbox_become(&root, &err) < 0 || lkg_sandbox_enter(NULL, 0, &err) < 0)
                         _exit(254);
                 if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == 0 &&
                     lkg_syscalls_restrict(&lkg_engine_syscalls, &err) < 0)
