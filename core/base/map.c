@@ -37,11 +37,14 @@ static void on_sigbus(int signal_number, siginfo_t *info, void *context)
 {
         struct map *map = map_of(info->si_addr);
         char *page = (char *)((uintptr_t)info->si_addr & ~(uintptr_t)(page_size - 1));
+        void *zeros = MAP_FAILED;
         int saved = errno;
 
         (void)context;
-        if (!map || mmap(page, page_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
-                         -1, 0) == MAP_FAILED)
+        if (map)
+                zeros = mmap(page, page_size, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+        if (zeros == MAP_FAILED)
                 (void)signal(signal_number, SIG_DFL); /* the next try ends us */
         else
                 atomic_store(&map->cut, true);
