@@ -586,9 +586,10 @@ static int publish_fd(const struct lkg_node *node, int fd)
 
 /*
  * After a restart a node has a descriptor again when it is asked for. Where the file system knows no handles that takes the
- * names from the nearest directory that has one down to it: of any depth, and a stack is small.
+ * names from the nearest directory that has one down to it: of any depth, and a stack is small. Not part of node_fd(), which
+ * every request calls: its frame is four pages.
  */
-int node_fd(struct lkg_node *node)
+static __attribute__((noinline)) int open_again(const struct lkg_node *node)
 {
         const struct lkg_node *way[WAY_MAX], *at = node;
         size_t n = 0;
@@ -614,6 +615,13 @@ int node_fd(struct lkg_node *node)
                         fd = publish_fd(at, fd);
         }
         return fd;
+}
+
+int node_fd(struct lkg_node *node)
+{
+        int fd = present_fd(node);
+
+        return fd == -EBADF ? open_again(node) : fd;
 }
 
 /* Lock held. */
