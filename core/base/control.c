@@ -32,6 +32,14 @@ static bool terminated(const char *text, size_t size)
         return memchr(text, '\0', size) != NULL;
 }
 
+bool lkg_message_is_sound(const struct lkg_message *message)
+{
+        return message->version == LKG_MESSAGE_VERSION && message->type != 0 &&
+               message->type < _LKG_MSG_MAX && message->text_size <= LKG_MESSAGE_TEXT_MAX &&
+               terminated(message->command, sizeof(message->command)) &&
+               terminated(message->exe, sizeof(message->exe));
+}
+
 int lkg_message_recv(int fd, struct lkg_message *ret)
 {
         struct lkg_message message = { 0 };
@@ -44,11 +52,8 @@ int lkg_message_recv(int fd, struct lkg_message *ret)
                 return errno == EWOULDBLOCK ? -EAGAIN : -errno;
         if (n == 0)
                 return 0;
-        if ((size_t)n < MESSAGE_HEADER || (size_t)n > sizeof(message) ||
-            message.version != LKG_MESSAGE_VERSION || message.type == 0 || message.type >= _LKG_MSG_MAX ||
-            message.text_size > LKG_MESSAGE_TEXT_MAX || (size_t)n != MESSAGE_HEADER + message.text_size ||
-            !terminated(message.command, sizeof(message.command)) ||
-            !terminated(message.exe, sizeof(message.exe)))
+        if ((size_t)n < MESSAGE_HEADER || (size_t)n > sizeof(message) || !lkg_message_is_sound(&message) ||
+            (size_t)n != MESSAGE_HEADER + message.text_size)
                 return -EBADMSG;
         message.text[message.text_size] = '\0';
         *ret = message;

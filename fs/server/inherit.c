@@ -5,7 +5,6 @@
  * cannot be true is free again: the kernel asks anew for a node or a file that nobody knows.
  */
 #include <fcntl.h>
-#include <sys/file.h>
 
 #include <lkg/file.h>
 
@@ -79,13 +78,6 @@ static void mend_slots(struct lkg_shared *shm)
         }
 }
 
-static bool is_message(const struct lkg_message *m)
-{
-        return m->version == LKG_MESSAGE_VERSION && m->type != 0 && m->type < _LKG_MSG_MAX &&
-               m->text_size <= LKG_MESSAGE_TEXT_MAX && terminated(m->command, sizeof(m->command)) &&
-               terminated(m->exe, sizeof(m->exe));
-}
-
 static void mend_parked(struct lkg_shared *shm)
 {
         for (size_t i = 0; i < LKG_PARKED; i++) {
@@ -95,7 +87,7 @@ static void mend_parked(struct lkg_shared *shm)
                 if (state == LKG_PARKED_FREE)
                         continue;
                 if (state > LKG_PARKED_OWED || parked->reply_size > sizeof(parked->reply) ||
-                    !is_message(&parked->message))
+                    !lkg_message_is_sound(&parked->message))
                         atomic_store(&parked->state, LKG_PARKED_FREE);
                 else
                         parked->message.text[parked->message.text_size] = '\0';

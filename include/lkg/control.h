@@ -94,6 +94,8 @@ struct lkg_message {
 
 /** lkg_message_init() - zero it and set version and type. */
 void lkg_message_init(struct lkg_message *message, enum lkg_message_type type);
+/** lkg_message_is_sound() - is it of this version and a type of ours, and does each text in it end? */
+bool lkg_message_is_sound(const struct lkg_message *message);
 /**
  * lkg_message_send() - never blocks. The tail of an unused text is not sent.
  * Return: 0; -EAGAIN when the peer's queue is full; another -errno.
