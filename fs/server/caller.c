@@ -52,13 +52,18 @@ void caller_leave(const struct caller *caller)
         set_caps(true);
 }
 
-bool caller_is_notifier(const struct fuse_ctx *ctx)
+bool is_notifier(int tid)
 {
         const struct lkg_process *notifier = &server.shm->notifier;
 
         /* Who ended may have left the number to somebody else, until lkgfsd starts another one, if there is a lkgfsd. */
-        return ctx->pid != 0 && ctx->pid == atomic_load(&notifier->pid) &&
-               lkg_process_start_time(ctx->pid) == notifier->start_time;
+        return tid != 0 && tid == atomic_load(&notifier->pid) &&
+               lkg_process_start_time(tid) == notifier->start_time;
+}
+
+bool caller_is_notifier(const struct fuse_ctx *ctx)
+{
+        return is_notifier(ctx->pid);
 }
 
 /* ---- namespaces ---- */

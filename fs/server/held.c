@@ -84,7 +84,7 @@ static bool has_room(uint32_t owner, uint64_t dev)
 int held_add(struct lkg_slot *slot, bool replay)
 {
         const struct fuse_in_header *header = (const void *)slot->buf;
-        bool notifiers = header->pid != 0 && (int)header->pid == atomic_load(&server.shm->notifier.pid);
+        bool notifiers = is_notifier((int)header->pid);
         uint32_t owner = request_owner(header);
         uint64_t dev = request_device(header);
         struct held *h;

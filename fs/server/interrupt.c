@@ -145,7 +145,7 @@ static struct lkg_slot *act(const struct look *look)
         return over;
 }
 
-static void judge(struct look *look, int notifier)
+static void judge(struct look *look)
 {
         uint64_t waited_ns = lkg_boottime_ns() - look->since_ns;
 
@@ -153,20 +153,19 @@ static void judge(struct look *look, int notifier)
         if (!look->signalled)
                 return;
         look->patient = waited_ns >= PATIENT_NS;
-        look->killed = look->tid == 0 || look->tid == notifier ? look->patient : is_being_killed(look->tid);
+        look->killed = look->tid == 0 || is_notifier(look->tid) ? look->patient : is_being_killed(look->tid);
 }
 
 static void look_at_all(void)
 {
         static struct look looks[ALL_SLOTS];
-        int notifier = atomic_load(&server.shm->notifier.pid);
         size_t n = collect(looks);
 
         for (size_t i = 0; i < n; i++) {
                 struct look *look = &looks[i];
                 struct lkg_slot *over;
 
-                judge(look, notifier);
+                judge(look);
                 over = act(look);
                 if (!over)
                         continue;

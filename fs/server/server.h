@@ -259,6 +259,7 @@ struct caller {
 };
 void caller_enter(const struct fuse_ctx *ctx, struct caller *ret);
 void caller_leave(const struct caller *caller);
+bool is_notifier(int tid);
 bool caller_is_notifier(const struct fuse_ctx *ctx);
 /** caller_may_change() - may the caller's mount namespace change what is passed through? Else EROFS. */
 bool caller_may_change(const struct fuse_ctx *ctx);
