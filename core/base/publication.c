@@ -151,11 +151,9 @@ static int add_entry(struct parser *p, const struct lkg_entry *entry)
                 return bad(p, "paths are not in ascending order");
         if (pub->n_entries == p->n_entries_allocated) {
                 size_t n = p->n_entries_allocated ? 2 * p->n_entries_allocated : p->n_lines + 1;
-                struct lkg_entry *entries = reallocarray(pub->entries, n, sizeof(*entries));
 
-                if (!entries)
+                if (LKG_RESIZE(pub->entries, n) < 0)
                         return no_memory(p);
-                pub->entries = entries;
                 p->n_entries_allocated = n;
         }
         pub->entries[pub->n_entries++] = *entry;

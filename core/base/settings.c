@@ -6,6 +6,7 @@
 #include <lkg/buf.h>
 #include <lkg/file.h>
 #include <lkg/settings.h>
+#include <lkg/strings.h>
 
 #include "escape.h"
 
@@ -24,14 +25,7 @@ struct key {
 
 static int list_add(struct list list, const char *value)
 {
-        char *copy = strdup(value);
-
-        if (!copy || LKG_GROW(*list.items, *list.n_items) < 0) {
-                free(copy);
-                return -ENOMEM;
-        }
-        (*list.items)[(*list.n_items)++] = copy;
-        return 0;
+        return lkg_strings_take(list.items, list.n_items, strdup(value));
 }
 
 static int set_text(char **text, const char *value)

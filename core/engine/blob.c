@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <search.h>
 
+#include <lkg/array.h>
 #include <lkg/file.h>
 #include <lkg/publication.h>
 
@@ -160,16 +161,12 @@ int lkg_blobs_adopt_all(struct lkg_blobs *blobs, struct lkg_blob ***ret, size_t 
                 return lkg_error_set(err, r, NULL, "read %s", LKG_PUBLICATION_BLOBS);
         }
         for (struct dirent *e = readdir(dir); e; e = readdir(dir)) {
-                struct lkg_blob **grown;
-
                 if (!lkg_is_sha256(e->d_name))
                         continue;
-                grown = reallocarray(all, n + 1, sizeof(struct lkg_blob *));
-                if (!grown) {
+                if (LKG_GROW(all, n) < 0) {
                         r = lkg_error_set(err, -ENOMEM, NULL, "blobs");
                         break;
                 }
-                all = grown;
                 if (lkg_blob_adopt(blobs, e->d_name, &all[n], NULL) >= 0)
                         n++;
         }

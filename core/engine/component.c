@@ -301,16 +301,16 @@ int lkg_component_learn(struct lkg_component *c)
         int r;
 
         c->facts_unchecked = true;
-        if (wanted_release(c) == c->release && lkg_words_equal(words, &c->flags))
+        if (wanted_release(c) == c->release && lkg_strings_equal(words, &c->flags))
                 return 0;
-        r = lkg_words_copy(words, &flags);
+        r = lkg_strings_copy(words, &flags);
         if (r < 0)
                 return r;
         c->flags = flags;
         c->release = wanted_release(c);
         config = lkg_component_judge_config(c);
         r = lkg_judge_configure(c->judge, &config);
-        lkg_words_deinit(&old);
+        lkg_strings_deinit(&old);
         lkg_stack_rejudge(c->stack);
         lkg_track_rejudge(&c->local, &config);
         lkg_track_rejudge(&c->good, &config);
@@ -370,7 +370,7 @@ void lkg_component_deinit(struct lkg_component *c)
         lkg_dynamic_free(c->dynamic);
         lkg_candidate_unref(c->waited);
         lkg_report_deinit(&c->remote_findings);
-        lkg_words_deinit(&c->flags);
+        lkg_strings_deinit(&c->flags);
         lkg_value_unref(c->served);
         lkg_facts_free(c->facts);
         lkg_close(c->ended_fd);

@@ -13,6 +13,7 @@
 #include <lkg/file.h>
 #include <lkg/nearest.h>
 #include <lkg/schema.h>
+#include <lkg/strings.h>
 
 #include "config-fields.h"
 
@@ -43,25 +44,8 @@ static void set_text(struct decoder *d, char **to, const char *text)
 
 static void add_text(struct decoder *d, struct lkg_strings *to, const char *text, size_t size)
 {
-        char **items = reallocarray(to->items, to->n_items + 1, sizeof(*items));
-        char *copy = strndup(text, size);
-
-        if (items)
-                to->items = items;
-        if (!items || !copy) {
-                free(copy);
+        if (lkg_strings_add(to, text, size) < 0)
                 d->no_memory = true;
-                return;
-        }
-        to->items[to->n_items++] = copy;
-}
-
-static void free_strings(struct lkg_strings *strings)
-{
-        for (size_t i = 0; i < strings->n_items; i++)
-                free(strings->items[i]);
-        free(strings->items);
-        *strings = (struct lkg_strings){ 0 };
 }
 
 struct complaint {
@@ -291,7 +275,7 @@ static void decode_list(struct decoder *d, const struct lkg_config_field *f, con
                 wrong_type(d, f, value, "a list of strings");
                 return;
         }
-        free_strings(member(d, f));
+        lkg_strings_deinit(member(d, f));
         for (size_t i = 0; i < lkg_value_size(value); i++) {
                 const struct lkg_value *item = lkg_list_get(value, i);
                 const char *text;
@@ -553,7 +537,7 @@ static void free_table(void *target, const struct lkg_config_field *table)
                 if (f->type == F_OBJECT)
                         free_table(target, f->sub);
                 else if (is_list(f))
-                        free_strings(place);
+                        lkg_strings_deinit(place);
                 else if (f->type == F_TEXT || f->type == F_NAME || f->type == F_LAYER || f->type == F_PATH ||
                          f->type == F_ACCOUNT)
                         free(*(char **)place);

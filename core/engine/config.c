@@ -14,6 +14,7 @@
 #include <lkg/file.h>
 #include <lkg/merge.h>
 #include <lkg/settings.h>
+#include <lkg/strings.h>
 
 #include "config.h"
 
@@ -413,16 +414,7 @@ int lkg_config_load(const struct lkg_config_options *options, struct lkg_config 
 
 static int push(char ***items, size_t *n_items, const char *text)
 {
-        char **grown = reallocarray(*items, *n_items + 1, sizeof(*grown));
-
-        if (!grown)
-                return -ENOMEM;
-        *items = grown;
-        grown[*n_items] = strdup(text);
-        if (!grown[*n_items])
-                return -ENOMEM;
-        (*n_items)++;
-        return 0;
+        return lkg_strings_take(items, n_items, strdup(text));
 }
 
 static int fill_lists(const struct lkg_config *config, struct lkg_settings *s)

@@ -13,6 +13,7 @@
 #include <lkg/doc.h>
 #include <lkg/error.h>
 #include <lkg/limits.h>
+#include <lkg/strings.h>
 
 #define LKG_CONFIG_KIND        "LkgfsConfiguration"
 #define LKG_CONFIG_API_VERSION "config.lkgfs.io/v1alpha1"
@@ -20,11 +21,6 @@
 #define LKG_CONFIG_VENDOR_DIR  "/usr/lib/lkgfs/config.d"
 
 #define LKG_WAKE_NAME          ".lv" /* the notifier's own name in the view */
-
-struct lkg_strings {
-        char **items;
-        size_t n_items;
-};
 
 enum lkg_restart_policy { LKG_RESTART_NEVER, LKG_RESTART_UNIT, LKG_RESTART_HOOK };
 enum lkg_local_policy { LKG_LOCAL_LKG, LKG_LOCAL_STRICT };

@@ -4,6 +4,8 @@
  * rest is in force with the next publication. Components that stay keep what they serve; a document with mistakes
  * changes nothing.
  */
+#include <lkg/strings.h>
+
 #include "engine-internal.h"
 
 static void swap_text(char **a, char **b)
@@ -12,16 +14,6 @@ static void swap_text(char **a, char **b)
 
         *a = *b;
         *b = text;
-}
-
-static bool same_strings(const struct lkg_strings *a, const struct lkg_strings *b)
-{
-        if (a->n_items != b->n_items)
-                return false;
-        for (size_t i = 0; i < a->n_items; i++)
-                if (strcmp(a->items[i], b->items[i]) != 0)
-                        return false;
-        return true;
 }
 
 /* Settings of the mount itself stay as they are until the next mount. */
@@ -45,7 +37,7 @@ static void keep_mount_settings(struct lkg_engine *e, struct lkg_config *next)
                                "%s: the change takes effect at the next mount", texts[i].name);
                 swap_text(texts[i].old, texts[i].new);
         }
-        if (same_strings(&e->config->native_dirs, &next->native_dirs))
+        if (lkg_strings_equal(&e->config->native_dirs, &next->native_dirs))
                 return;
         lkg_report_add(&e->reload_report, LKG_NOTE, 4012, NULL,
                        "nativeDirs: the change takes effect at the next mount");

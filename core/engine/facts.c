@@ -13,76 +13,6 @@
 
 #include "facts.h"
 
-/* ---- words ---- */
-
-void lkg_words_deinit(struct lkg_strings *words)
-{
-        for (size_t i = 0; i < words->n_items; i++)
-                free(words->items[i]);
-        free(words->items);
-        *words = (struct lkg_strings){ 0 };
-}
-
-static int add_word(struct lkg_strings *words, const char *text, size_t size)
-{
-        char **items = reallocarray(words->items, words->n_items + 1, sizeof(*items));
-        char *copy = strndup(text, size);
-
-        if (items)
-                words->items = items;
-        if (!items || !copy) {
-                free(copy);
-                return -ENOMEM;
-        }
-        items[words->n_items++] = copy;
-        return 0;
-}
-
-int lkg_words_parse(const char *data, size_t size, struct lkg_strings *ret)
-{
-        struct lkg_strings words = { 0 };
-        int r = 0;
-
-        while (r == 0 && size > 0) {
-                size_t n = strnlen(data, size), used = n < size ? n + 1 : n;
-
-                r = add_word(&words, data, n);
-                data += used;
-                size -= used;
-        }
-        if (r < 0) {
-                lkg_words_deinit(&words);
-                return r;
-        }
-        *ret = words;
-        return 0;
-}
-
-int lkg_words_copy(const struct lkg_strings *words, struct lkg_strings *ret)
-{
-        struct lkg_strings copy = { 0 };
-        int r = 0;
-
-        for (size_t i = 0; r == 0 && i < words->n_items; i++)
-                r = add_word(&copy, words->items[i], strlen(words->items[i]));
-        if (r < 0) {
-                lkg_words_deinit(&copy);
-                return r;
-        }
-        *ret = copy;
-        return 0;
-}
-
-bool lkg_words_equal(const struct lkg_strings *a, const struct lkg_strings *b)
-{
-        if (a->n_items != b->n_items)
-                return false;
-        for (size_t i = 0; i < a->n_items; i++)
-                if (strcmp(a->items[i], b->items[i]) != 0)
-                        return false;
-        return true;
-}
-
 /* ---- the release ---- */
 
 /* At most three digits. Return: behind them, or NULL. */
@@ -129,7 +59,7 @@ static int read_fact(int dirfd, const char *name, char **ret, size_t *ret_size, 
 
 static void line_deinit(struct lkg_line *line)
 {
-        lkg_words_deinit(&line->words);
+        lkg_strings_deinit(&line->words);
         *line = (struct lkg_line){ 0 };
 }
 
@@ -161,7 +91,7 @@ static int load_unit(struct lkg_facts *facts)
         int r = read_fact(facts->dirfd, "exec-start", &data, &size, &line.time_ns);
 
         if (r == 0)
-                r = lkg_words_parse(data, size, &line.words);
+                r = lkg_strings_parse(data, size, &line.words);
         if (r == -ENOMEM)
                 return r;
         line_deinit(&facts->unit);
@@ -251,7 +181,7 @@ static int read_command_line(int pid, struct lkg_line *ret)
                 return -ESRCH; /* it has just ended */
         first = strnlen(data, size);
         first += first < size;
-        r = lkg_words_parse(data + first, size - first, &ret->words);
+        r = lkg_strings_parse(data + first, size - first, &ret->words);
         ret->known = r == 0;
         ret->time_ns = lkg_realtime_ns();
         return r;
@@ -350,7 +280,7 @@ static int load_process(struct lkg_facts *facts)
         if (first == size ||
             sscanf(data, "%d %" SCNu64 " %" SCNu64, &t.pid, &t.start_time, &t.generation) < 2 || t.pid <= 0)
                 return 0;
-        r = lkg_words_parse(data + first + 1, size - first - 1, &t.line.words);
+        r = lkg_strings_parse(data + first + 1, size - first - 1, &t.line.words);
         if (r < 0)
                 return r;
         t.pidfd = open_process(t.pid, t.start_time);

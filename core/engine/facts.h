@@ -94,9 +94,3 @@ const struct lkg_line *lkg_facts_line(const struct lkg_facts *facts, bool *ret_r
 
 /** lkg_facts_release() - `Kubernetes v1.36.3` -> 136; 0 = not the version of a component. */
 unsigned lkg_facts_release(const char *text);
-
-/** lkg_words_parse() - words that each end with a NUL (the last one may lack it). Return: 0 or -ENOMEM. */
-int lkg_words_parse(const char *data, size_t size, struct lkg_strings *ret);
-int lkg_words_copy(const struct lkg_strings *words, struct lkg_strings *ret);
-void lkg_words_deinit(struct lkg_strings *words);
-bool lkg_words_equal(const struct lkg_strings *a, const struct lkg_strings *b);

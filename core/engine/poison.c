@@ -2,6 +2,7 @@
 /* What is refused, and why: see poison.h. */
 #include <signal.h>
 
+#include <lkg/array.h>
 #include <lkg/log.h>
 
 #include "poison-internal.h"
@@ -25,17 +26,13 @@ void lkg_poison_remove(struct lkg_poison *poison, size_t at)
 
 int lkg_poison_add(struct lkg_poison *poison, const struct lkg_refused *refused)
 {
-        struct lkg_refused *items;
-
         if (find(poison, &refused->key))
                 return 0;
         if (poison->n_items == LKG_REFUSED_MAX)
                 lkg_poison_remove(poison, 0);
-        items = reallocarray(poison->items, poison->n_items + 1, sizeof(*items));
-        if (!items)
+        if (LKG_GROW(poison->items, poison->n_items) < 0)
                 return -ENOMEM;
-        poison->items = items;
-        items[poison->n_items++] = *refused;
+        poison->items[poison->n_items++] = *refused;
         poison->unsaved = true;
         return 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of a publication that grow: layers/ and history/. Each file is rendered once and kept as long as it is true. */
+#include <lkg/array.h>
 #include <lkg/render.h>
 
 #include "slot.h"
@@ -28,19 +29,15 @@ static size_t layers_wanted(const struct lkg_publication_input *in, const struct
 
 static int resize_layers(struct lkg_publisher *p, struct lkg_component *c, size_t n)
 {
-        struct lkg_layer_slot *grown;
-
         for (size_t i = n; i < c->n_layers; i++)
                 free_layer_slot(p, &c->layers[i]);
         if (n <= c->n_layers) {
                 c->n_layers = n;
                 return 0;
         }
-        grown = reallocarray(c->layers, n, sizeof(*grown));
-        if (!grown)
+        if (LKG_RESIZE(c->layers, n) < 0)
                 return -ENOMEM;
-        memset(grown + c->n_layers, 0, (n - c->n_layers) * sizeof(*grown));
-        c->layers = grown;
+        memset(c->layers + c->n_layers, 0, (n - c->n_layers) * sizeof(*c->layers));
         c->n_layers = n;
         return 0;
 }

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <limits.h>
 
+#include <lkg/array.h>
 #include <lkg/file.h>
 
 #include "command.h"
@@ -195,18 +196,11 @@ static void add_entry(struct builder *b, struct lkg_entry entry, struct lkg_blob
         va_end(ap);
         if (b->n == b->n_allocated) {
                 size_t more = b->n_allocated ? 2 * b->n_allocated : b->n_expected + 64;
-                struct lkg_entry *entries = reallocarray(b->entries, more, sizeof(*entries));
-                struct lkg_blob **blobs = NULL;
 
-                if (entries) {
-                        b->entries = entries;
-                        blobs = reallocarray(b->blobs, more, sizeof(struct lkg_blob *));
-                }
-                if (!blobs) {
+                if (LKG_RESIZE(b->entries, more) < 0 || LKG_RESIZE(b->blobs, more) < 0) {
                         b->no_memory = true;
                         return;
                 }
-                b->blobs = blobs;
                 b->n_allocated = more;
         }
         copy = strdup(path);
@@ -490,16 +484,13 @@ static void drop_kept(struct lkg_publisher *p, size_t i)
 /* Takes over @blobs and their references, also on failure. */
 static int keep(struct lkg_publisher *p, uint64_t number, struct lkg_blob **blobs, size_t n)
 {
-        struct lkg_kept *grown = reallocarray(p->kept, p->n_kept + 1, sizeof(*grown));
-
-        if (!grown) {
+        if (LKG_GROW(p->kept, p->n_kept) < 0) {
                 for (size_t i = 0; i < n; i++)
                         lkg_blob_unref(&p->blobs, blobs[i]);
                 free(blobs);
                 return -ENOMEM;
         }
-        p->kept = grown;
-        grown[p->n_kept++] = (struct lkg_kept){ number, blobs, n };
+        p->kept[p->n_kept++] = (struct lkg_kept){ number, blobs, n };
         return 0;
 }
 

@@ -5,35 +5,26 @@
 #include <limits.h>
 #include <sys/stat.h>
 
+#include <lkg/array.h>
 #include <lkg/fallback.h>
 #include <lkg/file.h>
+#include <lkg/strings.h>
 
 #include "rules.h"
 
 static const char *keep_text(struct lkg_rules *rules, char *text)
 {
-        char **grown = text ? reallocarray(rules->texts, rules->n_texts + 1, sizeof(char *)) : NULL;
-
-        if (!grown) {
-                free(text);
-                return NULL;
-        }
-        rules->texts = grown;
-        grown[rules->n_texts++] = text;
-        return text;
+        return lkg_strings_take(&rules->texts, &rules->n_texts, text) < 0 ? NULL : text;
 }
 
 static int add(struct lkg_rules *rules, enum lkg_rule_type type, unsigned component, char *text,
                char *target)
 {
-        struct lkg_rule *grown = reallocarray(rules->items, rules->n_items + 1, sizeof(*grown));
         const char *kept = keep_text(rules, text), *kept_target = target ? keep_text(rules, target) : NULL;
 
-        if (grown)
-                rules->items = grown;
-        if (!grown || !kept || (target && !kept_target))
+        if (!kept || (target && !kept_target) || LKG_GROW(rules->items, rules->n_items) < 0)
                 return -ENOMEM;
-        grown[rules->n_items++] = (struct lkg_rule){ type, component, kept, kept_target };
+        rules->items[rules->n_items++] = (struct lkg_rule){ type, component, kept, kept_target };
         return 0;
 }
 

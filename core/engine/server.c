@@ -4,6 +4,8 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include <lkg/array.h>
+
 #include "server.h"
 
 static struct lkg_peer *free_peer(struct lkg_peer *peer, bool close_fd)
@@ -64,15 +66,8 @@ static int enqueue(struct lkg_peer *peer, const struct lkg_message *message)
 {
         if (peer->n_queue == LKG_QUEUE_MAX)
                 return -ENOBUFS;
-        if (peer->n_queue == peer->n_allocated) {
-                size_t n = peer->n_allocated ? 2 * peer->n_allocated : 8;
-                struct lkg_message *grown = reallocarray(peer->queue, n, sizeof(*grown));
-
-                if (!grown)
-                        return -ENOMEM;
-                peer->queue = grown;
-                peer->n_allocated = n;
-        }
+        if (LKG_RESERVE(peer->queue, peer->n_queue, peer->n_allocated) < 0)
+                return -ENOMEM;
         peer->queue[peer->n_queue++] = *message;
         want_out(peer);
         return 0;
@@ -215,17 +210,14 @@ static int new_peer(struct lkg_server *s, int fd, bool is_supervisor, struct lkg
 static int on_accept(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
         struct lkg_server *s = userdata;
-        struct lkg_peer **grown, *peer;
+        struct lkg_peer *peer;
         int client = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
         (void)source;
         (void)revents;
         if (client < 0)
                 return 0; /* it went away again, or we are out of descriptors: the next event tells */
-        grown = reallocarray(s->peers, s->n_peers + 1, sizeof(struct lkg_peer *));
-        if (grown)
-                s->peers = grown;
-        if (!grown || new_peer(s, client, false, &peer) < 0) {
+        if (LKG_GROW(s->peers, s->n_peers) < 0 || new_peer(s, client, false, &peer) < 0) {
                 lkg_close(client);
                 return 0;
         }

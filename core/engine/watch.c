@@ -5,6 +5,9 @@
 #include <sys/inotify.h>
 #include <sys/stat.h>
 
+#include <lkg/array.h>
+#include <lkg/strings.h>
+
 #include "rules.h"
 #include "watch.h"
 
@@ -104,17 +107,14 @@ static size_t position(const struct lkg_watch *w, const char *path)
 
 static int insert(struct lkg_watch *w, size_t at, const char *path)
 {
-        struct lkg_watched_dir *grown = reallocarray(w->dirs, w->n_dirs + 1, sizeof(*grown));
         char *copy = strdup(path);
 
-        if (grown)
-                w->dirs = grown;
-        if (!grown || !copy) {
+        if (!copy || LKG_GROW(w->dirs, w->n_dirs) < 0) {
                 free(copy);
                 return -ENOMEM;
         }
-        memmove(grown + at + 1, grown + at, (w->n_dirs - at) * sizeof(*grown));
-        grown[at] = (struct lkg_watched_dir){ .path = copy, .wd = -1 };
+        memmove(w->dirs + at + 1, w->dirs + at, (w->n_dirs - at) * sizeof(*w->dirs));
+        w->dirs[at] = (struct lkg_watched_dir){ .path = copy, .wd = -1 };
         w->n_dirs++;
         return 0;
 }
@@ -131,21 +131,10 @@ static bool has_name(const struct lkg_watched_dir *dir, const char *name)
 static void add_names(struct lkg_watched_dir *dir, const struct lkg_stack_watch *wanted)
 {
         dir->every = dir->every || wanted->recursive_member || wanted->n_names == 0;
-        for (size_t i = 0; !dir->every && i < wanted->n_names; i++) {
-                char **grown, *copy;
-
-                if (has_name(dir, wanted->names[i]))
-                        continue;
-                grown = reallocarray(dir->names, dir->n_names + 1, sizeof(*grown));
-                copy = strdup(wanted->names[i]);
-                if (grown)
-                        dir->names = grown;
-                if (grown && copy)
-                        dir->names[dir->n_names++] = copy;
-                else
-                        free(copy);
-                dir->every = !grown || !copy;
-        }
+        for (size_t i = 0; !dir->every && i < wanted->n_names; i++)
+                if (!has_name(dir, wanted->names[i]))
+                        dir->every =
+                                lkg_strings_take(&dir->names, &dir->n_names, strdup(wanted->names[i])) < 0;
 }
 
 int lkg_watch_add(struct lkg_watch *w, const struct lkg_stack_watch *wanted)
@@ -228,7 +217,6 @@ static void touch(struct lkg_watch *w, char *path)
 {
         struct lkg_touched *t = &w->touched;
         bool known = t->everything;
-        char **grown;
 
         for (size_t i = 0; path && !known && i < t->n_paths; i++)
                 known = strcmp(t->paths[i], path) == 0;
@@ -236,16 +224,14 @@ static void touch(struct lkg_watch *w, char *path)
                 free(path);
                 return;
         }
-        grown = path && t->n_paths < LKG_TOUCHED_MAX ? reallocarray(t->paths, t->n_paths + 1, sizeof(*grown))
-                                                     : NULL;
-        if (!grown) {
+        if (t->n_paths >= LKG_TOUCHED_MAX) {
                 free(path);
+                path = NULL;
+        }
+        if (lkg_strings_take(&t->paths, &t->n_paths, path) < 0) {
                 lkg_touched_deinit(t);
                 t->everything = true;
-                return;
         }
-        t->paths = grown;
-        t->paths[t->n_paths++] = path;
 }
 
 void lkg_watch_touch(struct lkg_watch *w, const char *path)
@@ -268,7 +254,6 @@ static size_t find_unsettled(const struct lkg_watch *w, const char *path)
 static bool unsettle(struct lkg_watch *w, const char *path, uint64_t now_ns)
 {
         size_t i = find_unsettled(w, path);
-        struct lkg_unsettled *grown;
         char *copy;
 
         if (i < w->n_unsettled) {
@@ -277,15 +262,12 @@ static bool unsettle(struct lkg_watch *w, const char *path, uint64_t now_ns)
         }
         if (w->n_unsettled >= UNSETTLED_MAX)
                 return false;
-        grown = reallocarray(w->unsettled, w->n_unsettled + 1, sizeof(*grown));
         copy = strdup(path);
-        if (grown)
-                w->unsettled = grown;
-        if (!grown || !copy) {
+        if (!copy || LKG_GROW(w->unsettled, w->n_unsettled) < 0) {
                 free(copy);
                 return false;
         }
-        grown[w->n_unsettled++] = (struct lkg_unsettled){ copy, now_ns };
+        w->unsettled[w->n_unsettled++] = (struct lkg_unsettled){ copy, now_ns };
         return true;
 }
 

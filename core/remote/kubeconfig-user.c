@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* users[].user of a kubeconfig: who we are to the API server. Rules: client-go, tools/clientcmd, validation.go. */
+#include <lkg/array.h>
+
 #include "kubeconfig-reader.h"
 
 #define AT(m)  offsetof(struct lkg_kubeconfig, m)
@@ -40,16 +42,13 @@ static const struct lkg_reader_field exec_fields[] = {
 /* Room for one more and the NULL at the end. */
 static bool push(struct lkg_reader *r, char ***list, size_t *n, char *item)
 {
-        char **grown = item ? reallocarray(*list, *n + 2, sizeof(**list)) : NULL;
-
-        if (!grown) {
+        if (!item || LKG_RESIZE(*list, *n + 2) < 0) {
                 r->failed = true;
                 free(item);
                 return false;
         }
-        grown[(*n)++] = item;
-        grown[*n] = NULL;
-        *list = grown;
+        (*list)[(*n)++] = item;
+        (*list)[*n] = NULL;
         return true;
 }
 

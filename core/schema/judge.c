@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <lkg/array.h>
+
 #include "judge.h"
 
 #include <limits.h>
@@ -468,10 +470,9 @@ static int update_layers(struct lkg_judge *judge, const struct lkg_candidate *ca
         for (size_t i = n; i < judge->n_layers; i++)
                 layer_deinit(&judge->layers[i]);
         judge->n_layers = n;
-        layers = reallocarray(judge->layers, candidate->n_layers + 1, sizeof(*layers));
-        if (!layers)
+        if (LKG_RESIZE(judge->layers, candidate->n_layers + 1) < 0)
                 return -ENOMEM;
-        judge->layers = layers;
+        layers = judge->layers;
         if (n > 0)
                 running = layers[n - 1].running;
         n_before = n_advice(judge);

@@ -13,6 +13,8 @@
 #include <limits.h>
 #include <sys/syscall.h>
 
+#include <lkg/array.h>
+
 #include "server.h"
 
 struct listed {
@@ -130,15 +132,8 @@ static int add_item(struct listing *listing, const char *name, uint64_t offset, 
 {
         struct listed *item;
 
-        if (listing->n_items == listing->n_allocated) {
-                size_t n = listing->n_allocated ? 2 * listing->n_allocated : 32;
-                struct listed *items = reallocarray(listing->items, n, sizeof(*items));
-
-                if (!items)
-                        return -ENOMEM;
-                listing->items = items;
-                listing->n_allocated = n;
-        }
+        if (LKG_RESERVE(listing->items, listing->n_items, listing->n_allocated) < 0)
+                return -ENOMEM;
         item = &listing->items[listing->n_items];
         item->name = strdup(name);
         if (!item->name)

@@ -21,6 +21,7 @@
 #include <limits.h>
 #include <sys/resource.h>
 
+#include <lkg/array.h>
 #include <lkg/file.h>
 
 #include "quota.h"
@@ -370,15 +371,8 @@ static void content_list_remove(uint32_t index)
 
 static int content_list_add(const struct lkg_node *node)
 {
-        if (n_contents == contents_allocated) {
-                size_t n = contents_allocated ? 2 * contents_allocated : 256;
-                uint32_t *list = reallocarray(contents, n, sizeof(*list));
-
-                if (!list)
-                        return -ENOMEM;
-                contents = list;
-                contents_allocated = n;
-        }
+        if (LKG_RESERVE(contents, n_contents, contents_allocated) < 0)
+                return -ENOMEM;
         place_of[node_index(node)] = (uint32_t)n_contents;
         contents[n_contents++] = node_index(node);
         return 0;

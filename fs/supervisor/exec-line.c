@@ -2,6 +2,8 @@
 /* Command lines and environment files as the service manager reads them: see facts.h. */
 #include <string.h>
 
+#include <lkg/strings.h>
+
 #include "facts.h"
 
 /* ---- the environment ---- */
@@ -32,7 +34,7 @@ static bool is_assignment(const char *text)
 int lkg_env_set(struct lkg_env *env, const char *assignment)
 {
         size_t n = strcspn(assignment, "=") + 1;
-        char **items, *copy;
+        char *copy;
 
         if (!is_assignment(assignment))
                 return 0;
@@ -46,14 +48,7 @@ int lkg_env_set(struct lkg_env *env, const char *assignment)
                 env->items[i] = copy;
                 return 0;
         }
-        items = reallocarray(env->items, env->n_items + 1, sizeof(*items));
-        if (!items) {
-                free(copy);
-                return -ENOMEM;
-        }
-        env->items = items;
-        items[env->n_items++] = copy;
-        return 0;
+        return lkg_strings_take(&env->items, &env->n_items, copy);
 }
 
 static const char *get(const struct lkg_env *env, const char *name, size_t size)

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include <lkg/array.h>
 #include <lkg/file.h>
 
 #include "facts.h"
@@ -105,19 +106,16 @@ static int read_files(sd_bus_message *m, struct lkg_unit *unit)
         int r = sd_bus_message_enter_container(m, 'a', "(sb)");
 
         while (r >= 0) {
-                struct lkg_unit_file *files;
                 const char *path;
                 int optional;
 
                 r = sd_bus_message_read(m, "(sb)", &path, &optional);
                 if (r <= 0)
                         break;
-                files = reallocarray(unit->files, unit->n_files + 1, sizeof(*files));
-                if (!files)
+                if (LKG_GROW(unit->files, unit->n_files) < 0)
                         return -ENOMEM;
-                unit->files = files;
-                files[unit->n_files] = (struct lkg_unit_file){ strdup(path), optional };
-                if (!files[unit->n_files].path)
+                unit->files[unit->n_files] = (struct lkg_unit_file){ strdup(path), optional };
+                if (!unit->files[unit->n_files].path)
                         return -ENOMEM;
                 unit->n_files++;
         }

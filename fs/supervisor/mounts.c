@@ -4,6 +4,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
+#include <lkg/array.h>
 #include <lkg/file.h>
 
 #include "mounts.h"
@@ -65,14 +66,10 @@ int lkg_mounts_top_in(char *text, const char *point, struct lkg_mount *ret)
         char *line;
 
         while ((line = strsep(&text, "\n"))) {
-                struct lkg_mount *grown;
-
                 if (lkg_mounts_parse_line(line, &mount) < 0 || strcmp(mount.point, point) != 0)
                         continue;
-                grown = reallocarray(found, n_found + 1, sizeof(*found));
-                if (!grown)
+                if (LKG_GROW(found, n_found) < 0)
                         break;
-                found = grown;
                 found[n_found++] = mount;
         }
         /* Stacked mounts name each other as parents: the top is nobody's parent. */

@@ -15,6 +15,7 @@
 
 #include <lkg/array.h>
 #include <lkg/file.h>
+#include <lkg/strings.h>
 
 #define FSTYPE         "fuse.lkgfs"
 #define FILE_BYTES_MAX (16u << 20)
@@ -24,17 +25,6 @@ void lkg_view_free_mounts(char **mounts, size_t n)
         for (size_t i = 0; i < n; i++)
                 free(mounts[i]);
         free(mounts);
-}
-
-/* Takes over @text. */
-static int append_string(char ***list, size_t *n, char *text)
-{
-        if (!text || LKG_GROW(*list, *n) < 0) {
-                free(text);
-                return -ENOMEM;
-        }
-        (*list)[(*n)++] = text;
-        return 0;
 }
 
 /* The kernel writes blank, tab, newline and backslash of a path as \ooo. */
@@ -101,7 +91,7 @@ int lkg_view_find_mounts(const char *mountinfo, char ***ret, size_t *ret_n)
                                 known |= strcmp(mounts[i], mount) == 0;
                         if (known) {
                                 free(mount);
-                        } else if (append_string(&mounts, &n, mount) < 0) {
+                        } else if (lkg_strings_take(&mounts, &n, mount) < 0) {
                                 lkg_view_free_mounts(mounts, n);
                                 return -ENOMEM;
                         }
@@ -306,7 +296,7 @@ static int list_names(const struct lkg_view *view, const char *path, unsigned ch
                 return -errno;
         while (r == 0 && (entry = readdir(dir)))
                 if (entry->d_name[0] != '.' && (entry->d_type == type || entry->d_type == DT_UNKNOWN))
-                        r = append_string(&list, &n, strdup(entry->d_name));
+                        r = lkg_strings_take(&list, &n, strdup(entry->d_name));
         (void)closedir(dir);
         if (r < 0) {
                 lkg_view_free_mounts(list, n);

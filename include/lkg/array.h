@@ -34,5 +34,8 @@ static inline int lkg_array_reserve(void *items, size_t n, size_t *allocated, si
 /** LKG_RESERVE() - room for one more item behind the @n that there are, in strides that double. Return: 0; -ENOMEM, nothing changed. */
 #define LKG_RESERVE(items, n, allocated) lkg_array_reserve(&(items), n, &(allocated), sizeof(*(items)))
 
+/** LKG_RESIZE() - room for @n items, which is never less than there are. Return: 0; -ENOMEM, nothing changed. */
+#define LKG_RESIZE(items, n) lkg_array_resize(&(items), (n), sizeof(*(items)))
+
 /** LKG_GROW() - the same without strides, for what has few items. */
-#define LKG_GROW(items, n) lkg_array_resize(&(items), (n) + 1, sizeof(*(items)))
+#define LKG_GROW(items, n) LKG_RESIZE(items, (n) + 1)

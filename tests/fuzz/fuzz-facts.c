@@ -69,8 +69,8 @@ static void check_line(const struct lkg_line *line)
         for (size_t i = 0; i < line->words.n_items; i++)
                 bytes += strlen(line->words.items[i]) + 1;
         FUZZ_CHECK(bytes <= LKG_FACTS_BYTES_MAX + 1);
-        FUZZ_CHECK(lkg_words_copy(&line->words, &copy) == 0 && lkg_words_equal(&copy, &line->words));
-        lkg_words_deinit(&copy);
+        FUZZ_CHECK(lkg_strings_copy(&line->words, &copy) == 0 && lkg_strings_equal(&copy, &line->words));
+        lkg_strings_deinit(&copy);
 }
 
 static void check_facts(const struct lkg_facts *facts)

@@ -137,17 +137,17 @@ static void test_words(void **state)
         struct lkg_strings words, copy;
 
         (void)state;
-        assert_int_equal(lkg_words_parse(data, sizeof(data) - 1, &words), 0);
+        assert_int_equal(lkg_strings_parse(data, sizeof(data) - 1, &words), 0);
         assert_int_equal(words.n_items, 4);
         assert_string_equal(words.items[1], "");
         assert_string_equal(words.items[2], "--b=c d");
         assert_string_equal(words.items[3], "last");
-        assert_int_equal(lkg_words_copy(&words, &copy), 0);
-        assert_true(lkg_words_equal(&words, &copy));
-        lkg_words_deinit(&copy);
-        assert_false(lkg_words_equal(&words, &copy));
-        lkg_words_deinit(&words);
-        assert_int_equal(lkg_words_parse("", 0, &words), 0);
+        assert_int_equal(lkg_strings_copy(&words, &copy), 0);
+        assert_true(lkg_strings_equal(&words, &copy));
+        lkg_strings_deinit(&copy);
+        assert_false(lkg_strings_equal(&words, &copy));
+        lkg_strings_deinit(&words);
+        assert_int_equal(lkg_strings_parse("", 0, &words), 0);
         assert_int_equal(words.n_items, 0);
 }
 
