@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What contrib/ offers to monitors is made of what the engine exports: names, labels, and files that can be loaded."""
 import json
+import pathlib
 import re
+import shutil
+import subprocess
+import tempfile
 
 import pytest
 import yaml
@@ -153,3 +157,47 @@ def test_units_are_installed_for_everybody_to_read(tmp_path):
     for page in [lib.REPOSITORY / "README.md", *(lib.REPOSITORY / "docs").glob("*.md")]:
         for line in re.findall(r"install .*/20-lkgfs\.conf", page.read_text(encoding="utf-8")):
             assert " -m 0644 " in line, f"{page.name}: {line}"
+
+
+# ---- becoming root ----
+
+def as_nobody(script, path, **environment):
+    return subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "bash", "-c", script], text=True,
+                          stdin=subprocess.DEVNULL, capture_output=True, env={"PATH": path, "LC_ALL": "C.UTF-8", **environment})
+
+
+@pytest.fixture
+def scripts():
+    """What anybody may run, in a place that anybody can reach."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix=lib.PREFIX, dir="/tmp"))
+    shutil.copytree(lib.REPOSITORY / "contrib/quickstart", folder / "contrib/quickstart")
+    (folder / "tests").mkdir()
+    shutil.copy2(lib.REPOSITORY / "tests/run", folder / "tests/run")
+    lib.run("chmod", "-R", "a+rX", str(folder), check=True)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def test_a_user_becomes_root_by_sudo_and_keeps_words_and_variables(scripts):
+    sudo = scripts / "bin/sudo"
+    sudo.parent.mkdir()
+    sudo.write_text("#!/bin/bash\nprintf '<%s>' \"$@\"\n")
+    sudo.chmod(0o755)
+    sudo.parent.chmod(0o755)
+    result = as_nobody(f". {scripts}/contrib/quickstart/become-root; root_keeps=(KEPT UNSET); become_root it run 'a b' --stop",
+                       f"{sudo.parent}:/usr/bin:/bin", KEPT="x y", OTHER="z")
+    assert (result.stdout, result.stderr) == ("<--><env><KEPT=x y><run><a b><--stop>", "it needs root\n")
+
+
+@pytest.mark.parametrize("words", ["contrib/quickstart/run", "contrib/quickstart/run --stop", "tests/run e2e"])
+def test_who_cannot_become_root_is_told(scripts, words):
+    """Neither script does anything as a user: it asks, and ends when nobody answers."""
+    result = as_nobody(f"{scripts}/{words}", "/usr/bin:/bin")
+    assert result.returncode != 0 and "needs root" in result.stderr and result.stdout == ""
+    assert not (scripts / "build-tests").exists()
+
+
+def test_the_readme_shows_one_form_for_root_and_for_others():
+    page = (lib.REPOSITORY / "README.md").read_text()
+    assert re.search(r"^    contrib/quickstart/run\b", page, re.M) and re.search(r"^    tests/run\b", page, re.M)
+    assert not re.search(r"^    sudo ", page, re.M)
