@@ -124,11 +124,33 @@ def test_fields_of_the_records():
     assert [f for f in sorted(fields) if f"`{f}`" not in section] == []
 
 
-@pytest.mark.parametrize("page", ["dynamic-configuration.md", "remote.md", "walkthrough.md"])
+PAGES = [lib.REPOSITORY / name for name in ("README.md", "SECURITY.md", "CHANGELOG.md")] + sorted(
+    path for path in lib.REPOSITORY.glob("**/*.md") if path.relative_to(lib.REPOSITORY).parts[0] in ("docs", "contrib"))
+
+
+def anchors(page):
+    """As GitHub makes them of headings."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.M | re.S), re.M)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(lib.REPOSITORY)))
 def test_links_lead_somewhere(page):
-    folder = lib.REPOSITORY / "docs"
-    links = re.findall(r"\]\(([^)#:]+)\)", (folder / page).read_text())
-    assert links and [link for link in links if not (folder / link).exists()] == []
+    wrong = []
+    for link, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]+))?\)", page.read_text()):
+        target = page.parent / link if link else page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            wrong.append(f"{link}#{anchor}")
+    assert not wrong
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/dynamic-configuration.md", "docs/operations.md"])
+def test_a_long_page_lists_its_contents(name):
+    """Every section of the page, in its order."""
+    page = lib.REPOSITORY / name
+    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.M | re.S)
+    contents = re.search(r"^\*\*Contents:\*\*.*?\n\n", text, re.M | re.S)
+    assert contents and re.findall(r"\[([^\]]+)\]\(#", contents[0]) == re.findall(r"^## (.*)$", text, re.M)
 
 
 def test_every_finding_of_the_api_client_is_in_the_table():
