@@ -148,7 +148,6 @@ char *lkg_buf_steal(struct lkg_buf *buf, size_t *ret_size)
         return data;
 }
 
-/* Length of the valid UTF-8 sequence at @p, or 0. Rules of RFC 3629: no surrogates, no overlong forms. */
 static void json_escape(struct lkg_buf *buf, uint32_t c)
 {
         switch (c) {

@@ -83,8 +83,8 @@ int lkg_sandbox_become(const struct lkg_account *account, struct lkg_error *err)
         if (r < 0)
                 return r;
         lkg_trust_root_alone();
-        return lkg_sandbox_hide_memory(
-                err); /* another user is dumpable again, if that is how the machine is set up */
+        /* Who changes its user is dumpable again, where fs.suid_dumpable says so: proc(5). */
+        return lkg_sandbox_hide_memory(err);
 }
 
 int lkg_sandbox_enter(const int *writable, size_t n_writable, struct lkg_error *err)

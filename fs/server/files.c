@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Open files of the source, and of the view where a user has them (content.c). A file handle is an index of the shared table with an incarnation, so that it means something
- * in any server; the descriptor behind it is opened again after a restart. The table is shared out by quota.h, and a
- * record is reserved before anything is done that cannot be undone: who is refused has changed nothing.
+ * Open files of the source, and of the view where a user has them (content.c). A file handle is an index of the shared
+ * table with an incarnation, so a successor understands it; it opens the descriptor behind it again. quota.h shares the
+ * table out. A record is reserved before anything is done that cannot be undone: a refused call has changed nothing.
  */
 #include <fcntl.h>
 

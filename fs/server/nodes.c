@@ -245,24 +245,24 @@ size_t nodes_of_owner(uint32_t owner, uint32_t *cursor, struct lkg_name *names, 
         return n;
 }
 
-bool nodes_are_many(uint32_t owner)
+static bool ask_quota(bool (*is)(const struct quota *q, uint32_t owner), uint32_t owner)
 {
         bool yes;
 
         (void)pthread_mutex_lock(&server.nodes_lock);
-        yes = quota_is_half_used(&quota, owner);
+        yes = is(&quota, owner);
         (void)pthread_mutex_unlock(&server.nodes_lock);
         return yes;
 }
 
+bool nodes_are_many(uint32_t owner)
+{
+        return ask_quota(quota_is_half_used, owner);
+}
+
 bool nodes_are_nearly_used(uint32_t owner)
 {
-        bool yes;
-
-        (void)pthread_mutex_lock(&server.nodes_lock);
-        yes = quota_is_nearly_used(&quota, owner);
-        (void)pthread_mutex_unlock(&server.nodes_lock);
-        return yes;
+        return ask_quota(quota_is_nearly_used, owner);
 }
 
 /* Lock held. Chunks are for memory only: above the window an empty one is given back. */

@@ -93,12 +93,12 @@ static void remember(const struct lkg_publication *publication)
 void relay_announce(void)
 {
         LKG_CLEANUP(publication_putp) struct publication_ref *ref = publication_get();
-        bool finished = atomic_load(&server.shm->wake_done) == atomic_load(&server.shm->wake_wanted);
-        uint32_t wanted = atomic_load(&server.shm->n_view_names), n_new = 0,
-                 n = finished                  ? 0
-                     : wanted < LKG_VIEW_NAMES ? wanted
-                                               : LKG_VIEW_NAMES;
+        uint32_t n = atomic_load(&server.shm->n_view_names), n_new = 0;
 
+        if (n > LKG_VIEW_NAMES)
+                n = LKG_VIEW_NAMES;
+        if (atomic_load(&server.shm->wake_done) == atomic_load(&server.shm->wake_wanted))
+                n = 0; /* the notifier has done all of them */
         for (size_t i = 0; i < ref->publication->n_entries; i++) {
                 const struct lkg_entry *entry = &ref->publication->entries[i];
 

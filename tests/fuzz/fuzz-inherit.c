@@ -151,14 +151,7 @@ static void begin(void)
         FUZZ_CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) == 0);
         server.device = pair[0];
         fuzz.kernel = pair[1];
-        server.source = fuzz_open("source", O_RDONLY);
-        server.runtime = fuzz_open("runtime", O_RDONLY);
-        server.blobs = fuzz_open("runtime/blobs", O_PATH);
-        server.pinned = fuzz_open("runtime/pinned", O_PATH);
-        server.shm = mmap(NULL, sizeof(*server.shm), PROT_READ | PROT_WRITE,
-                          MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        FUZZ_CHECK(server.shm != MAP_FAILED);
-        server.epoch = 1;
+        fuzz_open_place();
         fuzz_handshake();
         FUZZ_CHECK(nodes_init() == 0 && publication_load(&err) == 0);
         files_init();

@@ -88,6 +88,18 @@ static int fuzz_open(const char *name, int flags)
         return fd;
 }
 
+static void fuzz_open_place(void)
+{
+        server.source = fuzz_open("source", O_RDONLY);
+        server.runtime = fuzz_open("runtime", O_RDONLY);
+        server.blobs = fuzz_open("runtime/blobs", O_PATH);
+        server.pinned = fuzz_open("runtime/pinned", O_PATH);
+        server.shm = mmap(NULL, sizeof(*server.shm), PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        FUZZ_CHECK(server.shm != MAP_FAILED);
+        server.epoch = 1;
+}
+
 /* The answer to INIT is what this build answers: asked once, then it is the mount's. */
 static void fuzz_handshake(void)
 {

@@ -68,16 +68,11 @@ static void fuzz_prepare(void)
         struct lkg_error err = { 0 };
         struct stat st;
 
-        server.source = fuzz_open("source", O_RDONLY);
-        server.runtime = fuzz_open("runtime", O_RDONLY);
-        server.blobs = fuzz_open("runtime/blobs", O_PATH);
-        server.pinned = fuzz_open("runtime/pinned", O_PATH);
-        server.shm = mmap(NULL, sizeof(*server.shm), PROT_READ | PROT_WRITE,
-                          MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        FUZZ_CHECK(server.shm != MAP_FAILED && stat("/proc/self/ns/mnt", &st) == 0);
+        fuzz_open_place();
+        FUZZ_CHECK(stat("/proc/self/ns/mnt", &st) == 0);
         atomic_store(&server.shm->mount_namespace, st.st_ino);
+        server.shm->notifier.start_time = lkg_process_start_time(fuzz.notifier);
         atomic_store(&server.shm->notifier.pid, fuzz.notifier);
-        server.epoch = 1;
         fuzz_handshake();
         FUZZ_CHECK(sd_event_new(&server.event) >= 0 && nodes_init() == 0);
         files_init();
