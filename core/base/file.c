@@ -2,7 +2,7 @@
 /*
  * Files: opening what we do not own without trusting it, writing what we own without ever leaving half of it.
  *
- * Trust (decisions S6): a path without symlinks is judged by nobody but the directory's owner; as soon as a symlink is
+ * Trust (docs/specification.md 3.1): a path without symlinks is judged by nobody but the directory's owner; as soon as a symlink is
  * in it, the final file and every directory passed must be root's and not writable by others, because the link's
  * author chose where root reads.
  */

@@ -3,8 +3,8 @@
  * What a component may show: the pure part. State and facts in, the next state and a verdict out; no clock, no file,
  * no allocation. The engine makes the state durable before the publication that shows it.
  *
- * Hold, rollback and an expired try are one state machine: each freezes one generation, `hold off` ends it (decisions,
- * "Meaning"). While frozen, candidates are still loaded, judged and reported.
+ * Hold, rollback and an expired try are one state machine: each freezes one generation, `hold off` ends it
+ * (docs/specification.md 4.6, 4.7). While frozen, candidates are still loaded, judged and reported.
  */
 #pragma once
 

@@ -2,7 +2,7 @@
 /*
  * `remote.file`: a ConfigMap in a local file as the reference (air-gapped nodes, image builds, tests). The file says three
  * things: this object, back to the local configuration (empty, removed, or the text `local`), or nothing that can be
- * understood. Source: spec section 8.
+ * understood. Rules: docs/specification.md 4.3.
  */
 #pragma once
 
@@ -62,7 +62,7 @@ int lkg_remote_file_look(struct lkg_remote_file *file, const struct lkg_remote_f
  * lkg_remote_file_open() - (re)configure it.
  * @path:       absolute, borrowed; NULL = there is none
  * @runtime_fd: borrowed
- * @fresh:      a daemon begins, so a file that is missing now never was a reference (spec section 8: "at start")
+ * @fresh:      a daemon begins, so a file that is missing now never was a reference (docs/specification.md 4.3)
  *
  * Otherwise what a predecessor or an earlier configuration has seen at this very path counts.
  */

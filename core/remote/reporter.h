@@ -6,7 +6,7 @@
  *
  * Condition: strategic merge patch of nodes/<name>/status with exactly one condition of our type; on change, and every 5 min +-20 %.
  * Events: core/v1 in namespace default, as client-go's correlator would send them: the same one again is a PATCH of its count, at
- * most 25 and then one every 5 min. Reasons: spec section 8.
+ * most 25 and then one every 5 min. Reasons: docs/specification.md 5.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The component's command line over its document, as pflag parses it (layering.md section 9). Values set by a
+ * The component's command line over its document, as pflag parses it (docs/specification.md 3.5). Values set by a
  * flag have a source whose layer is `flag --name`.
  */
 #pragma once

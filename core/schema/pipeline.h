@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A component's start, step by step, up to its validation: layering.md 1.2 to 1.4 and the sources named there.
+ * A component's start, step by step, up to its validation: docs/specification.md 3.5 has the steps and
+ * the upstream functions that they follow.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A kubelet with --config and --config-dir decodes and defaults the base first and merges drop-ins into the
- * result (layering.md 1.4). A kubelet that reads one merged file does it in the other order, and comes to
+ * result (docs/specification.md 3.5). A kubelet that reads one merged file does it in the other order, and comes to
  * something else where a default depends on another field, where the base is written without what is empty,
  * where a drop-in's name has another case. So the difference is computed, not guessed: load the merged document
  * as that kubelet would, compare with what it has to be, and say explicitly what differs.

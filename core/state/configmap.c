@@ -404,7 +404,7 @@ static int check_metadata(struct lkg_value *object, const char *text, size_t siz
 
 /* ---- the whole ---- */
 
-/* Emptied, or the word for it: a file says so what an absent reference says elsewhere (spec section 8). */
+/* Emptied, or the word for it: a file says so what an absent reference says elsewhere (docs/specification.md 4.3). */
 static bool means_local(const struct lkg_value *object)
 {
         return lkg_value_type(object) == LKG_NULL || is_text(object, "local");

@@ -6,7 +6,7 @@
  * What is refused here is refused as a whole, before anything of it becomes a path: an object that the API
  * server would not have taken either (another kind, names and keys that no ConfigMap has, `data` that is not
  * text). That is an invalid reference and never a bad mark; a payload that is missing, empty or wrong is one
- * (spec section 8).
+ * (docs/specification.md 4.2, 4.5).
  */
 #pragma once
 

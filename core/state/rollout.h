@@ -7,7 +7,8 @@
  *     lkgfs.io/rollout-salt: "2"        another draw: other nodes are the first ones (optional)
  *
  * A node's bucket is a number from 0.000 to 99.999 that only depends on its UID (and the salt): the first 8 bytes of
- * SHA-256("<salt>/<uid>"), most significant first, modulo 100000, in thousandths. Pure. Source: spec section 5 and kubernetes/kubernetes#20200.
+ * SHA-256("<salt>/<uid>"), most significant first, modulo 100000, in thousandths. Pure. Rules: docs/specification.md 4.14; the idea is
+ * kubernetes/kubernetes#20200.
  *
  * What a node follows already it goes on following, whatever the annotations say later; reset and rollback are never held back.
  */

@@ -3,9 +3,9 @@
  * A remote configuration, resolved: which object, which version of it, which key. Pure values, no
  * allocation.
  *
- * The source id is `<uid>@<resourceVersion>`, with `:key` behind it when the key is not `kubelet` (spec
- * section 1). Every part becomes a path or a file name, so each is checked first (decisions S9), and so is
- * the whole id, which is the name of a file in bad/.
+ * The source id is `<uid>@<resourceVersion>`, with `:key` behind it when the key is not `kubelet`. Every part becomes a
+ * path or a file name, so each is checked first, and so is the whole id, which is the name of a file in bad/
+ * (docs/specification.md 4.1).
  *
  * Not to be confused with struct lkg_source of doc.h, which says in which file a value was read.
  */

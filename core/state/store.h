@@ -216,7 +216,7 @@ int lkg_store_forgive(const struct lkg_store_component *c, struct lkg_bad_list *
 /** lkg_store_forgive_one() - the entry of exactly this name, as rm(1) means it. Return: 1, 0 there is none, -errno. */
 int lkg_store_forgive_one(const struct lkg_store_component *c, struct lkg_bad_list *list, const char *id,
                           struct lkg_error *err);
-/** lkg_bad_format() - the JSON of spec section 2, one line, as stored and as shown. */
+/** lkg_bad_format() - the JSON of docs/specification.md 2.12, one line, as stored and as shown. */
 void lkg_bad_format(const struct lkg_bad *bad, struct lkg_buf *buf);
 
 /* ---- starts ---- */

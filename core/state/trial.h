@@ -4,7 +4,7 @@
  * no clock, no file, no allocation. Times are CLOCK_BOOTTIME in ns unless they are called wall.
  *
  * Starts are counted from the moment the source became assigned; the verdict of a start looks at the starts
- * *before* it (spec section 4: threshold 0 condemns at the second start, 10 at the twelfth). The clock runs
+ * *before* it (docs/specification.md 4.9, 4.10: threshold 0 condemns at the second start, 10 at the twelfth). The clock runs
  * while the component lives on the configuration under trial; where nobody can tell whether it lives, it
  * runs always.
  */
@@ -16,7 +16,7 @@
 #define LKG_TRIAL_SAVE_NS       (30 * LKG_NSEC_PER_SEC) /* so much of the clock a power cut may cost */
 
 /*
- * Where a candidate says its own rules (spec section 4): fields of the document, annotations of the object.
+ * Where a candidate says its own rules (docs/specification.md 4.8): fields of the document, annotations of the object.
  */
 #define LKG_TRIAL_FIELD_DURATION  "configTrialDuration"
 #define LKG_TRIAL_FIELD_THRESHOLD "crashLoopThreshold"

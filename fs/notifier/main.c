@@ -6,7 +6,7 @@
  * costs nothing, its successor begins again where the shared memory says. One thread touches the view: the file server
  * knows it by its process id.
  *
- * Announcing a publication (live-view.md section 2, variant W): for every inode of an older generation that somebody
+ * Announcing a publication (docs/specification.md 2.6): for every inode of an older generation that somebody
  * still holds, and then for each view file, set the modification time (IN_MODIFY) and open it for writing and close it
  * (IN_CLOSE_WRITE). Afterwards the names of the old inodes are made to fail, so that the kernel can forget them.
  *

@@ -177,8 +177,7 @@ void relay_end(uint64_t dir, const char *name)
         own[slot].begun_ns = 0;
         own[slot].identity = now;
         (void)pthread_mutex_unlock(&relay_lock);
-        if (dir ==
-            FUSE_ROOT_ID) { /* the kernel dropped the root's attributes with this change: live-view.md 1 (2) */
+        if (dir == FUSE_ROOT_ID) { /* the kernel dropped the root's attributes with this change */
                 atomic_store(&server.shm->root_changed, 1);
                 ring();
         }

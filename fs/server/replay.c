@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a dead server left. A replayed request is served alone and in order of age, with its id noted as suspect: if it kills the
- * server three times it is answered EIO (crash-survival.md 8.2). What needs the source directory is held (held.c), so that one
+ * server three times it is answered EIO (docs/specification.md 6.8). What needs the source directory is held (held.c), so that one
  * that waits keeps nobody else waiting. FORGETs are not replayed: counting one twice would free a node the kernel still uses,
  * dropping one only leaks a node.
  */

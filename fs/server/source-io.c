@@ -2,7 +2,7 @@
 /*
  * The pass-through: open files. What a close (FLUSH), fsync or writeback must tell the engine is noted at the node, not
  * at the handle: a shell closes a duplicate before the first write, and writeback may use any handle
- * (live-view.md section 6).
+ * (docs/specification.md 2.4).
  */
 #include <fcntl.h>
 #include <limits.h>

@@ -66,7 +66,7 @@ static int look(int dirfd, const char *name, int flags, const struct lkg_node *d
 
 /*
  * A file name is looked up at every use, so that a change behind the mount is seen at once; a name that carries a
- * native mount never expires, or the mount would vanish with it (live-view.md section 1).
+ * native mount never expires, or the mount would vanish with it (docs/specification.md 2.8).
  */
 void source_entry(struct lkg_node *node, const struct lkg_node *dir, const char *name, const struct stat *st,
                   struct fuse_entry_param *ret)

@@ -3,7 +3,7 @@
  * A component starts: a process is recognised, by executable, unit or control group, that opens the component's file (never
  * by name or command line, which anybody can set). The engine hears of it before the reply, so that it can switch to another
  * generation first and have the opener look again; and once more whenever that process opens a newer generation.
- * Source: live-view.md section 5.
+ * Rules: docs/specification.md 4.9.
  *
  * Looking at a process costs as much as the whole open, so threads that were looked at are remembered here; what must not
  * be forgotten (who was asked about) is in the shared memory: opener.c.

@@ -2,8 +2,8 @@
 /*
  * A FUSE connection before anybody sees it: the device, a superblock that is mounted nowhere yet, the shared
  * memory, and the handshake. The supervisor answers FUSE_INIT itself (with the reply that the file server
- * computed), because a file server killed in the middle of the handshake could not be replaced
- * (crash-survival: no RESEND before INIT).
+ * computed), because a file server killed in the middle of the handshake could not be replaced:
+ * the kernel sends FUSE_INIT once.
  */
 #include <fcntl.h>
 #include <poll.h>

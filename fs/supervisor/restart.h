@@ -36,7 +36,7 @@ uint64_t lkg_restart_pause_ns(struct lkg_restart *restart, const struct lkg_rest
 
 #define LKG_HEARTBEAT_TICK_NS (500 * LKG_NSEC_PER_MSEC)
 #define LKG_HEARTBEAT_HUNG_NS \
-        (2 * LKG_NSEC_PER_SEC) /* spec section 6: a request older than 2 s without a heartbeat */
+        (2 * LKG_NSEC_PER_SEC) /* docs/specification.md 7: a request older than 2 s without a heartbeat */
 
 enum lkg_heartbeat_verdict {
         LKG_HEARTBEAT_IDLE,  /* nothing to do and nothing done: stop looking until the next request */

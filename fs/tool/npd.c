@@ -2,7 +2,7 @@
 /*
  * lkgfs npd: the program that a custom plugin monitor of node-problem-detector calls, again and again.
  *
- * What the detector expects (its docs/custom_plugin_monitor.md): one line on standard output, cut at max_output_length
+ * What the detector expects (its custom_plugin_monitor.md): one line on standard output, cut at max_output_length
  * bytes, 80 by default; exit status 0 = OK, 1 = NonOK, anything else = Unknown. Its conditions are problems: NonOK makes
  * the condition True. Ours, ConfigOK, has the opposite sense, so False becomes 1. For a rule of type `temporary` 1 is an
  * event, and Unknown is nothing at all.

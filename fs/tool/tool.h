@@ -20,7 +20,7 @@
 #include <lkg/error.h>
 #include <lkg/stack.h>
 
-/* Exit statuses: spec section 6, "The tool"; published in lkgfs(1). */
+/* Exit statuses: lkgfs(1), EXIT STATUS. */
 enum {
         LKG_TOOL_OK = 0,
         LKG_TOOL_DIFFERENT = 1, /* findings, a difference, "no" */

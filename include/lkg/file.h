@@ -18,7 +18,7 @@
  * on the way) is followed only when its target and every directory passed on the way are owned by root (or by the
  * caller's own uid when that is not 0: a tool run by a plain user) and not writable by group or others (sticky
  * directories excepted for entries owned by root). A plain, symlink-free path below @dirfd needs no such owner.
- * Source: spec section 2 (layer files), decisions S6.
+ * Rules: docs/specification.md 3.1.
  *
  * Return: the descriptor; -ENOENT (err set too); -ELOOP for an untrusted link; -EINVAL not a regular file (the message
  * says what it is: directory, FIFO, socket, device); another -errno.
@@ -76,7 +76,7 @@ int lkg_open_plain_directory(int dirfd, const char *name);
  *
  * As lkg_open_trusted(), but the rule for links holds for every path: the file and every directory on the way are owned
  * by root (or by the caller's own uid when that is not 0) and not writable by group or others. Whoever executes @path
- * afterwards executes what was looked at, because nobody else could put another file there. Source: decisions S11.
+ * afterwards executes what was looked at, because nobody else could put another file there. Rules: docs/specification.md 3.1.
  *
  * Return: as lkg_open_trusted(); -EPERM for a way that is not trusted.
  */
@@ -112,7 +112,7 @@ int lkg_sync_dir(int dirfd);
 
 /**
  * lkg_write_file_atomic() - replace @name in @dirfd: temporary name, write, optional fsync, rename, optional fsync of
- * the directory. Old or new content, never a third (spec section 7, last row).
+ * the directory. Old or new content, never a third (docs/specification.md 4.16).
  */
 int lkg_write_file_atomic(int dirfd, const char *name, const void *data, size_t size, mode_t mode,
                           bool durable, struct lkg_error *err);

@@ -19,7 +19,7 @@
 #define LKG_FINDINGS_MAX \
         1000u /* findings kept in one report, and advice about all layers of a component; the rest is counted */
 #define LKG_LAYER_FINDINGS_MAX 100u /* of those about reading one layer */
-#define LKG_QUOTE_MAX          64u  /* bytes of a user's value quoted in a message (S7) */
+#define LKG_QUOTE_MAX          64u /* bytes of a user's value quoted in a message: docs/specification.md 2.13 */
 
 /* publications and messages */
 #define LKG_MANIFEST_BYTES_MAX   (16u << 20)

@@ -13,7 +13,7 @@
 extern const char *const lkg_header_fields[LKG_HEADER_FIELDS];
 
 /**
- * lkg_merge_json() - JSON merge patch as gopkg.in/evanphx/json-patch.v4 applies it (layering.md 1.4, "JMP").
+ * lkg_merge_json() - JSON merge patch as gopkg.in/evanphx/json-patch.v4 applies it (mergePatch).
  * @base: a map (anything else is replaced by the patch)
  * @ret:  caller owns one reference
  *
@@ -63,12 +63,12 @@ struct lkg_merge_type {
 bool lkg_merge_key_folds(const char *name, const char *key, size_t key_size);
 
 /**
- * lkg_merge_strategic_typed() - strategic merge patch on a kind whose lists are all atomic (layering.md 1.6,
- * "SMP"): `$patch`, `$retainKeys`, `$deleteFromPrimitiveList/x`, `$setElementOrder/x` are honoured.
+ * lkg_merge_strategic_typed() - strategic merge patch on a kind whose lists are all atomic, as
+ * k8s.io/apimachinery/pkg/util/strategicpatch applies it: `$patch`, `$retainKeys`, `$deleteFromPrimitiveList/x`, `$setElementOrder/x` are honoured.
  * @base, @patch: maps; null is taken for an empty one, as upstream does
  * @type: of the kind; NULL = not known. With it a map or list is only merged into another where the kind
  * has a
- *        struct or list field (rows 19 to 22); scalars and what only one side has pass through.
+ *        struct or list field; scalars and what only one side has pass through.
  *
  * Return: 0; -EBADMSG when @report says what the patch does wrong; -ENOMEM.
  */

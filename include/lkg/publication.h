@@ -6,7 +6,7 @@
  *
  *     blobs/<sha256>     immutable bytes, named by content, 0600
  *     current            the manifest; replaced by rename(2): the one atomic step
- *     pinned/<sha256>    hard links made by the file server for content that an inode it handed out still needs
+ *     pinned/<node id>   hard links made by the file server for content that an inode it handed out still needs
  *
  * The engine removes blobs that neither the current publication nor one not yet acknowledged (LKG_MSG_LOADED) names;
  * pinned/ belongs to the file server alone. So an old generation stays readable as long as anybody has it open, and
@@ -19,7 +19,7 @@
  *     number <n>                              of this publication, grows by at least 1
  *     timeout-ms <n>                          engineTimeout: how long a caller waits for the engine
  *     component <index> <name> <generation>   index from 0; generation 0 = nothing served
- *     match <index> unit|exe <text>           how the component's process is recognised
+ *     match <index> unit|exe|cgroup <text>    how the component's process is recognised
  *     watch <index> tree|file <source path>   a change below / of it is a layer change (commit point)
  *     hide <source path>                      a name of the source directory that the view does not show
  *     alias <view path> <source path>         pass-through under another name (kubelet.conf.base)

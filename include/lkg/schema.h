@@ -4,7 +4,7 @@
  *
  * The tables (core/schema/tables/) are rows of data, one file per kind and one for the gates; a release is
  * supported by adding rows. Everything else here is the rule that a component follows with them, step by
- * step as its own start does it (layering.md 1.2 to 1.4):
+ * step as its own start does it (docs/specification.md 3.5):
  *
  *     base -> typed decode -> defaults -> paths -> eviction defaults -> [JSON -> drop-ins, instance -> typed
  *     decode -> defaults] -> flags -> gates -> rules
@@ -34,13 +34,12 @@
 const char *lkg_release_text(unsigned release, char buf[static LKG_RELEASE_TEXT_MAX]);
 
 enum lkg_field_flags {
-        LKG_FIELD_PATH = 1 << 0, /* names a file or directory of the node */
-        LKG_FIELD_RESOLVED =
-                1 << 1,            /* relative = to the base's directory (kubelet, layering.md section 8) */
-        LKG_FIELD_SECRET = 1 << 2, /* its values are never shown */
-        LKG_FIELD_ALWAYS = 1 << 3, /* no omitempty: printed even when it is the zero value */
-        LKG_FIELD_PORT = 1 << 4,   /* a TCP port that the component listens on; 0 = not at all */
-        LKG_FIELD_LISTEN = 1 << 5, /* host:port that the component listens on */
+        LKG_FIELD_PATH = 1 << 0,     /* names a file or directory of the node */
+        LKG_FIELD_RESOLVED = 1 << 1, /* relative = to the base's directory (kubelet) */
+        LKG_FIELD_SECRET = 1 << 2,   /* its values are never shown */
+        LKG_FIELD_ALWAYS = 1 << 3,   /* no omitempty: printed even when it is the zero value */
+        LKG_FIELD_PORT = 1 << 4,     /* a TCP port that the component listens on; 0 = not at all */
+        LKG_FIELD_LISTEN = 1 << 5,   /* host:port that the component listens on */
 };
 
 #define LKG_GUARD_NOTHING "-"

@@ -241,7 +241,7 @@ struct lkg_stack_stats {
 const struct lkg_stack_stats *lkg_stack_stats(const struct lkg_stack *stack);
 
 /**
- * lkg_is_kubeconfig() - judged by content: `kind: Config` or top-level clusters, users or contexts (spec
- * section 2, name clash). Never copies or quotes what it read.
+ * lkg_is_kubeconfig() - judged by content: `kind: Config` or top-level clusters, users or contexts
+ * (docs/specification.md 2.15). Never copies or quotes what it read.
  */
 bool lkg_is_kubeconfig(const struct lkg_value *doc);

@@ -222,3 +222,26 @@ def test_nothing_is_claimed_outside_of_the_tables():
     assert len(CLAIMS) > 40 and all(line == "" or line[0] in "#|" for line in body.splitlines())
     for word in ("Reporting", "Supported versions", "What holds", "What does not hold"):
         assert f"\n## {word}\n" in SECURITY
+
+
+# ---- what comments and documents cite ----
+
+ROOT = lib.REPOSITORY
+SPECIFICATION = (ROOT / "docs/specification.md").read_text()
+CODE = [path for folder in ("core", "fs", "include", "tests") for path in sorted((ROOT / folder).rglob("*"))
+        if path.suffix in (".c", ".h", ".py") or path.name == "run"]
+
+
+def test_every_section_that_a_comment_cites_exists():
+    sections = set(re.findall(r"^#{2,3} (\d+(?:\.\d+)?)\.? ", SPECIFICATION, re.M))
+    cited = {(section, path.name) for path in CODE
+             for numbers in re.findall(r"specification\.md[, ]+(\d+(?:\.\d+)?(?:, \d+\.\d+)*)", path.read_text(errors="replace"))
+             for section in numbers.split(", ")}
+    assert len(sections) > 40 and len(cited) > 20
+    assert sorted((section, name) for section, name in cited if section not in sections) == []
+
+
+def test_comments_cite_pages_that_exist():
+    named = {(page, path.name) for path in CODE
+             for page in re.findall(r"\bdocs/[\w/-]+\.md\b", path.read_text(errors="replace"))}
+    assert len(named) > 10 and sorted((page, name) for page, name in named if not (ROOT / page).exists()) == []
