@@ -267,6 +267,43 @@ static void test_nul_bytes(void **state)
                 "[LKG1001]\n");
 }
 
+/* json-c would take these: docs/decisions/028-who-reads-json.md. */
+static void test_what_json_c_would_take(void **state)
+{
+        static const struct {
+                const char *text;
+                size_t size;
+        } refused[] = {
+                { "[NaN]", 5 }, { "[Infinity]", 10 },    { "{'a':1}", 7 }, { "[\"\t\"]", 5 },
+                { "[1.]", 4 },  { "{}\0{\"b\":1}", 10 }, { "[00]", 4 },
+        };
+        static const struct row kept[] = {
+                { "[18446744073709551616,-0]", "[18446744073709551616,-0]" },
+                { "{\"a\\u0000b\":1,\"a\":2}", "{\"a\":2,\"a\\u0000b\":1}" },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(refused); i++)
+                assert_non_null(
+                        strstr(answer(refused[i].text, refused[i].size, LKG_FORMAT_JSON, 0), " error: "));
+        run(kept, LKG_ARRAY_SIZE(kept), LKG_FORMAT_JSON);
+}
+
+/* Three bytes each, and 800 in json-c. */
+static void test_many_empty_maps(void **state)
+{
+        size_t n = LKG_DOC_BYTES_MAX / 3;
+        LKG_CLEANUP(lkg_freep) char *text = malloc(3 * n + 1);
+
+        (void)state;
+        assert_non_null(text);
+        for (size_t i = 0; i < n; i++)
+                memcpy(text + 3 * i, i ? ",{}" : "[{}", 3);
+        text[3 * n] = ']';
+        assert_string_equal(answer(text, 3 * n + 1, LKG_FORMAT_JSON, 0),
+                            "f:1:2999999: error: the document has more than 1000000 values [LKG1003]\n");
+}
+
 static void test_format(void **state)
 {
         (void)state;
@@ -504,6 +541,8 @@ int main(void)
                 cmocka_unit_test(test_yaml),
                 cmocka_unit_test(test_json),
                 cmocka_unit_test(test_nul_bytes),
+                cmocka_unit_test(test_what_json_c_would_take),
+                cmocka_unit_test(test_many_empty_maps),
                 cmocka_unit_test(test_format),
                 cmocka_unit_test(test_positions),
                 cmocka_unit_test(test_limits),

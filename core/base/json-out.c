@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writing JSON: see json-out.h. */
+#include <assert.h>
+
+#include <json-c/json.h>
+#include <json-c/printbuf.h>
+
+#include <lkg/json-out.h>
+#include <lkg/utf8.h>
+
+#define SLACK 64u /* json-c asks for a little more than a text has */
+
+void lkg_json_deinit(struct lkg_json *json)
+{
+        json_object_put(json->root);
+        *json = (struct lkg_json)LKG_JSON_INIT;
+}
+
+static void object_putp(struct json_object **object)
+{
+        json_object_put(*object);
+}
+
+static void fail(struct lkg_json *json, int error)
+{
+        if (json->error == 0)
+                json->error = error;
+}
+
+/* ---- how a value is written where json-c's own way is not ours ---- */
+
+/* A text as it stands in the document, quotes included. */
+struct written {
+        size_t size;
+        char data[];
+};
+
+static int append(struct printbuf *pb, const char *data, size_t size)
+{
+        return printbuf_memappend(pb, data, (int)size) < 0 ? -1 : 0;
+}
+
+static int write_written(struct json_object *object, struct printbuf *pb, int level, int flags)
+{
+        const struct written *written = json_object_get_userdata(object);
+
+        (void)level;
+        (void)flags;
+        return append(pb, written->data, written->size);
+}
+
+struct layout {
+        const char *colon, *comma, *before; /* before: each member */
+};
+
+static const struct layout layouts[_LKG_JSON_LAYOUT_MAX] = {
+        [LKG_JSON_TIGHT] = { "\":", ",", "" },
+        [LKG_JSON_ROW] = { "\": ", ", ", "" },
+        [LKG_JSON_LINES] = { "\":", ",", "\n" },
+};
+
+/* Bytes of @text in a document, if json-c escapes it. */
+static size_t escaped_size(const char *text, size_t size)
+{
+        size_t n = 2 + size;
+
+        for (size_t i = 0; i < size; i++)
+                n += text[i] == '"' || text[i] == '\\' || (unsigned char)text[i] < 0x20;
+        return n;
+}
+
+/* json-c does not say when the buffer of a value could not grow in the middle of a text: its length does. */
+static int write_scalar(struct json_object *object, struct printbuf *pb)
+{
+        size_t size = 0;
+        const char *text = json_object_to_json_string_length(object, JSON_C_TO_STRING_NOSLASHESCAPE, &size);
+
+        if (!text ||
+            (json_object_get_type(object) == json_type_string && !json_object_get_userdata(object) &&
+             size != escaped_size(json_object_get_string(object),
+                                  (size_t)json_object_get_string_len(object))))
+                return -1;
+        return append(pb, text, size);
+}
+
+static int write_members(struct json_object *object, struct printbuf *pb, const struct layout *layout);
+
+static int write_member(struct json_object *object, struct printbuf *pb, const struct layout *layout)
+{
+        const struct layout *own;
+
+        if (!json_object_is_type(object, json_type_object) && !json_object_is_type(object, json_type_array))
+                return write_scalar(object, pb);
+        own = json_object_get_userdata(object);
+        return write_members(object, pb, own ? own : layout->before[0] ? &layouts[LKG_JSON_TIGHT] : layout);
+}
+
+static int write_between(struct printbuf *pb, const struct layout *layout, bool first)
+{
+        if (!first && append(pb, layout->comma, strlen(layout->comma)) < 0)
+                return -1;
+        return append(pb, layout->before, strlen(layout->before));
+}
+
+static int write_list(struct json_object *list, struct printbuf *pb, const struct layout *layout)
+{
+        for (size_t i = 0; i < json_object_array_length(list); i++)
+                if (write_between(pb, layout, i == 0) < 0 ||
+                    write_member(json_object_array_get_idx(list, i), pb, layout) < 0)
+                        return -1;
+        return 0;
+}
+
+static int write_map(struct json_object *map, struct printbuf *pb, const struct layout *layout)
+{
+        bool first = true;
+
+        json_object_object_foreach(map, key, value)
+        {
+                if (write_between(pb, layout, first) < 0 || append(pb, "\"", 1) < 0 ||
+                    append(pb, key, strlen(key)) < 0 ||
+                    append(pb, layout->colon, strlen(layout->colon)) < 0 ||
+                    write_member(value, pb, layout) < 0)
+                        return -1;
+                first = false;
+        }
+        return 0;
+}
+
+/* At most LKG_JSON_DEPTH_MAX calls deep. */
+static int write_members(struct json_object *object, struct printbuf *pb, const struct layout *layout)
+{
+        bool is_map = json_object_is_type(object, json_type_object);
+
+        if (append(pb, is_map ? "{" : "[", 1) < 0 ||
+            (is_map ? write_map(object, pb, layout) : write_list(object, pb, layout)) < 0)
+                return -1;
+        return append(pb, is_map ? "}" : "]", 1);
+}
+
+static int write_laid_out(struct json_object *object, struct printbuf *pb, int level, int flags)
+{
+        (void)level;
+        (void)flags;
+        return write_members(object, pb, json_object_get_userdata(object));
+}
+
+/* ---- putting a value where it belongs ---- */
+
+bool lkg_json_is_name(const char *name)
+{
+        for (; *name; name++)
+                if (*name < ' ' || *name > '~' || *name == '"' || *name == '\\')
+                        return false;
+        return true;
+}
+
+/* Takes @value. @size: of its text. */
+static void put(struct lkg_json *json, const char *name, struct json_object *value, bool is_null,
+                size_t size)
+{
+        LKG_CLEANUP(object_putp) struct json_object *held = value;
+        struct json_object *in = json->n_open > 0 ? json->open[json->n_open - 1] : NULL;
+        int r;
+
+        if (!value && !is_null)
+                fail(json, -ENOMEM);
+        if (name && !lkg_json_is_name(name))
+                fail(json, -EINVAL);
+        /* As much as there is around it at most: `,`, a line break, two spaces for each level, `"name": `. */
+        json->room += size + 8 + 2 * json->n_open + (name ? strlen(name) : 0);
+        if (json->room > LKG_JSON_BYTES_MAX)
+                fail(json, -EFBIG);
+        if (json->error < 0)
+                return;
+        assert(in && (name == NULL) == json_object_is_type(in, json_type_array));
+        r = name ? json_object_object_add(in, name, value) : json_object_array_add(in, value);
+        if (r < 0)
+                fail(json, -ENOMEM);
+        else
+                held = NULL;
+}
+
+static void begin(struct lkg_json *json, const char *name, struct json_object *value,
+                  enum lkg_json_layout layout)
+{
+        const struct layout *own = layouts[layout].colon ? &layouts[layout] : NULL;
+
+        if (json->n_open == LKG_JSON_DEPTH_MAX)
+                fail(json, -E2BIG);
+        if (json->n_open == 0) {
+                assert(!json->root && !name);
+                json->root = value;
+                json->pretty = layout == LKG_JSON_PRETTY;
+                json->room = SLACK;
+                if (!value)
+                        fail(json, -ENOMEM);
+        } else {
+                assert(layout != LKG_JSON_PRETTY);
+                put(json, name, value, /* is_null= */ false, 2 + 2 * LKG_JSON_DEPTH_MAX);
+                if (json->error == 0 && own)
+                        json_object_set_serializer(value, write_laid_out, (void *)(uintptr_t)own, NULL);
+        }
+        if (json->error == 0)
+                json->open[json->n_open++] = value;
+}
+
+void lkg_json_map(struct lkg_json *json, const char *name, enum lkg_json_layout layout)
+{
+        if (json->error == 0)
+                begin(json, name, json_object_new_object(), layout);
+}
+
+void lkg_json_list(struct lkg_json *json, const char *name, enum lkg_json_layout layout)
+{
+        if (json->error == 0)
+                begin(json, name, json_object_new_array(), layout);
+}
+
+void lkg_json_end(struct lkg_json *json)
+{
+        if (json->error < 0)
+                return;
+        assert(json->n_open > 0);
+        json->n_open--;
+}
+
+/* ---- values ---- */
+
+/* Takes @value, which is written as @text. */
+static void put_as(struct lkg_json *json, const char *name, struct json_object *value, const char *text,
+                   size_t size)
+{
+        LKG_CLEANUP(object_putp) struct json_object *held = value;
+        struct written *written = value ? malloc(sizeof(*written) + size) : NULL;
+
+        if (!written) {
+                fail(json, -ENOMEM);
+                return;
+        }
+        written->size = size;
+        if (size > 0)
+                memcpy(written->data, text, size);
+        json_object_set_serializer(value, write_written, written, json_object_free_userdata);
+        put(json, name, LKG_STEAL(held), /* is_null= */ false, size);
+}
+
+/* json-c escapes `"`, `\` and control characters; the other hidden ones, and these in its own way (`\b`), are for our renderer. */
+static int look_at_text(const char *text, size_t size, bool *ret_hidden)
+{
+        *ret_hidden = false;
+        for (size_t i = 0, n; i < size; i += n) {
+                uint32_t c = 0;
+
+                n = lkg_utf8_decode((const unsigned char *)text + i, size - i, &c);
+                if (n == 0)
+                        return -EILSEQ;
+                *ret_hidden |= lkg_is_hidden(c) && c != '\n' && c != '\r' && c != '\t';
+        }
+        return 0;
+}
+
+void lkg_json_text_n(struct lkg_json *json, const char *name, const char *text, size_t size)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        struct json_object *value;
+        bool hidden;
+        int r = size > LKG_JSON_BYTES_MAX ? -EFBIG : look_at_text(text, size, &hidden);
+
+        if (r < 0)
+                fail(json, r);
+        if (json->error < 0)
+                return;
+        value = json_object_new_string_len(text, (int)size);
+        if (!hidden) {
+                put(json, name, value, /* is_null= */ false, escaped_size(text, size));
+                return;
+        }
+        lkg_buf_json_string(&buf, text, size);
+        if (lkg_buf_failed(&buf)) {
+                json_object_put(value);
+                fail(json, -ENOMEM);
+                return;
+        }
+        put_as(json, name, value, buf.data, buf.size);
+}
+
+void lkg_json_text(struct lkg_json *json, const char *name, const char *text)
+{
+        lkg_json_text_n(json, name, text, strlen(text));
+}
+
+/* Only what is no UTF-8 is shown in another way: what is hidden has its own escape in JSON. */
+static void put_mended(struct lkg_buf *buf, const char *text, size_t size)
+{
+        for (size_t i = 0, n; i < size; i += n) {
+                n = lkg_utf8_length(text + i, size - i);
+                if (n > 0) {
+                        lkg_buf_append(buf, text + i, n);
+                } else {
+                        lkg_buf_printf(buf, "\\x%02x", (unsigned char)text[i]);
+                        n = 1;
+                }
+        }
+}
+
+void lkg_json_foreign(struct lkg_json *json, const char *name, const char *text)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        size_t size = strlen(text);
+        bool hidden;
+
+        if (look_at_text(text, size, &hidden) == 0) {
+                lkg_json_text_n(json, name, text, size);
+                return;
+        }
+        put_mended(&buf, text, size);
+        if (lkg_buf_failed(&buf))
+                fail(json, -ENOMEM);
+        else
+                lkg_json_text_n(json, name, buf.data, buf.size);
+}
+
+void lkg_json_time(struct lkg_json *json, const char *name, uint64_t wall_ns)
+{
+        char text[21];
+
+        lkg_format_rfc3339(wall_ns, text);
+        lkg_json_text(json, name, text);
+}
+
+void lkg_json_time_ns(struct lkg_json *json, const char *name, uint64_t wall_ns)
+{
+        char text[31];
+
+        lkg_format_rfc3339_ns(wall_ns, text);
+        lkg_json_text(json, name, text);
+}
+
+void lkg_json_u64(struct lkg_json *json, const char *name, uint64_t n)
+{
+        if (json->error == 0)
+                put(json, name, json_object_new_uint64(n), /* is_null= */ false, 20);
+}
+
+void lkg_json_i64(struct lkg_json *json, const char *name, int64_t n)
+{
+        if (json->error == 0)
+                put(json, name, json_object_new_int64(n), /* is_null= */ false, 20);
+}
+
+void lkg_json_bool(struct lkg_json *json, const char *name, bool value)
+{
+        if (json->error == 0)
+                put(json, name, json_object_new_boolean(value), /* is_null= */ false, 5);
+}
+
+void lkg_json_null(struct lkg_json *json, const char *name)
+{
+        if (json->error == 0)
+                put(json, name, NULL, /* is_null= */ true, 4);
+}
+
+void lkg_json_rendered(struct lkg_json *json, const char *name, const char *text, size_t size)
+{
+        bool hidden;
+
+        if (size > LKG_JSON_BYTES_MAX)
+                fail(json, -EFBIG);
+        else if (look_at_text(text, size, &hidden) < 0)
+                fail(json, -EILSEQ);
+        if (json->error == 0)
+                put_as(json, name, json_object_new_boolean(true), text, size);
+}
+
+/* ---- the text ---- */
+
+/* As if it were the text of the whole: the buffer of the object gets all the room that the text can need. */
+static int take_room(struct json_object *object, struct printbuf *pb, int level, int flags)
+{
+        const size_t *room = json_object_get_userdata(object);
+
+        (void)level;
+        (void)flags;
+        return printbuf_memset(pb, /* offset, its end */ -1, ' ', (int)*room);
+}
+
+/* json-c drops what it has no memory for in the middle of a text, so it never gets there: the room is taken first. */
+int lkg_json_write(struct lkg_json *json, struct lkg_buf *buf)
+{
+        int flags = JSON_C_TO_STRING_NOSLASHESCAPE |
+                    (json->pretty ? JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED : 0);
+        const char *text = NULL;
+        size_t size = 0;
+
+        assert(json->error < 0 || (json->root && json->n_open == 0));
+        if (json->error == 0) {
+                json_object_set_serializer(json->root, take_room, &json->room, NULL);
+                text = json_object_to_json_string_length(json->root, 0, &size);
+                json_object_set_serializer(json->root, NULL, NULL, NULL);
+        }
+        if (text)
+                text = json_object_to_json_string_length(json->root, flags, &size);
+        if (!text || size > json->room - SLACK / 2)
+                fail(json, text ? -EFBIG : -ENOMEM);
+        if (json->error == 0)
+                lkg_buf_append(buf, text, size);
+        else
+                buf->failed = true;
+        return json->error < 0 ? json->error : lkg_buf_failed(buf) ? -ENOMEM : 0;
+}
+
+int lkg_json_write_line(struct lkg_json *json, struct lkg_buf *buf)
+{
+        int r = lkg_json_write(json, buf);
+
+        lkg_buf_putc(buf, '\n');
+        return r == 0 && lkg_buf_failed(buf) ? -ENOMEM : r;
+}

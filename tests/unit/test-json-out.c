@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config-helpers.h"
+
+#include <lkg/json-out.h>
+
+/* ---- memory that ends ---- */
+
+#ifdef __SANITIZE_ADDRESS__
+#define HAVE_FAILURES 0 /* its allocator cannot be replaced */
+#else
+#define HAVE_FAILURES 1
+
+static long n_left = -1; /* allocations until one fails; negative: none does */
+static bool goes_on;     /* only that one fails */
+
+static bool fails(void)
+{
+        if (n_left < 0 || n_left-- > 0)
+                return false;
+        n_left = goes_on ? -1 : 0;
+        errno = ENOMEM;
+        return true;
+}
+
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t n, size_t size);
+void *__libc_realloc(void *p, size_t size);
+
+__attribute__((visibility("default"))) void *malloc(size_t size)
+{
+        return fails() ? NULL : __libc_malloc(size);
+}
+
+__attribute__((visibility("default"))) void *calloc(size_t n, size_t size)
+{
+        return fails() ? NULL : __libc_calloc(n, size);
+}
+
+__attribute__((visibility("default"))) void *realloc(void *p, size_t size)
+{
+        return fails() ? NULL : __libc_realloc(p, size);
+}
+#endif
+
+/* ---- what is built ---- */
+
+/* Every kind of value in every layout, texts of each length among them. */
+static void build(struct lkg_json *json, enum lkg_json_layout whole, enum lkg_json_layout inner)
+{
+        char text[400];
+
+        lkg_json_map(json, NULL, whole);
+        lkg_json_text(json, "type", "ConfigOK");
+        lkg_json_u64(json, "most", UINT64_MAX);
+        lkg_json_i64(json, "least", INT64_MIN);
+        lkg_json_list(json, "list", inner);
+        for (size_t i = 0; i < sizeof(text); i += 37) {
+                memset(text, i % 2 ? '"' : 'x', i);
+                text[i] = '\0';
+                lkg_json_map(json, NULL, LKG_JSON_AROUND);
+                lkg_json_text(json, "text", text);
+                lkg_json_foreign(json, "name", "a\x1b\xff\xe2\x80\xae/");
+                lkg_json_bool(json, "is", i % 2);
+                lkg_json_end(json);
+        }
+        lkg_json_end(json);
+        lkg_json_map(json, "map", inner == LKG_JSON_LINES ? LKG_JSON_ROW : inner);
+        lkg_json_null(json, "nothing");
+        lkg_json_rendered(json, "value", "[1.50,{\"b\":1}]", 14);
+        lkg_json_list(json, "empty", LKG_JSON_AROUND);
+        lkg_json_end(json);
+        lkg_json_end(json);
+        lkg_json_end(json);
+}
+
+static int write_built(enum lkg_json_layout whole, enum lkg_json_layout inner, struct lkg_buf *buf)
+{
+        LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
+
+        build(&json, whole, inner);
+        return lkg_json_write(&json, buf);
+}
+
+static void test_layouts(void **state)
+{
+        static const struct {
+                enum lkg_json_layout whole, inner;
+                const char *want;
+        } rows[] = {
+                { LKG_JSON_TIGHT, LKG_JSON_AROUND, "{\"a\":1,\"in\":{\"b\":\"x/\",\"c\":[true,null]}}" },
+                { LKG_JSON_TIGHT, LKG_JSON_ROW, "{\"a\":1,\"in\":{\"b\": \"x/\", \"c\": [true, null]}}" },
+                { LKG_JSON_PRETTY, LKG_JSON_TIGHT,
+                  "{\n  \"a\": 1,\n  \"in\": {\"b\":\"x/\",\"c\":[true,null]}\n}" },
+                { LKG_JSON_PRETTY, LKG_JSON_AROUND,
+                  "{\n  \"a\": 1,\n  \"in\": {\n    \"b\": \"x/\",\n    \"c\": [\n      true,\n      null\n "
+                  "   ]\n  "
+                  "}\n}" },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
+                LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+
+                lkg_json_map(&json, NULL, rows[i].whole);
+                lkg_json_u64(&json, "a", 1);
+                lkg_json_map(&json, "in", rows[i].inner);
+                lkg_json_text(&json, "b", "x/");
+                lkg_json_list(&json, "c", LKG_JSON_AROUND);
+                lkg_json_bool(&json, NULL, true);
+                lkg_json_null(&json, NULL);
+                lkg_json_end(&json);
+                lkg_json_end(&json);
+                lkg_json_end(&json);
+                assert_int_equal(lkg_json_write(&json, &buf), 0);
+                assert_string_equal(buf.data, rows[i].want);
+        }
+}
+
+static void test_lines(void **state)
+{
+        LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+
+        (void)state;
+        lkg_json_map(&json, NULL, LKG_JSON_TIGHT);
+        lkg_json_list(&json, "none", LKG_JSON_LINES);
+        lkg_json_end(&json);
+        lkg_json_list(&json, "two", LKG_JSON_LINES);
+        for (unsigned i = 0; i < 2; i++) {
+                lkg_json_map(&json, NULL, LKG_JSON_AROUND);
+                lkg_json_u64(&json, "i", i);
+                lkg_json_i64(&json, "j", -1);
+                lkg_json_end(&json);
+        }
+        lkg_json_end(&json);
+        lkg_json_end(&json);
+        assert_int_equal(lkg_json_write_line(&json, &buf), 0);
+        assert_string_equal(buf.data, "{\"none\":[],\"two\":[\n{\"i\":0,\"j\":-1},\n{\"i\":1,\"j\":-1}]}\n");
+}
+
+/* What json-c would write as it is, or with fewer digits. */
+static void test_values(void **state)
+{
+        static const struct {
+                const char *text, *want;
+        } texts[] = {
+                { "", "\"\"" },
+                { "a\"b\\c/d", "\"a\\\"b\\\\c/d\"" },
+                { "\n\r\t", "\"\\n\\r\\t\"" },
+                { "\b\f\x1b\x7f", "\"\\u0008\\u000c\\u001b\\u007f\"" },
+                { "\xc2\x85\xe2\x80\xae\xf3\xa0\x81\x81", "\"\\u0085\\u202e\\udb40\\udc41\"" },
+                { "h\xc3\xa9\xf0\x9f\x98\x80", "\"h\xc3\xa9\xf0\x9f\x98\x80\"" },
+        };
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(texts); i++) {
+                LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf want = LKG_BUF_INIT, got = LKG_BUF_INIT;
+                LKG_CLEANUP(lkg_json_deinit) struct lkg_json one = LKG_JSON_INIT;
+
+                lkg_buf_printf(&want, "{\"t\":%s,\"f\":%s,\"r\":{\"t\": %s}}", texts[i].want, texts[i].want,
+                               texts[i].want);
+                lkg_json_map(&one, NULL, LKG_JSON_TIGHT);
+                lkg_json_text(&one, "t", texts[i].text);
+                lkg_json_foreign(&one, "f", texts[i].text);
+                lkg_json_map(&one, "r", LKG_JSON_ROW);
+                lkg_json_text(&one, "t", texts[i].text);
+                lkg_json_end(&one);
+                lkg_json_end(&one);
+                assert_int_equal(lkg_json_write(&one, &got), 0);
+                assert_string_equal(got.data, want.data);
+        }
+        lkg_json_list(&json, NULL, LKG_JSON_TIGHT);
+        lkg_json_u64(&json, NULL, 0);
+        lkg_json_u64(&json, NULL, UINT64_MAX);
+        lkg_json_u64(&json, NULL, (uint64_t)INT64_MAX + 1);
+        lkg_json_i64(&json, NULL, INT64_MIN);
+        lkg_json_i64(&json, NULL, -1);
+        lkg_json_time(&json, NULL, 1500000000);
+        lkg_json_time_ns(&json, NULL, 1500000000);
+        lkg_json_text_n(&json, NULL, "a\0b", 3);
+        lkg_json_rendered(&json, NULL, "1e5", 3);
+        lkg_json_end(&json);
+        assert_int_equal(lkg_json_write(&json, &buf), 0);
+        assert_string_equal(buf.data,
+                            "[0,18446744073709551615,9223372036854775808,-9223372036854775808,-1,"
+                            "\"1970-01-01T00:00:01Z\",\"1970-01-01T00:00:01.5Z\",\"a\\u0000b\",1e5]");
+}
+
+/* ---- what is an error ---- */
+
+static void refuse(struct lkg_json *json, int want)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+
+        lkg_buf_puts(&buf, "before");
+        lkg_json_u64(json, "more", 1); /* changes nothing */
+        lkg_json_end(json);
+        assert_int_equal(lkg_json_write(json, &buf), want);
+        assert_true(lkg_buf_failed(&buf));
+        assert_string_equal(buf.data, "before");
+        lkg_json_deinit(json);
+}
+
+static void test_invalid_utf8_is_an_error(void **state)
+{
+        static const char *const texts[] = {
+                "\xff", "a\xc3", "\xed\xa0\x80", "\xc0\x80", "\xf4\x90\x80\x80", "x\x80y"
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(texts); i++) {
+                struct lkg_json json = LKG_JSON_INIT;
+
+                lkg_json_map(&json, NULL, LKG_JSON_TIGHT);
+                lkg_json_text(&json, "text", texts[i]);
+                refuse(&json, -EILSEQ);
+                lkg_json_map(&json, NULL, LKG_JSON_PRETTY);
+                lkg_json_rendered(&json, "text", texts[i], strlen(texts[i]));
+                refuse(&json, -EILSEQ);
+        }
+}
+
+/* A name that the kernel let somebody give to a file must not keep a status from being written. */
+static void test_words_of_others_are_mended(void **state)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
+
+        (void)state;
+        lkg_json_map(&json, NULL, LKG_JSON_TIGHT);
+        lkg_json_foreign(&json, "file", "50-\xff\xc3\xa9\n\xc3.conf");
+        lkg_json_end(&json);
+        assert_int_equal(lkg_json_write(&json, &buf), 0);
+        assert_string_equal(buf.data, "{\"file\":\"50-\\\\xff\xc3\xa9\\n\\\\xc3.conf\"}");
+}
+
+static void test_names(void **state)
+{
+        static const char *const names[] = { "a\"b", "a\\b", "\n", "\x7f", "\xc3\xa9" };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(names); i++) {
+                struct lkg_json json = LKG_JSON_INIT;
+
+                lkg_json_map(&json, NULL, LKG_JSON_TIGHT);
+                lkg_json_u64(&json, names[i], 1);
+                refuse(&json, -EINVAL);
+        }
+}
+
+static void test_a_name_twice_has_the_last_value(void **state)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
+
+        (void)state;
+        lkg_json_map(&json, NULL, LKG_JSON_TIGHT);
+        lkg_json_u64(&json, "a", 1);
+        lkg_json_u64(&json, "b", 2);
+        lkg_json_text(&json, "a", "again");
+        assert_string_equal(lkg_json_get(&json, "a"), "again");
+        assert_null(lkg_json_get(&json, "b"));
+        assert_null(lkg_json_get(&json, "c"));
+        lkg_json_end(&json);
+        assert_int_equal(lkg_json_write(&json, &buf), 0);
+        assert_string_equal(buf.data, "{\"a\":\"again\",\"b\":2}");
+}
+
+static void test_depth(void **state)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        struct lkg_json json = LKG_JSON_INIT;
+
+        (void)state;
+        for (unsigned i = 0; i < LKG_JSON_DEPTH_MAX; i++)
+                lkg_json_list(&json, NULL, i ? LKG_JSON_AROUND : LKG_JSON_PRETTY);
+        for (unsigned i = 0; i < LKG_JSON_DEPTH_MAX; i++)
+                lkg_json_end(&json);
+        assert_int_equal(lkg_json_write(&json, &buf), 0);
+        lkg_json_deinit(&json);
+        for (unsigned i = 0; i <= LKG_JSON_DEPTH_MAX; i++)
+                lkg_json_map(&json, i ? "m" : NULL, i ? LKG_JSON_AROUND : LKG_JSON_TIGHT);
+        refuse(&json, -E2BIG);
+}
+
+static void test_size(void **state)
+{
+        LKG_CLEANUP(lkg_freep) char *text = malloc(1u << 20);
+        struct lkg_json json = LKG_JSON_INIT;
+
+        (void)state;
+        assert_non_null(text);
+        memset(text, 'x', 1u << 20);
+        lkg_json_map(&json, NULL, LKG_JSON_TIGHT);
+        lkg_json_text_n(&json, "too much", text, LKG_JSON_BYTES_MAX + 1);
+        refuse(&json, -EFBIG);
+        lkg_json_list(&json, NULL, LKG_JSON_TIGHT);
+        for (unsigned i = 0; i < 64; i++)
+                lkg_json_text_n(&json, NULL, text, 1u << 20);
+        refuse(&json, -EFBIG);
+}
+
+/* The text is whole, or there is none: never a null that nobody wrote, never a text that ends early. */
+static void test_no_memory(void **state)
+{
+#if HAVE_FAILURES
+        static const enum lkg_json_layout whole[] = { LKG_JSON_TIGHT, LKG_JSON_PRETTY },
+                                          inner[] = { LKG_JSON_AROUND, LKG_JSON_TIGHT, LKG_JSON_ROW,
+                                                      LKG_JSON_LINES };
+        void *volatile probe;
+
+        (void)state;
+        n_left = 0;
+        probe = malloc(1);
+        n_left = -1;
+        free(probe);
+        if (probe) /* valgrind has put its own in place of ours */
+                return;
+        for (unsigned i = 0; i < 2 * LKG_ARRAY_SIZE(whole) * LKG_ARRAY_SIZE(inner); i++) {
+                LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf want = LKG_BUF_INIT;
+                int r = -ENOMEM;
+
+                assert_int_equal(write_built(whole[i & 1], inner[i >> 1 & 3], &want), 0);
+                goes_on = i & 8;
+                for (long n = 0; r < 0; n++) {
+                        struct lkg_buf buf = LKG_BUF_INIT;
+
+                        assert_true(n < 10000);
+                        n_left = n;
+                        r = write_built(whole[i & 1], inner[i >> 1 & 3], &buf);
+                        n_left = -1;
+                        assert_true(r == 0 || r == -ENOMEM);
+                        assert_true(lkg_buf_failed(&buf) == (r < 0));
+                        if (r == 0)
+                                assert_string_equal(buf.data, want.data);
+                        assert_true(n > 60 || r < 0); /* there are more than that, so they did fail */
+                        lkg_buf_deinit(&buf);
+                }
+        }
+#else
+        (void)state;
+#endif
+}
+
+static void test_another_reader_reads_the_same(void **state)
+{
+        static const enum lkg_json_layout inner[] = { LKG_JSON_AROUND, LKG_JSON_TIGHT, LKG_JSON_ROW,
+                                                      LKG_JSON_LINES };
+        struct lkg_value *first = NULL;
+
+        (void)state;
+        for (unsigned i = 0; i < 2 * LKG_ARRAY_SIZE(inner); i++) {
+                LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+                struct lkg_report report = LKG_REPORT_INIT;
+                struct lkg_value *value = NULL;
+
+                assert_int_equal(write_built(i % 2 ? LKG_JSON_TIGHT : LKG_JSON_PRETTY, inner[i / 2], &buf),
+                                 0);
+                assert_int_equal(lkg_decode_json(buf.data, buf.size, 0, NULL, &report, &value), 0);
+                if (first)
+                        assert_true(lkg_value_equal(first, value));
+                else
+                        first = lkg_value_ref(value);
+                lkg_value_unref(value);
+                lkg_report_deinit(&report);
+        }
+        lkg_value_unref(first);
+}
+
+/* ---- reading a flat map back ---- */
+
+static void test_read_flat(void **state)
+{
+        static const char text[] =
+                "{\"a\":\"x\\u202e\\\"\\n/\",\"b\":18446744073709551615,\"c\":-5,\"d\":true,\"e\":null,"
+                "\"f\":\"\\u0000\"}";
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
+
+        (void)state;
+        lkg_json_map(&json, NULL, LKG_JSON_TIGHT);
+        assert_int_equal(lkg_json_read_flat(&json, text, strlen(text)), 0);
+        assert_string_equal(lkg_json_get(&json, "a"), "x\xe2\x80\xae\"\n/");
+        assert_null(lkg_json_get(&json, "f"));
+        lkg_json_end(&json);
+        assert_int_equal(lkg_json_write(&json, &buf), 0);
+        assert_string_equal(buf.data, text);
+}
+
+static void test_what_is_not_flat_is_refused(void **state)
+{
+        static const char *const texts[] = { "",
+                                             "[]",
+                                             "1",
+                                             "{",
+                                             "{}x",
+                                             "{\"a\":[]}",
+                                             "{\"a\":{}}",
+                                             "{\"a\":1.5}",
+                                             "{\"a\":\"\xff\"}",
+                                             "{\"a\":NaN}",
+                                             "{\"a\\n\":1}",
+                                             "{\"a\":{\"b\":1}}",
+                                             "{}{}",
+                                             "null" };
+        LKG_CLEANUP(lkg_freep) char *large = malloc(LKG_JSON_FLAT_MAX + 1);
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
+
+        (void)state;
+        lkg_json_map(&json, NULL, LKG_JSON_TIGHT);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(texts); i++)
+                assert_int_equal(lkg_json_read_flat(&json, texts[i], strlen(texts[i])), -EBADMSG);
+        assert_int_equal(lkg_json_read_flat(&json, "{}\0", 3), -EBADMSG);
+        assert_non_null(large);
+        memset(large, ' ', LKG_JSON_FLAT_MAX + 1);
+        memcpy(large, "{}", 2);
+        assert_int_equal(lkg_json_read_flat(&json, large, LKG_JSON_FLAT_MAX + 1), -EBADMSG);
+        assert_int_equal(lkg_json_read_flat(&json, large, LKG_JSON_FLAT_MAX), 0);
+        lkg_json_end(&json);
+        assert_int_equal(lkg_json_write(&json, &buf), 0);
+        assert_string_equal(buf.data, "{}");
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_layouts),
+                cmocka_unit_test(test_lines),
+                cmocka_unit_test(test_values),
+                cmocka_unit_test(test_invalid_utf8_is_an_error),
+                cmocka_unit_test(test_words_of_others_are_mended),
+                cmocka_unit_test(test_names),
+                cmocka_unit_test(test_a_name_twice_has_the_last_value),
+                cmocka_unit_test(test_depth),
+                cmocka_unit_test(test_size),
+                cmocka_unit_test(test_no_memory),
+                cmocka_unit_test(test_another_reader_reads_the_same),
+                cmocka_unit_test(test_read_flat),
+                cmocka_unit_test(test_what_is_not_flat_is_refused),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
