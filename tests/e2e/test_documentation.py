@@ -160,12 +160,20 @@ def test_every_finding_of_the_api_client_is_in_the_table():
     assert len(codes) > 8 and set(re.findall(r"^\| LKG(7\d{3})", page, re.MULTILINE)) == codes
 
 
-@pytest.mark.parametrize("folder", ["engine", "remote", "state"])
+FOLDERS = ["core/base", "core/config", "core/schema", "core/state", "core/remote", "core/engine",
+           "fs/supervisor", "fs/server", "fs/notifier", "fs/tool"]
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
 def test_every_file_has_its_place_in_the_architecture(folder):
+    """In the section of its folder; and that names no file that is not there."""
     page = (lib.REPOSITORY / "docs/architecture.md").read_text()
-    named = set(re.findall(r"[\w-]+\.c\b", page))
-    missing = sorted(path.name for path in (SOURCES / folder).glob("*.c") if path.name not in named)
+    section = page.split(f"\n## {folder}\n")[1].split("\n## ")[0]
+    named = set(re.findall(r"[\w-]+\.c\b", section))
+    missing = sorted(path.name for path in (lib.REPOSITORY / folder).rglob("*.c") if path.name not in named)
     assert not missing, f"docs/architecture.md does not name {', '.join(missing)}"
+    everywhere = {path.name for top in ("core", "fs", "tests") for path in (lib.REPOSITORY / top).rglob("*.c")}
+    assert sorted(named - everywhere) == []
 
 
 @pytest.mark.parametrize("page", ["lkgfsd.8", "mount.lkgfs.8"])
@@ -245,3 +253,10 @@ def test_comments_cite_pages_that_exist():
     named = {(page, path.name) for path in CODE
              for page in re.findall(r"\bdocs/[\w/-]+\.md\b", path.read_text(errors="replace"))}
     assert len(named) > 10 and sorted((page, name) for page, name in named if not (ROOT / page).exists()) == []
+
+
+def test_every_decision_is_in_the_index():
+    folder = ROOT / "docs/decisions"
+    index = re.findall(r"^\| \[(\d{3})\]\(([\w-]+\.md)\)", (folder / "README.md").read_text(), re.M)
+    assert [name for _, name in index] == sorted(path.name for path in folder.glob("[0-9]*.md"))
+    assert all(name.startswith(number + "-") for number, name in index)
