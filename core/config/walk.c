@@ -319,6 +319,7 @@ enum lkg_walk_verdict lkg_judge_dropin(struct lkg_walk *walk, const char *name, 
         return LKG_WALK_SKIP;
 }
 
+/* Files of kubeadm patches: TARGET[suffix][+type].yaml or .json. */
 int lkg_patch_name(const char *name, const char *target, enum lkg_patch_type *ret_type)
 {
         static const struct {

@@ -74,13 +74,14 @@ static bool is_hidden(const char *path)
 }
 
 /*
- * A truncation is visible before inotify reports it, and even before the time stamps show it. So a changed file is not
- * believed on the word of inotify alone: it must look the same LKG_RECENT_NS later. That report may be as late as a busy
- * machine runs the writer again, so an empty file, which is what a truncation leaves and no layer is, must stay so for
- * LKG_UNSETTLED_NS, also when its writer has closed it: it may be written next. So must a hidden file, whose name is a
- * temporary one most likely. When a file server has just died, all its files were closed, also those that somebody is in the
- * middle of writing: then its successor's word, or as long without a change, is waited for. At the start there is no
- * earlier look, only the time stamp.
+ * Does a changed file count yet? docs/specification.md 2.5 has the table.
+ *
+ * A truncation is visible before inotify reports it, and even before the time stamps show it. So inotify alone does not make a
+ * changed file count: it must look the same LKG_RECENT_NS later. On a busy machine that report may come much later, so
+ * an empty file counts after two seconds (LKG_UNSETTLED_NS), even if its writer has closed it: no layer is empty, a truncated
+ * one is. So does a hidden file, whose name is probably a temporary one. When a file server has just died, all its files were
+ * closed, even those that are half written: then the word of its successor, or the same time without a change, is needed. At
+ * the start there is no earlier look, only the time stamp.
  */
 static bool just_written(struct lkg_engine *e, const char *path)
 {

@@ -29,6 +29,7 @@ static void take_out(struct lkg_node_event *events, size_t *n, size_t i)
 
 /* ---- what comes in ---- */
 
+/* The event rate limits of client-go: LKG_OUTBOX_BURST at once, then one in LKG_OUTBOX_INTERVAL_NS. */
 static bool take_token(struct lkg_outbox *outbox, uint64_t now_ns)
 {
         uint64_t full_ns = outbox->full_ns > now_ns ? outbox->full_ns : now_ns;

@@ -255,6 +255,7 @@ void lkg_store_component_close(struct lkg_store_component *c)
         c->fd = lkg_close(c->fd);
 }
 
+/* The bad list per component version: from now on that of @release counts, and its starts. */
 int lkg_store_set_release(struct lkg_store_component *c, const char *release, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_closep) int releases = -EBADF;

@@ -23,6 +23,7 @@ void lkg_plan_withdraw(struct lkg_plan *plan)
         plan->running_retries = NOT_AGAIN;
 }
 
+/* The restart limits: minInterval after the last one, and at most maxPerHour in any hour. */
 uint64_t lkg_plan_due(const struct lkg_plan *plan, const struct lkg_plan_limits *limits)
 {
         size_t max = limits->max_per_hour ? limits->max_per_hour : 1;

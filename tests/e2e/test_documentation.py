@@ -260,3 +260,14 @@ def test_every_decision_is_in_the_index():
     index = re.findall(r"^\| \[(\d{3})\]\(([\w-]+\.md)\)", (folder / "README.md").read_text(), re.M)
     assert [name for _, name in index] == sorted(path.name for path in folder.glob("[0-9]*.md"))
     assert all(name.startswith(number + "-") for number, name in index)
+
+
+def test_what_the_index_of_words_names_is_found():
+    """By grep, with these very words in one line, in this file; and the function is there."""
+    section = (ROOT / "docs/hacking.md").read_text().split("\n## Where do I find it?\n")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| ([\w ]+) \| `([\w/.-]+)` \| `(\w+)\(\)`", section, re.M)
+    assert len(rows) > 5
+    for words, path, function in rows:
+        text = (ROOT / path).read_text()
+        assert any(words in line.lower() for line in text.splitlines()), (words, path)
+        assert re.search(rf"^(?:\w.*[ *])?{function}\(.*$", text, re.M), (function, path)
