@@ -17,7 +17,6 @@
 #include <limits.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
-#include <sys/un.h>
 
 #include <lkg/file.h>
 
@@ -27,7 +26,7 @@
 #define TAKEN_NS    (30 * LKG_NSEC_PER_SEC) /* for what an engine has begun with; it is replaced long before */
 #define CLAIM_TRIES 64
 
-static int connect_engine(void);
+static void ask_for_engine(void);
 static void open_claims(void);
 
 /* Lock held. The earliest deadline of a waiting record arms the timer; UINT64_MAX = none. */
@@ -366,7 +365,7 @@ static int on_timer(sd_event_source *source, int fd, uint32_t revents, void *use
         (void)userdata;
         (void)!read(fd, &expirations, sizeof(expirations));
         if (server.engine < 0)
-                (void)connect_engine();
+                ask_for_engine();
         now = lkg_boottime_ns();
         (void)pthread_mutex_lock(&server.parked_lock);
         server.armed_ns = 0;
@@ -466,52 +465,58 @@ static int on_engine(sd_event_source *source, int fd, uint32_t revents, void *us
         (void)sd_event_source_set_enabled(source, SD_EVENT_OFF);
         sd_event_source_unref(source);
         (void)close(fd);
-        return connect_engine();
+        ask_for_engine();
+        return 0;
 }
 
-/*
- * The supervisor holds the listening socket, so a connect succeeds even while no engine lives: the next one accepts.
- */
-static int connect_engine(void)
+/* Lock held. Whatever it is owed, and what says to it and to us that the other one is there. */
+static void greet(void)
 {
-        struct sockaddr_un address = { .sun_family = AF_UNIX };
-        LKG_CLEANUP(lkg_closep) int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        sd_event_source *source;
-        int r = 0;
+        struct lkg_message message;
 
-        if (fd < 0)
-                return 0;
-        (void)snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/" LKG_ENGINE_SOCKET,
-                       server.runtime);
-        if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
-                r = -errno;
-        else
-                r = sd_event_add_io(server.event, &source, fd, EPOLLIN, on_engine, NULL);
+        lkg_message_init(&message, LKG_MSG_LOADED);
+        message.number = atomic_load(&server.shm->publication);
+        (void)lkg_message_send(server.engine, &message);
+        lkg_message_init(&message, LKG_MSG_ALIVE);
+        (void)lkg_message_send(server.engine, &message);
+        for (size_t i = 0; i < LKG_PARKED; i++)
+                if (atomic_load(&server.shm->parked[i].state) != LKG_PARKED_FREE)
+                        send_record(&server.shm->parked[i]);
+}
+
+void engine_linked(int fd)
+{
+        sd_event_source *source;
+
+        if (server.engine >= 0 || sd_event_add_io(server.event, &source, fd, EPOLLIN, on_engine, NULL) < 0) {
+                (void)close(fd); /* the timer asks again */
+                return;
+        }
         (void)pthread_mutex_lock(&server.parked_lock);
-        if (r >= 0 && lkg_map_was_cut(server.claims)) { /* by the engine before: this one has another file */
+        if (lkg_map_was_cut(server.claims)) { /* by the engine before: this one has another file */
                 server.claims = lkg_claims_close(server.claims);
                 open_claims();
         }
-        if (r >= 0) {
-                struct lkg_message loaded;
-
-                server.engine = LKG_STEAL_FD(fd);
-                server.engine_link = atomic_fetch_add(&server.shm->engine_links, 1) + 1;
-                lkg_message_init(&loaded, LKG_MSG_LOADED);
-                loaded.number = atomic_load(&server.shm->publication);
-                (void)lkg_message_send(server.engine, &loaded);
-                lkg_message_init(&loaded, LKG_MSG_ALIVE); /* the answer says that this one is there */
-                (void)lkg_message_send(server.engine, &loaded);
-                for (size_t i = 0; i < LKG_PARKED; i++)
-                        if (atomic_load(&server.shm->parked[i].state) != LKG_PARKED_FREE)
-                                send_record(&server.shm->parked[i]);
-        } else {
-                lkg_log_debug("connect to the engine: %s", strerror(-r));
-        }
+        server.engine = fd;
+        server.engine_link = atomic_fetch_add(&server.shm->engine_links, 1) + 1;
+        greet();
         server.armed_ns = 0;
         arm();
         (void)pthread_mutex_unlock(&server.parked_lock);
-        return 0;
+}
+
+static void ask_for_engine(void)
+{
+        int fd = kept_link();
+
+        if (fd >= 0) {
+                engine_linked(fd);
+                return;
+        }
+        (void)pthread_mutex_lock(&server.parked_lock);
+        server.armed_ns = 0;
+        arm();
+        (void)pthread_mutex_unlock(&server.parked_lock);
 }
 
 static bool command_waits(uint64_t ticket)
@@ -565,5 +570,6 @@ int engine_init(struct lkg_error *err)
                         parked->message.type = 0; /* reserved by a dead server, never submitted */
         }
         open_claims();
-        return connect_engine();
+        ask_for_engine();
+        return 0;
 }

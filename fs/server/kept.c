@@ -20,6 +20,7 @@ static struct {
 } kept[LKG_KEPT];
 static size_t n_kept;
 static int listening = -EBADF;
+static int first_link = -EBADF; /* to the engine, which came with what was kept */
 
 /* Lock held. */
 static int find(uint64_t node)
@@ -114,6 +115,19 @@ void kept_ready(void)
                 (void)lkg_handover_send(server.supervisor, LKG_HANDOVER_READY, 0, NULL, 0);
 }
 
+int kept_link(void)
+{
+        int fd = LKG_STEAL_FD(first_link);
+
+        if (fd >= 0)
+                return fd;
+        (void)pthread_mutex_lock(&server.kept_lock);
+        if (server.supervisor >= 0)
+                (void)lkg_handover_send(server.supervisor, LKG_HANDOVER_LINK, 0, NULL, 0);
+        (void)pthread_mutex_unlock(&server.kept_lock);
+        return -EAGAIN;
+}
+
 void kept_forget_names(void)
 {
         (void)pthread_mutex_lock(&server.kept_lock);
@@ -137,6 +151,7 @@ static int watch_supervisor(void)
 static int on_supervisor(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
         struct lkg_handover message;
+        LKG_CLEANUP(lkg_closep) int link = -EBADF;
         int fds[LKG_HANDOVER_FDS_MAX];
         int r = lkg_handover_recv(fd, MSG_DONTWAIT, &message, fds);
 
@@ -144,10 +159,14 @@ static int on_supervisor(sd_event_source *source, int fd, uint32_t revents, void
         (void)userdata;
         if (r == -EAGAIN)
                 return 0;
+        if (r > 0 && message.type == LKG_HANDOVER_LINK)
+                link = LKG_STEAL_FD(fds[0]);
         for (size_t i = 0; i < LKG_HANDOVER_FDS_MAX; i++)
                 lkg_close(fds[i]);
         if (r > 0 && message.type == LKG_HANDOVER_STOP)
                 return sd_event_exit(server.event, 0);
+        if (link >= 0)
+                engine_linked(LKG_STEAL_FD(link));
         if (r > 0)
                 return 0;
         /* The supervisor is gone. We go on; its successor will find us. */
@@ -221,26 +240,30 @@ static int take_kept(void)
                         kept[n_kept].node = message.node;
                         kept[n_kept++].fd = LKG_STEAL_FD(fds[0]);
                 }
+                if (message.type == LKG_HANDOVER_LINK && fds[0] >= 0) {
+                        lkg_close(first_link);
+                        first_link = LKG_STEAL_FD(fds[0]);
+                }
                 for (size_t i = 0; i < LKG_HANDOVER_FDS_MAX; i++)
                         lkg_close(fds[i]);
         }
 }
 
-static int listen_for_supervisors(void)
+int kept_listen(struct lkg_error *err)
 {
         struct sockaddr_un address = { .sun_family = AF_UNIX };
         LKG_CLEANUP(lkg_closep) int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
         if (fd < 0)
-                return -errno;
+                return lkg_error_set(err, -errno, NULL, "socket");
         (void)snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/" LKG_HANDOVER_SOCKET,
                        server.runtime);
         (void)unlinkat(server.runtime, LKG_HANDOVER_SOCKET, 0); /* a dead predecessor's */
         if (bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
             fchmodat(server.runtime, LKG_HANDOVER_SOCKET, 0600, 0) < 0 || listen(fd, 4) < 0)
-                return -errno;
+                return lkg_error_set(err, -errno, NULL, "listen on %s", LKG_HANDOVER_SOCKET);
         listening = LKG_STEAL_FD(fd);
-        return sd_event_add_io(server.event, NULL, listening, EPOLLIN, on_connect, NULL);
+        return 0;
 }
 
 int kept_init(struct lkg_error *err)
@@ -249,11 +272,8 @@ int kept_init(struct lkg_error *err)
 
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "receive kept files from the supervisor");
-        r = listen_for_supervisors();
-        if (r < 0)
-                return lkg_error_set(err, r, NULL, "listen on %s", LKG_HANDOVER_SOCKET);
-        r = watch_supervisor();
-        if (r < 0)
-                return lkg_error_set(err, r, NULL, "watch the supervisor");
+        if (sd_event_add_io(server.event, NULL, listening, EPOLLIN, on_connect, NULL) < 0 ||
+            watch_supervisor() < 0)
+                return lkg_error_set(err, -ENOMEM, NULL, "watch the supervisor");
         return 0;
 }

@@ -166,7 +166,9 @@ int main(int argc, char **argv)
         }
         lkg_log_init("lkgfs-fs", priority);
         limit_process();
-        r = server_confine(&err);
+        r = handshake ? 0 : kept_listen(&err);
+        if (r == 0)
+                r = server_confine(&err);
         if (r < 0) {
                 lkg_log_error("%s", err.message);
                 return EX_OSERR;

@@ -245,7 +245,11 @@ bool inherit_node(struct lkg_node *node);
 int server_confine(struct lkg_error *err);
 
 /* kept.c: what the supervisor keeps for our successor; fs.sock */
+/** kept_listen() - fs.sock, before server_confine(): this process makes no socket later. */
+int kept_listen(struct lkg_error *err);
 int kept_init(struct lkg_error *err);
+/** kept_link() - a connection to the engine. Return: the socket; -EAGAIN: asked for, engine_linked() is called with it. */
+int kept_link(void);
 void kept_keep(struct lkg_node *node);
 void kept_drop(struct lkg_node *node);
 int kept_fd(uint64_t node);
@@ -315,6 +319,8 @@ int health_node(const struct lkg_publication *publication, const struct lkg_entr
 
 /* engine-link.c */
 void engine_ask(void); /* are you there? The answer comes to health_heard(). */
+/** engine_linked() - a connection to the engine has come. Takes over @fd. */
+void engine_linked(int fd);
 int engine_init(struct lkg_error *err);
 struct lkg_parked *engine_park(enum lkg_message_type type);
 void engine_submit(struct lkg_parked *parked);

@@ -62,6 +62,24 @@ int lkg_listen_open(struct lkg_supervisor *s, struct lkg_error *err)
         return 0;
 }
 
+/* The supervisor holds the listening socket: this succeeds while no engine lives, too, and the next one accepts. */
+int lkg_listen_connect(const struct lkg_supervisor *s)
+{
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), r;
+
+        fd = fd < 0 ? -errno : lkg_lift_fd(fd);
+        if (fd < 0)
+                return fd;
+        (void)snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", s->runtime_fd,
+                       LKG_ENGINE_SOCKET);
+        if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
+                return fd;
+        r = -errno;
+        lkg_close(fd);
+        return r;
+}
+
 /*
  * A path that ends in our mount point is never followed further: somebody may have put a symlink there
  * meanwhile.

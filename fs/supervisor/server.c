@@ -5,6 +5,7 @@
  * descriptors of files that are unlinked but open, which die with a server, are held here and given to each
  * successor.
  */
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -60,6 +61,15 @@ void lkg_kept_clear(struct lkg_supervisor *s)
         }
 }
 
+/* Without one it asks again: there is no room for another that waits to be accepted, or none in the channel. */
+static void send_link(const struct lkg_supervisor *s, int channel)
+{
+        LKG_CLEANUP(lkg_closep) int fd = lkg_listen_connect(s);
+
+        if (fd < 0 || lkg_handover_send(channel, LKG_HANDOVER_LINK, 0, &fd, 1) < 0)
+                lkg_log_debug("the file server gets no connection to the engine yet");
+}
+
 static int queue_kept(const struct lkg_supervisor *s, int channel)
 {
         for (size_t i = 0; i < LKG_KEPT; i++) {
@@ -71,6 +81,7 @@ static int queue_kept(const struct lkg_supervisor *s, int channel)
                 if (r < 0)
                         return r;
         }
+        send_link(s, channel);
         return lkg_handover_send(channel, LKG_HANDOVER_END, 0, NULL, 0);
 }
 
@@ -115,6 +126,7 @@ static int start(struct lkg_supervisor *s, struct lkg_child *child)
         r = queue_kept(s, ours);
         if (r < 0)
                 return r;
+        (void)fcntl(ours, F_SETFL, O_NONBLOCK); /* from here on it may be one that does not read */
         spawn.fds[0] = s->connection.device;
         spawn.fds[1] = s->connection.shared_fd;
         spawn.fds[2] = s->source_fd;
@@ -142,6 +154,8 @@ static bool input(struct lkg_supervisor *s, struct lkg_child *child)
                 drop(s, message.node);
         else if (message.type == LKG_HANDOVER_FORGET)
                 lkg_dentries_drop(s);
+        else if (message.type == LKG_HANDOVER_LINK)
+                send_link(s, child->channel);
         for (size_t i = 0; i < LKG_HANDOVER_FDS_MAX; i++)
                 lkg_close(fds[i]);
         if (message.type == LKG_HANDOVER_READY && !child->ready) {

@@ -257,6 +257,8 @@ int lkg_source_open(struct lkg_supervisor *s, struct lkg_error *err);
 int lkg_source_uncover(struct lkg_supervisor *s, struct lkg_error *err);
 /** lkg_listen_open() - the socket on which engines, one after the other, accept file servers. */
 int lkg_listen_open(struct lkg_supervisor *s, struct lkg_error *err);
+/** lkg_listen_connect() - to the engine, for the file server. Return: the socket; -EAGAIN: too many wait to be accepted; -errno. */
+int lkg_listen_connect(const struct lkg_supervisor *s);
 /**
  * lkg_attach() - the view appears at the mount point, in place of a stale one; does nothing when attached.
  */

@@ -7,12 +7,14 @@
  * file server there connects, is given everything the dead one held, and that connection is the supervisor channel from
  * then on.
  *
- *     supervisor -> file server, when it starts one:  KEEP* END          (descriptors of unlinked, still open files)
+ *     supervisor -> file server, when it starts one:  KEEP* LINK? END    (descriptors of unlinked, still open files)
  *     file server -> supervisor that connected:       FDS KEEP* END
- *     file server -> supervisor:                      READY (serving), KEEP{node, fd}, DROP{node}, FORGET (names that nobody uses)
- *     supervisor -> file server:                      STOP
+ *     file server -> supervisor:                      READY (serving), KEEP{node, fd}, DROP{node}, FORGET (names that nobody uses),
+ *                                                     LINK (it has no connection to the engine)
+ *     supervisor -> file server:                      LINK{fd}, STOP
  *
- * FDS carries, in this order: device, shared memory, source directory, listening socket of the engine.
+ * FDS carries, in this order: device, shared memory, source directory, listening socket of the engine. LINK carries a socket that is
+ * connected to that one: the file server itself can make no socket, so that it reaches nobody else's.
  */
 #pragma once
 
@@ -30,6 +32,7 @@ enum lkg_handover_type {
         LKG_HANDOVER_READY,
         LKG_HANDOVER_STOP,
         LKG_HANDOVER_FORGET,
+        LKG_HANDOVER_LINK,
         _LKG_HANDOVER_MAX
 };
 

@@ -19,6 +19,7 @@ static struct {
         char top[TMPDIR_MAX];
         int dir, kernel; /* our end of the device */
         int listening;   /* of the engine */
+        int supervisor;  /* its end of the channel */
         int ready;       /* eventfd */
         pid_t notifier;
 } fuzz = { .dir = -EBADF, .kernel = -EBADF, .listening = -EBADF };

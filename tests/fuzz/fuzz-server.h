@@ -80,6 +80,7 @@ static void fuzz_prepare(void)
         view_recount_pollers();
         server.gone = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         FUZZ_CHECK(server.gone >= 0 && publication_load(&err) == 0);
+        FUZZ_CHECK(kept_listen(&err) == 0 && kept_init(&err) == 0);
         workers_clean();
         FUZZ_CHECK(engine_init(&err) == 0 && watch_init(&err) == 0 && workers_start(&err) == 0);
 }
@@ -131,6 +132,48 @@ static void *fuzz_engine_main(void *arg)
         return NULL;
 }
 
+/* As lkgfsd does it: the file server asks for a connection to the engine, and gets one. */
+static void fuzz_send_link(void)
+{
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+        (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/runtime/" LKG_ENGINE_SOCKET,
+                       fuzz.top);
+        FUZZ_CHECK(fd >= 0);
+        if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
+                (void)lkg_handover_send(fuzz.supervisor, LKG_HANDOVER_LINK, 0, &fd, 1);
+        (void)close(fd);
+}
+
+static void *fuzz_supervisor_main(void *arg)
+{
+        int fds[LKG_HANDOVER_FDS_MAX];
+        struct lkg_handover message;
+
+        (void)arg;
+        while (lkg_handover_recv(fuzz.supervisor, 0, &message, fds) > 0) {
+                if (message.type == LKG_HANDOVER_LINK)
+                        fuzz_send_link();
+                for (size_t i = 0; i < LKG_HANDOVER_FDS_MAX; i++)
+                        lkg_close(fds[i]);
+        }
+        return NULL;
+}
+
+static void fuzz_supervise(void)
+{
+        pthread_t thread;
+        int pair[2];
+
+        FUZZ_CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
+        fuzz.supervisor = pair[0];
+        server.supervisor = pair[1];
+        fuzz_send_link();
+        FUZZ_CHECK(lkg_handover_send(fuzz.supervisor, LKG_HANDOVER_END, 0, NULL, 0) == 0);
+        FUZZ_CHECK(pthread_create(&thread, NULL, fuzz_supervisor_main, NULL) == 0);
+}
+
 static void fuzz_listen(void)
 {
         struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -165,6 +208,7 @@ static void fuzz_server_start(void)
         fuzz.ready = eventfd(0, EFD_CLOEXEC);
         FUZZ_CHECK(pthread_create(&thread, NULL, fuzz_engine_main, NULL) == 0);
         FUZZ_CHECK(eventfd_read(fuzz.ready, &n) == 0);
+        fuzz_supervise();
         FUZZ_CHECK(pthread_create(&thread, NULL, fuzz_server_main, NULL) == 0);
         FUZZ_CHECK(eventfd_read(fuzz.ready, &n) == 0);
 }

@@ -29,7 +29,8 @@ MACHINES = {
 }
 # Numbers of x86-64 and of the generic table, which aarch64 uses.
 NUMBERS = {
-    "socket": (41, 198), "execve": (59, 221), "ptrace": (101, 117), "mmap": (9, 222), "munmap": (11, 215), "mount": (165, 40),
+    "socket": (41, 198), "connect": (42, 203), "bind": (49, 200), "listen": (50, 201), "socketpair": (53, 199),
+    "execve": (59, 221), "ptrace": (101, 117), "mmap": (9, 222), "munmap": (11, 215), "mount": (165, 40),
     "unshare": (272, 97), "bpf": (321, 280), "setns": (308, 268), "process_vm_readv": (310, 270), "openat": (257, 56),
     "init_module": (175, 105), "clone": (56, 220), "clone3": (435, 435), "io_uring_setup": (425, 425), "kill": (62, 129),
     "getpid": (39, 172), "prctl": (157, 167), "close": (3, 57), "capset": (126, 91), "prlimit64": (302, 261), "keyctl": (250, 219),
