@@ -217,8 +217,8 @@ static void warn_late(const struct lkg_message *m)
 }
 
 /*
- * Lock held. Whoever waits is answered without the engine. A command that was begun gets a while longer: nobody can say now
- * what becomes of it.
+ * Lock held. The time limit of a waiting open, and of every other parked reply, has passed: the caller is answered without the
+ * engine. A command that the engine has begun with gets a while longer, because nobody can say now what becomes of it.
  * @waited_ns: how long the engine has been waited for; 0 = not at all, it is down
  */
 static void expire(struct lkg_parked *parked, uint64_t waited_ns)

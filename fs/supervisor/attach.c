@@ -253,6 +253,7 @@ static int attach_native(const struct lkg_supervisor *s, const char *name)
         return move_mount(tree, "", s->connection.mount_fd, name, MOVE_MOUNT_F_EMPTY_PATH) < 0 ? -errno : 0;
 }
 
+/* The native directories become mounts of their own inside the view. */
 int lkg_natives_attach(struct lkg_supervisor *s)
 {
         struct lkg_shared *shared = s->connection.shared;
