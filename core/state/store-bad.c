@@ -131,15 +131,22 @@ static enum lkg_bad_cause read_cause(const struct lkg_fields *fields, const char
         return LKG_BAD_MARKED;
 }
 
+static void put_record(const struct lkg_bad *bad, struct lkg_json *json)
+{
+        lkg_store_begin(json, LKG_JSON_TIGHT);
+        lkg_json_time_ns(json, "time", bad->time_ns);
+        lkg_store_put_text(json, "reason", bad->reason);
+        lkg_store_put_source(json, "source", &bad->source, true);
+        lkg_json_text(json, "cause", causes[bad->cause]);
+        lkg_json_end(json);
+}
+
 void lkg_bad_format(const struct lkg_bad *bad, struct lkg_buf *buf)
 {
-        lkg_buf_printf(buf, "{\"schemaVersion\":%u,\"time\":", LKG_STORE_SCHEMA);
-        lkg_store_put_time(buf, bad->time_ns);
-        lkg_buf_puts(buf, ",\"reason\":");
-        lkg_store_put_text(buf, bad->reason);
-        lkg_buf_puts(buf, ",\"source\":");
-        lkg_store_put_source(buf, &bad->source, true);
-        lkg_buf_printf(buf, ",\"cause\":\"%s\"}\n", causes[bad->cause]);
+        LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
+
+        put_record(bad, &json);
+        (void)lkg_json_write_line(&json, buf);
 }
 
 /* ---- reading ---- */
@@ -319,13 +326,13 @@ static int write_mark(const struct lkg_store_component *c, struct lkg_bad_list *
                       const struct lkg_bad *bad, struct lkg_error *err)
 {
         LKG_CLEANUP(place_close) struct place place = { -EBADF, -EBADF };
-        struct lkg_buf buf = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
         int r = place_make(c, &place, err);
 
         if (r < 0)
                 return r;
-        lkg_bad_format(bad, &buf);
-        r = lkg_store_write(place.of_bad, bad->id, &buf, err);
+        put_record(bad, &json);
+        r = lkg_store_write(place.of_bad, bad->id, &json, err);
         if (r < 0)
                 return r;
         r = lkg_sync_dir(place.of_release); /* bad/ may be new */

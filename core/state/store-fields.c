@@ -210,23 +210,22 @@ void lkg_fields_source(const struct lkg_fields *fields, const char *field, struc
 
 /* ---- writing ---- */
 
-void lkg_store_put_text(struct lkg_buf *buf, const char *text)
+void lkg_store_begin(struct lkg_json *json, enum lkg_json_layout layout)
+{
+        lkg_json_map(json, NULL, layout);
+        lkg_json_u64(json, "schemaVersion", LKG_STORE_SCHEMA);
+}
+
+void lkg_store_put_text(struct lkg_json *json, const char *name, const char *text)
 {
         char clean[LKG_REASON_MAX];
 
         (void)lkg_store_clean(text, strlen(text), clean, sizeof(clean));
-        lkg_buf_json_string(buf, clean, strlen(clean));
+        lkg_json_text(json, name, clean);
 }
 
-void lkg_store_put_time(struct lkg_buf *buf, uint64_t time_ns)
-{
-        char text[31];
-
-        lkg_format_rfc3339_ns(time_ns, text);
-        lkg_buf_printf(buf, "\"%s\"", text);
-}
-
-void lkg_store_put_source(struct lkg_buf *buf, const struct lkg_config_source *source, bool whole)
+void lkg_store_put_source(struct lkg_json *json, const char *name, const struct lkg_config_source *source,
+                          bool whole)
 {
         const struct {
                 const char *field, *text;
@@ -237,22 +236,21 @@ void lkg_store_put_source(struct lkg_buf *buf, const struct lkg_config_source *s
         };
 
         if (lkg_config_source_is_local(source) && !whole) {
-                lkg_buf_puts(buf, "null");
+                lkg_json_null(json, name);
                 return;
         }
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(parts); i++) {
-                lkg_buf_printf(buf, "%s\"%s\":", i ? "," : "{", parts[i].field);
-                lkg_store_put_text(buf, parts[i].text);
-        }
-        lkg_buf_putc(buf, '}');
+        lkg_json_map(json, name, LKG_JSON_TIGHT);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(parts); i++)
+                lkg_store_put_text(json, parts[i].field, parts[i].text);
+        lkg_json_end(json);
 }
 
-int lkg_store_write(int parent, const char *name, struct lkg_buf *buf, struct lkg_error *err)
+int lkg_store_write(int parent, const char *name, struct lkg_json *json, struct lkg_error *err)
 {
-        int r = lkg_buf_failed(buf) ? lkg_error_set(err, -ENOMEM, NULL, "write %s", name)
-                                    : lkg_write_file_atomic(parent, name, buf->data, buf->size, 0600,
-                                                            /* durable= */ true, err);
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        int r = lkg_json_write_line(json, &buf);
 
-        lkg_buf_deinit(buf);
-        return r;
+        return r < 0 ? lkg_error_set(err, r, NULL, "write %s", name)
+                     : lkg_write_file_atomic(parent, name, buf.data, buf.size, 0600, /* durable= */ true,
+                                             err);
 }

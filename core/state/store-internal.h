@@ -5,6 +5,7 @@
 #include <dirent.h>
 
 #include <lkg/doc.h>
+#include <lkg/json-out.h>
 
 #include "store.h"
 
@@ -107,10 +108,15 @@ bool lkg_fields_parts(const struct lkg_fields *fields, struct lkg_config_source 
 
 /* ---- writing records: store-fields.c ---- */
 
-void lkg_store_put_text(struct lkg_buf *buf,
-                        const char *text); /* JSON string, control characters as spaces */
-void lkg_store_put_time(struct lkg_buf *buf, uint64_t time_ns); /* JSON string */
-/** lkg_store_put_source() - an object in one line; null for the local one unless @whole. */
-void lkg_store_put_source(struct lkg_buf *buf, const struct lkg_config_source *source, bool whole);
-/** lkg_store_write() - @buf as @name of @parent, durable, so that no cut leaves half of it; @buf is empty afterwards. Return: 0; -ENOMEM; -errno. */
-int lkg_store_write(int parent, const char *name, struct lkg_buf *buf, struct lkg_error *err);
+/** lkg_store_begin() - a record: a map with its schemaVersion. */
+void lkg_store_begin(struct lkg_json *json, enum lkg_json_layout layout);
+/** lkg_store_put_text() - control characters, and what is no UTF-8, as spaces. */
+void lkg_store_put_text(struct lkg_json *json, const char *name, const char *text);
+/** lkg_store_put_source() - a map in one line; null for the local one unless @whole. */
+void lkg_store_put_source(struct lkg_json *json, const char *name, const struct lkg_config_source *source,
+                          bool whole);
+/**
+ * lkg_store_write() - the record as @name of @parent, durable, so that no cut leaves half of it.
+ * Return: 0; -ENOMEM and the like: it could not be made; -errno.
+ */
+int lkg_store_write(int parent, const char *name, struct lkg_json *json, struct lkg_error *err);

@@ -83,56 +83,48 @@ int lkg_store_load_pointers(const struct lkg_store_component *c, struct lkg_poin
         return r < 0 ? r : 0;
 }
 
-static void put_good(struct lkg_buf *buf, const struct lkg_good *good)
+static void put_good(struct lkg_json *json, const struct lkg_good *good)
 {
-        lkg_buf_puts(buf, "  \"lastKnownGood\": {\n    \"source\": ");
-        lkg_store_put_source(buf, &good->source, false);
-        lkg_buf_printf(buf, ",\n    \"generation\": %" PRIu64 ",\n    \"time\": ", good->generation);
-        lkg_store_put_time(buf, good->time_ns);
-        lkg_buf_puts(buf, ",\n    \"document\": ");
-        lkg_store_put_text(buf, good->sha256);
-        lkg_buf_puts(buf, "\n  },\n");
+        lkg_json_map(json, "lastKnownGood", LKG_JSON_AROUND);
+        lkg_store_put_source(json, "source", &good->source, false);
+        lkg_json_u64(json, "generation", good->generation);
+        lkg_json_time_ns(json, "time", good->time_ns);
+        lkg_store_put_text(json, "document", good->sha256);
+        lkg_json_end(json);
 }
 
-static void put_rollback(struct lkg_buf *buf, const struct lkg_pointers *p)
+static void put_rollback(struct lkg_json *json, const struct lkg_pointers *p)
 {
         if (!p->rollback.reason[0]) {
-                lkg_buf_puts(buf, "  \"rollback\": null\n");
+                lkg_json_null(json, "rollback");
                 return;
         }
-        lkg_buf_puts(buf, "  \"rollback\": {\n    \"from\": ");
-        lkg_store_put_source(buf, &p->rollback.from, false);
-        lkg_buf_puts(buf, ",\n    \"reason\": ");
-        lkg_store_put_text(buf, p->rollback.reason);
-        lkg_buf_puts(buf, ",\n    \"time\": ");
-        lkg_store_put_time(buf, p->rollback.time_ns);
-        lkg_buf_printf(buf,
-                       ",\n    \"startsSince\": %u,\n    \"abandonedGeneration\": %" PRIu64
-                       ",\n    \"passedOver\": \"%s\"\n  }\n",
-                       p->rollback.starts_since, p->rollback.abandoned_generation, p->rollback.passed_over);
+        lkg_json_map(json, "rollback", LKG_JSON_AROUND);
+        lkg_store_put_source(json, "from", &p->rollback.from, false);
+        lkg_store_put_text(json, "reason", p->rollback.reason);
+        lkg_json_time_ns(json, "time", p->rollback.time_ns);
+        lkg_json_u64(json, "startsSince", p->rollback.starts_since);
+        lkg_json_u64(json, "abandonedGeneration", p->rollback.abandoned_generation);
+        lkg_store_put_text(json, "passedOver", p->rollback.passed_over);
+        lkg_json_end(json);
 }
 
 int lkg_store_save_pointers(const struct lkg_store_component *c, const struct lkg_pointers *pointers,
                             struct lkg_error *err)
 {
-        struct lkg_buf buf = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
         int r;
 
-        lkg_buf_printf(&buf, "{\n  \"schemaVersion\": %u,\n  \"assigned\": ", LKG_STORE_SCHEMA);
-        lkg_store_put_source(&buf, &pointers->assigned, false);
-        lkg_buf_puts(&buf, ",\n  \"assignedTime\": ");
-        lkg_store_put_time(&buf, pointers->assigned_ns);
-        if (*pointers->node_uid) {
-                lkg_buf_puts(&buf, ",\n  \"nodeUid\": ");
-                lkg_store_put_text(&buf, pointers->node_uid);
-        }
-        lkg_buf_puts(&buf, ",\n  \"active\": ");
-        lkg_store_put_source(&buf, &pointers->active, false);
-        lkg_buf_puts(&buf, ",\n");
-        put_good(&buf, &pointers->good);
-        put_rollback(&buf, pointers);
-        lkg_buf_puts(&buf, "}\n");
-        r = lkg_store_write(c->fd, POINTERS_NAME, &buf, err);
+        lkg_store_begin(&json, LKG_JSON_PRETTY);
+        lkg_store_put_source(&json, "assigned", &pointers->assigned, false);
+        lkg_json_time_ns(&json, "assignedTime", pointers->assigned_ns);
+        if (*pointers->node_uid)
+                lkg_store_put_text(&json, "nodeUid", pointers->node_uid);
+        lkg_store_put_source(&json, "active", &pointers->active, false);
+        put_good(&json, &pointers->good);
+        put_rollback(&json, pointers);
+        lkg_json_end(&json);
+        r = lkg_store_write(c->fd, POINTERS_NAME, &json, err);
         return r < 0 ? lkg_error_wrap(err, r, "save the pointers of %s", c->path) : 0;
 }
 
@@ -188,20 +180,20 @@ int lkg_store_save_trial(const struct lkg_store_component *c, const struct lkg_c
                          const struct lkg_trial *trial, uint64_t now_ns, struct lkg_error *err)
 {
         uint64_t good_ns = lkg_trial_elapsed(trial, now_ns);
-        struct lkg_buf buf = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
         int r;
 
-        lkg_buf_printf(&buf, "{\n  \"schemaVersion\": %u,\n  \"source\": ", LKG_STORE_SCHEMA);
-        lkg_store_put_source(&buf, source, false);
-        lkg_buf_printf(&buf,
-                       ",\n  \"state\": \"%s\",\n  \"durationNs\": %" PRIu64 ",\n  \"threshold\": %u,\n"
-                       "  \"priorStarts\": %u,\n  \"lastPid\": %d,\n  \"lastStartTime\": %" PRIu64
-                       ",\n  \"goodNs\": %" PRIu64 ",\n  \"started\": ",
-                       lkg_trial_state_name(trial->state), trial->rules.duration_ns, trial->rules.threshold,
-                       trial->prior, trial->last_pid, trial->last_start_time,
-                       good_ns < TRIAL_MAX_NS ? good_ns : TRIAL_MAX_NS);
-        lkg_store_put_time(&buf, trial->started_wall_ns);
-        lkg_buf_puts(&buf, "\n}\n");
-        r = lkg_store_write(c->fd, TRIAL_NAME, &buf, err);
+        lkg_store_begin(&json, LKG_JSON_PRETTY);
+        lkg_store_put_source(&json, "source", source, false);
+        lkg_json_text(&json, "state", lkg_trial_state_name(trial->state));
+        lkg_json_u64(&json, "durationNs", trial->rules.duration_ns);
+        lkg_json_u64(&json, "threshold", trial->rules.threshold);
+        lkg_json_u64(&json, "priorStarts", trial->prior);
+        lkg_json_i64(&json, "lastPid", trial->last_pid);
+        lkg_json_u64(&json, "lastStartTime", trial->last_start_time);
+        lkg_json_u64(&json, "goodNs", good_ns < TRIAL_MAX_NS ? good_ns : TRIAL_MAX_NS);
+        lkg_json_time_ns(&json, "started", trial->started_wall_ns);
+        lkg_json_end(&json);
+        r = lkg_store_write(c->fd, TRIAL_NAME, &json, err);
         return r < 0 ? lkg_error_wrap(err, r, "save the trial of %s", c->path) : 0;
 }

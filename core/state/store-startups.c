@@ -79,28 +79,33 @@ int lkg_store_load_startups(const struct lkg_store_component *c, struct lkg_star
         return r < 0 ? r : 0;
 }
 
+static void put_startup(struct lkg_json *json, const struct lkg_startup *startup)
+{
+        lkg_json_map(json, NULL, LKG_JSON_ROW);
+        lkg_json_time_ns(json, "time", startup->time_ns);
+        lkg_json_i64(json, "pid", startup->pid);
+        lkg_json_u64(json, "startTime", startup->start_time);
+        lkg_json_bool(json, "counted", startup->counted);
+        lkg_json_bool(json, "local", startup->local);
+        lkg_json_end(json);
+}
+
 int lkg_store_save_startups(const struct lkg_store_component *c, const struct lkg_startups *startups,
                             struct lkg_error *err)
 {
-        struct lkg_buf buf = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
         char path[LKG_RELEASE_PATH];
         int r;
 
-        lkg_buf_printf(&buf, "{\n  \"schemaVersion\": %u,\n  \"boot\": ", LKG_STORE_SCHEMA);
-        lkg_store_put_text(&buf, startups->boot);
-        lkg_buf_puts(&buf, ",\n  \"starts\": [");
-        for (size_t i = 0; i < startups->n_items; i++) {
-                const struct lkg_startup *s = &startups->items[i];
-
-                lkg_buf_printf(&buf, "%s\n    {\"time\": ", i ? "," : "");
-                lkg_store_put_time(&buf, s->time_ns);
-                lkg_buf_printf(
-                        &buf, ", \"pid\": %d, \"startTime\": %" PRIu64 ", \"counted\": %s, \"local\": %s}",
-                        s->pid, s->start_time, s->counted ? "true" : "false", s->local ? "true" : "false");
-        }
-        lkg_buf_puts(&buf, startups->n_items ? "\n  ]\n}\n" : "]\n}\n");
+        lkg_store_begin(&json, LKG_JSON_PRETTY);
+        lkg_store_put_text(&json, "boot", startups->boot);
+        lkg_json_list(&json, "starts", LKG_JSON_AROUND);
+        for (size_t i = 0; i < startups->n_items; i++)
+                put_startup(&json, &startups->items[i]);
+        lkg_json_end(&json);
+        lkg_json_end(&json);
         lkg_store_release_path(c, STARTUPS_NAME, path);
-        r = lkg_store_write(c->fd, path, &buf, err);
+        r = lkg_store_write(c->fd, path, &json, err);
         return r < 0 ? lkg_error_wrap(err, r, "save the starts of %s", c->path) : 0;
 }
 
