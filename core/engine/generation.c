@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include <lkg/decode.h>
+#include <lkg/json-out.h>
 #include <lkg/readback.h>
 #include <lkg/render.h>
 #include <lkg/schema.h>
@@ -107,56 +108,65 @@ static int layer_digest(const struct lkg_layer_info *layer, size_t i, const stru
         return r;
 }
 
-static int put_layers(const struct lkg_candidate *candidate, const struct digests *digests,
-                      struct lkg_buf *buf)
+static int put_layer(struct lkg_json *json, const struct lkg_layer_info *layer, size_t i,
+                     const struct digests *digests)
+{
+        char sha256[LKG_SHA256_HEX];
+        int r = digests && layer->doc ? layer_digest(layer, i, digests, sha256) : 0;
+
+        lkg_json_map(json, NULL, LKG_JSON_ROW);
+        lkg_json_text(json, "role", lkg_layer_role_name(layer->role));
+        lkg_json_foreign(json, "name", layer->name);
+        if (r >= 0 && digests && layer->doc)
+                lkg_json_text(json, "sha256", sha256);
+        lkg_json_end(json);
+        return r;
+}
+
+static int put_layers(struct lkg_json *json, const struct lkg_candidate *candidate,
+                      const struct digests *digests)
 {
         bool with_digests = candidate->n_layers <= META_DIGESTS_MAX;
+        int r = 0;
 
-        lkg_buf_puts(buf, "  \"layers\": [");
-        for (size_t i = 0; i < candidate->n_layers; i++) {
-                const struct lkg_layer_info *layer = &candidate->layers[i];
-                char sha256[LKG_SHA256_HEX];
+        lkg_json_list(json, "layers", LKG_JSON_AROUND);
+        for (size_t i = 0; r >= 0 && i < candidate->n_layers; i++)
+                r = put_layer(json, &candidate->layers[i], i, with_digests ? digests : NULL);
+        lkg_json_end(json);
+        return r;
+}
 
-                lkg_buf_puts(buf, i ? ",\n    {\"role\": \"" : "\n    {\"role\": \"");
-                lkg_buf_puts(buf, lkg_layer_role_name(layer->role));
-                lkg_buf_puts(buf, "\", \"name\": ");
-                lkg_buf_json_string(buf, layer->name, strlen(layer->name));
-                if (with_digests && layer->doc) {
-                        int r = layer_digest(layer, i, digests, sha256);
+static void put_source(struct lkg_json *json, const struct lkg_generation *g)
+{
+        char local[32];
 
-                        if (r < 0)
-                                return r;
-                        lkg_buf_printf(buf, ", \"sha256\": \"%s\"", sha256);
-                }
-                lkg_buf_putc(buf, '}');
-        }
-        lkg_buf_puts(buf, candidate->n_layers ? "\n  ]\n}\n" : "]\n}\n");
-        return 0;
+        (void)snprintf(local, sizeof(local), "local@%.12s", g->sha256);
+        lkg_json_text(json, "local", *g->source ? "" : lkg_local_word(g->has_base));
+        lkg_json_text(json, "source", *g->source ? g->source : local);
+        if (*g->object)
+                lkg_json_text(json, "configMap", g->object);
 }
 
 /* sha256 of a layer is that of its file below layers/: it says "the same meaning", whatever the real file looked like. */
 static int render_meta(struct lkg_generation *g, const struct lkg_candidate *candidate,
                        const struct digests *digests)
 {
-        struct lkg_buf buf = LKG_BUF_INIT;
-        char time[21];
+        LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
         int r;
 
-        lkg_format_rfc3339(g->time_ns, time);
-        lkg_buf_printf(&buf,
-                       "{\n  \"schemaVersion\": 1,\n  \"generation\": %" PRIu64 ",\n  \"sha256\": \"%s\",\n"
-                       "  \"time\": \"%s\",\n  \"timeNs\": %" PRIu64 ",\n  \"local\": \"%s\",\n"
-                       "  \"source\": \"%s%.*s\",\n",
-                       g->number, g->sha256, time, g->time_ns, *g->source ? "" : lkg_local_word(g->has_base),
-                       *g->source ? g->source : "local@", *g->source ? 0 : 12, g->sha256);
-        if (*g->object)
-                lkg_buf_printf(&buf, "  \"configMap\": \"%s\",\n", g->object);
-        r = put_layers(candidate, digests, &buf);
-        if (r < 0) {
-                lkg_buf_deinit(&buf);
-                return r;
-        }
-        return take(&buf, &g->meta);
+        lkg_json_map(&json, NULL, LKG_JSON_PRETTY);
+        lkg_json_u64(&json, "schemaVersion", 1);
+        lkg_json_u64(&json, "generation", g->number);
+        lkg_json_text(&json, "sha256", g->sha256);
+        lkg_json_time(&json, "time", g->time_ns);
+        lkg_json_u64(&json, "timeNs", g->time_ns);
+        put_source(&json, g);
+        r = put_layers(&json, candidate, digests);
+        lkg_json_end(&json);
+        if (r >= 0)
+                r = lkg_json_write_line(&json, &buf);
+        return r < 0 ? r : take(&buf, &g->meta);
 }
 
 struct lkg_generation *lkg_generation_alloc(void)

@@ -7,6 +7,7 @@
 #include <lkg-config.h>
 #include <lkg/buf.h>
 #include <lkg/file.h>
+#include <lkg/json-out.h>
 #include <lkg/log.h>
 #include <lkg/record.h>
 
@@ -119,21 +120,38 @@ int lkg_poison_load(struct lkg_poison *poison, struct lkg_report *report)
         return 0;
 }
 
-static void write_item(const struct lkg_refused *refused, struct lkg_buf *buf)
+static void put_item(struct lkg_json *json, const struct lkg_refused *refused)
 {
         char key[LINE];
 
         format_key(&refused->key, key);
-        lkg_buf_printf(buf, "{\"key\": \"%s\", \"component\": ", key);
-        lkg_buf_json_string(buf, refused->component, strlen(refused->component));
-        lkg_buf_puts(buf, ", \"file\": ");
-        lkg_buf_json_string(buf, refused->file, strlen(refused->file));
-        lkg_buf_printf(buf, ", \"sha256\": \"%s\", \"what\": %d, \"end\": \"%s\", \"status\": %d",
-                       refused->sha256, (int)refused->what, end_names[refused->end], refused->status);
-        lkg_buf_printf(buf, ", \"timeNs\": %" PRIu64 ", \"new\": %u, \"source\": ", refused->time_ns,
-                       refused->n_new);
-        lkg_buf_json_string(buf, refused->source, strlen(refused->source));
-        lkg_buf_putc(buf, '}');
+        lkg_json_map(json, NULL, LKG_JSON_ROW);
+        lkg_json_text(json, "key", key);
+        lkg_json_foreign(json, "component", refused->component);
+        lkg_json_foreign(json, "file", refused->file);
+        lkg_json_foreign(json, "sha256", refused->sha256);
+        lkg_json_u64(json, "what", refused->what);
+        lkg_json_text(json, "end", end_names[refused->end]);
+        lkg_json_i64(json, "status", refused->status);
+        lkg_json_u64(json, "timeNs", refused->time_ns);
+        lkg_json_u64(json, "new", refused->n_new);
+        lkg_json_foreign(json, "source", refused->source);
+        lkg_json_end(json);
+}
+
+static int render_refused(const struct lkg_poison *poison, struct lkg_buf *buf)
+{
+        LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
+
+        lkg_json_map(&json, NULL, LKG_JSON_PRETTY);
+        lkg_json_u64(&json, "schemaVersion", SCHEMA);
+        lkg_json_text(&json, "lkgfs", LKG_VERSION);
+        lkg_json_list(&json, "refused", LKG_JSON_AROUND);
+        for (size_t i = 0; i < poison->n_items; i++)
+                put_item(&json, &poison->items[i]);
+        lkg_json_end(&json);
+        lkg_json_end(&json);
+        return lkg_json_write_line(&json, buf);
 }
 
 int lkg_poison_save(struct lkg_poison *poison, struct lkg_error *err)
@@ -143,17 +161,10 @@ int lkg_poison_save(struct lkg_poison *poison, struct lkg_error *err)
 
         if (!poison->unsaved)
                 return 0;
-        lkg_buf_printf(&buf, "{\n  \"schemaVersion\": %u,\n  \"lkgfs\": \"%s\",\n  \"refused\": [", SCHEMA,
-                       LKG_VERSION);
-        for (size_t i = 0; i < poison->n_items; i++) {
-                lkg_buf_puts(&buf, i ? ",\n    " : "\n    ");
-                write_item(&poison->items[i], &buf);
-        }
-        lkg_buf_puts(&buf, "\n  ]\n}\n");
-        r = lkg_buf_failed(&buf)
-                    ? lkg_error_set(err, -ENOMEM, NULL, "what is refused")
-                    : lkg_write_file_atomic(poison->state_fd, LKG_REFUSED_NAME, buf.data, buf.size, 0600,
-                                            /* durable= */ true, err);
+        r = render_refused(poison, &buf);
+        r = r < 0 ? lkg_error_set(err, r, NULL, "what is refused")
+                  : lkg_write_file_atomic(poison->state_fd, LKG_REFUSED_NAME, buf.data, buf.size, 0600,
+                                          /* durable= */ true, err);
         if (r >= 0)
                 poison->unsaved = false;
         return r;

@@ -6,6 +6,7 @@
 
 #include <lkg/buf.h>
 #include <lkg/file.h>
+#include <lkg/json-out.h>
 #include <lkg/record.h>
 
 #include "state.h"
@@ -250,64 +251,89 @@ int lkg_state_load_component(const struct lkg_state *state, const char *componen
         return 0;
 }
 
-static void put_text(struct lkg_buf *buf, const char *before, const char *text)
+static void put_by(struct lkg_json *json, const char *name, const struct lkg_held_by *by)
 {
-        lkg_buf_puts(buf, before);
-        lkg_buf_json_string(buf, text, strlen(text));
+        lkg_json_map(json, name, LKG_JSON_ROW);
+        lkg_json_u64(json, "timeNs", by->time_ns);
+        lkg_json_u64(json, "uid", by->uid);
+        lkg_json_i64(json, "pid", by->pid);
+        lkg_json_foreign(json, "program", by->program);
+        lkg_json_end(json);
 }
 
-static void put_by(struct lkg_buf *buf, const char *name, const struct lkg_held_by *by)
+static void put_hold(struct lkg_json *json, const struct lkg_hold *h)
 {
-        lkg_buf_printf(buf,
-                       "\"%s\": {\"timeNs\": %" PRIu64 ", \"uid\": %" PRIu32 ", \"pid\": %" PRId32
-                       ", \"program\": ",
-                       name, by->time_ns, by->uid, by->pid);
-        put_text(buf, "", by->program);
-        lkg_buf_puts(buf, "}");
+        lkg_json_map(json, "hold", LKG_JSON_ROW);
+        lkg_json_text(json, "mode", mode_word(h->mode));
+        lkg_json_u64(json, "generation", h->generation);
+        lkg_json_end(json);
+}
+
+static void put_try(struct lkg_json *json, const struct lkg_hold *h, const char *boot)
+{
+        static const char *const phases[] = { "none", "armed", "running" };
+        uint64_t now = lkg_boottime_ns(), wall = lkg_realtime_ns();
+
+        lkg_json_map(json, "try", LKG_JSON_ROW);
+        lkg_json_text(json, "phase", phases[h->try_phase]);
+        lkg_json_u64(json, "durationNs", h->try_duration_ns);
+        lkg_json_u64(json, "previous", h->try_previous);
+        lkg_json_u64(json, "deadlineBootNs", h->try_deadline_ns);
+        lkg_json_u64(json, "deadlineWallNs",
+                     h->try_deadline_ns > now ? wall + (h->try_deadline_ns - now) : wall);
+        lkg_json_text(json, "boot", boot);
+        lkg_json_end(json);
+}
+
+static void put_unfinished(struct lkg_json *json, const struct lkg_unfinished *unfinished)
+{
+        lkg_json_map(json, "unfinished", LKG_JSON_ROW);
+        lkg_json_text(json, "step", unfinished_words[unfinished->kind]);
+        lkg_json_u64(json, "held", unfinished->held);
+        put_by(json, "by", &unfinished->by);
+        lkg_json_foreign(json, "source", unfinished->source);
+        lkg_json_end(json);
+}
+
+static void put_component(struct lkg_json *json, const struct lkg_component_state *value)
+{
+        char boot[LKG_BOOT_ID_MAX];
+
+        lkg_boot_id(boot);
+        lkg_json_map(json, NULL, LKG_JSON_PRETTY);
+        lkg_json_u64(json, "schemaVersion", 1);
+        lkg_json_text(json, "boot", boot);
+        lkg_json_u64(json, "ticket", value->ticket);
+        lkg_json_u64(json, "lastGood", value->last_good);
+        put_hold(json, &value->hold);
+        put_try(json, &value->hold, boot);
+        lkg_json_map(json, "condition", LKG_JSON_ROW);
+        lkg_json_u64(json, "status", value->status);
+        lkg_json_u64(json, "transitionNs", value->transition_ns);
+        lkg_json_end(json);
+        lkg_json_foreign(json, "base", value->base);
+        lkg_json_foreign(json, "pinnedFor", value->pinned_for);
+        lkg_json_foreign(json, "lost", value->lost);
+        put_by(json, "heldBy", &value->held_by);
+        put_by(json, "triedBy", &value->tried_by);
+        put_unfinished(json, &value->unfinished);
+        lkg_json_end(json);
 }
 
 int lkg_state_save_component(const struct lkg_state *state, const char *component,
                              const struct lkg_component_state *value, bool durable, struct lkg_error *err)
 {
-        static const char *const phases[] = { "none", "armed", "running" };
-        uint64_t now = lkg_boottime_ns(), wall = lkg_realtime_ns();
-        const struct lkg_hold *h = &value->hold;
-        struct lkg_buf buf = LKG_BUF_INIT;
-        char boot[LKG_BOOT_ID_MAX], path[PATH_MAX];
+        LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        char path[PATH_MAX];
         int r = component_path(component, path);
 
-        if (r < 0)
-                return lkg_error_set(err, r, NULL, "state of %s", component);
-        lkg_boot_id(boot);
-        lkg_buf_printf(&buf,
-                       "{\n  \"schemaVersion\": 1,\n  \"boot\": \"%s\",\n  \"ticket\": %" PRIu64
-                       ",\n  \"lastGood\": %" PRIu64 ",\n"
-                       "  \"hold\": {\"mode\": \"%s\", \"generation\": %" PRIu64 "},\n"
-                       "  \"try\": {\"phase\": \"%s\", \"durationNs\": %" PRIu64 ", \"previous\": %" PRIu64
-                       ", \"deadlineBootNs\": %" PRIu64 ", \"deadlineWallNs\": %" PRIu64
-                       ", \"boot\": \"%s\"},\n"
-                       "  \"condition\": {\"status\": %d, \"transitionNs\": %" PRIu64 "},\n  \"base\": ",
-                       boot, value->ticket, value->last_good, mode_word(h->mode), h->generation,
-                       phases[h->try_phase], h->try_duration_ns, h->try_previous, h->try_deadline_ns,
-                       h->try_deadline_ns > now ? wall + (h->try_deadline_ns - now) : wall, boot,
-                       (int)value->status, value->transition_ns);
-        put_text(&buf, "", value->base);
-        put_text(&buf, ",\n  \"pinnedFor\": ", value->pinned_for);
-        put_text(&buf, ",\n  \"lost\": ", value->lost);
-        lkg_buf_puts(&buf, ",\n  ");
-        put_by(&buf, "heldBy", &value->held_by);
-        lkg_buf_puts(&buf, ",\n  ");
-        put_by(&buf, "triedBy", &value->tried_by);
-        lkg_buf_printf(&buf, ",\n  \"unfinished\": {\"step\": \"%s\", \"held\": %" PRIu64 ", ",
-                       unfinished_words[value->unfinished.kind], value->unfinished.held);
-        put_by(&buf, "by", &value->unfinished.by);
-        put_text(&buf, ", \"source\": ", value->unfinished.source);
-        lkg_buf_puts(&buf, "}\n}\n");
-        r = lkg_buf_failed(&buf)
-                    ? lkg_error_set(err, -ENOMEM, NULL, "state of %s", component)
-                    : lkg_write_file_atomic(state->fd, path, buf.data, buf.size, 0600, durable, err);
-        lkg_buf_deinit(&buf);
-        return r;
+        if (r >= 0) {
+                put_component(&json, value);
+                r = lkg_json_write_line(&json, &buf);
+        }
+        return r < 0 ? lkg_error_set(err, r, NULL, "state of %s", component)
+                     : lkg_write_file_atomic(state->fd, path, buf.data, buf.size, 0600, durable, err);
 }
 
 /* ---- a record that may be wanted back ---- */
