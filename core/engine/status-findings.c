@@ -3,14 +3,18 @@
  * status/<component>/findings and findings.json: the same findings, for people and for programs. A line of text cannot be taken
  * apart again: a file name may hold whatever separates its parts.
  */
+#include <lkg/json-out.h>
+
 #include "engine-internal.h"
 #include "status.h"
 
-typedef void put_fn(const struct lkg_report *report, struct lkg_buf *buf);
+/* @to: a buffer for lines, a list for objects. */
+typedef void put_fn(const struct lkg_report *report, void *to);
 
-static void put_text(const struct lkg_report *report, struct lkg_buf *buf)
+static void put_text(const struct lkg_report *report, void *to)
 {
         LKG_CLEANUP(lkg_freep) char *text = NULL;
+        struct lkg_buf *buf = to;
         size_t size;
 
         text = lkg_report_format(report, &size);
@@ -20,27 +24,26 @@ static void put_text(const struct lkg_report *report, struct lkg_buf *buf)
                 buf->failed = true;
 }
 
-static void put_member(struct lkg_buf *buf, const char *name, const char *text)
+static void put_json(const struct lkg_report *report, void *to)
 {
-        lkg_buf_printf(buf, ",\"%s\":", name);
-        lkg_buf_json_string(buf, text, strlen(text));
-}
+        struct lkg_json *json = to;
 
-/* Each with a comma before it. */
-static void put_json(const struct lkg_report *report, struct lkg_buf *buf)
-{
         for (size_t i = 0; i < report->n_findings; i++) {
                 const struct lkg_finding *f = &report->findings[i];
+                char code[16];
 
-                lkg_buf_printf(buf, ",\n{\"severity\":\"%s\",\"code\":\"LKG%04u\"",
-                               lkg_severity_name(f->severity), f->code);
-                put_member(buf, "text", f->text);
+                (void)snprintf(code, sizeof(code), "LKG%04u", f->code);
+                lkg_json_map(json, NULL, LKG_JSON_AROUND);
+                lkg_json_text(json, "severity", lkg_severity_name(f->severity));
+                lkg_json_text(json, "code", code);
+                lkg_json_foreign(json, "text", f->text);
                 if (f->file)
-                        put_member(buf, "file", f->file);
-                if (f->file && f->line)
-                        lkg_buf_printf(buf, ",\"line\":%u,\"column\":%u", f->line,
-                                       f->column ? f->column : 1);
-                lkg_buf_putc(buf, '}');
+                        lkg_json_foreign(json, "file", f->file);
+                if (f->file && f->line) {
+                        lkg_json_u64(json, "line", f->line);
+                        lkg_json_u64(json, "column", f->column ? f->column : 1);
+                }
+                lkg_json_end(json);
         }
 }
 
@@ -67,15 +70,15 @@ static void local_errors(const struct lkg_component *c, struct lkg_report *error
         }
 }
 
-static void put_local(const struct lkg_component *c, put_fn *put, struct lkg_buf *buf)
+static void put_local(const struct lkg_component *c, put_fn *put, void *to)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report errors = LKG_REPORT_INIT;
 
         local_errors(c, &errors);
-        put(&errors, buf);
+        put(&errors, to);
 }
 
-static void put_layers_cut(const struct lkg_component *c, put_fn *put, struct lkg_buf *buf)
+static void put_layers_cut(const struct lkg_component *c, put_fn *put, void *to)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
 
@@ -83,27 +86,27 @@ static void put_layers_cut(const struct lkg_component *c, put_fn *put, struct lk
                 return;
         lkg_report_add(&report, LKG_NOTE, 4010, NULL,
                        "layers/%s does not show every layer: too many, or too large", c->config->name);
-        put(&report, buf);
+        put(&report, to);
 }
 
 /*
  * The stack of a component whose base is our own copy has none, and takes that for what is wanted. What is true of it stands in
  * c->findings.
  */
-static void put_candidate(const struct lkg_component *c, put_fn *put, struct lkg_buf *buf)
+static void put_candidate(const struct lkg_component *c, put_fn *put, void *to)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report copy = LKG_REPORT_INIT;
         const struct lkg_report *report = &c->candidate->report;
 
         if (!c->base_is_fallback) {
-                put(report, buf);
+                put(report, to);
                 return;
         }
         for (size_t i = 0; i < report->n_findings; i++)
                 if (report->findings[i].code != LKG_NO_BASE)
                         lkg_report_add_copy(&copy, &report->findings[i]);
         copy.n_dropped = report->n_dropped;
-        put(&copy, buf);
+        put(&copy, to);
 }
 
 /* Those that stand behind the layers' own. */
@@ -142,23 +145,23 @@ void lkg_status_count_findings(const struct lkg_component *c, const struct lkg_r
 }
 
 /* Return: how many were only counted. */
-static size_t put_all(const struct lkg_status_context *x, put_fn *put, struct lkg_buf *buf)
+static size_t put_all(const struct lkg_status_context *x, put_fn *put, void *to)
 {
         const struct lkg_component *c = x->component;
         const struct lkg_report *reports[OTHERS_MAX];
         size_t n_dropped = 0, n = others(c, x->findings, reports);
 
         if (c->candidate) {
-                put_candidate(c, put, buf);
+                put_candidate(c, put, to);
                 n_dropped = c->candidate->report.n_dropped;
         }
         if (c->base && c->local.candidate)
-                put_local(c, put, buf);
+                put_local(c, put, to);
         for (size_t i = 0; i < n; i++) {
-                put(reports[i], buf);
+                put(reports[i], to);
                 n_dropped += reports[i]->n_dropped;
         }
-        put_layers_cut(c, put, buf);
+        put_layers_cut(c, put, to);
         return n_dropped;
 }
 
@@ -169,12 +172,16 @@ void lkg_status_render_findings(const struct lkg_status_context *x, struct lkg_b
 
 void lkg_status_render_findings_json(const struct lkg_status_context *x, struct lkg_buf *buf)
 {
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf list = LKG_BUF_INIT;
-        size_t n_dropped = put_all(x, put_json, &list);
+        LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
+        size_t n_dropped;
 
-        lkg_buf_printf(buf, "{\"schemaVersion\":1,\"notListed\":%zu,\"findings\":[", n_dropped);
-        if (list.size > 0) /* the first one needs no comma */
-                lkg_buf_append(buf, list.data + 1, list.size - 1);
-        lkg_buf_puts(buf, "]}\n");
-        buf->failed |= lkg_buf_failed(&list);
+        lkg_json_map(&json, NULL, LKG_JSON_TIGHT);
+        lkg_json_u64(&json, "schemaVersion", 1);
+        lkg_json_u64(&json, "notListed", 0); /* stands here, and is known behind the list */
+        lkg_json_list(&json, "findings", LKG_JSON_LINES);
+        n_dropped = put_all(x, put_json, &json);
+        lkg_json_end(&json);
+        lkg_json_u64(&json, "notListed", n_dropped);
+        lkg_json_end(&json);
+        (void)lkg_json_write_line(&json, buf);
 }

@@ -7,17 +7,13 @@
 #include <inttypes.h>
 
 #include <lkg/file.h>
+#include <lkg/json-out.h>
 #include <lkg/publication.h>
 #include <lkg/render.h>
 #include <lkg/schema.h>
 
 #include "engine-internal.h"
 #include "status.h"
-
-static void put_json(struct lkg_buf *buf, const char *text)
-{
-        lkg_buf_json_string(buf, text, strlen(text));
-}
 
 static void put_time(struct lkg_buf *buf, uint64_t ns)
 {
@@ -41,16 +37,18 @@ static void render_condition(const struct lkg_status_context *x, struct lkg_buf 
 
 static void render_condition_json(const struct lkg_status_context *x, struct lkg_buf *buf)
 {
+        LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
         const struct lkg_condition *c = &x->component->condition;
 
-        lkg_buf_printf(buf, "{\"schemaVersion\":1,\"type\":\"ConfigOK\",\"status\":\"%s\",\"reason\":",
-                       lkg_condition_status_name(c->status));
-        put_json(buf, c->reason);
-        lkg_buf_puts(buf, ",\"message\":");
-        put_json(buf, c->message);
-        lkg_buf_puts(buf, ",\"lastTransitionTime\":\"");
-        put_time(buf, c->transition_ns);
-        lkg_buf_puts(buf, "\"}\n");
+        lkg_json_map(&json, NULL, LKG_JSON_TIGHT);
+        lkg_json_u64(&json, "schemaVersion", 1);
+        lkg_json_text(&json, "type", "ConfigOK");
+        lkg_json_text(&json, "status", lkg_condition_status_name(c->status));
+        lkg_json_foreign(&json, "reason", c->reason);
+        lkg_json_foreign(&json, "message", c->message);
+        lkg_json_time(&json, "lastTransitionTime", c->transition_ns);
+        lkg_json_end(&json);
+        (void)lkg_json_write_line(&json, buf);
 }
 
 /* What the NodeConfigStatus field `error` says; empty when there is none. A hint for people, never a value. */
@@ -108,55 +106,79 @@ uint64_t lkg_status_good_document(const struct lkg_component *c, const char **re
         return c->active->number;
 }
 
-/* A NodeConfigSource as NodeConfigStatus has it, and which generation it is; @number 0: it is not known. */
-static void put_source(struct lkg_buf *buf, const char *name, const struct lkg_config_source *source,
-                       bool has_base, uint64_t number, const char *sha256)
+/* Which document: 0 as @number when it is not known. */
+static void put_document(struct lkg_json *json, uint64_t number, const char *sha256)
+{
+        if (number == 0)
+                return;
+        lkg_json_u64(json, "generation", number);
+        lkg_json_foreign(json, "sha256", sha256);
+}
+
+static void put_local(struct lkg_json *json, bool has_base, uint64_t number, const char *sha256)
+{
+        char id[32];
+
+        lkg_json_text(json, "local", lkg_local_word(has_base));
+        if (number) {
+                (void)snprintf(id, sizeof(id), "local@%.12s", sha256);
+                lkg_json_foreign(json, "source", id);
+        }
+}
+
+static void put_config_map(struct lkg_json *json, const struct lkg_config_source *source)
 {
         char id[LKG_SOURCE_ID_MAX + 1];
 
-        lkg_buf_printf(buf, ",\"%s\":", name);
-        if (lkg_config_source_is_local(source)) {
-                lkg_buf_printf(buf, "{\"local\":\"%s\"", lkg_local_word(has_base));
-                if (number)
-                        lkg_buf_printf(buf,
-                                       ",\"source\":\"local@%.12s\",\"generation\":%" PRIu64
-                                       ",\"sha256\":\"%s\"",
-                                       sha256, number, sha256);
-                lkg_buf_putc(buf, '}');
-                return;
-        }
+        lkg_json_map(json, "configMap", LKG_JSON_AROUND);
+        lkg_json_foreign(json, "namespace", source->ns);
+        lkg_json_foreign(json, "name", source->name);
+        lkg_json_foreign(json, "uid", source->uid);
+        lkg_json_foreign(json, "resourceVersion", source->version);
+        lkg_json_foreign(json, "kubeletConfigKey", source->key);
+        lkg_json_end(json);
         lkg_config_source_id(source, id);
-        lkg_buf_printf(buf,
-                       "{\"configMap\":{\"namespace\":\"%s\",\"name\":\"%s\",\"uid\":\"%s\","
-                       "\"resourceVersion\":\"%s\","
-                       "\"kubeletConfigKey\":\"%s\"},\"source\":\"%s\"",
-                       source->ns, source->name, source->uid, source->version, source->key, id);
-        if (number)
-                lkg_buf_printf(buf, ",\"generation\":%" PRIu64 ",\"sha256\":\"%s\"", number, sha256);
-        lkg_buf_putc(buf, '}');
+        lkg_json_foreign(json, "source", id);
+}
+
+/* A NodeConfigSource as NodeConfigStatus has it, and which document it is. */
+static void put_source(struct lkg_json *json, const char *name, const struct lkg_config_source *source,
+                       bool has_base, uint64_t number, const char *sha256)
+{
+        lkg_json_map(json, name, LKG_JSON_AROUND);
+        if (lkg_config_source_is_local(source))
+                put_local(json, has_base, number, sha256);
+        else
+                put_config_map(json, source);
+        put_document(json, number, sha256);
+        lkg_json_end(json);
 }
 
 /* The configuration that is avoided, named: the proposal's wish. */
-static void put_rejected(struct lkg_buf *buf, const struct lkg_component *c)
+static void put_rejected(struct lkg_json *json, const struct lkg_component *c)
 {
         const struct lkg_dynamic *d = c->dynamic;
         const struct lkg_bad *bad = d ? lkg_dynamic_is_bad(d, &lkg_status_pointers(c)->assigned) : NULL;
         bool avoided = !bad && d && c->verdict == LKG_AVOID;
-        const char *reason = bad ? bad->reason : avoided ? d->pointers.rollback.reason : c->condition.reason;
 
         if (!bad && !avoided && !c->rejected_ns)
                 return;
-        lkg_buf_puts(buf, ",\"rejected\":{\"source\":");
-        put_json(buf, bad ? bad->id : "local");
-        lkg_buf_puts(buf, ",\"reason\":");
-        put_json(buf, reason);
-        lkg_buf_puts(buf, ",\"time\":\"");
-        put_time(buf, bad ? bad->time_ns : avoided ? d->pointers.rollback.time_ns : c->rejected_ns);
-        lkg_buf_puts(buf, "\"}");
+        lkg_json_map(json, "rejected", LKG_JSON_AROUND);
+        lkg_json_foreign(json, "source", bad ? bad->id : "local");
+        lkg_json_foreign(json, "reason",
+                         bad       ? bad->reason
+                         : avoided ? d->pointers.rollback.reason
+                                   : c->condition.reason);
+        lkg_json_time(json, "time",
+                      bad       ? bad->time_ns
+                      : avoided ? d->pointers.rollback.time_ns
+                                : c->rejected_ns);
+        lkg_json_end(json);
 }
 
 static void render_config_json(const struct lkg_status_context *x, struct lkg_buf *buf)
 {
+        LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
         const struct lkg_component *c = x->component;
         const struct lkg_pointers *p = lkg_status_pointers(c);
         const struct lkg_generation *g = c->active;
@@ -167,14 +189,15 @@ static void render_config_json(const struct lkg_status_context *x, struct lkg_bu
 
         lkg_component_shown(c, &active);
         is_active = lkg_config_source_equal(&p->assigned, &active);
-        lkg_buf_puts(buf, "{\"schemaVersion\":1");
-        put_source(buf, "assigned", &p->assigned, base, is_active ? number : 0, sha256);
-        put_source(buf, "active", &active, lkg_component_served_has_base(c), number, sha256);
-        put_source(buf, "lastKnownGood", &p->good.source, base, good_number, good_sha256);
-        lkg_buf_puts(buf, ",\"error\":");
-        put_json(buf, lkg_status_error(c));
-        put_rejected(buf, c);
-        lkg_buf_puts(buf, "}\n");
+        lkg_json_map(&json, NULL, LKG_JSON_TIGHT);
+        lkg_json_u64(&json, "schemaVersion", 1);
+        put_source(&json, "assigned", &p->assigned, base, is_active ? number : 0, sha256);
+        put_source(&json, "active", &active, lkg_component_served_has_base(c), number, sha256);
+        put_source(&json, "lastKnownGood", &p->good.source, base, good_number, good_sha256);
+        lkg_json_foreign(&json, "error", lkg_status_error(c));
+        put_rejected(&json, c);
+        lkg_json_end(&json);
+        (void)lkg_json_write_line(&json, buf);
 }
 
 static void render_generation(const struct lkg_status_context *x, struct lkg_buf *buf)
@@ -256,15 +279,14 @@ static void render_trial(const struct lkg_status_context *x, struct lkg_buf *buf
 
 static void render_startups(const struct lkg_status_context *x, struct lkg_buf *buf)
 {
+        LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
         const struct lkg_dynamic *d = x->component->dynamic;
 
-        lkg_buf_putc(buf, '[');
-        for (size_t i = 0; d && i < d->startups.n_items; i++) {
-                lkg_buf_puts(buf, i ? ",\"" : "\"");
-                put_time(buf, d->startups.items[i].time_ns);
-                lkg_buf_putc(buf, '"');
-        }
-        lkg_buf_puts(buf, "]\n");
+        lkg_json_list(&json, NULL, LKG_JSON_TIGHT);
+        for (size_t i = 0; d && i < d->startups.n_items; i++)
+                lkg_json_time(&json, NULL, d->startups.items[i].time_ns);
+        lkg_json_end(&json);
+        (void)lkg_json_write_line(&json, buf);
 }
 
 /* The supervisor's own words: one line for each restart it was asked for. */
