@@ -21,7 +21,7 @@ static void object_putp(struct json_object **object)
         json_object_put(*object);
 }
 
-static void fail(struct lkg_json *json, int error)
+void lkg_json_fail(struct lkg_json *json, int error)
 {
         if (json->error == 0)
                 json->error = error;
@@ -164,19 +164,19 @@ static void put(struct lkg_json *json, const char *name, struct json_object *val
         int r;
 
         if (!value && !is_null)
-                fail(json, -ENOMEM);
+                lkg_json_fail(json, -ENOMEM);
         if (name && !lkg_json_is_name(name))
-                fail(json, -EINVAL);
+                lkg_json_fail(json, -EINVAL);
         /* As much as there is around it at most: `,`, a line break, two spaces for each level, `"name": `. */
         json->room += size + 8 + 2 * json->n_open + (name ? strlen(name) : 0);
         if (json->room > LKG_JSON_BYTES_MAX)
-                fail(json, -EFBIG);
+                lkg_json_fail(json, -EFBIG);
         if (json->error < 0)
                 return;
         assert(in && (name == NULL) == json_object_is_type(in, json_type_array));
         r = name ? json_object_object_add(in, name, value) : json_object_array_add(in, value);
         if (r < 0)
-                fail(json, -ENOMEM);
+                lkg_json_fail(json, -ENOMEM);
         else
                 held = NULL;
 }
@@ -187,14 +187,14 @@ static void begin(struct lkg_json *json, const char *name, struct json_object *v
         const struct layout *own = layouts[layout].colon ? &layouts[layout] : NULL;
 
         if (json->n_open == LKG_JSON_DEPTH_MAX)
-                fail(json, -E2BIG);
+                lkg_json_fail(json, -E2BIG);
         if (json->n_open == 0) {
                 assert(!json->root && !name);
                 json->root = value;
                 json->pretty = layout == LKG_JSON_PRETTY;
                 json->room = SLACK;
                 if (!value)
-                        fail(json, -ENOMEM);
+                        lkg_json_fail(json, -ENOMEM);
         } else {
                 assert(layout != LKG_JSON_PRETTY);
                 put(json, name, value, /* is_null= */ false, 2 + 2 * LKG_JSON_DEPTH_MAX);
@@ -235,7 +235,7 @@ static void put_as(struct lkg_json *json, const char *name, struct json_object *
         struct written *written = value ? malloc(sizeof(*written) + size) : NULL;
 
         if (!written) {
-                fail(json, -ENOMEM);
+                lkg_json_fail(json, -ENOMEM);
                 return;
         }
         written->size = size;
@@ -268,7 +268,7 @@ void lkg_json_text_n(struct lkg_json *json, const char *name, const char *text, 
         int r = size > LKG_JSON_BYTES_MAX ? -EFBIG : look_at_text(text, size, &hidden);
 
         if (r < 0)
-                fail(json, r);
+                lkg_json_fail(json, r);
         if (json->error < 0)
                 return;
         value = json_object_new_string_len(text, (int)size);
@@ -279,7 +279,7 @@ void lkg_json_text_n(struct lkg_json *json, const char *name, const char *text, 
         lkg_buf_json_string(&buf, text, size);
         if (lkg_buf_failed(&buf)) {
                 json_object_put(value);
-                fail(json, -ENOMEM);
+                lkg_json_fail(json, -ENOMEM);
                 return;
         }
         put_as(json, name, value, buf.data, buf.size);
@@ -316,7 +316,7 @@ void lkg_json_foreign(struct lkg_json *json, const char *name, const char *text)
         }
         put_mended(&buf, text, size);
         if (lkg_buf_failed(&buf))
-                fail(json, -ENOMEM);
+                lkg_json_fail(json, -ENOMEM);
         else
                 lkg_json_text_n(json, name, buf.data, buf.size);
 }
@@ -366,9 +366,9 @@ void lkg_json_rendered(struct lkg_json *json, const char *name, const char *text
         bool hidden;
 
         if (size > LKG_JSON_BYTES_MAX)
-                fail(json, -EFBIG);
+                lkg_json_fail(json, -EFBIG);
         else if (look_at_text(text, size, &hidden) < 0)
-                fail(json, -EILSEQ);
+                lkg_json_fail(json, -EILSEQ);
         if (json->error == 0)
                 put_as(json, name, json_object_new_boolean(true), text, size);
 }
@@ -402,7 +402,7 @@ int lkg_json_write(struct lkg_json *json, struct lkg_buf *buf)
         if (text)
                 text = json_object_to_json_string_length(json->root, flags, &size);
         if (!text || size > json->room - SLACK / 2)
-                fail(json, text ? -EFBIG : -ENOMEM);
+                lkg_json_fail(json, text ? -EFBIG : -ENOMEM);
         if (json->error == 0)
                 lkg_buf_append(buf, text, size);
         else

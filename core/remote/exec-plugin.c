@@ -13,6 +13,7 @@
 #include <openssl/evp.h>
 
 #include <lkg/file.h>
+#include <lkg/json-out.h>
 #include <lkg/span.h>
 
 #include "wipe.h"
@@ -76,63 +77,72 @@ int lkg_exec_plugin_find(const char *command, const char *search, char **ret, st
 
 /* ---- what it is told ---- */
 
-static void put_text(struct lkg_buf *buf, const char *name, const char *text)
+static void put_base64(struct lkg_json *json, const char *name, const char *data, size_t size)
 {
-        lkg_buf_printf(buf, ",\"%s\":", name);
-        lkg_buf_json_string(buf, text, strlen(text));
-}
-
-static void put_base64(struct lkg_buf *buf, const char *name, const char *data, size_t size)
-{
-        unsigned char *text = malloc((size + 2) / 3 * 4 + 1);
+        LKG_CLEANUP(lkg_freep) char *text = malloc((size + 2) / 3 * 4 + 1);
 
         if (!text) {
-                buf->failed = true;
+                lkg_json_fail(json, -ENOMEM);
                 return;
         }
-        (void)EVP_EncodeBlock(text, (const unsigned char *)data, (int)size);
-        put_text(buf, name, (const char *)text);
-        free(text);
+        (void)EVP_EncodeBlock((unsigned char *)text, (const unsigned char *)data, (int)size);
+        lkg_json_text(json, name, text);
 }
 
-/* clientauthentication/v1, Cluster. The scheme of a proxy is written as a kubeconfig has it. */
-static void put_cluster(struct lkg_buf *buf, const struct lkg_kubeconfig *k)
+/* As a kubeconfig has it: libcurl's scheme says, too, that the proxy is the one who looks names up. */
+static void put_proxy(struct lkg_json *json, const char *url)
 {
-        static const char socks[] = "socks5h://";
-        size_t n = strlen(socks);
+        static const char curls[] = "socks5h://";
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
 
-        lkg_buf_puts(buf, "\"cluster\":{\"server\":");
-        lkg_buf_json_string(buf, k->server, strlen(k->server));
+        if (strncmp(url, curls, strlen(curls)) != 0) {
+                lkg_json_foreign(json, "proxy-url", url);
+                return;
+        }
+        if (asprintf(&text, "socks5://%s", url + strlen(curls)) < 0) {
+                text = NULL;
+                lkg_json_fail(json, -ENOMEM);
+                return;
+        }
+        lkg_json_foreign(json, "proxy-url", text);
+}
+
+/* clientauthentication/v1, Cluster. */
+static void put_cluster(struct lkg_json *json, const struct lkg_kubeconfig *k)
+{
+        const char *config = k->exec->cluster_config;
+
+        lkg_json_map(json, "cluster", LKG_JSON_AROUND);
+        lkg_json_foreign(json, "server", k->server);
         if (k->tls_server_name)
-                put_text(buf, "tls-server-name", k->tls_server_name);
+                lkg_json_foreign(json, "tls-server-name", k->tls_server_name);
         if (k->insecure)
-                lkg_buf_puts(buf, ",\"insecure-skip-tls-verify\":true");
+                lkg_json_bool(json, "insecure-skip-tls-verify", true);
         if (k->ca.data)
-                put_base64(buf, "certificate-authority-data", k->ca.data, k->ca.size);
-        if (k->proxy_url && strncmp(k->proxy_url, socks, n) == 0) {
-                lkg_buf_puts(buf, ",\"proxy-url\":\"socks5://");
-                lkg_buf_puts(buf,
-                             k->proxy_url + n); /* a URL has nothing that JSON would escape: endpoint.c */
-                lkg_buf_putc(buf, '"');
-        } else if (k->proxy_url) {
-                put_text(buf, "proxy-url", k->proxy_url);
-        }
+                put_base64(json, "certificate-authority-data", k->ca.data, k->ca.size);
+        if (k->proxy_url)
+                put_proxy(json, k->proxy_url);
         if (k->disable_compression)
-                lkg_buf_puts(buf, ",\"disable-compression\":true");
-        if (k->exec->cluster_config) {
-                lkg_buf_puts(buf, ",\"config\":");
-                lkg_buf_puts(buf, k->exec->cluster_config);
-        }
-        lkg_buf_puts(buf, "},");
+                lkg_json_bool(json, "disable-compression", true);
+        if (config)
+                lkg_json_rendered(json, "config", config, strlen(config));
+        lkg_json_end(json);
 }
 
 void lkg_exec_plugin_info(const struct lkg_kubeconfig *k, struct lkg_buf *buf)
 {
-        lkg_buf_printf(buf, "{\"kind\":\"ExecCredential\",\"apiVersion\":\"%s\",\"spec\":{",
-                       k->exec->api_version);
+        LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
+
+        lkg_json_map(&json, NULL, LKG_JSON_TIGHT);
+        lkg_json_text(&json, "kind", "ExecCredential");
+        lkg_json_foreign(&json, "apiVersion", k->exec->api_version);
+        lkg_json_map(&json, "spec", LKG_JSON_AROUND);
         if (k->exec->provide_cluster_info)
-                put_cluster(buf, k);
-        lkg_buf_puts(buf, "\"interactive\":false}}");
+                put_cluster(&json, k);
+        lkg_json_bool(&json, "interactive", false);
+        lkg_json_end(&json);
+        lkg_json_end(&json);
+        (void)lkg_json_write(&json, buf);
 }
 
 /* ---- its environment ---- */

@@ -75,6 +75,9 @@ void lkg_json_null(struct lkg_json *json, const char *name);
 /** lkg_json_rendered() - a value that lkg_render_json_compact() wrote, as it is. */
 void lkg_json_rendered(struct lkg_json *json, const char *name, const char *text, size_t size);
 
+/** lkg_json_fail() - what was to be put could not be made: @error, negative, unless there was one before. */
+void lkg_json_fail(struct lkg_json *json, int error);
+
 /**
  * lkg_json_write() - append the text to @buf, without a line break behind it.
  *
