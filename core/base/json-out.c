@@ -290,20 +290,6 @@ void lkg_json_text(struct lkg_json *json, const char *name, const char *text)
         lkg_json_text_n(json, name, text, strlen(text));
 }
 
-/* Only what is no UTF-8 is shown in another way: what is hidden has its own escape in JSON. */
-static void put_mended(struct lkg_buf *buf, const char *text, size_t size)
-{
-        for (size_t i = 0, n; i < size; i += n) {
-                n = lkg_utf8_length(text + i, size - i);
-                if (n > 0) {
-                        lkg_buf_append(buf, text + i, n);
-                } else {
-                        lkg_buf_printf(buf, "\\x%02x", (unsigned char)text[i]);
-                        n = 1;
-                }
-        }
-}
-
 void lkg_json_foreign(struct lkg_json *json, const char *name, const char *text)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
@@ -314,7 +300,7 @@ void lkg_json_foreign(struct lkg_json *json, const char *name, const char *text)
                 lkg_json_text_n(json, name, text, size);
                 return;
         }
-        put_mended(&buf, text, size);
+        lkg_buf_utf8(&buf, text, size);
         if (lkg_buf_failed(&buf))
                 lkg_json_fail(json, -ENOMEM);
         else

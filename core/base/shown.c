@@ -64,6 +64,19 @@ void lkg_buf_shown(struct lkg_buf *buf, const char *text, size_t size)
         }
 }
 
+void lkg_buf_utf8(struct lkg_buf *buf, const char *text, size_t size)
+{
+        for (size_t i = 0, n; i < size; i += n) {
+                n = lkg_utf8_length(text + i, size - i);
+                if (n > 0) {
+                        lkg_buf_append(buf, text + i, n);
+                } else {
+                        lkg_buf_printf(buf, "\\x%02x", (unsigned char)text[i]);
+                        n = 1;
+                }
+        }
+}
+
 void lkg_buf_shown_lines(struct lkg_buf *buf, const char *text)
 {
         for (size_t n; *text; text += n) {

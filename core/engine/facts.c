@@ -9,6 +9,7 @@
 
 #include <lkg/buf.h>
 #include <lkg/file.h>
+#include <lkg/json-out.h>
 #include <lkg/record.h>
 
 #include "facts.h"
@@ -199,17 +200,21 @@ static int record_path(const struct lkg_facts *facts, char path[static PATH_MAX]
 /* Not durable: after a power cut it is another boot. Without it nobody knows what the process has read, and says so. */
 static void save_record(const struct lkg_facts *facts, const struct lkg_tracked *t)
 {
+        LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
         char boot[LKG_BOOT_ID_MAX], path[PATH_MAX];
 
         lkg_boot_id(boot);
         if (record_path(facts, path) < 0 || !*boot)
                 return;
-        lkg_buf_printf(&buf,
-                       "{\n  \"schemaVersion\": 1,\n  \"boot\": \"%s\",\n  \"pid\": %d,\n"
-                       "  \"startTime\": %" PRIu64 ",\n  \"generation\": %" PRIu64 "\n}\n",
-                       boot, t->pid, t->start_time, t->generation);
-        if (!lkg_buf_failed(&buf))
+        lkg_json_map(&json, NULL, LKG_JSON_PRETTY);
+        lkg_json_u64(&json, "schemaVersion", 1);
+        lkg_json_text(&json, "boot", boot);
+        lkg_json_i64(&json, "pid", t->pid);
+        lkg_json_u64(&json, "startTime", t->start_time);
+        lkg_json_u64(&json, "generation", t->generation);
+        lkg_json_end(&json);
+        if (lkg_json_write_line(&json, &buf) == 0)
                 (void)lkg_write_file_atomic(facts->state_fd, path, buf.data, buf.size, 0600,
                                             /* durable= */ false, NULL);
 }

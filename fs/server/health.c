@@ -2,8 +2,8 @@
 /*
  * What is told when the engine cannot tell it: status/<component>/condition, condition.json, error and metrics.prom are the
  * engine's words while it answers, and ours once it has not for a second, whether it is dead, hung or waiting to be started
- * again. We parse no YAML for that: what the engine wrote last is in the publication, and only what is no longer true in it is
- * replaced. metrics.prom gets the state of our processes at any time, because none of them can know its own end.
+ * again. We parse no YAML for that, and no JSON but one flat map of the engine's: what it wrote last is in the publication, and
+ * only what is no longer true in it is replaced. metrics.prom gets the state of our processes at any time, because none of them can know its own end.
  *
  * Nobody is asked while nobody looks. Who looks at one of these files when the engine has said nothing for a second waits
  * for its answer, a second at most; one at a time, and not any more when it is known to be silent.
@@ -14,6 +14,7 @@
 
 #include <lkg/buf.h>
 #include <lkg/file.h>
+#include <lkg/json-out.h>
 
 #include "server.h"
 
@@ -151,71 +152,6 @@ static bool find_out(void)
 
 /* ---- words ---- */
 
-/* The text of the JSON value of @key, of an object as the engine writes it: flat, every value a string or a number. */
-static const char *find_member(const char *json, const char *key, size_t *ret_size)
-{
-        size_t size = strlen(key);
-
-        for (const char *p = strchr(json, '"'); p; p = strchr(p, '"')) {
-                const char *begin = ++p, *value;
-
-                while (*p && *p != '"')
-                        p += 1 + (*p == '\\' && p[1] != '\0');
-                if (*p == '\0')
-                        return NULL;
-                p++;
-                if (*p != ':' || (size_t)(p - 1 - begin) != size || memcmp(begin, key, size) != 0)
-                        continue;
-                value = ++p;
-                if (*p == '"') {
-                        for (p++; *p && *p != '"'; p++)
-                                p += *p == '\\' && p[1] != '\0';
-                        p += *p == '"';
-                } else {
-                        p += strcspn(p, ",}");
-                }
-                *ret_size = (size_t)(p - value);
-                return value;
-        }
-        return NULL;
-}
-
-/* Sets @key of the object in @json to the string @text; adds it when it is not there. */
-static void set_member(struct lkg_buf *json, const char *key, const char *text)
-{
-        LKG_CLEANUP(lkg_freep) char *old = lkg_buf_steal(json, NULL);
-        size_t size = 0;
-        const char *value = old ? find_member(old, key, &size) : NULL, *end = old ? strrchr(old, '}') : NULL;
-
-        if (!old || (!value && !end))
-                return;
-        if (value) {
-                lkg_buf_append(json, old, (size_t)(value - old));
-        } else {
-                lkg_buf_append(json, old, (size_t)(end - old));
-                lkg_buf_printf(json, ",\"%s\":", key);
-        }
-        lkg_buf_json_string(json, text, strlen(text));
-        lkg_buf_puts(json, value ? value + size : end);
-}
-
-/* A JSON string as plain text in one line. */
-static void put_unescaped(struct lkg_buf *buf, const char *raw, size_t size)
-{
-        for (size_t i = 1; i + 1 < size; i++) {
-                if (raw[i] != '\\') {
-                        lkg_buf_putc(buf, raw[i]);
-                        continue;
-                }
-                i++;
-                if (raw[i] == '"' || raw[i] == '\\' || raw[i] == '/')
-                        lkg_buf_putc(buf, raw[i]);
-                else
-                        lkg_buf_putc(buf, '?');
-                i += raw[i] == 'u' ? 4 : 0;
-        }
-}
-
 struct words {
         bool down;
         char since[21], reason[64];
@@ -237,10 +173,10 @@ static int read_blob(const struct lkg_entry *entry, char **ret)
 /* What is used stands in the engine's last message, which condition.json has by itself. */
 static int put_using(const struct words *w, struct lkg_buf *buf)
 {
-        LKG_CLEANUP(lkg_freep) char *json = NULL, *path = NULL;
+        LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
+        LKG_CLEANUP(lkg_freep) char *text = NULL, *path = NULL;
         const struct lkg_entry *entry;
         const char *message;
-        size_t size = 0;
         int r;
 
         if (asprintf(&path, "%s.json", w->entry->path) < 0) {
@@ -248,13 +184,15 @@ static int put_using(const struct words *w, struct lkg_buf *buf)
                 return -ENOMEM;
         }
         entry = lkg_publication_find(w->publication, path);
-        r = entry ? read_blob(entry, &json) : -ENOENT;
+        r = entry ? read_blob(entry, &text) : -ENOENT;
         if (r < 0)
                 return r;
-        message = find_member(json, "message", &size);
+        lkg_json_map(&json, NULL, LKG_JSON_TIGHT);
+        r = lkg_json_read_flat(&json, text, strcspn(text, "\n"));
+        message = r < 0 ? NULL : lkg_json_get(&json, "message");
         if (message)
-                put_unescaped(buf, message, size);
-        return 0;
+                lkg_buf_shown(buf, message, strlen(message));
+        return r == -ENOMEM ? r : 0;
 }
 
 static int say_condition(const struct words *w, const char *old, struct lkg_buf *buf)
@@ -271,17 +209,33 @@ static int say_condition(const struct words *w, const char *old, struct lkg_buf 
         return r;
 }
 
+/* Of an engine that was silent, or wrote what we cannot read, only what we know ourselves. */
 static int say_condition_json(const struct words *w, const char *old, struct lkg_buf *buf)
 {
-        lkg_buf_puts(buf, old);
-        if (*w->heard)
-                set_member(buf, "lastHeartbeatTime", w->heard);
-        if (!w->down)
+        LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
+        int r;
+
+        lkg_json_map(&json, NULL, LKG_JSON_TIGHT);
+        r = lkg_json_read_flat(&json, old, strcspn(old, "\n"));
+        if (r == -ENOMEM)
+                return r;
+        if (r < 0 && !w->down) {
+                lkg_buf_puts(buf, old);
                 return 0;
-        set_member(buf, "status", "Unknown");
-        set_member(buf, "reason", w->reason);
-        set_member(buf, "lastTransitionTime", w->since);
-        return 0;
+        }
+        if (r < 0) {
+                lkg_json_u64(&json, "schemaVersion", 1);
+                lkg_json_text(&json, "type", "ConfigOK");
+        }
+        if (*w->heard)
+                lkg_json_text(&json, "lastHeartbeatTime", w->heard);
+        if (w->down) {
+                lkg_json_text(&json, "status", "Unknown");
+                lkg_json_text(&json, "reason", w->reason);
+                lkg_json_text(&json, "lastTransitionTime", w->since);
+        }
+        lkg_json_end(&json);
+        return lkg_json_write_line(&json, buf);
 }
 
 static int say_error(const struct words *w, const char *old, struct lkg_buf *buf)

@@ -34,8 +34,15 @@ void lkg_tool_map_deinit(struct lkg_tool_map *map)
 
 void lkg_tool_map_string(struct lkg_tool_map *map, const char *key, const char *text)
 {
-        if (text)
-                lkg_tool_map_value(map, key, lkg_value_new_string(text, strlen(text), NULL, 0, 0));
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+
+        if (!text)
+                return;
+        lkg_buf_append(&buf, "", 0);
+        lkg_buf_utf8(&buf, text, strlen(text)); /* a file may have any name */
+        lkg_tool_map_value(map, key,
+                           lkg_buf_failed(&buf) ? NULL
+                                                : lkg_value_new_string(buf.data, buf.size, NULL, 0, 0));
 }
 
 void lkg_tool_map_number(struct lkg_tool_map *map, const char *key, uint64_t number)

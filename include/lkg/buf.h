@@ -57,7 +57,9 @@ bool lkg_is_hidden(uint32_t c);
 size_t lkg_shown_length(const char *text, size_t size, uint32_t *ret_hidden);
 /** lkg_buf_shown() - append @text with all that is hidden or no UTF-8 as \xNN, byte by byte. */
 void lkg_buf_shown(struct lkg_buf *buf, const char *text, size_t size);
-/** lkg_buf_shown_lines() - the same, and lines stay lines. */
+/** lkg_buf_utf8() - the same of what is no UTF-8 only: for JSON, where what is hidden has an escape of its own. */
+void lkg_buf_utf8(struct lkg_buf *buf, const char *text, size_t size);
+/** lkg_buf_shown_lines() - lkg_buf_shown(), and lines stay lines. */
 void lkg_buf_shown_lines(struct lkg_buf *buf, const char *text);
 /** lkg_shown_error() - printf() to standard error, for what may hold words of others: arguments and paths, too. */
 void lkg_shown_error(const char *fmt, ...) LKG_PRINTF(1, 2);

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """An invalid change never reaches the view; bad input of every kind is a finding and never more than that."""
+import contextlib
+import json
 import os
+import pathlib
 import re
 import resource
 import socket
@@ -285,6 +288,55 @@ def test_names_that_are_no_utf8(shared):
     assert "\nmaxPods: 15\n" in shared.document()
     os.unlink(path)
     assert shared.condition()[0] == "True"
+
+
+HOSTILE = [b"50-\xff.conf", b"51-\xfe\xc3.conf", b'52-"},{"severity":"none.conf', b"53-\\u0000\\.conf", b"54-\n\t\x1b[31m.conf",
+           "55-\u202e\u2028\ufeff\U000e0041é.conf".encode(), b"56-\xed\xa0\x80.conf", b"57-" + b"\xff" * 240 + b".conf"]
+
+
+def shown(name):
+    """A name as people may see it (lkg_buf_shown): each is another one still."""
+    text = name.decode(errors="surrogateescape")
+    return "".join(c if c.isprintable() else "".join(f"\\x{b:02x}" for b in c.encode(errors="surrogateescape")) for c in text)
+
+
+def documents_of(top):
+    """Every file below that is JSON by its name, or by its first byte."""
+    for folder, _, names in os.walk(os.fsencode(top)):
+        for name in names:
+            path = os.path.join(folder, name)
+            with contextlib.suppress(OSError):
+                data = pathlib.Path(os.fsdecode(path)).read_bytes()
+                if name.endswith(b".json") or data[:1] in b"{[" and data[:1]:
+                    yield path, data
+
+
+def test_whatever_a_file_is_called_what_we_write_is_json(mount):
+    """Names that end a string, hide or reorder others, or are no text: python reads every document, and each name is itself."""
+    for name in HOSTILE:
+        lib.write_file(os.path.join(os.fsencode(mount.path("kubelet.conf.d")), name), lib.HEADER + "maxPods: [\n")
+    assert mount.condition()[0] == "False"
+    for i, name in enumerate(HOSTILE):
+        lib.write_file(os.path.join(os.fsencode(mount.path("kubelet.conf.d")), name), lib.HEADER + f"maxPods: {20 + i}\nnoField: 1\n")
+    assert f"\nmaxPods: {19 + len(HOSTILE)}\n" in mount.document()
+    mount.tool("hold", "on")
+    seen = set()
+    for top in (mount.path("status"), mount.path("history"), mount.state):
+        for path, data in documents_of(top):
+            text = data.decode()  # strict
+            json.loads(text)
+            assert not any(ord(c) < 0x20 and c != "\n" or c in "\x7f\u202e\u2028\ufeff\U000e0041" for c in text), path
+            seen.add(os.path.basename(path))
+    assert seen >= {b"condition.json", b"config.json", b"findings.json", b"startups", b"meta.json", b"kubelet.json"}
+    files = {f["file"] for f in json.loads(mount.status("findings.json"))["findings"] if "noField" in f["text"]}
+    named = {shown(name) for name in HOSTILE}
+    assert {os.path.basename(f) for f in files} == named, files
+    checked = json.loads(lib.run(lib.LKGFS, "check", "--config", mount.path("kubelet.conf"), "--config-dir",
+                                 mount.path("kubelet.conf.d"), "-o", "json").stdout)["findings"]
+    assert {os.path.basename(f["file"]) for f in checked if "noField" in f["text"]} >= named
+    layers = json.loads(pathlib.Path(mount.path("history/kubelet"), str(mount.generation()), "meta.json").read_bytes())["layers"]
+    assert {os.path.basename(row["name"]) for row in layers} > named
+    assert json.loads(mount.tool("status", "-o", "json").stdout)["components"][0]["findings"]
 
 
 def test_traps_are_findings_and_nothing_else(mount):

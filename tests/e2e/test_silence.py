@@ -14,6 +14,7 @@ import pytest
 
 import lkgfs_inject
 import lkgfs_testlib as lib
+from lkgfs_engine import StandIn
 
 SILENT = re.compile(r"Unknown engine not answering since (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ): (using .*)\n")
 SLOW = {"engineTimeout": "20s"}  # the watchdog waits a second longer: the test is over by then
@@ -87,6 +88,50 @@ def test_stopped_engine_is_told_at_the_first_look(mounts):
     assert silent(mount), mount.status("condition")
     check_told(mount, using)
     assert mount.document() == document
+
+
+FOREIGN = [  # what condition.json of the engine may be, and which of its members stay
+    ('{"schemaVersion":1,"type":"ConfigOK","status":"True","reason":"r","message":"a\\u202e\\u001b\\"\\\\/\\n\\u0000é","more":[]}',
+     None),
+    ('{"schemaVersion":1,"type":"ConfigOK","status":"True","reason":"r","message":"a\\u202e\\u001b\\"\\\\/\\né","n":18446744073709551615}',
+     {"message": 'a\u202e\x1b"\\/\né', "n": 2 ** 64 - 1}),
+    ("", None), ("[]\n", None), ("{", None), ('{"message":"\xff"}'.encode("latin-1"), None), ("[" * 70000, None),
+    ('{"message":"' + "x" * 70000 + '"}\n', None),
+    ('{"message":"}{\\"status\\":","status":"False"}\n', {"message": '}{"status":'}),
+]
+
+
+def test_silence_over_whatever_the_engine_wrote(mounts):
+    """The file server replaces members of a map that another process wrote, and never fails over it."""
+    engine = StandIn(mounts)
+    try:
+        engine.start()
+        for i, (text, members) in enumerate(FOREIGN):
+            engine.status = {"condition": "True r: m\n", "condition.json": text, "round": str(i)}
+            while not engine.peers:
+                engine.look(0.1)
+            engine.publish()
+            engine.mount.wait_for(lambda: silent_stand_in(engine, i), "the file server tells of the silence")
+            data = pathlib.Path(engine.mount.path("status/kubelet/condition.json")).read_bytes()
+            told = json.loads(data)
+            assert told.get("type") == "ConfigOK" or members is not None
+            assert told["status"] == "Unknown" and told["reason"].startswith("engine not answering since ")
+            for name, value in (members or {}).items():
+                assert told[name] == value
+            assert not any(ord(c) < 0x20 or c in "\x7f\u202e" for c in data.decode()[:-1]) and data.endswith(b"\n")
+            line = engine.mount.status("condition")
+            assert not any(ord(c) < 0x20 or c in "\x7f\u202e" for c in line[:-1]) and line.endswith("\n")
+    finally:
+        engine.close()
+
+
+def silent_stand_in(engine, i):
+    """It takes nothing in, so it answers nothing."""
+    try:
+        return (engine.mount.status("round") == str(i)
+                and engine.mount.status("condition").startswith("Unknown engine not answering"))
+    except FileNotFoundError:
+        return False  # the publication is not loaded yet
 
 
 def test_tool_says_it(mounts):

@@ -83,7 +83,7 @@ class StandIn:
     def __init__(self, mounts, timeout_ms=20000, match=()):
         self.number, self.match, self.timeout_ms = 0, list(match), timeout_ms
         self.peers, self.waiting, self.answers = [], [], {}
-        self.files, self.generation, self.bad = {}, 1, {}
+        self.files, self.generation, self.bad, self.status = {}, 1, {}, {}
         self.mount = mounts(start=False, config={"nativeDirs": []})
         os.chmod(self.mount.root, 0o755)
         root = pathlib.Path(self.mount.root)
@@ -155,6 +155,11 @@ class StandIn:
                    "kubelet.conf": self.file("kubelet.conf", self.files["kubelet.conf"], "v", "0", self.generation)}
         for name, text in self.bad.items():
             entries[f"bad/kubelet/{name}"] = self.file(f"bad/kubelet/{name}", text, component="0")
+        if self.status:
+            for path in ("control", "control/kubelet", "status", "status/kubelet"):
+                entries[path] = f"dir\t{path}\t0755\t0\t0\t{NS}"
+        for name, text in self.status.items():
+            entries[f"status/kubelet/{name}"] = self.file(f"status/kubelet/{name}", text, component="0")
         lines = ["lkgfs-publication 1", f"number\t{self.number}", f"timeout-ms\t{self.timeout_ms}",
                  f"component\t0\tkubelet\t{self.generation}", *(f"match\t0\t{rule}" for rule in self.match),
                  "hide\tstatus", "hide\tbad", "hide\tlkg", "watch\t0\ttree\tkubelet.conf.d",
