@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Logging: native journal entries with fields when stderr is the journal, plain lines otherwise. */
+/* Logging: native journal entries with fields when stderr is the journal, plain lines otherwise. Nobody waits for either. */
+#include <fcntl.h>
+#include <poll.h>
 #include <stdarg.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
-
-#define SD_JOURNAL_SUPPRESS_LOCATION
-#include <systemd/sd-journal.h>
 
 #include <lkg/buf.h>
 #include <lkg/log.h>
+
+#include "journal.h"
 
 #define LINE_MAX_BYTES 1536
 
 /* Set once by lkg_log_init() before any thread exists, read only afterwards. */
 static const char *program_name = "lkgfs";
 static int max_logged = LOG_INFO;
-static bool to_journal, with_prefix;
+static bool to_journal, with_prefix, is_socket, ask_first, for_supervisor;
 static int (*divert)(int priority, const struct lkg_log_fields *fields, const char *text);
+static atomic_uint n_lost; /* lines that standard error did not take */
 
 /* JOURNAL_STREAM=dev:ino names the socket that stdout or stderr was connected to (systemd.exec(5)). */
 static bool stderr_is_journal(void)
@@ -32,83 +35,132 @@ static bool stderr_is_journal(void)
 
 void lkg_log_init(const char *program, int max_priority)
 {
+        struct stat st;
+
         program_name = program;
         max_logged = max_priority;
         to_journal = stderr_is_journal();
+        is_socket = fstat(STDERR_FILENO, &st) == 0 && S_ISSOCK(st.st_mode);
         with_prefix = !to_journal && getenv("INVOCATION_ID") && !isatty(STDERR_FILENO);
 }
 
-void lkg_log_divert(int (*send)(int priority, const struct lkg_log_fields *fields, const char *text))
+void lkg_log_for_supervisor(int (*send)(int priority, const struct lkg_log_fields *fields, const char *text))
 {
-        if (!to_journal)
-                return;
+        for_supervisor = with_prefix = true;
+        to_journal = false;
         divert = send;
-        with_prefix = true;
 }
 
-/* One journal field. The strings live in the caller's frame until sd_journal_sendv() has copied them. */
-static void add_field(struct iovec *iov, int *n, char *buf, size_t size, const char *fmt, ...)
-        LKG_PRINTF(5, 6);
-static void add_field(struct iovec *iov, int *n, char *buf, size_t size, const char *fmt, ...)
+void lkg_log_never_wait(void)
 {
-        va_list ap;
-        int length;
+        char path[64];
+        struct stat st;
+        int fd;
 
-        va_start(ap, fmt);
-        length = vsnprintf(buf, size, fmt, ap);
-        va_end(ap);
-        if (length < 0)
+        if (fstat(STDERR_FILENO, &st) < 0 || !(S_ISFIFO(st.st_mode) || isatty(STDERR_FILENO)))
                 return;
-        iov[*n].iov_base = buf;
-        iov[*n].iov_len = (size_t)length < size ? (size_t)length : size - 1;
-        (*n)++;
+        (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", STDERR_FILENO);
+        fd = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        ask_first = fd < 0; /* a profile that does not let us */
+        if (fd < 0)
+                return;
+        (void)dup2(fd, STDERR_FILENO);
+        (void)close(fd);
 }
 
 static int log_journal(const char *program, int priority, const struct lkg_log_fields *fields,
                        const char *text)
 {
-        char message[1600], prio[16], ident[64], component[128], generation[64], layer[256], id[64];
-        struct iovec iov[7];
-        int n = 0;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf entry = LKG_BUF_INIT;
+        char number[32];
 
-        add_field(iov, &n, message, sizeof(message), "MESSAGE=%s", text);
-        add_field(iov, &n, prio, sizeof(prio), "PRIORITY=%d", priority);
-        add_field(iov, &n, ident, sizeof(ident), "SYSLOG_IDENTIFIER=%s", program);
+        lkg_journal_field(&entry, "MESSAGE", text);
+        (void)snprintf(number, sizeof(number), "%d", priority);
+        lkg_journal_field(&entry, "PRIORITY", number);
+        lkg_journal_field(&entry, "SYSLOG_IDENTIFIER", program);
         if (fields && fields->component)
-                add_field(iov, &n, component, sizeof(component), "LKGFS_COMPONENT=%s", fields->component);
-        if (fields && fields->generation)
-                add_field(iov, &n, generation, sizeof(generation), "LKGFS_GENERATION=%llu",
-                          (unsigned long long)fields->generation);
+                lkg_journal_field(&entry, "LKGFS_COMPONENT", fields->component);
+        if (fields && fields->generation) {
+                (void)snprintf(number, sizeof(number), "%llu", (unsigned long long)fields->generation);
+                lkg_journal_field(&entry, "LKGFS_GENERATION", number);
+        }
         if (fields && fields->layer)
-                add_field(iov, &n, layer, sizeof(layer), "LKGFS_LAYER=%s", fields->layer);
+                lkg_journal_field(&entry, "LKGFS_LAYER", fields->layer);
         if (fields && fields->message_id)
-                add_field(iov, &n, id, sizeof(id), "MESSAGE_ID=%s", fields->message_id);
-        return sd_journal_sendv(iov, n);
+                lkg_journal_field(&entry, "MESSAGE_ID", fields->message_id);
+        return lkg_journal_send(&entry);
 }
 
-static void log_stderr(const char *program, int priority, const struct lkg_log_fields *fields,
-                       const char *text)
+/*
+ * One write per line, so that lines of several processes do not mix; what is full loses a line, not us. A socket (the journal's)
+ * has no name by which it could be opened again (lkg_log_never_wait()).
+ */
+static bool put_line(const char *line, size_t size)
 {
-        char line[2048], prefix[8] = "", context[320] = "";
+        struct pollfd out = { .fd = STDERR_FILENO, .events = POLLOUT };
+
+        if (is_socket)
+                return send(STDERR_FILENO, line, size, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+        if (ask_first && poll(&out, 1, 0) != 1)
+                return false;
+        return write(STDERR_FILENO, line, size) >= 0;
+}
+
+static void say_what_was_lost(const char *program)
+{
+        unsigned n = atomic_exchange(&n_lost, 0);
+        char line[128];
+        int size;
+
+        if (n == 0)
+                return;
+        size = snprintf(line, sizeof(line), "%s%s: %u lines could not be written here\n",
+                        with_prefix ? "<4>" : "", program, n);
+        if (!put_line(line, (size_t)size))
+                atomic_fetch_add(&n_lost, n);
+}
+
+static void write_stderr(int priority, const char *start, const char *context, const char *text, size_t size)
+{
+        char line[2048], prefix[8] = "";
         int n;
 
         if (with_prefix)
                 (void)snprintf(prefix, sizeof(prefix), "<%d>", priority);
-        if (fields && fields->component && fields->generation)
-                (void)snprintf(context, sizeof(context), "%s, generation %llu: ", fields->component,
-                               (unsigned long long)fields->generation);
-        else if (fields && fields->component)
-                (void)snprintf(context, sizeof(context), "%s: ", fields->component);
-        n = snprintf(line, sizeof(line), "%s%s: %s%s\n", prefix, program, context, text);
+        n = snprintf(line, sizeof(line), "%s%s%s%.*s\n", prefix, start, context, (int)size, text);
         if (n < 0)
                 return;
         if ((size_t)n >= sizeof(line)) {
                 n = sizeof(line) - 1;
                 line[n - 1] = '\n';
         }
-        /* One write per line, so that lines of several processes do not mix; a full pipe loses a line, not us. */
-        if (write(STDERR_FILENO, line, (size_t)n) < 0)
+        if (!put_line(line, (size_t)n))
+                atomic_fetch_add(&n_lost, 1);
+}
+
+static void log_stderr(const char *program, int priority, const struct lkg_log_fields *fields,
+                       const char *text)
+{
+        char context[320] = "", start[64] = "";
+
+        if (fields && fields->component && fields->generation)
+                (void)snprintf(context, sizeof(context), "%s, generation %llu: ", fields->component,
+                               (unsigned long long)fields->generation);
+        else if (fields && fields->component)
+                (void)snprintf(context, sizeof(context), "%s: ", fields->component);
+        if (!for_supervisor) {
+                say_what_was_lost(program);
+                (void)snprintf(start, sizeof(start), "%s: ", program);
+        }
+        if (program == program_name && !for_supervisor) {
+                write_stderr(priority, start, context, text, strlen(text));
                 return;
+        }
+        /* One of a child's is not to begin as somebody else's do; and to lkgfsd, which knows whose pipe this is, a line is a message. */
+        for (size_t n; *text; text += n + (text[n] == '\n')) {
+                n = strcspn(text, "\n");
+                write_stderr(priority, start, context, text, n);
+        }
 }
 
 /* Some of our messages have lines; what others wrote has none by now: names and quotes are escaped where they are put in. */
@@ -123,9 +175,9 @@ static void blank_lines(char *text)
 static void write_line(const char *program, int priority, const struct lkg_log_fields *fields,
                        const char *text)
 {
-        int r = !to_journal ? -ENOTCONN
-                : divert    ? divert(priority, fields, text)
-                            : log_journal(program, priority, fields, text);
+        int r = divert       ? divert(priority, fields, text)
+                : to_journal ? log_journal(program, priority, fields, text)
+                             : -ENOTCONN;
 
         if (r < 0)
                 log_stderr(program, priority, fields, text);
@@ -147,15 +199,27 @@ void lkg_log(int priority, const struct lkg_log_fields *fields, const char *fmt,
         errno = saved;
 }
 
+static const char *shown(const char *text, char *buf, size_t size)
+{
+        if (!text)
+                return NULL;
+        (void)snprintf(buf, size, "%s", text);
+        lkg_blank_hidden(buf, strlen(buf), '?');
+        return buf;
+}
+
 void lkg_log_of(const char *program, int priority, const struct lkg_log_fields *fields, const char *line)
 {
-        char text[LINE_MAX_BYTES];
+        char text[LINE_MAX_BYTES], component[64], layer[256];
+        struct lkg_log_fields theirs = fields ? *fields : (struct lkg_log_fields){ 0 };
         int saved = errno;
 
         if (priority > max_logged)
                 return;
+        theirs.component = shown(theirs.component, component, sizeof(component));
+        theirs.layer = shown(theirs.layer, layer, sizeof(layer));
         (void)snprintf(text, sizeof(text), "%s", line);
         blank_lines(text);
-        write_line(program, priority < LOG_EMERG ? LOG_EMERG : priority, fields, text);
+        write_line(program, priority < LOG_ERR ? LOG_ERR : priority, &theirs, text);
         errno = saved;
 }

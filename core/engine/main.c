@@ -356,7 +356,7 @@ static int run_loop(const struct lkg_engine_options *o, sd_event *event)
 
 static int supervisor = -EBADF; /* set before threads */
 
-/* Nothing of ours has a way to the journal's socket: lkgfsd writes the line. */
+/* lkgfsd writes the line: to the journal with these fields. What it does not take goes the way of what libraries print. */
 static int log_by_supervisor(int priority, const struct lkg_log_fields *fields, const char *text)
 {
         const char *component = fields && fields->component ? fields->component : "";
@@ -420,7 +420,7 @@ static int run(const struct arguments *a)
                 return EX_OSERR;
         }
         supervisor = o.supervisor_fd;
-        lkg_log_divert(log_by_supervisor);
+        lkg_log_for_supervisor(log_by_supervisor);
         if (enter_sandbox(a, &lock, &err) < 0) {
                 lkg_log_error("%s", err.message);
                 code = EX_OSERR;

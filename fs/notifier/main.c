@@ -237,6 +237,7 @@ int main(int argc, char **argv)
                         *fd = (int)strtol(optarg, NULL, 10);
         }
         lkg_log_init("lkgfs-notify", LOG_INFO);
+        lkg_log_for_supervisor(NULL);
         (void)prctl(PR_SET_NAME, "lkgfs-notify");
         (void)prctl(PR_SET_DUMPABLE, 0);
         if (root < 0 || shared < 0 || supervisor < 0) {

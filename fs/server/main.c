@@ -165,6 +165,7 @@ int main(int argc, char **argv)
                 return EX_USAGE;
         }
         lkg_log_init("lkgfs-fs", priority);
+        lkg_log_for_supervisor(NULL);
         limit_process();
         r = handshake ? 0 : kept_listen(&err);
         if (r == 0)

@@ -64,6 +64,7 @@ void lkg_child_log(struct lkg_child *child, int priority, const char *fmt, ...)
 /* Forgets the process; restart counters and log limits stay. */
 static void reset(struct lkg_child *child)
 {
+        lkg_said_end(&child->said);
         child->exit_source = sd_event_source_disable_unref(child->exit_source);
         child->channel_source = sd_event_source_disable_unref(child->channel_source);
         child->timer = sd_event_source_disable_unref(child->timer);
@@ -174,6 +175,7 @@ void lkg_child_hear_out(struct lkg_child *child)
 
         while (n < CHANNEL_ROUNDS && lkg_child_hear(child))
                 n++;
+        lkg_said_hear(&child->said);
 }
 
 static int on_exit_of_child(sd_event_source *source, int fd, uint32_t revents, void *userdata)
@@ -189,6 +191,7 @@ static int on_exit_of_child(sd_event_source *source, int fd, uint32_t revents, v
         (void)revents;
         /* What it said last is in the socket still: a FATAL, or descriptors to keep. */
         lkg_child_hear_out(child);
+        lkg_said_end(&child->said);
         end.ready = child->ready;
         end.fatal = child->fatal;
         end.lived_ns = lkg_boottime_ns() - child->started_ns;
@@ -217,7 +220,8 @@ static int on_channel(sd_event_source *source, int fd, uint32_t revents, void *u
         return 0;
 }
 
-int lkg_child_watch(struct lkg_child *child, pid_t pid, int pidfd, int channel)
+/* Takes over @pidfd and @channel; kills it when it fails. */
+static int watch(struct lkg_child *child, pid_t pid, int pidfd, int channel)
 {
         sd_event *event = child->supervisor->event;
         int r;
@@ -238,6 +242,41 @@ int lkg_child_watch(struct lkg_child *child, pid_t pid, int pidfd, int channel)
                 return r;
         }
         record(child);
+        return 0;
+}
+
+/* The name of its program, as it stands in the log. */
+static const char *program_of(const struct lkg_child *child)
+{
+        static const char *const programs[_LKG_CHILD_KIND_MAX] = {
+                [LKG_CHILD_ENGINE] = "lkgfs-engine",
+                [LKG_CHILD_SERVER] = "lkgfs-fs",
+                [LKG_CHILD_NOTIFIER] = "lkgfs-notify",
+        };
+
+        return programs[child->kind];
+}
+
+int lkg_child_spawn(struct lkg_child *child, struct lkg_spawn *spawn, int *channel)
+{
+        LKG_CLEANUP(lkg_closep) int ours = -EBADF;
+        LKG_CLEANUP(lkg_closep) int theirs = -EBADF;
+        int pidfd = -EBADF, r;
+        pid_t pid = 0;
+
+        r = lkg_said_pipe(&ours, &theirs);
+        if (r < 0)
+                return r;
+        spawn->stdout_fd = spawn->stderr_fd = theirs;
+        r = lkg_spawn(spawn, &pid, &pidfd);
+        if (r < 0)
+                return r;
+        r = watch(child, pid, pidfd, LKG_STEAL_FD(*channel));
+        if (r < 0)
+                return r;
+        r = lkg_said_watch(&child->said, child->supervisor->event, program_of(child), LKG_STEAL_FD(ours));
+        if (r < 0) /* it works, and nobody hears it */
+                lkg_child_log(child, LOG_WARNING, "is not listened to: %s", strerror(-r));
         return 0;
 }
 
@@ -349,7 +388,7 @@ void lkg_child_abandon(struct lkg_child *child, uint64_t grace_ns)
 int lkg_child_adopt(struct lkg_child *child, const struct lkg_process *process, int channel)
 {
         int pid = atomic_load(&process->pid);
-        int pidfd, r;
+        int pidfd, said, r;
 
         if (pid <= 0)
                 return -ESRCH;
@@ -362,6 +401,9 @@ int lkg_child_adopt(struct lkg_child *child, const struct lkg_process *process, 
                 lkg_close(pidfd);
                 return -ESRCH;
         }
+        said = lkg_said_of(pid);
+        if (said >= 0 && lkg_process_start_time(pid) != process->start_time)
+                said = lkg_close(said);
         child->adopted = true;
         child->pid = pid;
         child->pidfd = pidfd;
@@ -375,6 +417,9 @@ int lkg_child_adopt(struct lkg_child *child, const struct lkg_process *process, 
         if (r < 0) {
                 child->channel = -EBADF; /* stays the caller's */
                 reset(child);
+                lkg_close(said);
+        } else if (said >= 0) {
+                (void)lkg_said_watch(&child->said, child->supervisor->event, program_of(child), said);
         }
         return r;
 }

@@ -54,7 +54,7 @@ void lkg_exec_answer(int runtime_fd, int output_fd, int status, struct lkg_messa
 
 /* ---- the helper ---- */
 
-/* In the forked process, which becomes the engine's program. Its output is the first descriptor. */
+/* In the forked process, which becomes the engine's program. Its output is the first descriptor, what it says is the second. */
 static int run(void *userdata)
 {
         const struct lkg_supervisor *s = userdata;
@@ -72,7 +72,8 @@ static int run(void *userdata)
         if (r != 0)
                 return r;
         null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-        if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(LKG_HELPER_FIRST_FD, STDOUT_FILENO) < 0)
+        if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(LKG_HELPER_FIRST_FD, STDOUT_FILENO) < 0 ||
+            dup2(LKG_HELPER_FIRST_FD + 1, STDERR_FILENO) < 0)
                 return EX_OSERR;
         (void)execv(argv[0], (char **)(uintptr_t)argv);
         return EX_UNAVAILABLE;
@@ -84,21 +85,29 @@ static void answer(struct lkg_supervisor *s, const struct lkg_message *message)
                 (void)unlinkat(s->runtime_fd, LKG_EXEC_FILE, 0); /* the next engine asks for itself */
 }
 
+static void close_output(struct lkg_supervisor *s)
+{
+        s->exec.output_fd = lkg_close(s->exec.output_fd);
+        s->exec.said_fd = lkg_close(s->exec.said_fd);
+}
+
 static void on_done(void *userdata, int status)
 {
         struct lkg_supervisor *s = userdata;
         struct lkg_message message;
 
         lkg_exec_answer(s->runtime_fd, s->exec.output_fd, status, &message);
-        s->exec.output_fd = lkg_close(s->exec.output_fd);
+        lkg_said_all(s->programs.engine, s->exec.said_fd);
+        close_output(s);
         answer(s, &message);
 }
 
 static int start(struct lkg_supervisor *s)
 {
         struct lkg_helper_work work = {
-                .run = run, .done = on_done, .userdata = s, .n_fds = 1, .limit_ns = LKG_EXEC_LIMIT_NS
+                .run = run, .done = on_done, .userdata = s, .n_fds = 2, .limit_ns = LKG_EXEC_LIMIT_NS
         };
+        LKG_CLEANUP(lkg_closep) int theirs = -EBADF;
         int r;
 
         s->exec.output_fd = memfd_create("lkgfs-credential", MFD_CLOEXEC);
@@ -106,9 +115,12 @@ static int start(struct lkg_supervisor *s)
         if (s->exec.output_fd < 0)
                 return s->exec.output_fd;
         work.fds[0] = s->exec.output_fd;
-        r = lkg_helper_start(&s->exec.helper, s->event, &work);
+        r = lkg_said_pipe(&s->exec.said_fd, &theirs);
+        work.fds[1] = theirs;
+        if (r >= 0)
+                r = lkg_helper_start(&s->exec.helper, s->event, &work);
         if (r < 0)
-                s->exec.output_fd = lkg_close(s->exec.output_fd);
+                close_output(s);
         return r;
 }
 
@@ -138,7 +150,7 @@ void lkg_exec_request(struct lkg_supervisor *s)
 void lkg_exec_cancel(struct lkg_supervisor *s)
 {
         lkg_helper_cancel(&s->exec.helper);
-        s->exec.output_fd = lkg_close(s->exec.output_fd);
+        close_output(s);
         if (s->exec.started_ns > 0)
                 (void)unlinkat(s->runtime_fd, LKG_EXEC_FILE, 0);
 }

@@ -165,7 +165,7 @@ static int compute_reply(struct lkg_supervisor *s, struct lkg_connection *c, str
 {
         const char *argv[] = { s->programs.server, "--handshake", NULL };
         LKG_CLEANUP(lkg_freep) char *reply = NULL;
-        struct lkg_run run = { .pidfd = -EBADF, .output = -EBADF };
+        struct lkg_run run = LKG_RUN_INIT;
         struct fuse_out_header header;
         size_t size = 0;
         int r;
@@ -192,7 +192,7 @@ bool lkg_connection_agrees(struct lkg_supervisor *s, const struct lkg_shared *sh
 {
         const char *argv[] = { s->programs.server, "--handshake", NULL };
         LKG_CLEANUP(lkg_freep) char *reply = NULL;
-        struct lkg_run run = { .pidfd = -EBADF, .output = -EBADF };
+        struct lkg_run run = LKG_RUN_INIT;
         size_t size = 0, asked = *(const volatile uint32_t *)&shared->init_request_size;
 
         if (asked > sizeof(shared->init_request) ||

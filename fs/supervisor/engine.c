@@ -34,7 +34,7 @@ enum { LISTEN_FD = 3, CHANNEL_FD, SOURCE_FD, RUNTIME_FD, STATE_FD };
 
 static int complain(const char *what)
 {
-        (void)dprintf(STDERR_FILENO, "lkgfsd: namespace without the view: %s: %s\n", what, strerror(errno));
+        (void)dprintf(STDERR_FILENO, "namespace without the view: %s: %s\n", what, strerror(errno));
         return EX_OSERR;
 }
 
@@ -197,7 +197,7 @@ static void hand_over(const struct lkg_account *account, bool whole)
                 int r = lkg_engine_hand_over(directories[i].fd, account, whole);
 
                 if (r < 0)
-                        (void)dprintf(STDERR_FILENO, "lkgfsd: hand the %s directory to user %u: %s\n",
+                        (void)dprintf(STDERR_FILENO, "hand the %s directory to user %u: %s\n",
                                       directories[i].name, (unsigned)account->uid, strerror(-r));
         }
 }
@@ -339,15 +339,13 @@ static int start(struct lkg_supervisor *s, struct lkg_child *child)
         struct lkg_spawn spawn = { .argv = argv,
                                    .n_fds = 5,
                                    .stdin_fd = -EBADF,
-                                   .stdout_fd = -EBADF,
                                    .before = begin,
                                    .setup = prepare,
                                    .userdata = &setup,
                                    .namespace_fd = s->children_namespace };
         LKG_CLEANUP(lkg_closep) int ours = -EBADF;
         LKG_CLEANUP(lkg_closep) int theirs = -EBADF;
-        int pair[2], pidfd = -EBADF, r;
-        pid_t pid = 0;
+        int pair[2], r;
 
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
                 return -errno;
@@ -360,9 +358,7 @@ static int start(struct lkg_supervisor *s, struct lkg_child *child)
                        (unsigned)setup.account.gid);
         open_note(s);
         s->source_mounts = s->over ? 0 : lkg_mounts_below(s->source_path);
-        r = lkg_spawn(&spawn, &pid, &pidfd);
-        if (r >= 0)
-                r = lkg_child_watch(child, pid, pidfd, LKG_STEAL_FD(ours));
+        r = lkg_child_spawn(child, &spawn, &ours);
         if (r >= 0)
                 lkg_watchdog_started(s);
         return r;
@@ -411,8 +407,8 @@ static void heard_fatal(struct lkg_supervisor *s, struct lkg_child *child, const
                               message->text);
 }
 
-/* It may say what it likes, as it always could on standard error; it stays a line of the engine. */
-static void heard_line(const struct lkg_message *message)
+/* It may say what it likes, as it can on standard error; it stays a line of the engine. */
+static void heard_line(struct lkg_child *child, const struct lkg_message *message)
 {
         const struct lkg_log_fields fields = {
                 .component = *message->command ? message->command : NULL,
@@ -420,7 +416,7 @@ static void heard_line(const struct lkg_message *message)
                 .layer = *message->exe ? message->exe : NULL,
         };
 
-        lkg_log_of("lkgfs-engine", message->result, &fields, message->text);
+        lkg_said_line(&child->said, message->result, &fields, message->text);
 }
 
 static void heard(struct lkg_supervisor *s, struct lkg_child *child, const struct lkg_message *message)
@@ -436,7 +432,7 @@ static void heard(struct lkg_supervisor *s, struct lkg_child *child, const struc
         } else if (message->type == LKG_MSG_CREDENTIAL) {
                 lkg_exec_request(s);
         } else if (message->type == LKG_MSG_LOG) {
-                heard_line(message);
+                heard_line(child, message);
         } else if (message->type == LKG_MSG_FALLBACK) {
                 lkg_fallback_request(s, message);
         } else if (message->type == LKG_MSG_RESTART) {

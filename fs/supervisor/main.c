@@ -76,6 +76,7 @@ static int run(const struct lkg_options *options)
                 }
         }
         prepare_process();
+        lkg_log_never_wait();
         return lkg_supervisor_run(options, ready_fd);
 }
 

@@ -24,15 +24,12 @@ static int start(struct lkg_supervisor *s, struct lkg_child *child)
 {
         const char *argv[] = { s->programs.notifier, "--root-fd", "3", "--shared-fd", "4",
                                "--supervisor-fd",    "5",         NULL };
-        struct lkg_spawn spawn = { .argv = argv,
-                                   .n_fds = 3,
-                                   .stdin_fd = -EBADF,
-                                   .stdout_fd = -EBADF,
-                                   .namespace_fd = s->children_namespace };
+        struct lkg_spawn spawn = {
+                .argv = argv, .n_fds = 3, .stdin_fd = -EBADF, .namespace_fd = s->children_namespace
+        };
         LKG_CLEANUP(lkg_closep) int ours = -EBADF;
         LKG_CLEANUP(lkg_closep) int theirs = -EBADF;
-        int pair[2], pidfd = -EBADF, r;
-        pid_t pid = 0;
+        int pair[2];
 
         if (s->connection.view_fd < 0)
                 return 0; /* being mounted or unmounted: started when there is a view again */
@@ -45,8 +42,7 @@ static int start(struct lkg_supervisor *s, struct lkg_child *child)
         spawn.fds[0] = s->connection.view_fd;
         spawn.fds[1] = s->connection.shared_fd;
         spawn.fds[2] = theirs;
-        r = lkg_spawn(&spawn, &pid, &pidfd);
-        return r < 0 ? r : lkg_child_watch(child, pid, pidfd, LKG_STEAL_FD(ours));
+        return lkg_child_spawn(child, &spawn, &ours);
 }
 
 static void died(struct lkg_supervisor *s, struct lkg_child *child, const struct lkg_child_end *end)

@@ -214,7 +214,7 @@ int lkg_preflight_settings(struct lkg_supervisor *s, struct lkg_error *err)
                                s->config,
                                NULL };
         LKG_CLEANUP(lkg_freep) char *output = NULL;
-        struct lkg_run run = { .pidfd = -EBADF, .output = -EBADF };
+        struct lkg_run run = LKG_RUN_INIT;
         size_t size = 0;
         int r;
 
@@ -227,7 +227,7 @@ int lkg_preflight_settings(struct lkg_supervisor *s, struct lkg_error *err)
         if (r > 128)
                 return lkg_fail(err, EX_SOFTWARE, 0, "%s --print-settings was killed by signal %d.",
                                 s->programs.engine, r - 128);
-        if (r != 0) /* it has said why on our stderr */
+        if (r != 0) /* it has said why */
                 return lkg_fail(err, r, 0, "the configuration %s cannot be used.",
                                 s->config ? s->config : LKG_CONFIG_DEFAULT);
         if (lkg_settings_parse(output, size, &s->settings, err) < 0)
@@ -358,13 +358,14 @@ static int probe(const char *path)
 {
         struct statx stx;
         pid_t pid = fork();
-        struct lkg_run run = { .pid = pid, .pidfd = -EBADF, .output = -EBADF };
+        struct lkg_run run = LKG_RUN_INIT;
 
         if (pid == 0) /* FORCE_SYNC: what the kernel remembers of the root says nothing about who is alive */
                 _exit(statx(AT_FDCWD, path, AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &stx) < 0 ? errno & 0xff
                                                                                               : 0);
         if (pid < 0)
                 return errno;
+        run.pid = pid;
         run.pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
         if (run.pidfd >= 0 && lkg_wait_pidfd(run.pidfd, PROBE_LIMIT_NS)) {
                 siginfo_t info = { 0 };

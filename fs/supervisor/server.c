@@ -102,15 +102,12 @@ static int start(struct lkg_supervisor *s, struct lkg_child *child)
                                "8",
                                s->options->verbose ? "--verbose" : NULL,
                                NULL };
-        struct lkg_spawn spawn = { .argv = argv,
-                                   .n_fds = 6,
-                                   .stdin_fd = -EBADF,
-                                   .stdout_fd = -EBADF,
-                                   .namespace_fd = s->children_namespace };
+        struct lkg_spawn spawn = {
+                .argv = argv, .n_fds = 6, .stdin_fd = -EBADF, .namespace_fd = s->children_namespace
+        };
         LKG_CLEANUP(lkg_closep) int ours = -EBADF;
         LKG_CLEANUP(lkg_closep) int theirs = -EBADF;
-        int pair[2], size = CHANNEL_BUFFER, pidfd = -EBADF, r;
-        pid_t pid = 0;
+        int pair[2], size = CHANNEL_BUFFER, r;
 
         if (lkg_connection_dead(&s->connection)) {
                 lkg_supervisor_connection_lost(s);
@@ -133,11 +130,10 @@ static int start(struct lkg_supervisor *s, struct lkg_child *child)
         spawn.fds[3] = s->runtime_fd;
         spawn.fds[4] = s->listen_fd;
         spawn.fds[5] = theirs;
-        r = lkg_spawn(&spawn, &pid, &pidfd);
-        if (r < 0)
-                return r;
-        lkg_heartbeat_start(&s->heartbeat, atomic_load(&s->connection.shared->served));
-        return lkg_child_watch(child, pid, pidfd, LKG_STEAL_FD(ours));
+        r = lkg_child_spawn(child, &spawn, &ours);
+        if (r == 0)
+                lkg_heartbeat_start(&s->heartbeat, atomic_load(&s->connection.shared->served));
+        return r;
 }
 
 static bool input(struct lkg_supervisor *s, struct lkg_child *child)

@@ -38,8 +38,10 @@ static int add_fds(posix_spawn_file_actions_t *actions, const struct lkg_spawn *
                 r = posix_spawn_file_actions_adddup2(actions, spawn->stdin_fd, STDIN_FILENO);
         else
                 r = posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-        if (r == 0 && spawn->stdout_fd >= 0)
+        if (r == 0)
                 r = posix_spawn_file_actions_adddup2(actions, spawn->stdout_fd, STDOUT_FILENO);
+        if (r == 0)
+                r = posix_spawn_file_actions_adddup2(actions, spawn->stderr_fd, STDERR_FILENO);
         for (size_t i = 0; r == 0 && i < spawn->n_fds; i++)
                 r = posix_spawn_file_actions_adddup2(actions, spawn->fds[i], 3 + (int)i);
         if (r == 0)
@@ -106,7 +108,7 @@ static void exec_child(const struct lkg_spawn *spawn)
         take_name(spawn->argv[0]);
         reset_signals();
         if (dup2(spawn->stdin_fd >= 0 ? spawn->stdin_fd : null, STDIN_FILENO) < 0 ||
-            (spawn->stdout_fd >= 0 && dup2(spawn->stdout_fd, STDOUT_FILENO) < 0))
+            dup2(spawn->stdout_fd, STDOUT_FILENO) < 0 || dup2(spawn->stderr_fd, STDERR_FILENO) < 0)
                 _exit(EX_OSERR);
         for (size_t i = 0; i < spawn->n_fds; i++)
                 if (dup2(spawn->fds[i], 3 + (int)i) < 0)
@@ -115,8 +117,7 @@ static void exec_child(const struct lkg_spawn *spawn)
         if (r != 0)
                 _exit(r);
         if (spawn->namespace_fd > 0 && setns(spawn->namespace_fd, CLONE_NEWNS) < 0) {
-                (void)dprintf(STDERR_FILENO, "lkgfsd: mount namespace of %s: %s\n", spawn->argv[0],
-                              strerror(errno));
+                (void)dprintf(STDERR_FILENO, "mount namespace of %s: %s\n", spawn->argv[0], strerror(errno));
                 _exit(EX_UNAVAILABLE);
         }
         closefrom(3 + (int)spawn->n_fds); /* before anything that takes time: our locks are among them */
@@ -124,7 +125,7 @@ static void exec_child(const struct lkg_spawn *spawn)
         if (r != 0)
                 _exit(r);
         execve(spawn->argv[0], (char *const *)(uintptr_t)spawn->argv, environ);
-        (void)dprintf(STDERR_FILENO, "lkgfsd: execute %s: %s\n", spawn->argv[0], strerror(errno));
+        (void)dprintf(STDERR_FILENO, "execute %s: %s\n", spawn->argv[0], strerror(errno));
         _exit(EX_UNAVAILABLE);
 }
 
@@ -174,8 +175,10 @@ static int memory_file(const char *name, const void *data, size_t size)
 int lkg_run_start(struct lkg_run *run, const char *const *argv, const void *input, size_t input_size)
 {
         LKG_CLEANUP(lkg_closep) int in = -EBADF;
+        LKG_CLEANUP(lkg_closep) int ours = -EBADF;
+        LKG_CLEANUP(lkg_closep) int theirs = -EBADF;
         LKG_CLEANUP(lkg_closep) int out = memory_file("lkgfs-output", NULL, 0);
-        struct lkg_spawn spawn = { .argv = argv, .stdin_fd = -EBADF };
+        struct lkg_spawn spawn = { .argv = argv };
         int r;
 
         if (out < 0)
@@ -185,12 +188,18 @@ int lkg_run_start(struct lkg_run *run, const char *const *argv, const void *inpu
                 if (in < 0)
                         return in;
         }
+        r = lkg_said_pipe(&ours, &theirs);
+        if (r < 0)
+                return r;
         spawn.stdin_fd = in;
         spawn.stdout_fd = out;
+        spawn.stderr_fd = theirs;
         r = lkg_spawn(&spawn, &run->pid, &run->pidfd);
         if (r < 0)
                 return r;
+        run->program = argv[0];
         run->output = LKG_STEAL_FD(out);
+        run->said = LKG_STEAL_FD(ours);
         return 0;
 }
 
@@ -210,11 +219,13 @@ static int exit_status(pid_t pid)
 int lkg_run_finish(struct lkg_run *run, size_t max, char **ret_output, size_t *ret_size)
 {
         LKG_CLEANUP(lkg_closep) int output = LKG_STEAL_FD(run->output);
+        LKG_CLEANUP(lkg_closep) int said = LKG_STEAL_FD(run->said);
         int status = exit_status(run->pid);
         int r;
 
         run->pid = 0;
         run->pidfd = lkg_close(run->pidfd);
+        lkg_said_all(run->program, said);
         if (status < 0)
                 return status;
         if (lseek(output, 0, SEEK_SET) < 0)
@@ -242,4 +253,6 @@ void lkg_run_cancel(struct lkg_run *run)
         run->pid = 0;
         run->pidfd = lkg_close(run->pidfd);
         run->output = lkg_close(run->output);
+        lkg_said_all(run->program, run->said);
+        run->said = lkg_close(run->said);
 }

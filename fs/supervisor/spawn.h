@@ -15,7 +15,8 @@ struct lkg_spawn {
         const char *const *argv;    /* argv[0] is the path */
         int fds[LKG_SPAWN_FDS_MAX]; /* become 3, 4, 5 ...; all of them are LKG_FD_BASE or above */
         size_t n_fds;
-        int stdin_fd, stdout_fd; /* -EBADF: /dev/null, our stdout */
+        int stdin_fd;             /* -EBADF: /dev/null */
+        int stdout_fd, stderr_fd; /* of its own, never ours: said.h */
         /* Both run in the child before execve and may be NULL; non-zero = exit code. */
         int (*before)(const void *userdata); /* still in our namespace; with @namespace_fd or @setup only */
         int (*setup)(const void *userdata);  /* in the one of @namespace_fd */
@@ -34,11 +35,20 @@ struct lkg_spawn {
  */
 int lkg_spawn(const struct lkg_spawn *spawn, pid_t *ret_pid, int *ret_pidfd);
 
-/* A program whose output is collected in memory: no pipe, so nobody can block on us. */
+/*
+ * A program whose output is collected in memory: nobody can block on us. What it says on standard error is logged when it has
+ * ended, of which it has room for as much as a pipe holds.
+ */
 struct lkg_run {
-        pid_t pid; /* 0 = not running */
-        int pidfd, output;
+        pid_t pid;           /* 0 = not running */
+        const char *program; /* borrowed, argv[0] */
+        int pidfd, output, said;
 };
+
+#define LKG_RUN_INIT                                              \
+        {                                                         \
+                .pidfd = -EBADF, .output = -EBADF, .said = -EBADF \
+        }
 
 /**
  * lkg_run_start() - @input may be NULL; else its @input_size bytes are the program's stdin. Return: 0 or

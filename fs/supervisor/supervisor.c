@@ -695,15 +695,19 @@ static void init(struct lkg_supervisor *s, const struct lkg_options *options, in
         s->hands_off = true;
         s->ready_fd = ready_fd;
         s->log_fd = s->state_lock = s->runtime_lock = s->state_fd = s->runtime_fd = s->source_fd =
-                s->listen_fd = s->exec.output_fd = -EBADF;
+                s->listen_fd = s->exec.output_fd = s->exec.said_fd = -EBADF;
         s->facts.starts = s->facts.rest = s->exec.helper = s->copies.helper = s->leaving =
                 s->dentries.helper = (struct lkg_helper)LKG_HELPER_INIT;
-        s->task.pidfd = s->reload.pidfd = s->reload.output = -EBADF;
+        s->task.pidfd = -EBADF;
+        s->reload = (struct lkg_run)LKG_RUN_INIT;
         lkg_connection_init(&s->connection);
         lkg_kept_clear(s);
         for (size_t i = 0; i < _LKG_CHILD_KIND_MAX; i++)
                 s->children[i] = (struct lkg_child){
-                        .supervisor = s, .kind = (enum lkg_child_kind)i, .pidfd = -EBADF, .channel = -EBADF
+                        .supervisor = s,
+                        .kind = (enum lkg_child_kind)i,
+                        .pidfd = -EBADF,
+                        .channel = -EBADF,
                 };
 }
 

@@ -33,6 +33,7 @@
 #include "mounts.h"
 #include "options.h"
 #include "restart.h"
+#include "said.h"
 #include "spawn.h"
 #include "work.h"
 
@@ -68,6 +69,7 @@ struct lkg_child {
         uint64_t started_ns; /* CLOCK_BOOTTIME */
         struct lkg_restart restart;
         struct lkg_log_limit log_limit;
+        struct lkg_said said; /* what it prints */
         sd_event_source *exit_source, *channel_source;
         sd_event_source *timer; /* the pause before a start, or the deadline of an end */
 };
@@ -90,7 +92,7 @@ struct lkg_facts_task {
 /* The process that runs the exec plugin of a kubeconfig, see credential.h. */
 struct lkg_exec_task {
         struct lkg_helper helper;
-        int output_fd;
+        int output_fd, said_fd;
         uint64_t started_ns; /* CLOCK_BOOTTIME of the last one; 0 = there was none */
 };
 
@@ -306,7 +308,7 @@ struct lkg_child_end {
 /* What differs between the three children. */
 struct lkg_child_ops {
         int (*start)(struct lkg_supervisor *s,
-                     struct lkg_child *child); /* ends in lkg_child_watch(); 0 or -errno */
+                     struct lkg_child *child); /* ends in lkg_child_spawn(); 0 or -errno */
         void (*died)(struct lkg_supervisor *s, struct lkg_child *child, const struct lkg_child_end *end);
         /* One message of the channel. Return: false when there is none. */
         bool (*input)(struct lkg_supervisor *s, struct lkg_child *child);
@@ -326,10 +328,13 @@ extern const struct lkg_child_ops lkg_engine_ops, lkg_server_ops,
 /* children.c */
 extern const char *const lkg_child_names[_LKG_CHILD_KIND_MAX];
 /**
- * lkg_child_watch() - a process was started: takes over @pidfd and @channel, kills it when it fails. 0 or
- * -errno.
+ * lkg_child_spawn() - start a process and watch it: its channel, its end, what it prints.
+ * @spawn:   but for its output
+ * @channel: our end, taken over when it is started
+ *
+ * Return: 0 or -errno.
  */
-int lkg_child_watch(struct lkg_child *child, pid_t pid, int pidfd, int channel);
+int lkg_child_spawn(struct lkg_child *child, struct lkg_spawn *spawn, int *channel);
 /** lkg_child_start() - start it now, if it does not run and the phase wants it; tries again by itself. */
 void lkg_child_start(struct lkg_supervisor *s, enum lkg_child_kind kind);
 void lkg_child_start_later(struct lkg_child *child, uint64_t pause_ns);

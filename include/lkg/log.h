@@ -2,9 +2,9 @@
 /*
  * Logging for the mains and the engine's decisions; libraries below core/config never log (docs/architecture.md).
  *
- * To the journal with structured fields when stderr is connected to it (JOURNAL_STREAM) and it was built with
- * libsystemd, otherwise one line on stderr with an `<N>` priority prefix when run by a service manager, without one
- * on a terminal. Never a secret, never file content. Callable from any thread.
+ * To the journal with structured fields when stderr is connected to it (JOURNAL_STREAM), otherwise one line on stderr
+ * with an `<N>` priority prefix when run by a service manager, without one on a terminal; a child of lkgfsd's to lkgfsd.
+ * Never a secret, never file content. Callable from any thread.
  */
 #pragma once
 
@@ -26,11 +26,18 @@ void lkg_log_init(const char *program, int max_priority);
 void lkg_log(int priority, const struct lkg_log_fields *fields, const char *fmt, ...) LKG_PRINTF(3, 4);
 
 /**
- * lkg_log_divert() - where the lines of a process go that may make no socket, if they were for the journal. Before threads.
- * @send: 0, or it could not be sent: the line goes to standard error then, with its priority, without the fields
+ * lkg_log_for_supervisor() - we are a child of lkgfsd's, and standard error is a pipe that it reads: each line is `<priority>text`
+ * there. Before threads.
+ * @send: where lines go before that, with their fields, or NULL. 0, or it could not be sent
  */
-void lkg_log_divert(int (*send)(int priority, const struct lkg_log_fields *fields, const char *text));
-/** lkg_log_of() - a line of the process @program that has come to us that way. It is not trusted. */
+void lkg_log_for_supervisor(int (*send)(int priority, const struct lkg_log_fields *fields,
+                                        const char *text));
+/**
+ * lkg_log_never_wait() - a terminal or a pipe at standard error is opened again for us alone, and loses lines (they are counted)
+ * instead of keeping us waiting. Others who have it open notice nothing.
+ */
+void lkg_log_never_wait(void);
+/** lkg_log_of() - a line of the process @program that has come to us. It is not trusted; nothing of it is worse than an error. */
 void lkg_log_of(const char *program, int priority, const struct lkg_log_fields *fields, const char *line);
 
 #define lkg_log_error(...)   lkg_log(LOG_ERR, NULL, __VA_ARGS__)

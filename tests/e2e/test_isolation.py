@@ -548,23 +548,6 @@ def test_facts_are_written_nowhere_else(mount):
 
 # ---- its lines ----
 
-@pytest.fixture
-def journal():
-    """The socket of a journal, on a machine that has none."""
-    path = pathlib.Path("/run/systemd/journal/socket")
-    if path.exists():
-        pytest.skip("a journal runs here")
-    made = [folder for folder in (path.parent.parent, path.parent) if not folder.exists()]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
-        listening.bind(str(path))
-        listening.settimeout(lib.TIMEOUT_S)
-        yield listening
-    path.unlink()
-    for folder in reversed(made):
-        folder.rmdir()
-
-
 def entries(listening):
     while True:
         yield dict(line.split("=", 1) for line in listening.recv(65536).decode().splitlines())

@@ -4,8 +4,10 @@
 A conftest.py imports all of it.
 """
 import os
+import pathlib
 import shutil
 import signal
+import socket
 import sys
 import tempfile
 import threading
@@ -180,3 +182,20 @@ def mount(mounts):
 def shared(module_mounts):
     """One mount for all tests of a module that do not disturb each other."""
     return module_mounts()
+
+
+@pytest.fixture
+def journal():
+    """The socket of a journal, on a machine that has none."""
+    path = pathlib.Path("/run/systemd/journal/socket")
+    if path.exists():
+        pytest.skip("a journal runs here")
+    made = [folder for folder in (path.parent.parent, path.parent) if not folder.exists()]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
+        listening.bind(str(path))
+        listening.settimeout(lib.TIMEOUT_S)
+        yield listening
+    path.unlink()
+    for folder in reversed(made):
+        folder.rmdir()

@@ -429,7 +429,7 @@ class Mount:
             document["components"] = components
         write_file(self.config_path, json.dumps(document, indent=2) + "\n", 0o600)
 
-    def start(self, wait_ready=True, extra=()):
+    def start(self, wait_ready=True, extra=(), stderr=None):
         notify_path = os.path.join(self.root, "notify")
         if self.notify is None:
             self.notify = NotifySocket(notify_path, self.keep_descriptors)
@@ -437,7 +437,7 @@ class Mount:
         environment = {**os.environ, "NOTIFY_SOCKET": notify_path, "LKGFS_SYSCALLS": "kill"}
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen([self.lkgfsd, *extra, "--config", self.config_path, self.mountpoint],
-                                            stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/",
+                                            stdin=subprocess.DEVNULL, stdout=log, stderr=stderr or log, cwd="/",
                                             env=environment, start_new_session=True)
         self.known[self.process.pid] = start_time(self.process.pid)
         if wait_ready:

@@ -17,7 +17,7 @@
 static int run(const char *script, const char *input, char **ret_output)
 {
         const char *argv[] = { "/bin/sh", "-c", script, NULL };
-        struct lkg_run r = { .pidfd = -EBADF, .output = -EBADF };
+        struct lkg_run r = LKG_RUN_INIT;
 
         *ret_output = NULL;
         assert_int_equal(lkg_run_start(&r, argv, input, input ? strlen(input) : 0), 0);
@@ -42,7 +42,7 @@ static void test_output_and_exit_code(void **state)
 static void test_too_much_output(void **state)
 {
         const char *argv[] = { "/bin/sh", "-c", "echo 0123456789", NULL };
-        struct lkg_run r = { .pidfd = -EBADF, .output = -EBADF };
+        struct lkg_run r = LKG_RUN_INIT;
         char *output = NULL;
 
         (void)state;
@@ -54,7 +54,7 @@ static void test_too_much_output(void **state)
 static void test_a_program_that_does_not_end_is_killed(void **state)
 {
         const char *argv[] = { "/bin/sh", "-c", "while :; do read x < /dev/zero; done", NULL };
-        struct lkg_run r = { .pidfd = -EBADF, .output = -EBADF };
+        struct lkg_run r = LKG_RUN_INIT;
         char *output = NULL;
 
         (void)state;
@@ -66,7 +66,7 @@ static void test_a_program_that_does_not_end_is_killed(void **state)
 static void test_a_missing_program_is_an_error_of_ours(void **state)
 {
         const char *argv[] = { "/nonexistent/program", NULL };
-        struct lkg_run r = { .pidfd = -EBADF, .output = -EBADF };
+        struct lkg_run r = LKG_RUN_INIT;
 
         (void)state;
         assert_int_equal(lkg_run_start(&r, argv, NULL, 0), -ENOENT);
@@ -94,6 +94,7 @@ static void check_fds(int (*setup)(const void *userdata))
                                    .n_fds = 2,
                                    .stdin_fd = -EBADF,
                                    .stdout_fd = out,
+                                   .stderr_fd = out,
                                    .setup = setup,
                                    .userdata = &zero };
         char text[64] = "";
@@ -124,9 +125,12 @@ static void test_a_failing_setup_is_the_exit_code(void **state)
 {
         const char *argv[] = { "/bin/true", NULL };
         int code = 42, pidfd = -EBADF, status = 0;
-        struct lkg_spawn spawn = {
-                .argv = argv, .stdin_fd = -EBADF, .stdout_fd = -EBADF, .setup = no_setup, .userdata = &code
-        };
+        struct lkg_spawn spawn = { .argv = argv,
+                                   .stdin_fd = -EBADF,
+                                   .stdout_fd = STDOUT_FILENO,
+                                   .stderr_fd = STDERR_FILENO,
+                                   .setup = no_setup,
+                                   .userdata = &code };
         pid_t pid = 0;
 
         (void)state;

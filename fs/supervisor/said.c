@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "said.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/epoll.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include <lkg/file.h>
+
+#include "supervisor.h"
+
+#define CHUNK  4096u
+#define CHUNKS 4u /* at once: others have their turn */
+#define CHUNKS_LAST \
+        (LKG_SAID_PIPE / CHUNK) /* all that a pipe holds; whoever has it for writing may write on */
+#define PAUSE_NS (100 * LKG_NSEC_PER_MSEC) /* between two looks at one who has spent what he has */
+#define AGAIN_BYTES \
+        (4 * LKG_SAID_LINE) /* that he must have then, or every other line would be told of as missing */
+#define RAW_PRIORITY LOG_WARNING /* of what no program of ours has formed: a library's last words */
+
+/* ---- pipes ---- */
+
+/* For reading as well as writing: a description of its own. */
+static int open_both(int fd)
+{
+        char path[64];
+        int both;
+
+        (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        both = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+        return both < 0 ? -errno : lkg_lift_fd(both);
+}
+
+int lkg_said_pipe(int *ret_ours, int *ret_theirs)
+{
+        LKG_CLEANUP(lkg_closep) int ours = -EBADF;
+        LKG_CLEANUP(lkg_closep) int theirs = -EBADF;
+        int both, fds[2];
+
+        if (pipe2(fds, O_NONBLOCK | O_CLOEXEC) < 0)
+                return -errno;
+        ours = lkg_lift_fd(fds[0]);
+        theirs = lkg_lift_fd(fds[1]);
+        if (ours < 0 || theirs < 0)
+                return ours < 0 ? ours : theirs;
+        (void)fcntl(theirs, F_SETPIPE_SZ, (int)LKG_SAID_PIPE); /* else 64 KiB */
+        both = open_both(theirs);
+        if (both >= 0) { /* without /proc: one end each */
+                lkg_close(theirs);
+                theirs = both;
+        }
+        *ret_ours = LKG_STEAL_FD(ours);
+        *ret_theirs = LKG_STEAL_FD(theirs);
+        return 0;
+}
+
+/*
+ * It may have made anything its standard error meanwhile. A pipe without a name is opened without asking anybody, and read without
+ * waiting, because the description is ours.
+ */
+int lkg_said_of(int pid)
+{
+        char path[64];
+        struct stat st;
+        struct statfs fs;
+        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+        int ours;
+
+        (void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, STDERR_FILENO);
+        fd = open(path, O_PATH | O_CLOEXEC);
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return -errno;
+        if (!S_ISFIFO(st.st_mode))
+                return -ENOTSUP;
+        if (fstatfs(fd, &fs) < 0)
+                return -errno;
+        if (fs.f_type != PIPEFS_MAGIC)
+                return -ENOTSUP;
+        (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        ours = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+        return ours < 0 ? -errno : lkg_lift_fd(ours);
+}
+
+/* ---- the allowance ---- */
+
+static void refill(struct lkg_said *said)
+{
+        uint64_t now_ns = lkg_boottime_ns(), more;
+
+        if (said->filled_ns == 0) {
+                said->left = LKG_SAID_BURST;
+                said->filled_ns = now_ns;
+        }
+        more = (now_ns - said->filled_ns) / 1000 * LKG_SAID_RATE / 1000000;
+        if (more == 0)
+                return;
+        said->left = more > LKG_SAID_BURST - said->left ? LKG_SAID_BURST : said->left + (size_t)more;
+        said->filled_ns = now_ns;
+        if (said->left >= AGAIN_BYTES)
+                said->spent = false;
+}
+
+static void leave_out(struct lkg_said *said, int priority, const char *text)
+{
+        struct lkg_said_line *line = &said->last[said->n_left_out++ % LKG_SAID_LAST];
+
+        said->spent = true;
+        line->priority = priority;
+        (void)snprintf(line->text, sizeof(line->text), "%s", text);
+}
+
+static void tell_left_out(struct lkg_said *said)
+{
+        if (said->n_left_out == 0)
+                return;
+        lkg_log_warning("%s says more than is logged: %u lines left out", said->program, said->n_left_out);
+        said->n_left_out = 0;
+}
+
+void lkg_said_line(struct lkg_said *said, int priority, const struct lkg_log_fields *fields,
+                   const char *text)
+{
+        size_t price = strlen(text) + LKG_SAID_PRICE;
+
+        refill(said);
+        if (said->spent || said->left < price) {
+                leave_out(said, priority, text);
+                return;
+        }
+        tell_left_out(said);
+        said->left -= price;
+        lkg_log_of(said->program, priority, fields, text);
+}
+
+/* ---- lines ---- */
+
+/* `<priority>text`, or what a library printed. */
+static void take_line(struct lkg_said *said)
+{
+        const char *text = said->line;
+        int priority = RAW_PRIORITY;
+
+        said->line[said->used] = '\0';
+        if (text[0] == '<' && text[1] >= '0' && text[1] <= '7' && text[2] == '>') {
+                priority = text[1] - '0';
+                text += 3;
+        }
+        if (*text)
+                lkg_said_line(said, priority, NULL, text);
+        said->used = 0;
+}
+
+static void take_bytes(struct lkg_said *said, const char *data, size_t size)
+{
+        for (size_t i = 0; i < size; i++) {
+                if (data[i] != '\n')
+                        said->line[said->used++] = data[i] ? data[i] : '?';
+                if (data[i] == '\n' || said->used == sizeof(said->line) - 1)
+                        take_line(said);
+        }
+}
+
+static bool is_open(const struct lkg_said *said)
+{
+        return said->program && said->fd >= 0;
+}
+
+/* Return: false when there is nothing more to come now; with @ret_end set, nothing ever. */
+static bool take_chunk(struct lkg_said *said, bool *ret_end)
+{
+        char data[CHUNK];
+        ssize_t n = is_open(said) ? read(said->fd, data, sizeof(data)) : 0;
+
+        *ret_end = n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+        if (n > 0)
+                take_bytes(said, data, (size_t)n);
+        return n > 0;
+}
+
+/* ---- one that runs ---- */
+
+static int on_pause_over(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        struct lkg_said *said = userdata;
+
+        (void)source;
+        (void)usec;
+        said->pause = sd_event_source_disable_unref(said->pause);
+        (void)sd_event_source_set_enabled(said->source, SD_EVENT_ON);
+        return 0;
+}
+
+/* What it says meanwhile fills its pipe, and then nothing: it gets EAGAIN. */
+static void pause_listening(struct lkg_said *said)
+{
+        if (said->pause ||
+            sd_event_add_time_relative(sd_event_source_get_event(said->source), &said->pause,
+                                       CLOCK_MONOTONIC, PAUSE_NS / 1000, 0, on_pause_over, said) < 0)
+                return;
+        (void)sd_event_source_set_enabled(said->source, SD_EVENT_OFF);
+}
+
+static int on_said(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+        struct lkg_said *said = userdata;
+        bool end = false;
+
+        (void)source;
+        (void)fd;
+        (void)revents;
+        for (unsigned i = 0; i < (said->spent ? CHUNKS_LAST : CHUNKS) && take_chunk(said, &end); i++) {
+        }
+        if (end)
+                said->source = sd_event_source_disable_unref(said->source);
+        else if (said->spent)
+                pause_listening(said);
+        return 0;
+}
+
+int lkg_said_watch(struct lkg_said *said, sd_event *event, const char *program, int fd)
+{
+        int r;
+
+        lkg_said_end(said);
+        said->program = program;
+        r = sd_event_add_io(event, &said->source, fd, EPOLLIN, on_said, said);
+        if (r < 0) {
+                lkg_close(fd);
+                return r;
+        }
+        said->fd = fd;
+        return 0;
+}
+
+void lkg_said_hear(struct lkg_said *said)
+{
+        bool end;
+
+        for (unsigned i = 0; i < CHUNKS_LAST && take_chunk(said, &end); i++) {
+        }
+}
+
+static void tell_last(struct lkg_said *said)
+{
+        unsigned n = said->n_left_out, kept = n < LKG_SAID_LAST ? n : LKG_SAID_LAST;
+
+        tell_left_out(said);
+        for (unsigned i = n - kept; i != n; i++) {
+                const struct lkg_said_line *line = &said->last[i % LKG_SAID_LAST];
+
+                lkg_log_of(said->program, line->priority, NULL, line->text);
+        }
+}
+
+void lkg_said_end(struct lkg_said *said)
+{
+        said->source = sd_event_source_disable_unref(said->source);
+        said->pause = sd_event_source_disable_unref(said->pause);
+        if (!is_open(said))
+                return;
+        lkg_said_hear(said);
+        if (said->used > 0)
+                take_line(said);
+        tell_last(said);
+        said->fd = lkg_close(said->fd);
+}
+
+/* ---- one that has ended ---- */
+
+void lkg_said_all(const char *program, int fd)
+{
+        struct lkg_said *said = fd < 0 ? NULL : calloc(1, sizeof(*said));
+        const char *slash = strrchr(program, '/');
+
+        if (!said)
+                return;
+        said->program = slash ? slash + 1 : program;
+        said->fd = fcntl(fd, F_DUPFD_CLOEXEC, LKG_FD_BASE);
+        lkg_said_end(said);
+        free(said);
+}

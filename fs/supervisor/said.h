@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What our children print. None of them has our standard error: a file could be written to as it is and cut, a terminal typed on.
+ * Each has a pipe of its own, which we read without ever waiting and it fills without ever waiting, and what comes out of that
+ * are lines of that child's: shown harmless, no worse than an error, and of a bounded size, number and memory.
+ *
+ * The child holds its end for reading, too. So a child that outlives us is not killed by SIGPIPE, and who takes over from us reads
+ * what was said meanwhile (lkg_said_of()).
+ */
+#pragma once
+
+#include <systemd/sd-event.h>
+
+#include <lkg/base.h>
+#include <lkg/log.h>
+
+#define LKG_SAID_PIPE      (256u << 10) /* a report of a sanitizer comes at once */
+#define LKG_SAID_LINE      1536u        /* as long as ours are; a longer one is several */
+#define LKG_SAID_BURST     (256u << 10) /* of the log: what one child may fill at once ... */
+#define LKG_SAID_RATE      1024u        /* ... and in each second: 90 MB in a day */
+#define LKG_SAID_PRICE     32u          /* of a line, besides its bytes */
+#define LKG_SAID_LAST      16u          /* lines that are told at its end all the same */
+#define LKG_SAID_LAST_SIZE 256u
+
+struct lkg_said {
+        const char *program; /* borrowed: "lkgfs-engine"; NULL = nobody was ever listened to */
+        int fd;              /* -EBADF: nobody is now */
+        sd_event_source *source, *pause;
+        /* The allowance; it outlives a process, else one could be had by dying. */
+        uint64_t filled_ns; /* 0 = whole */
+        size_t left;
+        bool spent;
+        unsigned n_left_out;
+        /* What is no line yet. */
+        char line[LKG_SAID_LINE];
+        size_t used;
+        /* Of those that were left out. */
+        struct lkg_said_line {
+                int priority;
+                char text[LKG_SAID_LAST_SIZE];
+        } last[LKG_SAID_LAST];
+};
+
+/**
+ * lkg_said_pipe() - two ends, both close-on-exec, never waiting and LKG_FD_BASE or above.
+ * @ret_ours: for reading; @ret_theirs: standard output and error of a child
+ *
+ * Return: 0 or -errno.
+ */
+int lkg_said_pipe(int *ret_ours, int *ret_theirs);
+/** lkg_said_of() - the pipe of process @pid, which a predecessor of ours started. Return: our end; -errno. */
+int lkg_said_of(int pid);
+/** lkg_said_watch() - listen on @fd, which is taken over, until lkg_said_end(). Return: 0 or -errno. */
+int lkg_said_watch(struct lkg_said *said, sd_event *event, const char *program, int fd);
+/** lkg_said_hear() - what is in the pipe now: nothing of it comes after what we log next. */
+void lkg_said_hear(struct lkg_said *said);
+/** lkg_said_end() - it ended, or is given up: all that it has said, the last of what was left out with it. */
+void lkg_said_end(struct lkg_said *said);
+/** lkg_said_line() - a line of the same child that came another way, on the same allowance. */
+void lkg_said_line(struct lkg_said *said, int priority, const struct lkg_log_fields *fields,
+                   const char *text);
+/** lkg_said_all() - of a program that has run to its end: what is in @fd. */
+void lkg_said_all(const char *program, int fd);
