@@ -228,12 +228,12 @@ static int from_server(struct lkg_supervisor *s, struct found *found, struct lkg
 }
 
 /* What is left of a view that nobody sees any more. */
-static void discard(struct lkg_supervisor *s, struct lkg_shared *shared, const char *why)
+static void discard(struct lkg_supervisor *s, struct lkg_shared *shared, int shared_fd, const char *why)
 {
         lkg_log_notice("left over by an earlier lkgfsd: %s; starting afresh", why);
-        (void)lkg_process_end(&shared->notifier, END_LIMIT_NS);
-        (void)lkg_process_end(&shared->server, END_LIMIT_NS);
-        (void)lkg_process_end(&shared->engine, END_LIMIT_NS);
+        (void)lkg_ours_end(s, &shared->notifier, shared_fd, END_LIMIT_NS);
+        (void)lkg_ours_end(s, &shared->server, shared_fd, END_LIMIT_NS);
+        (void)lkg_ours_end(s, &shared->engine, shared_fd, END_LIMIT_NS);
         lkg_kept_clear(s);
         (void)munmap(shared, sizeof(*shared));
 }
@@ -295,9 +295,9 @@ static int judge(struct lkg_supervisor *s, struct found *found, struct lkg_share
                 return r;
         }
         if (lkg_connection_dead(&c)) {
-                discard(s, shared, "its connection was aborted");
+                discard(s, shared, found->fds[FD_SHARED], "its connection was aborted");
         } else if (lkg_mounts_top(s->mount_point, &mount) != 1 || !lkg_mount_is_lkgfs(&mount)) {
-                discard(s, shared, "its view is not mounted any more");
+                discard(s, shared, found->fds[FD_SHARED], "its view is not mounted any more");
         } else if (!lkg_connection_agrees(s, shared)) {
                 s->predecessor = shared; /* who was asked about, tickets: that goes on */
                 return replace_view(s, found, err);

@@ -16,20 +16,12 @@
 
 #include "supervisor.h"
 
-#define END_RECORDED_NS (1 * LKG_NSEC_PER_SEC)
-#define CHANNEL_ROUNDS  16 /* of LKG_MESSAGES_AT_ONCE: a socket holds fewer */
+#define CHANNEL_ROUNDS 16 /* of LKG_MESSAGES_AT_ONCE: a socket holds fewer */
 
 const char *const lkg_child_names[_LKG_CHILD_KIND_MAX] = {
         [LKG_CHILD_ENGINE] = "engine",
         [LKG_CHILD_SERVER] = "file server",
         [LKG_CHILD_NOTIFIER] = "notifier",
-};
-
-/* Files in the private runtime directory, see record_in_file(). */
-static const char *const record_names[_LKG_CHILD_KIND_MAX] = {
-        [LKG_CHILD_ENGINE] = "engine.pid",
-        [LKG_CHILD_SERVER] = "server.pid",
-        [LKG_CHILD_NOTIFIER] = "notifier.pid",
 };
 
 static const struct lkg_child_ops *const child_ops[_LKG_CHILD_KIND_MAX] = {
@@ -83,37 +75,6 @@ static struct lkg_process *shared_record(struct lkg_child *child)
         return child->kind == LKG_CHILD_ENGINE ? &shared->engine : &shared->notifier;
 }
 
-/*
- * The shared memory dies with the connection, the engine does not: a file tells a successor that starts
- * afresh whom to end. Not for the file server, whose start must be quick and who ends with the connection.
- */
-static void record_in_file(const struct lkg_child *child, uint64_t start_time)
-{
-        struct lkg_supervisor *s = child->supervisor;
-        char text[64];
-        int n = snprintf(text, sizeof(text), "%d %" PRIu64 "\n", (int)child->pid, start_time);
-        struct lkg_error err = { 0 };
-
-        if (lkg_write_file_atomic(s->runtime_fd, record_names[child->kind], text, (size_t)n, 0600, false,
-                                  &err) < 0)
-                lkg_log_warning("%s", err.message);
-}
-
-int lkg_child_end_recorded(struct lkg_supervisor *s, enum lkg_child_kind kind)
-{
-        LKG_CLEANUP(lkg_closep)
-        int fd = lkg_open_plain(s->runtime_fd, record_names[kind]);
-        struct lkg_process process = { 0 };
-        char text[64] = "";
-        ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-        int pid = 0;
-
-        if (n <= 0 || sscanf(text, "%d %" SCNu64, &pid, &process.start_time) != 2)
-                return 0;
-        atomic_store(&process.pid, pid);
-        return lkg_process_end(&process, END_RECORDED_NS);
-}
-
 static void record(struct lkg_child *child)
 {
         struct lkg_process *process = shared_record(child);
@@ -122,7 +83,7 @@ static void record(struct lkg_child *child)
                 return;
         process->start_time = lkg_process_start_time((int)child->pid);
         atomic_store(&process->pid, (int)child->pid);
-        record_in_file(child, process->start_time);
+        lkg_recorded_note(child->supervisor, child->kind, (int)child->pid, process->start_time);
         atomic_fetch_add(child->kind == LKG_CHILD_ENGINE
                                  ? &child->supervisor->connection.shared->engine_starts
                                  : &child->supervisor->connection.shared->notifier_starts,
@@ -397,7 +358,8 @@ int lkg_child_adopt(struct lkg_child *child, const struct lkg_process *process, 
         if (pidfd < 0)
                 return pidfd;
         /* After the open: from here on the number cannot change its owner under us. */
-        if (lkg_process_start_time(pid) != process->start_time || !lkg_is_helper(pid)) {
+        if (lkg_process_start_time(pid) != process->start_time ||
+            !lkg_is_ours(child->supervisor, process, child->supervisor->connection.shared_fd)) {
                 lkg_close(pidfd);
                 return -ESRCH;
         }

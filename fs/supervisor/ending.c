@@ -4,10 +4,13 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/pidfd.h>
+#include <sys/stat.h>
 
 #include <lkg/file.h>
 
 #include "supervisor.h"
+
+#define END_RECORDED_NS (1 * LKG_NSEC_PER_SEC)
 
 bool lkg_wait_pidfd(int pidfd, uint64_t limit_ns)
 {
@@ -38,7 +41,7 @@ static bool is_called(int pid, const char *prefix)
 }
 
 /* One that waits for a dead file system before it is executed has lkgfsd's program still, but its own name (spawn.c). */
-bool lkg_is_helper(int pid)
+bool lkg_runs_helper(int pid)
 {
         char path[64], exe[PATH_MAX];
         const char *name;
@@ -56,12 +59,54 @@ bool lkg_is_helper(int pid)
                (strncmp(name, "/lkgfsd", strlen("/lkgfsd")) == 0 && is_called(pid, "lkgfs-"));
 }
 
-int lkg_process_end(const struct lkg_process *process, uint64_t limit_ns)
+/* Which file: nobody is asked who would not answer, whatever it has opened there. */
+static bool identify(int fd, struct statx *ret)
+{
+        return fd >= 0 &&
+               statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_INO, ret) == 0;
+}
+
+static bool same_file(const struct statx *a, const struct statx *b)
+{
+        return a->stx_ino == b->stx_ino && a->stx_dev_major == b->stx_dev_major &&
+               a->stx_dev_minor == b->stx_dev_minor;
+}
+
+/* At the numbers of what it was given: what it has opened for others comes after these. */
+static bool has_ours(const struct lkg_supervisor *s, int pid, int shared_fd)
+{
+        const int ours[] = { s->runtime_fd, s->state_fd, shared_fd };
+        struct statx theirs, mine;
+        char path[64];
+
+        for (int number = 3; number < 3 + LKG_SPAWN_FDS_MAX; number++) {
+                LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+
+                (void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, number);
+                fd = open(path, O_PATH | O_CLOEXEC);
+                if (!identify(fd, &theirs))
+                        continue;
+                for (size_t i = 0; i < LKG_ARRAY_SIZE(ours); i++)
+                        if (identify(ours[i], &mine) && same_file(&theirs, &mine))
+                                return true;
+        }
+        return false;
+}
+
+bool lkg_is_ours(const struct lkg_supervisor *s, const struct lkg_process *process, int shared_fd)
+{
+        int pid = atomic_load(&process->pid);
+
+        return lkg_runs_helper(pid) && (lkg_recorded_has(s, process) || has_ours(s, pid, shared_fd));
+}
+
+int lkg_process_end(const struct lkg_process *process, bool (*is_wanted)(const struct lkg_process *, void *),
+                    void *userdata, uint64_t limit_ns)
 {
         int pid = atomic_load(&process->pid);
         LKG_CLEANUP(lkg_closep) int pidfd = pid > 0 ? pidfd_open(pid, 0) : -EBADF;
 
-        if (pidfd < 0 || lkg_process_start_time(pid) != process->start_time || !lkg_is_helper(pid))
+        if (pidfd < 0 || lkg_process_start_time(pid) != process->start_time || !is_wanted(process, userdata))
                 return 0;
         (void)pidfd_send_signal(pidfd, SIGTERM, NULL, 0);
         if (lkg_wait_pidfd(pidfd, limit_ns))
@@ -69,4 +114,38 @@ int lkg_process_end(const struct lkg_process *process, uint64_t limit_ns)
         (void)pidfd_send_signal(pidfd, SIGKILL, NULL, 0);
         (void)lkg_wait_pidfd(pidfd, limit_ns);
         return 1;
+}
+
+struct owner {
+        const struct lkg_supervisor *s;
+        int shared_fd;
+};
+
+static bool is_owned(const struct lkg_process *process, void *userdata)
+{
+        const struct owner *owner = userdata;
+
+        return lkg_is_ours(owner->s, process, owner->shared_fd);
+}
+
+int lkg_ours_end(const struct lkg_supervisor *s, const struct lkg_process *process, int shared_fd,
+                 uint64_t limit_ns)
+{
+        struct owner owner = { s, shared_fd };
+
+        return lkg_process_end(process, is_owned, &owner, limit_ns);
+}
+
+int lkg_child_end_recorded(struct lkg_supervisor *s, enum lkg_child_kind kind)
+{
+        const int directories[] = { s->records_fd, s->runtime_fd };
+        int n = 0;
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(directories) && n == 0; i++) {
+                struct lkg_process process = { 0 };
+
+                if (lkg_recorded_read(directories[i], kind, &process))
+                        n = lkg_ours_end(s, &process, -EBADF, END_RECORDED_NS);
+        }
+        return n;
 }

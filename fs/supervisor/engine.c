@@ -47,9 +47,10 @@ static void raise_oom_score(void)
 }
 
 struct setup {
+        const struct lkg_supervisor *supervisor;
         const char *mount_point, *source_path;
         struct lkg_shared *shared;
-        pid_t supervisor;
+        pid_t parent;
         struct lkg_account account;
         bool hand_over_all; /* no engine of this user has published anything since we run */
 };
@@ -65,10 +66,11 @@ static int record_self(const struct setup *setup)
 
         if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
                 return complain("prctl");
-        if (getppid() != setup->supervisor)
+        if (getppid() != setup->parent)
                 return EX_UNAVAILABLE;
         process->start_time = lkg_process_start_time((int)getpid());
         atomic_store(&process->pid, (int)getpid());
+        lkg_recorded_note(setup->supervisor, LKG_CHILD_ENGINE, (int)getpid(), process->start_time);
         return prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0) < 0 ? complain("prctl") : 0;
 }
 
@@ -308,8 +310,8 @@ static struct setup set_up(struct lkg_supervisor *s)
 
         s->engine_handed_over = s->engine_handed_over && same_account(&account, &s->engine_account);
         s->engine_account = account;
-        return (struct setup){ s->mount_point, s->source_path, s->connection.shared,
-                               getpid(),       account,        !s->engine_handed_over };
+        return (struct setup){ s,        s->mount_point, s->source_path,        s->connection.shared,
+                               getpid(), account,        !s->engine_handed_over };
 }
 
 static int start(struct lkg_supervisor *s, struct lkg_child *child)

@@ -56,6 +56,12 @@ static int lock_holder(int fd)
         return 0;
 }
 
+static bool runs_helper(const struct lkg_process *process, void *userdata)
+{
+        (void)userdata;
+        return lkg_runs_helper(atomic_load(&process->pid));
+}
+
 /*
  * A helper may hold the lock of a dead lkgfsd: a child that was forked just before its death, until execve(2), which is over in a
  * moment; or one that was taken over, and took it. Return: whether it is to be tried again.
@@ -75,7 +81,7 @@ static bool owner_is_gone(int fd, unsigned n_tries)
         }
         atomic_store(&holder.pid, lock_holder(fd));
         holder.start_time = lkg_process_start_time(atomic_load(&holder.pid));
-        return lkg_process_end(&holder, LOCK_HOLDER_END_NS) == 1;
+        return lkg_process_end(&holder, runs_helper, NULL, LOCK_HOLDER_END_NS) == 1;
 }
 
 static int locked_by_other(int fd, const char *path, const char *what, struct lkg_error *err)

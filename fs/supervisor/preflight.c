@@ -327,7 +327,6 @@ static int open_directory(const struct lkg_settings *settings, const char *path,
 
 int lkg_preflight_locks(struct lkg_supervisor *s, struct lkg_error *err)
 {
-        LKG_CLEANUP(lkg_closep) int runtime = -EBADF;
         const struct lkg_settings *settings = s->settings;
         int r;
 
@@ -338,7 +337,7 @@ int lkg_preflight_locks(struct lkg_supervisor *s, struct lkg_error *err)
         }
         r = open_directory(settings, settings->state_dir, 0700, &s->state_fd, err);
         if (r == 0)
-                r = open_directory(NULL, settings->runtime_dir, 0755, &runtime, err);
+                r = open_directory(NULL, settings->runtime_dir, 0755, &s->records_fd, err);
         if (r == 0)
                 r = open_directory(settings, s->private_dir, 0700, &s->runtime_fd, err);
         if (r == 0)
@@ -445,6 +444,7 @@ void lkg_preflight_cleanup(struct lkg_supervisor *s)
                 return; /* not ours */
         empty_directory(s->runtime_fd, CLEANUP_DEPTH);
         (void)rmdir(s->private_dir);
+        lkg_recorded_forget(s);
         if (s->created_runtime_dir)
                 (void)rmdir(
                         s->settings

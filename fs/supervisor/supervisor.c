@@ -694,8 +694,8 @@ static void init(struct lkg_supervisor *s, const struct lkg_options *options, in
         s->options = options;
         s->hands_off = true;
         s->ready_fd = ready_fd;
-        s->log_fd = s->state_lock = s->runtime_lock = s->state_fd = s->runtime_fd = s->source_fd =
-                s->listen_fd = s->exec.output_fd = s->exec.said_fd = -EBADF;
+        s->log_fd = s->state_lock = s->runtime_lock = s->state_fd = s->runtime_fd = s->records_fd =
+                s->source_fd = s->listen_fd = s->exec.output_fd = s->exec.said_fd = -EBADF;
         s->facts.starts = s->facts.rest = s->exec.helper = s->copies.helper = s->leaving =
                 s->dentries.helper = (struct lkg_helper)LKG_HELPER_INIT;
         s->task.pidfd = -EBADF;
@@ -736,6 +736,7 @@ static void deinit(struct lkg_supervisor *s)
         if (s->children_namespace > 0)
                 lkg_close(s->children_namespace);
         s->judging = lkg_judging_close(s->judging);
+        lkg_close(s->records_fd);
         lkg_close(s->runtime_fd);
         lkg_close(s->state_fd);
         lkg_close(s->runtime_lock);

@@ -159,6 +159,7 @@ struct lkg_supervisor {
         bool created_runtime_dir;
         int state_lock, runtime_lock;
         int state_fd, runtime_fd; /* runtime_fd: the private part */
+        int records_fd;           /* runtimeDir itself, which is root's */
         int source_fd, listen_fd;
         int children_namespace; /* the mount namespace that we came from, where they stay; 0 = ours */
         struct lkg_connection connection;
@@ -357,15 +358,25 @@ int lkg_child_adopt(struct lkg_child *child, const struct lkg_process *process, 
  */
 int lkg_child_end_recorded(struct lkg_supervisor *s, enum lkg_child_kind kind);
 /**
- * lkg_is_helper() - does the process run a helper of lkgfs? What stands in memory that a file server can write is no reason to end
- * just anybody.
+ * lkg_is_ours() - was it started by an lkgfsd of this runtime directory? What stands in memory that children can write, or in
+ * their directory, is no reason to end just anybody: not another program, and not a helper of another lkgfs of this node.
+ *
+ * Either lkgfsd has recorded it where they cannot write, or it has what only ours are given: our state directory, our private
+ * runtime directory, the shared memory of the view.
+ * @shared_fd: that memory, negative = not known any more
  */
-bool lkg_is_helper(int pid);
+bool lkg_is_ours(const struct lkg_supervisor *s, const struct lkg_process *process, int shared_fd);
+/** lkg_runs_helper() - is its program called like one of ours? Enough for one that holds our lock, which the kernel says. */
+bool lkg_runs_helper(int pid);
 /**
- * lkg_process_end() - SIGTERM, SIGKILL after @limit_ns, if pid and start time agree. Return: 1 if it ran,
- * else 0.
+ * lkg_process_end() - SIGTERM, SIGKILL after @limit_ns, if pid and start time agree and @is_wanted, asked when the number cannot
+ * become another process's any more. Return: 1 if it ran, else 0.
  */
-int lkg_process_end(const struct lkg_process *process, uint64_t limit_ns);
+int lkg_process_end(const struct lkg_process *process, bool (*is_wanted)(const struct lkg_process *, void *),
+                    void *userdata, uint64_t limit_ns);
+/** lkg_ours_end() - the same for one that is ours, see lkg_is_ours(). */
+int lkg_ours_end(const struct lkg_supervisor *s, const struct lkg_process *process, int shared_fd,
+                 uint64_t limit_ns);
 
 /**
  * lkg_engine_work() - what the engine has in hand, by its note and by the processor time that it uses.
@@ -396,6 +407,17 @@ void lkg_engine_send(struct lkg_supervisor *s, uint32_t type);
 void lkg_kept_add(struct lkg_supervisor *s, uint64_t node, int fd);
 /** lkg_kept_clear() - close all descriptors of deleted but open files; they belong to one connection. */
 void lkg_kept_clear(struct lkg_supervisor *s);
+
+/* recorded.c */
+/** lkg_recorded_note() - by @start_time and number, where neither the engine nor the notifier can write (records_fd). */
+void lkg_recorded_note(const struct lkg_supervisor *s, enum lkg_child_kind kind, int pid,
+                       uint64_t start_time);
+/** lkg_recorded_read() - what stands in @dirfd about that child. Return: false: nothing. */
+bool lkg_recorded_read(int dirfd, enum lkg_child_kind kind, struct lkg_process *ret);
+/** lkg_recorded_has() - by lkg_recorded_note()? */
+bool lkg_recorded_has(const struct lkg_supervisor *s, const struct lkg_process *process);
+/** lkg_recorded_forget() - nothing of ours runs any more. */
+void lkg_recorded_forget(const struct lkg_supervisor *s);
 
 /* lock.c */
 /**

@@ -18,6 +18,7 @@ import time
 
 import pytest
 
+import lkgfs_container as container
 import lkgfs_testlib as lib
 from lkgfs_inject import Injected, Killed
 from test_survival import Load, check_reports, load_reader, load_status
@@ -207,6 +208,74 @@ def test_lkgfsd_ends_nobody_else(mount):
             assert other.poll() is None
         finally:
             other.kill()
+
+
+def rewrite_records(mount, pid):
+    """Whoever has the shared memory, or the private directory, says that `pid` is each of our processes."""
+    mine = [mount.child(name) for name in ("lkgfs-notify", "lkgfs-engine", "lkgfs-fs")]
+    with open(shared_memory(mount), "rb+") as file, mmap.mmap(file.fileno(), 0) as memory:
+        for own in mine:
+            record = struct.pack("=i4xQ", own, lib.start_time(own))
+            at = memory.find(record)
+            assert at > 0
+            memory[at:at + len(record)] = struct.pack("=i4xQ", pid, lib.start_time(pid))
+    for name in ("engine.pid", "notifier.pid"):
+        path = os.path.join(mount.runtime, "private", name)
+        os.unlink(path)
+        lib.write_file(path, f"{pid} {lib.start_time(pid)}\n", 0o600)
+
+
+def abort_connection(mount):
+    """The view is dead for all; where it was mounted it stays."""
+    number, control = os.minor(os.stat(mount.mountpoint).st_dev), os.path.join(mount.root, "fusectl")
+    os.makedirs(control, exist_ok=True)
+    container.mount("fusectl", control, "fusectl")
+    try:
+        lib.write_file(os.path.join(control, str(number), "abort"), "1")
+    finally:
+        container.umount(control)
+
+
+@pytest.mark.parametrize("connection", ["lives", "dies"])
+@pytest.mark.parametrize("name", ["lkgfs-engine", "lkgfs-notify", "lkgfs-fs", "other"])
+def test_lkgfsd_ends_no_helper_of_another_lkgfs(mount, mounts, name, connection):
+    """Nor any other program that is called like one."""
+    neighbour = mounts()
+    program = os.path.join(mount.root, "lkgfs-other")
+    shutil.copy(shutil.which("sleep"), program)
+    with subprocess.Popen([program, "1000"]) as other:
+        try:
+            victim = other.pid if name == "other" else neighbour.child(name)
+            began, own = lib.start_time(victim), [mount.child(one) for one in ("lkgfs-engine", "lkgfs-notify")]
+            rewrite_records(mount, victim)
+            mount.kill_supervisor()
+            if connection == "dies":
+                abort_connection(mount)
+            mount.start()
+            check_engine_works(mount, 94)
+            assert lib.start_time(victim) == began and other.poll() is None
+            if name != "other":
+                assert neighbour.child(name) == victim
+            if connection == "dies":  # what was ours has ended: the private record says nothing of it, the one of lkgfsd's does
+                mount.wait_for(lambda: not [pid for pid in own if lib.start_time(pid)], "helpers of before have ended")
+        finally:
+            other.kill()
+
+
+def test_an_engine_cannot_pass_for_a_stranger(mount):
+    """Whatever it closes and removes: two of them would take each other's publications away."""
+    pid = idle(mount, "lkgfs-engine")
+    mount.process.send_signal(signal.SIGSTOP)
+    with Injected(pid) as process:
+        for number in range(3, 9):
+            process.call("close", number)
+    for path in pathlib.Path(mount.runtime, "private").glob("*.pid"):
+        path.unlink()
+    os.kill(pid, signal.SIGSTOP)
+    mount.kill_supervisor()
+    mount.start()
+    check_engine_works(mount, 95)
+    assert lib.start_time(pid) is None
 
 
 def test_files_that_it_shares_may_become_shorter(mount):
