@@ -2,7 +2,7 @@
 /*
  * From bytes to events: the syntax of YAML as go.yaml.in/yaml/v2 knows it, which is the one that counts (see
  * docs/decisions/008). yaml-reader.c makes characters of bytes, yaml-scan.c, yaml-scan-scalar.c and
- * yaml-scan-word.c make tokens of characters, yaml-parse.c makes events of tokens; yaml.c builds the tree.
+ * yaml-scan-word.c (over yaml-step.c) make tokens of characters, yaml-parse.c makes events of tokens; yaml.c builds the tree.
  *
  * Nothing recurses; the nesting is bounded by LKG_DOC_DEPTH_MAX. Every token is looked at a constant number
  * of times, so the cost is proportional to the text. A span points into the text or into memory that lives
@@ -181,7 +181,7 @@ void lkg_yaml_scan_deinit(struct lkg_yaml_scan *s);
 int lkg_yaml_peek(struct lkg_yaml_scan *s, struct lkg_yaml_token **ret);
 void lkg_yaml_take(struct lkg_yaml_scan *s);
 
-/* ---- between the files of the scanner ---- */
+/* ---- between the files of the scanner: yaml-step.c ---- */
 
 static inline size_t lkg_yaml_flow_level(const struct lkg_yaml_scan *s)
 {
@@ -228,6 +228,10 @@ int lkg_yaml_fail(struct lkg_yaml_scan *s, const char *context, struct lkg_yaml_
                   const char *problem);
 /** lkg_yaml_keep() - what stands in @built, NUL behind it, as long as the scanner lives. 0 or -ENOMEM. */
 int lkg_yaml_keep(struct lkg_yaml_scan *s, struct lkg_yaml_span *ret);
+
+void lkg_yaml_kept_free(struct lkg_yaml_kept *kept);
+
+/* ---- yaml-scan-scalar.c, yaml-scan-word.c ---- */
 
 int lkg_yaml_scan_block_scalar(struct lkg_yaml_scan *s, bool literal, struct lkg_yaml_token *token);
 int lkg_yaml_scan_quoted(struct lkg_yaml_scan *s, bool single, struct lkg_yaml_token *token);

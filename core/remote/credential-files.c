@@ -14,6 +14,15 @@
 
 /* ---- findings ---- */
 
+const char *lkg_credential_file(const struct lkg_credential *c)
+{
+        if (c->place == LKG_FOUND_CONFIGURED)
+                return c->kubeconfig;
+        if (c->place == LKG_FOUND_POD)
+                return c->pod_dir;
+        return c->looked && c->kind == LKG_CREDENTIAL_NONE ? "" : c->source_file;
+}
+
 void lkg_look_say(struct lkg_look *l, enum lkg_severity severity, unsigned code,
                   const struct lkg_file_or_data *x, const char *fmt, ...)
 {

@@ -331,15 +331,6 @@ enum lkg_credential_kind lkg_credential_kind(const struct lkg_credential *c)
         return c->kind;
 }
 
-const char *lkg_credential_file(const struct lkg_credential *c)
-{
-        if (c->place == LKG_FOUND_CONFIGURED)
-                return c->kubeconfig;
-        if (c->place == LKG_FOUND_POD)
-                return c->pod_dir;
-        return c->looked && c->kind == LKG_CREDENTIAL_NONE ? "" : c->source_file;
-}
-
 const struct lkg_report *lkg_credential_findings(const struct lkg_credential *c)
 {
         return &c->report;

@@ -22,6 +22,7 @@ struct lkg_http_pool {
         CURLM *multi;
         sd_event_source *timer;
         uint64_t serial; /* of the identity */
+        void (*worked)(struct lkg_http_pool *pool);
         unsigned n_transfers;
         bool broken; /* curl gave up on it */
         struct lkg_http_pool *next;
@@ -76,20 +77,14 @@ struct lkg_http {
 
 /* http.c */
 
-/**
- * lkg_http_stop() - note why @transfer ends, instead of what curl will say about that.
- * Return: 0, which is not the size that curl expects of a callback, so that it gives up.
- */
-size_t lkg_http_stop(struct lkg_http_transfer *transfer, int error, const char *fmt, ...) LKG_PRINTF(3, 4);
 /** lkg_http_settle_soon() - from the next turn of the loop. */
 void lkg_http_settle_soon(struct lkg_http *http);
-/** lkg_http_pool_worked() - curl has done something; some transfers may be complete. Not inside a callback of curl. */
-void lkg_http_pool_worked(struct lkg_http_pool *pool);
 
 /* http-pool.c */
 
-int lkg_http_pool_new(struct lkg_http *http, uint64_t serial, struct lkg_http_pool **ret,
-                      struct lkg_error *err);
+/** lkg_http_pool_new() - @worked: called when curl has done something, and not inside a callback of it. */
+int lkg_http_pool_new(struct lkg_http *http, uint64_t serial, void (*worked)(struct lkg_http_pool *pool),
+                      struct lkg_http_pool **ret, struct lkg_error *err);
 struct lkg_http_pool *lkg_http_pool_free(struct lkg_http_pool *pool); /* no transfer may be left */
 
 /* http-easy.c */
@@ -101,6 +96,11 @@ void lkg_http_unprepare(struct lkg_http_transfer *transfer);
 
 /* http-receive.c: curl's callbacks of one transfer */
 
+/**
+ * lkg_http_stop() - note why @transfer ends, instead of what curl will say about that.
+ * Return: 0, which is not the size that curl expects of a callback, so that it gives up.
+ */
+size_t lkg_http_stop(struct lkg_http_transfer *transfer, int error, const char *fmt, ...) LKG_PRINTF(3, 4);
 size_t lkg_http_on_header(char *line, size_t one, size_t size, void *transfer);
 size_t lkg_http_on_body(char *data, size_t one, size_t size, void *transfer);
 

@@ -14,7 +14,7 @@ static void act(struct lkg_http_pool *pool, curl_socket_t fd, int mask)
         /* Only lack of memory or a callback of ours that failed: nothing can be done with this handle any more. */
         if (!pool->broken && curl_multi_socket_action(pool->multi, fd, mask, &n_running) != CURLM_OK)
                 pool->broken = true;
-        lkg_http_pool_worked(pool);
+        pool->worked(pool);
 }
 
 static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userdata)
@@ -95,8 +95,8 @@ static int configure(struct lkg_http_pool *pool)
                        : -EINVAL;
 }
 
-int lkg_http_pool_new(struct lkg_http *http, uint64_t serial, struct lkg_http_pool **ret,
-                      struct lkg_error *err)
+int lkg_http_pool_new(struct lkg_http *http, uint64_t serial, void (*worked)(struct lkg_http_pool *pool),
+                      struct lkg_http_pool **ret, struct lkg_error *err)
 {
         struct lkg_http_pool *pool = calloc(1, sizeof(*pool));
         int r;
@@ -105,6 +105,7 @@ int lkg_http_pool_new(struct lkg_http *http, uint64_t serial, struct lkg_http_po
                 return lkg_error_set(err, -ENOMEM, NULL, "connections to the API server");
         pool->http = http;
         pool->serial = serial;
+        pool->worked = worked;
         r = sd_event_add_time(http->event, &pool->timer, CLOCK_BOOTTIME, 0, ACCURACY_USEC, on_time, pool);
         if (r >= 0)
                 r = sd_event_source_set_priority(pool->timer, LKG_REMOTE_PRIORITY);

@@ -7,6 +7,17 @@
 
 #include "http-internal.h"
 
+size_t lkg_http_stop(struct lkg_http_transfer *t, int error, const char *fmt, ...)
+{
+        va_list ap;
+
+        va_start(ap, fmt);
+        (void)vsnprintf(t->words, sizeof(t->words), fmt, ap);
+        va_end(ap);
+        t->error = error;
+        return 0;
+}
+
 #define OK 200
 
 static bool is_named(struct lkg_span name, const char *want)

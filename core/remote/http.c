@@ -102,17 +102,6 @@ static void transfer_freep(struct lkg_http_transfer **t)
         *t = transfer_free(*t);
 }
 
-size_t lkg_http_stop(struct lkg_http_transfer *t, int error, const char *fmt, ...)
-{
-        va_list ap;
-
-        va_start(ap, fmt);
-        (void)vsnprintf(t->words, sizeof(t->words), fmt, ap);
-        va_end(ap);
-        t->error = error;
-        return 0;
-}
-
 /* Its error and words say how. */
 static void finish(struct lkg_http_transfer *t)
 {
@@ -236,7 +225,8 @@ static void break_pool(struct lkg_http_pool *pool)
         }
 }
 
-void lkg_http_pool_worked(struct lkg_http_pool *pool)
+/* Curl has done something: some transfers may be complete. Not inside a callback of curl. */
+static void look_for_ends(struct lkg_http_pool *pool)
 {
         CURLMsg *message;
         int n_left;
@@ -371,7 +361,7 @@ static int choose_pool(struct lkg_http *http, const struct lkg_identity *identit
 
         if (http->current && http->current->serial == identity->serial && !http->current->broken)
                 return 0;
-        r = lkg_http_pool_new(http, identity->serial, &pool, err);
+        r = lkg_http_pool_new(http, identity->serial, look_for_ends, &pool, err);
         if (r < 0)
                 return r;
         pool->next = http->pools;

@@ -55,35 +55,6 @@ enum lkg_format lkg_tool_render_format(const struct lkg_tool *tool, enum lkg_for
         return input;
 }
 
-static bool is_stdin(const char *path)
-{
-        return path && strcmp(path, "-") == 0;
-}
-
-/* All of @fd, one byte more than a document may have at most: the decoder then says that it is too big. */
-static int read_stream(int fd, char **ret, size_t *ret_size)
-{
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
-        char block[16384];
-
-        lkg_buf_append(&buf, "", 0); /* no input is an empty document */
-        while (buf.size <= LKG_DOC_BYTES_MAX) {
-                ssize_t n = read(fd, block, sizeof(block));
-
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n < 0)
-                        return -errno;
-                if (n == 0)
-                        break;
-                lkg_buf_append(&buf, block, (size_t)n);
-                if (lkg_buf_failed(&buf))
-                        return -ENOMEM;
-        }
-        *ret = lkg_buf_steal(&buf, ret_size);
-        return *ret ? 0 : -ENOMEM;
-}
-
 static int store_stdin(struct lkg_tool_sources *sources, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_freep) char *data = NULL;
@@ -91,9 +62,9 @@ static int store_stdin(struct lkg_tool_sources *sources, struct lkg_error *err)
         size_t size;
         int r;
 
-        r = read_stream(STDIN_FILENO, &data, &size);
+        r = lkg_tool_read_input("-", &data, &size, err);
         if (r < 0)
-                return lkg_error_set(err, r, NULL, "read standard input");
+                return r;
         if (asprintf(&sources->directory, "%s/lkgfs-XXXXXX", tmp && *tmp ? tmp : "/tmp") < 0) {
                 sources->directory = NULL;
                 return lkg_error_set(err, -ENOMEM, NULL, "standard input");
@@ -115,7 +86,7 @@ static int make_absolute(const char **path, char **ret, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_freep) char *cwd = NULL;
 
-        if (!**path || **path == '/' || is_stdin(*path))
+        if (!**path || **path == '/' || lkg_tool_is_stdin(*path))
                 return 0;
         cwd = getcwd(NULL, 0);
         if (!cwd)
@@ -132,7 +103,7 @@ static int make_absolute(const char **path, char **ret, struct lkg_error *err)
  * status 2. */
 static int check_readable(const struct lkg_tool *tool, const char *path)
 {
-        if (!path || is_stdin(path) || faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) == 0)
+        if (!path || lkg_tool_is_stdin(path) || faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) == 0)
                 return LKG_TOOL_OK;
         return lkg_tool_fail(tool, LKG_TOOL_FAILED, "read '%s': %s", path, strerror(errno));
 }
@@ -142,7 +113,7 @@ static const char *base_of(const struct lkg_tool *tool, const struct lkg_tool_so
 {
         const char *base = tool->options.config;
 
-        return !base || (sources->remote && is_stdin(base)) ? "" : base;
+        return !base || (sources->remote && lkg_tool_is_stdin(base)) ? "" : base;
 }
 
 static int prepare(const struct lkg_tool *tool, struct lkg_stack_config *config,
@@ -165,12 +136,12 @@ static int prepare(const struct lkg_tool *tool, struct lkg_stack_config *config,
         };
         if (sources->remote)
                 config->remote = lkg_remote_base_stack(sources->remote);
-        if (is_stdin(config->base) || is_stdin(config->instance)) {
+        if (lkg_tool_is_stdin(config->base) || lkg_tool_is_stdin(config->instance)) {
                 r = store_stdin(sources, err);
                 if (r < 0)
                         return r;
                 /* At most one of the two is `-`: the other one and the directory become absolute. */
-                r = make_absolute(is_stdin(config->base) ? &config->instance : &config->base,
+                r = make_absolute(lkg_tool_is_stdin(config->base) ? &config->instance : &config->base,
                                   &sources->instance, err);
                 if (r == 0)
                         r = make_absolute(&config->dropin_dir, &sources->config_dir, err);
@@ -202,7 +173,7 @@ static int set_judge(const struct lkg_tool *tool, struct lkg_tool_sources *sourc
                 .flags = (const char *const *)tool->flags,
                 .n_flags = tool->n_flags,
                 .lint = true,
-                .startup_refuses = tool->verb->run == lkg_verb_check,
+                .startup_refuses = tool->verb->refuses_start,
                 .host = host_of(tool),
         };
         int r;
@@ -225,7 +196,9 @@ static int check_usage(const struct lkg_tool *tool)
                 return lkg_tool_fail(tool, LKG_TOOL_USAGE,
                                      "which documents? Name them: --config BASE or --remote CONFIGMAP-FILE, "
                                      "--config-dir DIR, --instance-config FILE");
-        if (is_stdin(options->config) + is_stdin(options->instance_config) + is_stdin(options->remote) > 1)
+        if (lkg_tool_is_stdin(options->config) + lkg_tool_is_stdin(options->instance_config) +
+                    lkg_tool_is_stdin(options->remote) >
+            1)
                 return lkg_tool_fail(tool, LKG_TOOL_USAGE,
                                      "only one of the documents can be standard input");
         if (options->release && (options->release < LKG_RELEASE_MIN || options->release > LKG_RELEASE_MAX))
@@ -322,52 +295,4 @@ void lkg_tool_sources_deinit(struct lkg_tool_sources *sources)
         free(sources->config_dir);
         free(sources->instance);
         *sources = (struct lkg_tool_sources){ .dirfd = AT_FDCWD };
-}
-
-int lkg_tool_read_input(const char *path, char **ret, size_t *ret_size, struct lkg_error *err)
-{
-        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
-        int r;
-
-        if (is_stdin(path)) {
-                r = read_stream(STDIN_FILENO, ret, ret_size);
-                return r < 0 ? lkg_error_set(err, r, NULL, "read standard input") : 0;
-        }
-        fd = open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC);
-        if (fd < 0)
-                return lkg_error_set(err, -errno, NULL, "read '%s'", path);
-        r = read_stream(fd, ret, ret_size);
-        return r < 0 ? lkg_error_set(err, r, NULL, "read '%s'", path) : 0;
-}
-
-int lkg_tool_read_doc(const struct lkg_tool *tool, const char *path, bool as_yaml, unsigned decode_flags,
-                      struct lkg_report *report, enum lkg_format *ret_format, struct lkg_value **ret)
-{
-        LKG_CLEANUP(lkg_freep) char *data = NULL;
-        struct lkg_error err = { 0 };
-        struct lkg_source *source;
-        enum lkg_format format;
-        size_t size;
-        int r;
-
-        r = lkg_tool_read_input(path, &data, &size, &err);
-        if (r < 0)
-                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", err.message);
-        source = lkg_source_new(path, path);
-        if (!source)
-                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
-        if (as_yaml) {
-                format = lkg_detect_format(data, size);
-                r = lkg_decode_yaml(data, size, decode_flags, source, report, ret);
-        } else {
-                r = lkg_decode_patch(data, size, decode_flags, source, report, &format, ret);
-        }
-        lkg_source_unref(source);
-        if (r == -EBADMSG)
-                return LKG_TOOL_DIFFERENT;
-        if (r < 0)
-                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "'%s': %s", path, strerror(-r));
-        if (ret_format)
-                *ret_format = format;
-        return LKG_TOOL_OK;
 }

@@ -93,6 +93,7 @@ struct lkg_tool_verb {
         bool for_programs; /* called by units and monitors: the overview only names it */
         /* Called in the parent behind the message, when the mount does not answer within limit_s; NULL = LKG_TOOL_FAILED. */
         int (*silent)(const struct lkg_tool *tool);
+        bool refuses_start; /* what would keep the component from starting is an error to it */
 };
 
 /* verbs.c */
@@ -187,6 +188,8 @@ void lkg_tool_sources_deinit(struct lkg_tool_sources *sources);
 bool lkg_tool_has_sources(const struct lkg_tool *tool);
 /** lkg_tool_no_document() - say that nothing was found, and where it was looked for. Return: LKG_TOOL_DIFFERENT. */
 int lkg_tool_no_document(const struct lkg_tool *tool);
+/* input.c */
+bool lkg_tool_is_stdin(const char *path);
 /** lkg_tool_read_input() - one file ("-": standard input), one byte more than a document may have at most. 0 or -errno. */
 int lkg_tool_read_input(const char *path, char **ret, size_t *ret_size, struct lkg_error *err);
 /**

@@ -17,7 +17,7 @@ const struct lkg_tool_verb lkg_tool_verbs[] = {
           LKG_OPT_STACK | LKG_OPT_JUDGE | LKG_OPT_FORMAT, 0, 0, 0, lkg_verb_render },
         { "check", "", "every finding of a set of layers; 1 if any",
           "lkgfs check --config kubelet.conf --config-dir kubelet.conf.d -o json",
-          LKG_OPT_STACK | LKG_OPT_JUDGE | LKG_OPT_FORMAT, 0, 0, 0, lkg_verb_check },
+          LKG_OPT_STACK | LKG_OPT_JUDGE | LKG_OPT_FORMAT, 0, 0, 0, lkg_verb_check, false, NULL, true },
         { "blame", "[FIELD]", "where each field comes from, and what it shadows",
           "lkgfs blame --config kubelet.conf --config-dir kubelet.conf.d evictionHard",
           LKG_OPT_STACK | LKG_OPT_JUDGE | LKG_OPT_FORMAT | LKG_OPT_VIEW, 0, 1, VIEW_LIMIT_S,

@@ -41,18 +41,6 @@ CIRCLES = (
     core/config/doc-key.c core/config/doc-map.c core/config/doc-pack.c core/config/doc.c
     """,
     """
-    core/remote/http-easy.c core/remote/http-pool.c core/remote/http-receive.c core/remote/http.c
-    """,
-    """
-    core/config/yaml-scan-scalar.c core/config/yaml-scan-word.c core/config/yaml-scan.c
-    """,
-    """
-    core/remote/credential-files.c core/remote/credential-parts.c core/remote/credential.c
-    """,
-    """
-    fs/tool/check.c fs/tool/remote.c fs/tool/sources.c
-    """,
-    """
     fs/server/bad.c fs/server/content.c fs/server/engine-link.c fs/server/files.c fs/server/health.c
     fs/server/held.c fs/server/helpers.c fs/server/interrupt.c fs/server/kept.c fs/server/kinds.c
     fs/server/loading.c fs/server/nodes.c fs/server/reclaim.c fs/server/relay.c fs/server/replay.c
