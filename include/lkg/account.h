@@ -15,10 +15,10 @@ struct lkg_account {
 };
 
 /**
- * lkg_account_find() - the user @name: one of @database with its group, a number (which need not be in there, and is the group's,
- * too), or root, as which "" counts.
+ * lkg_account_find() - the user @name: an entry of @database with its group, a number (which needs no entry and is used for the
+ * group, too), or root, also for "".
  * @database: a file like LKG_PASSWD_FILE. No directory service is asked: a node must come up while none of them answers.
  *
- * Return: 0; -ENOENT: unknown, also when it is no number that a process can have; another -errno: @database cannot be read.
+ * Return: 0; -ENOENT: unknown, or a number that no process can have; another -errno: @database cannot be read.
  */
 int lkg_account_find(const char *database, const char *name, struct lkg_account *ret);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who is asked before content that others wrote is parsed, merged or judged: docs/decisions/012-poison.md. Libraries ask;
- * only the engine has an answer (core/engine/poison.h), everybody else passes NULL and everything is admitted.
+ * A question that libraries ask before they parse, merge or judge content that others wrote: docs/decisions/012-poison.md.
+ * Only the engine answers it (core/engine/poison.h); all other callers pass NULL, and everything is admitted.
  */
 #pragma once
 
@@ -15,7 +15,7 @@ enum lkg_admit_what {
 
 struct lkg_admission {
         /**
-         * admit() - may this content be used? To be asked right before it is, after it was read.
+         * admit() - may this content be used? Asked after it was read, right before it is used.
          * @file:    as findings name it; "" of LKG_ADMIT_TOGETHER
          * @ret_why: what to say when it may not; heap
          *
@@ -28,9 +28,9 @@ struct lkg_admission {
         void *userdata;
 };
 
-/** lkg_admit() - as admit(); with nobody to ask, 0. */
+/** lkg_admit() - as admit(); 0 when @admission is NULL. */
 int lkg_admit(const struct lkg_admission *admission, enum lkg_admit_what what, const char *file,
               const char *sha256, char **ret_why);
-/** lkg_admit_text() - the same for content that nobody has a digest of yet. */
+/** lkg_admit_text() - the same for content whose digest is not known yet. */
 int lkg_admit_text(const struct lkg_admission *admission, enum lkg_admit_what what, const char *file,
                    const void *text, size_t size, char **ret_why);

@@ -25,7 +25,7 @@
 #define LKG_SHA256_BYTES  32
 #define LKG_SHA256_HEX    65 /* 64 digits and the final NUL */
 
-/* Hands a pointer to its next owner: the variable is NULL afterwards, so its cleanup does nothing. */
+/* Passes a pointer on to its next owner: the variable is NULL afterwards, so its cleanup does nothing. */
 #define LKG_STEAL(p)                             \
         ({                                       \
                 __typeof__(p) _lkg_stolen = (p); \
@@ -69,14 +69,14 @@ uint64_t lkg_boottime_ns(void);
 /** lkg_realtime_ns() - wall time in nanoseconds since 1970; for what people and disks see. */
 uint64_t lkg_realtime_ns(void);
 
-/** lkg_timespec_ns() - to be compared only: anybody may give a file a time that no 64 bits hold, which wraps. */
+/** lkg_timespec_ns() - for comparisons only: anybody may set a file time that does not fit into 64 bits, and it wraps. */
 static inline int64_t lkg_timespec_ns(const struct timespec *t)
 {
         return (int64_t)((uint64_t)t->tv_sec * LKG_NSEC_PER_SEC + (uint64_t)t->tv_nsec);
 }
 
 /**
- * lkg_process_running() - does @pid (that began at @start_time, 0 = whoever has the number) take part in life?
+ * lkg_process_running() - does @pid (started at @start_time, 0 = any process with this number) run?
  * Return: 1; 0 = it is stopped, by a signal or a debugger; -ESRCH = it has ended.
  */
 int lkg_process_running(int pid, uint64_t start_time);
@@ -84,21 +84,21 @@ int lkg_process_running(int pid, uint64_t start_time);
 /** lkg_process_start_time() - field 22 of /proc/@pid/stat, 0 when there is no such process. */
 uint64_t lkg_process_start_time(int pid);
 /**
- * lkg_process_namespace() - the number of the namespace that a process or thread is in: what names it as long as anybody is in it.
+ * lkg_process_namespace() - the number of the namespace that a process or thread is in; valid as long as any process is in it.
  * @type: as in /proc/PID/ns: "mnt", "user" ...
  *
- * Source: namespaces(7). Return: inode; 0 there is no such process, or it is not for us to know.
+ * Source: namespaces(7). Return: inode; 0 there is no such process, or we may not look.
  */
 ino_t lkg_process_namespace(int pid, const char *type);
 
 /** lkg_format_rfc3339() - @ns since 1970 as `2026-01-02T03:04:05Z` (whole seconds, UTC) into @buf[21]. */
 void lkg_format_rfc3339(uint64_t ns, char buf[static 21]);
 
-/** lkg_format_rfc3339_ns() - the same with as many digits of a fraction as there are: nothing is lost. Into @buf[31]. */
+/** lkg_format_rfc3339_ns() - the same with all digits of the fraction. Into @buf[31]. */
 void lkg_format_rfc3339_ns(uint64_t ns, char buf[static 31]);
 
 /**
- * lkg_parse_rfc3339() - `2026-01-02T03:04:05[.123456789](Z|+01:00)`; digits of the fraction behind the ninth are dropped.
+ * lkg_parse_rfc3339() - `2026-01-02T03:04:05[.123456789](Z|+01:00)`; digits of the fraction after the ninth are dropped.
  * Return: 0; -EINVAL: not RFC 3339, before 1970, or later than 64 bits of nanoseconds reach (2554).
  */
 int lkg_parse_rfc3339(const char *text, uint64_t *ret_ns);
@@ -112,12 +112,12 @@ int lkg_sha256(const void *data, size_t size, unsigned char ret[static LKG_SHA25
 int lkg_sha256_hex(const void *data, size_t size, char ret[static LKG_SHA256_HEX]);
 /** lkg_is_sha256() - 64 hex digits in lower case? */
 bool lkg_is_sha256(const char *text);
-/** lkg_hash() - FNV-1a, for tables: whoever chooses @data chooses what collides. The same in each build of ours. */
+/** lkg_hash() - FNV-1a, for tables; not safe against chosen collisions. The same in each build of ours. */
 uint64_t lkg_hash(uint64_t seed, const void *data, size_t size);
 
 /**
  * lkg_base64_decode() - Go's base64.StdEncoding: padded, line breaks ignored.
- * @to: room for 3/4 of @size, at least 3 bytes; @from itself will do
+ * @to: room for 3/4 of @size, at least 3 bytes; may be @from
  * Return: bytes, or -1: it is not base64.
  */
 ssize_t lkg_base64_decode(const char *from, size_t size, char *to);

@@ -21,7 +21,7 @@ struct lkg_buf {
         }
 
 void lkg_buf_deinit(struct lkg_buf *buf);
-/** lkg_buf_expect() - @extra bytes more are coming: room for them at once. */
+/** lkg_buf_expect() - reserve room for @extra more bytes. */
 void lkg_buf_expect(struct lkg_buf *buf, size_t extra);
 void lkg_buf_append(struct lkg_buf *buf, const void *data, size_t size);
 void lkg_buf_puts(struct lkg_buf *buf, const char *text);
@@ -34,38 +34,38 @@ char *lkg_buf_steal(struct lkg_buf *buf, size_t *ret_size);
 /** lkg_mask_text() - append @text with userinfo and query of every URL masked. Return: whether there was any. */
 bool lkg_mask_text(const char *text, size_t size, struct lkg_buf *buf);
 /**
- * lkg_mask_url() - the same for a @text that is meant as one URL, also when it is badly written: whatever stands
- * before its last `@` and behind its first `?` or `#` is masked. Return: whether there was any.
+ * lkg_mask_url() - the same for a @text that is meant to be one URL, even a malformed one: everything before its last
+ * `@` and after its first `?` or `#` is masked. Return: whether there was any.
  */
 bool lkg_mask_url(const char *text, size_t size, struct lkg_buf *buf);
 /** lkg_is_secret_name() - does a field of this name hold a credential, in any case? */
 bool lkg_is_secret_name(const char *name, size_t size);
 /**
- * lkg_mask_name() - append a name as people may see it: of `token:s3cret`, a key because a space is missing, what stands
- * behind the name of a credential is masked. @secret: it stands below one (a header), so that holds for any first word.
- * Return: whether there was something.
+ * lkg_mask_name() - append a name as people may see it: of `token:s3cret`, a key because a space is missing, the part after
+ * the name of a credential is masked. @secret: it is below one (a header), so this applies to any first word.
+ * Return: whether anything was masked.
  */
 bool lkg_mask_name(const char *name, size_t size, bool secret, struct lkg_buf *buf);
 /** lkg_text_copy() - as much of @text into @ret[@size] as fits, never half a character of UTF-8; always with its NUL. */
 void lkg_text_copy(char *ret, size_t size, const char *text);
 /**
- * lkg_is_hidden() - a character that nobody sees, or that changes how others are seen: control characters (C0, DEL, C1), format
+ * lkg_is_hidden() - a character that is invisible, or that changes how others look: control characters (C0, DEL, C1), format
  * characters (bidi marks and overrides, zero widths, tags; Unicode category Cf), separators of lines and paragraphs.
  */
 bool lkg_is_hidden(uint32_t c);
-/** lkg_shown_length() - bytes of the character at @text when people may see it as it is; 0: hidden (which one), or no UTF-8. */
+/** lkg_shown_length() - bytes of the character at @text if it may be shown as it is; 0: hidden (@ret_hidden: which), or not UTF-8. */
 size_t lkg_shown_length(const char *text, size_t size, uint32_t *ret_hidden);
-/** lkg_buf_shown() - append @text with all that is hidden or no UTF-8 as \xNN, byte by byte. */
+/** lkg_buf_shown() - append @text; hidden characters and bytes that are not UTF-8 as \xNN, byte by byte. */
 void lkg_buf_shown(struct lkg_buf *buf, const char *text, size_t size);
-/** lkg_buf_utf8() - the same of what is no UTF-8 only: for JSON, where what is hidden has an escape of its own. */
+/** lkg_buf_utf8() - the same, but only for bytes that are not UTF-8: for JSON, which escapes hidden characters itself. */
 void lkg_buf_utf8(struct lkg_buf *buf, const char *text, size_t size);
-/** lkg_buf_shown_lines() - lkg_buf_shown(), and lines stay lines. */
+/** lkg_buf_shown_lines() - lkg_buf_shown(), but line breaks stay. */
 void lkg_buf_shown_lines(struct lkg_buf *buf, const char *text);
-/** lkg_shown_error() - printf() to standard error, for what may hold words of others: arguments and paths, too. */
+/** lkg_shown_error() - printf() to standard error, for text that may contain words of others: arguments and paths, too. */
 void lkg_shown_error(const char *fmt, ...) LKG_PRINTF(1, 2);
-/** lkg_blank_hidden() - the same in place: each such byte becomes @with. */
+/** lkg_blank_hidden() - in place: each hidden or invalid byte becomes @with. */
 void lkg_blank_hidden(char *text, size_t size, char with);
-/** lkg_buf_json_string() - @text as a JSON string with quotes; what is hidden as \uNNNN, invalid UTF-8 as U+FFFD. */
+/** lkg_buf_json_string() - @text as a JSON string with quotes; hidden characters as \uNNNN, invalid UTF-8 as U+FFFD. */
 void lkg_buf_json_string(struct lkg_buf *buf, const char *text, size_t size);
 
 static inline bool lkg_buf_failed(const struct lkg_buf *buf)

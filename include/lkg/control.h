@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The messages between our processes: one SOCK_SEQPACKET datagram each, host byte order, both ends of the same build
- * (the version in the header is checked: a successor of another build is refused and reconnects after the supervisor
- * restarted the other end).
+ * The messages between our processes: one SOCK_SEQPACKET datagram each, host byte order. Both ends are of the same build; the
+ * version in the header is checked, and lkgfsd restarts an end of another build. Rules: docs/specification.md 6.2.
  *
- * file server -> engine over the engine socket (the supervisor holds the listening descriptor, so a connect during an
- * engine restart simply waits in the backlog):
+ * file server -> engine over the engine socket (the supervisor holds the listening descriptor, so a connection made during an
+ * engine restart waits in the backlog):
  *
  *     CHANGED  a layer source changed through the mount; `text` is the source path      -> DONE
  *     COMMAND  one write to a control file: uid, pid, path and text                     -> DONE
@@ -18,36 +17,35 @@
  *
  * engine -> file server:
  *
- *     DONE       ticket, result 0 or -errno; everything the request caused is contained in publication `number`.
- *                For STARTED: -ESTALE = the opener is to look again, it must not get what it was about to open;
- *                everything else = let it go on
+ *     DONE       ticket, result 0 or -errno; everything that the request caused is contained in publication `number`.
+ *                For STARTED: -ESTALE = the opener must look the name up again; anything else = let it go on
  *     PUBLISHED  publication `number` is current (sent for every publication; DONE for it comes after)
  *
  * engine -> supervisor over the supervisor socket:
  *
  *     PUBLISHED  as above; the first one means "ready"
- *     FATAL      result is a sysexits code, text the reason: do not restart me
+ *     FATAL      result is a sysexits code, text is the reason: do not restart me
  *     STARTED    a process of the component (index) began or ended: its executable and its unit may have changed
- *     CREDENTIAL run the exec plugin of the kubeconfig that our configuration names; the engine may execute nothing
- *     RESTART    restart the component (index): what it runs with means something else now. `number` = generation that
- *                it is to read, 0 = a restart that is only planned is no longer needed; result 1 = because of a remote
- *                change (a fleet must not restart at once: jitter), 0 = because of a local one or an operator
+ *     CREDENTIAL run the exec plugin of the kubeconfig that our configuration names; the engine may not execute anything
+ *     RESTART    restart the component (index): its configuration means something else now. `number` = generation that
+ *                it is to read, 0 = a planned restart is no longer needed; result 1 = because of a remote change (with
+ *                jitter, so that a fleet does not restart at once), 0 = because of a local change or an operator
  *
- *     FALLBACK   the copies of what a component shows are due: text = its name, a space, SHA-256 of the document, a blob of the
- *                current publication; no digest: the copy under the view's name is to go  -> FALLBACK, text = name, result
+ *     FALLBACK   the fallback copies of a component are due: text = its name, a space, SHA-256 of the document (a blob of the
+ *                current publication); no digest: remove the copy under the view's name  -> FALLBACK, text = name, result
  *
- *     LOG        a line for the journal, which the engine has no way to: result = priority, number = generation, command =
+ *     LOG        a line for the journal, which the engine cannot reach: result = priority, number = generation, command =
  *                component, exe = layer
  *
- * STARTED is sent once by a process that waits for the answer, and once more, when nobody waits, for every newer
+ * STARTED is sent once for a process whose open waits for the answer, and again, without waiting, for every newer
  * generation that this process opens later.
  *
  *     ALIVE      the answer to a question of the same ticket
  *
  * supervisor -> engine:  ALIVE (are you there?), RELOAD (SIGHUP), STOP (write the durable state, exit 0), CREDENTIAL (the plugin's answer is the file
  * `credential` of the runtime directory, result 0; or result -errno and the reason as text).
- * supervisor -> file server: STOP.  All tickets are chosen by the sender of the request and unique per boot: a repeated ticket
- * (the file server was killed and asks again) is answered with the first result and not carried out twice.
+ * supervisor -> file server: STOP. The sender of a request chooses its ticket, unique per boot. A repeated ticket
+ * (the file server was killed and its successor asks again) gets the first result and is not carried out twice.
  */
 #pragma once
 
@@ -94,15 +92,15 @@ struct lkg_message {
 
 /** lkg_message_init() - zero it and set version and type. */
 void lkg_message_init(struct lkg_message *message, enum lkg_message_type type);
-/** lkg_message_is_sound() - is it of this version and a type of ours, and does each text in it end? */
+/** lkg_message_is_sound() - does it have this version and a known type, and is each text in it terminated? */
 bool lkg_message_is_sound(const struct lkg_message *message);
 /**
- * lkg_message_send() - never blocks. The tail of an unused text is not sent.
+ * lkg_message_send() - never blocks. The unused tail of the text is not sent.
  * Return: 0; -EAGAIN when the peer's queue is full; another -errno.
  */
 int lkg_message_send(int fd, const struct lkg_message *message);
 /**
  * lkg_message_recv() - one message, never blocks.
- * Return: 1; 0 at end of file; -EAGAIN; -EBADMSG for anything that is not one of our messages; another -errno.
+ * Return: 1; 0 at end of file; -EAGAIN; -EBADMSG: not one of our messages; another -errno.
  */
 int lkg_message_recv(int fd, struct lkg_message *ret);

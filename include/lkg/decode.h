@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Text -> value tree. YAML the way sigs.k8s.io/yaml reads it (YAML 1.1 scalars by table, first document
- * only, stringified keys), with a parser of our own; JSON with positions, the way Go's encoding/json reads
+ * Text -> value tree. YAML as sigs.k8s.io/yaml reads it (YAML 1.1 scalars by table, first document
+ * only, stringified keys), with a parser of our own; JSON with positions, as Go's encoding/json reads
  * it.
  *
  * Bounded in memory and time whatever the input: LKG_DOC_BYTES_MAX, LKG_DOC_DEPTH_MAX, LKG_DOC_NODES_MAX and
@@ -17,14 +17,14 @@ enum lkg_format { LKG_FORMAT_YAML, LKG_FORMAT_JSON };
 enum lkg_decode_flags {
         LKG_DECODE_STRICT = 1 << 0, /* a duplicate key is an error, not a warning */
         /*
-         * Numbers as Go keeps them in an untyped document (drop-ins): what fits int64 stays, everything else
+         * Numbers as Go keeps them in an untyped document (drop-ins): what fits into an int64 stays, everything else
          * becomes the shortest float64. Without it a JSON number keeps its text, so that a typed decoder can
          * still tell 50 from 50.0.
          */
         LKG_DECODE_UNTYPED = 1 << 1,
         /*
-         * Of two members of one name that are maps the later is merged into the earlier, as a typed decoder of Go fills
-         * one field twice (a JSON base; YAML has become JSON with one of them by then).
+         * Of two maps of one name the later is merged into the earlier, as a typed decoder of Go fills one field twice (a
+         * JSON base; in YAML only one of them is left when it has become JSON).
          */
         LKG_DECODE_TWICE = 1 << 2,
 };
@@ -34,8 +34,8 @@ enum lkg_format lkg_detect_format(const char *data, size_t size);
 
 /**
  * lkg_decode() - read one document.
- * @source: where it came from; becomes the origin of every value
- * @report: each thing wrong with the document, with line and column
+ * @source: where the text came from; becomes the origin of every value
+ * @report: everything that is wrong with the document, with line and column
  * @ret:    the tree, caller owns one reference; an empty document is LKG_NULL
  *
  * Return: 0; -EBADMSG when @report now says why there is no tree; -ENOMEM.
@@ -48,11 +48,11 @@ int lkg_decode_json(const char *data, size_t size, unsigned flags, struct lkg_so
                     struct lkg_report *report, struct lkg_value **ret);
 
 /**
- * lkg_decode_patch() - read a patch: what is JSON as JSON, all else as YAML.
+ * lkg_decode_patch() - read a patch: valid JSON as JSON, everything else as YAML.
  * @ret_format: which of them it was
  *
- * Upstream reads a patch file as YAML whatever it looks like, so `{a: 1}` is no broken JSON, and what its patch library
- * is given is JSON, so nothing that JSON can say (surrogate pairs, escaped slashes, a list or scalar) is refused.
+ * Upstream reads a patch file as YAML whatever it looks like, so `{a: 1}` is not broken JSON; and its patch library
+ * gets JSON, so nothing that JSON can express (surrogate pairs, escaped slashes, a list or scalar) is refused.
  *
  * Return: as lkg_decode().
  */

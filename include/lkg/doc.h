@@ -67,9 +67,9 @@ int lkg_map_remove(struct lkg_value *map, const char *key, size_t key_size);
 struct lkg_value *lkg_value_clone_shallow(const struct lkg_value *value);
 
 /*
- * Reading. What a document holds under a name is what somebody wrote there: a look at a value of another type than
- * wanted finds nothing (NULL, "", 0), so a document that is not what it should be can be a finding and never ends the
- * program. The builders above are asserted: who changes a value has made it.
+ * Reading. A document may hold anything under a name: reading a value of another type than wanted finds nothing (NULL,
+ * "", 0), so a wrong document can be reported as a finding and never ends the program. The builders above assert, because
+ * only code that has built a value changes it.
  */
 enum lkg_type lkg_value_type(const struct lkg_value *value);
 const char *lkg_type_name(enum lkg_type type); /* "null", "bool", "number", "string", "list", "map" */
@@ -87,10 +87,10 @@ const struct lkg_value *lkg_value_shadowed(const struct lkg_value *value);
 size_t lkg_value_size(const struct lkg_value *value);                        /* members of a list or map */
 struct lkg_value *lkg_list_get(const struct lkg_value *list, size_t i);      /* borrowed or NULL */
 struct lkg_value *lkg_map_get(const struct lkg_value *map, const char *key); /* borrowed or NULL */
-/** lkg_map_at() - member @i in byte order of the keys. Borrowed; NULL = there is none, and @ret_key stays as it was. */
+/** lkg_map_at() - member @i in byte order of the keys. Borrowed; NULL = there is none, and @ret_key is unchanged. */
 struct lkg_value *lkg_map_at(const struct lkg_value *map, size_t i, const char **ret_key,
                              size_t *ret_key_size);
-/** lkg_map_get_string() - text of a string member, or NULL; also when a NUL byte stands in it. */
+/** lkg_map_get_string() - text of a string member, or NULL; NULL also when it contains a NUL byte. */
 const char *lkg_map_get_string(const struct lkg_value *map, const char *key);
 
 /** lkg_value_equal() - same meaning (type, text, members); origins are not compared. */

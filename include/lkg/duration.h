@@ -15,8 +15,8 @@
  * @reason: LKG_REFUSAL_MAX bytes or NULL
  *
  * An optional sign, then numbers with a unit each (`ns us µs μs ms s m h`), fractions allowed, in any order
- * and as often as wanted; `0` needs no unit. What is finer than 1 ns is dropped. JSON null and the empty
- * string are no durations.
+ * and as often as wanted; `0` needs no unit. Fractions of a nanosecond are dropped. JSON null and the empty
+ * string are not durations.
  *
  * Return: 0; -EINVAL.
  */

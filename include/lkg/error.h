@@ -2,9 +2,9 @@
 /*
  * Two kinds of bad news.
  *
- * A *fault* (memory, disk, kernel) is a struct lkg_error: filled once where the cause is known, forwarded up,
+ * A *fault* (memory, disk, kernel) is a struct lkg_error: filled once, where the cause is known, passed up, and
  * printed once by a main(). A *finding* is data: a document, a drop-in directory or a configuration is wrong
- * in one place; validation collects all of them in a struct lkg_report and goes on.
+ * in one place. Validation collects all findings in a struct lkg_report and goes on.
  *
  * The caller owns both; neither is shared between threads.
  */
@@ -67,7 +67,7 @@ struct lkg_finding {
         char *file;            /* owned; NULL = no file */
         unsigned line, column; /* 0 = not known */
         char *text;            /* owned; never a secret, at most LKG_QUOTE_MAX bytes of any value */
-        bool incomplete; /* found in a merge without a layer that is broken itself: says nothing of the whole */
+        bool incomplete;       /* found in a merge without some broken layer: says nothing about the whole */
 };
 
 struct lkg_buf; /* lkg/buf.h */
@@ -75,9 +75,9 @@ struct lkg_buf; /* lkg/buf.h */
 struct lkg_report {
         struct lkg_finding *findings;
         size_t n_findings, n_allocated;
-        size_t n_dropped; /* over LKG_FINDINGS_MAX: counted, not kept; an error takes the place of the last other one */
+        size_t n_dropped; /* over LKG_FINDINGS_MAX: counted, not kept; an error replaces the last finding that is none */
         size_t n_kept_errors;
-        size_t n_elsewhere; /* kept by reports that this one will be put behind: it keeps that many fewer */
+        size_t n_elsewhere; /* kept by reports that this one will be appended to: it keeps that many fewer */
         size_t n_severity[_LKG_SEVERITY_MAX];
 };
 
@@ -87,26 +87,26 @@ struct lkg_report {
         }
 
 void lkg_report_deinit(struct lkg_report *report);
-/** lkg_report_add() - one more finding; never fails (what does not fit in memory is counted as dropped). */
+/** lkg_report_add() - add a finding; never fails (without memory it is counted as dropped). */
 void lkg_report_add(struct lkg_report *report, enum lkg_severity severity, unsigned code,
                     const struct lkg_where *where, const char *fmt, ...) LKG_PRINTF(5, 6);
-/** lkg_report_is_full() - is another one only counted? Then its text need not be worked out. */
+/** lkg_report_is_full() - would another one only be counted? Then its text is not needed. */
 bool lkg_report_is_full(const struct lkg_report *report);
 /**
- * lkg_report_add_incomplete() - @finding as one that was made without some layers.
- * @without: which, for ` (judged without ...)` behind its text; NULL = nothing is missing from the merge, it is only not to be served
+ * lkg_report_add_incomplete() - add @finding, found without some layers.
+ * @without: which ones, for ` (judged without ...)` after its text; NULL = nothing is missing from the merge, it is only not to be served
  */
 void lkg_report_add_incomplete(struct lkg_report *report, const struct lkg_finding *finding,
                                const char *without);
-/** lkg_report_add_copy() - @finding of another report once more. */
+/** lkg_report_add_copy() - add a copy of @finding of another report. */
 void lkg_report_add_copy(struct lkg_report *report, const struct lkg_finding *finding);
-/** lkg_report_has() - does @report list one that says the same of the same place? */
+/** lkg_report_has() - does @report list one with the same text about the same place? */
 bool lkg_report_has(const struct lkg_report *report, const struct lkg_finding *finding);
 /** lkg_report_equal() - do both list the same, in the same order, and leave out as many? */
 bool lkg_report_equal(const struct lkg_report *a, const struct lkg_report *b);
-/** lkg_report_append() - copy all findings of @from behind those of @to. */
+/** lkg_report_append() - append copies of all findings of @from to @to. */
 void lkg_report_append(struct lkg_report *to, const struct lkg_report *from);
-/** lkg_report_count_unlisted() - for who copies the findings of @from himself: those that it only counts. */
+/** lkg_report_count_unlisted() - for callers that copy the findings of @from themselves: add those that @from only counts. */
 void lkg_report_count_unlisted(struct lkg_report *to, const struct lkg_report *from);
 /** lkg_finding_format() - append `file:line:col: severity: text [LKGnnnn]` without a line break; control characters escaped. */
 void lkg_finding_format(const struct lkg_finding *finding, struct lkg_buf *buf);
@@ -127,6 +127,6 @@ extern const size_t lkg_n_finding_kinds;
 
 /**
  * lkg_quote() - at most LKG_QUOTE_MAX bytes of @text in double quotes into @buf; userinfo of URLs masked, control bytes
- * and what is not UTF-8 escaped.
+ * and invalid UTF-8 escaped.
  */
 const char *lkg_quote(const char *text, size_t size, char buf[static 5 * 64 + 8]);

@@ -7,11 +7,11 @@
  *     <view name>                   only where the source directory has no such file
  *
  * Both carry the extended attribute user.lkgfs.fallback, whose value is the SHA-256 of the content. A file whose content
- * has the digest that it carries is never a base. Somebody who edits the copy under the view's name means it as a base:
- * from then on it is one, and whoever writes copies next takes the attribute away.
+ * has the digest that it carries is never a base. A copy under the view's name that somebody has edited is meant as a base:
+ * from then on it is one, and the next write of copies removes the attribute. Rules: docs/specification.md 2.16.
  *
- * The engine, for which the source directory is read-only, only looks; lkgfsd writes (fs/supervisor/fallback.c), out of
- * the blobs of the publication and with the names, owners and modes of its own settings.
+ * The engine only looks, because its source directory is read-only. lkgfsd writes (fs/supervisor/fallback.c), from the blobs
+ * of the publication and with the names, owners and modes of its own settings.
  *
  * Where extended attributes are not supported only the copy in .lkgfs-fallback is written.
  */
@@ -35,18 +35,18 @@ struct lkg_fallback_file {
 /** lkg_fallback_is_ours() - marked, and not edited since. One system call when it does not exist or is not marked. */
 bool lkg_fallback_is_ours(int source_fd, const char *name);
 
-/** lkg_fallback_is_copy() - the same of an open file, whose offset stays. */
+/** lkg_fallback_is_copy() - the same for an open file; its offset stays. */
 bool lkg_fallback_is_copy(int fd);
 
 /**
  * lkg_fallback_write() - bring the copies up to date; unchanged ones are not written.
  * @runtime_fd: the private runtime directory, whose blob @sha256 is the document
  *
- * A name that is taken by a file of somebody else stays as it is. Not synced: it matters after a death of ours, and a power
- * cut ends with our next start. Return: 0; -EBADMSG the blob is no such document; -errno.
+ * A file of that name that is not ours stays as it is. Not synced: the copies matter when lkgfs is gone, and after a power
+ * cut our next start writes them again. Return: 0; -EBADMSG the blob is not that document; -errno.
  */
 int lkg_fallback_write(int source_fd, int runtime_fd, const struct lkg_fallback_file *file,
                        const char *sha256);
 
-/** lkg_fallback_withdraw() - the view name is not claimed any more: no copy under it may show through. 0 or -errno. */
+/** lkg_fallback_withdraw() - the view name is not claimed any more: remove the copy under it. 0 or -errno. */
 int lkg_fallback_withdraw(int source_fd, const char *name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files the way this product may touch them: layers without ever blocking or leaving the trusted path, our own state
- * without ever leaving half a file. No state; callable from any thread.
+ * File access: layers are opened without ever blocking or leaving the trusted path; our own state is written without ever
+ * leaving half a file. No state; callable from any thread.
  */
 #pragma once
 
@@ -25,58 +25,58 @@
  */
 int lkg_open_trusted(int dirfd, const char *path, struct stat *ret_st, struct lkg_error *err);
 
-/** lkg_trust_root_alone() - from now on "the caller's own uid" is nobody to trust: for a process that is not itself an administrator. */
+/** lkg_trust_root_alone() - do not trust the caller's own uid any more: for a process that is not an administrator itself. */
 void lkg_trust_root_alone(void);
-/** lkg_is_trusted_user() - root, or, but for the above, this process's own. */
+/** lkg_is_trusted_user() - root; this process's own uid, too, unless lkg_trust_root_alone() was called. */
 bool lkg_is_trusted_user(uid_t uid);
 
 /** lkg_path_below() - the part of @path below directory @top, or NULL; relative paths count as below. */
 const char *lkg_path_below(const char *path, const char *top);
 
 /**
- * lkg_path_exists() - as this process would find it when it opens it: access(2) asks for the real user, without the capabilities
- * that a process of another user than root has. @dirfd: or AT_FDCWD
+ * lkg_path_exists() - does @path exist for open(2) by this process? access(2) would check the real user without the capabilities
+ * that a process of another user than root may have. @dirfd: or AT_FDCWD
  */
 bool lkg_path_exists(int dirfd, const char *path);
 
-/* A directory that links may not lead out of. */
+/* A directory that links must not lead out of. */
 struct lkg_bounds {
         int root;         /* O_PATH */
-        const char *path; /* absolute; a link to an absolute path below it stays beneath, too */
+        const char *path; /* absolute; a link to an absolute path below it counts as beneath */
 };
 
 /**
- * lkg_open_beneath() - lkg_open_trusted() for what is below a directory that somebody else may write to, so that no link
- * there makes us read a file elsewhere (openat2(2), RESOLVE_BENEATH, but for absolute targets within).
+ * lkg_open_beneath() - lkg_open_trusted() for files below a directory that others may write to: no link
+ * there can make us read a file elsewhere (like openat2(2) with RESOLVE_BENEATH, but absolute targets within are allowed).
  * @bounds: NULL = anywhere
  * @path:   relative to @dirfd
- * @way:    to the same file from the root of @bounds
+ * @way:    path to the same file from the root of @bounds
  *
  * Return: as lkg_open_trusted(); -EXDEV for a link that leads out.
  */
 int lkg_open_beneath(const struct lkg_bounds *bounds, int dirfd, const char *path, const char *way,
                      struct stat *ret_st, struct lkg_error *err);
-/** lkg_open_directory() - O_PATH of a directory below; @follow: the last link, too. -EXDEV when one leads out. */
+/** lkg_open_directory() - O_PATH of a directory below @bounds; @follow: also a final link. -EXDEV for a link that leads out. */
 int lkg_open_directory(const struct lkg_bounds *bounds, const char *way, bool follow);
 
 /**
- * lkg_open_plain() - for reading, a file that another process of ours has made and might have exchanged: no link, no waiting
- * for the other end of a FIFO, a regular file.
+ * lkg_open_plain() - open for reading a file that another process of ours has made and might have replaced: not a link, a regular
+ * file, and never waiting for the other end of a FIFO.
  * @name: one name in @dirfd
  *
  * Return: the descriptor; -EINVAL another type; -errno.
  */
 int lkg_open_plain(int dirfd, const char *name);
-/** lkg_open_plain_directory() - such a directory, for reading and for names in it. Return: the descriptor; -errno. */
+/** lkg_open_plain_directory() - the same for a directory. Return: the descriptor; -errno. */
 int lkg_open_plain_directory(int dirfd, const char *name);
 
 /**
- * lkg_open_owned() - open a file that decides what root does, for reading: nobody else may have a say in it.
+ * lkg_open_owned() - open for reading a file that decides what root does: only root may be able to change it.
  * @path: absolute
  *
  * As lkg_open_trusted(), but the rule for links holds for every path: the file and every directory on the way are owned
- * by root (or by the caller's own uid when that is not 0) and not writable by group or others. Whoever executes @path
- * afterwards executes what was looked at, because nobody else could put another file there. Rules: docs/specification.md 3.1.
+ * by root (or by the caller's own uid when that is not 0) and not writable by group or others. Executing @path
+ * afterwards executes the file that was checked, because nobody else could put another one there. Rules: docs/specification.md 3.1.
  *
  * Return: as lkg_open_trusted(); -EPERM for a way that is not trusted.
  */
@@ -86,28 +86,29 @@ int lkg_open_owned(const char *path, struct stat *ret_st, struct lkg_error *err)
 int lkg_read_file(int fd, size_t max, char **ret, size_t *ret_size, struct lkg_error *err);
 
 /**
- * lkg_map_file() - @size bytes of @fd in memory that is shared with whoever maps it, too.
+ * lkg_map_file() - map @size bytes of @fd, shared with other processes that map it.
  *
- * All of its space is taken at once: a full file system is an error here and no SIGBUS later. Who makes the file shorter does not
- * end us either: what is gone is zeros from then on, which nobody shares. Few files at a time (8), one thread at a time.
+ * All of its space is allocated at once: a full file system is an error here and not a SIGBUS later. A process that makes the
+ * file shorter does not end us either: the missing part reads as zeros from then on, and is not shared any more. At most 8
+ * files at a time, one thread at a time.
  * Return: 0 or -errno.
  */
 int lkg_map_file(int fd, size_t size, void **ret);
 /** lkg_unmap_file() - of lkg_map_file(), or NULL. */
 void lkg_unmap_file(void *p);
-/** lkg_map_was_cut() - has somebody made the file shorter, and have we noticed? */
+/** lkg_map_was_cut() - have we noticed that the file was made shorter? */
 bool lkg_map_was_cut(const void *p);
 
-/** lkg_write_all() - all of @bytes to @fd, however often the kernel takes only a part. Return: 0 or -errno. */
+/** lkg_write_all() - write all of @bytes to @fd, in several steps if the kernel takes only a part. Return: 0 or -errno. */
 int lkg_write_all(int fd, const void *bytes, size_t size);
 
-/* Behind the name of a file that is not complete yet; no identifier of a configuration can have a `~`. */
+/* Suffix of a file that is not complete yet; no identifier of a configuration contains a `~`. */
 #define LKG_TMP_SUFFIX "~tmp"
 
-/** lkg_is_tmp_name() - would lkg_write_file_atomic() make such a name? What a crash left under one may be removed. */
+/** lkg_is_tmp_name() - is this a temporary name of lkg_write_file_atomic()? After a crash, a file of such a name may be removed. */
 bool lkg_is_tmp_name(const char *name);
 
-/** lkg_sync_dir() - fsync of a directory, also of one that was opened with O_PATH. Return: 0 or -errno. */
+/** lkg_sync_dir() - fsync of a directory, even if it was opened with O_PATH. Return: 0 or -errno. */
 int lkg_sync_dir(int dirfd);
 
 /**
@@ -123,7 +124,7 @@ bool lkg_bare_name_ok(const char *name);
 /** lkg_mkdir_p() - create @path and its parents with @mode; an existing directory is fine. */
 int lkg_mkdir_p(int dirfd, const char *path, mode_t mode, struct lkg_error *err);
 
-/* What a file was when we read it; equal identities mean "the same bytes", see core/base/file.c for the race rule. */
+/* Identity of a file when we read it; equal identities mean the same bytes (core/base/file.c has the race rule). */
 struct lkg_file_id {
         uint64_t dev, ino, size;
         int64_t mtime_ns, ctime_ns;

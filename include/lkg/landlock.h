@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a process of ours may change anything, as the kernel's own rule (Landlock, Linux 5.13 and later): below directories that
- * it was given, and nowhere else; no program is executed, no port opened, and from Linux 6.12 on no process outside is signalled
- * and no abstract socket reached. Source: <linux/landlock.h>, landlock(7).
+ * Landlock (Linux 5.13 and later): a process of ours may change files below the directories that it was given, and nowhere else;
+ * it executes no program, opens no port, and from Linux 6.12 on signals no process outside and reaches no abstract
+ * socket. Source: <linux/landlock.h>, landlock(7).
  *
- * It holds beside read-only mounts: also for what is mounted into the namespace of the process later, and without a namespace.
+ * This is in addition to read-only mounts: it also holds for what is mounted later, and without a mount namespace.
  */
 #pragma once
 
 #include <lkg/error.h>
 
 /**
- * lkg_landlock_enter() - for this process and for ever; asks for no new privileges to be set before.
+ * lkg_landlock_enter() - restrict this process for ever; no_new_privs must be set before.
  * @writable: descriptors of directories; regular files and directories may be made there
  * @special: links, FIFOs, sockets and device nodes as well
  *
- * Return: ABI version that is in force; 0 the kernel has none, or it is switched off; -errno.
+ * Return: the ABI version in force; 0 the kernel has none, or it is switched off; -errno.
  */
 int lkg_landlock_enter(const int *writable, size_t n_writable, bool special, struct lkg_error *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Every limit of the product, named once. A limit that input can reach is reported as a finding that names it;
- * docs/man/lkgfs.conf.5 lists the ones a user can meet.
+ * docs/man/lkgfs.conf.5 lists those that a user can meet.
  */
 #pragma once
 
@@ -17,7 +17,7 @@
 #define LKG_WALK_DEPTH_MAX   64u    /* nested directories below a drop-in directory */
 #define LKG_WALK_ENTRIES_MAX 65536u /* directory entries looked at in one walk */
 #define LKG_FINDINGS_MAX \
-        1000u /* findings kept in one report, and advice about all layers of a component; the rest is counted */
+        1000u /* findings kept in one report, and advice about all layers of a component; others are only counted */
 #define LKG_LAYER_FINDINGS_MAX 100u /* of those about reading one layer */
 #define LKG_QUOTE_MAX          64u /* bytes of a user's value quoted in a message: docs/specification.md 2.13 */
 

@@ -26,18 +26,18 @@ void lkg_log_init(const char *program, int max_priority);
 void lkg_log(int priority, const struct lkg_log_fields *fields, const char *fmt, ...) LKG_PRINTF(3, 4);
 
 /**
- * lkg_log_for_supervisor() - we are a child of lkgfsd's, and standard error is a pipe that it reads: each line is `<priority>text`
- * there. Before threads.
- * @send: where lines go before that, with their fields, or NULL. 0, or it could not be sent
+ * lkg_log_for_supervisor() - this is a child of lkgfsd, and standard error is a pipe that lkgfsd reads: each line is
+ * `<priority>text` there. Call before threads start.
+ * @send: tried first, with the fields, or NULL. Returns 0, or the line could not be sent
  */
 void lkg_log_for_supervisor(int (*send)(int priority, const struct lkg_log_fields *fields,
                                         const char *text));
 /**
- * lkg_log_never_wait() - a terminal or a pipe at standard error is opened again for us alone, and loses lines (they are counted)
- * instead of keeping us waiting. Others who have it open notice nothing.
+ * lkg_log_never_wait() - open the terminal or pipe at standard error again for this process alone, and lose lines (they are
+ * counted) instead of waiting. Other processes that have it open are not affected.
  */
 void lkg_log_never_wait(void);
-/** lkg_log_of() - a line of the process @program that has come to us. It is not trusted; nothing of it is worse than an error. */
+/** lkg_log_of() - log a line that the process @program sent to us. It is not trusted; it counts as an error at worst. */
 void lkg_log_of(const char *program, int priority, const struct lkg_log_fields *fields, const char *line);
 
 #define lkg_log_error(...)   lkg_log(LOG_ERR, NULL, __VA_ARGS__)

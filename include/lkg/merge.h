@@ -8,7 +8,7 @@
 #include <lkg/doc.h>
 #include <lkg/error.h>
 
-/** The fields of metav1.TypeMeta, which say what a document is: apiVersion, kind. Layers over the first one do not change them. */
+/** The fields of metav1.TypeMeta, apiVersion and kind. Layers above the first one do not change them. */
 #define LKG_HEADER_FIELDS 2
 extern const char *const lkg_header_fields[LKG_HEADER_FIELDS];
 
@@ -22,14 +22,14 @@ extern const char *const lkg_header_fields[LKG_HEADER_FIELDS];
 int lkg_merge_json(const struct lkg_value *base, const struct lkg_value *patch, struct lkg_value **ret);
 
 /**
- * lkg_merge_json_into() - the same, and the result takes the place of *@base, whose reference is taken over.
- * Where nobody else has one, its parts are changed and not copied. On failure *@base is NULL.
+ * lkg_merge_json_into() - the same, but the result replaces *@base, whose reference is taken over.
+ * Parts that nobody else references are changed in place. On failure *@base is NULL.
  */
 int lkg_merge_json_into(struct lkg_value **base, const struct lkg_value *patch);
 
 /**
  * lkg_merge_json_patch() - the same for two whole documents of any shape, as json-patch's MergePatch takes
- * them: a target that is no map is replaced, a list as a patch replaces any target.
+ * them: a target that is not a map is replaced; a list as a patch replaces any target.
  *
  * Return: 0; -EBADMSG when @report says which of the two is unfit; -ENOMEM.
  */
@@ -37,8 +37,8 @@ int lkg_merge_json_patch(const struct lkg_value *target, const struct lkg_value 
                          struct lkg_report *report, struct lkg_value **ret);
 
 /*
- * What a strategic merge asks of the Go type that a place of the document has. Whoever knows the fields of
- * a kind implements it; small enough to be passed by value.
+ * What a strategic merge has to know about the Go type of a place in the document. Implemented by core/schema; small
+ * enough to be passed by value.
  */
 enum lkg_merge_class {
         LKG_MERGE_ANY,    /* not known: everything may be merged */
@@ -51,7 +51,7 @@ struct lkg_merge_type {
         enum lkg_merge_class class;
         bool pointer; /* the field is a pointer to it (`*bool`, `*Struct`) */
         /*
-         * LKG_MERGE_STRUCT: the field with this JSON name, or else the first one that has it but for its
+         * LKG_MERGE_STRUCT: the field with this JSON name, else the first one with this name in another
          * case (lkg_merge_key_folds). Return: false if there is none.
          */
         bool (*member)(const struct lkg_merge_type *type, const char *key, size_t key_size,
@@ -59,16 +59,15 @@ struct lkg_merge_type {
         const void *data; /* for @member; borrowed */
 };
 
-/** lkg_merge_key_folds() - is @key the name of a field but for its case, as Go's encoding/json compares? */
+/** lkg_merge_key_folds() - is @key the name of a field, ignoring case as Go's encoding/json does? */
 bool lkg_merge_key_folds(const char *name, const char *key, size_t key_size);
 
 /**
  * lkg_merge_strategic_typed() - strategic merge patch on a kind whose lists are all atomic, as
  * k8s.io/apimachinery/pkg/util/strategicpatch applies it: `$patch`, `$retainKeys`, `$deleteFromPrimitiveList/x`, `$setElementOrder/x` are honoured.
  * @base, @patch: maps; null is taken for an empty one, as upstream does
- * @type: of the kind; NULL = not known. With it a map or list is only merged into another where the kind
- * has a
- *        struct or list field; scalars and what only one side has pass through.
+ * @type: of the kind; NULL = not known. If known, a map or list is merged into another only where the kind has a
+ *        struct or list field; scalars, and members of one side only, pass through.
  *
  * Return: 0; -EBADMSG when @report says what the patch does wrong; -ENOMEM.
  */

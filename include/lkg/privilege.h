@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a process of ours gives up when it starts, and how it proves to another one that it is of ours. */
+/* What a process of ours gives up at its start, and how it proves to another one that it belongs to lkgfs. */
 #pragma once
 
 #include <sys/types.h>
@@ -20,20 +20,20 @@
 #endif
 
 /**
- * lkg_capabilities_keep() - no others, for this thread and those that it makes, and for whatever it executes; no ambient and no
- * inheritable ones. A capability that is kept but was not there is not there afterwards.
+ * lkg_capabilities_keep() - drop all other capabilities, for this thread, the threads that it creates, and every program that it
+ * executes; no ambient and no inheritable ones. A capability that was not there before is not there afterwards.
  * @capabilities: numbers of <linux/capability.h>, ended by -1
  *
  * Source: capabilities(7). Return: 0 or -errno.
  */
 int lkg_capabilities_keep(const int *capabilities, struct lkg_error *err);
 
-/** lkg_has_capability() - in effect for this process? */
+/** lkg_has_capability() - is it effective in this process? */
 bool lkg_has_capability(int capability);
 
 /**
- * lkg_become() - another user for good: all ids, no further groups, of the capabilities only @capabilities, and none of them for
- * anything that is executed. While this process is the only thread.
+ * lkg_become() - change to another user for good: all ids, no supplementary groups, only @capabilities, and none of them for
+ * executed programs. Call while this process has one thread.
  *
  * Source: capabilities(7). Return: 0; -EINVAL: there is no such user in this user namespace; -errno.
  */
@@ -41,17 +41,17 @@ int lkg_become(const struct lkg_account *account, const int *capabilities, struc
 
 struct lkg_syscall_policy;
 /**
- * lkg_confine() - lkg_capabilities_keep(), no new privileges, and lkg_syscalls_restrict() but in a sanitizer's build.
- * Return: 0 or -errno: better not to run than to run unprotected.
+ * lkg_confine() - lkg_capabilities_keep(), no_new_privs, and lkg_syscalls_restrict() (not in sanitizer builds).
+ * Return: 0 or -errno: do not run unprotected.
  */
 int lkg_confine(const int *capabilities, const struct lkg_syscall_policy *policy, struct lkg_error *err);
 
 /**
- * lkg_peer_of_host() - is the process at the other end of @socket the user that we are, in our own user namespace, with the
- * capability @capability in effect, and alive after all that was looked at?
- * @mount_namespace: and in that one (inode of /proc/PID/ns/mnt); 0 = whichever
+ * lkg_peer_of_host() - does the process at the other end of @socket have our uid, our user namespace, and @capability in
+ * effect, and is it still alive after these checks?
+ * @mount_namespace: it must be in this one, too (inode of /proc/PID/ns/mnt); 0 = any
  *
- * An engine that was taken over is none: it has no capability, and a namespace of its own. Root of a container is none.
+ * An engine that was taken over fails: it has no such capability, and a namespace of its own. So does root of a container.
  * Source: SO_PEERCRED of unix(7), SO_PEERPIDFD from Linux 6.5 on. Return: its process id; -EPERM; another -errno.
  */
 int lkg_peer_of_host(int socket, int capability, ino_t mount_namespace);

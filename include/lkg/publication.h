@@ -8,9 +8,9 @@
  *     current            the manifest; replaced by rename(2): the one atomic step
  *     pinned/<node id>   hard links made by the file server for content that an inode it handed out still needs
  *
- * The engine removes blobs that neither the current publication nor one not yet acknowledged (LKG_MSG_LOADED) names;
- * pinned/ belongs to the file server alone. So an old generation stays readable as long as anybody has it open, and
- * neither process needs to know the other's state.
+ * The engine removes blobs that are named neither by the current publication nor by one that is not yet acknowledged
+ * (LKG_MSG_LOADED); pinned/ belongs to the file server alone. So an old generation stays readable as long as anybody has it
+ * open, and neither process needs to know the other's state. Rules: docs/specification.md 6.1.
  *
  * The manifest is text, so that a person can read it. Fields are separated by tabs; in a path, bytes below 0x21, 0x7f
  * and `%` are written as %XX. Lines:
@@ -20,7 +20,7 @@
  *     timeout-ms <n>                          engineTimeout: how long a caller waits for the engine
  *     component <index> <name> <generation>   index from 0; generation 0 = nothing served
  *     match <index> unit|exe|cgroup <text>    how the component's process is recognised
- *     watch <index> tree|file <source path>   a change below / of it is a layer change (commit point)
+ *     watch <index> tree|file <source path>   a change below it, or of it, is a layer change
  *     hide <source path>                      a name of the source directory that the view does not show
  *     alias <view path> <source path>         pass-through under another name (kubelet.conf.base)
  *     clash <view path>                       a virtual directory shadows this entry of the source directory
@@ -31,12 +31,12 @@
  *     end
  *
  * mode is octal permission bits. Entries stand in byte order of their paths, each directory before what it holds; the
- * root itself is not listed. flags are letters: `v` a component's view file (or alias): EPERM on change, xattrs, watchers are
- * woken; `p` poll(2) reports POLLPRI when another content replaced it; `w` with `v`: writes go to the source
+ * root itself is not listed. flags are letters: `v` a component's view file or alias (EPERM on change, xattrs, watchers are
+ * woken); `p` poll(2) reports POLLPRI when another content has replaced it; `w` with `v`: writes go to the source
  * (baseWrites: through); `-` none. `generation` is 0 where it has no meaning.
  *
- * A `bad` entry is a directory in which root makes, writes and removes names: what is asked for is handed to the engine as
- * a command about that name, and the directory holds, as ordinary `file` entries, what the engine has published since.
+ * A `bad` entry is a directory in which root creates, writes and removes names: each request goes to the engine as a
+ * command about that name, and the directory holds, as ordinary `file` entries, what the engine has published since.
  */
 #pragma once
 
@@ -52,7 +52,7 @@ enum lkg_entry_type {
         LKG_ENTRY_DIR,
         LKG_ENTRY_FILE,
         LKG_ENTRY_CONTROL,
-        LKG_ENTRY_BAD, /* bad/<component>: a directory whose names root may make and remove */
+        LKG_ENTRY_BAD, /* bad/<component>: a directory in which root may create and remove names */
 };
 
 enum lkg_entry_flags {
@@ -126,11 +126,10 @@ static inline bool lkg_entry_is_dir(const struct lkg_entry *entry)
 const struct lkg_entry *lkg_publication_find(const struct lkg_publication *publication, const char *path);
 
 /**
- * lkg_publication_read_blob() - the bytes named @sha256, checked against the name: another process has made it, and it is what its
- * name says or nothing.
+ * lkg_publication_read_blob() - the bytes named @sha256. Another process wrote them, so they are checked against the name.
  * @blobs: descriptor of LKG_PUBLICATION_BLOBS
  *
- * Return: 0, caller frees; -EBADMSG no digest, no regular file, or other bytes; -EFBIG longer than @max; -errno.
+ * Return: 0, caller frees; -EBADMSG not a digest, not a regular file, or other bytes; -EFBIG longer than @max; -errno.
  */
 int lkg_publication_read_blob(int blobs, const char *sha256, size_t max, char **ret, size_t *ret_size);
 

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The second reader: what is about to be served is read by a library that has nothing in common with our own scanner and
- * renderer, and compared with the document that was rendered. The two of ours share what their authors did not think of; libyaml
- * and json-c do not.
+ * The second reader: the bytes that are about to be served are read by a library that shares no code with our scanner and
+ * renderer, and compared with the document that was rendered. Our scanner and renderer share the blind spots of their authors;
+ * libyaml and json-c do not.
  *
- * What a plain YAML scalar means (a number, a word, a string) is a rule of go-yaml that no library has: that is asked of our own
- * resolver, which is compared with go-yaml itself in tests/fuzz/differential/.
+ * What a plain YAML scalar means (a number, a word, a string) is a rule of go-yaml that no C library has. Our own resolver
+ * decides it, which is compared with go-yaml itself in tests/fuzz/differential/.
  */
 #pragma once
 
 #include <lkg/decode.h>
 
-/* A JSON document of more values is not read again: json-c takes up to 700 bytes for each. */
+/* A JSON document with more values is not read back: json-c takes up to 700 bytes for each. */
 #define LKG_READBACK_JSON_VALUES_MAX 100000u
 
 /**
  * lkg_readback() - does @text say @value, and nothing else?
  * @text: of lkg_render() in @format, comments allowed in YAML
  *
- * Time and memory in proportion to the text. Return: 0; 1: not read again, because it is JSON of too many values, or with what
- * json-c cannot tell: a NUL in a name, a whole number beyond 64 bits, -0; -EBADMSG: @err says what differs, with the field and the line, but no
- * value; -ENOMEM.
+ * Time and memory are proportional to the text. Return: 0; 1: not read back, because it is JSON with too many values, or with
+ * something that json-c cannot represent: a NUL in a name, a whole number beyond 64 bits, -0; -EBADMSG: @err says what differs,
+ * with the field and the line, but no value; -ENOMEM.
  */
 int lkg_readback(const struct lkg_value *value, enum lkg_format format, const char *text, size_t size,
                  struct lkg_error *err);

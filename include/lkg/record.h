@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Small JSON files of ours: state, history, dynamic configuration. They are read here, and written as text by those whose
- * they are, with lkg_write_file_atomic(). No state; callable from any thread.
+ * Small JSON files of ours: state, history, dynamic configuration. They are read here; their
+ * owners write them as text with lkg_write_file_atomic(). No state; callable from any thread.
  */
 #pragma once
 
@@ -11,18 +11,18 @@
 
 /**
  * lkg_record_read_text() - a whole file of ours: never a symlink, never blocks, regular files only.
- * Return: 0; -ENOENT; -EBADMSG: something else than a file stands there; -EFBIG over @max; -ENOMEM; -errno. Caller frees.
+ * Return: 0; -ENOENT; -EBADMSG: it is not a regular file; -EFBIG over @max; -ENOMEM; -errno. Caller frees.
  */
 int lkg_record_read_text(int dirfd, const char *path, size_t max, char **ret, size_t *ret_size,
                          struct lkg_error *err);
 
 /**
  * lkg_record_read() - the JSON object in a file of ours.
- * Return: as lkg_record_read_text(); -EBADMSG, too, when it is no JSON object.
+ * Return: as lkg_record_read_text(); -EBADMSG also when it is not a JSON object.
  */
 int lkg_record_read(int dirfd, const char *path, struct lkg_value **ret, struct lkg_error *err);
 
-/** lkg_record_parse_u64() - decimal digits, and at most one line break behind them. Return: 0 or -EBADMSG. */
+/** lkg_record_parse_u64() - decimal digits, and at most one line break after them. Return: 0 or -EBADMSG. */
 int lkg_record_parse_u64(const char *text, uint64_t *ret);
 
 /** lkg_record_number() - member @name of a map as a number, or @fallback. */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Value tree -> canonical text: sorted keys, one style, nothing tool-specific inside; rendering what was
- * read back gives the same bytes. YAML output is what sigs.k8s.io/yaml would read as the same document; JSON
- * is indented by two.
+ * Value tree -> canonical text: sorted keys, one style, nothing tool-specific inside; reading the text and rendering it
+ * again gives the same bytes. sigs.k8s.io/yaml reads the YAML as the same document; JSON is indented by two.
  */
 #pragma once
 
@@ -15,12 +14,12 @@
 /** lkg_render() - append @value to @buf, final newline included. Failure is sticky in @buf. */
 void lkg_render(const struct lkg_value *value, enum lkg_format format, struct lkg_buf *buf);
 /**
- * lkg_render_commented() - append @map as YAML, with a comment behind each value.
- * @comment: appends ` # text` without a line break. Asked for each member that is no map with members, of
- *           @map and of the maps in it, LKG_COMMENT_DEPTH_MAX deep; not for what stands in lists
+ * lkg_render_commented() - append @map as YAML, with a comment after each value.
+ * @comment: appends ` # text` without a line break. Called for each member that is not a map with members, of
+ *           @map and of the maps in it, LKG_COMMENT_DEPTH_MAX deep; not for members of lists
  *
- * The comment stands on the first line of the member: behind a scalar, a key, or the sign of a block of text
- * it is allowed and changes nothing. Without the comments the text is that of lkg_render().
+ * The comment is on the first line of the member: after a scalar, a key, or the indicator of a block scalar it
+ * is allowed and changes nothing. Without the comments the text is that of lkg_render().
  */
 #define LKG_COMMENT_DEPTH_MAX 64u
 typedef void lkg_comment_fn(const struct lkg_value *value, struct lkg_buf *buf);
@@ -36,35 +35,35 @@ int lkg_render_diff(const char *a_name, const char *a, size_t a_size, const char
 
 /**
  * lkg_render_origin() - TSV, one line per leaf in key order: JSON pointer, JSON value, layer, file:line:col,
- * what it shadows (`layer=json-value;...`, empty if nothing). Secret values (see lkg_mask_secrets) are
+ * and the values that it shadows (`layer=json-value;...`, empty if none). Secret values (see lkg_mask_secrets) are
  * printed as "<masked>", shadowed ones too.
  */
 void lkg_render_origin(const struct lkg_value *root, struct lkg_buf *buf);
-/** lkg_render_origin_upto() - the first lines that fit into @size_max bytes. Return: how many others there are. */
+/** lkg_render_origin_upto() - the first lines that fit into @size_max bytes. Return: how many lines were left out. */
 size_t lkg_render_origin_upto(const struct lkg_value *root, size_t size_max, struct lkg_buf *buf);
 
 /**
- * lkg_mask_secrets() - @root with secret values as "<masked>": staticPodURLHeader values, userinfo and queries of
- * URLs. The value of an operation of a JSON patch is as secret as what its path names.
+ * lkg_mask_secrets() - @root with secret values as "<masked>": docs/specification.md 2.13. The value of an operation of a
+ * JSON patch is as secret as the field that its path names.
  *
- * Shares what holds no secret; a masked value remembers no shadowed one. Return: one reference, NULL = no
+ * Parts without secrets are shared; a masked value does not remember the value that it shadows. Return: one reference, NULL = no
  * memory.
  */
 struct lkg_value *lkg_mask_secrets(const struct lkg_value *root);
 enum lkg_secrecy {
-        LKG_PUBLIC,     /* but for what any text may hold: private keys, parts of URLs */
+        LKG_PUBLIC,     /* shown, except private keys and parts of URLs */
         LKG_SECRET_URL, /* a URL that may hold credentials: only scheme, host and path are shown */
         LKG_SECRET,     /* never shown */
 };
 
-/** lkg_mask_value() - the same for one member; @secrecy: of the field that it stands in or below. */
+/** lkg_mask_value() - the same for one member; @secrecy: of the field that it is in or below. */
 struct lkg_value *lkg_mask_value(const struct lkg_value *value, enum lkg_secrecy secrecy);
-/** lkg_pointer_secrecy() - of what a JSON pointer leads to: the most secret field on its way. */
+/** lkg_pointer_secrecy() - of the value that a JSON pointer leads to: that of the most secret field on the way. */
 enum lkg_secrecy lkg_pointer_secrecy(const char *pointer);
 /**
  * lkg_pointer_text() - a JSON pointer as people may see it: URLs in names masked, control bytes as \xNN, so that
- * it is one word of one line. Return: 0; -ENOMEM.
+ * it is one word on one line. Return: 0; -ENOMEM.
  */
 int lkg_pointer_text(const char *pointer, struct lkg_buf *buf);
-/** lkg_name_secrecy() - of a field with this name, wherever it stands, in any case. */
+/** lkg_name_secrecy() - of a field with this name, at any place, in any case. */
 enum lkg_secrecy lkg_name_secrecy(const char *name, size_t size);

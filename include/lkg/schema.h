@@ -2,9 +2,8 @@
 /*
  * What a kind's fields mean: types, defaults, rules, feature gates, command-line flags, by release.
  *
- * The tables (core/schema/tables/) are rows of data, one file per kind and one for the gates; a release is
- * supported by adding rows. Everything else here is the rule that a component follows with them, step by
- * step as its own start does it (docs/specification.md 3.5):
+ * The tables (core/schema/tables/) are rows of data, one file per kind and one for the gates; adding rows adds support for a
+ * release. Everything else here applies them as the component's own start does (docs/specification.md 3.5):
  *
  *     base -> typed decode -> defaults -> paths -> eviction defaults -> [JSON -> drop-ins, instance -> typed
  *     decode -> defaults] -> flags -> gates -> rules
@@ -64,10 +63,10 @@ struct lkg_field {
         const char *deprecated; /* what to use instead; NULL = not deprecated */
         const char *doc;        /* one line: what it is for */
         /*
-         * What speaks against a remote configuration that sets it (guard.profile: hardened), as `word: reason`:
-         * runs-code, files (reads or writes those of the node), authentication, port, isolation (of pods, of
-         * processes from each other), discloses. LKG_GUARD_NOTHING = nothing; NULL = nobody has thought about it,
-         * a test fails. Not meant: what makes a node slow, wrong or alone, which a rollback repairs.
+         * Why a remote configuration must not set it (guard.profile: hardened), as `word: reason`: runs-code, files
+         * (reads or writes files of the node), authentication, port, isolation (of pods, of processes from each
+         * other), discloses. LKG_GUARD_NOTHING = no reason; NULL = not considered yet, a test fails. A field that only
+         * makes a node slow, wrong or isolated is allowed: a rollback repairs that (docs/decisions/024-hardened.md).
          */
         const char *guard;
         unsigned flags;        /* enum lkg_field_flags */
@@ -91,14 +90,14 @@ struct lkg_flag {
 
 enum lkg_gate_stage { LKG_GATE_ALPHA, LKG_GATE_BETA, LKG_GATE_GA, LKG_GATE_DEPRECATED, LKG_GATE_REMOVED };
 
-/* One row: how a feature gate is from a release on, until the next row of the same name. */
+/* One row: the state of a feature gate from a release on, until the next row of the same name. */
 struct lkg_gate {
         const char *name;
         unsigned since; /* release; LKG_RELEASE_MIN = that one or earlier. May be older for removed gates */
         enum lkg_gate_stage stage; /* REMOVED: setting it is an error from here on */
         bool def;
         bool locked; /* only the default may be set */
-        bool before; /* REMOVED: in @since or in an earlier release, more is not known */
+        bool before; /* REMOVED: in @since or an earlier release; more is not known */
 };
 
 /* A gate that is on needs the others on (component-base/featuregate, dependencies). */
@@ -107,7 +106,7 @@ struct lkg_gate_needs {
         unsigned since;
 };
 
-/* A key of a map field that the profile hardened denies, while the map itself is let pass. */
+/* A key of a map field that the profile hardened denies, although the map itself is allowed. */
 struct lkg_guarded_key {
         const char *path;  /* dotted, with the key */
         const char *guard; /* as in struct lkg_field */
@@ -115,7 +114,7 @@ struct lkg_guarded_key {
 
 extern const struct lkg_guarded_key lkg_guarded_keys[];
 extern const size_t lkg_n_guarded_keys;
-/* Every gate of the releases up to this one was looked at: a new release begins with its gates. */
+/* Every gate up to this release was considered for the profile hardened. */
 extern const unsigned lkg_gates_judged;
 
 extern const struct lkg_field lkg_kubelet_fields[], lkg_kubeproxy_fields[];
@@ -134,7 +133,7 @@ struct lkg_schema;
 /**
  * lkg_schema_get() - the fields of @kind as @release knows them.
  * @api_version: NULL = any
- * @release:     0 or a later one than we know = the latest; an earlier one is taken as it is
+ * @release:     0 or a later one than we know = the latest known; an earlier one is used as it is
  * @ret:         never freed
  *
  * Return: 0; -ENOENT: a kind without a table; -ENOMEM.
@@ -146,15 +145,15 @@ const char *lkg_schema_api_version(const struct lkg_schema *schema);
 unsigned lkg_schema_release(const struct lkg_schema *schema);
 /** lkg_schema_is_kubelet() - of the two components with tables, is it the one with drop-ins of its own? */
 bool lkg_schema_is_kubelet(const struct lkg_schema *schema);
-/** lkg_schema_merge_type() - what a strategic merge wants to know of the kind. */
+/** lkg_schema_merge_type() - what a strategic merge has to know about the kind. */
 struct lkg_merge_type lkg_schema_merge_type(const struct lkg_schema *schema);
 
 /* What rules may ask of the machine; tests and `--host` set it. */
 struct lkg_host {
         unsigned cgroup; /* 1 or 2; 0 = not known, nothing is judged by it */
         /*
-         * Somebody named it (`--host`): what does not fit is an error. What was found where we happen to run only
-         * warns, because a document is no less good on the wrong machine and refusing it would help nobody.
+         * It was named (`--host`): a document that does not fit is an error. Facts of the machine that we happen to run on only
+         * cause warnings, because a document is not worse on the wrong machine and refusing it would help nobody.
          */
         bool stated;
         /* Does a file exist? NULL = do not look. */
@@ -177,17 +176,16 @@ struct lkg_judge_config {
         const char *const *flags;
         size_t n_flags;
         /*
-         * The line was found on the node, nobody asks about it. What it has wrong is left out with a warning: the
-         * component runs with it, or it is the line of a program that has the component inside (k3s), and no document
-         * is to blame.
+         * The line was found on the node. Wrong parts of it are left out with a warning: the component runs with it,
+         * or it is the line of a program that contains the component (k3s), and no document is to blame.
          */
         bool flags_observed;
         /*
          * Whose documents these are: lkg_schema_reader(). It reads no other kind than that of its table. NULL = every kind goes.
          */
         const char *component;
-        bool lint;            /* also say what upstream is silent about */
-        bool startup_refuses; /* what validation lets pass and ends the component at its start is an error */
+        bool lint;            /* also report what upstream is silent about */
+        bool startup_refuses; /* values that pass validation and end the component at its start are errors */
 };
 
 struct lkg_judge;

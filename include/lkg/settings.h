@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the supervisor needs of the configuration, as `lkgfs-engine --print-settings` prints it: `key=value` lines, so
- * that the process which must never fail parses no YAML. Values have bytes below 0x20, 0x7f and `%` as %XX.
+ * What the supervisor needs from the configuration, as `lkgfs-engine --print-settings` prints it: `key=value` lines, so
+ * that the supervisor parses no YAML. In values, bytes below 0x20, 0x7f and `%` are written as %XX.
  *
  *     state_dir= runtime_dir= source_dir= virtual_dir= native_dir= (repeated) engine_timeout_ms=
  *     component=<name>, then, of the component named last:
@@ -27,7 +27,7 @@ enum lkg_settings_restart {
         _LKG_SETTINGS_RESTART_MAX
 };
 
-/* What callers of another mount namespace may do besides reading. */
+/* What callers in another mount namespace may do besides reading. */
 enum lkg_foreign_writes {
         LKG_FOREIGN_DENY,        /* nothing: EROFS, and EPERM in control/ and bad/ */
         LKG_FOREIGN_PASSTHROUGH, /* change the files of the source directory */
@@ -37,7 +37,7 @@ enum lkg_foreign_writes {
 
 struct lkg_settings_component {
         char *name, *unit; /* unit "" = none */
-        char *file;        /* under which it is shown */
+        char *file;        /* its name in the view */
         uint32_t uid, gid, mode;
         char **exes; /* absolute */
         size_t n_exes;

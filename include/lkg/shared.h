@@ -3,13 +3,14 @@
  * The shared memory that outlives a file server: one memfd, created by the supervisor, mapped by the supervisor, the
  * file server and the notifier.
  *
- * It holds everything the kernel believes about us: requests that were read and not answered (slots), replies that wait
- * for the engine (parked), node ids, open files, poll handles. A successor needs nothing else to go on.
+ * It holds everything that the kernel believes about us: requests that were read and not answered (slots), replies that wait
+ * for the engine (parked), node ids, open files, poll handles. A successor needs nothing else. Rules:
+ * docs/specification.md 6.8.
  *
  * Writing rules. A record is filled first and its state word is stored last (release), so that a SIGKILL leaves either
  * the old record or the new one. Only the living file server writes slots, parked, openers, nodes, files and pollers; the
- * process-local locks that order its threads are named in fs/server. The memory is zero when created and no all-zero
- * record means anything.
+ * process-local locks that order its threads are named in fs/server. The memory is zero when it is created, and a record of
+ * zeros means nothing.
  *
  * Source of the journal: the kernel copies the request header in the same copy_to_user() as the body, so that
  * `header.len != 0` after a SIGKILL means "this request was handed out" (docs/decisions/003-journal.md).
@@ -31,7 +32,7 @@
 #define LKG_SLOTS        16                           /* threads of two overlapping servers, and spare */
 #define LKG_MORE_SLOTS   240 /* for requests that the source directory has not answered yet */
 #define LKG_PARKED       256
-#define LKG_NODES        262144 /* names the kernel may know at a time; pages are used as they are needed */
+#define LKG_NODES        262144 /* names that the kernel may know at a time; pages are used as needed */
 #define LKG_FILES        16384
 #define LKG_POLLERS      1024
 #define LKG_KEPT         200 /* unlinked but open files whose descriptors the supervisor holds */
@@ -39,7 +40,7 @@
 #define LKG_VIEW_NAMES   128 /* view files and aliases of all components */
 #define LKG_NODE_NAME    384 /* of a source node: its last name; of a virtual node: its path */
 #define LKG_OPENERS      64  /* processes that opened their component's file */
-#define LKG_LOOKED       256 /* threads whose last look at a view file is remembered */
+#define LKG_LOOKED       256 /* threads whose last lookup of a view file is remembered */
 #define LKG_REPLY_MAX    512 /* longest reply of an operation that changes something */
 #define LKG_HANDLE_MAX   64
 #define LKG_BLAMED       16
@@ -50,10 +51,10 @@ enum lkg_slot_state {
         LKG_SLOT_FREE,
         LKG_SLOT_READING,
         LKG_SLOT_BUSY,
-        LKG_SLOT_HELD, /* with the source directory, which may take as long as it takes: no sign of a hanging server */
+        LKG_SLOT_HELD, /* waits for the source directory, for any time: no sign of a hanging server */
 };
 
-/* What was true before a mutation, so that doing it again can tell its own effect from a stranger's. */
+/* What was true before a mutation, so that doing it again can tell its own effect from that of another process. */
 struct lkg_intent {
         uint32_t valid;
         uint32_t existed;  /* the target name existed */
@@ -76,14 +77,14 @@ struct lkg_slot {
 enum lkg_parked_state {
         LKG_PARKED_FREE,
         LKG_PARKED_WAITING, /* the caller waits */
-        LKG_PARKED_OWED,    /* answered at its deadline; the engine still has to hear of the event */
+        LKG_PARKED_OWED,    /* answered at its deadline; the engine still has to be told of the event */
 };
 
 /* What the engine's answer means for the reply that waits. */
 enum lkg_answer {
-        LKG_ANSWER_REPLY,  /* nothing: it is sent as it is */
-        LKG_ANSWER_RESULT, /* a negative result takes its place */
-        LKG_ANSWER_STALE,  /* -ESTALE takes its place, once for each opener */
+        LKG_ANSWER_REPLY,  /* nothing: the reply is sent as it is */
+        LKG_ANSWER_RESULT, /* a negative result replaces it */
+        LKG_ANSWER_STALE,  /* -ESTALE replaces it, once for each opener */
 };
 
 /* A reply that is complete but waits for the engine. */
@@ -98,7 +99,7 @@ struct lkg_parked {
         struct lkg_message message;
 };
 
-/* A process that opened its component's file, and of which the engine was told. */
+/* A process that opened its component's file and was reported to the engine. */
 struct lkg_opener {
         _Atomic uint32_t used; /* stored last */
         uint32_t component;
@@ -117,8 +118,8 @@ enum lkg_node_kind {
         LKG_NODE_CONTENT, /* file of the publication: one path with one content, for ever */
         LKG_NODE_CONTROL,
         LKG_NODE_HIDDEN,   /* .lv: the notifier's door */
-        LKG_NODE_BAD,      /* directory of the publication in which root makes and removes names */
-        LKG_NODE_BAD_MADE, /* file made in one, until its last close: nobody finds it by name */
+        LKG_NODE_BAD,      /* directory of the publication in which root creates and removes names */
+        LKG_NODE_BAD_MADE, /* file created in one, until its last close: no lookup finds it */
         _LKG_NODE_KIND_MAX
 };
 
@@ -155,10 +156,10 @@ enum lkg_dirty { LKG_DIRTY_WROTE = 1 << 0, LKG_DIRTY_TRUNCATED = 1 << 1 };
 enum lkg_file_use {
         LKG_FILE_FREE,
         LKG_FILE_OPEN,
-        LKG_FILE_CLOSING, /* the kernel knows it no more; the source directory has still to be told */
+        LKG_FILE_CLOSING, /* closed for the kernel; still to be closed in the source directory */
 };
 
-/* An open file of the source, or of the view by a user. Directories need none: a successor reads on from the node and the offset. */
+/* A file of the source that is open, or a file of the view that a user has open. Directories need none: a successor reads on from node and offset. */
 struct lkg_file {
         _Atomic uint32_t used; /* enum lkg_file_use; stored last */
         uint32_t incarnation;
@@ -167,11 +168,11 @@ struct lkg_file {
         uint64_t node;   /* of the source; or content that a user has open */
 };
 
-/* Of a content node, by the same index: who has it, as fs/server/content.c says. */
+/* Of a content node, by the same index: who has it, see fs/server/content.c. */
 struct lkg_content_use {
         _Atomic uint32_t n_open; /* opens that have no lkg_file: root's */
         _Atomic uint32_t
-                looker; /* quota_owner() of who looked it up; 0 = not known, an earlier build made it */
+                looker; /* quota_owner() of the caller that looked it up; 0 = not known, an earlier build made it */
 };
 
 struct lkg_poller {
@@ -179,7 +180,7 @@ struct lkg_poller {
         uint64_t node;
 };
 
-/* What the notifier is asked to make visible through the mount: something happened behind it. */
+/* A change behind the mount that the notifier is asked to make visible through it. */
 enum lkg_relay_op { LKG_RELAY_NONE, LKG_RELAY_CREATED, LKG_RELAY_MODIFIED, LKG_RELAY_REMOVED };
 
 struct lkg_relay_job {
@@ -196,14 +197,14 @@ struct lkg_process {
 };
 
 /*
- * Does the engine answer? Both the supervisor and the file server ask it, each note what they find, and the file server tells
- * (fs/server/health.c). Times are 0 when there is none.
+ * Does the engine answer? The supervisor and the file server both ask it and note what they find; the file server shows it
+ * (fs/server/health.c). A time of 0 means none.
  */
 struct lkg_health {
         _Atomic uint64_t heard_ns, heard_wall_ns;   /* its last sign of life: CLOCK_BOOTTIME, wall time */
-        _Atomic uint64_t silent_ns, silent_wall_ns; /* since when it gives none; 0 = it answers */
+        _Atomic uint64_t silent_ns, silent_wall_ns; /* since when there is none; 0 = it answers */
         _Atomic uint32_t
-                works; /* supervisor: it is in the middle of work that goes on, so it may be silent */
+                works; /* supervisor: it is in the middle of work that makes progress, so it may be silent */
         _Atomic uint64_t looked_ns; /* supervisor: CLOCK_BOOTTIME of its last look */
 };
 
@@ -241,13 +242,14 @@ struct lkg_shared {
         _Atomic uint32_t n_blamed;
 
         /*
-         * Work for the notifier. Whoever adds some rings: raises `bell` and wakes its futex.
+         * Work for the notifier. A process that adds some rings: it raises `bell` and wakes its futex.
          */
         _Atomic uint32_t bell;
         _Atomic uint64_t wake_wanted;  /* publications to be announced; written by the server */
         _Atomic uint64_t wake_done;    /* written by the notifier when all of them were */
-        _Atomic uint32_t root_changed; /* server: have the root's attributes fetched; notifier: done, 0 */
-        _Atomic uint32_t lv_closing; /* notifier: names below .lv are gone now, so that their dentries die */
+        _Atomic uint32_t root_changed; /* server: the root's attributes must be fetched; notifier: done, 0 */
+        _Atomic uint32_t
+                lv_closing; /* notifier: names below .lv do not exist now, so that their dentries go */
         _Atomic uint32_t relay_head, relay_tail; /* server appends at head, notifier takes at tail */
         _Atomic uint32_t relay_active;        /* notifier: job tail % LKG_RELAY_JOBS is being carried out */
         _Atomic uint32_t relay_done;          /* server: the active job's make or remove was answered */
@@ -268,28 +270,27 @@ struct lkg_shared {
         struct lkg_node nodes[LKG_NODES];
 
         /*
-         * From here on members are only ever appended, and the magic stays: a memory of an earlier build is grown by the
-         * supervisor that takes it over (lkg_shared_adopt), and what is new reads as 0 then.
+         * From here on members are only appended, and the magic stays: the supervisor that takes over a memory of an earlier
+         * build makes it longer (lkg_shared_adopt), and new members read as 0 then.
          */
         struct lkg_health health;
-        _Atomic uint64_t
-                notifier_steps; /* notifier: each call through the view; nothing but its growth matters */
+        _Atomic uint64_t notifier_steps; /* notifier: each call through the view; only its growth matters */
         _Atomic uint64_t
                 mount_namespace; /* supervisor: inode of the one that the view is mounted in; 0 = unknown */
         _Atomic uint32_t foreign_writes;        /* supervisor: enum lkg_foreign_writes (settings.h) */
         _Atomic uint32_t file_owner[LKG_FILES]; /* who opened it: quota_owner(); stored before `used` */
         struct {
-                uint64_t fh; /* of the file that is polled: with its release the poller goes; 0 = unknown */
+                uint64_t fh; /* of the file that is polled: the poller goes with its release; 0 = unknown */
                 uint32_t owner;
         } poller_of[LKG_POLLERS]; /* stored before `kh` */
         /* the highest incarnation of any node, and what it was when records last went back to the system */
         _Atomic uint32_t incarnation_max, incarnation_base;
-        _Atomic uint32_t n_more_slots; /* high-water mark: what is above was never touched */
+        _Atomic uint32_t n_more_slots; /* high-water mark: slots above were never touched */
         struct lkg_slot more_slots[LKG_MORE_SLOTS];
         struct lkg_content_use content_use[LKG_NODES];
 };
 
-/** lkg_shared_slots() - how many there are to look at; lkg_shared_slot() - one of them. */
+/** lkg_shared_slots() - how many slots are in use at most; lkg_shared_slot() - one of them. */
 static inline size_t lkg_shared_slots(const struct lkg_shared *s)
 {
         uint32_t n = atomic_load(&s->n_more_slots);
@@ -306,9 +307,9 @@ static inline struct lkg_slot *lkg_shared_slot(struct lkg_shared *s, size_t i)
         offsetof(struct lkg_shared, health) /* size of the first build of this layout, 0.1.0 */
 
 /**
- * lkg_shared_map() - map the memfd; NULL (errno set) if it is not ours or of another layout.
+ * lkg_shared_map() - map the memfd; NULL (errno set) if it is not ours or has another layout.
  *
- * One that a newer build made is longer, and what we know of it is the same.
+ * One made by a newer build is longer, and the part that we know is the same.
  */
 static inline struct lkg_shared *lkg_shared_map(int fd)
 {
@@ -332,7 +333,7 @@ static inline struct lkg_shared *lkg_shared_map(int fd)
         return s;
 }
 
-/** lkg_shared_adopt() - the same for a memory that an earlier build may have made: it gets the length of ours first. */
+/** lkg_shared_adopt() - the same for a memory that an earlier build may have made: it is made as long as ours first. */
 static inline struct lkg_shared *lkg_shared_adopt(int fd)
 {
         struct lkg_shared *s;

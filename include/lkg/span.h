@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A piece of somebody else's text, and the sentence that says what is wrong with it.
+ * A piece of text, and the sentence that says what is wrong with it.
  *
- * Everything that judges one value as the component's own code does (a duration, a name, a quantity, an address, a
- * flag) is written with these. Text comes as pointer and size, may hold NUL bytes and need not be UTF-8; nothing is kept
- * after the call. What is refused is answered with -EINVAL and a reason: a clause in plain words that says
- * what is wrong and what would be right, to be printed behind the field and its value. Reasons may quote
- * parts of the value, so whoever judges a secret throws the reason away.
+ * All code that judges one value as the component does (a duration, a name, a quantity, an address, a flag) is written with
+ * these. Text comes as pointer and size, may contain NUL bytes and need not be UTF-8; nothing is kept
+ * after the call. A refusal is -EINVAL and a reason: a clause in plain words that says
+ * what is wrong and what would be right, printed after the field and its value. Reasons may quote
+ * parts of the value, so a caller that judges a secret drops the reason.
  *
  * No state: any thread may call everything here.
  */
@@ -42,8 +42,8 @@ size_t lkg_span_space(struct lkg_span span);
 bool lkg_span_cut(struct lkg_span span, char separator, struct lkg_span *ret_before,
                   struct lkg_span *ret_after);
 /**
- * lkg_span_next() - iterate over what stands between separators: n separators make n + 1 parts, as
- * strings.Split.
+ * lkg_span_next() - iterate over the parts between separators: n separators make n + 1 parts, as
+ * strings.Split does.
  * @rest: begins as the whole text; data is NULL after the last part
  *
  * Return: false when there is no part left.
@@ -56,7 +56,7 @@ char *lkg_span_dup(struct lkg_span span);
 
 /**
  * lkg_refuse() - write a reason.
- * @reason: LKG_REFUSAL_MAX bytes, or NULL: nobody wants to know. What does not fit is cut off
+ * @reason: LKG_REFUSAL_MAX bytes, or NULL; cut if it is too long
  *
  * Return: -EINVAL, so that `return lkg_refuse(...)` reads well.
  */
@@ -64,7 +64,7 @@ int lkg_refuse(char *reason, const char *fmt, ...) LKG_PRINTF(2, 3);
 /** lkg_piece() - the first bytes of @span in quotes, for a reason; long ones end in `...`. Return: @buf. */
 const char *lkg_piece(struct lkg_span span, char buf[static LKG_PIECE_MAX]);
 /**
- * lkg_reason() - @reason as it may be shown: it quotes parts of @value (lkg_piece()), and none of them may be
- * shown when a URL with userinfo or a query stands in it. Return: @reason or a constant.
+ * lkg_reason() - @reason as it may be shown: it quotes parts of @value (lkg_piece()), none of which may be
+ * shown when @value contains a URL with userinfo or a query. Return: @reason or a constant.
  */
 const char *lkg_reason(struct lkg_span value, const char *reason);

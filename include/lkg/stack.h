@@ -2,11 +2,11 @@
 /*
  * The layers of one component: found on disk, parsed (with a cache), checked and folded into one candidate.
  *
- * A stack is what both the engine (again and again) and the tool (once) use; it never writes and never logs.
- * Parsed layers are cached by file identity and content, running results by position, so a refresh costs the
- * change: one stat per layer and one merge per layer from the first changed one on. A file that was younger
+ * Both the engine (repeatedly) and the tool (once) use a stack; it never writes and never logs.
+ * Parsed layers are cached by file identity and content, running results by position. So the cost of a refresh is that of the
+ * change: one stat per layer, and one merge per layer from the first changed one on. A file that was younger
  * than a clock tick when it was read is read (not parsed) again by the next refresh, because its identity
- * cannot tell a second write.
+ * would not show a second write.
  *
  * Merge order, lowest first: base, kubeadm patches (they stand for what kubeadm would have written into the
  * base), drop-ins in walk order, instance.
@@ -52,10 +52,10 @@ struct lkg_stack_config {
         const char *component;   /* "kubelet": only for messages */
         int source_fd;           /* O_PATH descriptor of the source directory, or AT_FDCWD; borrowed */
         const char *source_path; /* its path, for messages and `file` of findings; "" = paths as given */
-        bool links_beneath;      /* a link below source_path leads nowhere outside of it */
+        bool links_beneath;      /* links below source_path must not lead out of it */
         const char *base;        /* "kubelet.conf" */
         const char *base_wanted; /* the same, when its absence is an error; "" = it may be missing */
-        bool refuse_generated;   /* what lkgfs generated itself is no base */
+        bool refuse_generated;   /* a document that lkgfs generated is not accepted as a base */
         struct lkg_stack_remote
                 remote;         /* then base is not read; relative paths still start in its directory */
         bool base_is_view_name; /* base and view file have the same name: a kubeconfig there = name clash */
@@ -82,9 +82,9 @@ struct lkg_layer_info {
                 *partial; /* of those up to it that could be merged; NULL = none of them, or @dropped */
         bool dropped;     /* partial is not kept: ask lkg_candidate_partial() */
         bool whole;       /* neither it nor an earlier layer failed */
-        bool left_out;    /* it could not be merged (the report says why) */
-        bool idle; /* it holds nothing, and that is fine: merged is as it was before, so NULL means no fault */
-        unsigned cookie; /* differs when doc or merged differ from those under the same position before:
+        bool left_out;    /* it could not be merged; the report says why */
+        bool idle;        /* it is empty, which is allowed: the merge is as before, so NULL is not a fault */
+        unsigned cookie;  /* differs when doc or merged differ from those under the same position before:
                                            lets a renderer skip what it rendered already */
 };
 
@@ -128,18 +128,18 @@ struct lkg_stack *lkg_stack_free(struct lkg_stack *stack);
 /**
  * lkg_stack_set_admission() - ask before any layer is parsed, and before all of them are merged and judged.
  *
- * What is not admitted is an error finding LKG2030 with the words that came along. A layer that was not admitted is asked
- * about again at every refresh that looks at it.
+ * A layer that is not admitted gets the error finding LKG2030 with the reason that was given. The question is asked again at
+ * every refresh that looks at it.
  */
 void lkg_stack_set_admission(struct lkg_stack *stack, const struct lkg_admission *admission);
 
 /**
- * lkg_candidate_partial() - what the layers up to @i that could be merged come to. @ret: one reference, or NULL = nothing.
+ * lkg_candidate_partial() - the merge of those layers up to @i that could be merged. @ret: one reference, or NULL = nothing.
  *
- * Asked in order of @i it costs one merge each where results were dropped, else nothing. Return: 0 or -ENOMEM.
+ * In ascending order of @i this costs one merge each where results were dropped, else nothing. Return: 0 or -ENOMEM.
  */
 int lkg_candidate_partial(const struct lkg_candidate *candidate, size_t i, struct lkg_value **ret);
-/** lkg_candidate_merged() - the same, and NULL when one of these layers failed. */
+/** lkg_candidate_merged() - the same, but NULL when one of these layers failed. */
 int lkg_candidate_merged(const struct lkg_candidate *candidate, size_t i, struct lkg_value **ret);
 
 /**
@@ -153,11 +153,11 @@ int lkg_candidate_merged(const struct lkg_candidate *candidate, size_t i, struct
 typedef int lkg_judge_fn(struct lkg_candidate *candidate, void *userdata);
 void lkg_stack_set_judge(struct lkg_stack *stack, lkg_judge_fn *fn, void *userdata);
 /**
- * lkg_stack_want_base() - the base has been part of what was served, so it must be there from now on. @path: as
- * struct lkg_stack_config.base_wanted; borrowed.
+ * lkg_stack_want_base() - the base has been part of what was served, so it must exist from now on. @path: as
+ * struct lkg_stack_config.base_wanted; borrowed. Rule: docs/specification.md 3.7.
  */
 void lkg_stack_want_base(struct lkg_stack *stack, const char *path);
-/** lkg_stack_rejudge() - what the judge goes by has changed: the next refresh asks it again. */
+/** lkg_stack_rejudge() - the inputs of the judge have changed: the next refresh asks it again. */
 void lkg_stack_rejudge(struct lkg_stack *stack);
 
 /**
@@ -170,12 +170,12 @@ void lkg_stack_rejudge(struct lkg_stack *stack);
 int lkg_stack_refresh(struct lkg_stack *stack, struct lkg_candidate **ret, struct lkg_error *err);
 
 /**
- * lkg_stack_refresh_touched() - the same, told what may have changed since the last refresh.
+ * lkg_stack_refresh_touched() - the same, given the paths that may have changed since the last refresh.
  * @paths: as lkg_unsettled_fn gets them; those that concern no layer are ignored
  *
- * Known layer files are read again without a look at the others, so the cost does not grow with their number;
- * anything else (a new name, a directory, a link) means a whole refresh. The caller must know of every change: a
- * change nobody reported is found by the next lkg_stack_refresh() only.
+ * Known layer files are read again without looking at the others, so the cost does not grow with their number;
+ * anything else (a new name, a directory, a link) causes a full refresh. The caller must report every change: one
+ * that is not reported is found only by the next lkg_stack_refresh().
  */
 int lkg_stack_refresh_touched(struct lkg_stack *stack, const char *const *paths, size_t n_paths,
                               struct lkg_candidate **ret, struct lkg_error *err);
@@ -190,10 +190,10 @@ struct lkg_candidate *lkg_candidate_ref(struct lkg_candidate *candidate);
 
 /*
  * A directory whose entries decide what the next refresh finds: a member of the drop-in or patches tree, or
- * one on the way to a single file (the base's and instance's parent, the directories of every symlink met
+ * one on the way to a single file (the parent of the base and of the instance, the directories of every symlink on the way
  * and of its target; for something that does not exist yet, the nearest directory that does).
  *
- * path is source_path (or, when that is "", the path as configured) joined with what was found below it,
+ * path is source_path (or, if that is "", the path as configured) joined with the path below it,
  * without a final slash; the root directory is "/". So it is absolute whenever the configuration is.
  */
 struct lkg_stack_watch {
@@ -206,14 +206,14 @@ struct lkg_stack_watch {
 
 /**
  * lkg_stack_set_remote() - another document takes the base's place from the next refresh on; NULL = the base file again.
- * What is borrowed must outlive the stack or the next call.
+ * @remote's strings are borrowed until the next call or the end of the stack.
  */
 void lkg_stack_set_remote(struct lkg_stack *stack, const struct lkg_stack_remote *remote);
 
 /** lkg_stack_watches() - directories to watch as of the last refresh, sorted, each once. Return: number. */
 size_t lkg_stack_watches(const struct lkg_stack *stack, const struct lkg_stack_watch **ret);
 
-/* What decides where one path leads, when it is not part of a stack. */
+/* The same for one path that is not part of a stack. */
 struct lkg_way {
         struct lkg_stack_watch *items;
         size_t n, n_allocated;
@@ -227,14 +227,14 @@ void lkg_way_deinit(struct lkg_way *way);
  * lkg_unsettled_fn - is somebody in the middle of writing this file?
  * @path: a directory as lkg_stack_watches() names it, "/", the entry's name (raw bytes)
  *
- * Asked after a changed file was read. If it is unsettled, what was read is dropped and the document it last
- * held counts (when it is new, it is left out as if it were not there yet). So a half written drop-in is
- * never published because of another layer's change.
+ * Asked after a changed file was read. If it is unsettled, what was read is dropped and the document that it held before
+ * counts (a new file is treated as absent). So a half-written drop-in is
+ * never published because of another layer's change. Rule: docs/specification.md 2.5.
  */
 typedef bool lkg_unsettled_fn(const char *path, void *userdata);
 void lkg_stack_set_unsettled(struct lkg_stack *stack, lkg_unsettled_fn *fn, void *userdata);
 
-/* What the refreshes did so far; for tests, metrics and the curious. */
+/* Counters of all refreshes so far; for tests and metrics. */
 struct lkg_stack_stats {
         uint64_t n_refreshes, n_walks, n_reads, n_parses, n_merges;
 };

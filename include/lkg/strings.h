@@ -10,9 +10,9 @@ struct lkg_strings {
 };
 
 /**
- * lkg_strings_take() - append @text, which the list owns from now on, to two members of whoever has the list.
+ * lkg_strings_take() - append @text, which the list owns from now on, to a list that is two members of another struct.
  *
- * Return: 0; -ENOMEM: nothing changed and @text is freed. That it is NULL counts as that, so strdup() can stand in the call.
+ * Return: 0; -ENOMEM: nothing changed and @text is freed; also when @text is NULL, so strdup() can be written in the call.
  */
 int lkg_strings_take(char ***items, size_t *n_items, char *text);
 

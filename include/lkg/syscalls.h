@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which system calls a process of ours may make: a seccomp filter (seccomp(2)) out of a policy with four answers. Decision: docs/decisions/011-system-calls.md.
+ * Which system calls a process of ours may make: a seccomp filter (seccomp(2)) made from a policy with four answers.
+ * Decision: docs/decisions/011-system-calls.md.
  *
- * killed     what no library of ours ever does and injected code wants: running programs, mounting, looking into other
- *            processes, changing the kernel. The whole process dies of SIGSYS, and lkgfsd starts another one.
- * an error   what a library may try and survives (Kerberos' keyrings, a fork), and what is harmless for the process itself but
- *            not for others: signals and limits of other processes, other socket families.
- * allowed    what is on the list: what our test suites were seen to call, and its kin.
- * unlisted   ENOSYS, as on a kernel that does not have it, so that a new C library does not end a node's engine. With
- *            LKGFS_SYSCALLS=kill in the environment the process dies instead: so our end-to-end tests run.
+ * killed     calls that none of our libraries makes and injected code would want: running programs, mounting, looking into
+ *            other processes, changing the kernel. The whole process dies of SIGSYS, and lkgfsd starts another one.
+ * an error   calls that a library may try and can do without (Kerberos' keyrings, a fork), and calls that are harmless for
+ *            the process itself but not for others: signals and limits of other processes, other socket families.
+ * allowed    the list: what our test suites were seen to call, and related calls.
+ * unlisted   ENOSYS, as on a kernel that does not have the call, so that a new C library does not end a node's engine. With
+ *            LKGFS_SYSCALLS=kill in the environment the process dies instead; our end-to-end tests run like that.
  */
 #pragma once
 
@@ -26,7 +27,7 @@ struct lkg_syscall_rule {
 struct lkg_syscall_argument {
         int nr;
         unsigned argument;
-        bool only; /* these values and no others; else all but these */
+        bool only; /* allowed are these values; else all but these */
         bool own;  /* our process id is one of the values */
         unsigned n_values;
         uint32_t values[LKG_SYSCALL_VALUES];
@@ -40,15 +41,15 @@ struct lkg_syscall_policy {
         size_t n_allowed;
 };
 
-/* What is refused to each of our processes, whatever the arguments are; threads may be made, processes not. */
+/* Calls that are refused to each of our processes, whatever the arguments; threads may be created, processes not. */
 extern const struct lkg_syscall_rule lkg_syscall_rules[];
 extern const size_t lkg_n_syscall_rules;
-/* What each of our processes does: memory, threads, time, waiting, its own descriptors. */
+/* Calls that each of our processes needs: memory, threads, time, waiting, its own descriptors. */
 extern const int lkg_syscalls_common[];
 extern const size_t lkg_n_syscalls_common;
 
 /**
- * lkg_syscalls_restrict() - for this thread and those that it makes, for good: @policy, then
+ * lkg_syscalls_restrict() - restrict this thread and the threads that it creates, for good: @policy, then
  * lkg_syscall_rules, then the common calls. Needs no_new_privs, or privileges.
  * Return: 0, also on a kernel without filters and on an architecture that is not known here; -errno.
  */

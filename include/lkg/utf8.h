@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* UTF-8 of RFC 3629: no surrogates, nothing above U+10FFFF, no sequence that is longer than it has to be. */
+/* UTF-8 as in RFC 3629: no surrogates, nothing above U+10FFFF, no overlong sequence. */
 #pragma once
 
 #include <lkg/base.h>
 
 #define LKG_UTF8_MAX 4 /* bytes of a character */
 
-/** lkg_utf8_decode() - the first character of the @n bytes at @p. Return: how many bytes it has; 0 it is no UTF-8. */
+/** lkg_utf8_decode() - the first character of the @n bytes at @p. Return: its length in bytes; 0: not UTF-8. */
 static inline size_t lkg_utf8_decode(const unsigned char *p, size_t n, uint32_t *ret)
 {
         if (n == 0)
@@ -32,7 +32,7 @@ static inline size_t lkg_utf8_decode(const unsigned char *p, size_t n, uint32_t 
         return 0;
 }
 
-/** lkg_utf8_encode() - @c, which is a character. Return: how many bytes it has. */
+/** lkg_utf8_encode() - @c must be a character. Return: its length in bytes. */
 static inline size_t lkg_utf8_encode(uint32_t c, char ret[static LKG_UTF8_MAX])
 {
         size_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
@@ -52,5 +52,5 @@ static inline size_t lkg_utf8_length(const void *text, size_t n)
         return lkg_utf8_decode(text, n, &c);
 }
 
-/** lkg_utf8_mend() - take out of @text what is no valid UTF-8: the half of a character where a text was cut. */
+/** lkg_utf8_mend() - remove invalid UTF-8 from @text: half a character where a text was cut. */
 void lkg_utf8_mend(char *text);
