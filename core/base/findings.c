@@ -35,9 +35,9 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "out; the component refuses documents that consist mostly of aliases, and so do we. A "
           "few aliases for values that repeat are fine." },
         { 1005, LKG_WARNING, "duplicate key", "The last one counts; remove the others.",
-          "One map has the same key twice. The base is read strictly first and then leniently, "
-          "as the component does it: the last of the two values counts, and the component only "
-          "logs a line about it. Whoever wrote the first one believes that it is in force." },
+          "One map has the same key twice. The base is read strictly first and then leniently, as the "
+          "component does it: the last of the two values counts, and the component only logs a line about "
+          "it. The author of the first one probably believes that it is in effect." },
         { 1006, LKG_ERROR, "duplicate key in a drop-in",
           "The component refuses to start on it; keep one of the two.",
           "One map of a drop-in has the same key twice. The component reads drop-ins strictly "
@@ -61,9 +61,9 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "refused, as the component refuses it." },
         { 1010, LKG_WARNING, "more than one document",
           "Only the first document of a file is read; move the others to files of their own.",
-          "The file has a second document behind a line `---`. The component reads the first one "
-          "of a file and silently forgets the rest, so whatever stands there has no effect. "
-          "Example: two drop-ins that were concatenated into one file." },
+          "The file has a second document after a line `---`. The component reads the first one of a file "
+          "and silently ignores the rest, so it has no effect. Example: two drop-ins that were concatenated "
+          "into one file." },
         { 2001, LKG_ERROR, "empty layer",
           "A layer holds at least apiVersion and kind; write them, or remove the file.",
           "The layer has no content, or only comments. The component does not start on an empty "
@@ -136,21 +136,20 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "and `9.conf`, so the file that was meant to come last comes first and is overridden. "
           "The component sorts in the same way." },
         { 2014, LKG_WARNING, "document skipped",
-          "Only names that end in .conf are loaded from a drop-in directory; rename the file to "
-          "use it.",
-          "The file looks like a layer (it holds the right kind), but its name does not end in "
-          ".conf, so neither the component nor lkgfs loads it. `.yaml` and `.json` do not count "
-          "here, and `.CONF` is not `.conf`. What stands in it has no effect." },
+          "Only names that end in .conf are loaded from a drop-in directory; rename the file to use it.",
+          "The file looks like a layer (it has the right kind), but its name does not end in .conf, so "
+          "neither the component nor lkgfs loads it. `.yaml` and `.json` do not count here, and `.CONF` is "
+          "not `.conf`. Its content has no effect." },
         { 2015, LKG_NOTE, "file skipped",
           "Only names that end in .conf are loaded from a drop-in directory.",
           "A file in the drop-in directory was not loaded because its name does not end in "
           ".conf. Backups of editors and README files are skipped on purpose." },
         { 2016, LKG_WARNING, "linked directory skipped",
-          "A symlink to a directory is not followed, as the component does not; use a real "
-          "directory, or, for the drop-in directory itself, end its configured path with '/'.",
+          "A symlink to a directory is not followed, as the component does not; use a real directory, or, "
+          "for the drop-in directory itself, end its configured path with '/'.",
           "A symlink to a directory was found in the drop-in directory. The component walks real "
-          "directories only and skips such links without a word. The same is true of the "
-          "configured directory itself when it is a symlink, unless its path ends with a slash." },
+          "directories only and silently skips such links. The same is true of the configured directory "
+          "itself when it is a symlink, unless its path ends with a slash." },
         { 2017, LKG_NOTE, "mounted ConfigMap",
           "Its files are applied twice, which changes nothing but the order relative to other "
           "files.",
@@ -200,27 +199,24 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "to replace a map, set each of its keys." },
         { 2026, LKG_WARNING, "directive with nothing to act on",
           "Leave the directive out: no layer before this one sets that map.",
-          "A directive of a strategic merge patch works on what the layers before it say. Where they "
-          "say nothing the map is taken over as it is written: $patch drops the whole map, with what "
-          "stands beside it, and $retainKeys, $setElementOrder and $deleteFromPrimitiveList stay in it "
-          "as if they were fields, exactly as Kubernetes does it." },
+          "A directive of a strategic merge patch applies to what the layers before it set. If they do not "
+          "set that map, it is taken over as it is written: $patch drops the whole map with its other keys, "
+          "and $retainKeys, $setElementOrder and $deleteFromPrimitiveList stay in it as if they were "
+          "fields, exactly as Kubernetes does it." },
         { 2030, LKG_ERROR, "an engine ended while it worked on this",
           "Correct or remove what is named; `echo now > control/<component>/sync` tries it again as it is.",
-          "While an engine read, merged or judged this content it was ended: by a signal, by its memory "
+          "While an engine read, merged or validated this content it was ended: by a signal, by its memory "
           "limit, or because it used more than 5 s of processor time. Its successor does not read the "
-          "content "
-          "again, because it would end the same way, for ever. What was served stays served. The content "
-          "is tried again when it changes, by `echo now > control/<component>/sync`, and after an upgrade "
-          "of "
-          "lkgfs. Please report the content that did it: whatever it is, it should have been a finding." },
+          "content again, because it would end in the same way. The served document stays. The content is "
+          "tried again when it changes, by `echo now > control/<component>/sync`, and after an upgrade of "
+          "lkgfs. Please report the content: whatever it is, it should have been a finding." },
         { 2031, LKG_ERROR, "base missing",
-          "Put the base back; or write `base: \"\"` for the component if there is to be none.",
-          "The base is configured, or it was part of what was served once, and is not there now. A "
-          "component "
-          "whose --config file is missing does not start; the other layers alone would make it run with its "
-          "defaults, which for a kubelet means anonymous access and no authorization. So the candidate is "
-          "invalid: what was served stays served. `base: \"\"` says on purpose that there is none; a remote "
-          "configuration that takes the place of the base needs none either." },
+          "Put the base back; or set `base: \"\"` for the component if there is to be none.",
+          "The base is configured, or it was part of a served document once, and is missing now. A "
+          "component whose --config file is missing does not start; the other layers alone would make it "
+          "run with its defaults, which for a kubelet means anonymous access and no authorization. So the "
+          "candidate is invalid, and the served document stays. `base: \"\"` declares that there is "
+          "intentionally none; a remote configuration that takes the place of the base needs none either." },
         { 2032, LKG_ERROR, "generated file in the place of a base",
           "Put the base back; or remove that line, and the drop-ins that are merged into it already.",
           "The file begins, comments aside, with the line that lkgfs writes into what it serves. It is a "
@@ -230,12 +226,12 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "view. As a base it would freeze every value that drop-ins have set so far, also after they are "
           "removed. `lkgfs history` and layers/ show what the base was." },
         { 2033, LKG_ERROR, "read back as something else",
-          "Say what the message names in another way, and report the document: this is a mistake of lkgfs.",
-          "Before a merged document is served it is read by a reader that shares nothing with ours "
-          "(libyaml; json-c "
-          "for a JSON document) and compared with what was merged. They differ, so a component could read "
-          "something that no layer says. What was served stays served. The message names the field and the "
-          "line; the layers are as they should be." },
+          "Write what the message names in another way, and report the document: this is a mistake of "
+          "lkgfs.",
+          "Before a merged document is served it is read by a reader that shares no code with lkgfs "
+          "(libyaml; json-c for a JSON document) and compared with the merge. They differ, so a component "
+          "could read something that no layer says. The served document stays. The message names the field "
+          "and the line; the layers are not to blame." },
         { 2040, LKG_NOTE, "patch file without a patch", "Write the patch, or remove the file.",
           "A file in the directory of kubeadm patches is empty or holds only comments, blank lines, "
           "`---` or null. kubeadm takes nothing from such a file, and neither does lkgfs." },
@@ -249,8 +245,8 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "The file is not a configuration of lkgfs, or of a version that this program does not "
           "know. Nothing of it was used." },
         { 3003, LKG_ERROR, "unknown setting", "Correct the name; lkgfs.conf(5) lists every setting.",
-          "The setting does not exist. It is an error and not ignored, so that a misspelled "
-          "`restart:` or `guard:` cannot leave a node without what its administrator relies on." },
+          "The setting does not exist. This is an error, so that a misspelled `restart:` or `guard:` cannot "
+          "leave a node without what its administrator relies on." },
         { 3004, LKG_ERROR, "wrong type",
           "Give the setting the type named in the message; a mode is a string in quotes.",
           "The setting has a value of another type than it needs: text where a number is "
@@ -316,12 +312,10 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "namespace/name, where each part may be *, and guard fields are dotted names such as "
           "authentication.anonymous.enabled." },
         { 3022, LKG_WARNING, "no user for the engine",
-          "Make the user (systemd-sysusers, useradd --system), then reload lkgfs; or name another one.",
+          "Create the user (systemd-sysusers, useradd --system), then reload lkgfs; or name another one.",
           "engineUser names a user that /etc/passwd does not know, so the process that reads documents and "
-          "talks to "
-          "the API server runs as root, though without capabilities. Everything works; whoever took it over "
-          "would "
-          "own what root owns. A number needs no entry." },
+          "connects to the API server runs as root, though without capabilities. Everything works, but an "
+          "attacker who took that process over would own the files of root. A number needs no entry." },
         { 4000, LKG_NOTE, "more findings", "Repair those that are listed first.",
           "There were more findings than are kept, 1000 of a component. The first ones are complete; what "
           "follows was only counted, errors before advice." },
@@ -361,18 +355,18 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "The merged document is complete; only the files below layers/ are limited.",
           "There are more layers than the view lists below layers/. All of them are merged." },
         { 4011, LKG_ERROR, "configuration not reloaded",
-          "Repair it and reload again; the settings before are still in force.",
-          "After a reload the configuration of lkgfs was not acceptable. All settings from "
-          "before stay in force, as if the reload had not been asked for." },
+          "Repair it and reload again; the previous settings are still in force.",
+          "After a reload the configuration of lkgfs was not acceptable. All previous settings stay in "
+          "force, as if there had been no reload." },
         { 4012, LKG_NOTE, "needs a remount",
           "Restart lkgfs when it suits; all other settings are in force already.",
           "The changed setting belongs to the mount itself, which cannot be changed while files "
           "are open. All other changes of the reload are in force." },
         { 4015, LKG_NOTE, "try armed",
-          "Make the change and write now to control/COMPONENT/commit within the time; without it "
-          "the change goes.",
-          "`lkgfs try` is waiting: the next change will be served at once, and undone when no "
-          "`lkgfs commit` follows in time. This survives a restart and a reboot." },
+          "Make the change, then write now to control/COMPONENT/commit in time; otherwise the change is "
+          "undone.",
+          "`lkgfs try` is waiting: the next change is served at once, and undone unless `lkgfs commit` "
+          "follows in time. This survives a restart and a reboot." },
         { 4016, LKG_WARNING, "component reads another file",
           "Start the component with --config of the file in the view.",
           "The command line of the component has no --config, or one that names another file than the one "
@@ -386,30 +380,28 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "document that is refused here may be right there, or the other way round." },
         { 4018, LKG_WARNING, "held, and something newer waits",
           "`lkgfs hold off` serves what waits; `lkgfs history` and `lkgfs status` show what that is.",
-          "Somebody has frozen what is served, by `hold on`, by `rollback`, or by a try that nobody "
-          "committed. "
-          "The layers, or what is assigned, have changed since then, and none of it is served before the "
-          "hold "
-          "ends. The message says since when, and who began it." },
-        { 4019, LKG_NOTE, "held, and nothing waits", "`lkgfs hold off` when the view shall follow again.",
-          "Somebody has frozen what is served. Nothing newer waits at the moment; what changes from now on "
-          "is "
-          "judged and reported, and not served before the hold ends." },
-        { 4020, LKG_NOTE, "on try", "`lkgfs commit` keeps the change; without it the one before comes back.",
+          "Somebody has frozen the view, by `hold on`, by `rollback`, or by a try that was not committed. "
+          "The layers, or the assigned configuration, have changed since then, and the changes are not "
+          "served before the hold ends. The message says since when, and who began it." },
+        { 4019, LKG_NOTE, "held, and nothing waits",
+          "Run `lkgfs hold off` when the view is to follow the files again.",
+          "Somebody has frozen the view. There is no newer change at the moment; changes from now on are "
+          "validated and reported, and not served before the hold ends." },
+        { 4020, LKG_NOTE, "on try",
+          "`lkgfs commit` keeps the change; without it the previous one is served again.",
           "The last change is served on try (`lkgfs try`): at the named time the generation before it is "
           "served again, unless `lkgfs commit` comes first." },
         { 4021, LKG_WARNING, "no layer found",
           "Create one of the named files, or name the right place in the configuration of lkgfs.",
           "Neither a base nor a drop-in nor an instance file was found, so there is nothing to serve and "
-          "the "
-          "component's file is not in the view. The message names the places that were looked at." },
+          "the component's file is not in the view. The message names the places where lkgfs looked." },
         { 4022, LKG_WARNING, "not kept",
           "Give the command again if it is still wanted; any command, or a change of a layer, ends the "
           "message.",
-          "What somebody had commanded, and was told to be in force, could not be kept: the generation that "
-          "a hold pins, or the record of it, is missing or damaged in the state directory. Commands are "
-          "durable before they are acknowledged, so this points at the disk, or at something else that "
-          "writes there. What is served since then follows the layers." },
+          "A command that was acknowledged could not be kept in force: the generation that a hold pins, or "
+          "the record of it, is missing or damaged in the state directory. Commands are durable before they "
+          "are acknowledged, so this points at the disk, or at something else that writes there. Since then "
+          "the view follows the layers." },
         { 5001, LKG_ERROR, "wrong type",
           "Give the field a value of the type named in the message; `lkgfs explain FIELD` shows "
           "it.",
@@ -432,10 +424,9 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "the wrong depth is a common case: `maxPods` stands at the top, `cacheTTL` below "
           "authentication.webhook." },
         { 5004, LKG_WARNING, "wrong case", "Write the field exactly as it is called.",
-          "The name of the field differs from the real one only in upper and lower case. In the "
-          "base it is an unknown field and ignored; in a drop-in it can win or lose against the "
-          "right spelling, depending on the letters, because the last of both in byte order "
-          "counts. Nobody wants to rely on that." },
+          "The name of the field differs from the real one only in upper and lower case. In the base it is "
+          "an unknown field and ignored; in a drop-in it can win or lose against the right spelling, "
+          "depending on the letters, because the last of both in byte order counts. Do not rely on that." },
         { 5005, LKG_WARNING, "field not in this release",
           "Remove the field, or wait for a component that knows it.",
           "The field exists, but not in the release that the layers are judged by. It is ignored "
@@ -459,9 +450,10 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "the base alone, so that nothing is left." },
         { 5009, LKG_WARNING, "mergeDefaultEvictionSettings in a drop-in",
           "Move the field to the base, or name all signals in evictionHard.",
-          "The component looks at mergeDefaultEvictionSettings only while it loads the base. In "
-          "a drop-in it has no effect on evictionHard. In the one flat file that lkgfs serves it would "
-          "have, so false is served where it would add a threshold: the component's own result stays." },
+          "The component evaluates mergeDefaultEvictionSettings only while it loads the base. In a drop-in "
+          "it has no effect on evictionHard. In the single file that lkgfs serves it would have one; so "
+          "lkgfs serves false where true would add a threshold (LKG5024), and the result is that of the "
+          "component." },
         { 5010, LKG_WARNING, "relative path in a drop-in", "Write the whole path.",
           "The component makes relative paths of the base absolute (they count from the "
           "directory of the base), but not those of drop-ins: these count from its working "
@@ -512,12 +504,12 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "and over a remote configuration. The result is not what any of the files under "
           "status/ says." },
         { 5020, LKG_ERROR, "bad command line", "Correct the flag in the unit of the component.",
-          "The command line of the component has a flag that it does not know in this release, "
-          "or a value that the flag does not take, or a word that is no flag. It ends at once, "
-          "before it reads any document. On a command line that was found on the node (of a "
-          "process, or of its unit) it is a warning, and what is wrong is left out: no document is "
-          "to blame, and a program that has the component inside has flags of its own. Words that "
-          "are no flags are told by their place on the line, since they may be secret." },
+          "The command line of the component has a flag that it does not know in this release, or a value "
+          "that the flag does not accept, or a word that is not a flag. The component exits at once, before "
+          "it reads any document. On a command line that was found on the node (of a process, or of its "
+          "unit) it is a warning, and what is wrong is left out: no document is to blame, and a program "
+          "that embeds the component has flags of its own. Words that are not flags are named by their "
+          "position, because they may be secret." },
         { 5021, LKG_WARNING, "refused after validation",
           "Correct the value now; the component would end on it after its validation.",
           "The value passes the component's validation and is refused a moment later, when the "
@@ -593,16 +585,15 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "node of the one or the other kind, `--host this` for this machine; without, `lkgfs check` "
           "and `render` say nothing of hosts." },
         { 6002, LKG_ERROR, "field denied to remote configuration",
-          "Take the field out of the ConfigMap, or allow it in guard.deny or guard.profile of this node.",
-          "The remote configuration sets a field that this node does not let a remote configuration set. It "
-          "is "
-          "rejected whole, as if it were invalid, because what is left without the field is not what its "
-          "author "
-          "meant. The message names the rule. The profile `hardened` denies every field with which whoever "
-          "may change the ConfigMap could run programs, read files, weaken authentication, open a port or "
-          "take protection away, and every field that this lkgfs does not know; `lkgfs explain FIELD` has "
-          "the "
-          "reason. Leaving such a field out means its default: set it in a drop-in." },
+          "Take the field out of the ConfigMap, or remove it from guard.deny or from guard.profile of this "
+          "node.",
+          "The remote configuration sets a field that this node does not accept from a remote "
+          "configuration. It is rejected as a whole, as if it were invalid, because the rest without the "
+          "field is not what its author meant. The message names the rule. The profile `hardened` denies "
+          "every field with which somebody who may change the ConfigMap could run programs, read files, "
+          "weaken authentication, open a port or remove protection, and every field that this lkgfs does "
+          "not know; `lkgfs explain FIELD` has the reason. Leaving such a field out means its default: set "
+          "it in a drop-in." },
         { 6003, LKG_ERROR, "pinned field differs from the base",
           "Give the field the base's value in the ConfigMap, or leave it out there.",
           "The remote configuration sets a field that guard.pinned binds to the value of the local base, "
@@ -615,37 +606,30 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "`binaryData`. "
           "An object without a document is bad as soon as it is assigned; what was served before stays." },
         { 6005, LKG_ERROR, "wrong trial rules", "Correct the named field or annotation.",
-          "A remote configuration may say how long its own trial lasts (`configTrialDuration`, a duration "
-          "that is not "
-          "negative) and how many starts it survives (`crashLoopThreshold`, 0 to 10), or its ConfigMap does "
-          "so in "
-          "annotations. One of these values is not right. The configuration is bad then: what its author "
-          "wanted to be "
-          "safe by cannot be known." },
+          "A remote configuration may set the duration of its own trial (`configTrialDuration`, a duration "
+          "that is not negative) and how many starts it survives (`crashLoopThreshold`, 0 to 10), or its "
+          "ConfigMap may do so in annotations. One of these values is invalid. The configuration is bad "
+          "then, because lkgfs cannot know which limits its author wanted." },
         { 6006, LKG_ERROR, "not a usable ConfigMap", "Name one complete ConfigMap of apiVersion v1.",
-          "The file or the reply is not a ConfigMap that could be used: another kind, several documents, no "
-          "namespace "
-          "or name, a name or key that no ConfigMap can have, too many bytes. Nothing of it is looked at. "
-          "On a node it "
-          "is an invalid reference: what is served stays, and nothing is marked as bad." },
+          "The file or the answer of the API server is not a ConfigMap that can be used: another kind, "
+          "several documents, no namespace or name, a name or key that no ConfigMap can have, too many "
+          "bytes. None of it is used. On a node the reference is unclear then: the served document stays, "
+          "and nothing is marked bad." },
         { 6007, LKG_NOTE, "remote configuration is off",
           "Set remote.enabled to true to follow it again, or remove the reference.",
           "A remote configuration was assigned to this component and is not used now, because remote "
-          "configuration is switched off in our own configuration, or follows another component. What is "
-          "stored stays: when it is switched on again the component follows what was assigned." },
+          "configuration is off in the configuration of lkgfs, or follows another component. It stays "
+          "stored: when remote configuration is switched on again, the component continues with it." },
         { 6008, LKG_WARNING, "assigned configuration is bad",
           "Assign a better one, or remove its file in bad/ to have it tried again.",
-          "The reference names a configuration that is in the bad list of this component: it could not be "
-          "decoded, broke a rule, crash-looped, or an operator condemned it. The last known good serves in "
-          "its "
-          "place. The file in bad/ has the reason and the time; removing it forgives, and the configuration "
-          "is "
-          "tried again at once, with a trial of its own." },
+          "The reference names a configuration that is marked bad for this component: it could not be "
+          "decoded, broke a rule, crash-looped, or an operator marked it. The last known good configuration "
+          "is served in its place. The file in bad/ has the reason and the time; if you remove it, the "
+          "configuration is tried again at once, with a new trial." },
         { 6009, LKG_NOTE, "waiting for the rollout",
           "Nothing on this node; lkgfs.io/rollout-percent and lkgfs.io/halt of the ConfigMap decide.",
-          "A newer ConfigMap is wanted, and its author lets it reach the nodes step by step, or has halted "
-          "it. "
-          "This node's turn has not come, so what was assigned before goes on." },
+          "The reference names a newer ConfigMap, which is rolled out in steps or halted. This node may not "
+          "switch yet, so the configuration that was assigned before stays." },
         { 6010, LKG_WARNING, "state of a newer lkgfs",
           "Use the lkgfs that wrote it, or go on without the named record.",
           "A record in the state directory has a schemaVersion that this lkgfs does not know, most "
@@ -662,88 +646,69 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "and reason are lost." },
         { 6013, LKG_WARNING, "state directory is read-only",
           "Make the file system of stateDir writable and restart lkgfs.",
-          "What is stored still serves, and nothing new is remembered: a configuration that is "
-          "assigned, tried, marked or promoted now is forgotten by the next restart. A file system "
-          "that the kernel made read-only after an error points at the disk." },
+          "Nothing can be saved in the state directory. Stored state is still used, unless the message says "
+          "that it is off. A new remote configuration is not assigned, and a command whose state cannot be "
+          "saved is refused and changes nothing; changes of layers may have to wait, because a new "
+          "generation needs a number. The served document stays. If the kernel made the file system "
+          "read-only after an error, check the disk." },
         { 7001, LKG_ERROR, "wrong kubeconfig",
           "Correct the named field; `kubectl --kubeconfig FILE config view` shows how kubectl reads it.",
-          "The kubeconfig with which the API server would be asked has a mistake at the named place, or "
-          "asks for "
-          "what lkgfs does not do without being allowed (insecure-skip-tls-verify, exec) or never does "
-          "(plain http, "
-          "auth-provider). While it is wrong, the credential read last goes on being used; without one "
-          "nothing is "
-          "asked. What is served does not change by that." },
+          "The kubeconfig for the API server has a mistake at the named place, or contains what lkgfs does "
+          "only if it is allowed (insecure-skip-tls-verify, exec) or never does (plain http, "
+          "auth-provider). Until it is corrected, lkgfs uses the credential that it read last, or sends no "
+          "requests if there is none. The served document does not change." },
         { 7002, LKG_ERROR, "file of a credential is wrong",
-          "Put the right file there, owned by root and writable by nobody else, with every directory on its "
-          "way.",
+          "Put the right file there, owned by root and writable by nobody else, with every directory in its "
+          "path.",
           "A certificate, key, CA bundle or token that the kubeconfig or the service account names is "
-          "missing, is "
-          "nothing of the kind, does not fit to the others, or could be replaced by somebody else than "
-          "root. Half of "
-          "a rotation looks like this for a moment: until the other half is there, the credential that was "
-          "complete "
-          "last goes on being used." },
+          "missing, has the wrong content, does not match the others, or could be replaced by somebody "
+          "other than root. Half of a rotation looks like this for a moment: until the other half is there, "
+          "the last complete credential stays in use." },
         { 7003, LKG_ERROR, "exec plugin failed",
           "Run the kubeconfig's command as root with an almost empty environment, and see what it prints.",
           "The program that the kubeconfig names under exec gave no usable ExecCredential: it could not be "
-          "run, took "
-          "too long, ended with an error or printed something else. Its command has to be root's on its "
-          "whole way. "
-          "It is asked again after 10 seconds, later up to 5 minutes; what it said last is used "
-          "meanwhile." },
+          "run, took too long, failed or printed something else. The program and every directory in its "
+          "path must be owned by root. It is run again after 10 seconds, later after up to 5 minutes; its "
+          "last credential is used meanwhile." },
         { 7004, LKG_WARNING, "credential ends soon or has ended",
-          "Renew it, and look why nobody did: the kubelet's own rotation, the service account, an "
+          "Renew it, and find out why renewal failed: the kubelet's own rotation, the service account, an "
           "administrator.",
-          "A certificate has less than a tenth of its life (and less than 30 days) left, has ended, or is "
-          "not valid "
-          "yet, or a token has ended. It is used all the same, because the API server decides and the clock "
-          "may be "
-          "wrong; when it refuses, changes no longer reach this node. Renewed files are noticed without a "
-          "restart." },
+          "A certificate has less than a tenth of its life (and less than 30 days) left, has expired, or is "
+          "not valid yet, or a token has expired. It is used all the same, because the API server decides "
+          "and the clock may be wrong; when the server refuses it, changes no longer reach this node. "
+          "Renewed files are noticed without a restart." },
         { 7005, LKG_WARNING, "not allowed by the API server",
           "Grant the named verb on the named resource to the identity in status/COMPONENT/remote; "
-          "contrib/rbac has "
-          "the least that each mode needs.",
-          "The API server knows who asks and refuses (403). The finding names verb, resource and name. "
-          "Without get "
-          "nothing new is heard and what is assigned goes on serving; without watch alone the object is "
-          "read every "
-          "remote.pollInterval, so a change arrives later." },
+          "contrib/rbac has the least that each mode needs.",
+          "The API server recognises the credential and refuses the request (403). The finding names verb, "
+          "resource and name. Without get, lkgfs learns nothing new, and the assigned configuration stays; "
+          "without watch alone, it reads the object every remote.pollInterval, so a change arrives later." },
         { 7006, LKG_WARNING, "API server not reached",
           "Look at server, error and credential in status/COMPONENT/remote.",
-          "Nothing but failures came since the named moment: no connection, no TLS, no answer in time, or a "
-          "server "
-          "that is too busy or refuses the credential. It is tried again with growing pauses. What the "
-          "reference "
-          "said last holds for five minutes; then the condition is Unknown. What is assigned goes on "
-          "serving, for "
-          "ever if need be, also after a reboot." },
-        { 7007, LKG_WARNING, "rollout annotation is none", "Correct the named annotation of the ConfigMap.",
+          "All requests have failed since the named time: no connection, no TLS, no answer in time, or a "
+          "server that is too busy or refuses the credential. lkgfs retries with growing pauses. The last "
+          "answer stays valid for five minutes; then the condition is Unknown. The assigned configuration "
+          "is served without a time limit, also after a reboot." },
+        { 7007, LKG_WARNING, "invalid rollout annotation", "Correct the named annotation of the ConfigMap.",
           "lkgfs.io/halt is true or false, lkgfs.io/rollout-percent a number from 0 to 100 with at most "
-          "three "
-          "decimals. While one of them is something else no node switches to this version, because nobody "
-          "knows "
-          "which nodes were meant. Nodes that follow it already go on." },
+          "three decimals. While one of them is something else, no node switches to this version, because "
+          "it is not known which nodes were meant. Nodes that follow it already continue." },
         { 7008, LKG_NOTE, "not the node's own credential",
           "Use the node's own kubeconfig, or set remote.condition and remote.events to false.",
-          "Condition and Events are only written by an identity that certainly is this node "
+          "Condition and Events are written only with a credential that is certainly that of this node "
           "(system:node:NAME in the group system:nodes), so that lkgfs never uses a right to write other "
-          "nodes. "
-          "Reading works all the same. A token does not say whose it is." },
+          "nodes. Reading works with any credential. A token does not contain the identity." },
         { 7009, LKG_NOTE, "no credential for the API server",
           "Set remote.kubeconfig, or take nodeAnnotation and nodeSpec out of remote.references.",
           "References on the Node are configured, and no credential was found: remote.kubeconfig is empty, "
-          "this is "
-          "no pod with a service account, and kubelet.conf in the source directory is no kubeconfig. These "
-          "places "
-          "are left out until one appears; static says that it is missing, and remote.file works without." },
-        { 7010, LKG_WARNING, "object missing or not to be believed",
+          "there is no service account of a pod, and kubelet.conf in the source directory is not a "
+          "kubeconfig. These places are skipped until a credential appears; for static the condition says "
+          "that it is missing, and remote.file works without one." },
+        { 7010, LKG_WARNING, "object missing or invalid",
           "Look for the named object with kubectl; correct it or the reference.",
           "The Node or the ConfigMap that the reference names does not exist, is larger than "
-          "remote.maxBytes, or is "
-          "no such object (another kind, identifiers that must not become paths). Nothing changes and "
-          "nothing is "
-          "marked as bad; it is noticed when it is there." },
+          "remote.maxBytes, or is not such an object (another kind, identifiers that must not become "
+          "paths). Nothing changes and nothing is marked bad; lkgfs uses the object as soon as it is "
+          "there." },
 };
 const size_t lkg_n_finding_kinds = LKG_ARRAY_SIZE(lkg_finding_kinds);

@@ -15,14 +15,14 @@ static const char daemon_usage[] =
         "Mount the live merged configuration of the components of this node on MOUNTPOINT.\n"
         "\n"
         "  -c, --config FILE   configuration (default " LKG_CONFIG_DEFAULT ", which may be absent)\n"
-        "  -b, --background    return as soon as the view is served\n"
+        "  -b, --background    return when the view is served\n"
         "  -N, --mount-namespace FILE\n"
-        "                      mount there (/proc/1/ns/mnt); the helpers stay where lkgfsd was started\n"
+        "                      mount in this namespace (/proc/1/ns/mnt); helpers stay in the caller's\n"
         "  -v, --verbose       log more\n"
         "      --version       print the version and exit\n"
         "  -h, --help          print this and exit\n"
         "\n"
-        "SIGTERM unmounts and ends; SIGHUP reads the configuration again.\n"
+        "SIGTERM unmounts and exits; SIGHUP reads the configuration again.\n"
         "Exit codes: 64 usage, 69 unavailable, 70 internal, 74 input/output, 77 permission, 78 "
         "configuration.\n"
         "\n"
@@ -33,10 +33,10 @@ static const char helper_usage[] =
         "Called by mount(8): mount -t lkgfs SPEC DIR. SPEC is `none`, `lkgfs` or a configuration file.\n"
         "\n"
         "  -o config=FILE   configuration (default " LKG_CONFIG_DEFAULT ", which may be absent)\n"
-        "  -f               check everything, mount nothing\n"
+        "  -f               check everything, but do not mount\n"
         "  -v               log more\n"
         "\n"
-        "Example line of fstab: none /etc/kubernetes lkgfs defaults,nofail 0 0\n";
+        "Example line of fstab: lkgfs /etc/kubernetes lkgfs defaults,nofail 0 0\n";
 
 const char *lkg_options_usage(bool helper)
 {

@@ -172,9 +172,9 @@ int lkg_verb_bad(const struct lkg_tool *tool)
 
         /* What is no file name would be written to another place; an empty reason would do nothing. */
         if (id && (!*id || *id == '.' || strchr(id, '/')))
-                return lkg_tool_fail(tool, LKG_TOOL_USAGE, "\"%.60s\" is no uid and no source id", id);
+                return lkg_tool_fail(tool, LKG_TOOL_USAGE, "\"%.60s\" is neither a uid nor a source id", id);
         if (id && (tool->n_words < 2 || !*tool->words[1]))
-                return lkg_tool_fail(tool, LKG_TOOL_USAGE, "want a reason behind the id");
+                return lkg_tool_fail(tool, LKG_TOOL_USAGE, "missing: a reason after the id");
         r = lkg_view_open(tool, &view);
         if (r == LKG_TOOL_OK)
                 r = lkg_view_component(tool, &view, &component);

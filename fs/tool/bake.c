@@ -100,7 +100,7 @@ static int write_files(struct bake *bake)
         for (size_t i = 0; i < bake->n_files && !bake->tool->options.force; i++)
                 if (faccessat(bake->dirfd, bake->files[i].name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
                         return lkg_tool_fail(bake->tool, LKG_TOOL_FAILED,
-                                             "'%s/%s' is there already; --force replaces it", directory,
+                                             "'%s/%s' exists already; --force replaces it", directory,
                                              bake->files[i].name);
         for (size_t i = 0; i < bake->n_files; i++) {
                 if (write_one(bake, &bake->files[i], &err) < 0)
@@ -122,7 +122,7 @@ static int render(const struct bake *bake, const struct lkg_value *doc, enum lkg
                                         : lkg_readback(doc, format, file->text.data, file->text.size, &err);
         if (r == -EBADMSG)
                 return lkg_tool_fail(bake->tool, LKG_TOOL_FAILED,
-                                     "what would be written is read as something else by another reader: %s "
+                                     "a second reader reads the result differently: %s "
                                      "[LKG2033]",
                                      err.message);
         return r < 0 ? lkg_tool_fail(bake->tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM)) : LKG_TOOL_OK;
@@ -251,6 +251,6 @@ int lkg_verb_bake(const struct lkg_tool *tool)
         LKG_CLEANUP(bake_deinit) struct bake bake = { .tool = tool, .dirfd = -EBADF };
 
         if (!tool->options.output_dir)
-                return lkg_tool_fail(tool, LKG_TOOL_USAGE, "where to? --output DIR");
+                return lkg_tool_fail(tool, LKG_TOOL_USAGE, "missing: --output DIR");
         return lkg_tool_has_sources(tool) ? bake_sources(&bake) : bake_view(&bake);
 }

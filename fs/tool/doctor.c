@@ -76,10 +76,10 @@ static void add(struct diagnosis *d, enum lkg_severity severity, const char *adv
 static void look_at_node(struct diagnosis *d)
 {
         if (access(DISABLED, F_OK) == 0)
-                add(d, LKG_WARNING, "remove the file when lkgfs shall be waited for again",
+                add(d, LKG_WARNING, "remove the file, so that components wait for lkgfs again",
                     DISABLED " exists: `lkgfs gate` lets components start without lkgfs");
         if (access(DEVICE, F_OK) < 0)
-                add(d, LKG_ERROR, "load the kernel module fuse; in a container, pass the device in",
+                add(d, LKG_ERROR, "load the kernel module fuse; in a container, pass the device to it",
                     DEVICE ": %s", strerror(errno));
 }
 
@@ -96,13 +96,12 @@ static char *fact(const struct diagnosis *d, const char *file)
 static void check_condition(struct diagnosis *d)
 {
         LKG_CLEANUP(lkg_freep) char *condition = fact(d, "condition");
-        const char *advice = "`lkgfs status` says more";
-        const char *silent =
-                "journalctl -u lkgfs says what became of it; what changes counts when it is back, "
-                "commands fail until then";
+        const char *advice = "see `lkgfs status`";
+        const char *silent = "see journalctl -u lkgfs; changes take effect when the engine is back, "
+                             "commands fail until then";
 
         if (!condition)
-                add(d, LKG_WARNING, "is lkgfsd of the same version as this tool?",
+                add(d, LKG_WARNING, "check that lkgfsd has the same version as this tool",
                     "no condition can be read");
         else if (d->engine_silent)
                 add(d, LKG_ERROR, silent, "%s", condition);
@@ -137,7 +136,7 @@ static void check_generation(struct diagnosis *d)
         LKG_CLEANUP(lkg_freep) char *generation = fact(d, "generation");
 
         if (generation && strtoull(generation, NULL, 10) == 0)
-                add(d, LKG_ERROR, "give it a base or a drop-in; `lkgfs status` names what stands in the way",
+                add(d, LKG_ERROR, "create a base or a drop-in; `lkgfs status` names the problem",
                     "no document is served");
 }
 
@@ -229,8 +228,8 @@ static void check_assigned(struct diagnosis *d, const struct lkg_dynamic *dynami
                 (void)lkg_dynamic_next(dynamic, d->component, &advice);
         else if (!held->mode)
                 lkg_buf_puts(&advice,
-                             "remote.enabled may be false, or it waits for local layers that are wrong: "
-                             "the condition names it");
+                             "remote.enabled may be false, or invalid local layers are in the way: see "
+                             "the condition");
         lkg_buf_putc(&advice, '\0');
         if (lkg_buf_failed(&advice))
                 d->failed = true;
@@ -259,7 +258,7 @@ static void put_log(const struct diagnosis *d, const char *until, struct lkg_buf
                 lkg_buf_printf(buf, "`journalctl _COMM=%.*s", (int)LKG_PROC_NAMES, d->component);
         if (until[date] && strlen(until) > date + 9)
                 lkg_buf_printf(buf, " --until '%.*s %.8s UTC'", (int)date, until, until + date + 1);
-        lkg_buf_puts(buf, " -n 50` shows what it said before it ended");
+        lkg_buf_puts(buf, " -n 50` shows its last messages");
 }
 
 /* The last one: what came before it is in `lkgfs bad`. */
@@ -312,7 +311,7 @@ static bool check_starts(struct diagnosis *d, const struct lkg_dynamic *dynamic)
 {
         const char *advice =
                 "it reads another path, or components[].match names neither its unit nor its program; "
-                "else report starts with `lkgfs startup`";
+                "otherwise report starts with `lkgfs startup`";
         unsigned long pid = never_started(d) ? lkg_process_named(d->component) : 0;
 
         if (pid && lkg_dynamic_is_on_trial(dynamic))
@@ -333,7 +332,7 @@ static void check_unseen(struct diagnosis *d, const struct lkg_dynamic *dynamic,
 
         if (drift->unseen)
                 add(d, trial ? LKG_WARNING : LKG_NOTE,
-                    "restart it when that is convenient: what it reads then is known", LKG_DRIFT_UNSEEN "%s",
+                    "restart it when it suits: lkgfs then knows what it reads", LKG_DRIFT_UNSEEN "%s",
                     drift->unseen,
                     trial ? ", and the trial waits for a process that reads what is on trial" : "");
 }
@@ -355,8 +354,7 @@ static void check_drift(struct diagnosis *d, const struct lkg_dynamic *dynamic, 
                 d->failed = true;
                 return;
         }
-        add(d, LKG_WARNING,
-            "`lkgfs drift` shows all; restart it when that is convenient, restart.policy can do so",
+        add(d, LKG_WARNING, "`lkgfs drift` shows all; restart it when it suits, or let restart.policy do so",
             "differs from what is served in %zu field%s: %s%s", drift.n_fields,
             drift.n_fields == 1 ? "" : "s", first.data, drift.n_fields == 1 ? "" : ", ...");
 }
@@ -385,9 +383,9 @@ static void look_at_processes(struct diagnosis *d)
         }
         if (processes.no_user && !warned)
                 add(d, LKG_NOTE,
-                    "`systemd-sysusers` makes the user lkgfs, `systemctl reload lkgfs` lets the engine "
-                    "change to it; "
-                    "`engineUser: root` says that it is meant so",
+                    "run `systemd-sysusers`, which creates the user lkgfs, and `systemctl reload lkgfs`; or "
+                    "set "
+                    "`engineUser: root` if this is intended",
                     "the engine runs as root, without capabilities: the user that it is to run as does not "
                     "exist");
         d->component = component;
@@ -420,8 +418,7 @@ static void check_native(struct diagnosis *d)
         if (lkg_view_read_mountinfo(&mountinfo) < 0 ||
             lkg_view_find_shared(mountinfo, d->view.mountpoint, &mount) < 0 || !mount)
                 return;
-        add(d, LKG_WARNING,
-            "take it out of nativeDirs, or see to it that such volumes are recursiveReadOnly",
+        add(d, LKG_WARNING, "remove it from nativeDirs, or make such volumes recursiveReadOnly",
             "%s is a mount of its own and shared: a container that has %s as a read-only volume can write "
             "there",
             mount, d->view.mountpoint);
@@ -440,8 +437,8 @@ static void look_at_view(struct diagnosis *d)
         quiet.said = &said;
         if (lkg_view_open(&quiet, &d->view) != LKG_TOOL_OK) {
                 add(d, LKG_ERROR,
-                    "name another mount with --mountpoint, or start it: `lkgfs mount MOUNTPOINT`; "
-                    "journalctl -u lkgfs says why it ended",
+                    "start it with `systemctl start lkgfs`, or name another mount with --mountpoint; "
+                    "journalctl -u lkgfs shows why it ended",
                     "%s", said);
                 return;
         }
@@ -458,7 +455,7 @@ static void look_at_view(struct diagnosis *d)
         }
         d->component = NULL;
         if (r == 0 && !found)
-                add(d, LKG_ERROR, "components[].name of the configuration names those that there are",
+                add(d, LKG_ERROR, "components[].name in the configuration lists the components",
                     "no component \"%.60s\" in %s", only ? only : "", d->view.root);
         lkg_view_free_mounts(names, n);
 }
@@ -485,7 +482,7 @@ int lkg_verb_doctor(const struct lkg_tool *tool)
                 return lkg_tool_print_map(tool, &map, status);
         }
         if (d.text.size == 0)
-                lkg_buf_puts(&d.text, "nothing wrong was found\n");
+                lkg_buf_puts(&d.text, "no problem found\n");
         status = d.failed ? lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM))
                           : lkg_tool_print(&d.text, status);
         lkg_buf_deinit(&d.text);

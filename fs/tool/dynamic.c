@@ -192,8 +192,7 @@ bool lkg_dynamic_next(const struct lkg_dynamic *dynamic, const char *component, 
         }
         if (lkg_dynamic_is_on_trial(dynamic)) {
                 lkg_buf_printf(
-                        buf,
-                        "wait for the end of the trial, or trust it now: `lkgfs promote --component %s`",
+                        buf, "wait for the end of the trial, or end it now: `lkgfs promote --component %s`",
                         component);
                 return true;
         }

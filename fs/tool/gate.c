@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lkgfs gate COMPONENT, for the component's ExecStartPre=: a node must not start it by accident on the
- * unmerged base that lies under the mount point while lkgfs is down. 0 when the view is served or an
- * administrator has said so with /etc/lkgfs/disabled, else 1, also when the mount does not answer.
+ * unmerged base below the mount point while lkgfs is down. 0 if the view is served or an administrator has
+ * created /etc/lkgfs/disabled, else 1, also if the mount does not answer.
  *
- * Nobody judges a start while the engine does not answer: a crash loop would not be seen, a rollback not happen. An engine
- * that hangs is replaced within seconds, so it is waited for a moment; then the gate stays closed
- * (docs/decisions/017-gate-and-silence.md). Any other process that is missing is only told.
+ * While the engine does not answer, starts are not counted: a crash loop would go unnoticed and not be rolled back. An engine
+ * that hangs is replaced within seconds, so the gate waits for a moment and then stays closed
+ * (docs/decisions/017-gate-and-silence.md). Other missing processes are only reported.
  */
 #include <linux/magic.h>
 #include <sys/vfs.h>
@@ -37,10 +37,10 @@ static bool engine_answers(const struct lkg_tool *tool, const struct lkg_view *v
                         break;
                 (void)nanosleep(&pause, NULL);
         }
-        lkg_tool_note(
-                tool,
-                "the engine does not answer, so nobody could judge a start: see %s/status/%s/condition",
-                view->root, component);
+        lkg_tool_note(tool,
+                      "the engine does not answer, so a crash loop could not be noticed: see "
+                      "%s/status/%s/condition",
+                      view->root, component);
         return false;
 }
 
@@ -74,5 +74,11 @@ int lkg_verb_gate(const struct lkg_tool *tool)
 {
         if (access(DISABLED, F_OK) == 0)
                 return LKG_TOOL_OK;
-        return is_served(tool, tool->words[0]) ? LKG_TOOL_OK : LKG_TOOL_DIFFERENT;
+        if (is_served(tool, tool->words[0]))
+                return LKG_TOOL_OK;
+        lkg_tool_note(tool,
+                      "%s is blocked until lkgfs serves its file: `systemctl start lkgfs`; in an emergency "
+                      "`touch " DISABLED "`",
+                      tool->words[0]);
+        return LKG_TOOL_DIFFERENT;
 }

@@ -145,8 +145,8 @@ bool lkg_held_next(const struct lkg_held *held, const char *component, struct lk
         if (!held->on_try)
                 return false;
         lkg_buf_printf(buf,
-                       "`lkgfs commit --component %s` keeps the tried change, without it the previous one "
-                       "comes back",
+                       "`lkgfs commit --component %s` keeps the tried change; without it the previous one "
+                       "is served again",
                        component);
         return true;
 }

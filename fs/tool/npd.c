@@ -156,8 +156,7 @@ static int check_processes(const struct lkg_tool *tool, struct lkg_buf *line)
                 return NPD_PROBLEM;
         }
         if (processes.n == 0) {
-                lkg_buf_printf(line, "no processes are told in %s/status/%s/metrics.prom", view.root,
-                               component);
+                lkg_buf_printf(line, "no processes in %s/status/%s/metrics.prom", view.root, component);
                 return NPD_UNKNOWN;
         }
         lkg_buf_puts(line, "all processes of lkgfs run");

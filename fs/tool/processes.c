@@ -19,7 +19,7 @@ static const struct loss {
           "lkgfs "
           "says why it ended" },
         { "lkgfs-notify", "nobody who watches a file of the view hears of a change",
-          "lkgfsd starts it again by itself; journalctl -u lkgfs says why it ends" },
+          "lkgfsd restarts it; journalctl -u lkgfs shows why it ends" },
 };
 
 const char *lkg_process_loss(const char *name, const char **ret_advice)

@@ -151,7 +151,7 @@ static bool append_next_remote(const struct facts *facts, struct lkg_buf *buf)
                                           ? "run this as root to see the findings"
                                           : "look into the log of lkgfsd (journalctl -u lkgfs)");
         else if (facts->findings.n_severity[LKG_WARNING])
-                lkg_buf_puts(buf, "read the warnings above; what is served is complete");
+                lkg_buf_puts(buf, "read the warnings above; all layers are applied");
         else if (facts->drift.n_fields)
                 lkg_buf_puts(buf,
                              "restart the component when that is convenient: it runs with other values");
@@ -164,7 +164,7 @@ static bool append_next_wrong(const struct facts *facts, struct lkg_buf *buf)
 {
         if (facts->dynamic.assigned_mark || !facts->findings.n_severity[LKG_ERROR])
                 return append_next_remote(facts, buf);
-        lkg_buf_puts(buf, "correct the files named above; what is right is served when it is saved");
+        lkg_buf_puts(buf, "correct the files named above; corrections take effect when saved");
         append_explain(&facts->findings, buf);
         return true;
 }
@@ -197,8 +197,8 @@ static void append_next(const struct facts *facts, struct lkg_buf *buf)
 
         if (facts->processes.engine_silent)
                 lkg_buf_puts(buf,
-                             "look into the log of lkgfsd (journalctl -u lkgfs): what changes now counts "
-                             "when the engine is back");
+                             "look into the log of lkgfsd (journalctl -u lkgfs): changes take effect when "
+                             "the engine is back");
         else if (missing_advice(&facts->processes, &advice))
                 lkg_buf_puts(buf, advice);
         else if (lkg_held_next(&facts->held, facts->name, buf))

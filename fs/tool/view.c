@@ -156,7 +156,8 @@ static int only_mount(const struct lkg_tool *tool, char **ret)
         lkg_view_free_mounts(mounts, n);
         if (n == 0)
                 return lkg_tool_fail(tool, LKG_TOOL_FAILED,
-                                     "lkgfs is not mounted here (start it: `lkgfs mount MOUNTPOINT`)");
+                                     "lkgfs is not mounted here; start it with `systemctl start lkgfs`, or "
+                                     "mount it with `lkgfs mount MOUNTPOINT`");
         return lkg_tool_fail(tool, LKG_TOOL_FAILED, "several lkgfs mounts: %s; choose with --mountpoint",
                              names.data ? names.data : "");
 }
@@ -471,7 +472,7 @@ static int refused(const struct lkg_tool *tool, const struct lkg_view *view, con
         if (error == ETIMEDOUT)
                 return lkg_tool_fail(
                         tool, LKG_TOOL_FAILED,
-                        "%s/%s: the engine does not answer; this is not carried out, also not later",
+                        "%s/%s: the engine does not answer; this is not carried out, now or later",
                         view->root, path);
         return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s/%s: %s", view->root, path, strerror(error));
 }

@@ -85,8 +85,7 @@ static int wait_for(const struct wait *wait, uint64_t wanted)
                 r = poll_change(wait, fd);
                 if (r == 0)
                         return lkg_tool_fail(wait->tool, LKG_TOOL_DIFFERENT,
-                                             "time is over, generation %llu is served",
-                                             (unsigned long long)now);
+                                             "timeout: generation %llu is served", (unsigned long long)now);
                 if (r < 0)
                         return lkg_tool_fail(wait->tool, LKG_TOOL_FAILED, "poll %s/%s: %s", wait->view->root,
                                              wait->path, strerror(-r));
