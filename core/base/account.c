@@ -30,7 +30,7 @@ static int parse_id(const char *text, uint32_t *ret)
         return 0;
 }
 
-/* `name:password:uid:gid:...`. Return: 0; -ENOENT: not the line of @name, or of nobody. */
+/* `name:password:uid:gid:...`. Return: 0; -ENOENT: not a line, or not that of @name. */
 static int parse_line(char *line, const char *name, struct lkg_account *ret)
 {
         const char *fields[4] = { NULL };

@@ -204,7 +204,8 @@ void lkg_text_copy(char *ret, size_t size, const char *text)
 {
         size_t n = strnlen(text, size - 1);
 
-        while (n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80) /* cut; the end of a text is no such byte */
+        while (n > 0 && ((unsigned char)text[n] & 0xc0) ==
+                                0x80) /* cut here; the end of the text is not such a byte */
                 n--;
         memmove(ret, text, n);
         ret[n] = '\0';

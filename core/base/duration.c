@@ -76,7 +76,7 @@ static const struct unit *find_unit(struct lkg_span name)
         return NULL;
 }
 
-/* The name of a unit is whatever stands before the next number. */
+/* The name of a unit is everything before the next number. */
 static struct lkg_span unit_name(const char *p, const char *end)
 {
         const char *start = p;

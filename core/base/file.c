@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files: opening what we do not own without trusting it, writing what we own without ever leaving half of it.
+ * Files: open what others own without trusting it, and write what we own without ever leaving half of it.
  *
- * Trust (docs/specification.md 3.1): a path without symlinks is judged by nobody but the directory's owner; as soon as a symlink is
- * in it, the final file and every directory passed must be root's and not writable by others, because the link's
- * author chose where root reads.
+ * Trust (docs/specification.md 3.1): a path without symlinks needs no check, because the owner of the
+ * directory decides. If there is a symlink in it, the final file and every directory on the way must be root's and not writable
+ * by others, because the author of the link chooses what root reads.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -83,8 +83,8 @@ static int untrusted(struct lkg_error *err, const char *path, const char *what, 
 }
 
 /*
- * The state of a walk through a path that has symlinks: a directory we stand in and the text still to go. Within bounds
- * `..` goes back to the directory we came from, which no rename can change, and never above the root.
+ * The state of a walk through a path with symlinks: the current directory and the rest of the path. Within bounds
+ * `..` goes back to the directory that we came from, whatever is renamed meanwhile, and never above the root.
  */
 struct walk {
         int dir;                         /* O_PATH */
@@ -230,7 +230,7 @@ static int walk_step(struct walk *w, const char *path, int *ret_fd, struct lkg_e
                 lkg_close(fd);
                 return lkg_error_set(err, -ENOTDIR, NULL, "%s", path);
         }
-        if (w->bounds && (n == 0 || strcmp(name, ".") == 0)) { /* where we stand already */
+        if (w->bounds && (n == 0 || strcmp(name, ".") == 0)) { /* the current directory */
                 lkg_close(fd);
                 return 0;
         }
@@ -536,7 +536,8 @@ bool lkg_file_id_equal(const struct lkg_file_id *a, const struct lkg_file_id *b)
 {
         /*
          * Timestamps have the granularity of a clock tick: a second write of the same size within one tick keeps all
-         * five numbers. Who caches by identity reads again while the file is younger than that (core/config/stack.c).
+         * five numbers. A cache by identity must read
+ * again while the file is younger than that (core/config/stack.c).
          */
         return a->dev == b->dev && a->ino == b->ino && a->size == b->size && a->mtime_ns == b->mtime_ns &&
                a->ctime_ns == b->ctime_ns;

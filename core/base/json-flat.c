@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading back what json-out.c wrote: one map, in which nothing has members of its own. At most LKG_JSON_FLAT_MAX bytes and one
- * level, so that what json-c takes for it has a bound, whoever wrote it (docs/decisions/028-who-reads-json.md).
+ * Reads what json-out.c wrote: one map without nested maps or lists. At most LKG_JSON_FLAT_MAX bytes and one
+ * level, so that the memory of json-c is bounded whatever the text is (docs/decisions/028-who-reads-json.md).
  */
 #include <assert.h>
 

@@ -29,7 +29,7 @@ void lkg_json_fail(struct lkg_json *json, int error)
 
 /* ---- how a value is written where json-c's own way is not ours ---- */
 
-/* A text as it stands in the document, quotes included. */
+/* A text as it is in the document, with quotes. */
 struct written {
         size_t size;
         char data[];
@@ -371,7 +371,7 @@ static int take_room(struct json_object *object, struct printbuf *pb, int level,
         return printbuf_memset(pb, /* offset, its end */ -1, ' ', (int)*room);
 }
 
-/* json-c drops what it has no memory for in the middle of a text, so it never gets there: the room is taken first. */
+/* json-c drops parts of a text when it runs out of memory, so the memory is reserved first. */
 int lkg_json_write(struct lkg_json *json, struct lkg_buf *buf)
 {
         int flags = JSON_C_TO_STRING_NOSLASHESCAPE |

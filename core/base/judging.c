@@ -95,7 +95,7 @@ bool lkg_judging_key_equal(const struct lkg_judging_key *a, const struct lkg_jud
 
 /* ---- the note ---- */
 
-/* It may be in the memory of somebody who does not wish us well: a number there is never trusted as an index. */
+/* A hostile process may have mapped it, too: no number in it is trusted as an index. */
 uint32_t lkg_judging_count(const struct lkg_judging *judging)
 {
         uint32_t n = atomic_load_explicit(&judging->n_items, memory_order_relaxed);
@@ -112,7 +112,7 @@ static struct lkg_judging_item *find(struct lkg_judging *judging, const struct l
         return NULL;
 }
 
-/* Return: the item; NULL: there is no room, so it is one of the others. */
+/* Return: the item; NULL: there is no room, so it counts as one of the others. */
 static struct lkg_judging_item *note(struct lkg_judging *judging, const struct lkg_judging_key *key,
                                      enum lkg_admit_what what, const char *component, const char *file,
                                      const char *sha256)

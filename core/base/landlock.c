@@ -18,15 +18,15 @@
 #define SCOPE_ABSTRACT_UNIX (1ULL << 0)
 #define SCOPE_SIGNAL        (1ULL << 1)
 
-/* What is done in a directory of ours. */
+/* Rights in our own directories. */
 #define WRITES                                                                                            \
         (LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE | \
          LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG)
-/* What is made by who makes what somebody else has made. */
+/* Rights to create what a caller asks for. */
 #define SPECIAL                                                                                       \
         (LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO | \
          LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_SYM)
-/* What is done nowhere. */
+/* Rights that are given nowhere. */
 #define NEVER LANDLOCK_ACCESS_FS_EXECUTE
 
 /* struct landlock_ruleset_attr of the newest ABI that is used here. The kernel takes the first part of it, too. */

@@ -92,7 +92,7 @@ static int log_journal(const char *program, int priority, const struct lkg_log_f
 }
 
 /*
- * One write per line, so that lines of several processes do not mix; what is full loses a line, not us. A socket (the journal's)
+ * One write per line, so that lines of several processes do not mix; a full pipe loses the line and does not block us. A socket (the journal's)
  * has no name by which it could be opened again (lkg_log_never_wait()).
  */
 static bool put_line(const char *line, size_t size)
@@ -163,7 +163,7 @@ static void log_stderr(const char *program, int priority, const struct lkg_log_f
         }
 }
 
-/* Some of our messages have lines; what others wrote has none by now: names and quotes are escaped where they are put in. */
+/* Some of our own messages have several lines; text of others has none by now: names and quotes were escaped when they were inserted. */
 static void blank_lines(char *text)
 {
         for (size_t n; *text; text += n + (text[n] == '\n')) {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files in memory that another process shares: see <lkg/file.h>. One of the processes may have been taken over, and a file that
- * becomes shorter ends whoever touches what is gone (SIGBUS). So what is gone is replaced by zeros that nobody shares, as
- * systemd-journald does it with journals.
+ * Mapped files that another process shares: see <lkg/file.h>. One of the processes may have been taken over, and accessing a part of a
+ * file that was cut off is SIGBUS. So the missing part is replaced by private zeros, as systemd-journald does with journals.
  */
 #include <fcntl.h>
 #include <signal.h>

@@ -107,7 +107,7 @@ bool lkg_is_secret_name(const char *name, size_t size)
         return false;
 }
 
-/* What a name may consist of; anything else in it ends what somebody meant to be the name. */
+/* Characters of a name; any other character ends the part that was meant to be the name. */
 static bool in_word(unsigned char c)
 {
         return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
@@ -123,7 +123,7 @@ bool lkg_mask_name(const char *name, size_t size, bool secret, struct lkg_buf *b
                         break;
                 if (i == word)
                         continue;
-                if (strchr("./[]", name[i])) { /* a path: what comes next stands below that */
+                if (strchr("./[]", name[i])) { /* a path: the next part is below this one */
                         secret |= lkg_is_secret_name(name + word, i - word);
                         continue;
                 }

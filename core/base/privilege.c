@@ -73,7 +73,7 @@ int lkg_become(const struct lkg_account *account, const int *capabilities, struc
                 return lkg_error_set(err, -errno, NULL, "process attributes");
         if (setresgid(gid, gid, gid) < 0)
                 return lkg_error_set(err, -errno, NULL, "change to group %u", (unsigned)gid);
-        bound(none); /* what is executed could not have more; needs a capability that goes next */
+        bound(none); /* executed programs cannot have more; needs a capability that is dropped next */
         if (setgroups(0, NULL) < 0 || setresuid(uid, uid, uid) < 0)
                 return lkg_error_set(err, -errno, NULL, "change to user %u", (unsigned)uid);
         if (prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0) < 0)
@@ -139,6 +139,6 @@ int lkg_peer_of_host(int socket, int capability, ino_t mount_namespace)
             (mount_namespace != 0 && lkg_process_namespace(cred.pid, "mnt") != mount_namespace) ||
             !has_capability(cred.pid, capability))
                 return -EPERM;
-        end.fd = pidfd; /* while it lives nobody else has had its number */
+        end.fd = pidfd; /* while it lives, its number belongs to no other process */
         return poll(&end, 1, 0) == 0 ? cred.pid : -ESRCH;
 }

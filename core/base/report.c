@@ -41,7 +41,7 @@ static bool can_give_way(const struct lkg_report *report, enum lkg_severity seve
         return severity == LKG_ERROR && report->n_kept_errors < report->n_findings;
 }
 
-/* The last finding that is no error goes. */
+/* Drop the last finding that is not an error. */
 static void give_way(struct lkg_report *report)
 {
         size_t i = report->n_findings;
@@ -95,7 +95,7 @@ void lkg_report_add(struct lkg_report *report, enum lkg_severity severity, unsig
         if (!report)
                 return;
         if (lkg_report_is_full(report) &&
-            !can_give_way(report, severity)) { /* nobody will read it: a million of them must cost nothing */
+            !can_give_way(report, severity)) { /* it will not be read: a million of them must cost nothing */
                 report_take(report, made);
                 return;
         }
@@ -183,7 +183,7 @@ void lkg_report_count_unlisted(struct lkg_report *to, const struct lkg_report *f
         to->n_dropped += from->n_dropped;
 }
 
-/* A finding is one line of text that shows what it is, whatever a hostile name contains. */
+/* A finding is one readable line of text, whatever a hostile name contains. */
 static void append_one_line(struct lkg_buf *buf, const char *text)
 {
         lkg_buf_shown(buf, text, strlen(text));

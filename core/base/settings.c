@@ -54,7 +54,7 @@ static int set_number(uint32_t *number, const char *value)
         return 0;
 }
 
-/* Names become paths below the runtime directory: who decodes the configuration may have been taken over. */
+/* Names become paths below the runtime directory, and the process that decodes the configuration may have been taken over. */
 static bool is_fit(const struct key *key, const char *value)
 {
         if (!*value)

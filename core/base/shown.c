@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What others wrote, where people read it: a terminal obeys control characters, also those above U+0080, and characters
- * that format the text around them make a line look like another one (names of files and fields, words of a server).
+ * Text of others in messages for people (names of files and fields, words of a server): a terminal obeys control characters, also
+ * those above U+0080, and format characters can make a line look like another one.
  */
 #include <stdarg.h>
 
 #include <lkg/buf.h>
 #include <lkg/utf8.h>
 
-/* Unicode 15, general category Cf, with the separators of lines and paragraphs and what is no character at all. */
+/* Unicode 15, general category Cf, with the separators of lines and paragraphs and code points that are not characters. */
 static const struct {
         uint32_t first, last;
 } hidden[] = {

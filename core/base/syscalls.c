@@ -54,7 +54,7 @@ const struct lkg_syscall_rule lkg_syscall_rules[] = {
         /* running something else */
         KILLED(execve),
         KILLED(execveat),
-        /* what is where in the file system, and namespaces */
+        /* mounts and namespaces */
         KILLED(mount),
         KILLED(umount2),
         KILLED(pivot_root),
@@ -115,7 +115,7 @@ const struct lkg_syscall_rule lkg_syscall_rules[] = {
 #endif
         /* Its flags are in memory, where no filter can look; every C library falls back to clone. */
         FAILS(clone3, ENOSYS),
-        /* What is done through a ring no filter sees. */
+        /* A filter does not see what is done through a ring. */
         FAILS(io_uring_setup, ENOSYS),
         FAILS(io_uring_enter, ENOSYS),
         FAILS(io_uring_register, ENOSYS),
@@ -317,7 +317,7 @@ static const struct lkg_syscall_argument common_arguments[] = {
           { PR_SET_NAME, PR_GET_NAME, PR_SET_VMA, PR_GET_DUMPABLE, PR_GET_SECCOMP },
           EPERM },
         { SYS_fcntl, 1, false, false, 2, { F_SETOWN, F_SETOWN_EX }, EPERM },
-        /* The last two type on the terminal that lkgfsd was started from: as input, and as what was selected and is pasted. */
+        /* The last two write to the terminal that lkgfsd was started from: as input, and as a pasted selection. */
         { SYS_ioctl, 1, false, false, 4, { FIOSETOWN, SIOCSPGRP, TIOCSTI, TIOCLINUX }, 0 },
 };
 
@@ -342,7 +342,7 @@ static uint32_t refusal(int error)
         return error ? SECCOMP_RET_ERRNO | ((uint32_t)error & SECCOMP_RET_DATA) : SECCOMP_RET_KILL_PROCESS;
 }
 
-/* If what is loaded compares so with @value, the next @n instructions; else those behind them. */
+/* If the loaded value compares like that with @value, go on with the next @n instructions, else skip them. */
 static void put_test(struct program *p, uint16_t comparison, uint32_t value, unsigned n)
 {
         put(p, (struct sock_filter)BPF_JUMP(BPF_JMP | comparison | BPF_K, value, 0, (uint8_t)n));
@@ -390,7 +390,7 @@ static void put_clone(struct program *p)
         put_answer(p, refusal(EPERM));
 }
 
-/* Other calling conventions reach the same calls under other numbers: nothing of ours uses them. */
+/* Other calling conventions reach the same calls under other numbers: our programs do not use them. */
 static void put_convention(struct program *p)
 {
         put(p, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)));

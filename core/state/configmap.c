@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One ConfigMap. The order of the checks is the order in which somebody would correct the object. */
+/* One ConfigMap. The checks are in the order in which an author would correct the object. */
 #include "configmap.h"
 
 #include <lkg/decode.h>
@@ -32,7 +32,7 @@ static int undecodable(const struct lkg_report *report, struct lkg_error *err)
         return lkg_refuse_because(err, -EBADMSG, NULL, "cannot be decoded");
 }
 
-/* Which of two objects is meant cannot be known, so a second document is not skipped as in a layer. */
+/* With two objects nobody knows which one is meant, so a second document is not skipped as in a layer. */
 static int check_single(const struct lkg_report *report, struct lkg_error *err)
 {
         for (size_t i = 0; i < report->n_findings; i++) {
@@ -46,7 +46,7 @@ static int check_single(const struct lkg_report *report, struct lkg_error *err)
         return 0;
 }
 
-/* `{kind: ConfigMap}` begins like JSON and is YAML in flow style. What is neither was meant as JSON: @report stays. */
+/* `{kind: ConfigMap}` begins like JSON and is YAML in flow style. A text that is neither was meant as JSON: @report stays. */
 static int decode_flow(const char *text, size_t size, struct lkg_source *source, struct lkg_report *report,
                        struct lkg_value **ret)
 {
@@ -154,7 +154,7 @@ static int check_size(const struct lkg_value *object, struct lkg_error *err)
 /* ---- kind, members of data ---- */
 
 /*
- * Present and something else than null: a typed decoder of the component's language takes null for absent.
+ * Present and not null: a typed decoder of Go treats null as absent.
  */
 static const struct lkg_value *member(const struct lkg_value *map, const char *name)
 {
@@ -404,14 +404,14 @@ static int check_metadata(struct lkg_value *object, const char *text, size_t siz
 
 /* ---- the whole ---- */
 
-/* Emptied, or the word for it: a file says so what an absent reference says elsewhere (docs/specification.md 4.3). */
+/* Empty, or the word: a file says in this way what an absent reference says elsewhere (docs/specification.md 4.3). */
 static bool means_local(const struct lkg_value *object)
 {
         return lkg_value_type(object) == LKG_NULL || is_text(object, "local");
 }
 
 /*
- * The checks of an object, whichever way it came, in the order in which somebody would correct it.
+ * The checks of an object from any source, in the order in which an author would correct it.
  * @object: one reference, taken over
  * @text:   the bytes that it was decoded from, for a version that is made up; NULL = @from_file is false
  */
@@ -461,7 +461,7 @@ int lkg_configmap_parse(const char *text, size_t size, const struct lkg_configma
 int lkg_configmap_from_value(const struct lkg_value *object, struct lkg_configmap *ret,
                              struct lkg_error *err)
 {
-        /* Values are shared by counting; nothing of this one is changed, because nothing is made up. */
+        /* The values are shared; none of them is changed, because nothing is made up. */
         return take_object(lkg_value_ref((struct lkg_value *)object), NULL, 0, /* from_file= */ false, ret,
                            err);
 }

@@ -3,9 +3,9 @@
  * A ConfigMap object: from bytes to checked identity, payload and the text a checkpoint holds. Pure; never
  * quotes a value of `data`.
  *
- * What is refused here is refused as a whole, before anything of it becomes a path: an object that the API
- * server would not have taken either (another kind, names and keys that no ConfigMap has, `data` that is not
- * text). That is an invalid reference and never a bad mark; a payload that is missing, empty or wrong is one
+ * An object is refused as a whole, before any part of it becomes a path, if the API server would not have
+ * accepted it either (another kind, names and keys that no ConfigMap can have, `data` that is not text). That is an
+ * invalid reference and never a bad mark; a missing, empty or wrong payload is a bad mark
  * (docs/specification.md 4.2, 4.5).
  */
 #pragma once
@@ -49,7 +49,7 @@ int lkg_configmap_parse(const char *text, size_t size, const struct lkg_configma
  * lkg_configmap_from_value() - the same checks for an object that is decoded already: a reply of the API server.
  * @object: shared, never changed
  *
- * How many bytes came is for whoever received them to limit. Return: 0; -EFBIG, -EINVAL and -ENOMEM as above.
+ * The receiver of the bytes has limited their number. Return: 0; -EFBIG, -EINVAL and -ENOMEM as above.
  */
 int lkg_configmap_from_value(const struct lkg_value *object, struct lkg_configmap *ret,
                              struct lkg_error *err);
@@ -75,7 +75,7 @@ int lkg_configmap_resolve(const struct lkg_configmap *configmap, const struct lk
 int lkg_configmap_payload(const struct lkg_configmap *configmap, const char *key, const char **ret_text,
                           size_t *ret_size, struct lkg_error *err);
 
-/** lkg_configmap_annotation() - of the object, NULL = none. */
+/** lkg_configmap_annotation() - an annotation of the object, NULL = none. */
 const char *lkg_configmap_annotation(const struct lkg_configmap *configmap, const char *name);
 
 /**

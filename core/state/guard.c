@@ -18,7 +18,7 @@
 
 struct check {
         const struct lkg_guard *guard;
-        bool known_kind; /* there are tables of it: a field that they do not have was judged by nobody */
+        bool known_kind; /* the kind has tables: a field that is in none of them was never judged */
         const struct lkg_value *base;
         struct lkg_report *report;
         struct lkg_buf path; /* dotted, with [] for items */
@@ -29,7 +29,7 @@ struct check {
 
 /* ---- names ---- */
 
-/* Is @key, or with @prefix its beginning, the name @part but for case? */
+/* Is @key (with @prefix: its beginning) the name @part, ignoring case? */
 static bool name_matches(const char *part, bool prefix, struct lkg_span key)
 {
         size_t n = strlen(part);
@@ -44,8 +44,8 @@ static bool name_matches(const char *part, bool prefix, struct lkg_span key)
 }
 
 /*
- * How many names of the place that @c has reached does @pattern take? 0 = it names another place, or one
- * below. Items of lists have no name: `[]` is as good as nothing.
+ * How many names of the place that @c has reached does @pattern match? 0 = it names another place, or one
+ * below. Items of lists have no name: `[]` counts as nothing.
  */
 static size_t pattern_reach(const struct check *c, const char *pattern)
 {
@@ -79,7 +79,7 @@ static const char *first_match(const struct check *c, const char *const *pattern
 
 /* ---- the profile ---- */
 
-/* What speaks against the place that @c has reached; NULL = nothing. */
+/* The reason against the place that @c has reached; NULL = none. */
 static const char *judge_field(const struct check *c, const struct lkg_field *field, bool *known)
 {
         size_t reach = pattern_reach(c, field->path);
@@ -93,8 +93,8 @@ static const char *judge_field(const struct check *c, const struct lkg_field *fi
 }
 
 /*
- * By every kind: a document that says another kind than its component reads gains nothing by it, and no
- * field of two kinds is judged differently (a test).
+ * The tables of every kind are asked: a document that names another kind than its component reads gains nothing, and no
+ * field of two kinds is judged differently (there is a test).
  */
 static const char *match_profile(const struct check *c)
 {
@@ -115,7 +115,7 @@ static const char *match_profile(const struct check *c)
 
 /* ---- findings ---- */
 
-/* The path as it may be shown: names that no field has are somebody's text. */
+/* The path as it may be shown: names of unknown fields are text of others. */
 static const char *shown(const struct check *c, char quoted[static 5 * LKG_QUOTE_MAX + 8])
 {
         for (size_t i = 0; i < c->path.size; i++) {
@@ -162,7 +162,7 @@ static bool numbers_equal(const struct lkg_value *a, const struct lkg_value *b)
         return !(is_integer(x) && is_integer(y)) && strtod(x.data, NULL) == strtod(y.data, NULL);
 }
 
-/* The same JSON, numbers by value. Deeper than @depth to the letter. */
+/* The same JSON, numbers by value. Below @depth literally. */
 static bool json_equal(const struct lkg_value *a, const struct lkg_value *b, unsigned depth)
 {
         enum lkg_type type = lkg_value_type(a);
@@ -266,7 +266,7 @@ static void check_pinned(struct check *c, const struct lkg_value *value, const s
 
 /* ---- the walk ---- */
 
-/* Return: whether the field that @c has reached is done with, and what is below it as well. */
+/* Return: whether the field that @c has reached, and everything below it, needs no further check. */
 static bool check_field(struct check *c, const struct lkg_value *value, unsigned depth)
 {
         static const char why[] = "a remote configuration may not set this field here";

@@ -16,7 +16,7 @@
 #define LKG_GUARD_DEPTH_MAX 64u /* nested collections of a guarded remote; no field of a kind is below 8 */
 
 struct lkg_guard {
-        bool hardened; /* what the tables have something against is denied, too */
+        bool hardened; /* deny fields that the tables have a reason against, too */
         const char *const *deny,
                 *const *pinned; /* dotted paths; a prefix covers what is below it; `staticPod*` */
         size_t n_deny, n_pinned;
@@ -27,10 +27,10 @@ struct lkg_guard {
  * LKG6003 pinned) naming field and rule, with its place; never a value.
  * @base:       the local base, NULL = none (a pinned field may not be set then)
  *
- * A denied field is reported once and what is below it is not looked at. Below a pinned one every leaf that
- * is there must be in @base with an equal value (numbers by value, lists as a whole, so pin a list and
- * nothing inside); what is absent is fine. Deeper than LKG_GUARD_DEPTH_MAX nothing can be judged, so it is
- * refused. With the profile a field that no table has is denied, too, unless the kind has no tables.
+ * A denied field is reported once, and fields below it are not checked. Below a pinned one every leaf must be in @base
+ * with an equal value (numbers by value, lists as a whole, so pin a list and not its members); absent
+ * leaves are allowed. A document deeper than LKG_GUARD_DEPTH_MAX is refused. With the profile, a field that no table has is
+ * denied, too, unless the kind has no tables.
  *
  * Return: number of findings, or -ENOMEM.
  */

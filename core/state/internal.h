@@ -6,15 +6,15 @@
 #include <lkg/span.h>
 
 /**
- * lkg_refuse_because() - lkg_error_set() without the system's words behind the message.
+ * lkg_refuse_because() - lkg_error_set() without the system's error text after the message.
  *
- * What is refused here was refused by a rule and not by the system, and some messages are reasons of the
- * dynamic-configuration proposal, which monitors compare to the letter. Return: @code.
+ * The refusal comes from a rule and not from the system, and some messages are reasons of the
+ * dynamic-configuration proposal, which monitors compare literally. Return: @code.
  */
 int lkg_refuse_because(struct lkg_error *err, int code, const struct lkg_where *where, const char *fmt, ...)
         LKG_PRINTF(4, 5);
 
-/** lkg_identifier_in() - lkg_identifier_ok() of a piece of text. */
+/** lkg_identifier_in() - lkg_identifier_ok() for a piece of text. */
 bool lkg_identifier_in(struct lkg_span text);
 
 /**
@@ -23,5 +23,5 @@ bool lkg_identifier_in(struct lkg_span text);
  */
 bool lkg_configmap_key_ok(struct lkg_span text);
 
-/** lkg_copy_span() - @text into @ret[LKG_IDENTIFIER_MAX + 1], which it fits into: it was checked. */
+/** lkg_copy_span() - copy @text into @ret[LKG_IDENTIFIER_MAX + 1]; its length was checked before. */
 void lkg_copy_span(struct lkg_span text, char *ret);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a reference may stand on a Node. What is absent or null says nothing; what is there and cannot be understood is no
- * reason to do anything, so it is told apart from nothing.
+ * The places on a Node that may hold a reference. An absent or null field says nothing; one that is there and cannot be understood is not
+ * a reason to do anything either, but is told apart from nothing.
  */
 #include "node.h"
 
@@ -54,7 +54,7 @@ static int check_name(const struct lkg_value *metadata, const char *name, struct
                                   lkg_quote(is, strlen(is), quoted), name);
 }
 
-/* @code: of reading what stands there. Return: 0; -ENOMEM. */
+/* @code: result of reading the field. Return: 0; -ENOMEM. */
 static int say(int code, const struct lkg_error *why, struct lkg_saying *ret)
 {
         if (code == -ENOMEM)
@@ -69,7 +69,7 @@ static int say(int code, const struct lkg_error *why, struct lkg_saying *ret)
         return 0;
 }
 
-/* What has no text at all is worse than a text that is no reference, and is said in the same way. */
+/* A field without any text is worse than a text that is not a reference, and is reported in the same way. */
 static int read_annotation(const struct lkg_value *metadata, struct lkg_saying *ret)
 {
         const struct lkg_value *annotations = member(metadata, "annotations");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A Node object: which reference to a configuration stands on it. Pure.
+ * A Node object: the reference to a configuration that it carries. Pure.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * References. A reason of the dynamic-configuration proposal comes first in a message and to the letter;
- * what is wrong in particular follows it, in the words of upstream's API server (`configMap.name: Invalid
+ * References. A reason of the dynamic-configuration proposal comes first in a message, literally; the
+ * details follow it, in the words of upstream's API server (`configMap.name: Invalid
  * value: ...`).
  */
 #include "reference.h"
@@ -117,9 +117,8 @@ struct shape_field {
 };
 
 /*
- * resourceVersion: upstream forbade it in a spec, and status.config carries it; a status that somebody
- * copied is understood and its version ignored, because a reference floats: it follows the object, and a
- * version that is not the object's current one cannot be asked for.
+ * resourceVersion: upstream forbade it in a spec, and status.config has it. A copied status is accepted and its version
+ * ignored, because a reference follows the object, and only the current version of an object can be read.
  */
 static const struct shape_field typed_fields[] = {
         /* ConfigMapNodeConfigSource, 1.11 and later */
@@ -204,7 +203,7 @@ static int take_text(const struct shape_field *field, const char *path, const st
                                   field->name, quoted, field->only);
 }
 
-/* What is unknown and null has not been said. */
+/* An unknown field that is null counts as absent. */
 static int read_fields(const struct shape_field *fields, const char *path, const struct lkg_value *map,
                        struct given *ret, struct lkg_error *err)
 {

@@ -13,7 +13,7 @@
 
 enum lkg_reference_type { LKG_REFERENCE_LOCAL, LKG_REFERENCE_CONFIGMAP };
 
-/* What is behind a text is zero, so memcmp() compares two of them. */
+/* The rest of each array after its text is zero, so memcmp() compares two references. */
 struct lkg_reference {
         enum lkg_reference_type type;
         char ns[LKG_IDENTIFIER_MAX + 1], name[LKG_IDENTIFIER_MAX + 1];
@@ -25,10 +25,10 @@ struct lkg_reference {
  * lkg_reference_from_node_source() - a NodeConfigSource in either shape.
  * @source: a map; NULL or null = the local configuration
  *
- * `configMap`: namespace and name, if wanted kubeletConfigKey (absent = `kubelet`) and uid; a
+ * `configMap`: namespace and name, optionally kubeletConfigKey (absent = `kubelet`) and uid; a
  * resourceVersion is ignored, because a reference floats (it may have been copied from status.config).
  * `configMapRef`: namespace, name and uid, all of them; kind and apiVersion are ConfigMap and v1 or absent.
- * An unknown field is refused: it would be a key or an object that somebody meant and nobody looked at. A
+ * An unknown field is refused: its author meant a key or an object, and it would be ignored. A
  * null or an empty text is the same as an absent field.
  *
  * Return: 0; -EINVAL: @err->message is the proposal's reason ("invalid NodeConfigSource, exactly one
@@ -40,7 +40,7 @@ int lkg_reference_from_node_source(const struct lkg_value *source, struct lkg_re
 /**
  * lkg_reference_from_text() - the value of the annotation lkgfs.io/config-source: a NodeConfigSource as
  * JSON, `namespace/name[/key]`, or `local`; white space around it does not count. Empty text = -EINVAL (an
- * absent annotation is the caller's business), and so is the text `null`: nothing but the word resets.
+ * absent annotation is the caller's business), and so is the text `null`: only the word resets.
  *
  * Return: 0; -EINVAL as above, quoting at most LKG_QUOTE_MAX bytes; -ENOMEM.
  */
@@ -52,6 +52,6 @@ int lkg_reference_from_parts(const char *ns, const char *name, const char *key, 
 
 /**
  * lkg_reference_allowed() - does a pattern of remote.allowedSources (`namespace/name`; either may be `*`, or
- * end with one) let @ns/@name be used?
+ * end with one) allow @ns/@name?
  */
 bool lkg_reference_allowed(const char *const *patterns, size_t n_patterns, const char *ns, const char *name);

@@ -61,7 +61,7 @@ struct lkg_remote_base *lkg_remote_base_missing(const struct lkg_config_source *
         return base;
 }
 
-/* A number or a word; anything else is shown as what it is, so that the message about it says so. */
+/* A number or a word; of anything else the type, so that the message names it. */
 static const char *text_of(const struct lkg_value *doc, const char *field, struct lkg_where *ret_where)
 {
         const struct lkg_value *value = lkg_map_get(doc, field);
@@ -73,7 +73,7 @@ static const char *text_of(const struct lkg_value *doc, const char *field, struc
         return type == LKG_STRING || type == LKG_NUMBER ? lkg_value_text(value, NULL) : lkg_type_name(type);
 }
 
-/* What cannot be decoded brings no rules; the stack will say why. */
+/* A document that cannot be decoded has no rules; the stack will say why. */
 static int read_rules(struct lkg_remote_base *base, const struct lkg_trial_settings *settings,
                       struct lkg_report *report)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A remote configuration ready to take the base's place in a stack: its payload, its name for people, and the rules of its
- * trial, which it may bring along itself (`configTrialDuration`, `crashLoopThreshold`; else the annotations
- * lkgfs.io/trial-duration and lkgfs.io/crash-loop-threshold). Those two fields are taken out of the document, because a
+ * trial, which it may define itself (`configTrialDuration`, `crashLoopThreshold`; else the annotations
+ * lkgfs.io/trial-duration and lkgfs.io/crash-loop-threshold). The two fields are removed from the document, because a
  * component that does not know them would refuse it.
  */
 #pragma once
@@ -20,7 +20,7 @@ struct lkg_remote_base {
         const char *text;  /* the payload; NULL: there is none, see the finding */
         size_t size;
         struct lkg_trial_rules rules;
-        char *fault; /* it cannot be loaded: whoever merges over it gets an invalid candidate; NULL = it can */
+        char *fault; /* it cannot be loaded: a merge over it is an invalid candidate; NULL = it can */
 };
 
 /**
@@ -33,7 +33,7 @@ struct lkg_remote_base {
 int lkg_remote_base_new(struct lkg_configmap *configmap, const struct lkg_config_source *source,
                         const struct lkg_trial_settings *settings, struct lkg_remote_base **ret,
                         struct lkg_report *report);
-/** lkg_remote_base_missing() - what should be followed and cannot be loaded, because of @fault. NULL = no memory. */
+/** lkg_remote_base_missing() - a base that should be followed and cannot be loaded, because of @fault. NULL = no memory. */
 struct lkg_remote_base *lkg_remote_base_missing(const struct lkg_config_source *source, const char *fault);
 struct lkg_remote_base *lkg_remote_base_free(struct lkg_remote_base *base);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Staged rollout: see rollout.h. Whatever is not clear holds back, because going on later is easy and going back is not. */
+/* Staged rollout: see rollout.h. If anything is unclear, hold back: going on later is easy, going back is not. */
 #include "rollout.h"
 
 #include <lkg/limits.h>

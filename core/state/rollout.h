@@ -2,15 +2,15 @@
 /*
  * May this node switch to a new content of a ConfigMap yet? Two annotations of the ConfigMap say so:
  *
- *     lkgfs.io/halt: "true"             no node switches that has not done so
+ *     lkgfs.io/halt: "true"             nodes that have not switched yet do not
  *     lkgfs.io/rollout-percent: "10"    only nodes whose bucket is below; 0 to 100, up to three decimals
- *     lkgfs.io/rollout-salt: "2"        another draw: other nodes are the first ones (optional)
+ *     lkgfs.io/rollout-salt: "2"        other nodes are the first ones (optional)
  *
  * A node's bucket is a number from 0.000 to 99.999 that only depends on its UID (and the salt): the first 8 bytes of
  * SHA-256("<salt>/<uid>"), most significant first, modulo 100000, in thousandths. Pure. Rules: docs/specification.md 4.14; the idea is
  * kubernetes/kubernetes#20200.
  *
- * What a node follows already it goes on following, whatever the annotations say later; reset and rollback are never held back.
+ * A node goes on with what it already follows, whatever the annotations say later; reset and rollback are never held back.
  */
 #pragma once
 
@@ -21,10 +21,10 @@
 #define LKG_ANNOTATION_SALT    "lkgfs.io/rollout-salt"
 
 enum lkg_rollout_state {
-        LKG_ROLLOUT_GO,      /* no annotation stands in the way */
+        LKG_ROLLOUT_GO,      /* no annotation prevents it */
         LKG_ROLLOUT_WAITING, /* the bucket is not below the percentage */
         LKG_ROLLOUT_HALTED,
-        LKG_ROLLOUT_UNCLEAR, /* an annotation that is none of its values: nobody switches */
+        LKG_ROLLOUT_UNCLEAR, /* an annotation has an invalid value: no node switches */
 };
 const char *lkg_rollout_state_name(enum lkg_rollout_state state); /* "go", "waiting", "halted", "unclear" */
 

@@ -64,7 +64,7 @@ bool lkg_config_source_same_content(const struct lkg_config_source *a, const str
                strcmp(a->key, b->key) == 0 && a->sha256[0] && strcmp(a->sha256, b->sha256) == 0;
 }
 
-/* The key is part of the id when it is not the one that everybody means. */
+/* The key is part of the id unless it is the default one. */
 static bool shows_key(const struct lkg_config_source *source)
 {
         return source->key[0] && strcmp(source->key, LKG_KEY_DEFAULT) != 0;
@@ -172,7 +172,7 @@ int lkg_config_source_parse_id(const char *text, struct lkg_config_source *ret)
                 lkg_copy_span(key, source.key);
         }
         /*
-         * Local configurations are known by their content; there is nothing that all of them have in common.
+         * Local configurations are identified by their content; there is no id for all of them.
          */
         if (lkg_span_is(uid, LKG_UID_LOCAL) && (!has_version || has_key || !is_short_hash(version)))
                 return -EINVAL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Configurations known to be bad: one file each, whose name alone condemns. A record that cannot be read is still a mark: to
- * forget it would try again what broke the node, and whoever wants that removes the file.
+ * Configurations known to be bad: one file each, whose name alone condemns. A record that cannot be read is still a mark: without
+ * it, what broke the node would be tried again. To allow that, remove the file.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "internal.h"
 #include "store-internal.h"
 
-#define REMOVED_NAME ".bad" LKG_TMP_SUFFIX /* the list as it was: what is left of it is swept */
+#define REMOVED_NAME ".bad" LKG_TMP_SUFFIX /* the old list: removed by the next sweep */
 
 /* ---- the list in memory ---- */
 
@@ -54,7 +54,7 @@ static void drop(struct lkg_bad_list *list, size_t at)
         memmove(list->items + at, list->items + at + 1, (--list->n_items - at) * sizeof(*list->items));
 }
 
-/* Index of the one that goes first; @keep never does. */
+/* Index of the mark that is dropped first; never @keep. */
 static size_t oldest(const struct lkg_bad_list *list, const char *keep)
 {
         size_t at = list->n_items;
@@ -98,7 +98,7 @@ static const char *const causes[_LKG_BAD_CAUSE_MAX] = {
         [LKG_BAD_INVALID] = "invalid", [LKG_BAD_CRASHED] = "crash_loop", [LKG_BAD_OPERATOR] = "operator",
 };
 
-/* Of a record that an earlier version wrote: by the words that it began its own reasons with. */
+/* For a record of an earlier version: derived from the beginning of its reason. */
 static enum lkg_bad_cause cause_of_words(const char *reason)
 {
         static const struct {
@@ -310,7 +310,7 @@ static int place_make(const struct lkg_store_component *c, struct place *place, 
         return 0;
 }
 
-/* The list does not grow for ever. A mark that cannot be removed stays in both, on disk and here. */
+/* The list is limited. A mark that cannot be removed stays in both, on disk and here. */
 static void prune(int of_bad, struct lkg_bad_list *list, const char *keep)
 {
         while (list->n_items > LKG_BAD_MAX) {
@@ -371,7 +371,7 @@ static bool forgiven(const struct lkg_bad *bad, const char *id)
         return !id || strcmp(bad->id, id) == 0 || strcmp(bad->source.uid, id) == 0;
 }
 
-/* Linked where that can be done: not in every file system, and not between two directories under Landlock before Linux 5.19. */
+/* Link it where possible: not every file system can, and Landlock before Linux 5.19 forbids it between two directories. */
 static int keep_mark(const struct place *place, int of_new, const char *name)
 {
         LKG_CLEANUP(lkg_closep) int fd = -EBADF;
@@ -388,7 +388,7 @@ static int keep_mark(const struct place *place, int of_new, const char *name)
         return r < 0 ? r : lkg_write_file_atomic(of_new, name, text, size, 0600, /* durable= */ true, NULL);
 }
 
-/* Several marks go in one step: a list without them takes the place of the old one, which is removed at leisure. */
+/* Several marks go in one step: a list without them replaces the old one, which is removed later. */
 static int keep_others(const struct place *place, int of_new, const struct lkg_bad_list *list,
                        const char *id)
 {
@@ -428,7 +428,7 @@ static int replace_list(const struct place *place, const struct lkg_bad_list *li
         return r;
 }
 
-/* Where a file system has no way to exchange. The mark of the uid, which covers the others, goes last. */
+/* For file systems without RENAME_EXCHANGE. The mark of the uid, which covers the others, is removed last. */
 static int unlink_each(const struct place *place, const struct lkg_bad_list *list, const char *id)
 {
         for (int uids = 0; uids < 2; uids++)

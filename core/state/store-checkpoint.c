@@ -16,7 +16,7 @@
 #define OBJECT_MAX   LKG_DOC_BYTES_MAX /* lkg_configmap_format() keeps to it */
 #define DOCUMENT_MAX (64u << 20)       /* as a record of the history */
 
-/* A file that is as wanted may stem from a process that was killed before it was flushed. */
+/* A file with the wanted content may be of a process that was killed before it was flushed. */
 static int flush_file(int parent, const char *name, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_closep) int fd = openat(parent, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -25,7 +25,7 @@ static int flush_file(int parent, const char *name, struct lkg_error *err)
         return r < 0 ? lkg_error_set(err, r, NULL, "fsync %s", name) : 0;
 }
 
-/* @data as @name of @parent, durable; what is there already is kept when it is the same, else put aside. */
+/* @data as @name of @parent, durable; an existing file is kept when it is the same, else put aside. */
 static int write_once(int parent, const char *name, const void *data, size_t size, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_freep) char *text = NULL;
@@ -204,7 +204,7 @@ static bool wanted(const struct keep *keep, const char *uid, const char *version
         return false;
 }
 
-/* Only what we write goes; a directory with anything else in it stays. Return: 1 removed, 0, -errno. */
+/* Removes only what we wrote; a directory with anything else in it stays. Return: 1 removed, 0, -errno. */
 static int remove_version(int of_uid, const char *version)
 {
         static const char *const files[] = { OBJECT_NAME, OBJECT_NAME LKG_STORE_ASIDE };

@@ -13,7 +13,7 @@
 #include "store-internal.h"
 
 #define RELEASE_NAME  "release"
-#define RELEASES_SEEN 256u /* more than this nobody ran: only so many are looked at */
+#define RELEASES_SEEN 256u /* nobody has run more than this: no others are looked at */
 
 void lkg_store_release_path(const struct lkg_store_component *c, const char *below,
                             char ret[static LKG_RELEASE_PATH])
@@ -61,7 +61,7 @@ static int compare_used(const void *a, const void *b)
                 return x->time.tv_sec < y->time.tv_sec ? 1 : -1;
         if (x->time.tv_nsec != y->time.tv_nsec)
                 return x->time.tv_nsec < y->time.tv_nsec ? 1 : -1;
-        return strcmp(y->name, x->name); /* the higher name: as good as any, and always the same */
+        return strcmp(y->name, x->name); /* the higher name: any would do, but always the same one */
 }
 
 /* The last used first. Return: their number. */
@@ -86,7 +86,7 @@ static size_t list_used(int releases, struct used ret[static RELEASES_SEEN])
         return n;
 }
 
-/* In one step: half a bad list would judge otherwise than the whole one did. */
+/* In one step: half a bad list would judge differently. */
 static void remove_release(int releases, const char *name)
 {
         char removed[LKG_RELEASE_NAME + sizeof("." LKG_TMP_SUFFIX)];
@@ -140,7 +140,7 @@ static int fit(const char *text, char ret[static LKG_RELEASE_NAME])
         return 0;
 }
 
-/* When the name is lost, the directory that was used last is as good: its marks are the ones to be kept. */
+/* If the name is lost, use the directory that was used last: its marks are the ones to keep. */
 static void guess_release(struct lkg_store_component *c)
 {
         LKG_CLEANUP(lkg_closep)
@@ -151,7 +151,7 @@ static void guess_release(struct lkg_store_component *c)
                 memcpy(c->release, used[0].name, sizeof(c->release));
 }
 
-/* It is made before it is named: a name without a directory was cut off, or written by somebody else. */
+/* The directory is made before the name is written: a name without a directory was cut off, or is foreign. */
 static bool release_exists(const struct lkg_store_component *c, const char *name)
 {
         char path[LKG_RELEASE_PATH];
@@ -272,7 +272,7 @@ int lkg_store_set_release(struct lkg_store_component *c, const char *release, st
                 r = lkg_write_file_atomic(c->fd, RELEASE_NAME, name, strlen(name), 0600, true, err);
         if (r < 0)
                 return lkg_error_wrap(err, r, "release %s of %s", name, c->path);
-        /* For those that are put in order by it; a directory that exists has not been touched. */
+        /* The order of the releases is by this time; opening an existing directory does not change it. */
         (void)utimensat(releases, name, NULL, AT_SYMLINK_NOFOLLOW);
         memcpy(c->release, name, sizeof(c->release));
         prune(releases, name);

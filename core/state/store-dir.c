@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Directories of the store: made, listed, emptied; and what is not ours put aside. */
+/* Directories of the store: create, list, empty them; put aside files that are not ours. */
 #include <fcntl.h>
 #include <sys/stat.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fields of records. Whoever wrote a record, each of its fields is judged alone: what is wrong costs that field and a finding
- * that names it, and the rest still serves.
+ * Fields of records. Each field of a record is judged alone: a wrong one is lost, with a finding
+ * that names it, and the rest is still used.
  */
 #include <inttypes.h>
 

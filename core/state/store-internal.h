@@ -110,13 +110,13 @@ bool lkg_fields_parts(const struct lkg_fields *fields, struct lkg_config_source 
 
 /** lkg_store_begin() - a record: a map with its schemaVersion. */
 void lkg_store_begin(struct lkg_json *json, enum lkg_json_layout layout);
-/** lkg_store_put_text() - control characters, and what is no UTF-8, as spaces. */
+/** lkg_store_put_text() - control characters and invalid UTF-8 as spaces. */
 void lkg_store_put_text(struct lkg_json *json, const char *name, const char *text);
 /** lkg_store_put_source() - a map in one line; null for the local one unless @whole. */
 void lkg_store_put_source(struct lkg_json *json, const char *name, const struct lkg_config_source *source,
                           bool whole);
 /**
- * lkg_store_write() - the record as @name of @parent, durable, so that no cut leaves half of it.
- * Return: 0; -ENOMEM and the like: it could not be made; -errno.
+ * lkg_store_write() - write the record as @name of @parent, durable and never half of it.
+ * Return: 0; -ENOMEM: the record could not be built; -errno.
  */
 int lkg_store_write(int parent, const char *name, struct lkg_json *json, struct lkg_error *err);

@@ -130,7 +130,7 @@ int lkg_store_save_pointers(const struct lkg_store_component *c, const struct lk
 
 /* ---- trial ---- */
 
-/* A trial whose rules are lost is none: it begins again. One that lost its clock or its starts only takes longer. */
+/* A trial whose rules are lost begins again. One that lost its clock or its starts only takes longer. */
 static void read_trial(const struct lkg_fields *fields, struct lkg_trial *ret)
 {
         const char *state = lkg_map_get_string(fields->map, "state");

@@ -18,7 +18,7 @@ static void read_boot(const struct lkg_fields *fields, struct lkg_startups *ret)
         ret->boot[0] = '\0';
 }
 
-/* Return: whether it is one at all; a start without a time is no evidence of anything. */
+/* Return: whether it is a start; one without a time proves nothing. */
 static bool read_startup(const struct lkg_fields *fields, struct lkg_startup *ret)
 {
         *ret = (struct lkg_startup){
@@ -111,7 +111,7 @@ int lkg_store_save_startups(const struct lkg_store_component *c, const struct lk
 
 void lkg_startups_add(struct lkg_startups *startups, const char *boot, const struct lkg_startup *startup)
 {
-        /* Process ids and start times begin again at every boot: those of an earlier one name nobody any more. */
+        /* Process ids and start times begin again at every boot: those of an earlier boot identify no process any more. */
         if (strcmp(startups->boot, boot) != 0)
                 for (size_t i = 0; i < startups->n_items; i++)
                         startups->items[i].start_time = 0;

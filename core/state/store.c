@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state directory as a whole: whose it is, which format it has, what a crash left in it. See store.h. */
+/* The state directory as a whole: its lock, its format, and what a crash left in it. See store.h. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -56,7 +56,7 @@ static int read_format(int fd, struct lkg_error *err)
         return r < 0 ? r : judge_format(text, err);
 }
 
-/* A directory of before there was this file has no other format than this. */
+/* A directory from before this file existed has this format. */
 static int make_format(int fd, bool damaged, struct lkg_report *report, struct lkg_error *err)
 {
         const struct lkg_where where = { .file = FORMAT_NAME };
@@ -93,8 +93,8 @@ static int busy(int lock, struct lkg_error *err)
 }
 
 /*
- * A read-only file system can be locked as well, by a descriptor for reading; nothing can be saved then, but everything that
- * was saved still serves.
+ * A read-only file system can be locked as well, by a descriptor for reading; nothing can be saved then, but everything that was
+ * saved is still used.
  */
 static int take_lock(int fd, bool *ret_read_only, struct lkg_error *err)
 {
@@ -121,7 +121,7 @@ static int take_lock(int fd, bool *ret_read_only, struct lkg_error *err)
 
 /* ---- sweep ---- */
 
-/* Errors are of no interest: what is left is swept the next time, and nobody ever reads it. */
+/* Errors do not matter: leftovers are removed the next time, and nobody reads them. */
 static void sweep(int parent, const char *name, unsigned depth)
 {
         LKG_CLEANUP(lkg_closedirp) DIR *dir = lkg_store_list(parent, name);
@@ -151,7 +151,7 @@ static int make_dirs(int fd, struct lkg_report *report, struct lkg_error *err)
                 if (dir < 0)
                         return dir;
         }
-        /* Always: who was killed between making and flushing left one that is not durable. */
+        /* Always: a process that was killed between creating and flushing left one that is not durable. */
         r = lkg_sync_dir(fd);
         return r < 0 ? lkg_error_set(err, r, NULL, "fsync the state directory") : 0;
 }
@@ -176,7 +176,7 @@ int lkg_store_lock(int state_fd, struct lkg_store_lock *ret, struct lkg_error *e
         bool read_only = false;
         int format = read_format(state_fd, err), lock;
 
-        /* Before the lock: making its file would already be touching what is not ours. */
+        /* Before the lock: creating its file would already change a directory that is not ours. */
         if (format < 0)
                 return format;
         lock = take_lock(state_fd, &read_only, err);

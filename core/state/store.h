@@ -6,21 +6,22 @@
  *     format                                       "lkgfs-state 1"
  *     store.lock                                   flock(2): one engine at a time (`lock` is the daemon's own)
  *     checkpoints/<uid>/<version>/configmap.json   the whole object, immutable (0600)
- *     dynamic/<component>/pointers.json            assigned, active, last known good, what abandoned what, by which Node
+ *     dynamic/<component>/pointers.json            assigned, active, last known good, rollback, whose Node
  *     dynamic/<component>/trial.json               of the active source; saved often
  *     dynamic/<component>/documents/<sha256>       full document of the last known good (0600)
  *     dynamic/<component>/release                  name of the directory that counts now, without a line break
  *     dynamic/<component>/releases/<name>/bad/<source id or uid>   one file per configuration known to be bad
  *     dynamic/<component>/releases/<name>/startups.json            the last LKG_STARTUPS_MAX starts
  *
- * Every change is one atomic step: a file is written under another name, flushed, renamed, and its directory flushed. Where
- * two files depend on each other the one that is pointed at is durable first (checkpoint before pointers, document before
+ * Every change is one atomic step: a file is written under another name, flushed, renamed, and its directory flushed. If
+ * one file refers to another, the other one is durable first (checkpoint before pointers, document before
  * pointers, bad mark before pointers), so a crash at any system call leaves the old or the new state. An operation that fails
- * leaves the old one, unless what failed is the very last flush: then the new one is there, but not sure to survive.
+ * leaves the old one, unless only the last flush failed: then the new one is there, but may not survive a power cut.
+ * Rules: docs/specification.md 4.16.
  *
- * What cannot be read or understood (torn, empty, foreign, of a newer format) is reported with its file, kept beside as
- * `<name>.damaged`, because it will be overwritten, and treated as absent: the rest still serves. In a record that can be
- * read each field is judged alone.
+ * A file that cannot be read or understood (torn, empty, foreign, of a newer format) is reported, kept as
+ * `<name>.damaged`, because it will be overwritten, and treated as absent: the rest is still used. In a record that can be
+ * read, each field is judged alone.
  *
  * The names of the directories of a component are checked by the configuration; sources are checked by
  * lkg_config_source_check() before they come here.
@@ -51,20 +52,20 @@ struct lkg_store_lock {
 struct lkg_store {
         int fd;         /* state directory; borrowed */
         int lock_fd;    /* held */
-        bool read_only; /* on a read-only file system: what is there serves, every save says -EROFS */
+        bool read_only; /* on a read-only file system: what is stored is used, every save fails with -EROFS */
         const struct lkg_admission
                 *admission; /* asked before a checkpoint is parsed; borrowed, NULL = nobody */
 };
 
 /**
- * lkg_store_lock() - the part of lkg_store_open() that needs flock(2), which the engine has no more when it reads what others wrote.
+ * lkg_store_lock() - the part of lkg_store_open() that needs flock(2), which the engine must not call any more when it reads foreign content.
  * Return: 0 (caller: lkg_store_open_locked() or lkg_close()); -EBUSY: another daemon has it (its pid is in @err when it can be
  * known); -EPROTO: a newer format, nothing was touched; -errno.
  */
 int lkg_store_lock(int state_fd, struct lkg_store_lock *ret, struct lkg_error *err);
 /**
- * lkg_store_open_locked() - check the format, make what is missing, sweep what a crash left under temporary names. @lock is taken
- * over, also when that fails.
+ * lkg_store_open_locked() - check the format, create what is missing, remove temporary files that a crash left. @lock is taken
+ * over, also on failure.
  * Return: 0; -EPROTO as above; -EROFS, -ENOSPC, ...: something is missing and cannot be made (the caller may go on without a
  * store); -errno. A complete one on a read-only file system is opened, with a finding.
  */
@@ -76,7 +77,7 @@ void lkg_store_close(struct lkg_store *store);
 
 /* ---- checkpoints: shared by all components ---- */
 
-/** lkg_store_has_checkpoint() - is there one, whole and of this very object? */
+/** lkg_store_has_checkpoint() - is there a complete checkpoint of exactly this object? */
 bool lkg_store_has_checkpoint(const struct lkg_store *store, const struct lkg_config_source *source);
 /** lkg_store_save_checkpoint() - durable when it returns; an equal one that exists is left alone, a damaged one replaced. */
 int lkg_store_save_checkpoint(const struct lkg_store *store, const struct lkg_configmap *configmap,
@@ -87,7 +88,7 @@ int lkg_store_save_checkpoint(const struct lkg_store *store, const struct lkg_co
  */
 int lkg_store_load_checkpoint(const struct lkg_store *store, const struct lkg_config_source *source,
                               struct lkg_configmap *ret, struct lkg_error *err);
-/** lkg_store_collect() - remove every checkpoint but those of @keep. Return: number removed, or -errno. */
+/** lkg_store_collect() - remove every checkpoint except those of @keep. Return: number removed, or -errno. */
 int lkg_store_collect(const struct lkg_store *store, const struct lkg_config_source *keep, size_t n_keep,
                       struct lkg_error *err);
 
@@ -121,7 +122,7 @@ int lkg_store_set_release(struct lkg_store_component *c, const char *release, st
 struct lkg_good {
         struct lkg_config_source source;
         uint64_t generation;         /* 0 = none yet */
-        uint64_t time_ns;            /* wall time at which it became it */
+        uint64_t time_ns;            /* wall time when it became the last known good */
         char sha256[LKG_SHA256_HEX]; /* of the stored document; "" = there is none */
 };
 
@@ -143,21 +144,21 @@ struct lkg_pointers {
                 unsigned starts_since; /* counted starts on the last known good since: exoneration */
                 uint64_t abandoned_generation;
                 /*
-                 * trialScope all: digest of what the layers came to when the stored document was taken instead; "" = there
-                 * is nothing of the kind, or LKG_PASSED_OVER_UNKNOWN.
+                 * trial.scope all: digest of the merge of the layers at the time when the stored document was taken instead; "" = none;
+                 * or LKG_PASSED_OVER_UNKNOWN.
                  */
                 char passed_over[LKG_SHA256_HEX];
         } rollback;
 };
 
-/** lkg_store_load_pointers() - Return: 0, all empty when there are none; what is damaged goes to @report. -ENOMEM. */
+/** lkg_store_load_pointers() - Return: 0, all empty when there are none; damage goes to @report. -ENOMEM. */
 int lkg_store_load_pointers(const struct lkg_store_component *c, struct lkg_pointers *ret,
                             struct lkg_report *report);
 /** lkg_store_save_pointers() - durable when it returns. The checkpoints and the document they name must be there. */
 int lkg_store_save_pointers(const struct lkg_store_component *c, const struct lkg_pointers *pointers,
                             struct lkg_error *err);
 
-/** lkg_store_save_document() - durable; named by its content. Others than @keep (may be NULL) and this one are removed after. */
+/** lkg_store_save_document() - durable; named by its content. All others except @keep (may be NULL) are removed afterwards. */
 int lkg_store_save_document(const struct lkg_store_component *c, const void *data, size_t size,
                             const char *keep, char ret_sha256[static LKG_SHA256_HEX], struct lkg_error *err);
 /** lkg_store_load_document() - Return: 0; -ENOENT; -EBADMSG when the content is not that of its name. Caller frees. */
@@ -165,7 +166,7 @@ int lkg_store_load_document(const struct lkg_store_component *c, const char *sha
                             size_t *ret_size, struct lkg_error *err);
 
 /**
- * lkg_store_load_trial() - of @source; another source's or none = IDLE. Times are for this boot: running_since_ns is 0.
+ * lkg_store_load_trial() - the trial of @source; if the record is of another source, or there is none: IDLE. Times are for this boot: running_since_ns is 0.
  */
 int lkg_store_load_trial(const struct lkg_store_component *c, const struct lkg_config_source *source,
                          struct lkg_trial *ret, struct lkg_report *report);
@@ -174,14 +175,14 @@ int lkg_store_save_trial(const struct lkg_store_component *c, const struct lkg_c
 
 /* ---- bad list ---- */
 
-/* Why something is bad, for programs; the reason is for people and may be anybody's words. */
+/* Why something is bad, for programs. The reason is for people and may contain words of others. */
 enum lkg_bad_cause {
         LKG_BAD_MARKED,   /* by hand, in bad/ */
         LKG_BAD_LOAD,     /* it cannot be loaded, or an engine died of it */
         LKG_BAD_PARSE,    /* its payload cannot be decoded */
         LKG_BAD_INVALID,  /* a rule or the guard refuses it */
         LKG_BAD_CRASHED,  /* a crash loop during its trial */
-        LKG_BAD_OPERATOR, /* an operator rolled back behind it */
+        LKG_BAD_OPERATOR, /* an operator rolled back to something earlier */
         _LKG_BAD_CAUSE_MAX
 };
 
@@ -207,13 +208,13 @@ const struct lkg_bad *lkg_bad_find(const struct lkg_bad_list *list, const struct
 /** lkg_bad_same_content() - an entry about the same bytes of the same object under another version. */
 const struct lkg_bad *lkg_bad_same_content(const struct lkg_bad_list *list,
                                            const struct lkg_config_source *source);
-/** lkg_store_mark_bad() - durable, then in @list. An existing entry is replaced. */
+/** lkg_store_mark_bad() - durable, then added to @list. An existing entry is replaced. */
 int lkg_store_mark_bad(const struct lkg_store_component *c, struct lkg_bad_list *list,
                        const struct lkg_bad *bad, struct lkg_error *err);
-/** lkg_store_forgive() - durable, then out of @list. @id: NULL = all. Return: number forgiven (a uid: with all its versions); -errno. */
+/** lkg_store_forgive() - durable, then removed from @list. @id: NULL = all. Return: number forgiven (a uid: with all its versions); -errno. */
 int lkg_store_forgive(const struct lkg_store_component *c, struct lkg_bad_list *list, const char *id,
                       struct lkg_error *err);
-/** lkg_store_forgive_one() - the entry of exactly this name, as rm(1) means it. Return: 1, 0 there is none, -errno. */
+/** lkg_store_forgive_one() - remove the entry of exactly this name, as rm(1) does. Return: 1, 0 there is none, -errno. */
 int lkg_store_forgive_one(const struct lkg_store_component *c, struct lkg_bad_list *list, const char *id,
                           struct lkg_error *err);
 /** lkg_bad_format() - the JSON of docs/specification.md 2.12, one line, as stored and as shown. */
@@ -225,7 +226,7 @@ struct lkg_startup {
         uint64_t time_ns; /* wall time */
         int pid;          /* 0 = reported by hand */
         uint64_t
-                start_time; /* field 22 of /proc/PID/stat: with pid, which process of this boot it was; 0 = of none */
+                start_time; /* field 22 of /proc/PID/stat: identifies a process of this boot, together with pid; 0 = none */
         bool counted;
         bool local; /* on the local configuration or the last known good */
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The trial. Arithmetic saturates everywhere: a duration that nobody will live to see is never over, and a
+ * The trial. Arithmetic saturates everywhere: a duration of centuries never ends, and a
  * clock that seems to go backwards adds nothing.
  */
 #include "trial.h"
@@ -71,7 +71,7 @@ int lkg_trial_rules_make(const struct lkg_trial_settings *settings, const char *
                          const char *own_threshold, const char *noted_duration, const char *noted_threshold,
                          struct lkg_trial_rules *ret, char why[static WHY_MAX])
 {
-        /* The stronger ones last: every text is judged, also one that has no effect. */
+        /* The stronger ones last. Every text is judged, even one that has no effect. */
         const struct wording durations[] = { { "annotation " LKG_TRIAL_NOTE_DURATION, noted_duration },
                                              { LKG_TRIAL_FIELD_DURATION, own_duration } };
         const struct wording thresholds[] = { { "annotation " LKG_TRIAL_NOTE_THRESHOLD, noted_threshold },
@@ -146,7 +146,7 @@ static struct lkg_trial stop_clock(struct lkg_trial trial, uint64_t now_ns)
 }
 
 /*
- * In trial is who has not lived longer than its duration (dynamic-configuration proposal: "does not
+ * The trial lasts until the clock exceeds the duration (dynamic-configuration proposal: "does not
  * exceed").
  */
 static bool is_over(const struct lkg_trial *trial, uint64_t now_ns)
@@ -196,7 +196,7 @@ struct lkg_trial_step lkg_trial_start(struct lkg_trial trial, bool counts, uint6
 {
         if (trial.state != LKG_TRIAL_RUNNING)
                 return (struct lkg_trial_step){ trial, LKG_TRIAL_GO_ON };
-        /* Nobody ticked since it was over; this start falls outside. */
+        /* It was over before this start, but lkg_trial_tick() was not called since. */
         if (is_over(&trial, now_ns))
                 return finish(trial, LKG_TRIAL_PASSED, LKG_TRIAL_PROMOTE, now_ns);
         if (!counts)

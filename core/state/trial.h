@@ -13,7 +13,7 @@
 #include <lkg/base.h>
 
 #define LKG_TRIAL_THRESHOLD_MAX 10u
-#define LKG_TRIAL_SAVE_NS       (30 * LKG_NSEC_PER_SEC) /* so much of the clock a power cut may cost */
+#define LKG_TRIAL_SAVE_NS       (30 * LKG_NSEC_PER_SEC) /* a power cut may cost so much of the clock */
 
 /*
  * Where a candidate says its own rules (docs/specification.md 4.8): fields of the document, annotations of the object.
@@ -43,7 +43,7 @@ struct lkg_trial_settings {
  * @noted_duration, @noted_threshold: of the object's annotations
  * @why: which of the four is wrong and what would be right, when the result is negative
  *
- * All four are judged, also one that another overrides: whoever wrote it meant something. Durations are
+ * All four are judged, even one that another overrides: its author meant something by it. Durations are
  * Go's, not negative.
  *
  * Return: 0; -EINVAL: the candidate is bad.
@@ -82,9 +82,9 @@ struct lkg_trial lkg_trial_begin(struct lkg_trial_rules rules, bool watched, uin
                                  uint64_t wall_ns);
 
 /**
- * lkg_trial_resume() - as read from disk. running_since_ns is of another boot or another process and means
- * nothing: the clock of a watched component stands still until lkg_trial_alive(), and time in which no
- * daemon looked does not count.
+ * lkg_trial_resume() - as read from disk. running_since_ns is ignored, because it is of another boot or another
+ * process: the clock of a watched component stands still until lkg_trial_alive(), and time without a
+ * daemon does not count.
  */
 struct lkg_trial lkg_trial_resume(struct lkg_trial trial, bool watched, uint64_t now_ns);
 
@@ -100,7 +100,7 @@ struct lkg_trial_step {
  * another
  *
  * CONDEMN when more than threshold counted starts came before. PROMOTE when the clock had passed the
- * duration and nobody had ticked yet: this start is not in the trial any more.
+ * duration and lkg_trial_tick() was not called since: this start is not in the trial any more.
  */
 struct lkg_trial_step lkg_trial_start(struct lkg_trial trial, bool counts, uint64_t now_ns);
 
