@@ -24,12 +24,6 @@ const char *const lkg_child_names[_LKG_CHILD_KIND_MAX] = {
         [LKG_CHILD_NOTIFIER] = "notifier",
 };
 
-static const struct lkg_child_ops *const child_ops[_LKG_CHILD_KIND_MAX] = {
-        [LKG_CHILD_ENGINE] = &lkg_engine_ops,
-        [LKG_CHILD_SERVER] = &lkg_server_ops,
-        [LKG_CHILD_NOTIFIER] = &lkg_notifier_ops,
-};
-
 bool lkg_child_running(const struct lkg_child *child)
 {
         return child->pid > 0;
@@ -122,10 +116,10 @@ static void log_death(struct lkg_child *child, const struct lkg_child_end *end)
 
 bool lkg_child_hear(struct lkg_child *child)
 {
-        const struct lkg_child_ops *ops = child_ops[child->kind];
         unsigned n = 0;
 
-        while (n < LKG_MESSAGES_AT_ONCE && child->channel >= 0 && ops->input(child->supervisor, child))
+        while (n < LKG_MESSAGES_AT_ONCE && child->channel >= 0 &&
+               child->ops->input(child->supervisor, child))
                 n++;
         return n == LKG_MESSAGES_AT_ONCE;
 }
@@ -143,7 +137,6 @@ static int on_exit_of_child(sd_event_source *source, int fd, uint32_t revents, v
 {
         struct lkg_child *child = userdata;
         struct lkg_supervisor *s = child->supervisor;
-        const struct lkg_child_ops *ops = child_ops[child->kind];
         struct lkg_process *process = shared_record(child);
         struct lkg_child_end end = { .adopted = child->adopted };
 
@@ -162,9 +155,9 @@ static int on_exit_of_child(sd_event_source *source, int fd, uint32_t revents, v
                 atomic_store(&process->pid, 0);
         reset(child);
         if (s->phase == LKG_PHASE_END)
-                lkg_supervisor_child_gone(s);
+                s->life->child_gone(s);
         else
-                ops->died(s, child, &end);
+                child->ops->died(s, child, &end);
         return 0;
 }
 
@@ -279,7 +272,7 @@ void lkg_child_start(struct lkg_supervisor *s, enum lkg_child_kind kind)
                 return; /* only callers that still wait matter now */
         if (s->remounting && kind == LKG_CHILD_ENGINE)
                 return; /* started when the new view is attached */
-        r = child_ops[kind]->start(s, child);
+        r = child->ops->start(s, child);
         if (r < 0) {
                 lkg_child_log(child, LOG_ERR, "cannot be started: %s", strerror(-r));
                 lkg_child_start_later(child,

@@ -77,7 +77,7 @@ static void next(struct lkg_supervisor *s)
                         return;
                 answer(s, s->copies.current, r);
         }
-        lkg_supervisor_copies_done(s);
+        s->life->copies_done(s);
 }
 
 void lkg_fallback_request(struct lkg_supervisor *s, const struct lkg_message *message)

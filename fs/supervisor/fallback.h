@@ -12,6 +12,6 @@ struct lkg_supervisor;
 
 /** lkg_fallback_request() - the engine asks; of several requests for one component the last one counts. */
 void lkg_fallback_request(struct lkg_supervisor *s, const struct lkg_message *message);
-/** lkg_fallback_busy() - is one being written, or to be written? At its end lkg_supervisor_copies_done() is called. */
+/** lkg_fallback_busy() - is one being written, or to be written? At its end copies_done() of struct lkg_life is called. */
 bool lkg_fallback_busy(const struct lkg_supervisor *s);
 void lkg_fallback_cancel(struct lkg_supervisor *s);

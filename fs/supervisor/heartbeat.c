@@ -82,7 +82,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
         (void)source;
         (void)usec;
         if (lkg_connection_dead(&s->connection)) {
-                lkg_supervisor_connection_lost(s);
+                s->life->connection_lost(s);
                 return 0;
         }
         switch (lkg_heartbeat_tick(&s->heartbeat, served, request_waits(s), busy, age_ns)) {
@@ -111,7 +111,7 @@ static int on_request(sd_event_source *source, int fd, uint32_t revents, void *u
         (void)source;
         (void)fd;
         if (revents & (EPOLLERR | EPOLLHUP)) {
-                lkg_supervisor_connection_lost(s);
+                s->life->connection_lost(s);
                 return 0;
         }
         lkg_heartbeat_start(&s->heartbeat, atomic_load(&s->connection.shared->served));

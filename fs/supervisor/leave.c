@@ -88,9 +88,9 @@ static void answered(void *userdata, int status)
         struct lkg_supervisor *s = userdata;
 
         if (status == 0)
-                lkg_supervisor_leave(s);
+                s->life->leave(s);
         else
-                lkg_supervisor_stop(s, "SIGTERM");
+                s->life->stop(s, "SIGTERM");
 }
 
 void lkg_leave_or_stop(struct lkg_supervisor *s)
@@ -103,5 +103,5 @@ void lkg_leave_or_stop(struct lkg_supervisor *s)
                 return;
         if (s->phase != LKG_PHASE_RUNNING || !getenv("NOTIFY_SOCKET") ||
             lkg_helper_start(&s->leaving, s->event, &work) < 0)
-                lkg_supervisor_stop(s, "SIGTERM");
+                s->life->stop(s, "SIGTERM");
 }

@@ -110,7 +110,7 @@ static int start(struct lkg_supervisor *s, struct lkg_child *child)
         int pair[2], size = CHANNEL_BUFFER, r;
 
         if (lkg_connection_dead(&s->connection)) {
-                lkg_supervisor_connection_lost(s);
+                s->life->connection_lost(s);
                 return 0;
         }
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
@@ -157,7 +157,7 @@ static bool input(struct lkg_supervisor *s, struct lkg_child *child)
         if (message.type == LKG_HANDOVER_READY && !child->ready) {
                 child->ready = true;
                 child->restart.n_early = 0;
-                lkg_supervisor_server_ready(s);
+                s->life->server_ready(s);
         }
         return true;
 }
@@ -169,7 +169,7 @@ static void died(struct lkg_supervisor *s, struct lkg_child *child, const struct
         bool refused = end->code == CLD_EXITED && end->status == EXIT_OTHER_BUILD;
 
         if (lkg_connection_dead(&s->connection)) {
-                lkg_supervisor_connection_lost(s); /* it ended because the connection did */
+                s->life->connection_lost(s); /* it ended because the connection did */
                 return;
         }
         atomic_store(&s->connection.shared->crashed, end->code != 0 && !killed && !refused);

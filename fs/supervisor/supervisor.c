@@ -37,6 +37,8 @@
 #define END_LIMIT_NS     (3 * LKG_NSEC_PER_SEC) /* one that cannot even be killed waits for a dead file system */
 
 static void enter(struct lkg_supervisor *s, enum lkg_phase phase, uint64_t limit_ns);
+static void child_gone(struct lkg_supervisor *s);
+static void stop(struct lkg_supervisor *s, const char *why);
 
 static void end_children(struct lkg_supervisor *s)
 {
@@ -65,7 +67,7 @@ static void end_children(struct lkg_supervisor *s)
         lkg_child_end(&s->children[LKG_CHILD_ENGINE], 0, ENGINE_END_NS);
         lkg_child_end(server, 0, SERVER_END_NS);
         enter(s, LKG_PHASE_END, END_LIMIT_NS);
-        lkg_supervisor_child_gone(s);
+        child_gone(s);
 }
 
 /* SIGKILL is for later, when the kernel lets it go: nobody need wait for that. */
@@ -86,10 +88,10 @@ static void give_up_children(struct lkg_supervisor *s)
         else
                 lkg_fallback_cancel(s);
         s->copies.late = true;
-        lkg_supervisor_child_gone(s);
+        child_gone(s);
 }
 
-void lkg_supervisor_child_gone(struct lkg_supervisor *s)
+static void child_gone(struct lkg_supervisor *s)
 {
         for (size_t i = 0; i < _LKG_CHILD_KIND_MAX; i++)
                 if (lkg_child_running(&s->children[i]))
@@ -99,7 +101,7 @@ void lkg_supervisor_child_gone(struct lkg_supervisor *s)
         (void)sd_event_exit(s->event, s->exit_code);
 }
 
-void lkg_supervisor_fail(struct lkg_supervisor *s, int exit_code, const char *fmt, ...)
+static void fail(struct lkg_supervisor *s, int exit_code, const char *fmt, ...)
 {
         va_list ap;
 
@@ -145,11 +147,11 @@ static int on_phase_limit(sd_event_source *source, uint64_t usec, void *userdata
         (void)source;
         (void)usec;
         if (s->phase == LKG_PHASE_ENGINE)
-                lkg_supervisor_fail(s, EX_SOFTWARE, "the engine did not publish anything within %u s.",
-                                    (unsigned)(ENGINE_LIMIT_NS / LKG_NSEC_PER_SEC));
+                fail(s, EX_SOFTWARE, "the engine did not publish anything within %u s.",
+                     (unsigned)(ENGINE_LIMIT_NS / LKG_NSEC_PER_SEC));
         else if (s->phase == LKG_PHASE_SERVER && !s->announced)
-                lkg_supervisor_fail(s, EX_SOFTWARE, "the file server did not get ready within %u s.",
-                                    (unsigned)(SERVER_LIMIT_NS / LKG_NSEC_PER_SEC));
+                fail(s, EX_SOFTWARE, "the file server did not get ready within %u s.",
+                     (unsigned)(SERVER_LIMIT_NS / LKG_NSEC_PER_SEC));
         else if (s->phase == LKG_PHASE_SERVER)
                 replace_slow_server(s);
         else if (s->phase == LKG_PHASE_DRAIN)
@@ -159,7 +161,7 @@ static int on_phase_limit(sd_event_source *source, uint64_t usec, void *userdata
         return 0;
 }
 
-void lkg_supervisor_engine_ready(struct lkg_supervisor *s)
+static void engine_ready(struct lkg_supervisor *s)
 {
         if (s->phase != LKG_PHASE_ENGINE)
                 return;
@@ -170,12 +172,12 @@ void lkg_supervisor_engine_ready(struct lkg_supervisor *s)
         lkg_child_start(s, LKG_CHILD_SERVER);
 }
 
-void lkg_supervisor_copies_done(struct lkg_supervisor *s)
+static void copies_done(struct lkg_supervisor *s)
 {
         if (s->phase == LKG_PHASE_END)
-                lkg_supervisor_child_gone(s);
+                child_gone(s);
         else if (s->copies.then_ready)
-                lkg_supervisor_engine_ready(s);
+                engine_ready(s);
 }
 
 static void announce(struct lkg_supervisor *s)
@@ -217,12 +219,12 @@ static void attach(struct lkg_supervisor *s)
 
         if (s->announced && s->stale && lkg_mounts_has(s->stale_id) == 0) {
                 /* It was `umount -f`: the abort came first, the unmounting after it. */
-                lkg_supervisor_stop(s, "the view was unmounted");
+                stop(s, "the view was unmounted");
                 return;
         }
         r = lkg_attach(s, &err);
         if (r != 0 && !s->announced) {
-                lkg_supervisor_fail(s, r, "%s", err.message);
+                fail(s, r, "%s", err.message);
                 return;
         }
         if (r != 0) {
@@ -241,7 +243,7 @@ static void attach(struct lkg_supervisor *s)
                 natives_done(s, -1);
 }
 
-void lkg_supervisor_server_ready(struct lkg_supervisor *s)
+static void server_ready(struct lkg_supervisor *s)
 {
         if (s->phase == LKG_PHASE_SERVER)
                 attach(s);
@@ -372,7 +374,7 @@ static void unmounted(struct lkg_supervisor *s, int status)
         drain(s);
 }
 
-void lkg_supervisor_stop(struct lkg_supervisor *s, const char *why)
+static void stop(struct lkg_supervisor *s, const char *why)
 {
         if (s->phase >= LKG_PHASE_UNMOUNT)
                 return;
@@ -407,10 +409,10 @@ void lkg_supervisor_stop(struct lkg_supervisor *s, const char *why)
                 unmounted(s, -1);
 }
 
-void lkg_supervisor_leave(struct lkg_supervisor *s)
+static void leave(struct lkg_supervisor *s)
 {
         if (s->phase != LKG_PHASE_RUNNING) {
-                lkg_supervisor_stop(s, "SIGTERM");
+                stop(s, "SIGTERM");
                 return;
         }
         lkg_log_notice("restarting: %s stays mounted and is served on; the next lkgfsd takes it over",
@@ -420,15 +422,14 @@ void lkg_supervisor_leave(struct lkg_supervisor *s)
         (void)sd_event_exit(s->event, 0);
 }
 
-void lkg_supervisor_connection_lost(struct lkg_supervisor *s)
+static void connection_lost(struct lkg_supervisor *s)
 {
         switch (s->phase) {
         case LKG_PHASE_ENGINE:
         case LKG_PHASE_SERVER:
                 if (!s->announced)
-                        lkg_supervisor_fail(
-                                s, EX_UNAVAILABLE,
-                                "the FUSE connection was aborted while the view was being started.");
+                        fail(s, EX_UNAVAILABLE,
+                             "the FUSE connection was aborted while the view was being started.");
                 else if (!s->remount_timer)
                         remount(s);
                 return;
@@ -437,7 +438,7 @@ void lkg_supervisor_connection_lost(struct lkg_supervisor *s)
                 if (lkg_still_mounted(s))
                         remount(s);
                 else
-                        lkg_supervisor_stop(s, "the view was unmounted");
+                        stop(s, "the view was unmounted");
                 return;
         case LKG_PHASE_UNMOUNT:
                 return; /* wanted; the task says when it is done */
@@ -457,7 +458,7 @@ static int on_mounts(sd_event_source *source, int fd, uint32_t revents, void *us
         (void)fd;
         (void)revents;
         if ((s->phase == LKG_PHASE_RUNNING || s->phase == LKG_PHASE_NATIVES) && !lkg_still_mounted(s))
-                lkg_supervisor_stop(s, "the view was unmounted");
+                stop(s, "the view was unmounted");
         else if (s->phase == LKG_PHASE_RUNNING)
                 lkg_engine_check_mounts(s);
         return 0;
@@ -473,7 +474,7 @@ static int on_signal(sd_event_source *source, const struct signalfd_siginfo *inf
         else if (info->ssi_signo == SIGTERM)
                 lkg_leave_or_stop(s);
         else if (info->ssi_signo == SIGINT)
-                lkg_supervisor_stop(s, "SIGINT");
+                stop(s, "SIGINT");
         return 0;
 }
 
@@ -689,8 +690,26 @@ static int start(struct lkg_supervisor *s, struct lkg_error *err)
         return 0;
 }
 
+const struct lkg_life lkg_life = {
+        .fail = fail,
+        .engine_ready = engine_ready,
+        .copies_done = copies_done,
+        .server_ready = server_ready,
+        .connection_lost = connection_lost,
+        .stop = stop,
+        .leave = leave,
+        .child_gone = child_gone,
+};
+
 static void init(struct lkg_supervisor *s, const struct lkg_options *options, int ready_fd)
 {
+        static const struct lkg_child_ops *const ops[_LKG_CHILD_KIND_MAX] = {
+                [LKG_CHILD_ENGINE] = &lkg_engine_ops,
+                [LKG_CHILD_SERVER] = &lkg_server_ops,
+                [LKG_CHILD_NOTIFIER] = &lkg_notifier_ops,
+        };
+
+        s->life = &lkg_life;
         s->options = options;
         s->hands_off = true;
         s->ready_fd = ready_fd;
@@ -705,6 +724,7 @@ static void init(struct lkg_supervisor *s, const struct lkg_options *options, in
         for (size_t i = 0; i < _LKG_CHILD_KIND_MAX; i++)
                 s->children[i] = (struct lkg_child){
                         .supervisor = s,
+                        .ops = ops[i],
                         .kind = (enum lkg_child_kind)i,
                         .pidfd = -EBADF,
                         .channel = -EBADF,

@@ -59,6 +59,7 @@ struct lkg_supervisor;
 
 struct lkg_child {
         struct lkg_supervisor *supervisor; /* borrowed */
+        const struct lkg_child_ops *ops;
         enum lkg_child_kind kind;
         pid_t pid;          /* 0 = not running */
         int pidfd, channel; /* channel: our end of its --supervisor-fd */
@@ -148,6 +149,7 @@ struct lkg_kept {
 };
 
 struct lkg_supervisor {
+        const struct lkg_life *life;
         const struct lkg_options *options; /* borrowed */
         char *mount_point;                 /* absolute, without symlinks */
         char *config;                      /* absolute, or NULL = the default */
@@ -306,6 +308,23 @@ struct lkg_child_end {
         uint64_t lived_ns;
 };
 
+/* What the parts tell the life of the view, which knows all of them; they know nothing of it (supervisor.c). */
+struct lkg_life {
+        /* Before the view was served: end with @exit_code and leave nothing behind. */
+        void (*fail)(struct lkg_supervisor *s, int exit_code, const char *fmt, ...) LKG_PRINTF(3, 4);
+        /* It has published; the view comes when the first copies are written. */
+        void (*engine_ready)(struct lkg_supervisor *s);
+        void (*copies_done)(struct lkg_supervisor *s);
+        void (*server_ready)(struct lkg_supervisor *s);
+        /* The device says error: mounted anew, or the end, depending on the mount table. */
+        void (*connection_lost)(struct lkg_supervisor *s);
+        void (*stop)(struct lkg_supervisor *s, const char *why);
+        /* End and leave the view as it is, for the next supervisor. */
+        void (*leave)(struct lkg_supervisor *s);
+        /* In the last phase: ends the loop with the last child. */
+        void (*child_gone)(struct lkg_supervisor *s);
+};
+
 /* What differs between the three children. */
 struct lkg_child_ops {
         int (*start)(struct lkg_supervisor *s,
@@ -378,6 +397,17 @@ int lkg_process_end(const struct lkg_process *process, bool (*is_wanted)(const s
 int lkg_ours_end(const struct lkg_supervisor *s, const struct lkg_process *process, int shared_fd,
                  uint64_t limit_ns);
 
+/* engine-channel.c */
+/** lkg_engine_tell() - Return: 0; -errno, -ENOTCONN when no engine runs. */
+int lkg_engine_tell(struct lkg_supervisor *s, const struct lkg_message *message);
+/** lkg_engine_send() - a message without arguments (enum lkg_message_type), lost when no engine runs. */
+void lkg_engine_send(struct lkg_supervisor *s, uint32_t type);
+
+/* engine-note.c: what the engine has in hand, and what it died of */
+/** lkg_engine_note_open() - the next engine's. Without one it runs as well; what it may die of is then found out by nobody. */
+void lkg_engine_note_open(struct lkg_supervisor *s);
+/** lkg_engine_note_end() - how it ended, for its successor, who reads that together with what the dead one had in hand. */
+void lkg_engine_note_end(struct lkg_supervisor *s, const struct lkg_child_end *end);
 /**
  * lkg_engine_work() - what the engine has in hand, by its note and by the processor time that it uses.
  *
@@ -385,6 +415,34 @@ int lkg_ours_end(const struct lkg_supervisor *s, const struct lkg_process *proce
  * for the engine, and every few seconds besides.
  */
 enum lkg_work lkg_engine_work(struct lkg_supervisor *s);
+
+/* engine-setup.c: in the new process */
+struct lkg_engine_setup {
+        const struct lkg_supervisor *supervisor;
+        const char *mount_point, *source_path;
+        struct lkg_shared *shared;
+        pid_t parent;
+        struct lkg_account account;
+        bool hand_over_all; /* no engine of this user has published anything since we run */
+};
+/* The descriptors of an engine. */
+enum {
+        LKG_ENGINE_LISTEN_FD = 3,
+        LKG_ENGINE_CHANNEL_FD,
+        LKG_ENGINE_SOURCE_FD,
+        LKG_ENGINE_RUNTIME_FD,
+        LKG_ENGINE_STATE_FD
+};
+/** lkg_engine_begin(), lkg_engine_prepare() - one after the other. @setup: struct lkg_engine_setup. Return: 0 or an exit code. */
+int lkg_engine_begin(const void *setup);
+int lkg_engine_prepare(const void *setup);
+/**
+ * lkg_hide_view() - in a new process: a mount namespace in which the view does not exist, so that no path of a
+ * configuration leads through our own mount. Return: 0 or an exit code; the reason was printed.
+ */
+int lkg_hide_view(const char *mount_point);
+
+/* engine.c */
 /**
  * lkg_engine_check_mounts() - it has the source with the mounts that were below it when it started: when others are there now,
  * another engine is started. Nothing to do for a directory that the view covers.
@@ -392,17 +450,6 @@ enum lkg_work lkg_engine_work(struct lkg_supervisor *s);
 void lkg_engine_check_mounts(struct lkg_supervisor *s);
 /** lkg_engine_check_user() - it is to run as somebody else now: ended, another one is started. Return: true when so. */
 bool lkg_engine_check_user(struct lkg_supervisor *s);
-/** lkg_engine_replaced() - @child was given up: its successor is started as after any death. */
-void lkg_engine_replaced(struct lkg_supervisor *s, struct lkg_child *child, const struct lkg_child_end *end);
-/** lkg_engine_tell() - Return: 0; -errno, -ENOTCONN when no engine runs. */
-int lkg_engine_tell(struct lkg_supervisor *s, const struct lkg_message *message);
-/**
- * lkg_hide_view() - in a new process: a mount namespace in which the view does not exist, so that no path of a
- * configuration leads through our own mount. Return: 0 or an exit code; the reason was printed.
- */
-int lkg_hide_view(const char *mount_point);
-/** lkg_engine_send() - a message without arguments (enum lkg_message_type), lost when no engine runs. */
-void lkg_engine_send(struct lkg_supervisor *s, uint32_t type);
 /** lkg_kept_add() - @fd, which is taken over, is the one of the deleted but open file @node; without room it is closed. */
 void lkg_kept_add(struct lkg_supervisor *s, uint64_t node, int fd);
 /** lkg_kept_clear() - close all descriptors of deleted but open files; they belong to one connection. */
@@ -489,22 +536,7 @@ void lkg_reload_deinit(struct lkg_supervisor *s);
  * Return: exit code; the reason of a failure was printed.
  */
 int lkg_supervisor_run(const struct lkg_options *options, int ready_fd);
-/** lkg_supervisor_fail() - before the view was served: end with @exit_code and leave nothing behind. */
-void lkg_supervisor_fail(struct lkg_supervisor *s, int exit_code, const char *fmt, ...) LKG_PRINTF(3, 4);
-/** lkg_supervisor_engine_ready() - it has published; the view comes when the first copies are written. */
-void lkg_supervisor_engine_ready(struct lkg_supervisor *s);
-void lkg_supervisor_copies_done(struct lkg_supervisor *s);
-void lkg_supervisor_server_ready(struct lkg_supervisor *s);
-/**
- * lkg_supervisor_connection_lost() - the device says error: mounted anew, or the end, depending on the mount
- * table.
- */
-void lkg_supervisor_connection_lost(struct lkg_supervisor *s);
-void lkg_supervisor_stop(struct lkg_supervisor *s, const char *why);
-/** lkg_supervisor_leave() - end and leave the view as it is, for the next supervisor. */
-void lkg_supervisor_leave(struct lkg_supervisor *s);
-/** lkg_supervisor_child_gone() - in the last phase: ends the loop with the last child. */
-void lkg_supervisor_child_gone(struct lkg_supervisor *s);
+extern const struct lkg_life lkg_life; /* of every supervisor */
 
 /* background.c */
 /**

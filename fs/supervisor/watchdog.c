@@ -124,7 +124,7 @@ static void replace(struct lkg_supervisor *s, uint64_t limit_ns)
         lkg_child_log(child, LOG_ERR, "(pid %d) has answered nothing for %u s: killed and replaced",
                       (int)child->pid, (unsigned)(limit_ns / LKG_NSEC_PER_SEC));
         lkg_child_abandon(child, KILL_GRACE_NS);
-        lkg_engine_replaced(s, child, &end);
+        child->ops->died(s, child, &end); /* its successor is started as after any death */
 }
 
 static void look_at_engine(struct lkg_supervisor *s)

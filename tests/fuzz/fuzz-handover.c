@@ -15,6 +15,7 @@
 
 #include "fs/supervisor/supervisor.h"
 #include "fuzz-check.h"
+#include "tests/unit/tmpdir.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -103,6 +104,7 @@ static void hear(const uint8_t *data, size_t size, bool found)
         FUZZ_CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
         supervisor.phase = LKG_PHASE_END;
         *child = (struct lkg_child){ .supervisor = &supervisor,
+                                     .ops = &lkg_server_ops,
                                      .kind = LKG_CHILD_SERVER,
                                      .pidfd = -EBADF,
                                      .ready = true,
@@ -160,9 +162,31 @@ static void adopt(const uint8_t *data, size_t size)
         lkg_close(fd);
 }
 
+static char directory[TMPDIR_MAX];
+
+static void remove_directory(void)
+{
+        (void)tmpdir_remove(directory);
+}
+
+/* What a file server asks for: the engine's socket. Nobody accepts, so there is an end to its connections. */
+static void begin(void)
+{
+        struct lkg_error err = { 0 };
+
+        lkg_log_init("fuzz", LOG_EMERG);
+        FUZZ_CHECK(tmpdir_make(directory) == 0);
+        (void)atexit(remove_directory);
+        supervisor.life = &lkg_life;
+        supervisor.private_dir = directory;
+        supervisor.runtime_fd = lkg_lift_fd(open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        FUZZ_CHECK(supervisor.runtime_fd >= 0 && lkg_listen_open(&supervisor, &err) == 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-        lkg_log_init("fuzz", LOG_EMERG);
+        if (!supervisor.life)
+                begin();
         if (size > 0 && data[0] == 'm')
                 adopt(data + 1, size - 1);
         else if (size > 0)

@@ -49,6 +49,7 @@ static void make_place(void)
         place.fd = lkg_lift_fd(open(place.top, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
         FUZZ_CHECK(place.fd >= 0 &&
                    lkg_settings_parse(settings, strlen(settings), &place.settings, NULL) == 0);
+        s->life = &lkg_life;
         s->phase = LKG_PHASE_END;
         s->runtime_fd = place.fd;
         s->settings = place.settings;
@@ -79,9 +80,11 @@ static void hear(const uint8_t *data, size_t size)
         int pair[2];
 
         FUZZ_CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
-        *child = (struct lkg_child){
-                .supervisor = s, .kind = LKG_CHILD_ENGINE, .pidfd = -EBADF, .channel = pair[1]
-        };
+        *child = (struct lkg_child){ .supervisor = s,
+                                     .ops = &lkg_engine_ops,
+                                     .kind = LKG_CHILD_ENGINE,
+                                     .pidfd = -EBADF,
+                                     .channel = pair[1] };
         send_messages(data, size, pair[0]);
         lkg_close(pair[0]);
         lkg_engine_ops.input(s, child);
