@@ -92,8 +92,8 @@ static int log_journal(const char *program, int priority, const struct lkg_log_f
 }
 
 /*
- * One write per line, so that lines of several processes do not mix; a full pipe loses the line and does not block us. A socket (the journal's)
- * has no name by which it could be opened again (lkg_log_never_wait()).
+ * One write per line, so that lines of several processes do not mix; a full pipe loses the line and does not block us. A
+ * socket (the journal's) has no name by which it could be opened again (lkg_log_never_wait()).
  */
 static bool put_line(const char *line, size_t size)
 {
@@ -156,14 +156,20 @@ static void log_stderr(const char *program, int priority, const struct lkg_log_f
                 write_stderr(priority, start, context, text, strlen(text));
                 return;
         }
-        /* One of a child's is not to begin as somebody else's do; and to lkgfsd, which knows whose pipe this is, a line is a message. */
+        /*
+         * One of a child's is not to begin as somebody else's do; and to lkgfsd, which knows whose pipe this is, a line is a
+         * message.
+         */
         for (size_t n; *text; text += n + (text[n] == '\n')) {
                 n = strcspn(text, "\n");
                 write_stderr(priority, start, context, text, n);
         }
 }
 
-/* Some of our own messages have several lines; text of others has none by now: names and quotes were escaped when they were inserted. */
+/*
+ * Some of our own messages have several lines; text of others has none by now: names and quotes were escaped when they were
+ * inserted.
+ */
 static void blank_lines(char *text)
 {
         for (size_t n; *text; text += n + (text[n] == '\n')) {

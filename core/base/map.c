@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Mapped files that another process shares: see <lkg/file.h>. One of the processes may have been taken over, and accessing a part of a
- * file that was cut off is SIGBUS. So the missing part is replaced by private zeros, as systemd-journald does with journals.
+ * Mapped files that another process shares: see <lkg/file.h>. One of the processes may have been taken over, and accessing a
+ * part of a file that was cut off is SIGBUS. So the missing part is replaced by private zeros, as systemd-journald does with
+ * journals.
  */
 #include <fcntl.h>
 #include <signal.h>

@@ -2,7 +2,7 @@
 /*
  * The blobs of the runtime directory: immutable content named by its SHA-256, shared by all publications that name it.
  *
- * Counted references; a blob whose last reference goes is unlinked. What the file server still needs of it is a hard
+ * References are counted; a blob without references is unlinked. The file server keeps what it still needs by a hard
  * link of its own (pinned/). A blob is written under a temporary name and renamed, so a name always means the whole
  * content, also after a kill.
  */
@@ -43,6 +43,6 @@ struct lkg_blob *lkg_blob_ref(struct lkg_blob *blob);
 struct lkg_blob *lkg_blob_unref(struct lkg_blobs *blobs,
                                 struct lkg_blob *blob); /* NULL is fine; returns NULL */
 
-/** lkg_blobs_adopt_all() - a reference to every file in blobs/, for what a reader may be using. Caller frees @ret. */
+/** lkg_blobs_adopt_all() - take a reference to every file in blobs/, because a reader may be using it. Caller frees @ret. */
 int lkg_blobs_adopt_all(struct lkg_blobs *blobs, struct lkg_blob ***ret, size_t *ret_n,
                         struct lkg_error *err);

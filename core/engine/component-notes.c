@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Findings of the engine about what it serves, and not about a layer: held, tried, waiting for the rollout, without a base,
- * nothing at all, or not as somebody had commanded it.
+ * Findings about what is served, not about a layer: held, tried, waiting for the rollout, without a base,
+ * nothing at all, or not as it was commanded.
  */
 #include <lkg/render.h>
 
@@ -126,7 +126,7 @@ static void note_no_layer(const struct lkg_component *c, const char *source_path
                        c->config->file, lkg_buf_failed(&places) ? "nothing" : places.data);
 }
 
-/* Our own copy takes the place of a base that never was there; the stack, which must not see it, takes that for what is wanted. */
+/* Our own copy is where a base never was; the stack must not see it and reports nothing about it. */
 static void note_no_base(const struct lkg_component *c, struct lkg_report *report)
 {
         if (!c->base_is_fallback || c->base || !c->candidate || c->candidate->n_layers == 0 ||

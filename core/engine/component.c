@@ -75,7 +75,7 @@ struct lkg_stack_config lkg_component_stack_config(const struct lkg_config *conf
         };
 }
 
-/* Of what the layers are judged by together. Only the digest is ever kept: a command line may hold credentials. */
+/* A digest of the inputs of the judge. Only the digest is kept: a command line may contain credentials. */
 static int digest_of_facts(const struct lkg_component *c, char ret[static LKG_SHA256_HEX])
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
@@ -210,7 +210,7 @@ const struct lkg_config_source *lkg_component_shown(const struct lkg_component *
         const char *slash;
 
         *ret = *lkg_component_source(c);
-        /* Nothing, or the very bytes of what is followed. */
+        /* Nothing, or exactly the bytes of the followed configuration. */
         if (!g || (c->same && c->verdict == LKG_KEEP && (*g->source || c->base)))
                 return ret;
         /* What it was before its layers became invalid, or before something else was followed. */
@@ -467,7 +467,7 @@ static int check_base(struct lkg_component *c, const struct lkg_component_env *e
         return r < 0 ? r : 1;
 }
 
-/* A stack that has never looked has nothing to fall back on, so what is just being written counts as it is. */
+/* A new stack has no earlier content, so a file that is being written counts as it is. */
 static int refresh_first(struct lkg_component *c, const struct lkg_component_env *env,
                          struct lkg_candidate **ret, struct lkg_error *err)
 {
@@ -657,7 +657,7 @@ int lkg_component_effective(const struct lkg_component *c, struct lkg_value **re
         return lkg_judge_document(c->judge, doc, ret);
 }
 
-/* Why assigned is not what is used. */
+/* Why the assigned configuration is not used. */
 static const char *why_not_assigned(const struct lkg_component *c)
 {
         const struct lkg_dynamic *d = c->dynamic;
@@ -752,7 +752,7 @@ bool lkg_component_local_has_base(const struct lkg_component *c)
         return local->has_base || (!c->base && *lkg_component_wanted_base(c));
 }
 
-/* What the condition says of their number must be what findings has. */
+/* The number in the condition must be that of findings. */
 static void count_findings(struct lkg_component *c, const struct lkg_report *node)
 {
         size_t errors = c->n_findings[LKG_ERROR];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Everything the engine knows about one component: its layers, the candidate they give, what is served, what was
- * served before, what an operator said, and what of all that has been rendered already.
+ * Everything the engine knows about one component: its layers, their candidate, what is served, what was
+ * served before, the operator's commands, and which files of all that are rendered already.
  *
  * Owned by the engine. The flow: refresh (stack -> candidate), decide (decide.h), commit (a new generation becomes
  * active) or undo (it could not be published). `dirty` says which status files differ from the last publication.
@@ -42,7 +42,7 @@ enum lkg_dirty {
         LKG_DIRTY_ALL = (1 << 12) - 1,
 };
 
-/* Why somebody went back to the last known good, for metrics. */
+/* Why there was a rollback to the last known good, for metrics. */
 enum lkg_rollback {
         LKG_ROLLBACK_CRASH_LOOP,
         LKG_ROLLBACK_OPERATOR,  /* a command */
@@ -182,7 +182,10 @@ struct lkg_stack_config lkg_component_stack_config(const struct lkg_config *conf
 /** lkg_component_admission() - for the stacks of @c; all zero without c->poison. Borrows @c. */
 struct lkg_admission lkg_component_admission(const struct lkg_component *c);
 
-/** lkg_component_reader() - whose documents the layers of @k are, where that follows from its name; NULL = it does not, or they were said to be others. */
+/**
+ * lkg_component_reader() - whose documents the layers of @k are, where that follows from its name; NULL = it does not, or they
+ * were said to be others.
+ */
 const char *lkg_component_reader(const struct lkg_config_component *k);
 
 /** lkg_component_judge_config() - by what @c is judged. Borrows its command line. */
@@ -191,18 +194,24 @@ struct lkg_judge_config lkg_component_judge_config(const struct lkg_component *c
 #define LKG_BASE_MISSING 2031u /* the finding */
 #define LKG_NO_BASE      2018u
 
-/** lkg_component_wanted_base() - the base that must be there: configured, or part of what was served once. "" = it may be missing. */
+/**
+ * lkg_component_wanted_base() - the base that must exist: configured, or part of what was served before. "" = it may be
+ * missing.
+ */
 const char *lkg_component_wanted_base(const struct lkg_component *c);
-/** lkg_component_note_base() - what is served has the base in it, so it must be there from now on. */
+/** lkg_component_note_base() - the served document contains the base, so it must exist from now on. */
 void lkg_component_note_base(struct lkg_component *c);
 /** lkg_component_served_has_base() - is what is served, being local, `init`? Also when its base has gone meanwhile. */
 bool lkg_component_served_has_base(const struct lkg_component *c);
-/** lkg_component_local_has_base() - is the local configuration, also while a remote one hides it, `init`? One whose base must be there, and is not, is. */
+/**
+ * lkg_component_local_has_base() - is the local configuration, also while a remote one hides it, `init`? One whose base must
+ * be there, and is not, is.
+ */
 bool lkg_component_local_has_base(const struct lkg_component *c);
-/** lkg_component_local_errors() - of the local layers; a base that a remote one stands for may be missing. */
+/** lkg_component_local_errors() - number of errors in the local layers; a base that a remote one replaces may be missing. */
 size_t lkg_component_local_errors(const struct lkg_component *c);
 
-/** lkg_component_errors_in() - errors that stand in @file and are proved. @ret_syntax: is one of them about how it is written? */
+/** lkg_component_errors_in() - number of errors in @file that are certain. @ret_syntax: is one of them a syntax error? */
 size_t lkg_component_errors_in(const struct lkg_report *report, const char *file, bool *ret_syntax);
 
 /** lkg_component_set_base() - another base for its layers from the next refresh on. Takes @base over; NULL = the base file. */
@@ -272,10 +281,10 @@ void lkg_component_clear_fault(struct lkg_component *c);
 /** lkg_component_set_last_error() - text of status/<c>/last-error; NULL = empty. */
 void lkg_component_set_last_error(struct lkg_component *c, const char *text);
 
-/** lkg_component_set_lost() - what could not be kept: told until somebody does something. NULL = nothing any more. */
+/** lkg_component_set_lost() - what could not be kept; shown until somebody acts. NULL = nothing any more. */
 void lkg_component_set_lost(struct lkg_component *c, const char *text);
 
-/** lkg_component_note() - the findings about what is held, tried, waits for the rollout, or is not there at all. */
+/** lkg_component_note() - the findings about what is held, tried, waiting for the rollout, or missing. */
 void lkg_component_note(struct lkg_component *c, const char *source_path);
 
 /** lkg_component_waiting() - why the rollout holds back what is desired; NULL = it does not. */

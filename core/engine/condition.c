@@ -205,8 +205,8 @@ static bool say_local_invalid(struct lkg_condition *c, const struct lkg_conditio
 }
 
 /*
- * A remote document that is followed was accepted with the layers of that moment. It is to blame for what stands in itself alone
- * (the command line or the release is another one now), never for a layer of this node.
+ * A followed remote document was accepted with the layers of that moment. It is to blame only for errors in itself (because the
+ * command line or the release has changed), never for a layer of this node.
  */
 static bool say_invalid(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
@@ -249,7 +249,7 @@ static bool say_try_expired(struct lkg_condition *c, const struct lkg_condition_
         return true;
 }
 
-/* What an operator said and was told to be done is not so any more. */
+/* A command that was acknowledged is not in effect any more. */
 static bool say_lost(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
         if (!f->lost)
@@ -318,8 +318,8 @@ static bool say_good(struct lkg_condition *c, const struct lkg_condition_facts *
 }
 
 /*
- * A reason and a message that name the same uid say nothing when they mean two versions of one ConfigMap. What the proposal
- * has spelled stays as it is; the versions come behind it.
+ * A reason and a message with the same uid are unclear if they mean two versions of one ConfigMap. The words of the proposal
+ * stay as they are; the versions follow them.
  */
 static void tell_versions(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
@@ -350,7 +350,7 @@ void lkg_condition_holder(const struct lkg_held_by *by, enum lkg_hold_mode mode,
 }
 
 /*
- * What an operator holds back is told whatever the reason is: nothing that is corrected will be served before it
+ * A hold is mentioned whatever the reason is: no correction is served before it
  * ends.
  * @told: the reason says already what is held
  */
@@ -382,7 +382,7 @@ static void tell_try(struct lkg_condition *c, const struct lkg_condition_facts *
                   told ? "" : until, told ? "" : ": ", f->top, f->component);
 }
 
-/* Of this node's layers; what is assigned can be repaired meanwhile, and nothing will come of it. */
+/* About this node's layers: until they are repaired, a repaired assigned configuration changes nothing. */
 static void tell_mistake(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
         struct lkg_condition other = { .reason = "" };

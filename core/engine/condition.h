@@ -21,13 +21,14 @@ struct lkg_condition {
 /* What dynamic configuration adds; all zero = there is none. */
 struct lkg_condition_remote {
         const char *assigned, *active; /* uid; "" = local */
-        const char *followed; /* uid of what the layers stand on; not what is active while that is held */
-        bool followed_lost;   /* its checkpoint is: the disk is to blame, not its author */
+        const char *
+                followed; /* uid of the base that the layers are merged over; not the active one while that is held */
+        bool followed_lost; /* its checkpoint is: the disk is to blame, not its author */
         /* NULL = not known: named where the uids alone would be the same. */
         const char *assigned_version, *active_version;
         bool any; /* something is assigned, or the reference is unclear */
         bool active_is_assigned, active_is_good;
-        bool went_back; /* every document on trial: what is served is the last known good one of the same configuration */
+        bool went_back; /* trial.scope all: the last known good document of the same configuration is served */
         const char *desired_fault; /* the reference cannot be determined; NULL = it can */
         const char *waiting;       /* the rollout holds back what is desired: why; NULL = it does not */
         const char *bad;           /* why assigned is not used; NULL = it is */

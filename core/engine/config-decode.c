@@ -481,7 +481,7 @@ static void decode_header(struct decoder *d, const struct lkg_value *doc, const 
                         want);
 }
 
-/* Whom the engine runs as. A user that does not exist is none to run as: nothing that hinders a node. */
+/* The engine's user. A user that does not exist is not an error: the engine then runs as root. */
 static void find_engine_user(struct lkg_config *config)
 {
         const char *name = config->engine_user ? config->engine_user : "";

@@ -2,8 +2,8 @@
 /*
  * Loading the configuration: the file, its drop-ins, who may have written them, and the merge.
  *
- * What these files say runs as root (restart hooks, paths), so they and every directory on their way belong to root
- * and are not writable by others; otherwise nothing of them is used.
+ * These files decide what runs as root (restart hooks, paths), so they and every directory on their way must belong to root
+ * and not be writable by others; otherwise none of them is used.
  */
 #include <dirent.h>
 #include <fcntl.h>

@@ -41,7 +41,7 @@ struct lkg_hold lkg_hold_published(struct lkg_hold hold, uint64_t previous, uint
         if (hold.try_phase != LKG_TRY_ARMED)
                 return hold;
         hold.try_phase = LKG_TRY_RUNNING;
-        if (previous) /* else nothing was served for a moment: back to what was when the try was armed */
+        if (previous) /* else nothing was served for a moment: go back to the generation at the time of the command */
                 hold.try_previous = previous;
         hold.try_deadline_ns = now_ns + hold.try_duration_ns;
         return hold;
@@ -116,7 +116,7 @@ struct lkg_hold_step lkg_hold_command(struct lkg_hold hold, enum lkg_hold_comman
                 if (!known)
                         return refuse(hold, -EINVAL, "no such generation in history");
                 hold = end_try(hold);
-                if (hold.mode != LKG_HOLD_ON) /* who says hold means it, whatever is held */
+                if (hold.mode != LKG_HOLD_ON) /* a hold stays a hold, whatever it holds */
                         hold.mode = LKG_HOLD_ROLLBACK;
                 hold.generation = argument;
                 return accept(hold);

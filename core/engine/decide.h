@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a component may show: the pure part. State and facts in, the next state and a verdict out; no clock, no file,
+ * Which document a component may show: the pure part. State and facts in, the next state and a verdict out; no clock, no file,
  * no allocation. The engine makes the state durable before the publication that shows it.
  *
  * Hold, rollback and an expired try are one state machine: each freezes one generation, `hold off` ends it
@@ -50,9 +50,9 @@ enum lkg_verdict {
 
 /**
  * lkg_decide() - judge a candidate.
- * @state:  what the stack said
+ * @state:  of the candidate
  * @same:   its rendered bytes are those of the active generation
- * @bad:    this very document is in the bad list
+ * @bad:    this document is in the bad list
  * @active: number of the active generation, 0 = none
  */
 enum lkg_verdict lkg_decide(const struct lkg_hold *hold, enum lkg_candidate_state state, bool same, bool bad,
@@ -71,7 +71,7 @@ struct lkg_hold lkg_hold_tick(struct lkg_hold hold, uint64_t now_ns);
 
 enum lkg_hold_command { LKG_CMD_HOLD_ON, LKG_CMD_HOLD_OFF, LKG_CMD_ROLLBACK, LKG_CMD_TRY, LKG_CMD_COMMIT };
 
-/* Who holds what is served, or had begun the try that ran out. */
+/* Who began the hold, or the try that expired. */
 struct lkg_held_by {
         uint64_t time_ns; /* wall time; 0 = not known: held by an earlier version */
         uint32_t uid;

@@ -9,7 +9,7 @@ static bool is_watched(const struct lkg_config_component *k)
         return *k->match.unit || k->match.exe.n_items > 0 || k->match.cgroup.n_items > 0;
 }
 
-/* Whose trial is on disk: that of what is active, or of what was abandoned. */
+/* Whose trial is on disk: that of the active source, or of the abandoned one. */
 static const struct lkg_config_source *tried(const struct lkg_dynamic *d)
 {
         if (d->scope_all)
@@ -54,7 +54,7 @@ bool lkg_dynamic_is_good_document(const struct lkg_dynamic *d, const char *sha25
         return *sha256 && strcmp(d->pointers.good.sha256, sha256) == 0;
 }
 
-/* The pointers are durable before the end of the trial is: what they say to be good, or to be left, is not on trial any more. */
+/* The pointers are durable before the end of the trial is: what they call good, or abandoned, is not on trial any more. */
 static void believe_pointers(struct lkg_dynamic *d, const char *sha256)
 {
         bool good = d->scope_all
@@ -111,7 +111,10 @@ struct lkg_dynamic *lkg_dynamic_free(struct lkg_dynamic *d)
         return NULL;
 }
 
-/* What was noted before the version was known. An entry that cannot be carried over is tried once more: no more is lost. */
+/*
+ * Marks and starts from before the version was known. If a mark cannot be carried over, its configuration is tried once more;
+ * nothing else is lost.
+ */
 static void carry_over(struct lkg_dynamic *d, const struct lkg_bad_list *bad,
                        const struct lkg_startups *startups)
 {
@@ -158,7 +161,7 @@ static int save(struct lkg_dynamic *d, const struct lkg_pointers *next, struct l
         return r;
 }
 
-/* The same bytes under another version: whoever pointed at the old one points at the new one. */
+/* The same bytes under another version: a pointer to the old one becomes one to the new one. */
 static void rename_source(struct lkg_config_source *pointer, const struct lkg_config_source *old,
                           const struct lkg_config_source *new)
 {
@@ -196,8 +199,8 @@ int lkg_dynamic_note_node(struct lkg_dynamic *d, const char *node_uid, struct lk
 }
 
 /*
- * What is known to be good under an older version needs no trial under this one. Where it is what was rolled back to, the rollback is
- * over, and nothing is left of the trial that failed.
+ * A configuration that is known to be good under an older version needs no trial under this one. If it was rolled back to, the
+ * rollback is over, and the failed trial is forgotten.
  */
 static int assign_good(struct lkg_dynamic *d, struct lkg_pointers *next,
                        const struct lkg_config_source *source, struct lkg_error *err)
@@ -375,7 +378,7 @@ int lkg_dynamic_resume(struct lkg_dynamic *d, const char *sha256, struct lkg_rep
                 return r;
         believe_pointers(d, sha256);
         d->trial = lkg_trial_resume(d->trial, d->watched, lkg_boottime_ns());
-        /* What was rolled back from had the trial, which failed; the last known good has none. */
+        /* The trial was that of the abandoned document, and failed; the last known good has none. */
         if (d->trial.state == LKG_TRIAL_IDLE && *d->pointers.rollback.reason &&
             lkg_dynamic_is_good_document(d, sha256))
                 d->trial.state = LKG_TRIAL_FAILED;
@@ -390,7 +393,7 @@ int lkg_dynamic_begin_trial(struct lkg_dynamic *d, const char *sha256, struct lk
         int r;
 
         d->document = lkg_dynamic_document_source(sha256);
-        /* After a power cut nobody knew what was served, only what was on trial: the same document goes on where it was. */
+        /* After a power cut it was not known what was served, only what was on trial: the trial of the same document goes on. */
         if (d->scope_all && lkg_store_load_trial(&d->store, &d->document, &d->trial, &ignored) >= 0 &&
             d->trial.state == LKG_TRIAL_RUNNING) {
                 d->trial = lkg_trial_resume(d->trial, d->watched, now_ns);

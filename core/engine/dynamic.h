@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Dynamic configuration of one component: which source plays which part, what is bad, how the trial stands. Every change
- * here is durable before it returns, and is taken back in memory when it could not be made durable. It knows no layers and
+ * Dynamic configuration of one component: the pointers, the bad list, the trial. Every change
+ * is durable before the function returns, and is undone in memory if it could not be made durable. It knows no layers and
  * publishes nothing; engine-remote.c and engine-starts.c decide what to call.
  */
 #pragma once
@@ -10,7 +10,7 @@
 #include "../state/store.h"
 #include "config.h"
 
-/* What the reference says right now; only this is not remembered. */
+/* What the reference says right now; only this is not stored. */
 enum lkg_desired_state {
         LKG_DESIRED_NONE,    /* no reference is configured, or remote configuration is off */
         LKG_DESIRED_UNKNOWN, /* it cannot be determined; why is in words */
@@ -36,11 +36,11 @@ struct lkg_dynamic {
         char waiting[256];                  /* REMOTE: the rollout holds it back: why; "" = it does not */
 };
 
-/** lkg_dynamic_open() - read everything; what is damaged goes to @report. */
+/** lkg_dynamic_open() - read everything; damage goes to @report. */
 int lkg_dynamic_open(const struct lkg_store *store, const struct lkg_config *config,
                      const struct lkg_config_component *k, struct lkg_dynamic **ret,
                      struct lkg_report *report, struct lkg_error *err);
-/** lkg_dynamic_configure() - another configuration of ours is in force. */
+/** lkg_dynamic_configure() - our own configuration has changed. */
 void lkg_dynamic_configure(struct lkg_dynamic *d, const struct lkg_config *config,
                            const struct lkg_config_component *k);
 struct lkg_dynamic *lkg_dynamic_free(struct lkg_dynamic *d);
@@ -68,13 +68,13 @@ bool lkg_dynamic_is_bad_document(const struct lkg_dynamic *d, const char *sha256
 const struct lkg_bad *lkg_dynamic_bad_document(const struct lkg_dynamic *d, const char *sha256);
 
 /**
- * lkg_dynamic_assign() - @source, whose checkpoint is durable, becomes assigned. The same bytes under another version take the
- * place of the old one in every pointer: nothing begins anew. A version with the bytes of a bad one is as bad.
- * @node_uid: the Node whose reference this is, remembered in the same step; NULL = of no Node, then the one before stays
+ * lkg_dynamic_assign() - @source, whose checkpoint is durable, becomes assigned. The same bytes under another version
+ * replace the old one in every pointer, and no trial begins anew. A version with the bytes of a bad one is bad, too.
+ * @node_uid: the Node whose reference this is, remembered in the same step; NULL = not on a Node, then the one before stays
  */
 int lkg_dynamic_assign(struct lkg_dynamic *d, const struct lkg_config_source *source, const char *node_uid,
                        uint64_t wall_ns, struct lkg_error *err);
-/** lkg_dynamic_note_node() - what is assigned already stands on the Node with this uid now. */
+/** lkg_dynamic_note_node() - the assigned reference is on the Node with this uid now. */
 int lkg_dynamic_note_node(struct lkg_dynamic *d, const char *node_uid, struct lkg_error *err);
 
 /** lkg_dynamic_follow() - assigned becomes active; its trial begins when it is first served. */

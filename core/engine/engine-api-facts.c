@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the API server has told, in words: what keeps an object from being known, what the places on the Node say, what the rollout
- * means, findings; and what the cluster is told.
+ * What the API server has answered, in words: why an object is not known, what the places on the Node say, what the rollout
+ * means, findings; and what is reported to the cluster.
  */
 #include <lkg/log.h>
 #include <lkg/utf8.h>
@@ -11,7 +11,7 @@
 
 /* ---- objects ---- */
 
-/* Answers that will not be another one because somebody waits. */
+/* Answers that will not change by waiting. */
 static bool is_definite(enum lkg_api_status status)
 {
         return status == LKG_API_FORBIDDEN || status == LKG_API_TOO_LARGE || status == LKG_API_INVALID;
@@ -157,7 +157,7 @@ static void find_trouble(struct lkg_api *api, struct lkg_followed *followed, str
         char words[LKG_REASON_MAX];
         enum lkg_trouble trouble = lkg_api_trouble(api, followed, lkg_boottime_ns(), words);
 
-        /* What the reference said last still holds then; whoever looks for the cause need not wait as long. */
+        /* The last reference is still valid then; but the cause is shown sooner. */
         if (trouble == LKG_TROUBLE_NONE && followed->failing_ns)
                 trouble = say_unreachable(followed, words);
         if (followed == &api->node && lkg_api_may_do_without_node(api))
@@ -220,7 +220,7 @@ void lkg_api_update_findings(struct lkg_api *api, struct lkg_component *c)
 
 /* ---- the way back ---- */
 
-/* What is assigned has reached its readers. What serves when we begin was told of by whoever served it first. */
+/* The assigned configuration is served. What is served at our start was reported by the engine that served it first. */
 static void tell_activated(struct lkg_api *api, const struct lkg_component *c)
 {
         struct lkg_config_source shown;
@@ -248,7 +248,7 @@ void lkg_api_published(struct lkg_api *api, const struct lkg_component *c)
 
         lkg_api_note_shown(api);
         tell_activated(api, c);
-        /* Before the first answer it is Unknown for a moment at every start of ours: nobody has to hear of that. */
+        /* At each start it is Unknown for a moment before the first answer: that is not reported. */
         if (!api->reporter || !api->engine->config->remote.condition ||
             lkg_api_trouble(api, &api->node, lkg_boottime_ns(), ignored) == LKG_TROUBLE_NOT_YET ||
             (api->object.informer &&

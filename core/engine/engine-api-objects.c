@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The two objects that are followed: each answer is checked and noted, and when something may follow from it the engine is asked to
- * look. Nothing is decided here.
+ * The two objects that are followed: each answer is checked and noted, and the engine is asked to look if
+ * it may matter. Nothing is decided here.
  */
 #include <lkg/log.h>
 
@@ -22,7 +22,7 @@ static bool same_saying(const struct lkg_saying *a, const struct lkg_saying *b)
                strcmp(a->fault, b->fault) == 0;
 }
 
-/* A Node changes all the time, in what is nothing to us. */
+/* A Node changes all the time, mostly in fields that we do not use. */
 static bool same_node(const struct lkg_node *a, const struct lkg_node *b)
 {
         return strcmp(a->uid, b->uid) == 0 && same_saying(&a->annotation, &b->annotation) &&
@@ -87,7 +87,7 @@ static void on_object(const struct lkg_value *object, void *userdata)
         lkg_api_reconsider(api);
 }
 
-/* Once when it begins to fail and once when it works again; what happens in between is in status/. */
+/* Logged once when it begins to fail and once when it works again; status/ shows the rest. */
 static void log_change(const struct lkg_followed *followed, const char *what, uint64_t failed_before_ns)
 {
         if (followed->failing_ns && !failed_before_ns)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The life of what talks to the API server: credential, client, informers, reporter; when they are made, looked at and ended. What
- * they answer is noted in engine-api-objects.c, what is known by that is said in engine-api-facts.c.
+ * The objects that talk to the API server (credential, client, informers, reporter): when they are created, checked and freed.
+ * Their answers are noted in engine-api-objects.c; engine-api-facts.c says what follows from them.
  */
 #include <ctype.h>
 #include <fcntl.h>
@@ -99,7 +99,7 @@ static uint64_t identity_serial(const struct lkg_api *api)
         return identity ? identity->serial : 0;
 }
 
-/* The client looks at the credential, and so do we: whoever sees another one first. Return: whether it is another one. */
+/* The client checks the credential, and so do we; either may see a new one first. Return: whether it has changed. */
 static bool meet_identity(struct lkg_api *api)
 {
         uint64_t serial = identity_serial(api);
@@ -107,7 +107,7 @@ static bool meet_identity(struct lkg_api *api)
         if (serial == api->serial)
                 return false;
         api->serial = serial;
-        if (api->reporter) /* before what waits its turn goes out with a credential that is not the node's */
+        if (api->reporter) /* before waiting requests are sent with a credential that is not the node's */
                 lkg_reporter_kick(api->reporter);
         api->anew = api->engine->reference_pending = true;
         return true;
@@ -175,7 +175,7 @@ static bool has_credential(const struct lkg_engine *e)
                           lkg_credential_kind(e->api->credential) != LKG_CREDENTIAL_NONE);
 }
 
-/* What can be there is there. What fails for want of memory is tried again by the next tick. */
+/* Create what can be created. What fails for lack of memory is tried again by the next tick. */
 static void bring_up(struct lkg_api *api)
 {
         struct lkg_error err = { 0 };
@@ -326,7 +326,7 @@ static int on_work(sd_event_source *source, void *userdata)
         return 0;
 }
 
-/* Is there a figure that the last publication shows as it was before? */
+/* Has a figure changed since the last publication? */
 static bool has_new_figures(const struct lkg_api *api)
 {
         struct lkg_client_counters now = { .n_connections = 0 };

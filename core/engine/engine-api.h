@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The API server as the engine sees it: the node's own object and the ConfigMap that the reference names, followed; what is known
- * of each at this moment; and the way back (condition, Events).
+ * The API server as the engine sees it: follows the node's own object and the ConfigMap that the reference names, knows their
+ * current state, and reports back (condition, Events).
  *
- * Owned by the engine, made while remote configuration is on. Nothing here waits: answers come from the loop, are noted, and are
- * looked at in a deferred step of the same loop (lkg_api_kick()), because what follows from one may end the very informer that
- * told it. An answer changes nothing by itself; engine-reference.c decides.
+ * Owned by the engine, made while remote configuration is on. Nothing here waits: answers come from the loop, are noted, and
+ * are evaluated in a deferred step of the same loop (lkg_api_kick()), because the consequence may be to free the informer that
+ * reported it. An answer changes nothing by itself; engine-reference.c decides.
  */
 #pragma once
 
@@ -19,15 +19,13 @@
 
 struct lkg_engine;
 
-/* What was said last holds for so long while nothing but failures come. */
+/* The last answer remains valid for so long while there are only failures. */
 #define LKG_OUTAGE_NS (300 * LKG_NSEC_PER_SEC)
 /* Files of the credential are looked at, and figures that changed are published, so often. */
-#define LKG_API_TICK_NS (60 * LKG_NSEC_PER_SEC)
-#define LKG_API_PAUSE_NS \
-        (1 *             \
-         LKG_NSEC_PER_SEC) /* at least, between two looks at the credential that only time is the reason for */
+#define LKG_API_TICK_NS  (60 * LKG_NSEC_PER_SEC)
+#define LKG_API_PAUSE_NS (1 * LKG_NSEC_PER_SEC) /* at least, between two periodic checks of the credential */
 
-/* Where a reference may stand, as remote.references names it. */
+/* The places of a reference, as in remote.references. */
 enum lkg_place {
         LKG_PLACE_NONE, /* nowhere: none of them is configured */
         LKG_PLACE_NODE_ANNOTATION,
@@ -42,10 +40,10 @@ enum lkg_answer {
         LKG_ANSWER_NONE, /* none yet */
         LKG_ANSWER_OBJECT,
         LKG_ANSWER_MISSING, /* there is no such object */
-        LKG_ANSWER_WRONG,   /* not to be believed: fault says why */
+        LKG_ANSWER_WRONG,   /* not valid: fault says why */
 };
 
-/* What keeps an object from being known. */
+/* Why an object is not known. */
 enum lkg_trouble {
         LKG_TROUBLE_NONE,
         LKG_TROUBLE_NOT_YET,     /* no answer, and no failure either */
@@ -93,7 +91,7 @@ struct lkg_api {
 
 /* ---- its life ---- */
 
-/** lkg_api_open() - make it, or bring it in line with the engine's configuration; gone when that has no use for it. */
+/** lkg_api_open() - create it, or adapt it to the engine's configuration; freed when it is not used. */
 int lkg_api_open(struct lkg_engine *e, struct lkg_error *err);
 /** lkg_api_run() - the first publication is out: begin. */
 void lkg_api_run(struct lkg_engine *e);
@@ -105,7 +103,10 @@ void lkg_api_kick(struct lkg_api *api);
 void lkg_api_reconsider(struct lkg_api *api);
 /** lkg_api_fetch() - control/sync: ask the server now. NULL is fine. */
 void lkg_api_fetch(struct lkg_api *api);
-/** lkg_api_exec_done() - the supervisor has run the exec plugin: what it printed is in the runtime directory, or @m says why not. */
+/**
+ * lkg_api_exec_done() - the supervisor has run the exec plugin: what it printed is in the runtime directory, or @m says why
+ * not.
+ */
 void lkg_api_exec_done(struct lkg_engine *e, const struct lkg_message *m);
 
 /** lkg_api_note_shown() - a publication shows the figures as they are now. */
@@ -123,8 +124,8 @@ int lkg_api_follow(struct lkg_api *api, const struct lkg_reference *reference, s
 /* ---- what is known: engine-api-facts.c ---- */
 
 /**
- * lkg_api_may_do_without_node() - the Node may not be read, and nothing needs it: no reference is on it, and with another credential than
- * its own nothing is written to it. Its name stands for its UID in a rollout.
+ * lkg_api_may_do_without_node() - the Node may not be read, and nothing needs it: no reference is on it, and with another
+ * credential than its own nothing is written to it. Its name stands for its UID in a rollout.
  */
 bool lkg_api_may_do_without_node(const struct lkg_api *api);
 /** lkg_api_trouble() - of @followed, which is the node or the object of @api, in words. */
@@ -140,7 +141,7 @@ const struct lkg_configmap *lkg_api_configmap(struct lkg_api *api, uint64_t now_
                                               char fault[static LKG_REASON_MAX]);
 /**
  * lkg_api_rollout() - what the ConfigMap's annotations mean for this node.
- * Return: NULL: what the bucket depends on is not known yet.
+ * Return: NULL: the uid that decides the bucket is not known yet.
  */
 const struct lkg_rollout *lkg_api_rollout(struct lkg_api *api, const struct lkg_configmap *configmap);
 /** lkg_api_update_findings() - LKG7005 to LKG7010 as they are now, and those of the credential. */

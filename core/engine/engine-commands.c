@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An operator's word: a write to a control file, a name made or removed in bad/. Parsed by command.c, judged by decide.h or by
- * what dynamic configuration allows, durable before it is published, answered after. A command that is asked again (its
- * answer was lost with a file server or an engine) comes to the same.
+ * Commands: a write to a control file, a name created or removed in bad/. Parsed by command.c, checked by decide.h or
+ * dynamic configuration, durable before it is published, answered afterwards. A command that is sent again (its answer was
+ * lost with a file server or an engine) has the same result.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -49,7 +49,7 @@ static struct lkg_held_by who(const struct lkg_engine *e)
         return by;
 }
 
-/* Who began it; a hold or a try that goes on keeps who had begun it. */
+/* Who began it; a hold or a try that continues keeps its first author. */
 static void note_holder(const struct lkg_engine *e, struct lkg_component *c,
                         const struct lkg_component_state *before)
 {
@@ -77,7 +77,7 @@ static void note_pin(struct lkg_component *c)
 }
 
 /*
- * Whatever it changes of the state is one record, so it is there as a whole or not at all.
+ * All its changes of the state are one record, so they are stored completely or not at all.
  * @unfinished: what is still to be done when the record is durable; NULL = nothing
  */
 static int do_hold(struct lkg_engine *e, struct lkg_component *c, const struct lkg_command_call *call,
@@ -95,7 +95,7 @@ static int do_hold(struct lkg_engine *e, struct lkg_component *c, const struct l
 
         if (step.result < 0)
                 return refuse(refusal, step.result, step.why);
-        if (needed) /* what is pinned, or may be, must be there for whoever reads the state */
+        if (needed) /* a generation that is pinned, or may be, must be in the history before the state names it */
                 r = lkg_history_write(&c->history, needed, &err);
         if (r < 0)
                 return refuse(refusal, r, "the state directory cannot be written");
@@ -115,7 +115,7 @@ static int do_hold(struct lkg_engine *e, struct lkg_component *c, const struct l
         return 0;
 }
 
-/* Is there a remote configuration that a rollback behind it leaves? */
+/* Would a rollback abandon a remote configuration? */
 static bool may_abandon(const struct lkg_engine *e, const struct lkg_component *c)
 {
         const struct lkg_dynamic *d = c->dynamic;
@@ -135,7 +135,7 @@ static struct lkg_unfinished plan(const struct lkg_engine *e, const struct lkg_c
 }
 
 /*
- * An operator goes back behind what is active: a remote configuration that is left behind is bad, by request. Done already, or
+ * A rollback by an operator: a remote configuration that it abandons is marked bad, on request. If that was done before, or
  * something else is active by now: nothing to do.
  */
 static int abandon(struct lkg_engine *e, struct lkg_component *c, struct lkg_error *err)
@@ -162,7 +162,7 @@ static int abandon(struct lkg_engine *e, struct lkg_component *c, struct lkg_err
         return r;
 }
 
-/* The pin of what a rollback to the last known good has led to. Its plan is what makes it one command with that. */
+/* The pin after a rollback to the last known good. Both are one command, because of the plan. */
 static void pin_good(struct lkg_component *c, enum lkg_hold_mode mode)
 {
         c->state.hold = (struct lkg_hold){ .mode = mode, .generation = c->active->number };
@@ -171,7 +171,7 @@ static void pin_good(struct lkg_component *c, enum lkg_hold_mode mode)
         c->dirty |= LKG_DIRTY_CONDITION;
 }
 
-/* The local layers of today may be invalid with it; then it is what lkg/ shows, byte for byte. */
+/* Today's local layers may be invalid with it; then it is the document that lkg/ shows, byte for byte. */
 static int serve_merge_or_stored(struct lkg_engine *e, struct lkg_component *c)
 {
         struct lkg_generation *good = NULL;
@@ -185,7 +185,7 @@ static int serve_merge_or_stored(struct lkg_engine *e, struct lkg_component *c)
         return r;
 }
 
-/* A stored document has its number already: the layers of today stay behind the pin. A merge gets one by being published. */
+/* A stored document has its number already, and the pin holds today's layers back. A merge gets a number by being published. */
 static int serve_good(struct lkg_engine *e, struct lkg_component *c, struct lkg_error *err)
 {
         enum lkg_hold_mode mode = c->state.hold.mode == LKG_HOLD_ON ? LKG_HOLD_ON : LKG_HOLD_ROLLBACK;
@@ -204,7 +204,7 @@ static int serve_good(struct lkg_engine *e, struct lkg_component *c, struct lkg_
         return lkg_history_write(&c->history, c->active->number, err);
 }
 
-/* Of no use any more, or of one that comes later. */
+/* The plan is not needed any more. */
 static int end_plan(struct lkg_engine *e, struct lkg_component *c)
 {
         int r;
@@ -237,8 +237,8 @@ int lkg_engine_finish_command(struct lkg_engine *e, struct lkg_component *c)
 }
 
 /*
- * The first step of the plan failed: nothing of it stays. Where the record cannot be taken back any more, the disk says that the
- * command is to be carried out: so it is, later.
+ * The first step of the plan failed: undo all of it. If the record on disk cannot be restored, it says that the
+ * command is to be carried out, so it will be, later.
  */
 static int give_up(struct lkg_engine *e, struct lkg_component *c, const struct lkg_component_state *before,
                    int code)
@@ -258,7 +258,7 @@ static int give_up(struct lkg_engine *e, struct lkg_component *c, const struct l
         return 0;
 }
 
-/* `rollback N`: another source's generation abandons what is active. */
+/* `rollback N`: a generation of another source abandons the active one. */
 static int do_rollback(struct lkg_engine *e, struct lkg_component *c, const struct lkg_command_call *call,
                        uint64_t ticket, struct refusal *refusal)
 {
@@ -310,7 +310,7 @@ static int do_rollback_good(struct lkg_engine *e, struct lkg_component *c, uint6
         if (r < 0)
                 return refuse_error(refusal, &err, give_up(e, c, &before, r));
         r = serve_good(e, c, &err);
-        if (r == -EBUSY || r == -ENOENT) /* no fault of the disk: it would never come to an end */
+        if (r == -EBUSY || r == -ENOENT) /* not a fault of the disk: it would never succeed */
                 return refuse_error(refusal, &err, give_up(e, c, &before, r));
         if (r < 0)
                 e->retry_at_ns = lkg_boottime_ns() + LKG_RETRY_MAX_NS; /* what is left of it is on disk */
@@ -337,7 +337,7 @@ static int do_promote(struct lkg_engine *e, struct lkg_component *c, struct refu
         return r < 0 ? refuse_error(refusal, &err, r) : 0;
 }
 
-/* Only what was there can be forgotten, so the same command after an engine that died would find nothing left to do. */
+/* Only existing marks can be removed, so the same command, repeated after an engine died, would find none. */
 static bool has_forgotten(const struct lkg_engine *e, const char *ticket)
 {
         LKG_CLEANUP(lkg_closep)
@@ -382,7 +382,7 @@ static int do_forget(struct lkg_engine *e, struct lkg_component *c, const struct
         return 0;
 }
 
-/* The mark may be about what is active: then that is left, as part of the same command. */
+/* If the mark is about the active configuration, that is abandoned as part of the same command. */
 static int leave_condemned(struct lkg_engine *e, struct lkg_component *c, struct lkg_error *err)
 {
         const struct lkg_dynamic *d = c->dynamic;
@@ -414,7 +414,7 @@ static int do_condemn(struct lkg_engine *e, struct lkg_component *c, const struc
         r = lkg_dynamic_condemn(d, &source, call->id, LKG_BAD_MARKED, call->text, lkg_realtime_ns(), &err);
         if (r >= 0) {
                 r = leave_condemned(e, c, &err);
-                /* All of it or nothing; what cannot be taken back goes on: the next round leaves it. */
+                /* All of it or nothing. If the mark cannot be removed again, the next round finishes the rollback. */
                 if (r < 0 && (known || lkg_dynamic_forgive(d, call->id, /* exactly= */ true, NULL) < 0))
                         r = 0;
         }
@@ -490,7 +490,8 @@ int lkg_engine_run_command(struct lkg_engine *e, const struct lkg_message *m)
         if (m->component >= e->n_components)
                 return -EINVAL;
         c = &e->components[m->component];
-        if (m->uid != 0 || m->pid <= 0) { /* the file server has judged this already; twice is cheap */
+        if (m->uid != 0 ||
+            m->pid <= 0) { /* the file server has checked this already; checking twice is cheap */
                 r = -EACCES;
                 (void)strcpy(text, "only root may give commands");
         } else {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The component runs with an older document: ask the supervisor to restart it, where the configuration wants that. Never for
- * a document that means the same, and never while the process that starts is just about to read the new one.
+ * The component runs with an older document: ask the supervisor to restart it, if it is configured. Never for a document with
+ * the same meaning, and never while the starting process is about to read the new one.
  */
 #include <lkg/decode.h>
 #include <lkg/render.h>
@@ -64,7 +64,7 @@ void lkg_engine_consume(struct lkg_engine *e, struct lkg_component *c)
         lkg_message_init(&m, LKG_MSG_RESTART);
         m.component = c->index;
         m.number = c->active->number;
-        /* Of a change that reaches every node at once, so the nodes must not restart at once. */
+        /* A change that reaches every node at once: the nodes must not restart at once. */
         m.result = c->base && strcmp(c->active->source, c->previous ? c->previous->source : "") != 0;
         lkg_peer_send(e->server.supervisor, &m);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Learning about the components while they run: a process begins or ends, or the supervisor has written a fact. Then the
- * layers are judged again by what is known now; a candidate that becomes invalid by that is refused like any other, and
+ * layers are judged again with the new facts; a candidate that becomes invalid is refused like any other, and
  * what is served stays.
  *
- * The supervisor is told when a process begins or ends, because then the executable or the unit may be another one.
+ * The supervisor is told when a process begins or ends, because the executable or the unit may have changed.
  */
 #include <sys/epoll.h>
 #include <sys/inotify.h>

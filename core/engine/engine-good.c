@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The last known good: what a rollback leads to, as a merge with today's local layers or, where that is impossible or not
- * wanted, as the document that was stored; and how layers come to stand on another base.
+ * The last known good: what a rollback serves, as a merge with today's local layers or, if that is impossible or not
+ * wanted, as the stored document; and merging the layers over another base.
  */
 #include <inttypes.h>
 
@@ -14,7 +14,7 @@ static const struct lkg_touched everything = { .everything = true };
 
 /* ---- another base ---- */
 
-/* Its layers have no earlier content to fall back on while one of them is being written, so every file counts as it is. */
+/* The layers have no earlier content to use while one of them is being written, so every file counts as it is. */
 int lkg_engine_refresh_anew(struct lkg_engine *e, struct lkg_component *c, struct lkg_error *err)
 {
         const struct lkg_component_env env = lkg_engine_env(e);
@@ -46,7 +46,7 @@ int lkg_engine_open_track(struct lkg_engine *e, struct lkg_component *c, struct 
 
 /* ---- bases from checkpoints ---- */
 
-/* The default minimum is there for what a ConfigMap says of itself; it lifts nothing that the administrator of the node has set. */
+/* The default minimum limits what a ConfigMap says of itself; it overrides nothing that the administrator has set. */
 struct lkg_trial_settings lkg_engine_trial_settings(const struct lkg_engine *e)
 {
         struct lkg_trial_settings settings = {
@@ -140,7 +140,7 @@ static int stored_document(const struct lkg_component *c, struct lkg_generation 
         struct lkg_text text = { 0 };
         int r;
 
-        /* A local configuration is good as it is, so the last one that was served is the stored one. */
+        /* Any local configuration counts as good, so the last one that was served takes the place of a stored one. */
         for (size_t i = c->history.n_entries; !*good->sha256 && i-- > 0;) {
                 r = lkg_history_get(&c->history, c->history.entries[i].number, &g, err);
                 if (r >= 0 && !*g->source) {
@@ -163,7 +163,7 @@ static int stored_document(const struct lkg_component *c, struct lkg_generation 
         return r;
 }
 
-/* Instead of a merge: what was good, byte for byte. */
+/* Serve the stored document instead of a merge, byte for byte. */
 static int serve_stored(struct lkg_engine *e, struct lkg_component *c, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
@@ -223,8 +223,8 @@ static void go_local(struct lkg_engine *e, struct lkg_component *c, const struct
 }
 
 /*
- * The last known good cannot be merged any more, because its checkpoint is lost: its stored document serves, and its layers
- * are invalid until the object comes again. Without a document the local configuration it is.
+ * The last known good cannot be merged any more, because its checkpoint is lost: its stored document is served, and its layers
+ * are invalid until the object is read again. Without a stored document the local configuration is used.
  */
 void lkg_engine_follow_missing(struct lkg_engine *e, struct lkg_component *c, const struct lkg_error *why)
 {
@@ -313,11 +313,10 @@ int lkg_engine_roll_back(struct lkg_engine *e, struct lkg_component *c, enum lkg
         r = lkg_engine_refresh_anew(e, c, &why);
         if (r >= 0 && !d->scope_all && c->candidate && c->candidate->state == LKG_CANDIDATE_VALID)
                 return 0; /* the commit publishes it */
-        /* A layer that has changed meanwhile had no part in the failure: with it the layers are tried anew. */
+        /* A layer that has changed meanwhile had no part in the failure: the layers are tried again with it. */
         if (c->rendered.data && has_same_local_layers(failed, c->candidate))
                 (void)lkg_sha256_hex(c->rendered.data, c->rendered.size, sha256);
-        if (lkg_dynamic_pass_over(d, sha256, &why) <
-            0) /* it stays unknown, and is found out by whoever looks next */
+        if (lkg_dynamic_pass_over(d, sha256, &why) < 0) /* it stays unknown until the next look */
                 lkg_log(LOG_ERR, &fields, "cannot note what was passed over: %s", why.message);
         if (serve_stored(e, c, &why) >= 0)
                 return 0;
@@ -362,7 +361,7 @@ static const struct lkg_candidate *good_candidate(const struct lkg_component *c)
         return candidate && candidate->state == LKG_CANDIDATE_VALID ? candidate : NULL;
 }
 
-/* Without remote configuration what is local is good, whatever was good before. */
+/* Without remote configuration the local configuration is good, whatever was good before. */
 static bool has_good(const struct lkg_component *c)
 {
         return c->dynamic->scope_all || c->dynamic->desired != LKG_DESIRED_NONE;

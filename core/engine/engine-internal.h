@@ -31,7 +31,7 @@
         "forgetting" /* runtime directory: ticket of the last command that removed bad marks */
 #define LKG_STARTING_NAME "starting" /* runtime directory: an engine began and has not published yet */
 
-/* How old the last change of a file must be to be believed without the writer's word: well above a clock tick. */
+/* How old the last change of a file must be to count without a close through the mount: well above a clock tick. */
 #define LKG_RECENT_NS (20 * LKG_NSEC_PER_MSEC)
 
 struct lkg_pending {
@@ -39,14 +39,14 @@ struct lkg_pending {
         uint64_t ticket;
 };
 
-/* A changed file, and since when it looks like that. */
+/* A changed file, and since when it has looked like that. */
 struct lkg_sighting {
         char *path;
         struct lkg_file_id id;
         uint64_t since_ns; /* CLOCK_BOOTTIME */
 };
 
-/* A start whose reason the service manager is asked for; the opener waits. */
+/* A start for which the service manager is asked; the opener waits. */
 struct lkg_starting {
         struct lkg_peer *peer; /* NULL = it has gone */
         uint64_t ticket;
@@ -72,7 +72,7 @@ struct lkg_engine {
         struct lkg_publisher publisher;
         struct lkg_watch watch;
         struct lkg_server server;
-        struct lkg_claims *claims; /* which commands may still be carried out; NULL = none may */
+        struct lkg_claims *claims; /* which commands may still be carried out; NULL = none */
         struct lkg_rules rules;
         struct lkg_store store; /* lock_fd < 0: there is none */
         struct lkg_poison poison;
@@ -96,7 +96,7 @@ struct lkg_engine {
         struct lkg_pending
                 pending[LKG_BATCH_MAX]; /* CHANGED messages of one batch: one look answers them all */
         size_t n_pending;
-        char *vouched[LKG_BATCH_MAX]; /* their paths: whoever wrote them has said that they are complete */
+        char *vouched[LKG_BATCH_MAX]; /* their paths: their writers have said that they are complete */
         size_t n_vouched;
         bool vouched_all; /* an operator asked for a look now */
         uint64_t lost_ns; /* when a file server went away; 0 = never */
@@ -108,7 +108,7 @@ struct lkg_engine {
         const struct lkg_message *command; /* that is being carried out; NULL = none */
 };
 
-/** lkg_engine_cycle() - one round. @look: look at the layers, not only at what an operator or a clock changed. */
+/** lkg_engine_cycle() - one cycle. @look: look at the layers, too, not only at commands and timers. */
 void lkg_engine_cycle(struct lkg_engine *e, bool look);
 
 /** lkg_engine_look() - refresh what was touched (lkg_watch_touch()) of every component, and the watches. */
@@ -137,17 +137,17 @@ struct lkg_log_fields lkg_engine_fields(const struct lkg_component *c);
 /** lkg_component_find() - the one named @name; NULL: none. */
 struct lkg_component *lkg_component_find(struct lkg_component *components, size_t n, const char *name);
 void lkg_engine_mark_findings(struct lkg_engine *e);
-/** lkg_engine_serves_active() - do readers get the source that is followed (and not a held generation)? */
+/** lkg_engine_serves_active() - is the followed source served (and not a held generation)? */
 bool lkg_engine_serves_active(const struct lkg_component *c);
 /** lkg_engine_is_remote() - may @c follow a remote configuration? */
 bool lkg_engine_is_remote(const struct lkg_engine *e, const struct lkg_component *c);
 
 /* engine-fallback.c */
-/** lkg_engine_ask_fallback() - lkgfsd is to bring the copies of @c up to date, or to withdraw the one in view. */
+/** lkg_engine_ask_fallback() - ask lkgfsd to update the fallback copies of @c, or to remove the one under the view's name. */
 void lkg_engine_ask_fallback(const struct lkg_engine *e, const struct lkg_component *c);
 /**
- * lkg_engine_ask_first_fallback() - on the very first start the copies are asked for before the publication is told, so
- * that they are there before anybody sees the view: a backup that begins with readiness finds a directory that does not
+ * lkg_engine_ask_first_fallback() - on the very first start the copies are requested before the publication is announced, so
+ * that they exist before anybody sees the view: a backup that starts when the unit is ready finds a directory that does not
  * change any more.
  */
 void lkg_engine_ask_first_fallback(const struct lkg_engine *e);
@@ -177,9 +177,9 @@ bool lkg_engine_started(struct lkg_engine *e, const struct lkg_message *m);
 void lkg_engine_learn(struct lkg_engine *e, struct lkg_component *c);
 
 /* engine-starts.c: what a start proves. */
-/** lkg_engine_start_seen() - STARTED: answered at once, or when the service manager has said why. */
+/** lkg_engine_start_seen() - STARTED: answered at once, or when the service manager has given the reason. */
 void lkg_engine_start_seen(struct lkg_engine *e, struct lkg_peer *peer, const struct lkg_message *m);
-/** lkg_engine_resolve_starts() - those whose reason is known now, or was waited for long enough. */
+/** lkg_engine_resolve_starts() - answer those whose reason is known now, or whose time is over. */
 void lkg_engine_resolve_starts(struct lkg_engine *e);
 void lkg_engine_forget_peer_starts(struct lkg_engine *e, const struct lkg_peer *peer);
 uint64_t lkg_engine_starts_deadline(const struct lkg_engine *e);
@@ -189,13 +189,13 @@ uint64_t lkg_engine_starts_deadline(const struct lkg_engine *e);
  */
 int lkg_engine_start_reported(struct lkg_engine *e, struct lkg_component *c, int pid, uint64_t ticket);
 /**
- * lkg_engine_note_ends() - which processes of @c have ended by now, and was that because of what was published last?
+ * lkg_engine_note_ends() - which processes of @c have ended, and was the last publication the reason?
  *
- * To be asked before anything new is served and before a start is judged: the event about an end may be handled long after
- * either, and a process that had crashed before would then pass for one that our change ended.
+ * Call it before anything new is served and before a start is judged: the event about an end may be handled long after
+ * either, and a process that had crashed before would then look like one that our change ended.
  */
 void lkg_engine_note_ends(struct lkg_component *c);
-/** lkg_engine_update_alive() - the trial clock runs while a process lives on what is on trial. */
+/** lkg_engine_update_alive() - the trial clock runs while a process lives that has read what is on trial. */
 void lkg_engine_update_alive(struct lkg_engine *e, struct lkg_component *c);
 /** lkg_engine_promote() - what is served becomes the last known good. */
 int lkg_engine_promote(struct lkg_engine *e, struct lkg_component *c, struct lkg_error *err);
@@ -203,30 +203,36 @@ void lkg_engine_tick_trial(struct lkg_engine *e, struct lkg_component *c);
 uint64_t lkg_engine_trial_deadline(const struct lkg_component *c);
 
 /* engine-poison.c: content that ended an engine. */
-/** lkg_engine_open_poison() - what the one before left. Before anything of others is read. Return: 0 or -errno. */
+/** lkg_engine_open_poison() - read what the engine before left. Call it before any foreign content is read. Return: 0 or -errno. */
 int lkg_engine_open_poison(struct lkg_engine *e, struct lkg_error *err);
-/** lkg_engine_watch_poison() - from now on, what was worked on is done with whenever the loop waits. Return: 0 or -errno. */
+/** lkg_engine_watch_poison() - from now on, work is finished whenever the loop waits. Return: 0 or -errno. */
 int lkg_engine_watch_poison(struct lkg_engine *e);
-/** lkg_engine_lift_old_poison() - an upgrade: what an older lkgfs refused is tried again, and not bad any more. */
+/** lkg_engine_lift_old_poison() - after an upgrade: what an older lkgfs refused is tried again, and its bad marks are removed. */
 void lkg_engine_lift_old_poison(struct lkg_engine *e);
-/** lkg_engine_lift_poison() - an operator wants what is refused of @c tried again. */
+/** lkg_engine_lift_poison() - an operator asks to try what is refused of @c again. */
 void lkg_engine_lift_poison(struct lkg_engine *e, struct lkg_component *c);
 /** lkg_engine_out_of_memory() - ends the process when it was in the middle of work that it noted. */
 void lkg_engine_out_of_memory(struct lkg_engine *e);
-/** lkg_engine_refused_source() - content of @source has just been refused, so it is going to be bad. @err: the reason, code -EKEYREJECTED. */
+/**
+ * lkg_engine_refused_source() - content of @source has just been refused, so it is going to be bad. @err: the reason, code
+ * -EKEYREJECTED.
+ */
 void lkg_engine_refused_source(struct lkg_engine *e, const struct lkg_config_source *source,
                                struct lkg_error *err);
 
 /* engine-commands.c */
 /** lkg_engine_run_command() - one write to a control file or in bad/, carried out and published. Return: 0 or -errno. */
 int lkg_engine_run_command(struct lkg_engine *e, const struct lkg_message *m);
-/** lkg_engine_finish_command() - the rest of one that an engine before, or a full disk, did not let end. Return: 0 or -errno. */
+/**
+ * lkg_engine_finish_command() - carry out the rest of a command that a dead engine or a full disk interrupted. Return: 0 or
+ * -errno.
+ */
 int lkg_engine_finish_command(struct lkg_engine *e, struct lkg_component *c);
 
 /* engine-consume.c */
-/** lkg_engine_consume() - c->active is new: have the component restarted, if that is wanted and it changes anything for it. */
+/** lkg_engine_consume() - c->active is new: ask for a restart of the component, if configured and if it changes anything. */
 void lkg_engine_consume(struct lkg_engine *e, struct lkg_component *c);
-/** lkg_engine_consumed() - a process that starts reads what is served now: a restart that is only planned is not needed. */
+/** lkg_engine_consumed() - a starting process reads what is served now: a planned restart is not needed. */
 void lkg_engine_consumed(struct lkg_engine *e, const struct lkg_component *c);
 /**
  * lkg_engine_update_drift() - c->drift: fields in which the running process differs from what is served, one JSON pointer a line;
@@ -237,14 +243,14 @@ int lkg_engine_update_drift(struct lkg_component *c);
 /* engine-remote.c: which configuration each component follows. */
 /** lkg_engine_open_store() - the durable memory of dynamic configuration. Return: 0; -EBUSY and others that are fatal. */
 int lkg_engine_open_store(struct lkg_engine *e, struct lkg_error *err);
-/** lkg_engine_open_dynamic() - what the store holds about every component that has none yet; layers over what it says. */
+/** lkg_engine_open_dynamic() - read the store for every component that has no state yet, and set the bases that it names. */
 int lkg_engine_open_dynamic(struct lkg_engine *e, struct lkg_error *err);
-/** lkg_engine_look_remote() - the reference, and the tracks, as far as @touched says. */
+/** lkg_engine_look_remote() - look at the reference and the tracks, as far as @touched says. */
 void lkg_engine_look_remote(struct lkg_engine *e, struct lkg_component *c,
                             const struct lkg_touched *touched);
-/** lkg_engine_follow_reference() - ask the places, if one of them may say something else; and do as they say. */
+/** lkg_engine_follow_reference() - ask the places of the reference, if one may have changed, and follow them. */
 void lkg_engine_follow_reference(struct lkg_engine *e, struct lkg_component *c);
-/** lkg_engine_check_pin() - an engine has begun: does the pin of a rollback still stand, or was something new assigned? */
+/** lkg_engine_check_pin() - at the start of an engine: is the pin of a rollback still valid, or was something new assigned? */
 void lkg_engine_check_pin(struct lkg_engine *e, struct lkg_component *c);
 /** lkg_engine_say_assigned() - what is assigned, as a pin remembers it. */
 void lkg_engine_say_assigned(const struct lkg_component *c, char ret[static LKG_SOURCE_ID_MAX + 1]);
@@ -253,13 +259,13 @@ void lkg_engine_watch_remote(struct lkg_engine *e);
 /** lkg_engine_look_at_local() - the local layers, while a remote base hides them. */
 int lkg_engine_look_at_local(struct lkg_engine *e, struct lkg_component *c,
                              const struct lkg_touched *touched, struct lkg_error *err);
-/** lkg_engine_try_anew() - another source is assigned, or somebody asks: nothing is known against trying it now. */
+/** lkg_engine_try_anew() - another source is assigned, or a sync was asked for: try it now. */
 void lkg_engine_try_anew(struct lkg_component *c);
 /** lkg_engine_settle_remote() - make what should be active active; before a commit. */
 void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c);
-/** lkg_engine_prepare_remote() - what follows from serving c->active: a trial begins or ends. Durable before the publication. */
+/** lkg_engine_prepare_remote() - begin or end the trial of c->active. Durable before the publication. */
 void lkg_engine_prepare_remote(struct lkg_engine *e, struct lkg_component *c);
-/** lkg_engine_finish_avoiding() - trial.scope all: an engine has begun, and the one before died while it left a document. */
+/** lkg_engine_finish_avoiding() - trial.scope all, at the start: finish a rollback that the engine before had begun with a mark. */
 void lkg_engine_finish_avoiding(struct lkg_engine *e, struct lkg_component *c);
 /* engine-good.c: the last known good. */
 struct lkg_trial_settings lkg_engine_trial_settings(const struct lkg_engine *e);
@@ -271,7 +277,7 @@ struct lkg_trial_settings lkg_engine_trial_settings(const struct lkg_engine *e);
 int lkg_engine_load_base(struct lkg_engine *e, const struct lkg_component *c,
                          const struct lkg_config_source *source, struct lkg_remote_base **ret,
                          struct lkg_report *report, struct lkg_error *err);
-/** lkg_engine_refresh_anew() - the layers of @c stand on another base than at the last look. */
+/** lkg_engine_refresh_anew() - look at the layers of @c after a change of the base. */
 int lkg_engine_refresh_anew(struct lkg_engine *e, struct lkg_component *c, struct lkg_error *err);
 /** lkg_engine_open_track() - open and look for the first time. @base: taken over. */
 int lkg_engine_open_track(struct lkg_engine *e, struct lkg_component *c, struct lkg_track *track,
@@ -286,7 +292,7 @@ int lkg_engine_roll_back(struct lkg_engine *e, struct lkg_component *c, enum lkg
                          const char *reason, struct lkg_error *err);
 /** lkg_engine_serve_stored() - the stored document of the last known good instead of a merge. */
 int lkg_engine_serve_stored(struct lkg_engine *e, struct lkg_component *c);
-/** lkg_engine_reload_dynamic() - another configuration of ours: references, scope, what is allowed. */
+/** lkg_engine_reload_dynamic() - our own configuration has changed: references, scope, allowed sources. */
 int lkg_engine_reload_dynamic(struct lkg_engine *e, struct lkg_error *err);
 /** lkg_engine_collect() - remove checkpoints nobody needs. */
 void lkg_engine_collect(struct lkg_engine *e);

@@ -32,7 +32,7 @@ static void persist_component(struct lkg_engine *e, struct lkg_component *c)
         lkg_engine_ask_fallback(e, c);
 }
 
-/* When it has been quiet for a while, but not much later than the first of a burst. */
+/* When it has been quiet for a while, but not much later than the first event of a burst. */
 static void soon(uint64_t *at_ns, uint64_t *last_ns, uint64_t quiet_ns)
 {
         uint64_t now = lkg_boottime_ns();
@@ -121,7 +121,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
         look = due(&e->retry_at_ns, now);
         look = due(&e->poll_at_ns, now) || look;
         persist = due(&e->persist_at_ns, now);
-        /* After a burst everything is looked at once: what inotify cannot tell (mmap, another hard link) counts then. */
+        /* After a burst everything is looked at once: changes that inotify does not report (mmap, another hard link) count then. */
         if (look || persist)
                 lkg_watch_touch(&e->watch, NULL);
         look = lkg_watch_tick(&e->watch, now) || drained || look || persist;

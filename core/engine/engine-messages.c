@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What other processes say: a layer changed, an operator wrote a command, a publication is being served; and the
- * supervisor's word. Every request is answered once everything it caused is contained in a publication.
+ * Messages of other processes: a layer changed, an operator wrote a command, a publication is being served; and those of the
+ * supervisor. Every request is answered once everything it caused is contained in a publication.
  */
 #include <inttypes.h>
 
@@ -26,7 +26,7 @@ static void answer_changes(struct lkg_engine *e)
                 lkg_server_done(e->pending[i].peer, e->pending[i].ticket, 0, e->publisher.number);
 }
 
-/* @path: of the source directory. A path that is no layer yet, or is known under another name, means a whole look. */
+/* @path: of the source directory. A path that is not a layer yet, or is known under another name, causes a full look. */
 static void touch_source(struct lkg_engine *e, const char *path)
 {
         LKG_CLEANUP(lkg_freep) char *whole = NULL;
@@ -49,7 +49,7 @@ static void on_changed(struct lkg_engine *e, struct lkg_peer *peer, const struct
         touch_source(e, m->text);
         e->vouched[e->n_vouched] = strdup(m->text);
         if (e->vouched[e->n_vouched])
-                e->n_vouched++; /* else: inotify's word and a moment's delay will have to do */
+                e->n_vouched++; /* else inotify and a short delay must do */
         e->pending[e->n_pending++] = (struct lkg_pending){ peer, m->ticket };
 }
 
@@ -60,7 +60,7 @@ static void on_command(struct lkg_engine *e, struct lkg_peer *peer, const struct
         int r;
 
         answer_changes(e); /* in the order in which they were asked */
-        /* Its caller may have been told that it failed while it waited for us: then that is what has happened. */
+        /* Its caller may have been told that it failed while it was in our queue: then it must not be carried out. */
         if (!e->claims || !lkg_claim_take(e->claims, m->ticket)) {
                 lkg_log_notice("'%s' comes too late and is not carried out", m->command);
                 lkg_server_done(peer, m->ticket, -ETIMEDOUT, e->publisher.number);

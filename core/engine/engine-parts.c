@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of the engine ask about it and its components, and nothing that does anything with them: calls none of them. */
+/* Questions about the engine and its components that its parts share. These functions change nothing and call none of the parts. */
 #include <lkg/log.h>
 
 #include "engine-internal.h"
@@ -18,7 +18,7 @@ struct lkg_log_fields lkg_engine_fields(const struct lkg_component *c)
                                         .generation = c->active ? c->active->number : 0 };
 }
 
-/* The reference is about a node's kubelet; where there is no component of that name, about the first one. */
+/* The reference is about the kubelet of a node; without a component of that name, about the first one. */
 bool lkg_engine_is_remote(const struct lkg_engine *e, const struct lkg_component *c)
 {
         size_t chosen = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the engine meets what may end it: each of its components asks before content is used, everything that was asked about
- * did no harm when the loop comes round, and content that was refused is tried again when somebody says so.
+ * Content that may end the engine: each component asks before it uses content; content that was asked about was harmless if the
+ * loop comes round; refused content is tried again on request.
  */
 #include <sysexits.h>
 #include <unistd.h>
@@ -25,7 +25,7 @@ static int admit_object(enum lkg_admit_what what, const char *file, const char *
         return 0;
 }
 
-/* Before each wait, whatever the loop has done since the last one: nothing of it is in hand any more. */
+/* Before each wait: all work since the last wait is finished. */
 static int on_prepare(sd_event_source *source, void *userdata)
 {
         struct lkg_engine *e = userdata;
@@ -76,7 +76,7 @@ void lkg_engine_refused_source(struct lkg_engine *e, const struct lkg_config_sou
         if (refused) {
                 lkg_config_source_id(source, id);
                 lkg_poison_set_source(&e->poison, refused, id);
-                save(e); /* before the mark is made: whoever lifts it must find the mark */
+                save(e); /* before the mark is made: lifting it must find the mark */
                 lkg_poison_how(refused, how, sizeof(how));
         }
         err->code = -EKEYREJECTED;
@@ -85,7 +85,7 @@ void lkg_engine_refused_source(struct lkg_engine *e, const struct lkg_config_sou
 
 /* ---- trying again ---- */
 
-/* A mark that was made because of it goes with it. */
+/* A mark that was made because of it is removed with it. */
 static void forgive(struct lkg_component *c, const char *source)
 {
         struct lkg_error err = { 0 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the reference says, and what follows from that at once: a new assignment, back to the local configuration, or nothing
- * because it is unclear.
+ * What the reference says, and its immediate consequence: a new assignment, back to the local configuration, or nothing
+ * because it is unclear. Rules: docs/specification.md 4.2, 4.4.
  *
- * It may stand in several places. They are asked in the order of remote.references, and the first that says anything counts,
- * also when that is unknown or cannot be understood: what stands behind it was meant for the case that nothing stands there.
+ * There may be several places. They are asked in the order of remote.references, and the first that says anything counts, even
+ * if that is unknown or cannot be understood: later places are meant for the case that the earlier ones say nothing.
  */
 #include <lkg/log.h>
 
@@ -31,7 +31,7 @@ static void set_desired(struct lkg_component *c, enum lkg_desired_state state, c
         set_wanted(c, state, fault, "");
 }
 
-/* The look after this one tries once more. */
+/* The next look tries again. */
 static void again(struct lkg_engine *e, struct lkg_component *c, const char *words,
                   const struct lkg_error *err)
 {
@@ -50,8 +50,8 @@ static void again(struct lkg_engine *e, struct lkg_component *c, const char *wor
 }
 
 /*
- * A new assignment ends a rollback's pin, but no other hold. The pointers say what is assigned, and the pin for what it was made:
- * so it ends with the pointers, in one step, and an engine that finds both together knows that.
+ * A new assignment ends the pin of a rollback, but no other hold. The pointers say what is assigned, and the pin says for which
+ * assignment it was made. So writing the pointers ends the pin, in one step, also for an engine that finds both later.
  */
 static void unpin(struct lkg_engine *e, struct lkg_component *c)
 {
@@ -103,7 +103,7 @@ static void load_again(struct lkg_engine *e, struct lkg_component *c)
         (void)lkg_engine_refresh_anew(e, c, &err);
 }
 
-/* It is recorded, and may be bad at once: a new version of what is bad is as bad. */
+/* It is recorded, and may be bad at once: a new version of bad content is bad, too. */
 static void tell_assigned(struct lkg_engine *e, const struct lkg_component *c,
                           const struct lkg_config_source *source)
 {
@@ -252,7 +252,7 @@ static void ask_again(struct lkg_engine *e, uint64_t wait_ns)
                 e->retry_at_ns = at_ns;
 }
 
-/* Another Node with the same name carries the same reference now: it is the one that may take it back. */
+/* Another Node with the same name has the same reference now: from now on its removal there counts. */
 static void note_node(struct lkg_engine *e, struct lkg_component *c, const struct lkg_config_source *source,
                       const char *node_uid)
 {
@@ -291,8 +291,8 @@ static bool is_held_back(struct lkg_component *c, const struct lkg_configmap *co
 }
 
 /*
- * Every assignment is flushed to disk. A ConfigMap that changes all the time, whoever makes it do so, must not keep this node busy: a
- * hundred versions are taken as they come, after that ten in a second, and of the others only the last counts.
+ * Every assignment is flushed to disk. A ConfigMap that changes all the time must not keep this node busy: a
+ * hundred versions are taken as they come, after that ten per second, and of the others only the last one counts.
  */
 static bool is_time(struct lkg_engine *e, struct lkg_component *c)
 {
@@ -331,7 +331,7 @@ static void follow_configmap(struct lkg_engine *e, struct lkg_component *c,
         if (is_held_back(c, configmap, &source))
                 return;
         known = lkg_config_source_equal(&d->pointers.assigned, &source);
-        /* The same answer again costs no look at the checkpoint. */
+        /* The same answer again needs no look at the checkpoint. */
         if (known && d->desired == LKG_DESIRED_REMOTE && !*d->waiting && !c->api->news)
                 return;
         if (!known && !is_time(e, c))
@@ -429,7 +429,7 @@ static void follow_saying(struct lkg_engine *e, struct lkg_component *c, const s
         case LKG_SAYS_REFERENCE:
                 follow_configmap(e, c, &saying->reference, node_uid);
                 return;
-        case LKG_SAYS_UNKNOWN: /* what is followed stays followed, because it may be the same again; if it still may be */
+        case LKG_SAYS_UNKNOWN: /* the object stays followed, because it may be named again, unless it is not allowed any more */
                 if (c->api->has_reference && !is_allowed(e->config, &c->api->reference))
                         (void)lkg_api_follow(c->api, NULL, &err);
                 set_desired(c, LKG_DESIRED_UNKNOWN, saying->fault);

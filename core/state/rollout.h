@@ -7,8 +7,8 @@
  *     lkgfs.io/rollout-salt: "2"        other nodes are the first ones (optional)
  *
  * A node's bucket is a number from 0.000 to 99.999 that only depends on its UID (and the salt): the first 8 bytes of
- * SHA-256("<salt>/<uid>"), most significant first, modulo 100000, in thousandths. Pure. Rules: docs/specification.md 4.14; the idea is
- * kubernetes/kubernetes#20200.
+ * SHA-256("<salt>/<uid>"), most significant first, modulo 100000, in thousandths. Pure. Rules: docs/specification.md 4.14; the
+ * idea is kubernetes/kubernetes#20200.
  *
  * A node goes on with what it already follows, whatever the annotations say later; reset and rollback are never held back.
  */

@@ -58,7 +58,8 @@ struct lkg_store {
 };
 
 /**
- * lkg_store_lock() - the part of lkg_store_open() that needs flock(2), which the engine must not call any more when it reads foreign content.
+ * lkg_store_lock() - the part of lkg_store_open() that needs flock(2), which the engine must not call any more when it reads
+ * foreign content.
  * Return: 0 (caller: lkg_store_open_locked() or lkg_close()); -EBUSY: another daemon has it (its pid is in @err when it can be
  * known); -EPROTO: a newer format, nothing was touched; -errno.
  */
@@ -144,8 +145,8 @@ struct lkg_pointers {
                 unsigned starts_since; /* counted starts on the last known good since: exoneration */
                 uint64_t abandoned_generation;
                 /*
-                 * trial.scope all: digest of the merge of the layers at the time when the stored document was taken instead; "" = none;
-                 * or LKG_PASSED_OVER_UNKNOWN.
+                 * trial.scope all: digest of the merge of the layers at the time when the stored document was taken instead;
+                 * "" = none; or LKG_PASSED_OVER_UNKNOWN.
                  */
                 char passed_over[LKG_SHA256_HEX];
         } rollback;
@@ -166,7 +167,8 @@ int lkg_store_load_document(const struct lkg_store_component *c, const char *sha
                             size_t *ret_size, struct lkg_error *err);
 
 /**
- * lkg_store_load_trial() - the trial of @source; if the record is of another source, or there is none: IDLE. Times are for this boot: running_since_ns is 0.
+ * lkg_store_load_trial() - the trial of @source; if the record is of another source, or there is none: IDLE. Times are for
+ * this boot: running_since_ns is 0.
  */
 int lkg_store_load_trial(const struct lkg_store_component *c, const struct lkg_config_source *source,
                          struct lkg_trial *ret, struct lkg_report *report);
@@ -211,7 +213,10 @@ const struct lkg_bad *lkg_bad_same_content(const struct lkg_bad_list *list,
 /** lkg_store_mark_bad() - durable, then added to @list. An existing entry is replaced. */
 int lkg_store_mark_bad(const struct lkg_store_component *c, struct lkg_bad_list *list,
                        const struct lkg_bad *bad, struct lkg_error *err);
-/** lkg_store_forgive() - durable, then removed from @list. @id: NULL = all. Return: number forgiven (a uid: with all its versions); -errno. */
+/**
+ * lkg_store_forgive() - durable, then removed from @list. @id: NULL = all. Return: number forgiven (a uid: with all its
+ * versions); -errno.
+ */
 int lkg_store_forgive(const struct lkg_store_component *c, struct lkg_bad_list *list, const char *id,
                       struct lkg_error *err);
 /** lkg_store_forgive_one() - remove the entry of exactly this name, as rm(1) does. Return: 1, 0 there is none, -errno. */

@@ -53,7 +53,10 @@ void lkg_text_copy(char *ret, size_t size, const char *text);
  * characters (bidi marks and overrides, zero widths, tags; Unicode category Cf), separators of lines and paragraphs.
  */
 bool lkg_is_hidden(uint32_t c);
-/** lkg_shown_length() - bytes of the character at @text if it may be shown as it is; 0: hidden (@ret_hidden: which), or not UTF-8. */
+/**
+ * lkg_shown_length() - bytes of the character at @text if it may be shown as it is; 0: hidden (@ret_hidden: which), or not
+ * UTF-8.
+ */
 size_t lkg_shown_length(const char *text, size_t size, uint32_t *ret_hidden);
 /** lkg_buf_shown() - append @text; hidden characters and bytes that are not UTF-8 as \xNN, byte by byte. */
 void lkg_buf_shown(struct lkg_buf *buf, const char *text, size_t size);

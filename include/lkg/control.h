@@ -42,10 +42,10 @@
  *
  *     ALIVE      the answer to a question of the same ticket
  *
- * supervisor -> engine:  ALIVE (are you there?), RELOAD (SIGHUP), STOP (write the durable state, exit 0), CREDENTIAL (the plugin's answer is the file
- * `credential` of the runtime directory, result 0; or result -errno and the reason as text).
- * supervisor -> file server: STOP. The sender of a request chooses its ticket, unique per boot. A repeated ticket
- * (the file server was killed and its successor asks again) gets the first result and is not carried out twice.
+ * supervisor -> engine:  ALIVE (are you there?), RELOAD (SIGHUP), STOP (write the durable state, exit 0), CREDENTIAL (the
+ * plugin's answer is the file `credential` of the runtime directory, result 0; or result -errno and the reason as text).
+ * supervisor -> file server: STOP. The sender of a request chooses its ticket, unique per boot. A repeated ticket (the file
+ * server was killed and its successor asks again) gets the first result and is not carried out twice.
  */
 #pragma once
 

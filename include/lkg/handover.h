@@ -13,8 +13,8 @@
  *                                                     LINK (it has no connection to the engine)
  *     supervisor -> file server:                      LINK{fd}, STOP
  *
- * FDS carries, in this order: device, shared memory, source directory, listening socket of the engine. LINK carries a socket that is
- * connected to that one: the file server itself can make no socket, so that it reaches nobody else's.
+ * FDS carries, in this order: device, shared memory, source directory, listening socket of the engine. LINK carries a socket
+ * that is connected to that one: the file server itself can make no socket, so that it reaches nobody else's.
  */
 #pragma once
 

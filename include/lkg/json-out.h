@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JSON that others read: records, status files, requests. It is built as objects of json-c and written by it; nobody types brackets.
+ * JSON that others read: records, status files, requests. It is built as objects of json-c and written by it; nobody types
+ * brackets.
  *
  * json-c answers a failed allocation with a NULL, which in a document means null, writes a text that is cut when its buffer cannot
  * grow, and lets any byte through. Here each of these is an error: the first one stays, whatever is put afterwards does nothing,
  * and lkg_json_write() returns it instead of a text.
  *
- * Documents of components are not written by this but by lkg/render.h: numbers keep the text that they had, and keys may be anything.
- * Owned by one thread.
+ * Documents of components are not written by this but by lkg/render.h: numbers keep the text that they had, and keys may be
+ * anything. Owned by one thread.
  */
 #pragma once
 
@@ -62,7 +63,10 @@ void lkg_json_end(struct lkg_json *json);
 void lkg_json_text(struct lkg_json *json, const char *name, const char *text);
 /** lkg_json_text_n() - the same of @size bytes, a NUL among them, too. */
 void lkg_json_text_n(struct lkg_json *json, const char *name, const char *text, size_t size);
-/** lkg_json_foreign() - what may hold words of others (names of files, errors): a byte that is no UTF-8 is `\xNN`, as in lkg_buf_shown(). */
+/**
+ * lkg_json_foreign() - what may hold words of others (names of files, errors): a byte that is no UTF-8 is `\xNN`, as in
+ * lkg_buf_shown().
+ */
 void lkg_json_foreign(struct lkg_json *json, const char *name, const char *text);
 /** lkg_json_time() - wall time, to the second. */
 void lkg_json_time(struct lkg_json *json, const char *name, uint64_t wall_ns);
@@ -81,18 +85,22 @@ void lkg_json_fail(struct lkg_json *json, int error);
 /**
  * lkg_json_write() - append the text to @buf, without a line break behind it.
  *
- * Return: 0; the first error (-ENOMEM, -EILSEQ, -EINVAL for a name, -E2BIG too deep, -EFBIG): @buf is failed, and has nothing of it.
+ * Return: 0; the first error (-ENOMEM, -EILSEQ, -EINVAL for a name, -E2BIG too deep, -EFBIG): @buf is failed, and has nothing
+ * of it.
  */
 int lkg_json_write(struct lkg_json *json, struct lkg_buf *buf);
 /** lkg_json_write_line() - with a line break. */
 int lkg_json_write_line(struct lkg_json *json, struct lkg_buf *buf);
 
 /**
- * lkg_json_read_flat() - the members of a map that lkg_json_write() wrote, none of them a map or a list, as members of the map that was
- * begun last. For who changes some of them; what anybody may have written is for lkg/decode.h.
+ * lkg_json_read_flat() - the members of a map that lkg_json_write() wrote, none of them a map or a list, as members of the map
+ * that was begun last. For who changes some of them; what anybody may have written is for lkg/decode.h.
  *
  * Return: 0; -EBADMSG: it is none, or larger than LKG_JSON_FLAT_MAX, and nothing was added; -ENOMEM.
  */
 int lkg_json_read_flat(struct lkg_json *json, const char *text, size_t size);
-/** lkg_json_get() - the text of a member of the map that was begun last; NULL: there is none, or it has a NUL. Until it is replaced. */
+/**
+ * lkg_json_get() - the text of a member of the map that was begun last; NULL: there is none, or it has a NUL. Until it is
+ * replaced.
+ */
 const char *lkg_json_get(const struct lkg_json *json, const char *name);

@@ -93,7 +93,10 @@ uint32_t lkg_judging_count(const struct lkg_judging *judging);
 /** lkg_judging_judged() - a layer was merged and judged. It becomes known when the work is done. */
 void lkg_judging_judged(struct lkg_judging *judging, const struct lkg_judging_key *key,
                         const char *component, const char *file, const char *sha256);
-/** lkg_judging_learn_judged() - judged layers become known although the work was not finished, because it was killed from outside. */
+/**
+ * lkg_judging_learn_judged() - judged layers become known although the work was not finished, because it was killed from
+ * outside.
+ */
 void lkg_judging_learn_judged(struct lkg_judging *judging);
 /** lkg_judging_done() - the work is done, and nothing in the note did harm. Judged layers are known from now on. */
 void lkg_judging_done(struct lkg_judging *judging);

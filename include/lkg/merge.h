@@ -64,7 +64,8 @@ bool lkg_merge_key_folds(const char *name, const char *key, size_t key_size);
 
 /**
  * lkg_merge_strategic_typed() - strategic merge patch on a kind whose lists are all atomic, as
- * k8s.io/apimachinery/pkg/util/strategicpatch applies it: `$patch`, `$retainKeys`, `$deleteFromPrimitiveList/x`, `$setElementOrder/x` are honoured.
+ * k8s.io/apimachinery/pkg/util/strategicpatch applies it: `$patch`, `$retainKeys`, `$deleteFromPrimitiveList/x`,
+ * `$setElementOrder/x` are honoured.
  * @base, @patch: maps; null is taken for an empty one, as upstream does
  * @type: of the kind; NULL = not known. If known, a map or list is merged into another only where the kind has a
  *        struct or list field; scalars, and members of one side only, pass through.

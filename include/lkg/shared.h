@@ -159,7 +159,10 @@ enum lkg_file_use {
         LKG_FILE_CLOSING, /* closed for the kernel; still to be closed in the source directory */
 };
 
-/* A file of the source that is open, or a file of the view that a user has open. Directories need none: a successor reads on from node and offset. */
+/*
+ * A file of the source that is open, or a file of the view that a user has open. Directories need none: a successor reads on
+ * from node and offset.
+ */
 struct lkg_file {
         _Atomic uint32_t used; /* enum lkg_file_use; stored last */
         uint32_t incarnation;
