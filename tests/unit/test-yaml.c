@@ -6,6 +6,8 @@
  */
 #include "config-helpers.h"
 
+#include <yaml.h>
+
 static const char *yaml_of(const char *text, size_t size, unsigned flags)
 {
         return answer(text, size, LKG_FORMAT_YAML, flags);
@@ -180,6 +182,98 @@ static void test_simple_keys_are_short(void **state)
         check(text, 1028, refused);
 }
 
+/* ---- what libyaml makes of it ---- */
+
+static void put_event(const yaml_event_t *event, struct lkg_buf *buf)
+{
+        switch (event->type) {
+        case YAML_SCALAR_EVENT:
+                if (event->data.scalar.tag)
+                        lkg_buf_printf(buf, "<%s>", (const char *)event->data.scalar.tag);
+                lkg_buf_printf(buf, "%s ", (const char *)event->data.scalar.value);
+                break;
+        case YAML_ALIAS_EVENT:
+                lkg_buf_printf(buf, "*%s ", (const char *)event->data.alias.anchor);
+                break;
+        case YAML_MAPPING_START_EVENT:
+        case YAML_SEQUENCE_START_EVENT:
+                lkg_buf_putc(buf, event->type == YAML_MAPPING_START_EVENT ? '{' : '[');
+                break;
+        case YAML_MAPPING_END_EVENT:
+        case YAML_SEQUENCE_END_EVENT:
+                lkg_buf_putc(buf, event->type == YAML_MAPPING_END_EVENT ? '}' : ']');
+                break;
+        default:
+                break;
+        }
+}
+
+/* Its events, or @refused. */
+static void libyaml_of(const char *text, struct lkg_buf *ret)
+{
+        yaml_parser_t parser;
+        yaml_event_type_t type = YAML_NO_EVENT;
+
+        lkg_buf_append(ret, "", 0);
+        assert_int_equal(yaml_parser_initialize(&parser), 1);
+        yaml_parser_set_input_string(&parser, (const unsigned char *)text, strlen(text));
+        while (type != YAML_STREAM_END_EVENT) {
+                yaml_event_t event;
+
+                if (!yaml_parser_parse(&parser, &event)) {
+                        lkg_buf_reset(ret);
+                        lkg_buf_puts(ret, refused);
+                        break;
+                }
+                type = event.type;
+                put_event(&event, ret);
+                yaml_event_delete(&event);
+        }
+        yaml_parser_delete(&parser);
+}
+
+/*
+ * The table of docs/decisions/008-a-scanner-of-our-own.md, and two cases that are none: `&a-b.c` and `*a:` are the same to both.
+ * When a libyaml fails here, its column has changed.
+ */
+static void test_where_libyaml_differs(void **state)
+{
+        static const struct {
+                const char *text, *ours, *libyaml;
+        } rows[] = {
+                { "{a:,b:}", "{\"a:\":null,\"b:\":null}", refused },
+                { "[a:]", "[\"a:\"]", refused },
+                { "\"\\/\"", refused, "/ " },
+                { "[x?y]", refused, "[x?y ]" },
+                { "{x?y: 1}", refused, "{x?y 1 }" },
+                { "[!x, a]", "[\"a\"]", "[<!x> a ]" },
+                { "{}: b", "{}", "{{}b }" },
+                { "\xef\xbb\xbf\xef\xbb\xbf"
+                  "ab: 1\ncd: 2\n",
+                  "{\"ab\":1,\"d\":2}", refused },
+                { "ab: 1\xef\xbb\xbf\n", "{\"ab\":\"1\\ufeff\"}", "{ab 1\xef\xbb\xbf }" }, /* none */
+                { "a: 1\n\xef\xbb\xbf"
+                  "b: 2\n",
+                  "{\"a\":1,\"\\ufeffb\":2}", refused },
+                { "a: 1\n...\n\x01\n", refused, refused }, /* in the first chunk of both */
+                { "%YAML 1.2\n---\na: 1\n", refused, "{a 1 }" },
+                { "%YAML 1.1\n---\na: 1\n", "{\"a\":1}", "{a 1 }" },
+                { "a: \"\\'\"", "{\"a\":\"'\"}", refused },
+                { "a: &a-b.c x\nb: *a-b.c\n", refused, refused },
+                { "- &a x\n- *a:\n", "[\"x\",{\"x\":null}]", "[x {*a  }]" },
+                { "[&a x, *a:]", "[\"x\",{\"x\":null}]", "[x {*a  }]" },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf events = LKG_BUF_INIT;
+
+                check(rows[i].text, strlen(rows[i].text), rows[i].ours);
+                libyaml_of(rows[i].text, &events);
+                assert_string_equal(events.data, rows[i].libyaml);
+        }
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -189,6 +283,7 @@ int main(void)
                 cmocka_unit_test(test_replaced_values_are_not_judged),
                 cmocka_unit_test(test_keys_keep_their_type_until_the_end),
                 cmocka_unit_test(test_simple_keys_are_short),
+                cmocka_unit_test(test_where_libyaml_differs),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
