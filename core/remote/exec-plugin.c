@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exec-plugin.h"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <sys/pidfd.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -13,6 +8,7 @@
 #include <openssl/evp.h>
 
 #include <lkg/file.h>
+#include <lkg/job.h>
 #include <lkg/json-out.h>
 #include <lkg/span.h>
 
@@ -197,145 +193,26 @@ static char **make_env(const struct lkg_kubeconfig *k)
 /* ---- running ---- */
 
 struct run {
-        pid_t pid;
-        int pidfd, output_fd, said_fd; /* -EBADF: at its end */
-        char *output;                  /* LKG_EXEC_OUTPUT_MAX + 1 bytes */
-        size_t n_output;
-        struct lkg_buf *said;
-        size_t n_said;
-        bool too_much;
+        const struct lkg_kubeconfig *k;
+        const char *program;
+        char **env;
 };
 
 /* In the new process. */
-static void become(const struct lkg_kubeconfig *k, const char *program, char *const *env, pid_t parent,
-                   int output, int said)
+static int become(void *userdata)
 {
         const struct rlimit none = { 0, 0 };
-        int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-        sigset_t empty;
+        const struct run *run = userdata;
 
-        if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(output, STDOUT_FILENO) < 0 ||
-            dup2(said, STDERR_FILENO) < 0 || chdir("/") < 0 || setpgid(0, 0) < 0)
-                _exit(127);
-        if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != parent)
-                _exit(127); /* nobody waits for it any more */
-        closefrom(3);
         (void)setrlimit(RLIMIT_CORE, &none); /* it would hold the credential */
-        (void)signal(SIGPIPE, SIG_DFL);
-        (void)sigemptyset(&empty);
-        (void)sigprocmask(SIG_SETMASK, &empty, NULL);
-        (void)execve(program, k->exec->argv, env);
-        (void)dprintf(STDERR_FILENO, "execute %s: %s\n", program, strerror(errno));
-        _exit(127);
+        (void)execve(run->program, run->k->exec->argv, run->env);
+        (void)dprintf(STDERR_FILENO, "execute %s: %s\n", run->program, strerror(errno));
+        return 127;
 }
 
-static int start(struct run *run, const struct lkg_kubeconfig *k, const char *program, char *const *env,
-                 struct lkg_error *err)
+static int judge_end(int r, int status, const struct lkg_job_output *output, uint64_t limit_ns,
+                     struct lkg_error *err)
 {
-        const pid_t parent = getpid();
-        int output[2], said[2];
-
-        if (pipe2(output, O_CLOEXEC) < 0)
-                return lkg_error_set(err, -errno, NULL, "pipe");
-        run->output_fd = output[0];
-        if (pipe2(said, O_CLOEXEC) < 0) {
-                int r = -errno;
-
-                lkg_close(output[1]);
-                return lkg_error_set(err, r, NULL, "pipe");
-        }
-        run->said_fd = said[0];
-        /* What is there at the end is taken without waiting for more: a process that it left behind may hold the pipe. */
-        (void)fcntl(output[0], F_SETFL, O_NONBLOCK);
-        (void)fcntl(said[0], F_SETFL, O_NONBLOCK);
-        run->pid = fork();
-        if (run->pid == 0)
-                become(k, program, env, parent, output[1], said[1]);
-        lkg_close(output[1]);
-        lkg_close(said[1]);
-        if (run->pid < 0)
-                return lkg_error_set(err, -errno, NULL, "fork");
-        (void)setpgid(run->pid, run->pid); /* as it does itself: whoever is first */
-        run->pidfd = pidfd_open(run->pid, 0);
-        return run->pidfd < 0 ? lkg_error_set(err, -errno, NULL, "pidfd_open") : 0;
-}
-
-/* Return: whether there may be more right now; at its end *@fd is closed. */
-static bool take_output(struct run *run)
-{
-        ssize_t n =
-                read(run->output_fd, run->output + run->n_output, LKG_EXEC_OUTPUT_MAX + 1 - run->n_output);
-
-        if (n == 0)
-                run->output_fd = lkg_close(run->output_fd);
-        if (n > 0)
-                run->n_output += (size_t)n;
-        run->too_much = run->n_output > LKG_EXEC_OUTPUT_MAX;
-        return (n > 0 || (n < 0 && errno == EINTR)) && !run->too_much;
-}
-
-static bool take_said(struct run *run)
-{
-        char text[512];
-        ssize_t n = read(run->said_fd, text, sizeof(text));
-        size_t room = LKG_EXEC_SAID_MAX - run->n_said, used = n > 0 && (size_t)n < room ? (size_t)n : room;
-
-        if (n == 0)
-                run->said_fd = lkg_close(run->said_fd);
-        if (n > 0) {
-                lkg_buf_append(run->said, text, used);
-                run->n_said += used;
-        }
-        return n > 0 || (n < 0 && errno == EINTR);
-}
-
-static void take_rest(struct run *run)
-{
-        while (run->output_fd >= 0 && take_output(run))
-                ;
-        for (size_t i = 0; i < 2 * LKG_EXEC_SAID_MAX && run->said_fd >= 0 && take_said(run); i++)
-                ; /* somebody it left behind may write for ever */
-}
-
-/* Return: 0 when the program has ended; -errno. */
-static int await(struct run *run, uint64_t deadline_ns)
-{
-        uint64_t now_ns;
-
-        while ((now_ns = lkg_boottime_ns()) < deadline_ns) {
-                struct pollfd p[] = { { .fd = run->pidfd, .events = POLLIN },
-                                      { .fd = run->output_fd, .events = POLLIN },
-                                      { .fd = run->said_fd, .events = POLLIN } };
-                int r = poll(p, LKG_ARRAY_SIZE(p), (int)((deadline_ns - now_ns) / LKG_NSEC_PER_MSEC) + 1);
-
-                if (r < 0 && errno != EINTR)
-                        return -errno;
-                if (r <= 0)
-                        continue;
-                if (p[1].revents)
-                        (void)take_output(run);
-                if (p[2].revents)
-                        (void)take_said(run);
-                if (run->too_much)
-                        return -EFBIG;
-                if (p[0].revents) {
-                        take_rest(run);
-                        return run->too_much ? -EFBIG : 0;
-                }
-        }
-        return -ETIMEDOUT;
-}
-
-static int judge_end(struct run *run, int r, uint64_t limit_ns, struct lkg_error *err)
-{
-        int status = 0;
-
-        if (r < 0) {
-                (void)kill(-run->pid, SIGKILL);
-                (void)kill(run->pid, SIGKILL); /* it may not have become a leader yet */
-        }
-        while (waitpid(run->pid, &status, 0) < 0 && errno == EINTR)
-                ;
         if (r == -ETIMEDOUT)
                 return lkg_error_set(err, r, NULL, "it did not end within %u s and was killed.",
                                      (unsigned)(limit_ns / LKG_NSEC_PER_SEC));
@@ -343,12 +220,12 @@ static int judge_end(struct run *run, int r, uint64_t limit_ns, struct lkg_error
                 return lkg_error_set(err, r, NULL, "it printed more than %u bytes and was killed.",
                                      LKG_EXEC_OUTPUT_MAX);
         if (r < 0)
-                return lkg_error_set(err, r, NULL, "wait for it");
+                return lkg_error_set(err, r, NULL, "start it");
         if (WIFSIGNALED(status))
                 return lkg_error_set(err, -EIO, NULL, "it was killed by signal %d.", WTERMSIG(status));
         if (WEXITSTATUS(status) != 0)
                 return lkg_error_set(err, -EIO, NULL, "it ended with exit status %d.", WEXITSTATUS(status));
-        if (run->n_output == 0)
+        if (output->size == 0)
                 return lkg_error_set(err, -EIO, NULL, "it printed nothing.");
         return 0;
 }
@@ -357,30 +234,24 @@ int lkg_exec_plugin_run(const struct lkg_kubeconfig *k, const char *program, uin
                         size_t *ret_size, struct lkg_buf *said, struct lkg_error *err)
 {
         LKG_CLEANUP(free_env) char **env = make_env(k);
-        struct run run = {
-                .pid = -1, .pidfd = -EBADF, .output_fd = -EBADF, .said_fd = -EBADF, .said = said
-        };
-        uint64_t deadline_ns = lkg_boottime_ns() + limit_ns;
-        int r = -ENOMEM;
+        LKG_CLEANUP(lkg_freep) char *text = calloc(1, LKG_EXEC_OUTPUT_MAX + 1); /* a NUL behind all of it */
+        char complaint[LKG_EXEC_SAID_MAX];
+        struct run run = { k, program, env };
+        const struct lkg_job_spec spec = { .run = become, .userdata = &run };
+        struct lkg_job_output output = { .data = text, .max = LKG_EXEC_OUTPUT_MAX, .bounded = true },
+                              complaints = { .data = complaint, .max = sizeof(complaint) };
+        int r, status = 0;
 
-        run.output = malloc(LKG_EXEC_OUTPUT_MAX + 2);
-        if (!env || !run.output)
-                (void)lkg_error_set(err, r, NULL, "run %s", program);
-        else
-                r = start(&run, k, program, env, err);
-        if (run.pid > 0)
-                r = judge_end(&run, r < 0 ? r : await(&run, deadline_ns), limit_ns, err);
-        lkg_close(run.pidfd);
-        lkg_close(run.output_fd);
-        lkg_close(run.said_fd);
+        if (!env || !text)
+                return lkg_error_set(err, -ENOMEM, NULL, "run %s", program);
+        r = lkg_job_run(&spec, limit_ns, &output, &complaints, &status);
+        lkg_buf_append(said, complaint, complaints.size);
+        r = judge_end(r, status, &output, limit_ns, err);
         if (r < 0) {
-                if (run.output)
-                        OPENSSL_cleanse(run.output, run.n_output);
-                free(run.output);
+                OPENSSL_cleanse(text, output.size);
                 return r;
         }
-        run.output[run.n_output] = '\0';
-        *ret = run.output;
-        *ret_size = run.n_output;
+        *ret_size = output.size;
+        *ret = LKG_STEAL(text);
         return 0;
 }

@@ -3,13 +3,8 @@
  * The forked process that carries one restart out. It reports in memory, because it holds nothing that a
  * message could go through; the loop logs it.
  */
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <poll.h>
-#include <signal.h>
-#include <sys/pidfd.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -17,6 +12,7 @@
 
 #include <lkg/buf.h>
 #include <lkg/file.h>
+#include <lkg/job.h>
 
 #include "consumer.h"
 #include "facts.h"
@@ -50,13 +46,6 @@ static void put_reason(struct lkg_buf *report, const char *fmt, ...)
 
 /* ---- hook ---- */
 
-/* What a program printed so far. */
-struct output {
-        char data[LKG_RESTART_OUTPUT_LINES * (LKG_RESTART_LINE_MAX + 1)];
-        size_t size;
-        bool cut;
-};
-
 /* Return: 0 or -errno, the reason is in @report. */
 static int check_program(const char *path, struct lkg_buf *report)
 {
@@ -75,70 +64,32 @@ static int check_program(const char *path, struct lkg_buf *report)
         return -EACCES;
 }
 
-static void exec_hook(const struct lkg_settings_component *component, uint64_t generation, int output)
+struct hook {
+        const struct lkg_settings_component *component;
+        uint64_t generation;
+};
+
+/* In the new process. */
+static int become_hook(void *userdata)
 {
+        const struct hook *hook = userdata;
+        const struct lkg_settings_component *component = hook->component;
         char name[64 + NAME_MAX], number[64];
         char *const env[] = { (char *)(uintptr_t)PATH_ENV, name, number, NULL };
         char **argv = calloc(component->n_restart_argv + 1, sizeof(*argv));
-        int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
-        if (!argv || null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(output, STDOUT_FILENO) < 0 ||
-            dup2(output, STDERR_FILENO) < 0 || chdir("/") < 0 || setpgid(0, 0) < 0)
-                _exit(127);
-        (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-        closefrom(3);
+        if (!argv)
+                return 127;
         (void)snprintf(name, sizeof(name), "LKGFS_COMPONENT=%s", component->name);
-        (void)snprintf(number, sizeof(number), "LKGFS_GENERATION=%" PRIu64, generation);
+        (void)snprintf(number, sizeof(number), "LKGFS_GENERATION=%" PRIu64, hook->generation);
         for (size_t i = 0; i < component->n_restart_argv; i++)
                 argv[i] = component->restart_argv[i];
         (void)execve(argv[0], argv, env);
         (void)dprintf(STDERR_FILENO, "execute %s: %s\n", argv[0], strerror(errno));
-        _exit(127);
+        return 127;
 }
 
-/* Takes what there is. Return: whether more may come. */
-static bool take_output(int fd, struct output *output)
-{
-        char spare[512];
-        bool full = output->size == sizeof(output->data);
-        ssize_t n = full ? read(fd, spare, sizeof(spare))
-                         : read(fd, output->data + output->size, sizeof(output->data) - output->size);
-
-        if (n < 0)
-                return errno == EINTR;
-        output->cut |= full && n > 0;
-        output->size += full ? 0 : (size_t)n;
-        return n > 0;
-}
-
-/*
- * A process of it that lives on may hold the pipe open: the end is that of the program. Return: whether it
- * ended.
- */
-static bool await(int pidfd, int fd, uint64_t deadline_ns, struct output *output)
-{
-        bool open = true;
-        uint64_t now_ns;
-
-        while ((now_ns = lkg_boottime_ns()) < deadline_ns) {
-                struct pollfd p[] = { { .fd = pidfd, .events = POLLIN },
-                                      { .fd = open ? fd : -1, .events = POLLIN } };
-                int r = poll(p, 2, (int)((deadline_ns - now_ns) / LKG_NSEC_PER_MSEC) + 1);
-
-                if (r < 0 && errno != EINTR)
-                        return false;
-                if (r > 0 && p[0].revents) {
-                        while (output->size < sizeof(output->data) && take_output(fd, output))
-                                ;
-                        return true;
-                }
-                if (r > 0 && p[1].revents)
-                        open = take_output(fd, output);
-        }
-        return false;
-}
-
-static void put_output(const struct output *output, struct lkg_buf *report)
+static void put_output(const struct lkg_job_output *output, struct lkg_buf *report)
 {
         const char *p = output->data, *end = p + output->size;
         unsigned n = 0;
@@ -155,38 +106,31 @@ static void put_output(const struct output *output, struct lkg_buf *report)
 }
 
 /* Return: whether it ended well; the reason is in @report. */
-static bool judge_end(pid_t pid, bool ended, uint64_t limit_ns, struct lkg_buf *report)
+static bool judge_end(int r, int status, uint64_t limit_ns, struct lkg_buf *report)
 {
-        int status = 0;
-
-        if (!ended)
-                (void)kill(-pid, SIGKILL);
-        if (!ended)
-                (void)kill(pid, SIGKILL); /* it may not have become a leader yet */
-        while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-                ;
-        if (!ended)
+        if (r == -ETIMEDOUT)
                 put_reason(report, "it did not end within %" PRIu64 " s and was killed",
                            limit_ns / LKG_NSEC_PER_SEC);
+        else if (r < 0)
+                put_reason(report, "start it: %s", strerror(-r));
         else if (WIFSIGNALED(status))
                 put_reason(report, "it was killed by signal %d", WTERMSIG(status));
         else if (WEXITSTATUS(status) != 0)
                 put_reason(report, "exit status %d", WEXITSTATUS(status));
         else
                 put_reason(report, "%s", "");
-        return ended && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+        return r == 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 bool lkg_restart_hook(const struct lkg_settings_component *component, uint64_t generation, uint64_t limit_ns,
                       struct lkg_buf *report)
 {
-        LKG_CLEANUP(lkg_closep) int pidfd = -EBADF;
-        LKG_CLEANUP(lkg_closep) int output_fd = -EBADF;
-        uint64_t deadline_ns = lkg_boottime_ns() + limit_ns;
-        struct output output = { .size = 0 };
-        int ends[2];
+        struct hook hook = { component, generation };
+        const struct lkg_job_spec spec = { .run = become_hook, .userdata = &hook };
+        char printed[LKG_RESTART_OUTPUT_LINES * (LKG_RESTART_LINE_MAX + 1)];
+        struct lkg_job_output output = { .data = printed, .max = sizeof(printed) };
+        int r, status = 0;
         bool done;
-        pid_t pid;
 
         if (component->n_restart_argv == 0) {
                 put_reason(report, "no program is configured");
@@ -194,24 +138,8 @@ bool lkg_restart_hook(const struct lkg_settings_component *component, uint64_t g
         }
         if (check_program(component->restart_argv[0], report) < 0)
                 return false;
-        if (pipe2(ends, O_CLOEXEC) < 0) {
-                put_reason(report, "pipe: %s", strerror(errno));
-                return false;
-        }
-        output_fd = ends[0];
-        (void)fcntl(output_fd, F_SETFL,
-                    O_NONBLOCK); /* what is there at the end is taken without waiting for more */
-        pid = fork();
-        if (pid == 0)
-                exec_hook(component, generation, ends[1]);
-        lkg_close(ends[1]);
-        if (pid < 0) {
-                put_reason(report, "fork: %s", strerror(errno));
-                return false;
-        }
-        (void)setpgid(pid, pid); /* as it does itself: whoever is first */
-        pidfd = pidfd_open(pid, 0);
-        done = judge_end(pid, pidfd >= 0 && await(pidfd, output_fd, deadline_ns, &output), limit_ns, report);
+        r = lkg_job_run(&spec, limit_ns, &output, &output, &status);
+        done = judge_end(r, status, limit_ns, report);
         put_output(&output, report);
         return done;
 }

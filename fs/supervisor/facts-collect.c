@@ -6,14 +6,13 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <poll.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <lkg/file.h>
+#include <lkg/job.h>
 
 #include "facts.h"
 
@@ -57,47 +56,17 @@ int lkg_facts_dir(int runtime_fd, const char *component)
 /* ---- the version ---- */
 
 /* In the process that becomes the component's program: nothing of us, and little of what root may do to a system. */
-static void run_program(const char *exe, int output)
+static int become_program(void *userdata)
 {
         const struct rlimit none = { 0, 0 }, small = { 1 << 20, 1 << 20 };
-        char *const argv[] = { (char *)(uintptr_t)exe, (char *)(uintptr_t) "--version", NULL };
+        char *const argv[] = { userdata, (char *)(uintptr_t) "--version", NULL };
         char *const env[] = { (char *)(uintptr_t) "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL };
-        int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-        if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(output, STDOUT_FILENO) < 0 ||
-            dup2(null, STDERR_FILENO) < 0 || chdir("/") < 0)
-                _exit(127);
-        closefrom(3);
         (void)setrlimit(RLIMIT_CORE, &none);
         (void)setrlimit(RLIMIT_FSIZE, &small);
         (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-        (void)execve(exe, argv, env);
-        _exit(127);
-}
-
-/* What comes through @fd until its end, the limit of time or that of size. */
-static size_t read_limited(int fd, char *buf, size_t size)
-{
-        uint64_t deadline_ns = lkg_boottime_ns() + VERSION_LIMIT_NS, now_ns;
-        size_t got = 0;
-
-        while (got < size && (now_ns = lkg_boottime_ns()) < deadline_ns) {
-                struct pollfd p = { .fd = fd, .events = POLLIN };
-                int r = poll(&p, 1, (int)((deadline_ns - now_ns) / LKG_NSEC_PER_MSEC) + 1);
-                ssize_t n;
-
-                if (r < 0 && errno != EINTR)
-                        return 0;
-                if (r <= 0)
-                        continue;
-                n = read(fd, buf + got, size - got);
-                if (n < 0 && errno != EINTR)
-                        return 0;
-                if (n == 0)
-                        return got;
-                got += n > 0 ? (size_t)n : 0;
-        }
-        return 0; /* too slow, or too talkative */
+        (void)execve(argv[0], argv, env);
+        return 127;
 }
 
 /*
@@ -107,29 +76,18 @@ static size_t read_limited(int fd, char *buf, size_t size)
 static bool ask_version(const char *exe, struct lkg_buf *ret)
 {
         char text[VERSION_BYTES_MAX];
-        int ends[2], status = -1;
-        size_t n, line;
-        pid_t pid;
+        const struct lkg_job_spec spec = { .run = become_program, .userdata = (void *)(uintptr_t)exe };
+        struct lkg_job_output output = { .data = text, .max = sizeof(text), .bounded = true };
+        int status = 0, r = lkg_job_run(&spec, VERSION_LIMIT_NS, &output, NULL, &status);
+        size_t line;
 
-        if (pipe2(ends, O_CLOEXEC) < 0)
-                return false;
-        pid = fork();
-        if (pid == 0)
-                run_program(exe, ends[1]);
-        lkg_close(ends[1]);
-        n = pid < 0 ? 0 : read_limited(ends[0], text, sizeof(text));
-        lkg_close(ends[0]);
-        if (pid < 0)
-                return false;
-        if (n == 0)
-                (void)kill(pid, SIGKILL);
-        while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-                ;
+        if (r < 0)
+                return r == -ETIMEDOUT || r == -EFBIG;
         if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
                 return false;
-        if (n == 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
                 return true;
-        for (line = 0; line < n && text[line] != '\n'; line++)
+        for (line = 0; line < output.size && text[line] != '\n'; line++)
                 ;
         lkg_blank_hidden(text, line, '?');
         lkg_buf_append(ret, text, line);

@@ -88,7 +88,7 @@ PRIVATE_HEADERS = (
 )
 SAME_TAGS = """
     check compare cursor job key lkg_dynamic lkg_heartbeat lkg_kept lkg_node lkg_place lkg_restart_policy lkg_rules
-    lkg_server lkg_task output pair part place shape walk words
+    lkg_server lkg_task pair part place shape walk words
 """.split()
 SAME_NAMES = """
     bad.c command.c credential.c credential.h diff.c dynamic.c dynamic.h engine.c facts.c facts.h fallback.c guard.c

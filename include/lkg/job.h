@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A piece of work in a process of its own, forked from ours: it may hang, print without end, crash, or leave processes behind, and
+ * costs its caller no more than a limit of time and of bytes.
+ *
+ * The rules, for every job:
+ *  - It leads a process group. At the limit the group gets SIGKILL, and the process itself, which may not have made the group yet.
+ *  - It ends when its parent does (PR_SET_PDEATHSIG), unless it is said to outlive it.
+ *  - Its end is the end of its process, not of its output: a process that it left behind may hold a pipe for ever.
+ *  - SIGKILL does not end a process that sleeps in the kernel (state D: a dead network file system, a FUSE server that has taken the
+ *    request). Nobody waits longer than LKG_JOB_GRACE_NS for one that was killed. Who has a loop keeps the pidfd in it and reaps it
+ *    whenever it ends; who has none ends soon itself, and init does.
+ */
+#pragma once
+
+#include <sys/types.h>
+
+#include <lkg/base.h>
+
+#define LKG_JOB_FIRST_FD 3
+#define LKG_JOB_GRACE_NS (1 * LKG_NSEC_PER_SEC)
+
+enum lkg_job_flags {
+        LKG_JOB_KEEPS_STDIO =
+                1, /* our 0, 1 and 2; else /dev/null and what is taken of its output, in the root directory */
+        LKG_JOB_KEEPS_FDS = 2,   /* every descriptor of ours: it works on what we hold. Else none but @fds */
+        LKG_JOB_OUTLIVES_US = 4, /* it goes on without us, in our process group */
+};
+
+struct lkg_job_spec {
+        int (*run)(void *userdata); /* in the new process: its exit status, unless it becomes a program */
+        void *userdata;
+        unsigned flags;
+        const int *fds; /* it has them as LKG_JOB_FIRST_FD, ...; each is above those */
+        size_t n_fds;
+};
+
+/* What is kept of what it prints. */
+struct lkg_job_output {
+        char *data; /* the caller's @max bytes; NULL: nobody wants it */
+        size_t max, size;
+        bool cut;     /* there was more */
+        bool bounded; /* more than @max ends the job: -EFBIG */
+        int fd;       /* private */
+};
+
+struct lkg_job {
+        pid_t pid; /* 0 = none */
+        int pidfd;
+        bool leads; /* a group */
+};
+
+#define LKG_JOB_INIT            \
+        {                       \
+                .pidfd = -EBADF \
+        }
+
+/**
+ * lkg_job_start() - fork.
+ * @out: standard output; NULL or without data: /dev/null. @err: the same for standard error; may be @out. Both NULL with
+ *       LKG_JOB_KEEPS_STDIO.
+ * Return: 0; -errno.
+ */
+int lkg_job_start(struct lkg_job *job, const struct lkg_job_spec *spec, struct lkg_job_output *out,
+                  struct lkg_job_output *err);
+/** lkg_job_kill() - it and its group. It is still to be waited for. */
+void lkg_job_kill(const struct lkg_job *job);
+/** lkg_job_cancel() - kill it, and wait for it as long as the rules say. Return: whether it is gone; else @job still names it. */
+bool lkg_job_cancel(struct lkg_job *job);
+/** lkg_job_reap() - one whose pidfd is readable. Return: its exit status; -1: a signal ended it, or somebody else has reaped it; -EAGAIN. */
+int lkg_job_reap(struct lkg_job *job);
+
+/**
+ * lkg_job_run() - start it, and wait for its end, or for @limit_ns.
+ * @ret_status: as of waitpid(2)
+ * Return: 0; -ETIMEDOUT and -EFBIG: it was killed; another -errno: it could not be started.
+ */
+int lkg_job_run(const struct lkg_job_spec *spec, uint64_t limit_ns, struct lkg_job_output *out,
+                struct lkg_job_output *err, int *ret_status);
