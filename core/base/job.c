@@ -136,6 +136,13 @@ static void forget(struct lkg_job *job)
         *job = (struct lkg_job)LKG_JOB_INIT;
 }
 
+bool lkg_job_ended(const struct lkg_job *job)
+{
+        siginfo_t info = { 0 };
+
+        return waitid(P_PID, (id_t)job->pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid != 0;
+}
+
 int lkg_job_reap(struct lkg_job *job)
 {
         siginfo_t info = { 0 };

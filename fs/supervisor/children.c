@@ -310,33 +310,15 @@ void lkg_child_end(struct lkg_child *child, int signal, uint64_t limit_ns)
                 (void)pidfd_send_signal(child->pidfd, SIGKILL, NULL, 0);
 }
 
-/*
- * One that was killed and may stick in the kernel for ever: its end is awaited by nobody but the process
- * table.
- */
-static int on_exit_of_abandoned(sd_event_source *source, int fd, uint32_t revents, void *userdata)
-{
-        pid_t pid = (pid_t)(intptr_t)userdata;
-
-        (void)revents;
-        (void)waitpid(pid, NULL, WNOHANG);
-        sd_event_source_disable_unref(source);
-        lkg_close(fd);
-        return 0;
-}
-
 void lkg_child_abandon(struct lkg_child *child, uint64_t grace_ns)
 {
-        sd_event_source *source = NULL;
         int pidfd = LKG_STEAL_FD(child->pidfd);
         pid_t pid = child->pid;
 
         (void)pidfd_send_signal(pidfd, SIGKILL, NULL, 0);
         (void)lkg_wait_pidfd(pidfd, grace_ns); /* a successor has it easier when this one is really gone */
         reset(child); /* first: the loop watches a descriptor for one purpose only */
-        if (sd_event_add_io(child->supervisor->event, &source, pidfd, EPOLLIN, on_exit_of_abandoned,
-                            (void *)(intptr_t)pid) < 0)
-                lkg_close(pidfd);
+        lkg_reap_later(child->supervisor->event, pid, pidfd);
 }
 
 int lkg_child_adopt(struct lkg_child *child, const struct lkg_process *process, int channel)

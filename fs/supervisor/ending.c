@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/pidfd.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include <lkg/file.h>
 
@@ -27,6 +28,25 @@ bool lkg_wait_pidfd(int pidfd, uint64_t limit_ns)
                         return false;
         }
         return false;
+}
+
+static int on_late_end(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+        pid_t pid = (pid_t)(intptr_t)userdata;
+
+        (void)revents;
+        (void)waitpid(pid, NULL, WNOHANG);
+        sd_event_source_disable_unref(source);
+        lkg_close(fd);
+        return 0;
+}
+
+void lkg_reap_later(sd_event *event, pid_t pid, int pidfd)
+{
+        sd_event_source *source = NULL;
+
+        if (sd_event_add_io(event, &source, pidfd, EPOLLIN, on_late_end, (void *)(intptr_t)pid) < 0)
+                lkg_close(pidfd);
 }
 
 /* Whether it calls itself so, which nobody else can make it do. */

@@ -1,60 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
-#include <signal.h>
-#include <sys/epoll.h>
-#include <sys/pidfd.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 
 #include "supervisor.h"
 
-#define CANCEL_NS      (1 * LKG_NSEC_PER_SEC)
 #define OOM_SCORE_FILE "/proc/self/oom_score_adj"
 
-/* In the forked process. The descriptors of @work are all above those they get: lkg_lift_fd(). */
-static void be_helper(const struct lkg_helper_work *work, pid_t parent)
+/* In the forked process. */
+static int be_helper(void *userdata)
 {
-        int oom = open(OOM_SCORE_FILE, O_WRONLY | O_CLOEXEC);
-        sigset_t none;
+        const struct lkg_helper_work *work = userdata;
+        int oom = work->flags & LKG_JOB_OUTLIVES_US ? -EBADF : open(OOM_SCORE_FILE, O_WRONLY | O_CLOEXEC);
 
         if (oom >= 0 && write(oom, "0", 1) < 0)
                 oom = lkg_close(oom); /* it inherits our protection: no reason not to go on */
         lkg_close(oom);
-        (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-        if (getppid() != parent || setpgid(0, 0) < 0)
-                _exit(1);
-        for (size_t i = 0; i < work->n_fds; i++)
-                if (dup3(work->fds[i], LKG_HELPER_FIRST_FD + (int)i, O_CLOEXEC) < 0)
-                        _exit(1);
-        closefrom(LKG_HELPER_FIRST_FD + (int)work->n_fds);
-        (void)signal(SIGPIPE, SIG_DFL);
-        (void)sigemptyset(&none);
-        (void)sigprocmask(SIG_SETMASK, &none, NULL);
-        _exit(work->run(work->userdata));
+        return work->run(work->userdata);
 }
 
 static void forget(struct lkg_helper *helper)
 {
         helper->exit_source = sd_event_source_disable_unref(helper->exit_source);
         helper->timer = sd_event_source_disable_unref(helper->timer);
-        helper->pidfd = lkg_close(helper->pidfd);
-        helper->pid = 0;
+}
+
+/* One that was killed and may never end is nobody's any more, but for the process table. */
+static void leave(struct lkg_helper *helper)
+{
+        forget(helper);
+        lkg_reap_later(helper->event, helper->job.pid, helper->job.pidfd);
+        helper->job = (struct lkg_job)LKG_JOB_INIT;
 }
 
 static int on_end(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
         struct lkg_helper *helper = userdata;
-        siginfo_t info = { 0 };
+        int status;
 
         (void)source;
         (void)fd;
         (void)revents;
-        if (waitid(P_PID, (id_t)helper->pid, &info, WEXITED | WNOHANG) < 0)
-                info.si_code = 0; /* somebody else has reaped it */
-        else if (info.si_pid == 0)
+        if (!lkg_job_ended(&helper->job))
                 return 0;
-        forget(helper);
-        helper->done(helper->userdata, info.si_code == CLD_EXITED ? info.si_status : -1);
+        forget(helper); /* first: the loop must not watch a number that becomes somebody else's */
+        status = lkg_job_reap(&helper->job);
+        helper->done(helper->userdata, status);
         return 0;
 }
 
@@ -65,46 +54,49 @@ static int on_limit(sd_event_source *source, uint64_t usec, void *userdata)
 
         (void)source;
         (void)usec;
-        (void)kill(-helper->pid, SIGKILL);
-        (void)kill(helper->pid, SIGKILL);
+        lkg_job_kill(&helper->job);
         helper->timer = sd_event_source_disable_unref(helper->timer);
+        if (helper->impatient) {
+                leave(helper);
+                helper->done(helper->userdata, -1);
+        }
         return 0;
 }
 
-static int watch(struct lkg_helper *helper, sd_event *event, uint64_t limit_ns)
+static int watch(struct lkg_helper *helper, uint64_t limit_ns)
 {
         int r;
 
-        helper->pidfd = pidfd_open(helper->pid, 0);
-        r = helper->pidfd < 0 ? -errno : 0;
+        helper->job.pidfd = lkg_lift_fd(helper->job.pidfd);
+        r = helper->job.pidfd < 0 ? helper->job.pidfd : 0;
         if (r == 0)
-                helper->pidfd = lkg_lift_fd(helper->pidfd);
-        r = helper->pidfd < 0 ? helper->pidfd : 0;
-        if (r == 0)
-                r = sd_event_add_io(event, &helper->exit_source, helper->pidfd, EPOLLIN, on_end, helper);
+                r = sd_event_add_io(helper->event, &helper->exit_source, helper->job.pidfd, EPOLLIN, on_end,
+                                    helper);
         if (r >= 0)
-                r = sd_event_add_time_relative(event, &helper->timer, CLOCK_MONOTONIC, limit_ns / 1000, 0,
-                                               on_limit, helper);
+                r = sd_event_add_time_relative(helper->event, &helper->timer, CLOCK_MONOTONIC,
+                                               limit_ns / 1000, 0, on_limit, helper);
         return r < 0 ? r : 0;
 }
 
 int lkg_helper_start(struct lkg_helper *helper, sd_event *event, const struct lkg_helper_work *work)
 {
-        pid_t self = getpid();
+        const struct lkg_job_spec spec = { .run = be_helper,
+                                           .userdata = (void *)(uintptr_t)work,
+                                           .flags = work->flags | LKG_JOB_KEEPS_STDIO,
+                                           .fds = work->fds,
+                                           .n_fds = work->n_fds };
         int r;
 
-        if (helper->pid > 0)
+        if (helper->job.pid > 0)
                 return -EBUSY;
+        helper->event = event;
+        helper->impatient = work->impatient;
         helper->done = work->done;
         helper->userdata = work->userdata;
-        helper->pid = fork();
-        if (helper->pid == 0)
-                be_helper(work, self);
-        if (helper->pid < 0) {
-                helper->pid = 0;
-                return -errno;
-        }
-        r = watch(helper, event, work->limit_ns);
+        r = lkg_job_start(&helper->job, &spec, NULL, NULL);
+        if (r < 0)
+                return r;
+        r = watch(helper, work->limit_ns);
         if (r < 0)
                 lkg_helper_cancel(helper);
         return r;
@@ -112,16 +104,16 @@ int lkg_helper_start(struct lkg_helper *helper, sd_event *event, const struct lk
 
 void lkg_helper_cancel(struct lkg_helper *helper)
 {
-        if (helper->pid <= 0)
+        if (helper->job.pid <= 0)
                 return;
-        (void)kill(-helper->pid, SIGKILL);
-        (void)kill(helper->pid, SIGKILL);
-        if (helper->pidfd >= 0 && lkg_wait_pidfd(helper->pidfd, CANCEL_NS))
-                (void)waitpid(helper->pid, NULL, WNOHANG);
         forget(helper);
+        if (helper->impatient)
+                lkg_job_kill(&helper->job);
+        if (helper->impatient || !lkg_job_cancel(&helper->job))
+                leave(helper);
 }
 
 bool lkg_helper_running(const struct lkg_helper *helper)
 {
-        return helper->pid > 0;
+        return helper->job.pid > 0;
 }

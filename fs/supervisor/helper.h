@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A forked process of ours that may wait for others (programs, the service manager), and that holds nothing
- * anybody else waits for: not the device, no lock, no connection. The loop only sees its end, which comes
- * after a limit at the latest. Unlike a task (task.c), which works on the view, there can be many.
+ * A job (lkg/job.h) that the loop waits for: it may wait for others (programs, the service manager, the view), and the loop only sees
+ * its end, which comes after a limit at the latest.
+ *
+ * Unless its work says otherwise it holds nothing that anybody else waits for: not the device, no lock, no connection.
  */
 #pragma once
 
@@ -10,22 +11,23 @@
 
 #include <systemd/sd-event.h>
 
-#include <lkg/base.h>
+#include <lkg/job.h>
 
 #define LKG_HELPER_FDS_MAX  2u
-#define LKG_HELPER_FIRST_FD 3
+#define LKG_HELPER_FIRST_FD LKG_JOB_FIRST_FD
 
 struct lkg_helper {
-        pid_t pid; /* 0 = none runs */
-        int pidfd;
+        struct lkg_job job;
+        bool impatient;
+        sd_event *event; /* borrowed */
         sd_event_source *exit_source, *timer;
         void (*done)(void *userdata, int status);
         void *userdata;
 };
 
-#define LKG_HELPER_INIT         \
-        {                       \
-                .pidfd = -EBADF \
+#define LKG_HELPER_INIT              \
+        {                            \
+                .job = LKG_JOB_INIT, \
         }
 
 struct lkg_helper_work {
@@ -40,6 +42,12 @@ struct lkg_helper_work {
         int fds[LKG_HELPER_FDS_MAX];
         size_t n_fds;
         uint64_t limit_ns;
+        unsigned flags; /* enum lkg_job_flags; it always keeps our 0, 1 and 2 */
+        /*
+         * Whoever waits goes on at the limit, whether it has ended or not: @done is called at once. Else only when it has ended, which
+         * may be never.
+         */
+        bool impatient;
 };
 
 /**
@@ -48,8 +56,8 @@ struct lkg_helper_work {
  */
 int lkg_helper_start(struct lkg_helper *helper, sd_event *event, const struct lkg_helper_work *work);
 /**
- * lkg_helper_cancel() - kill it and its process group; done is not called. At most 1 s, for one stuck in the
- * kernel.
+ * lkg_helper_cancel() - kill it and its process group; done is not called. Waits LKG_JOB_GRACE_NS at most, not at all for one that is
+ * impatient; what does not end then is reaped by the loop whenever it does.
  */
 void lkg_helper_cancel(struct lkg_helper *helper);
 /** lkg_helper_running() */

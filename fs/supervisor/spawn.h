@@ -7,6 +7,8 @@
 
 #include <sys/types.h>
 
+#include <systemd/sd-event.h>
+
 #include <lkg/error.h>
 
 #define LKG_SPAWN_FDS_MAX 8
@@ -66,5 +68,10 @@ int lkg_run_finish(struct lkg_run *run, size_t max, char **ret_output, size_t *r
 int lkg_run_wait(struct lkg_run *run, uint64_t limit_ns, size_t max, char **ret_output, size_t *ret_size);
 void lkg_run_cancel(struct lkg_run *run);
 
+/**
+ * lkg_reap_later() - of a process of ours that was killed and may stick in the kernel for ever: the loop reaps it whenever it ends.
+ * Takes @pidfd.
+ */
+void lkg_reap_later(sd_event *event, pid_t pid, int pidfd);
 /** lkg_wait_pidfd() - wait until @pidfd's process is gone, at most @limit_ns. Return: true when it is. */
 bool lkg_wait_pidfd(int pidfd, uint64_t limit_ns);

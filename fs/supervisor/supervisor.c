@@ -716,8 +716,7 @@ static void init(struct lkg_supervisor *s, const struct lkg_options *options, in
         s->log_fd = s->state_lock = s->runtime_lock = s->state_fd = s->runtime_fd = s->records_fd =
                 s->source_fd = s->listen_fd = s->exec.output_fd = s->exec.said_fd = -EBADF;
         s->facts.starts = s->facts.rest = s->exec.helper = s->copies.helper = s->leaving =
-                s->dentries.helper = (struct lkg_helper)LKG_HELPER_INIT;
-        s->task.pidfd = -EBADF;
+                s->dentries.helper = s->task.helper = (struct lkg_helper)LKG_HELPER_INIT;
         s->reload = (struct lkg_run)LKG_RUN_INIT;
         lkg_connection_init(&s->connection);
         lkg_kept_clear(s);

@@ -77,11 +77,9 @@ struct lkg_child {
 
 /* A forked piece of ourselves that may block, see task.c. */
 struct lkg_task {
-        struct lkg_supervisor *supervisor; /* borrowed */
-        pid_t pid;                         /* 0 = none */
-        int pidfd;
+        struct lkg_helper helper;
+        int (*run)(struct lkg_supervisor *s);
         void (*done)(struct lkg_supervisor *s, int status); /* exit status, or -1: killed or timed out */
-        sd_event_source *exit_source, *timer;
 };
 
 /* The processes that ask about the components, see facts.h. */

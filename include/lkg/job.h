@@ -67,7 +67,9 @@ int lkg_job_start(struct lkg_job *job, const struct lkg_job_spec *spec, struct l
 void lkg_job_kill(const struct lkg_job *job);
 /** lkg_job_cancel() - kill it, and wait for it as long as the rules say. Return: whether it is gone; else @job still names it. */
 bool lkg_job_cancel(struct lkg_job *job);
-/** lkg_job_reap() - one whose pidfd is readable. Return: its exit status; -1: a signal ended it, or somebody else has reaped it; -EAGAIN. */
+/** lkg_job_ended() - is there anything to reap? */
+bool lkg_job_ended(const struct lkg_job *job);
+/** lkg_job_reap() - Return: its exit status; -1: a signal ended it, or somebody else has reaped it; -EAGAIN. */
 int lkg_job_reap(struct lkg_job *job);
 
 /**

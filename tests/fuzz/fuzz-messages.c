@@ -88,7 +88,8 @@ static void hear(const uint8_t *data, size_t size)
         send_messages(data, size, pair[0]);
         lkg_close(pair[0]);
         lkg_engine_ops.input(s, child);
-        FUZZ_CHECK(s->phase == LKG_PHASE_END && s->exec.helper.pid == 0 && s->facts.starts.pid == 0);
+        FUZZ_CHECK(s->phase == LKG_PHASE_END && !lkg_helper_running(&s->exec.helper) &&
+                   !lkg_helper_running(&s->facts.starts));
         FUZZ_CHECK(child->pid == 0 && s->exit_code == 0);
         lkg_close(pair[1]);
 }
