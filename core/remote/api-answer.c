@@ -9,7 +9,7 @@
 #include "api-answer.h"
 #include "api-request.h"
 
-#define MESSAGE_BYTES_MAX 240u /* of what the server said */
+#define MESSAGE_BYTES_MAX 240u /* of the server's own message */
 #define WHAT_BYTES        160  /* "get configmaps NAMESPACE/NAME", cut where somebody has endless names */
 
 static const char *const status_names[] = {
@@ -190,7 +190,7 @@ static int judge_failure(const struct lkg_api_question *question, const struct l
         return 0;
 }
 
-/* Is it what was asked for? Words say what it is. */
+/* Is it the object that was asked for? If not, the message says what it is. */
 static bool is_asked_for(const struct lkg_resource *resource, const struct lkg_value *object,
                          struct lkg_buf *words)
 {

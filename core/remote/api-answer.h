@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a reply of the API server means. Pure. Source: Kubernetes API conventions, "Response Status Kind" and "HTTP Status codes". */
+/*
+ * What a reply of the API server means. Pure. Source: Kubernetes API conventions, "Response Status Kind" and "HTTP Status
+ * codes".
+ */
 #pragma once
 
 #include "client.h"
 
 /* The request that was answered. */
 struct lkg_api_question {
-        const char *verb; /* as RBAC has it: get, watch, create, patch */
+        const char *verb; /* the verb as in RBAC: get, watch, create, patch */
         const struct lkg_resource *resource;
         bool stream;                           /* of status 200: no object is expected */
-        const struct lkg_admission *admission; /* asked before the reply is decoded; NULL = nobody */
+        const struct lkg_admission *admission; /* asked before the reply is decoded; NULL = no check */
 };
 
 /**

@@ -86,7 +86,7 @@ int lkg_api_watch_path(const struct lkg_resource *resource, const char *version,
                        struct lkg_buf *path, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf unused = LKG_BUF_INIT;
-        /* The name stands in a selector here; what would be refused elsewhere is refused all the same. */
+        /* Here the name is part of a selector, but the same names are refused as in a path. */
         int r = append_segment(&unused, "name", resource->name, err);
 
         if (r >= 0)

@@ -43,7 +43,7 @@ uint64_t lkg_backoff_failed(struct lkg_backoff *backoff, uint64_t retry_after_ns
                 backoff->n_failures++;
         if (retry_after_ns > LKG_RETRY_AFTER_MAX_NS)
                 retry_after_ns = LKG_RETRY_AFTER_MAX_NS;
-        /* Nodes that were all told the same number must not come back in the same moment either. */
+        /* Many nodes may get the same Retry-After; they must not all return at the same moment. */
         return (ns > retry_after_ns ? ns : retry_after_ns) + share(ns, random);
 }
 

@@ -26,7 +26,7 @@ void lkg_backoff_succeeded(struct lkg_backoff *backoff, uint64_t now_ns);
 
 /**
  * lkg_backoff_failed() - how long to wait now.
- * @retry_after_ns: what the server asked for, 0 = nothing; it is a lower bound
+ * @retry_after_ns: the server's Retry-After, a lower bound; 0 = none
  * @random:         uniform 32 bits
  * Return: nanoseconds, at least LKG_BACKOFF_FIRST_NS, or first_ns.
  */

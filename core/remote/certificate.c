@@ -12,7 +12,7 @@
 #define NODES_GROUP     "system:nodes"
 #define CLAIMS_MAX      16384u
 #define SECONDS_MAX     (UINT64_MAX / LKG_NSEC_PER_SEC)
-#define BUNDLE_MAX      4096 /* certificates: nobody counts further */
+#define BUNDLE_MAX      4096 /* certificates: more are not counted */
 #define PASSPHRASE_NONE (-1)
 
 static void bio_freep(BIO **bio)
@@ -30,7 +30,7 @@ static void pkey_freep(EVP_PKEY **key)
         EVP_PKEY_free(*key);
 }
 
-/* Someone who wants a passphrase gets none, and is remembered. */
+/* A request for a passphrase gets none, and is noted. */
 static int no_passphrase(char *buf, int size, int writing, void *userdata)
 {
         bool *asked = userdata;
@@ -48,7 +48,7 @@ static BIO *open_text(const char *text, size_t size)
         return size > INT32_MAX ? NULL : BIO_new_mem_buf(text, (int)size);
 }
 
-/* Return: NULL when there is none. What OpenSSL thinks about it is of no use to anybody. */
+/* Return: NULL when there is none. OpenSSL's error messages are dropped. */
 static X509 *first_certificate(const char *pem, size_t size)
 {
         LKG_CLEANUP(bio_freep) BIO *bio = open_text(pem, size);
@@ -71,7 +71,7 @@ static uint64_t time_ns(const ASN1_TIME *t, uint64_t otherwise)
                                                   : (uint64_t)seconds * LKG_NSEC_PER_SEC;
 }
 
-/* An attribute as UTF-8; NULL when it has none, or a NUL byte: no name of ours can have one. */
+/* An attribute as UTF-8; NULL when it is absent or has a NUL byte, which no name of a node can have. */
 static char *attribute_text(const X509_NAME_ENTRY *entry)
 {
         unsigned char *utf8 = NULL;

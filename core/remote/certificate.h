@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What stands in PEM texts and tokens, as far as it concerns a client: whose they are, whether they fit together, when they
- * end. Nothing is verified: that is the API server's part. Pure; keys are wiped by OpenSSL when they are let go.
+ * Reads from PEM texts and tokens what a client needs: the name they are for, whether certificate and key match, and when they
+ * expire. Nothing is verified: the API server does that. Pure; OpenSSL wipes keys when it frees them.
  */
 #pragma once
 
@@ -9,8 +9,8 @@
 
 struct lkg_certificate {
         uint64_t begins_ns, ends_ns; /* wall time; 0 and UINT64_MAX when it is out of our range */
-        char *user;         /* the common name, which is who it says it is; NULL = none that could be one */
-        bool is_node_group; /* one of its organizations is system:nodes */
+        char *user;                  /* the common name: the user; NULL = none, or none that is valid */
+        bool is_node_group;          /* one of its organizations is system:nodes */
 };
 void lkg_certificate_deinit(struct lkg_certificate *certificate);
 
@@ -22,8 +22,8 @@ int lkg_certificate_count(const char *pem, size_t size);
 
 enum lkg_key_state {
         LKG_KEY_FITS,
-        LKG_KEY_MISSING,   /* there is no private key in it */
-        LKG_KEY_ENCRYPTED, /* with a passphrase that nobody can type here */
+        LKG_KEY_MISSING,   /* it has no private key */
+        LKG_KEY_ENCRYPTED, /* it needs a passphrase */
         LKG_KEY_OTHER,     /* it belongs to another certificate */
 };
 

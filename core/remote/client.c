@@ -52,7 +52,7 @@ struct lkg_client {
                 *look; /* next turn of the loop; next token; next look at the credential */
         struct lkg_bucket bucket;
         struct lkg_call *first, *last;
-        bool asked;            /* somebody has been told about an identity, or that there is none */
+        bool asked;            /* a caller has been given an identity, or the answer that there is none */
         uint64_t serial;       /* of that identity, 0 = none */
         bool identity_unknown; /* on_identity is due */
         struct lkg_client_counters counters;
@@ -121,13 +121,13 @@ static void end_unsent(struct lkg_call *call, const char *why)
 
 /* ---- the credential ---- */
 
-/* Looks at the files. Whoever has been told of another identity hears of this one, from pump(). */
+/* Checks the credential's files. When the identity has changed, pump() calls on_identity. */
 static void look_at_credential(struct lkg_client *client)
 {
         const struct lkg_identity *identity;
         uint64_t serial;
 
-        /* Without memory the identity stays what it was; the next look is soon. */
+        /* If memory runs out, the identity stays as it was; the next check is soon. */
         (void)lkg_credential_refresh(client->credential, lkg_realtime_ns());
         identity = lkg_credential_identity(client->credential);
         serial = identity ? identity->serial : 0;
@@ -208,7 +208,7 @@ static bool try_once_more(struct lkg_call *call)
         return true;
 }
 
-/* Whoever may raise it wants its name. */
+/* The message names the option, for the administrator who may raise it. */
 static void name_limit(const struct lkg_client *client, struct lkg_api_answer *answer)
 {
         size_t n = strlen(answer->words);

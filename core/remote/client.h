@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One API server: requests on resources, with the credential as it is now, and what the server's answer means. 401 makes the
- * credential look again and is tried once more if it has become another one.
+ * A client of one API server: it sends requests with the current credential and says what the answer means. After a 401 the
+ * credential's files are read again; if the credential has changed, the request is repeated once.
  *
- * At most 5 requests a second on average, 10 at once (client-go's limits); what is more waits its turn. Before each request the
- * credential's files are looked at, and every 10 s while a request is under way, every 45 s while none is.
+ * At most 5 requests a second on average, 10 in a burst (client-go's limits); further requests wait. The credential's files
+ * are checked before each request, every 10 s while a request is under way, and every 45 s otherwise.
  *
- * Everything is called from the loop, nothing from within the call that asks for it. One thread.
+ * Callbacks run from the event loop, never from within the call that asks for them. One thread.
  */
 #pragma once
 
@@ -21,7 +21,7 @@
 struct lkg_resource {
         const char *group_version; /* "v1", or "authentication.k8s.io/v1" */
         const char *plural;        /* "configmaps" */
-        const char *kind;          /* "ConfigMap": what a reply must be */
+        const char *kind;          /* "ConfigMap": the kind that a reply must have */
         const char *ns;            /* NULL = cluster-scoped */
         const char *name;          /* NULL of a POST */
         const char *subresource;   /* "status", or NULL */
@@ -35,7 +35,7 @@ enum lkg_api_status {
         LKG_API_NOT_FOUND,    /* 404 with a Status: one by a proxy is INVALID */
         LKG_API_CONFLICT,     /* 409 */
         LKG_API_GONE,         /* 410, or an Expired in a stream */
-        LKG_API_TOO_LARGE,    /* over our limit: the object is not believed */
+        LKG_API_TOO_LARGE,    /* over our limit: the object is not used */
         LKG_API_BUSY,         /* 429, 5xx */
         LKG_API_INVALID,      /* no JSON, another kind, another object, a redirect, any other status */
         _LKG_API_STATUS_MAX
@@ -51,7 +51,7 @@ struct lkg_api_answer {
         bool cut;             /* UNREACHABLE: it had begun, and the connection broke */
         uint64_t retry_after_ns;
         char words
-                [LKG_API_WORDS_MAX]; /* not OK: a sentence. 403: verb, resource, name and what the server said */
+                [LKG_API_WORDS_MAX]; /* not OK: a sentence. 403: verb, resource, name and the server's message */
         char flow_schema
                 [64]; /* which one of the server's queues it was in; "" = not said. For logs of 429 */
         const struct lkg_value *object; /* OK: the decoded reply */
@@ -65,14 +65,15 @@ struct lkg_client_options {
         sd_event *event;
         struct lkg_credential *credential; /* borrowed */
         const char *user_agent;
-        size_t max_bytes;                      /* remote.maxBytes: of one object */
-        const struct lkg_admission *admission; /* asked before a reply is decoded; borrowed, NULL = nobody */
+        size_t max_bytes; /* remote.maxBytes: of one object */
+        const struct lkg_admission
+                *admission; /* asked before a reply is decoded; borrowed, NULL = no check */
         /*
-         * 0 = the limits above, and LKG_HTTP_CONNECT_NS. A watch has no limit of silence here: a server need not say anything on it
-         * before its end, and whoever reads the stream knows whether this one does.
+         * 0 = the limits above, and LKG_HTTP_CONNECT_NS. A watch has no limit of silence here: a server need not send
+         * anything on it, and the reader of the stream knows whether this one does.
          */
         uint64_t request_ns, idle_ns, connect_ns;
-        /* The credential was read again and is another one: whoever watches begins anew. May be NULL. */
+        /* The credential has changed: watches must be started again. May be NULL. */
         void (*on_identity)(void *userdata);
         void *userdata;
 };
@@ -87,7 +88,7 @@ struct lkg_client *lkg_client_free(struct lkg_client *client);
 /**
  * lkg_client_get() - the newest state (a consistent read).
  *
- * What cannot be sent (no credential, no connection, ...) is an answer like any other, after the call.
+ * If the request cannot be sent (no credential, no connection, ...), @done is called later with that answer.
  * Return: 0; -EINVAL: a name that no object can have; -ENOMEM. Then @done is not called.
  */
 int lkg_client_get(struct lkg_client *client, const struct lkg_resource *resource, lkg_client_fn *done,
@@ -107,8 +108,8 @@ struct lkg_watch_handlers {
 };
 /**
  * lkg_client_watch() - follow one object: fieldSelector metadata.name=..., allowWatchBookmarks, timeoutSeconds.
- * @version: resourceVersion to begin after; NULL = the state of now comes first, as an ADDED event; "" = what happens from now
- *           on, without that state (sendInitialEvents=false; API servers of about 1.32 and later)
+ * @version: resourceVersion to begin after; NULL = the current state comes first, as an ADDED event; "" = changes from now on,
+ *           without the current state (sendInitialEvents=false; API servers of about 1.32 and later)
  * @seconds: after which the server ends it; we do 30 s later
  *
  * When handlers->data returns -EFBIG the watch ends as LKG_API_TOO_LARGE, with -EBADMSG as LKG_API_INVALID, with another

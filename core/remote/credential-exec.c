@@ -2,7 +2,7 @@
 /*
  * The answer of an exec plugin: an ExecCredential of the version that the kubeconfig names (client-go, pkg/apis/
  * clientauthentication). It is renewed at 4/5 of its life and at least 10 s before it ends, and after a 401. A plugin that
- * fails is asked again after 10 s, then twice as long each time, 5 minutes at most; what it said before serves meanwhile.
+ * fails is run again after 10 s, then after twice as long each time, 5 minutes at most; its last answer is used meanwhile.
  */
 #include <lkg/decode.h>
 #include <lkg/span.h>
@@ -62,7 +62,7 @@ static const struct lkg_value *map_in(const struct lkg_value *map, const char *n
         return value && lkg_value_type(value) == LKG_MAP ? value : NULL;
 }
 
-/* A member that is one line of text: a token. Anything else is none. */
+/* A member that is one line of text: a token. Anything else is not a token. */
 static const char *line_in(const struct lkg_value *map, const char *name)
 {
         const struct lkg_value *value = lkg_map_get(map, name);
@@ -85,7 +85,7 @@ static const char *text_in(const struct lkg_value *map, const char *name)
         return text && *text ? text : NULL;
 }
 
-/* Return: why it is of no use; NULL = it is. What it says goes to @ret. */
+/* Return: why the answer cannot be used; NULL = it can, and *@ret has its content. */
 static const char *judge(const struct lkg_value *doc, const char *api_version, struct lkg_exec_state *ret)
 {
         const struct lkg_value *status;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the credential share among themselves. Nothing here is for others. */
+/* Shared by the credential*.c files only. */
 #pragma once
 
 #include <lkg/file.h>
@@ -24,7 +24,7 @@ bool lkg_identity_same(const struct lkg_identity *a, const struct lkg_identity *
 struct lkg_exec_state {
         bool wanted; /* the kubeconfig has a plugin */
         bool asked;  /* and its answer is not here yet */
-        bool stale;  /* what it said was rejected, or the kubeconfig is another one */
+        bool stale;  /* its answer was rejected, or the kubeconfig has changed */
         bool have;
         bool no_answer;                       /* an attempt ended without one, see why; not looked at yet */
         uint64_t asked_ns, pause_ns, next_ns; /* not before next_ns */
@@ -39,9 +39,9 @@ void lkg_exec_state_deinit(struct lkg_exec_state *state);
 /** lkg_exec_state_done() - the answer came: @text, or NULL and @why. Return: 0 or -ENOMEM. */
 int lkg_exec_state_done(struct lkg_exec_state *state, const char *text, size_t size, const char *why);
 /**
- * lkg_exec_state_step() - take what has come, ask if it is time.
- * @run: asks; its result as in struct lkg_credential_options
- * @ret_review_ns: when there is something to do again
+ * lkg_exec_state_step() - take an answer that has come; run the plugin if it is time.
+ * @run: runs it; result as in struct lkg_credential_options
+ * @ret_review_ns: the next time at which there is something to do
  * Return: 0 or -ENOMEM.
  */
 int lkg_exec_state_step(struct lkg_exec_state *state, const char *api_version, uint64_t now_ns,
@@ -57,7 +57,7 @@ struct lkg_seen {
         char *path;
         bool in_source; /* kubelet.conf below source_fd */
         bool exists;
-        bool young; /* so fresh that a second write could hide behind the same identity */
+        bool young; /* so recent that another write might leave the file's identity (times, size) unchanged */
         struct lkg_file_id id;
 };
 
@@ -105,7 +105,10 @@ struct lkg_look {
  */
 void lkg_look_say(struct lkg_look *l, enum lkg_severity severity, unsigned code,
                   const struct lkg_file_or_data *x, const char *fmt, ...) LKG_PRINTF(5, 6);
-/** lkg_look_path() - through the view nothing of ours may go: a path below it means the source directory. Heap. */
+/**
+ * lkg_look_path() - lkgfs must not read through its own view: a path below it is turned into one below the source directory.
+ * Heap.
+ */
 char *lkg_look_path(const struct lkg_credential *c, const char *path);
 /** lkg_look_note() - one more file. @path: taken over. Return: NULL = no memory. */
 struct lkg_seen *lkg_look_note(struct lkg_look *l, char *path, bool in_source);

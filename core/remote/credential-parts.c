@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files say: CA, certificate and key, token, exec plugin.
+ * Reads the files: CA, certificate and key, token, exec plugin.
  *
- * Ends of certificates are told early: when less than a tenth of a certificate's life is left, and less than 30 days. (A kubelet
- * renews at 70 to 90 %, so a rotation that works never gets there.) One that has ended is still used: the server decides, and
- * our clock may be wrong. Of tokens only the end is told, because they are renewed just before it.
+ * The end of a certificate is reported early: when less than a tenth of its life and less than 30 days are left. (A kubelet
+ * renews at 70 to 90 %, so a rotation that works never gets there.) An expired one is still used: the server decides, and
+ * our clock may be wrong. For tokens only the end itself is reported, because they are renewed just before it.
  */
 #include <lkg/span.h>
 
@@ -88,7 +88,7 @@ static void judge_key(struct lkg_look *l)
         }
 }
 
-/* From the certificate that is in the identity now. Return: false: there is none. */
+/* From the certificate of the current identity. Return: false: there is none. */
 static bool take_subject(struct lkg_look *l, uint64_t *ret_begins_ns, uint64_t *ret_ends_ns)
 {
         struct lkg_identity *i = l->identity;

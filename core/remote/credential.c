@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The credential: one look at all files is a struct lkg_look; it becomes the identity only when everything in it fits together. What
- * a look came across is remembered by file identity, so that the next refresh costs a stat for each file until one differs.
+ * The credential: one look at all files is a struct lkg_look; it becomes the identity only when everything in it fits
+ * together. What a look came across is remembered by file identity, so that the next refresh costs a stat for each file until
+ * one differs.
  */
 #include "credential.h"
 
@@ -15,7 +16,7 @@
 
 #define POD_DIR     "/var/run/secrets/kubernetes.io/serviceaccount"
 #define NODE_PREFIX "system:node:"
-#define RETRY_NS    (10 * LKG_NSEC_PER_SEC) /* what was refused because of a directory has not changed itself */
+#define RETRY_NS    (10 * LKG_NSEC_PER_SEC) /* after a refusal: no file changes when a directory is repaired */
 
 static const char *const kind_names[] = {
         [LKG_CREDENTIAL_NONE] = "none",
@@ -58,7 +59,7 @@ static void look_in_pod(struct lkg_look *l)
                 lkg_look_say(l, LKG_ERROR, LKG_K_KUBECONFIG, NULL, "%s", err.message);
 }
 
-/* The node's file is a kubeconfig only if it looks like one; what cannot be decoded stays what it was. */
+/* The node's file counts as a kubeconfig only if it looks like one; if it cannot be decoded, the last answer stands. */
 static bool counts(struct lkg_look *l, const char *text, size_t size)
 {
         int r;
@@ -263,7 +264,7 @@ struct lkg_credential *lkg_credential_free(struct lkg_credential *c)
         return NULL;
 }
 
-/* So that whoever tells a plugin about the cluster need not open files. */
+/* So that the process that runs a plugin need not open the CA file. */
 static void take_ca_as_data(struct lkg_look *l)
 {
         struct lkg_file_or_data *ca = &l->k->ca;
@@ -341,7 +342,7 @@ bool lkg_credential_is_node(const struct lkg_credential *c, const char *name)
         const struct lkg_identity *i = c->identity;
         size_t n = strlen(NODE_PREFIX);
 
-        /* Whoever else a token, a password or an impersonation makes us, is not known here. */
+        /* With a token, a password or impersonation the server may see another user, which is unknown here. */
         return i && i->user && i->is_node_group && !i->token && !i->username && !i->impersonate && *name &&
                strncmp(i->user, NODE_PREFIX, n) == 0 && strcmp(i->user + n, name) == 0;
 }

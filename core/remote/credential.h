@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What we show to the API server, as it is now: a kubeconfig (or a pod's service account) and every file that it names, read
- * and checked, and read again when one of them has changed. Whoever rotates a certificate, a token or the whole kubeconfig need
- * not tell us. What cannot be read or does not fit together keeps the last one that did (half of a rotation), with a finding.
+ * The current credential for the API server: a kubeconfig (or a pod's service account) and every file that it names, read and
+ * checked, and read again when one of them changes. A rotation of a certificate, a token or the whole kubeconfig needs no
+ * notice. While files cannot be read or do not match (half of a rotation), the last good set is used, with a finding.
  *
  * Order of search when remote.kubeconfig is empty: a pod's service account; the node's own kubeconfig `kubelet.conf` in the
  * source directory, if it is one (kubeadm); none.
@@ -13,7 +13,7 @@
 
 #include "kubeconfig.h"
 
-/* What the transport needs. Immutable, shared; texts are PEM. NULL = not given. */
+/* The transport's input. Immutable, shared; texts are PEM. NULL = not given. */
 struct lkg_identity {
         unsigned refs;
         uint64_t serial; /* another one after each change */
@@ -21,7 +21,7 @@ struct lkg_identity {
         bool insecure, disable_compression;
         char *ca, *certificate, *key;
         char *token, *username, *password, *impersonate;
-        char *user; /* who the certificate says we are ("system:node:n1"); NULL = unknown (a token) */
+        char *user; /* the user that the certificate names ("system:node:n1"); NULL = unknown (a token) */
         bool is_node_group;  /* and that it is in the group system:nodes */
         uint64_t expires_ns; /* wall time at which certificate or token end; 0 = unknown */
 };
@@ -58,20 +58,20 @@ int lkg_credential_new(const struct lkg_credential_options *options, struct lkg_
 struct lkg_credential *lkg_credential_free(struct lkg_credential *credential);
 
 /**
- * lkg_credential_refresh() - look at the files; cheap (stat) while nothing has changed. Before each request, and every
- * few seconds while one waits: nothing else notices a rotation.
+ * lkg_credential_refresh() - check the files; cheap (stat) while nothing has changed. To be called before each request,
+ * and every few seconds while one waits: nothing else notices a rotation.
  * @now_ns: wall time, for expiry of exec credentials and certificates
  *
- * Which files count: only those that nobody but root (or ourselves, without root) can write or replace, on the whole way
- * and through links (lkg_open_owned()); at most 1 MiB each. A token file is read again at least every 60 s.
+ * Only files are used that only root (or, without root, our own user) can write or replace, every directory and link of the
+ * path included (lkg_open_owned()); at most 1 MiB each. A token file is read again at least every 60 s.
  *
- * Return: 1 when the identity is another one now (or has gone); 0; -ENOMEM.
+ * Return: 1 when the identity has changed (or is gone); 0; -ENOMEM.
  */
 int lkg_credential_refresh(struct lkg_credential *credential, uint64_t now_ns);
 
 /**
- * lkg_credential_due_ns() - wall time at which a refresh has something to do although no file changes: an end comes near, a
- * plugin is to be asked. UINT64_MAX = never.
+ * lkg_credential_due_ns() - wall time at which a refresh is needed although no file changes: a certificate or token
+ * expires soon, or a plugin must be run. UINT64_MAX = never.
  */
 uint64_t lkg_credential_due_ns(const struct lkg_credential *credential);
 
@@ -82,15 +82,15 @@ uint64_t lkg_credential_due_ns(const struct lkg_credential *credential);
 void lkg_credential_rejected(struct lkg_credential *credential);
 
 /**
- * lkg_credential_exec_done() - what the plugin printed, an ExecCredential as JSON, or why it did not (@why; @text NULL then).
- * Takes part in the next refresh.
+ * lkg_credential_exec_done() - the plugin's output, an ExecCredential as JSON, or why there is none (@why; @text is
+ * NULL then). The next refresh uses it.
  */
 void lkg_credential_exec_done(struct lkg_credential *credential, const char *text, size_t size,
                               const char *why);
 
 /**
- * lkg_credential_load() - the kubeconfig that a credential with @options would follow, read now, for who runs its plugin. A CA
- * file has been read: it is data then. The command of a plugin below the view is that of the source directory.
+ * lkg_credential_load() - read the kubeconfig that a credential with @options would follow, for the process that runs its plugin.
+ * A CA file has been read: it is data then. A plugin below the view is looked up in the source directory.
  * Return: 0; -ENOENT: there is none, or a service account serves; -EBADMSG when @report says what is wrong; -ENOMEM.
  */
 int lkg_credential_load(const struct lkg_credential_options *options, struct lkg_kubeconfig **ret,
@@ -101,7 +101,10 @@ struct lkg_identity *lkg_credential_identity(const struct lkg_credential *creden
 enum lkg_credential_kind lkg_credential_kind(const struct lkg_credential *credential);
 /** lkg_credential_file() - the kubeconfig, or the service account's directory; "" = none. */
 const char *lkg_credential_file(const struct lkg_credential *credential);
-/** lkg_credential_findings() - what is wrong with the files as they are now, LKG7001 to LKG7004. */
+/** lkg_credential_findings() - the findings of the last look at the files, LKG7001 to LKG7004. */
 const struct lkg_report *lkg_credential_findings(const struct lkg_credential *credential);
-/** lkg_credential_is_node() - is the identity certainly that of node @name (certificate of system:node:@name, group system:nodes)? */
+/**
+ * lkg_credential_is_node() - is the identity certainly that of node @name (certificate of system:node:@name, group
+ * system:nodes)?
+ */
 bool lkg_credential_is_node(const struct lkg_credential *credential, const char *name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where requests go: the URL of an API server and that of a proxy, judged by a grammar so narrow that every parser behind
- * it (libcurl's) understands the same. Pure; reasons as in <lkg/span.h>, and they never quote what stands in a URL.
+ * The URLs of an API server and of a proxy, checked against a grammar so narrow that libcurl's parser cannot understand them
+ * differently. Pure; reasons as in <lkg/span.h>; they never quote text of a URL.
  */
 #pragma once
 

@@ -30,7 +30,7 @@ static int judge_program(const char *path, struct lkg_error *err)
         return st.st_mode & 0111 ? 0 : lkg_error_set(err, -EACCES, NULL, "%s is not executable.", path);
 }
 
-/* As execvp(3) searches, but that what cannot be trusted ends the search: nobody gets into it by being first. */
+/* Searches like execvp(3), but a file that is not trusted or not executable ends the search instead of being skipped. */
 static int search_program(const char *name, const char *search, char **ret, struct lkg_error *err)
 {
         struct lkg_span rest = lkg_span(search, strlen(search)), dir;
@@ -85,7 +85,7 @@ static void put_base64(struct lkg_json *json, const char *name, const char *data
         lkg_json_text(json, name, text);
 }
 
-/* As a kubeconfig has it: libcurl's scheme says, too, that the proxy is the one who looks names up. */
+/* As in the kubeconfig: libcurl's scheme (socks5h) also says that the proxy resolves names. */
 static void put_proxy(struct lkg_json *json, const char *url)
 {
         static const char curls[] = "socks5h://";
@@ -165,7 +165,7 @@ static void free_env(char ***env)
         free(*env);
 }
 
-/* The kubeconfig's own entries win, but for what plugins are told by. NULL = no memory. */
+/* Entries of the kubeconfig win, except KUBERNETES_EXEC_INFO. NULL = no memory. */
 static char **make_env(const struct lkg_kubeconfig *k)
 {
         static const char *const defaults[][2] = { { "PATH", "PATH=" LKG_EXEC_PATH }, { "HOME", "HOME=/" } };

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Running the exec plugin of a kubeconfig, as client-go's plugin/pkg/client/auth/exec does it, with less: a fixed PATH, an
- * environment of nothing else than what is named here, no terminal, limits. Never in the engine: in a process that the
- * supervisor starts for it.
+ * Runs the exec plugin of a kubeconfig as client-go's plugin/pkg/client/auth/exec does, with less: a fixed PATH, only the
+ * environment named here, no terminal, and limits. Never in the engine: in a process that the supervisor starts for it.
  *
- * It runs as we do, that is as root: so its program and every directory on the way to it must be root's (lkg_open_owned()).
+ * The plugin runs as root, so its program and every directory of the path must be root's (lkg_open_owned()).
  */
 #pragma once
 

@@ -133,7 +133,7 @@ static void move_to(struct lkg_follow *follow, const char *version)
         (void)stpcpy(follow->position, version);
 }
 
-/* Is a read that was overtaken by the watch still worth something? Only what is certainly newer, or the same. */
+/* A read that the watch has overtaken counts only if it is certainly newer, or the same. */
 static bool overtaken(const struct lkg_follow *follow, const struct lkg_object_id *id)
 {
         enum lkg_version_order order;
@@ -205,7 +205,7 @@ unsigned lkg_follow_opened(struct lkg_follow *follow, struct lkg_moment at)
         follow->polling = follow->expired = false;
         follow->n_polls = 0;
         works(follow, at);
-        /* The state of now comes only if there is one: that it was deleted since the last read, nobody would say. */
+        /* The watch starts with the current state only if the object exists; a deletion since the last read would go unnoticed. */
         if (follow->from_now && (follow->quiet || follow->known == LKG_FOLLOW_PRESENT))
                 want_get(follow, at.now_ns);
         return plan(follow, at);
@@ -223,8 +223,8 @@ void lkg_follow_bytes(struct lkg_follow *follow, bool partial, bool fresh, uint6
 enum belief { NEWS, KNOWN, PASSED, DOUBTFUL };
 
 /*
- * Events come in the order of their versions, after the position. One that does not is not believed. One that does and is
- * older than what a read has said meanwhile is PASSED: the watch is catching up with that read.
+ * Events come in the order of their versions, after the position; one that does not is DOUBTFUL. One that does, but is older than
+ * the result of a read meanwhile, is PASSED: the watch is catching up with that read.
  */
 static enum belief judge(const struct lkg_follow *follow, enum lkg_event_type type,
                          const struct lkg_object_id *id)
@@ -239,7 +239,7 @@ static enum belief judge(const struct lkg_follow *follow, enum lkg_event_type ty
         if (deleted && follow->known == LKG_FOLLOW_ABSENT)
                 return KNOWN;
         if (!deleted && same && follow->known == LKG_FOLLOW_ABSENT)
-                return DOUBTFUL; /* nobody comes back */
+                return DOUBTFUL; /* a deleted object does not return with the same uid */
         if (!deleted && same && order == LKG_VERSION_SAME)
                 return KNOWN;
         if (behind)
@@ -337,7 +337,7 @@ static void done(struct lkg_follow *follow, struct lkg_moment at)
 {
         bool lasted = follow->open && at.now_ns - follow->opened_ns >= LKG_FOLLOW_SHORT_NS;
 
-        if (lasted) /* and what it did not tell has not happened */
+        if (lasted) /* no event means no change: the state is still true */
                 learned(follow, at);
         if (!lasted && !(follow->open && follow->heard))
                 read_after_failure(follow, LKG_API_UNREACHABLE, 0, at);
@@ -420,9 +420,9 @@ unsigned lkg_follow_tick(struct lkg_follow *follow, struct lkg_moment at)
 }
 
 /*
- * Silence means something while the watch is not open, and after its first bookmark. Before that it means nothing: an API server sends
- * none to a watch since whose position no object of the kind has changed (apiserver, storage/cacher), for hours; such a watch ends when
- * its time is over.
+ * Silence means something while the watch is not open, and after its first bookmark. Before that it means nothing: an API
+ * server sends none to a watch since whose position no object of the kind has changed (apiserver, storage/cacher), for hours;
+ * such a watch ends when its time is over.
  */
 static uint64_t silent_at(const struct lkg_follow *follow)
 {

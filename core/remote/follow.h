@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Following one object: the decisions of informer.h, without its requests. Answers, events, a clock and a number at random go
- * in; what to do next comes out. No allocation, no clock, no I/O: whoever carries it out says so by the next input.
+ * Follows one object: the decisions of informer.h, without its requests. Input: answers, events, the time, a random number.
+ * Output: what to do next. No allocation, no clock, no I/O; the caller carries it out and reports with the next input.
  *
- * At most one GET and one watch are under way. Three things are kept apart: what is known of the object (uid, version, or that
- * there is none), the *position* from which a watch would go on (a bookmark moves it, and so it may be newer than the object's own
- * version, which is that of its last change and may be long forgotten by the server), and when which request may be sent.
+ * At most one GET and one watch are under way. Three things are separate: the known state of the object (uid, version, or its
+ * absence); the *position* from which a watch would go on (a bookmark moves it, so it may be newer than the object's own version,
+ * which is that of its last change and may be too old for the server); and when each request may be sent.
  */
 #pragma once
 
@@ -34,7 +34,7 @@ struct lkg_moment {
 /* What to do, in this order. */
 enum lkg_follow_do {
         LKG_FOLLOW_TELL = 1 << 0,      /* the object that was given is the state now */
-        LKG_FOLLOW_TELL_NONE = 1 << 1, /* there is no such object */
+        LKG_FOLLOW_TELL_NONE = 1 << 1, /* the object does not exist */
         LKG_FOLLOW_END_GET = 1 << 2,   /* cancel, without hearing of it again */
         LKG_FOLLOW_END_WATCH = 1 << 3,
         LKG_FOLLOW_GET = 1 << 4,
@@ -49,7 +49,7 @@ struct lkg_follow {
 
         enum lkg_follow_knowledge known;
         struct lkg_object_id
-                id; /* PRESENT: of the state told last; ABSENT: of the last one there was, "" = none */
+                id; /* PRESENT: of the last reported state; ABSENT: of the last object that existed, "" = none */
         char position[LKG_OBJECT_ID_MAX + 1]; /* "" = the state of now */
         bool expired; /* the server has forgotten our position: the next watch begins with the state of now */
 
@@ -87,7 +87,7 @@ void lkg_follow_begin(struct lkg_follow *follow, uint64_t poll_interval_ns, uint
 
 /* Inputs. Each returns what to do: enum lkg_follow_do. */
 
-/** lkg_follow_got() - the read says that the object is @id; NULL = there is none. */
+/** lkg_follow_got() - the read found the object @id; NULL = it does not exist. */
 unsigned lkg_follow_got(struct lkg_follow *follow, const struct lkg_object_id *id, struct lkg_moment at);
 /** lkg_follow_not_got() - the read failed, or could not be sent, or its object is not the one asked for. */
 unsigned lkg_follow_not_got(struct lkg_follow *follow, enum lkg_api_status status, uint64_t retry_after_ns,
@@ -100,11 +100,11 @@ unsigned lkg_follow_event(struct lkg_follow *follow, enum lkg_event_type type,
                           const struct lkg_object_id *id, struct lkg_moment at);
 unsigned lkg_follow_bookmark(struct lkg_follow *follow, const char *version, struct lkg_moment at);
 /**
- * lkg_follow_broken() - the watch is over because of what it said: LKG_API_GONE or LKG_API_BUSY of an ERROR event,
- * LKG_API_INVALID, LKG_API_TOO_LARGE, or because it said nothing: LKG_API_UNREACHABLE. Whoever says so ends the request, too.
+ * lkg_follow_broken() - the watch is over because of its content (LKG_API_GONE or LKG_API_BUSY of an ERROR event,
+ * LKG_API_INVALID, LKG_API_TOO_LARGE) or its silence (LKG_API_UNREACHABLE). The caller ends the request as well.
  *
- * An API server in front of an etcd before 3.4.25 accepts a watch with the state of now and breaks it off at once
- * (apiserver, storage/cacher: RequestWatchProgress is disabled). There the next one begins without that state.
+ * An API server in front of an etcd before 3.4.25 accepts a watch with the current state and breaks it off at once
+ * (apiserver, storage/cacher: RequestWatchProgress is disabled). The next watch then begins without that state.
  */
 unsigned lkg_follow_broken(struct lkg_follow *follow, enum lkg_api_status status, struct lkg_moment at);
 /** lkg_follow_ended() - the request has ended, or could not be sent. @http_status: 0 = no answer came. */
@@ -113,8 +113,8 @@ unsigned lkg_follow_ended(struct lkg_follow *follow, enum lkg_api_status status,
 /**
  * lkg_follow_cut() - the connection of the watch broke, not in the middle of an event.
  *
- * After a quiet time that is no failure: on the way to many API servers stands a balancer that ends connections nobody says anything
- * on (kubeadm's own example of one: after 35 s). The next watch begins at once where this one was; as in client-go, nothing is read.
+ * After a quiet time that is not a failure: many API servers are behind a load balancer that closes idle connections (kubeadm's own
+ * example: after 35 s). The next watch begins at once where this one ended; as in client-go, the object is not read.
  */
 unsigned lkg_follow_cut(struct lkg_follow *follow, struct lkg_moment at);
 /** lkg_follow_fetch() - somebody wants it to be read now. @anew: as if nothing were under way, and watching allowed. */

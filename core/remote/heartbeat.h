@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When the node's condition is written: at once when it changes, though at most once a second; again every LKG_HEARTBEAT_NS, more or
- * less; after a failure with back-off. Pure: clock and dice are arguments (CLOCK_BOOTTIME). Nothing is due before the first change.
+ * When the node's condition is written: at once when it changes, though at most once a second; again every LKG_HEARTBEAT_NS,
+ * more or less; after a failure with back-off. Pure: clock and dice are arguments (CLOCK_BOOTTIME). Nothing is due before the
+ * first change.
  */
 #pragma once
 
@@ -27,7 +28,7 @@ void lkg_heartbeat_changed(struct lkg_heartbeat *heartbeat, uint64_t now_ns);
 bool lkg_heartbeat_begin(struct lkg_heartbeat *heartbeat, uint64_t now_ns);
 void lkg_heartbeat_end(struct lkg_heartbeat *heartbeat, bool success, uint64_t retry_after_ns,
                        uint32_t random, uint64_t now_ns);
-/** lkg_heartbeat_kick() - whatever stood in the way may be gone: try now. */
+/** lkg_heartbeat_kick() - the obstacle may be gone: try now. */
 void lkg_heartbeat_kick(struct lkg_heartbeat *heartbeat, uint64_t now_ns);
 /** lkg_heartbeat_due() - when to ask lkg_heartbeat_begin() again; UINT64_MAX = not because of time. */
 uint64_t lkg_heartbeat_due(const struct lkg_heartbeat *heartbeat);

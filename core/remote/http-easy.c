@@ -12,7 +12,7 @@
 #include "http-internal.h"
 
 #define KEEPALIVE_SECONDS 15L
-#define USER_TIMEOUT_MSEC 30000 /* bytes that nobody acknowledges for so long: the connection is dead */
+#define USER_TIMEOUT_MSEC 30000 /* bytes unacknowledged for this long: the connection is dead */
 
 static const struct number_option {
         CURLoption option;
@@ -27,7 +27,7 @@ static const struct number_option {
         { CURLOPT_PIPEWAIT,
           1 }, /* HTTP/2: rather a stream of the connection that is being made than another one */
         { CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2 },
-        /* A resumed session would bring back who we were when it began. */
+        /* A resumed TLS session would keep the identity that it began with. */
         { CURLOPT_SSL_SESSIONID_CACHE, 0 },
         { CURLOPT_TCP_KEEPALIVE, 1 },
         { CURLOPT_TCP_KEEPIDLE, KEEPALIVE_SECONDS },
@@ -148,7 +148,7 @@ static int add_field(struct lkg_http_transfer *t, const char *name, const char *
         /* Of a blank one curl would send nothing: we would be somebody else than the kubeconfig says. */
         if (value[strspn(value, " ")] == '\0')
                 return lkg_error_set(err, -EINVAL, NULL, "what is to be sent as %s is blank.", name);
-        /* A line break would begin a header that nobody meant to send. */
+        /* A line break would inject another header. */
         for (const char *p = value; *p; p++)
                 if ((unsigned char)*p < ' ' || *p == 0x7f)
                         return lkg_error_set(err, -EINVAL, NULL,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the http*.c files share. Nobody else includes it. */
+/* Shared by the http*.c files only. */
 #pragma once
 
 #include <curl/curl.h>
@@ -14,8 +14,8 @@
 #define LKG_HTTP_PEER_MAX 288 /* "host:port" with its final NUL */
 
 /*
- * Connections that one identity made: a multi handle and what it asked the loop for. Requests of the current identity go to the
- * current pool; one that is not current any more is freed when its last request has ended.
+ * The connections of one identity: a multi handle and its event sources. Requests of the current identity go to the current
+ * pool; an old pool is freed when its last request has ended.
  */
 struct lkg_http_pool {
         struct lkg_http *http; /* borrowed, outlives the pool */
@@ -65,8 +65,8 @@ struct lkg_http_transfer {
 
 struct lkg_http {
         sd_event *event;
-        sd_event_source
-                *settle; /* adds, removes and frees: what must not happen inside a callback of curl */
+        sd_event_source *
+                settle; /* adds, removes and frees handles, which must not happen inside a callback of curl */
         char *user_agent;
         size_t max_bytes, buffered_bytes; /* of the bodies of all transfers */
         uint64_t connect_ns, doubt_ns;

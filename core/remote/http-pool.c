@@ -11,7 +11,7 @@ static void act(struct lkg_http_pool *pool, curl_socket_t fd, int mask)
 {
         int n_running;
 
-        /* Only lack of memory or a callback of ours that failed: nothing can be done with this handle any more. */
+        /* Only lack of memory, or a failed callback of ours: this handle cannot be used any more. */
         if (!pool->broken && curl_multi_socket_action(pool->multi, fd, mask, &n_running) != CURLM_OK)
                 pool->broken = true;
         pool->worked(pool);

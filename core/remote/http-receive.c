@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What comes in, piece by piece, inside curl: nothing here may add, remove or free a transfer. A callback that wants to stop says
- * why in the transfer and makes curl fail; http.c takes the reason from there.
+ * Receives data in curl's callbacks: nothing here may add, remove or free a transfer. To stop, a callback stores the reason in
+ * the transfer and makes curl fail; http.c reads the reason from there.
  */
 #include <strings.h>
 

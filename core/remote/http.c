@@ -3,11 +3,11 @@
  * Transfers from start to end. Three kinds of code run here:
  *
  *   callers     start and cancel, from anywhere, also from inside a callback of curl: they only mark and queue
- *   settle()    the loop's next turn: gives queued transfers to curl, frees cancelled ones and pools nobody uses
+ *   settle()    the loop's next turn: gives queued transfers to curl, frees cancelled ones and unused pools
  *   finish()    ends one transfer and calls its owner; from pool_worked(), on_time() and settle(), never inside curl
  *
- * So curl's rule, that no handle is added, removed or freed inside its callbacks, holds whatever owners do in theirs. Only settle()
- * and finish() take a transfer out of the list.
+ * curl's rule (no handle is added, removed or freed inside its callbacks) therefore holds whatever owners do in their
+ * callbacks. Only settle() and finish() take a transfer out of the list.
  */
 #include <inttypes.h>
 
@@ -132,8 +132,8 @@ static uint64_t due_ns(const struct lkg_http_transfer *t)
 }
 
 /*
- * A connection may look alive and lead nowhere: with HTTP/2 whatever follows would hang on it, too, and what is open hangs already.
- * Bookmarks of a watch are a minute apart, so one that is well is not ended by this.
+ * A connection may look alive although nothing gets through. With HTTP/2 further requests on it would hang as well, and open ones
+ * hang already. Bookmarks of a watch are a minute apart, so this does not end a healthy one.
  */
 void lkg_http_distrust(struct lkg_http_transfer *t)
 {
@@ -200,7 +200,7 @@ static void complete(struct lkg_http_transfer *t, CURLcode code)
         };
         long os_error = 0;
 
-        if (code != CURLE_OK && t->error == 0) { /* else a callback of ours has stopped it */
+        if (code != CURLE_OK && t->error == 0) { /* otherwise a callback of ours has stopped it */
                 (void)curl_easy_getinfo(t->easy, CURLINFO_OS_ERRNO, &os_error);
                 (void)curl_easy_getinfo(t->easy, CURLINFO_SSL_VERIFYRESULT, &failure.verify);
                 (void)curl_easy_getinfo(t->easy, CURLINFO_PROXY_SSL_VERIFYRESULT, &failure.proxy_verify);

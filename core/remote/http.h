@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HTTPS requests on the event loop: libcurl's multi interface driven by sd-event, no thread of ours, nothing blocks. TLS 1.2 or
- * later, HTTP/2 where the server has it, connections kept. Knows no Kubernetes, except that every reply is JSON. Redirects are
- * answers like any other and never followed.
+ * HTTPS requests on the event loop: libcurl's multi interface driven by sd-event, without threads and without blocking. TLS 1.2
+ * or later, HTTP/2 where the server has it, connections are kept. Knows nothing of Kubernetes, except that every reply is JSON.
+ * A redirect is an answer; it is never followed.
  *
- * Memory is bounded: what has arrived of all replies together (decompressed) is at most max_bytes of the options, one reply at
- * most max_bytes of its request, one header 256 KiB. Time is bounded: see struct lkg_http_request.
+ * Memory is bounded: all replies together have at most max_bytes of the options (decompressed), one reply at most
+ * max_bytes of its request, one header 256 KiB. Time is bounded: see struct lkg_http_request.
  *
- * One thread, the loop's. The process ignores SIGPIPE.
+ * One thread, that of the loop. The process must ignore SIGPIPE.
  */
 #pragma once
 
@@ -18,8 +18,8 @@
 #define LKG_HTTP_CONNECT_NS (10 * LKG_NSEC_PER_SEC) /* names, TCP, proxy and TLS together */
 
 /*
- * Of every source of the loop that is there because of the network: a server that talks without end (or one object of some MiB
- * after the other) makes nobody on this machine wait for more than one of its turns.
+ * Priority of every event source of the network: a server that sends without end (or one object of some MiB after the other)
+ * delays local work by one turn of the loop at most.
  */
 #define LKG_REMOTE_PRIORITY (SD_EVENT_PRIORITY_NORMAL + 10)
 
@@ -35,9 +35,10 @@ struct lkg_http_options {
 /* How a request ended. */
 struct lkg_http_result {
         /*
-         * 0: a whole reply came. -ETIMEDOUT; -EFBIG: over max_bytes of the request, or a header over its limit; -ENOBUFS: over that of
-         * all together; -ECONNREFUSED, -EHOSTUNREACH (also: no such name), ...: no connection; -ECONNRESET: it broke; -EPROTO: TLS
-         * or a certificate; -EBADMSG: no HTTP, or compressed in a broken way; what on_data returned; -ENOMEM; -EIO.
+         * 0: a whole reply came. -ETIMEDOUT; -EFBIG: over max_bytes of the request, or a header over its limit; -ENOBUFS: over
+         * that of all together; -ECONNREFUSED, -EHOSTUNREACH (also: no such name), ...: no connection; -ECONNRESET: it broke;
+         * -EPROTO: TLS or a certificate; -EBADMSG: no HTTP, or compressed in a broken way; what on_data returned; -ENOMEM;
+         * -EIO.
          */
         int error;
         char words[256];         /* of an error, for people; names server, never a credential */
@@ -56,7 +57,7 @@ struct lkg_http_request {
         size_t size;
         size_t max_bytes;     /* of the reply; of a stream's reply with another status than 200 */
         uint64_t deadline_ns; /* after the start; connecting has LKG_HTTP_CONNECT_NS of it */
-        uint64_t idle_ns; /* so long without one byte, the first one included, ends it; 0 = no such limit */
+        uint64_t idle_ns;     /* longest time without a byte, the first one included; 0 = no limit */
         /* A stream: each piece as it comes, at most 16 KiB; the status is 200. Negative ends the request with that error. Replies
          * of another status have a body instead. NULL = no stream. */
         int (*on_data)(const char *data, size_t size, void *userdata);
@@ -74,17 +75,18 @@ struct lkg_http_counters {
 };
 
 int lkg_http_new(const struct lkg_http_options *options, struct lkg_http **ret, struct lkg_error *err);
-/** lkg_http_free() - cancels what is under way. Not from a callback of a request. */
+/** lkg_http_free() - cancels requests that are under way. Not from a callback of a request. */
 struct lkg_http *lkg_http_free(struct lkg_http *http);
 
-/** lkg_http_set_max_bytes() - of all replies together; what has arrived already stays. */
+/** lkg_http_set_max_bytes() - limit of all replies together; data that has arrived stays. */
 void lkg_http_set_max_bytes(struct lkg_http *http, size_t max_bytes);
 
 /**
- * lkg_http_start() - send @request as @identity. Texts are copied. From any callback; nothing is called before it returns.
+ * lkg_http_start() - send @request as @identity. Texts are copied. May be called from any callback; no callback runs before it
+ * returns.
  *
- * Another identity (serial) than that of the request before begins with connections of its own: a rotated certificate is never
- * mixed up with an old connection. So does the first request after one that ran out of time. What is under way goes on.
+ * An identity with another serial than that of the request before gets new connections, so a rotated certificate never uses an old
+ * connection. So does the first request after one that timed out. Requests under way go on.
  *
  * Return: 0; -ENOMEM; -EINVAL: curl does not take it (a broken URL), or a credential has a control character. Then nothing is
  * called.
@@ -98,13 +100,13 @@ int lkg_http_start(struct lkg_http *http, struct lkg_identity *identity,
  */
 struct lkg_http_transfer *lkg_http_cancel(struct lkg_http_transfer *transfer);
 /**
- * lkg_http_distrust() - @transfer hangs. No request from now on uses its connection, and what is a stream of the same connections may
- * not be silent for longer than doubt_ns from now on. NULL is fine.
+ * lkg_http_distrust() - @transfer hangs. From now on no request uses its connection, and other streams of the same connections
+ * may be silent for doubt_ns at most. NULL is fine.
  */
 void lkg_http_distrust(struct lkg_http_transfer *transfer);
 
 /**
- * lkg_http_counters() - since it was made, what is under way included. Bytes are those of HTTP below compression and above TLS,
+ * lkg_http_counters() - since creation, requests under way included. Bytes are those of HTTP below compression and above TLS,
  * as far as curl counts them.
  */
 const struct lkg_http_counters *lkg_http_counters(struct lkg_http *http);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The thin part: requests, words and callbacks around follow.c. Every input ends in finish(), which tells what has changed, sets the
- * timer, and frees an informer that was given up inside one of its own callbacks.
+ * Requests, messages and callbacks around follow.c. Every input ends in finish(), which reports what has changed, sets the timer,
+ * and frees an informer that was given up inside one of its own callbacks.
  */
 #include <lkg/buf.h>
 #include "api-request.h"
 #include "follow.h"
 
-#define ENVELOPE_BYTES 256u /* what an event has around its object */
+#define ENVELOPE_BYTES 256u /* bytes of an event around its object */
 #define WORDS_MAX      sizeof(((struct lkg_api_answer *)NULL)->words)
 
 struct lkg_informer {
@@ -25,7 +25,7 @@ struct lkg_informer {
         bool fetch, anew; /* wanted by lkg_informer_fetch() */
 
         char words[WORDS_MAX], refusal[WORDS_MAX];
-        /* as told last */
+        /* as reported last */
         enum lkg_informer_mode told_mode;
         enum lkg_api_status told_status;
         bool words_changed;
@@ -267,7 +267,7 @@ static int take_change(struct lkg_informer *informer, const struct lkg_watch_eve
         return r;
 }
 
-/* Return: -ECANCELED when that watch is over, whoever ended it; another one may have begun. */
+/* Return: -ECANCELED when that watch is over; another one may have begun. */
 static int on_event(const struct lkg_watch_event *event, void *userdata)
 {
         struct lkg_informer *informer = userdata;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One object, followed: GET, then WATCH from there, then again, for ever; or GET only, where watching is forbidden. Modelled on
- * client-go's reflector, for one name instead of a list. Whoever uses it hears of each state that is newer than the one before.
+ * Follows one object: GET, then WATCH from there, and again, for ever; GET only where watching is forbidden. Modelled on
+ * client-go's reflector, for one name instead of a list. Reports each state that is newer than the one before.
  *
- * Rules: a watch without a version comes with the state of now; 410 and an Expired event lead to a fresh GET and such a watch, and
- * after that has opened to one more GET (nothing else would tell of a deletion in between). An event that is older than what was
- * seen (versions are compared as numbers where both are) is not believed; the object is read once more, and what that read says
- * counts, also when it is older: an etcd that was restored. Refused (403) watches: polling every poll_interval +-25 %, and a new attempt to
- * watch every tenth time. A watch without one byte for 150 s (bookmarks come every minute) or half an event for 30 s is ended by us. A watch
- * that ends within 1 s without an event counts as failed.
+ * Rules: a watch without a version begins with the current state. 410 and an Expired event lead to a GET and such a watch, and
+ * once that is open to one more GET (nothing else would report a deletion in between). An event that is older than what was
+ * seen (versions are compared as numbers where both are) is not used; the object is read once more, and the result of that
+ * read counts, also when it is older (a restored etcd). Refused (403) watches: polling every poll_interval +-25 %, and a new
+ * attempt to watch every tenth time. A watch without one byte for 150 s (bookmarks come every minute) or with half an event
+ * for 30 s is ended. A watch that ends within 1 s without an event counts as failed.
  */
 #pragma once
 
@@ -25,8 +25,8 @@ const char *lkg_informer_mode_name(enum lkg_informer_mode mode); /* "starting", 
 
 struct lkg_informer_ops {
         /*
-         * A state: @object (with metadata.uid and resourceVersion, kind and name are checked), or NULL: there is no such
-         * object (404, DELETED). Also called when a GET confirms the state known before.
+         * A state: @object (with metadata.uid and resourceVersion, kind and name are checked), or NULL: the object does not
+         * exist (404, DELETED). Also called when a GET confirms the state known before.
          */
         void (*state)(const struct lkg_value *object, void *userdata);
         /* Mode or last error have changed: see the accessors. */
@@ -42,7 +42,7 @@ struct lkg_informer_options {
         uint64_t poll_interval_ns;
         size_t max_bytes;
         const struct lkg_admission
-                *admission; /* asked before an event is decoded; borrowed, NULL = nobody */
+                *admission; /* asked before an event is decoded; borrowed, NULL = no check */
         /* For tests; 0 = as above: a watch without a byte, half an event, the first wait after a failure. */
         uint64_t idle_ns, half_ns, quiet_ns, backoff_ns;
         const struct lkg_informer_ops *ops; /* static */
@@ -71,7 +71,7 @@ enum lkg_api_status lkg_informer_status(const struct lkg_informer *informer);
 const char *lkg_informer_words(const struct lkg_informer *informer);
 /** lkg_informer_refusal() - mode POLL: the permission to watch that is missing, in words; "". */
 const char *lkg_informer_refusal(const struct lkg_informer *informer);
-/** lkg_informer_success_ns() - wall time of the last answer that told the state; 0 = none yet. Bookmarks count. */
+/** lkg_informer_success_ns() - wall time of the last answer that confirmed the state, bookmarks included; 0 = none yet. */
 uint64_t lkg_informer_success_ns(const struct lkg_informer *informer);
 /** lkg_informer_failing_since_ns() - CLOCK_BOOTTIME since when nothing but failures came; 0 = all is well. */
 uint64_t lkg_informer_failing_since_ns(const struct lkg_informer *informer);

@@ -172,7 +172,7 @@ void lkg_file_or_data_wipe(struct lkg_file_or_data *x)
         x->size = 0;
 }
 
-/* `*-data` stands behind the field of the same name in the tables: what it says counts. */
+/* `*-data` comes after the field of the same name in the tables, so it wins. */
 static void take_data(struct lkg_reader *r, const struct lkg_section *s, const char *name,
                       struct lkg_span text, struct lkg_file_or_data *to)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files that read a kubeconfig share: one document being read, a map in it with the name that people know it by,
- * and tables of fields. Nothing here is for others.
+ * Shared by the files that read a kubeconfig: the document being read, a map in it with its name for messages, and tables of
+ * fields. For those files only.
  *
  * A mistake is a finding (LKG7001) at its place; reading goes on. No memory is a flag, looked at once at the end.
  */
@@ -42,7 +42,7 @@ struct lkg_reader {
 
 /* A map of the document and how people name it. */
 struct lkg_section {
-        const struct lkg_value *map, *at; /* map NULL = not there; at: what stands next to the place */
+        const struct lkg_value *map, *at; /* map NULL = absent; at: the value nearest to where it would be */
         char path[LKG_READER_PATH_MAX];   /* "users[u].user"; "" = the whole */
 };
 

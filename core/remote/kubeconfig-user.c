@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* users[].user of a kubeconfig: who we are to the API server. Rules: client-go, tools/clientcmd, validation.go. */
+/* users[].user of a kubeconfig: how we authenticate to the API server. Rules: client-go, tools/clientcmd, validation.go. */
 #include <lkg/array.h>
 
 #include "kubeconfig-reader.h"

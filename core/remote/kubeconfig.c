@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A kubeconfig, read field by field along tables. Only what the current context leads to is looked at closely; of
- * everything else the shape is enough.
+ * A kubeconfig, read field by field along tables. Only the entries of the current context are checked in full; of all others
+ * only the shape is checked.
  *
- * What is wrong is said where it stands and in the words of the field, and no value of a secret field is ever quoted:
- * of those only the type or the kind of mistake is named. The decoded tree holds copies of the secrets; they are wiped
- * before it is let go.
+ * A finding names the place and the field. The value of a secret field is never quoted, only its type or the kind of mistake.
+ * The decoded tree holds copies of the secrets; they are wiped before it is freed.
  */
 #include <lkg/buf.h>
 #include <lkg/decode.h>
@@ -86,7 +85,7 @@ static void take_over(struct lkg_reader *r, const struct lkg_report *from)
         lkg_report_count_unlisted(&r->report, from);
 }
 
-/* A name as it stands in a path or a list: what lkg_quote() makes of it, without the quotes. */
+/* A name as part of a path or a list: the output of lkg_quote() without the quotes. */
 static const char *bare(const char *name, size_t size, char buf[static LKG_READER_QUOTED_MAX])
 {
         size_t n = strlen(lkg_quote(name, size, buf));
@@ -162,8 +161,8 @@ static void check_entries(struct lkg_reader *r, const struct lkg_section *top, c
 }
 
 /*
- * The entry @name of @list: what it has under @body. @said: the field that names it.
- * Return: whether there is one; else it is a finding at @at.
+ * The member @body of the entry @name of @list. @said: the field that refers to it.
+ * Return: whether there is one; otherwise there is a finding at @at.
  */
 static bool find_entry(struct lkg_reader *r, const struct lkg_section *top, const char *list,
                        const char *body, struct lkg_span name, const char *said, const struct lkg_value *at,
@@ -272,7 +271,7 @@ static void check_cluster(struct lkg_reader *r, const struct lkg_section *s)
 
 /* ---- the whole ---- */
 
-/* What the cluster has to say to plugins: spec.cluster.config of what they are told. */
+/* The cluster's configuration for plugins: spec.cluster.config of the ExecCredential that they get. */
 static void read_exec_extension(struct lkg_reader *r, const struct lkg_section *cluster)
 {
         const struct lkg_value *items = lkg_section_get(cluster, "extensions");
@@ -380,7 +379,7 @@ static void read_document(struct lkg_reader *r, const struct lkg_value *doc)
         }
 }
 
-/* What may be secret of every user, not of ours alone. */
+/* Secret values of every user, not only the one in use. */
 static void wipe_document(const struct lkg_value *doc)
 {
         static const char *const secrets[] = { "token", "password", "client-key-data" };

@@ -34,14 +34,14 @@ struct lkg_kubeconfig {
         char *file;            /* the path people would edit; "" of an in-cluster configuration */
         char *server;          /* https://host[:port][/path], no `/` at its end, no userinfo */
         char *tls_server_name; /* NULL = the host of server */
-        char *proxy_url; /* as libcurl names schemes, see endpoint.h; NULL = what the environment says */
-        bool insecure;   /* insecure-skip-tls-verify */
+        char *proxy_url;       /* with libcurl's schemes, see endpoint.h; NULL = as in the environment */
+        bool insecure;         /* insecure-skip-tls-verify */
         bool disable_compression;
         struct lkg_file_or_data ca, certificate, key;
         struct lkg_file_or_data token_file; /* tokenFile: a path, never data */
         char *token;                        /* what counts as long as the file cannot be read */
         char *username, *password;
-        char *impersonate; /* `as`; groups and extra are refused: nobody impersonates itself to a kubelet's config */
+        char *impersonate; /* `as`; groups and extra are refused: following a configuration needs neither */
         struct lkg_exec_plugin *exec;
 };
 
@@ -66,16 +66,16 @@ struct lkg_kubeconfig_options {
 int lkg_kubeconfig_parse(const char *text, size_t size, const struct lkg_kubeconfig_options *options,
                          struct lkg_kubeconfig **ret, struct lkg_report *report);
 
-/** lkg_kubeconfig_detect() - is it one (lkg_is_kubeconfig())? Return: 1; 0; -EBADMSG: no YAML, nobody knows; -ENOMEM. */
+/** lkg_kubeconfig_detect() - is it one (lkg_is_kubeconfig())? Return: 1; 0; -EBADMSG: not YAML, so it cannot be told; -ENOMEM. */
 int lkg_kubeconfig_detect(const char *text, size_t size);
 
 /**
- * lkg_kubeconfig_in_cluster() - what a pod has: KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT and @directory
+ * lkg_kubeconfig_in_cluster() - make one from a pod's KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT and @directory
  * (/var/run/secrets/kubernetes.io/serviceaccount) with `token` and `ca.crt`.
  * Return: 0; -ENOENT: not in a pod (a variable is missing); -EINVAL: host or port are none; -ENOMEM.
  */
 int lkg_kubeconfig_in_cluster(const char *host, const char *port, const char *directory,
                               struct lkg_kubeconfig **ret, struct lkg_error *err);
 
-/* Wipes what is secret. */
+/* Wipes the secrets. */
 struct lkg_kubeconfig *lkg_kubeconfig_free(struct lkg_kubeconfig *kubeconfig);

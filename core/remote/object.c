@@ -42,7 +42,7 @@ static int refuse(struct lkg_error *err, const char *fmt, ...)
         return -EINVAL;
 }
 
-/* Of a string; data is NULL when @value is none. */
+/* Of a string; data is NULL when @value is not a string. */
 static struct lkg_span text_of(const struct lkg_value *value)
 {
         struct lkg_span text = { NULL, 0 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What identifies one state of an object of the API: uid and resourceVersion, checked before anybody believes them (both
- * become names of directories), and how two versions relate. Pure.
+ * Identifies one state of an API object: uid and resourceVersion, checked before use (both become names of directories), and
+ * compares versions. Pure.
  */
 #pragma once
 

@@ -40,7 +40,7 @@ static bool take_token(struct lkg_outbox *outbox, uint64_t now_ns)
         return true;
 }
 
-/* The one under way is read by whoever sends it, so it is neither changed nor dropped. */
+/* The one under way is in use by the sender, so it is neither changed nor dropped. */
 static size_t first_free(const struct lkg_outbox *outbox)
 {
         return outbox->sending ? 1 : 0;
@@ -79,7 +79,10 @@ void lkg_outbox_add(struct lkg_outbox *outbox, bool warning, const char *reason,
 
 /* ---- what goes out ---- */
 
-/* A name has room for the digits; what is left of the node's must not end as no label may. */
+/*
+ * The name must leave room for the digits, and the cut name of the node must not end with a character that a label cannot end
+ * with.
+ */
 static void make_name(char name[static LKG_EVENT_NAME_MAX + 1], const char *node, uint64_t random)
 {
         size_t n = strnlen(node, LKG_EVENT_NAME_MAX - 1 - NAME_DIGITS);

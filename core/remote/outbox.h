@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events that wait to be sent, and those that were: what becomes of each, as client-go's event correlator decides it
- * (tools/record/events_cache.go). The same one again (type, reason and message) is no new object but a higher count of the old
- * one; after a burst only one every five minutes goes out. Pure, bounded, no allocation: some 70 KB.
+ * Events that wait to be sent and those that were sent, with the rules of client-go's event correlator
+ * (tools/record/events_cache.go). An Event with the same type, reason and message raises the count of the old object; after a
+ * burst only one every five minutes is sent. Pure, bounded, no allocation: some 70 KB.
  */
 #pragma once
 
@@ -37,10 +37,10 @@ struct lkg_outbox {
 };
 
 /**
- * lkg_outbox_add() - it happened.
+ * lkg_outbox_add() - an event has happened.
  * @message: cut at LKG_EVENT_MESSAGE_MAX bytes, never inside a character; @reason likewise
  *
- * What waits already is counted there. What has no token is only counted, if its like was sent before.
+ * An equal event that still waits gets a higher count. Without a token it is only counted, if an equal one was sent before.
  */
 void lkg_outbox_add(struct lkg_outbox *outbox, bool warning, const char *reason, const char *message,
                     uint64_t now_ns, uint64_t wall_ns);
@@ -63,7 +63,7 @@ bool lkg_outbox_next(struct lkg_outbox *outbox, const char *node, uint64_t rando
 
 enum lkg_outbox_result {
         LKG_OUTBOX_SENT,
-        LKG_OUTBOX_FORGOTTEN, /* there is no such object (any more): the next try creates one, its count goes on */
+        LKG_OUTBOX_FORGOTTEN, /* the object does not exist (any more): the next try creates one and goes on counting */
         LKG_OUTBOX_REFUSED, /* it will never be taken */
         LKG_OUTBOX_FAILED,  /* it stays, with its name: if it did arrive, the next try is a conflict */
 };

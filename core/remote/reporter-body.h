@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is sent to the API server, as JSON. Pure. Source: core/v1 NodeCondition and Event. */
+/* Bodies of requests to the API server, as JSON. Pure. Source: core/v1 NodeCondition and Event. */
 #pragma once
 
 #include <lkg/buf.h>
@@ -10,7 +10,7 @@
 /** lkg_body_condition() - a strategic merge patch of nodes/<name>/status: one condition, the others stay. */
 void lkg_body_condition(const struct lkg_node_condition *condition, uint64_t wall_ns, struct lkg_buf *buf);
 
-/* Who reports about whom. */
+/* The node that an Event is about, and the host that reports it. */
 struct lkg_body_node {
         const char *name, *uid, *host;
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The thin part: when to write is heartbeat.c's business, which event is outbox.c's, what it looks like reporter-body.c's. Requests
- * begin in the loop only (pump()), so whoever asks for one may stand in any callback.
+ * Sends the requests. heartbeat.c decides when to write, outbox.c which Event, reporter-body.c builds the body. Requests begin in
+ * the loop only (pump()), so callers may ask from any callback.
  */
 #include <lkg/buf.h>
 #include "reporter.h"
@@ -40,7 +40,7 @@ struct lkg_reporter {
         uint64_t events_at_ns; /* not before */
         struct lkg_call *post;
 
-        /* Why not, by what is meant. */
+        /* The reason of a failure, by kind of request. */
         char credential_words[WORDS_MAX], condition_words[WORDS_MAX], event_words[WORDS_MAX];
         char told[WORDS_MAX];
 };
@@ -159,8 +159,8 @@ static void send_condition(struct lkg_reporter *reporter)
 /* ---- events ---- */
 
 /*
- * A conflict of a POST: an earlier one of this name has arrived after all. What the server does not understand it will not
- * understand later either; everything else may be better soon.
+ * A conflict of a POST: an earlier one of this name has arrived after all. A request that the server does not understand will fail
+ * later as well; all other failures may pass.
  */
 static enum lkg_outbox_result result_of(const struct lkg_api_answer *answer, bool patch)
 {

@@ -15,7 +15,7 @@ static const char *const event_names[] = {
 void lkg_watch_stream_init(struct lkg_watch_stream *stream, size_t max_bytes)
 {
         *stream = (struct lkg_watch_stream){
-                /* What the decoder would refuse need not be collected first. */
+                /* A line that the decoder would refuse need not be collected first. */
                 .max_bytes = max_bytes < LKG_DOC_BYTES_MAX ? max_bytes : LKG_DOC_BYTES_MAX,
         };
 }
@@ -50,8 +50,7 @@ static bool event_type(const char *name, enum lkg_event_type *ret)
 }
 
 /*
- * What is wrong with a line, once. Not lkg_error_set(): the reason is no error of the system, and its words would only follow
- * those that explain it.
+ * The reason why a line is invalid, once. Not lkg_error_set(), which would append the text of an errno that says nothing.
  */
 static int refuse(struct lkg_error *err, int code, const char *fmt, ...) LKG_PRINTF(3, 4);
 static int refuse(struct lkg_error *err, int code, const char *fmt, ...)

@@ -24,9 +24,10 @@ struct lkg_watch_event {
 
 struct lkg_watch_stream {
         struct lkg_buf line;
-        size_t max_bytes;                      /* of one line */
-        const struct lkg_admission *admission; /* asked before a line is decoded; borrowed, NULL = nobody */
-        const char *what;                      /* as it is asked about; NULL = "a watch" */
+        size_t max_bytes; /* of one line */
+        const struct lkg_admission
+                *admission; /* asked before a line is decoded; borrowed, NULL = no check */
+        const char *what;   /* as it is asked about; NULL = "a watch" */
 };
 
 void lkg_watch_stream_init(struct lkg_watch_stream *stream, size_t max_bytes);
@@ -39,8 +40,8 @@ bool lkg_watch_stream_is_partial(const struct lkg_watch_stream *stream);
  * lkg_watch_stream_feed() - @fn for each complete event; it returns negative to stop.
  *
  * An unknown type is passed over (a later release may have more); an empty line is nothing.
- * Return: 0; what @fn returned; -EFBIG a line over max_bytes; -EBADMSG no JSON, no map, no object, not admitted; -ENOMEM. The stream is
- * unusable after a negative result.
+ * Return: 0; what @fn returned; -EFBIG a line over max_bytes; -EBADMSG no JSON, no map, no object, not admitted; -ENOMEM. The
+ * stream is unusable after a negative result.
  */
 int lkg_watch_stream_feed(struct lkg_watch_stream *stream, const char *data, size_t size,
                           int (*fn)(const struct lkg_watch_event *event, void *userdata), void *userdata,

@@ -9,7 +9,7 @@ void lkg_wipe_free(char *text);
 void lkg_wipe_freep(char **text);
 
 /**
- * lkg_value_wipe() - overwrite the text of @value; anything but a string is left alone, NULL too. For a tree that its
- * caller alone has and lets go next: nobody may read the value again.
+ * lkg_value_wipe() - overwrite the text of @value; does nothing unless it is a string; NULL is fine. For a tree that only the
+ * caller holds and frees next: the value must not be read again.
  */
 void lkg_value_wipe(const struct lkg_value *value);
