@@ -12,32 +12,6 @@
 
 #include "server.h"
 
-/* The directory that holds the file @node, in @publication; NULL when it is no such directory (any more). */
-static const struct lkg_entry *directory_of(const struct lkg_publication *publication,
-                                            const struct lkg_node *node)
-{
-        const char *slash = strrchr(node->name, '/');
-        const struct lkg_entry *entry;
-        char path[LKG_NODE_NAME];
-
-        if (!slash)
-                return NULL;
-        (void)snprintf(path, sizeof(path), "%.*s", (int)(slash - node->name), node->name);
-        entry = lkg_publication_find(publication, path);
-        return entry && entry->type == LKG_ENTRY_BAD ? entry : NULL;
-}
-
-bool bad_holds(const struct lkg_node *node)
-{
-        LKG_CLEANUP(publication_putp) struct publication_ref *ref = NULL;
-        uint32_t kind = atomic_load(&node->kind);
-
-        if (kind != LKG_NODE_CONTENT)
-                return kind == LKG_NODE_BAD_MADE;
-        ref = publication_get();
-        return directory_of(ref->publication, node) != NULL;
-}
-
 /* Return: 0; -EEXIST; -ENAMETOOLONG: the kernel lets names of 1024 bytes pass. @path: of @name in @dir. */
 static int free_name(const struct lkg_node *dir, const char *name, char path[static LKG_NODE_NAME])
 {
@@ -98,7 +72,7 @@ void bad_make(fuse_req_t req, struct lkg_node *dir, const char *name)
 void bad_write(fuse_req_t req, struct lkg_node *node, const char *data, size_t size)
 {
         LKG_CLEANUP(publication_putp) struct publication_ref *ref = publication_get();
-        const struct lkg_entry *dir = directory_of(ref->publication, node);
+        const struct lkg_entry *dir = publication_bad_directory(ref->publication, node);
         struct lkg_parked *parked;
 
         if (!dir) {

@@ -6,51 +6,22 @@
  * Who has it open keeps it, whatever comes: so it is the open that is refused, with ENFILE, when a user has his share of old
  * content already. That share is a number and bytes, and several who have the same open share its price: nobody pays for what another
  * one does. Root's opens are only counted, a user's have a record (files.c), which says whose they are in any server.
- *
- * Who only knows it (O_PATH, a watch, a file that is bound somewhere) has not read anything yet. Nobody tells us when he is
- * done, and the kernel also keeps what nobody has. So there what is too much is forgotten, the oldest first: an open of
- * that is answered ESTALE. One looks it up whose it is then; where several users did, it is nobody's, and root's when root did.
+ * Who only knows it: content-use.c.
  */
 #include <fcntl.h>
 
+#include "content-use.h"
 #include "quota.h"
 #include "server.h"
 
-#define OLD_MAX     1024u /* old contents that users may hold open, and as many that they may know */
-#define OLD_BYTES   (256u << 20)
-#define OF_ROOT_MAX 16384u /* that root has looked at and has not open */
-#define CROWDED     1024u  /* as many of those: from then on it matters whose root looks */
-#define PRICE       65536u /* of one old content; a part of it for each of those who have it open */
-
-#define SEVERAL     UINT32_MAX /* instead of quota_owner(): users, not one */
-#define NO_ONE      (UINT32_MAX - 1)
-
-static _Atomic uint32_t n_of_root; /* at the last look */
+#define PRICE 65536u /* of one old content; a part of it for each of those who have it open */
 
 /* ---- who knows it ---- */
-
-static struct lkg_content_use *use_of(const struct lkg_node *node)
-{
-        return &server.shm->content_use[node_index(node)];
-}
-
-static bool is_content(const struct lkg_node *node)
-{
-        return atomic_load(&node->kind) == LKG_NODE_CONTENT;
-}
 
 /* A container's root is looked at when it matters only. */
 static uint32_t owner_of(const struct fuse_ctx *ctx)
 {
-        return ctx->uid == 0 && atomic_load_explicit(&n_of_root, memory_order_relaxed) >= CROWDED
-                       ? caller_owner(ctx)
-                       : quota_owner(ctx->uid);
-}
-
-void content_reset(const struct lkg_node *node)
-{
-        atomic_store(&use_of(node)->n_open, 0);
-        atomic_store(&use_of(node)->looker, NO_ONE);
+        return ctx->uid == 0 && content_is_crowded() ? caller_owner(ctx) : quota_owner(ctx->uid);
 }
 
 void content_looked(const struct fuse_ctx *ctx, const struct lkg_node *node)
@@ -146,77 +117,4 @@ void content_closed(uint64_t id)
 
         while (n > 0 && !atomic_compare_exchange_weak(&use_of(node)->n_open, &n, n - 1))
                 ;
-}
-
-/* ---- what is forgotten ---- */
-
-bool content_is_open(const struct lkg_node *node)
-{
-        return atomic_load(&node->n_open) > 0 || atomic_load(&use_of(node)->n_open) > 0;
-}
-
-struct old {
-        uint64_t retired_ns;
-        uint32_t index;
-};
-
-static int newest_first(const void *a, const void *b)
-{
-        const struct old *x = a, *y = b;
-
-        if (x->retired_ns != y->retired_ns)
-                return x->retired_ns < y->retired_ns ? 1 : -1;
-        return x->index < y->index ? 1 : x->index > y->index ? -1 : 0;
-}
-
-static size_t collect(const uint32_t *contents, size_t n, struct old *ret)
-{
-        size_t found = 0;
-
-        for (size_t i = 0; i < n; i++) {
-                const struct lkg_node *node = node_at(contents[i]);
-
-                if (is_content(node) && node->retired_ns != 0 && !content_is_open(node))
-                        ret[found++] = (struct old){ node->retired_ns, contents[i] };
-        }
-        qsort(ret, found, sizeof(*ret), newest_first);
-        return found;
-}
-
-/* Nodes of an earlier build were looked at by nobody knows whom. */
-static uint32_t looker_of(const struct lkg_node *node)
-{
-        uint32_t looker = atomic_load(&use_of(node)->looker);
-
-        return looker == 0 ? QUOTA_HOST_ROOT : looker;
-}
-
-size_t content_surplus(const uint32_t *contents, size_t n, uint32_t **ret)
-{
-        static struct quota_cell cells[2 * OLD_MAX];
-        static struct quota quota = { .size = OLD_MAX, .n_cells = 2 * OLD_MAX, .cells = cells };
-        LKG_CLEANUP(lkg_freep) struct old *old = reallocarray(NULL, n ? n : 1, sizeof(*old));
-        LKG_CLEANUP(lkg_freep) uint32_t *surplus = reallocarray(NULL, n ? n : 1, sizeof(*surplus));
-        uint64_t bytes[2] = { 0, 0 };
-        size_t found, count = 0;
-
-        if (!old || !surplus)
-                return 0; /* the next time */
-        quota_reset(&quota);
-        found = collect(contents, n, old);
-        for (size_t i = 0; i < found; i++) {
-                const struct lkg_node *node = node_at(old[i].index);
-                uint32_t looker = looker_of(node);
-                bool of_root = looker == QUOTA_HOST_ROOT;
-                bool stays = of_root ? quota.n_root < OF_ROOT_MAX : quota_ask(&quota, looker);
-
-                bytes[of_root] += node->size;
-                if (stays && bytes[of_root] <= OLD_BYTES / 2)
-                        quota_add(&quota, looker);
-                else
-                        surplus[count++] = old[i].index;
-        }
-        atomic_store(&n_of_root, quota.n_root);
-        *ret = LKG_STEAL(surplus);
-        return count;
 }

@@ -384,38 +384,14 @@ static int on_timer(sd_event_source *source, int fd, uint32_t revents, void *use
         return 0;
 }
 
-/* A new publication is current in memory: say so to the engine, pollers, watchers. */
-void engine_published(void)
+void engine_loaded(uint64_t number)
 {
-        LKG_CLEANUP(publication_putp) struct publication_ref *ref = publication_get();
         struct lkg_message loaded;
 
         lkg_message_init(&loaded, LKG_MSG_LOADED);
-        loaded.number = ref->publication->number;
+        loaded.number = number;
         if (server.engine >= 0)
                 (void)lkg_message_send(server.engine, &loaded);
-        view_wake_pollers();
-        nodes_prune();
-        kernel_invalidate_attributes(FUSE_ROOT_ID);
-        relay_announce();
-}
-
-/* A worker may have loaded it already, but only here it is announced. */
-static void follow(uint64_t number)
-{
-        static uint64_t announced;
-        struct lkg_error err = { 0 };
-        int r;
-
-        if (number <= announced)
-                return;
-        r = publication_load(&err);
-        if (r < 0) {
-                lkg_log_error("publication %llu: %s", (unsigned long long)number, err.message);
-                return;
-        }
-        announced = number;
-        engine_published();
 }
 
 /*
@@ -448,7 +424,7 @@ static int on_engine(sd_event_source *source, int fd, uint32_t revents, void *us
         for (unsigned n = 0; n < LKG_MESSAGES_AT_ONCE && (r = lkg_message_recv(fd, &message)) > 0; n++) {
                 health_heard();
                 if (message.type == LKG_MSG_PUBLISHED || message.type == LKG_MSG_DONE)
-                        follow(message.number);
+                        server.hooks->published(message.number);
                 if (message.type == LKG_MSG_DONE)
                         on_done(&message);
         }

@@ -368,7 +368,7 @@ void file_close(uint64_t fh)
         else
                 lkg_close(fd);
         if (node->kept && atomic_load(&node->n_open) == 0)
-                kept_drop(node);
+                node_unkeep(node);
         node_forget(node, 1);
 }
 

@@ -1,28 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is told when the engine cannot tell it: status/<component>/condition, condition.json, error and metrics.prom are the
- * engine's words while it answers, and ours once it has not for a second, whether it is dead, hung or waiting to be started
- * again. We parse no YAML for that, and no JSON but one flat map of the engine's: what it wrote last is in the publication, and
- * only what is no longer true in it is replaced. metrics.prom gets the state of our processes at any time, because none of them can know its own end.
- *
- * Nobody is asked while nobody looks. Who looks at one of these files when the engine has said nothing for a second waits
- * for its answer, a second at most; one at a time, and not any more when it is known to be silent.
+ * Does the engine answer? Nobody is asked while nobody looks. Who looks when the engine has said nothing for a second waits for its
+ * answer, a second at most; one at a time, and not any more when it is known to be silent.
  */
-#include <fcntl.h>
-#include <inttypes.h>
 #include <time.h>
-
-#include <lkg/buf.h>
-#include <lkg/file.h>
-#include <lkg/json-out.h>
 
 #include "server.h"
 
-#define FRESH_NS      (1 * LKG_NSEC_PER_SEC) /* an engine that has said something so lately need not be asked */
-#define SILENT_NS     (1 * LKG_NSEC_PER_SEC)
-#define BELIEVE_NS    (2 * LKG_NSEC_PER_SEC)  /* how long the supervisor's word about work in hand counts */
-#define SUPERVISED_NS (90 * LKG_NSEC_PER_SEC) /* it looks once a minute at least */
-#define TEXT_MAX      (1u << 20)
+#define FRESH_NS   (1 * LKG_NSEC_PER_SEC) /* an engine that has said something so lately need not be asked */
+#define SILENT_NS  (1 * LKG_NSEC_PER_SEC)
+#define BELIEVE_NS (2 * LKG_NSEC_PER_SEC) /* how long the supervisor's word about work in hand counts */
 
 static pthread_mutex_t health_lock = PTHREAD_MUTEX_INITIALIZER; /* protects: waits, n_heard. A leaf. */
 static pthread_cond_t answered = PTHREAD_COND_INITIALIZER;
@@ -84,13 +71,13 @@ void health_heard(void)
 
 /* ---- asking ---- */
 
-static void ask(uint64_t now_ns)
+static void ask(uint64_t now_ns, void (*send)(void))
 {
         uint64_t none = 0;
 
         if (atomic_compare_exchange_strong(&asked_ns, &none, now_ns))
                 atomic_store(&asked_wall_ns, lkg_realtime_ns());
-        engine_ask();
+        send();
 }
 
 /* Return: whether the engine has said anything until @deadline_ns; false at once when somebody else waits already. */
@@ -127,19 +114,18 @@ static uint64_t count_heard(void)
         return n;
 }
 
-/* Is the engine down? Waits a second at most, see above. */
-static bool find_out(void)
+bool health_find_out(void (*send)(void))
 {
         uint64_t now_ns = lkg_boottime_ns(), n = count_heard(), since_ns = atomic_load(&health()->silent_ns);
 
         if (health_is_down(now_ns)) {
                 if (atomic_load(&asked_ns) == 0)
-                        ask(now_ns);
+                        ask(now_ns, send);
                 return true;
         }
         if (since_ns == 0 && now_ns - atomic_load(&health()->heard_ns) < FRESH_NS)
                 return false;
-        ask(now_ns);
+        ask(now_ns, send);
         if (since_ns == 0)
                 since_ns = atomic_load(&asked_ns);
         if (since_ns == 0 || wait_answer(since_ns + SILENT_NS, n))
@@ -148,253 +134,4 @@ static bool find_out(void)
         if (now_ns >= since_ns + SILENT_NS && !works(now_ns))
                 note_silent(since_ns, atomic_load(&asked_wall_ns));
         return health_is_down(now_ns);
-}
-
-/* ---- words ---- */
-
-struct words {
-        bool down;
-        char since[21], reason[64];
-        char heard[21]; /* "" = not yet */
-        const char *component;
-        const struct lkg_publication *publication;
-        const struct lkg_entry *entry;
-};
-
-static int read_blob(const struct lkg_entry *entry, char **ret)
-{
-        LKG_CLEANUP(lkg_closep) int fd = lkg_open_plain(server.blobs, entry->sha256);
-
-        if (fd < 0)
-                return errno == ENOENT ? -EAGAIN : -errno;
-        return lkg_read_file(fd, TEXT_MAX, ret, NULL, NULL);
-}
-
-/* What is used stands in the engine's last message, which condition.json has by itself. */
-static int put_using(const struct words *w, struct lkg_buf *buf)
-{
-        LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
-        LKG_CLEANUP(lkg_freep) char *text = NULL, *path = NULL;
-        const struct lkg_entry *entry;
-        const char *message;
-        int r;
-
-        if (asprintf(&path, "%s.json", w->entry->path) < 0) {
-                path = NULL;
-                return -ENOMEM;
-        }
-        entry = lkg_publication_find(w->publication, path);
-        r = entry ? read_blob(entry, &text) : -ENOENT;
-        if (r < 0)
-                return r;
-        lkg_json_map(&json, NULL, LKG_JSON_TIGHT);
-        r = lkg_json_read_flat(&json, text, strcspn(text, "\n"));
-        message = r < 0 ? NULL : lkg_json_get(&json, "message");
-        if (message)
-                lkg_buf_shown(buf, message, strlen(message));
-        return r == -ENOMEM ? r : 0;
-}
-
-static int say_condition(const struct words *w, const char *old, struct lkg_buf *buf)
-{
-        int r;
-
-        if (!w->down) {
-                lkg_buf_puts(buf, old);
-                return 0;
-        }
-        lkg_buf_printf(buf, "Unknown %s: ", w->reason);
-        r = put_using(w, buf);
-        lkg_buf_putc(buf, '\n');
-        return r;
-}
-
-/* Of an engine that was silent, or wrote what we cannot read, only what we know ourselves. */
-static int say_condition_json(const struct words *w, const char *old, struct lkg_buf *buf)
-{
-        LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
-        int r;
-
-        lkg_json_map(&json, NULL, LKG_JSON_TIGHT);
-        r = lkg_json_read_flat(&json, old, strcspn(old, "\n"));
-        if (r == -ENOMEM)
-                return r;
-        if (r < 0 && !w->down) {
-                lkg_buf_puts(buf, old);
-                return 0;
-        }
-        if (r < 0) {
-                lkg_json_u64(&json, "schemaVersion", 1);
-                lkg_json_text(&json, "type", "ConfigOK");
-        }
-        if (*w->heard)
-                lkg_json_text(&json, "lastHeartbeatTime", w->heard);
-        if (w->down) {
-                lkg_json_text(&json, "status", "Unknown");
-                lkg_json_text(&json, "reason", w->reason);
-                lkg_json_text(&json, "lastTransitionTime", w->since);
-        }
-        lkg_json_end(&json);
-        return lkg_json_write_line(&json, buf);
-}
-
-static int say_error(const struct words *w, const char *old, struct lkg_buf *buf)
-{
-        if (!w->down)
-                lkg_buf_puts(buf, old);
-        else if (*old && *old != '\n')
-                lkg_buf_printf(buf, "%s, before: %s", w->reason, old);
-        else
-                lkg_buf_printf(buf, "%s\n", w->reason);
-        return 0;
-}
-
-/* The same lines, but with value 0 in the sample @name. */
-static void put_with_zero(struct lkg_buf *buf, const char *text, const char *name)
-{
-        size_t size = strlen(name);
-
-        for (const char *line = text; *line;) {
-                size_t n = strcspn(line, "\n");
-                const char *value = memrchr(line, ' ', n);
-
-                if (strncmp(line, name, size) == 0 && line[size] == '{' && value)
-                        lkg_buf_printf(buf, "%.*s0", (int)(value + 1 - line), line);
-                else
-                        lkg_buf_append(buf, line, n);
-                line += n;
-                if (*line) {
-                        lkg_buf_putc(buf, '\n');
-                        line++;
-                }
-        }
-}
-
-static void put_metric(struct lkg_buf *buf, const char *name, const char *help)
-{
-        lkg_buf_printf(buf, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name);
-}
-
-static bool is_up(const struct lkg_process *process)
-{
-        return lkg_process_running(atomic_load(&process->pid), process->start_time) == 1;
-}
-
-/* Names as `ps` shows them. One that is stopped does nothing for anybody, so it is not up. */
-static void put_processes(const struct words *w, struct lkg_buf *buf)
-{
-        uint64_t looked_ns = atomic_load(&health()->looked_ns);
-        bool looks = looked_ns == 0 || lkg_boottime_ns() - looked_ns < SUPERVISED_NS;
-        const struct {
-                const char *name;
-                bool up;
-        } rows[] = {
-                { "lkgfsd", is_up(&server.shm->supervisor) && looks },
-                { "lkgfs-engine", is_up(&server.shm->engine) },
-                { "lkgfs-fs", true },
-                { "lkgfs-notify", is_up(&server.shm->notifier) },
-        };
-
-        put_metric(buf, "lkgfs_process_up", "1 while this process of lkgfs runs.");
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++)
-                lkg_buf_printf(buf, "lkgfs_process_up{component=\"%s\",process=\"%s\"} %d\n", w->component,
-                               rows[i].name, rows[i].up);
-}
-
-static int say_metrics(const struct words *w, const char *old, struct lkg_buf *buf)
-{
-        if (w->down)
-                put_with_zero(buf, old, "lkgfs_condition_ok");
-        else
-                lkg_buf_puts(buf, old);
-        put_metric(buf, "lkgfs_engine_up", "1 while the engine answers.");
-        lkg_buf_printf(buf, "lkgfs_engine_up{component=\"%s\"} %d\n", w->component, !w->down);
-        put_metric(buf, "lkgfs_heartbeat_timestamp_seconds",
-                   "When the engine last gave a sign of life, 0 for not yet.");
-        lkg_buf_printf(buf, "lkgfs_heartbeat_timestamp_seconds{component=\"%s\"} %" PRIu64 "\n",
-                       w->component, (uint64_t)(atomic_load(&health()->heard_wall_ns) / LKG_NSEC_PER_SEC));
-        put_processes(w, buf);
-        return 0;
-}
-
-/* ---- files ---- */
-
-static const struct told {
-        const char *name;
-        int (*say)(const struct words *w, const char *old, struct lkg_buf *buf);
-} told[] = {
-        { "condition", say_condition },
-        { "condition.json", say_condition_json },
-        { "error", say_error },
-        { "metrics.prom", say_metrics },
-};
-
-/* `status/<component>/<name>`, also below a virtual directory; that is where its control files are. */
-static const struct told *find_told(const struct lkg_publication *p, const struct lkg_entry *entry)
-{
-        const char *name = strrchr(entry->path, '/');
-        const struct told *found = NULL;
-        char path[LKG_NODE_NAME];
-        size_t top;
-
-        for (size_t i = 0; name && i < LKG_ARRAY_SIZE(told) && !found; i++)
-                if (strcmp(name + 1, told[i].name) == 0)
-                        found = &told[i];
-        if (!found || entry->component >= p->n_components)
-                return NULL;
-        if (snprintf(path, sizeof(path), "status/%s%s", p->components[entry->component].name, name) >=
-            (int)sizeof(path))
-                return NULL;
-        if (strlen(entry->path) < strlen(path))
-                return NULL;
-        top = strlen(entry->path) - strlen(path);
-        if (strcmp(entry->path + top, path) != 0 || (top > 0 && entry->path[top - 1] != '/'))
-                return NULL;
-        if (snprintf(path, sizeof(path), "%.*scontrol/%s", (int)top, entry->path,
-                     p->components[entry->component].name) >= (int)sizeof(path))
-                return NULL;
-        return lkg_publication_find(p, path) ? found : NULL;
-}
-
-static void fill_words(const struct lkg_publication *p, const struct lkg_entry *entry, bool down,
-                       struct words *ret)
-{
-        uint64_t heard_ns = atomic_load(&health()->heard_wall_ns);
-
-        *ret = (struct words){ .down = down,
-                               .component = p->components[entry->component].name,
-                               .publication = p,
-                               .entry = entry };
-        lkg_format_rfc3339(atomic_load(&health()->silent_wall_ns), ret->since);
-        (void)snprintf(ret->reason, sizeof(ret->reason), "engine not answering since %s", ret->since);
-        if (heard_ns)
-                lkg_format_rfc3339(heard_ns, ret->heard);
-}
-
-int health_node(const struct lkg_publication *publication, const struct lkg_entry *entry,
-                struct lkg_node **ret)
-{
-        const struct told *file = find_told(publication, entry);
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
-        LKG_CLEANUP(lkg_freep) char *old = NULL;
-        struct lkg_entry changed = *entry;
-        struct words words;
-        int64_t heard_ns;
-        int r;
-
-        if (!file)
-                return -ENOENT;
-        fill_words(publication, entry, find_out(), &words);
-        r = read_blob(entry, &old);
-        if (r >= 0)
-                r = file->say(&words, old, &buf);
-        if (r < 0)
-                return r;
-        if (lkg_buf_failed(&buf) || !buf.data || strcmp(buf.data, old) == 0)
-                return -ENOENT;
-        heard_ns = (int64_t)atomic_load(&health()->heard_wall_ns);
-        changed.size = buf.size;
-        changed.mtime_ns = heard_ns > entry->mtime_ns ? heard_ns : entry->mtime_ns;
-        r = lkg_sha256_hex(buf.data, buf.size, changed.sha256);
-        return r < 0 ? r : node_own(entry->path, &changed, buf.data, ret);
 }

@@ -14,6 +14,8 @@ static uint64_t orders;
 static struct quota_cell slot_cells[ALL_SLOTS], run_cells[ALL_SLOTS];
 static struct quota slot_quota = { .size = HELD_MAX, .n_cells = ALL_SLOTS, .cells = slot_cells };
 static struct quota run_quota = { .size = HELPERS_MAX, .n_cells = ALL_SLOTS, .cells = run_cells };
+static struct closing *closings, **last_closing = &closings; /* that wait, the oldest first; held_lock */
+static struct closing *closing_now;                          /* as many as helpers at most; held_lock */
 static struct held *replaying; /* what is replayed alone; NULL: the next one may be */
 static uint64_t replaying_ns;
 
@@ -29,6 +31,16 @@ static size_t count_of_device(uint64_t dev, bool running)
 
         for (size_t i = 0; i < ALL_SLOTS; i++)
                 n += held[i].slot && held[i].dev == dev && (held[i].running || !running);
+        return n;
+}
+
+/* Lock held. */
+static size_t closings_of_device(uint64_t dev)
+{
+        size_t n = 0;
+
+        for (const struct closing *one = closing_now; one; one = one->next)
+                n += one->dev == dev;
         return n;
 }
 
@@ -62,7 +74,7 @@ static struct held *place(struct lkg_slot *slot, uint32_t owner, uint64_t dev)
         atomic_fetch_add(&n_held, 1);
         atomic_store_explicit(&slot->state, LKG_SLOT_HELD, memory_order_release);
         if (h->locks_root)
-                interrupt_watch();
+                server.hooks->held_waits();
         return h;
 }
 
@@ -97,13 +109,13 @@ int held_add(struct lkg_slot *slot, bool replay)
                 h->interrupted = h->interrupted || notifiers;
                 if (!replay && !held_may_run(owner, dev))
                         slot_trim(slot);
-                helpers_wake();
+                server.hooks->held_work();
         } else {
                 r = -EBUSY;
         }
         (void)pthread_mutex_unlock(&held_lock);
         if (r == 0 && (notifiers || task_was_interrupted(slot_number(slot))))
-                interrupt_watch();
+                server.hooks->held_waits();
         return r;
 }
 
@@ -120,7 +132,7 @@ static bool any_waits(void)
         for (size_t i = 0; i < ALL_SLOTS; i++)
                 if (held[i].slot && !held[i].running)
                         return true;
-        return closing_waits();
+        return closings != NULL;
 }
 
 void held_end(struct lkg_slot *slot)
@@ -136,7 +148,7 @@ void held_end(struct lkg_slot *slot)
         h->slot = NULL;
         atomic_fetch_sub(&n_held, 1);
         if (any_waits())
-                helpers_wake(); /* for a share that is free now */
+                server.hooks->held_work(); /* for a share that is free now */
         (void)pthread_mutex_unlock(&held_lock);
 }
 
@@ -158,7 +170,7 @@ struct held *held_next(void)
         if (first->replay) {
                 replaying = first;
                 replaying_ns = lkg_boottime_ns();
-                worker_watch();
+                server.hooks->held_replays();
         }
         return first;
 }
@@ -170,7 +182,59 @@ void held_replay_waits(uint64_t now_ns)
         if (replaying && now_ns - replaying_ns >= WAIT_NS) {
                 replaying = NULL;
                 atomic_store(&server.shm->suspect, 0);
-                helpers_wake();
+                server.hooks->held_work();
         }
         (void)pthread_mutex_unlock(&held_lock);
+}
+
+/* ---- closings ---- */
+
+/* Taken out. Many in a row are one user's of one file system: who must wait is not asked about again. */
+static struct closing *take_closing(void)
+{
+        const struct closing *refused = NULL;
+
+        for (struct closing **p = &closings; *p; p = &(*p)->next) {
+                struct closing *one = *p;
+
+                if (refused && refused->owner == one->owner && refused->dev == one->dev)
+                        continue;
+                refused = one;
+                if (!held_may_run(one->owner, one->dev))
+                        continue;
+                *p = one->next;
+                if (last_closing == &one->next)
+                        last_closing = p;
+                return one;
+        }
+        return NULL;
+}
+
+struct closing *closing_next(void)
+{
+        struct closing *one = take_closing();
+
+        if (!one)
+                return NULL;
+        one->next = closing_now;
+        closing_now = one;
+        held_count_run(one->owner, 1);
+        return one;
+}
+
+void closing_add(struct closing *one)
+{
+        *last_closing = one;
+        last_closing = &one->next;
+}
+
+void closing_end(struct closing *one)
+{
+        struct closing **p = &closing_now;
+
+        held_count_run(one->owner, -1);
+        while (*p != one)
+                p = &(*p)->next;
+        *p = one->next;
+        free(one);
 }

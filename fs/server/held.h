@@ -72,6 +72,17 @@ bool held_may_run(uint32_t owner, uint64_t dev); /* one thread more? Lock held. 
 void held_count_run(uint32_t owner, int by);     /* Lock held. */
 void held_replay_waits(uint64_t now_ns);         /* the loop's tick: the others need not wait for it */
 
+/* A file that the kernel has closed, and we have not yet. All of it with the lock held. */
+struct closing {
+        struct closing *next;
+        uint64_t fh, dev;
+        uint32_t owner;
+};
+void closing_add(struct closing *one); /* taken over */
+/** closing_next() - one that may run now, counted as running; NULL: there is none. */
+struct closing *closing_next(void);
+void closing_end(struct closing *one); /* freed */
+
 /* helpers.c */
 /*
  * How many helpers there are, and what they do. Who is signalled is idle no longer, although it has not run yet: of two requests
@@ -90,8 +101,6 @@ void crew_woken(struct crew *crew); /* one that was idle goes on, signalled or n
 void helpers_wake(void);            /* there is something to run; lock held */
 bool helper_close_later(
         const struct fuse_in_header *header); /* a RELEASE, answered here; false: do it now */
-size_t closings_of_device(uint64_t dev);      /* that run. Lock held. */
-bool closing_waits(void);                     /* any. Lock held. */
 
 /* interrupt.c */
 int interrupts_init(void);
@@ -103,17 +112,19 @@ int thread_init(const char *name);
 void thread_end(void);
 int thread_start(void *(*main)(void *), void *arg);
 
+/* handle.c */
+void request_handle(struct lkg_slot *slot, size_t size);
+void request_reply_code(uint64_t unique, int error); /* without a body */
+
 /* workers.c */
-void worker_handle(struct lkg_slot *slot, size_t size);
-void worker_reply_code(uint64_t unique, int error);
-void worker_watch(void); /* have the loop look at what waits */
+void worker_watch(void); /* hooks: have the loop look at what waits */
 unsigned workers_start_more(
         void); /* as many as there shall be and slots are free for. Return: how many there are */
 
 /* replay.c */
 void replay_slot(struct lkg_slot *slot);
-bool replay_needed(void); /* once: it also judges what the last server died of */
-int replay_start(void);
+bool replay_needed(void);                       /* once: it also judges what the last server died of */
+int replay_start(unsigned (*when_freed)(void)); /* @when_freed: called when there is a slot more */
 
 /* answers.c: who answers a request first */
 bool task_claim(size_t slot_number); /* false: it has been answered */

@@ -14,71 +14,20 @@
 
 #define IDLE_S 1
 
-struct closing {
-        struct closing *next;
-        uint64_t fh, dev;
-        uint32_t owner;
-};
-static struct closing *closings, **last_closing = &closings; /* that wait, the oldest first; held_lock */
-static struct closing *running;                              /* as many as helpers at most; held_lock */
 static pthread_cond_t work = PTHREAD_COND_INITIALIZER;
 static struct crew crew; /* held_lock */
-
-/* ---- closings; lock held ---- */
-
-size_t closings_of_device(uint64_t dev)
-{
-        size_t n = 0;
-
-        for (const struct closing *one = running; one; one = one->next)
-                n += one->dev == dev;
-        return n;
-}
-
-bool closing_waits(void)
-{
-        return closings;
-}
-
-/* Taken out. Many in a row are one user's of one file system: who must wait is not asked about again. */
-static struct closing *next_closing(void)
-{
-        const struct closing *refused = NULL;
-
-        for (struct closing **p = &closings; *p; p = &(*p)->next) {
-                struct closing *one = *p;
-
-                if (refused && refused->owner == one->owner && refused->dev == one->dev)
-                        continue;
-                refused = one;
-                if (!held_may_run(one->owner, one->dev))
-                        continue;
-                *p = one->next;
-                if (last_closing == &one->next)
-                        last_closing = p;
-                return one;
-        }
-        return NULL;
-}
 
 /* Lock held, and let go meanwhile. Return: whether there was one. */
 static bool run_closing(void)
 {
-        struct closing *one = next_closing(), **p = &running;
+        struct closing *one = closing_next();
 
         if (!one)
                 return false;
-        one->next = running;
-        running = one;
-        held_count_run(one->owner, 1);
         (void)pthread_mutex_unlock(&held_lock);
         source_closed(one->fh);
         (void)pthread_mutex_lock(&held_lock);
-        held_count_run(one->owner, -1);
-        while (*p != one)
-                p = &(*p)->next;
-        *p = one->next;
-        free(one);
+        closing_end(one);
         return true;
 }
 
@@ -92,7 +41,7 @@ static void run(struct lkg_slot *slot, bool replay)
         if (replay)
                 replay_slot(slot);
         else
-                worker_handle(slot, header->len);
+                request_handle(slot, header->len);
         task.may_block = false;
         held_end(slot);
         slot_free(slot);
@@ -184,12 +133,11 @@ bool helper_close_later(const struct fuse_in_header *header)
                 free(one);
                 return false;
         }
-        worker_reply_code(header->unique, 0);
+        request_reply_code(header->unique, 0);
         if (node != header->nodeid)
                 kernel_invalidate_attributes(header->nodeid); /* the kernel counted our bytes as its size */
         (void)pthread_mutex_lock(&held_lock);
-        *last_closing = one;
-        last_closing = &one->next;
+        closing_add(one);
         helpers_wake();
         (void)pthread_mutex_unlock(&held_lock);
         return true;

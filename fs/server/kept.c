@@ -16,6 +16,7 @@
 
 static struct {
         uint64_t node;
+        uint32_t uid;
         int fd;
 } kept[LKG_KEPT];
 static size_t n_kept;
@@ -47,17 +48,15 @@ int kept_fd(uint64_t node)
 }
 
 /* Lock held. Files of users have a half of the table, those of one user an eighth: root's find room. */
-static bool has_room_for(const struct lkg_node *node)
+static bool has_room_for(uint32_t uid)
 {
         size_t n_users = 0, n_own = 0;
 
         for (size_t i = 0; i < n_kept; i++) {
-                const struct lkg_node *other = node_get(kept[i].node);
-
-                n_users += other && other->uid != 0;
-                n_own += other && other->uid == node->uid;
+                n_users += kept[i].uid != 0;
+                n_own += kept[i].uid == uid;
         }
-        return n_kept < LKG_KEPT && (node->uid == 0 || (n_users < LKG_KEPT / 2 && n_own < LKG_KEPT / 8));
+        return n_kept < LKG_KEPT && (uid == 0 || (n_users < LKG_KEPT / 2 && n_own < LKG_KEPT / 8));
 }
 
 /* Lock held. Refusing the removal would be worse: a directory that cannot be cleared out because somebody has files of it open. */
@@ -73,38 +72,37 @@ static void say_full(uint32_t uid)
                        uid);
 }
 
-void kept_keep(struct lkg_node *node)
+bool kept_keep(uint64_t node, uint32_t uid, int fd)
 {
-        int fd = node_fd(node);
+        bool there;
 
-        if (fd < 0)
-                return;
         (void)pthread_mutex_lock(&server.kept_lock);
-        if (find(node_id(node)) < 0 && !has_room_for(node)) {
-                say_full(node->uid);
-        } else if (find(node_id(node)) < 0 && (fd = fcntl(fd, F_DUPFD_CLOEXEC, 3)) >= 0) {
-                kept[n_kept].node = node_id(node);
+        there = find(node) >= 0;
+        if (!there && !has_room_for(uid)) {
+                say_full(uid);
+        } else if (!there && (fd = fcntl(fd, F_DUPFD_CLOEXEC, 3)) >= 0) {
+                kept[n_kept].node = node;
+                kept[n_kept].uid = uid;
                 kept[n_kept++].fd = fd;
-                node->kept = 1;
+                there = true;
                 if (server.supervisor >= 0)
-                        (void)lkg_handover_send(server.supervisor, LKG_HANDOVER_KEEP, node_id(node), &fd, 1);
+                        (void)lkg_handover_send(server.supervisor, LKG_HANDOVER_KEEP, node, &fd, 1);
         }
         (void)pthread_mutex_unlock(&server.kept_lock);
+        return there;
 }
 
-void kept_drop(struct lkg_node *node)
+void kept_drop(uint64_t node)
 {
         int i;
 
         (void)pthread_mutex_lock(&server.kept_lock);
-        node->kept = 0;
-        i = find(node_id(node));
+        i = find(node);
         if (i >= 0) {
                 (void)close(kept[i].fd);
                 kept[i] = kept[--n_kept];
                 if (server.supervisor >= 0)
-                        (void)lkg_handover_send(server.supervisor, LKG_HANDOVER_DROP, node_id(node), NULL,
-                                                0);
+                        (void)lkg_handover_send(server.supervisor, LKG_HANDOVER_DROP, node, NULL, 0);
         }
         (void)pthread_mutex_unlock(&server.kept_lock);
 }
@@ -166,7 +164,7 @@ static int on_supervisor(sd_event_source *source, int fd, uint32_t revents, void
         if (r > 0 && message.type == LKG_HANDOVER_STOP)
                 return sd_event_exit(server.event, 0);
         if (link >= 0)
-                engine_linked(LKG_STEAL_FD(link));
+                server.hooks->engine_linked(LKG_STEAL_FD(link));
         if (r > 0)
                 return 0;
         /* The supervisor is gone. We go on; its successor will find us. */
@@ -230,14 +228,16 @@ static int take_kept(void)
                 struct lkg_handover message;
                 int fds[LKG_HANDOVER_FDS_MAX];
                 int r = lkg_handover_recv(server.supervisor, 0, &message, fds);
+                uint32_t uid;
 
                 if (r <= 0)
                         return r < 0 ? r : -ECONNRESET;
                 if (message.type == LKG_HANDOVER_END)
                         return 0;
                 if (message.type == LKG_HANDOVER_KEEP && fds[0] >= 0 && n_kept < LKG_KEPT &&
-                    node_get(message.node)) {
+                    server.hooks->kept_owner(message.node, &uid)) {
                         kept[n_kept].node = message.node;
+                        kept[n_kept].uid = uid;
                         kept[n_kept++].fd = LKG_STEAL_FD(fds[0]);
                 }
                 if (message.type == LKG_HANDOVER_LINK && fds[0] >= 0) {

@@ -80,7 +80,8 @@ static enum request_kind kind_in_root(const struct fuse_in_header *header, const
 
         if (header->opcode == FUSE_GETATTR)
                 return REQUEST_VIEW;
-        if (header->opcode == FUSE_LOOKUP && (strcmp(name, LKG_DOOR_DIR) == 0 || view_owns(root, name)))
+        if (header->opcode == FUSE_LOOKUP &&
+            (strcmp(name, LKG_DOOR_DIR) == 0 || publication_owns(root, name)))
                 return REQUEST_VIEW;
         return kind;
 }

@@ -165,6 +165,7 @@ int main(int argc, char **argv)
                 return EX_USAGE;
         }
         lkg_log_init("lkgfs-fs", priority);
+        server.hooks = &server_hooks;
         lkg_log_for_supervisor(NULL);
         limit_process();
         r = handshake ? 0 : kept_listen(&err);
@@ -184,7 +185,7 @@ int main(int argc, char **argv)
                 return r == -EPROTO ? EX_NOPERM : EX_SOFTWARE;
         }
         kept_ready();
-        engine_published(); /* what changed while no server was there */
+        announce(); /* what changed while no server was there */
         (void)sd_event_loop(server.event);
         return EX_OK;
 }

@@ -221,7 +221,7 @@ static struct lkg_node *allocate(uid_t uid)
                 atomic_store(&server.shm->n_nodes, index + 1);
         count_node(index, 1);
         if (quota_is_nearly_used(&quota, quota_owner(uid)))
-                reclaim(quota_owner(uid));
+                server.hooks->nodes_crowded(quota_owner(uid));
         return node;
 }
 
@@ -415,6 +415,29 @@ static int release_node(struct lkg_node *node)
         return release_as(node, atomic_load(&node->kind));
 }
 
+void node_keep(struct lkg_node *node)
+{
+        int fd = node_fd(node);
+
+        if (fd >= 0 && kept_keep(node_id(node), node->uid, fd))
+                node->kept = 1;
+}
+
+void node_unkeep(struct lkg_node *node)
+{
+        node->kept = 0;
+        kept_drop(node_id(node));
+}
+
+bool node_owner(uint64_t id, uint32_t *ret_uid)
+{
+        const struct lkg_node *node = node_get(id);
+
+        if (node)
+                *ret_uid = node->uid;
+        return node;
+}
+
 void node_forget(struct lkg_node *node, uint64_t n)
 {
         uint64_t had, left;
@@ -428,9 +451,9 @@ void node_forget(struct lkg_node *node, uint64_t n)
                 left = had > n ? had - n : 0;
         while (!atomic_compare_exchange_weak(&node->nlookup, &had, left));
         if (left == 0) {
-                watch_drop(node);
+                server.hooks->node_gone(node);
                 if (node->kept)
-                        kept_drop(node);
+                        node_unkeep(node);
                 fd = release_node(node);
         }
         (void)pthread_mutex_unlock(&server.nodes_lock);
@@ -861,7 +884,7 @@ static void forget_surplus(void)
                 forget_unless_open(node_at(surplus[i]));
 }
 
-/* Lock held. Content that we make between two publications (health.c) replaces what we made before. */
+/* Lock held. Content that we make between two publications (outage.c) replaces what we made before. */
 static void retire_own(const char *path)
 {
         static unsigned made;

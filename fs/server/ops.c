@@ -89,7 +89,7 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
                 r = view_lookup(dir, name, &entry);
                 if (r == 0)
                         note_look(fuse_req_ctx(req), entry.ino);
-                if (r == -ENOENT && node_is_source(dir) && !view_owns(dir, name))
+                if (r == -ENOENT && node_is_source(dir) && !publication_owns(dir, name))
                         r = source_lookup(dir, name, &entry);
         }
         if (r < 0) {
@@ -195,7 +195,7 @@ static struct lkg_node *changeable(fuse_req_t req, fuse_ino_t parent, const char
                         ESTALE); /* its path leads somewhere else by now: it must never touch anything real */
                 return NULL;
         }
-        if (view_owns(dir, name)) {
+        if (publication_owns(dir, name)) {
                 fuse_reply_err(req, EPERM);
                 return NULL;
         }
@@ -269,7 +269,7 @@ static bool rename_through(fuse_req_t req, fuse_ino_t parent, const char *name, 
         struct lkg_node *dir = node_get(parent), *newdir = node_get(newparent);
 
         if (newparent != FUSE_ROOT_ID || !dir || !newdir || flags != 0 || !entry ||
-            !(entry->flags & LKG_ENTRY_THROUGH) || view_owns(dir, name))
+            !(entry->flags & LKG_ENTRY_THROUGH) || publication_owns(dir, name))
                 return false;
         for (size_t i = 0; i < ref->publication->n_rules; i++) {
                 const struct lkg_rule *rule = &ref->publication->rules[i];
@@ -527,7 +527,8 @@ static void op_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int cmd, void *arg
                 fuse_reply_err(req, ENOTTY);
         else if (node_is_source(node))
                 source_ioctl(req, node, cmd, fi);
-        else if (cmd == FS_IOC_GETFLAGS && atomic_load(&node->kind) == LKG_NODE_CONTENT && !bad_holds(node))
+        else if (cmd == FS_IOC_GETFLAGS && atomic_load(&node->kind) == LKG_NODE_CONTENT &&
+                 !publication_holds_bad(node))
                 fuse_reply_ioctl(req, 0, &immutable, sizeof(immutable));
         else if (cmd == FS_IOC_SETFLAGS)
                 fuse_reply_err(req, EPERM);

@@ -70,3 +70,41 @@ bool publication_hides(const struct lkg_publication *publication, const char *pa
                 return true;
         return publication_rule(publication, LKG_RULE_HIDE, path) != NULL;
 }
+
+bool publication_owns(const struct lkg_node *dir, const char *name)
+{
+        LKG_CLEANUP(publication_putp) struct publication_ref *ref = NULL;
+        uint32_t kind = atomic_load(&dir->kind);
+
+        if (kind == LKG_NODE_VDIR || kind == LKG_NODE_HIDDEN || kind == LKG_NODE_BAD)
+                return true;
+        if (kind != LKG_NODE_ROOT)
+                return false;
+        ref = publication_get();
+        return publication_hides(ref->publication, name) || lkg_publication_find(ref->publication, name);
+}
+
+const struct lkg_entry *publication_bad_directory(const struct lkg_publication *publication,
+                                                  const struct lkg_node *node)
+{
+        const char *slash = strrchr(node->name, '/');
+        const struct lkg_entry *entry;
+        char path[LKG_NODE_NAME];
+
+        if (!slash)
+                return NULL;
+        (void)snprintf(path, sizeof(path), "%.*s", (int)(slash - node->name), node->name);
+        entry = lkg_publication_find(publication, path);
+        return entry && entry->type == LKG_ENTRY_BAD ? entry : NULL;
+}
+
+bool publication_holds_bad(const struct lkg_node *node)
+{
+        LKG_CLEANUP(publication_putp) struct publication_ref *ref = NULL;
+        uint32_t kind = atomic_load(&node->kind);
+
+        if (kind != LKG_NODE_CONTENT)
+                return kind == LKG_NODE_BAD_MADE;
+        ref = publication_get();
+        return publication_bad_directory(ref->publication, node) != NULL;
+}

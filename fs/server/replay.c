@@ -66,7 +66,7 @@ static bool is_over(struct lkg_slot *slot)
                       (unsigned long long)header->unique, header->opcode, (unsigned long long)header->nodeid,
                       LKG_BLAME_LIMIT);
         atomic_fetch_add(&server.shm->poisoned, 1);
-        worker_reply_code(header->unique, -EIO);
+        request_reply_code(header->unique, -EIO);
         return true;
 }
 
@@ -79,7 +79,7 @@ void replay_slot(struct lkg_slot *slot)
         if (file != 0)
                 file_close(file); /* opened, never told */
         task.replay = true;
-        worker_handle(slot, header->len);
+        request_handle(slot, header->len);
         task.replay = false;
         (void)atomic_compare_exchange_strong(&server.shm->suspect, &unique, 0);
 }
@@ -117,6 +117,8 @@ static struct lkg_slot *oldest(void)
         return found;
 }
 
+static unsigned (*freed)(void); /* a slot is free again */
+
 static void *replayer_main(void *arg)
 {
         struct lkg_slot *slot;
@@ -126,7 +128,7 @@ static void *replayer_main(void *arg)
                 return NULL;
         while ((slot = oldest())) {
                 serve(slot);
-                (void)workers_start_more();
+                (void)freed();
         }
         thread_end();
         return NULL;
@@ -154,7 +156,8 @@ bool replay_needed(void)
         return oldest() != NULL;
 }
 
-int replay_start(void)
+int replay_start(unsigned (*when_freed)(void))
 {
+        freed = when_freed;
         return thread_start(replayer_main, NULL);
 }

@@ -41,8 +41,22 @@
 #define SOURCE_ATTR_S \
         0.1 /* attributes of pass-through files: how late a change behind the mount may be seen */
 
+struct lkg_node;
+/* What the lower files tell those above them, of which they know nothing (wiring.c). */
+struct server_hooks {
+        void (*nodes_crowded)(uint32_t owner); /* most of what @owner may have is used. nodes_lock held. */
+        void (*node_gone)(struct lkg_node *node); /* the kernel has forgotten it. nodes_lock held. */
+        bool (*kept_owner)(uint64_t node, uint32_t *ret_uid); /* whose is it? false: there is no such node */
+        void (*engine_linked)(int fd);      /* a connection to the engine has come; taken over */
+        void (*published)(uint64_t number); /* the engine says that there is a publication */
+        void (*held_work)(void);            /* something can be run. held_lock held. */
+        void (*held_waits)(void);           /* something is held that must not wait for long */
+        void (*held_replays)(void);         /* something is replayed that others wait for. held_lock held. */
+};
+
 struct lkg_server {
         struct lkg_shared *shm;
+        const struct server_hooks *hooks;
         uint64_t source_dev;          /* of the source directory itself */
         _Atomic bool source_is_local; /* its file system asks nobody else; found out by watch.c */
         int device, shared_fd, source, runtime, blobs, pinned, listen, supervisor;
@@ -75,6 +89,7 @@ struct lkg_server {
 #define LKG_OPEN_ONCE \
         (O_CREAT | O_EXCL | O_TRUNC | O_NOFOLLOW | O_DIRECT | O_NOATIME | (O_TMPFILE & ~O_DIRECTORY))
 
+extern const struct server_hooks server_hooks; /* wiring.c */
 extern struct lkg_server server; /* globals.c: one per process; filled by main() before any thread starts */
 
 /* What one thread is doing; the reply hook looks at it. */
@@ -145,6 +160,12 @@ const struct lkg_rule *publication_rule(const struct lkg_publication *publicatio
                                         const char *text);
 bool publication_commits(const struct lkg_publication *publication, const char *path);
 bool publication_hides(const struct lkg_publication *publication, const char *path);
+/** publication_bad_directory() - of bad/ that holds @node; NULL when it is no such directory (any more). */
+const struct lkg_entry *publication_bad_directory(const struct lkg_publication *publication,
+                                                  const struct lkg_node *node);
+bool publication_holds_bad(const struct lkg_node *node); /* in a directory of bad/, as it is published now */
+/** publication_owns() - a name nobody may make, remove or replace: the publication stands there, or it is reserved. */
+bool publication_owns(const struct lkg_node *dir, const char *name);
 
 /* The way to open again, or to change by path, what a descriptor of ours (O_PATH too) leads to. */
 #define FD_PATH_MAX 64
@@ -196,6 +217,10 @@ bool nodes_are_many(uint32_t owner);
 bool nodes_are_nearly_used(uint32_t owner);
 int node_reserve(uid_t uid);
 void node_unreserve(void);
+/** node_keep() - a successor needs a descriptor of it, for it is open and may lose its last name. */
+void node_keep(struct lkg_node *node);
+void node_unkeep(struct lkg_node *node);
+bool node_owner(uint64_t id, uint32_t *ret_uid); /* hooks; false: there is no such node */
 void node_forget(struct lkg_node *node, uint64_t n);
 int node_fd(struct lkg_node *node);                                 /* O_PATH descriptor, borrowed; -errno */
 int node_path(const struct lkg_node *node, char *buf, size_t size); /* relative to the root; 0 or -errno */
@@ -248,10 +273,11 @@ int server_confine(struct lkg_error *err);
 /** kept_listen() - fs.sock, before server_confine(): this process makes no socket later. */
 int kept_listen(struct lkg_error *err);
 int kept_init(struct lkg_error *err);
-/** kept_link() - a connection to the engine. Return: the socket; -EAGAIN: asked for, engine_linked() is called with it. */
+/** kept_link() - a connection to the engine. Return: the socket; -EAGAIN: asked for, hooks->engine_linked() is called with it. */
 int kept_link(void);
-void kept_keep(struct lkg_node *node);
-void kept_drop(struct lkg_node *node);
+/** kept_keep() - @fd, which stays the caller's, is that of @node, which is a file of @uid. Return: false: there is no room. */
+bool kept_keep(uint64_t node, uint32_t uid, int fd);
+void kept_drop(uint64_t node);
 int kept_fd(uint64_t node);
 void kept_ready(void);
 /** kept_forget_names() - have the supervisor drop the names that the kernel keeps and nobody uses. */
@@ -298,6 +324,15 @@ void opener_told(const struct lkg_message *started); /* the engine knows, or wil
 /** opener_refuse() - may question @started->ticket be answered ESTALE? Once for each process. */
 bool opener_refuse(const struct lkg_message *started);
 
+/* source-path.c */
+/** source_stat() - as the kernel knows it, without asking the file system. Return: 0 or -errno. */
+int source_stat(int dirfd, const char *name, int flags, struct stat *ret);
+/**
+ * source_open_path() - open() without waiting for a lease, unless this is a helper.
+ * Return: a descriptor; -errno; -EAGAIN with task.again: a helper has to do it.
+ */
+int source_open_path(const char *path, int flags);
+
 /* start.c */
 /**
  * start_park() - recognise who opens a view file.
@@ -306,21 +341,30 @@ bool opener_refuse(const struct lkg_message *started);
 struct lkg_parked *start_park(const struct fuse_ctx *ctx, const struct lkg_node *node);
 void start_submit(struct lkg_parked *parked);
 
-/* health.c: does the engine answer, and what is told when it does not */
-bool health_is_down(uint64_t now_ns);    /* known, for longer than a second; asks nobody */
-void health_heard(void);                 /* the engine has said something */
+/* health.c: does the engine answer? */
+bool health_is_down(uint64_t now_ns); /* known, for longer than a second; asks nobody */
+void health_heard(void);              /* the engine has said something */
+/** health_find_out() - is it down? Waits a second at most. @send: asks it; the answer comes to health_heard(). */
+bool health_find_out(void (*send)(void));
 void health_waited(uint64_t timeout_ns); /* somebody has waited so long for it in vain */
+
+/* outage.c: what is told when it does not */
 /**
- * health_node() - the node of a status file that we complete or replace.
+ * outage_node() - the node of a status file that we complete or replace.
  * Return: 0; -ENOENT: @entry is what is to be shown; -EAGAIN: the publication was replaced, look again; another -errno.
  */
-int health_node(const struct lkg_publication *publication, const struct lkg_entry *entry,
+int outage_node(const struct lkg_publication *publication, const struct lkg_entry *entry,
                 struct lkg_node **ret);
 
+/* announce.c */
+void announce(void);
+void announce_newer(uint64_t number); /* hooks; load it first, if it has not been announced */
+
 /* engine-link.c */
-void engine_ask(void); /* are you there? The answer comes to health_heard(). */
-/** engine_linked() - a connection to the engine has come. Takes over @fd. */
-void engine_linked(int fd);
+void engine_ask(void);      /* are you there? The answer comes to health_heard(). */
+void engine_linked(int fd); /* hooks */
+/** engine_loaded() - tell it which publication is shown. */
+void engine_loaded(uint64_t number);
 int engine_init(struct lkg_error *err);
 struct lkg_parked *engine_park(enum lkg_message_type type);
 void engine_submit(struct lkg_parked *parked);
@@ -329,7 +373,6 @@ void engine_changed(const char *path, uid_t uid);
 void engine_text(struct lkg_message *message, const char *text, size_t size);
 void engine_named_text(struct lkg_message *message, const char *name, const char *text, size_t size);
 bool engine_is_parked(uint64_t unique);
-void engine_published(void);
 
 /* source.c: names, attributes */
 void source_entry(struct lkg_node *node, const struct lkg_node *dir, const char *name, const struct stat *st,
@@ -340,8 +383,6 @@ int source_adopt(struct lkg_node *dir, const char *name, int fd, struct fuse_ent
 void source_unless_lost(const struct fuse_entry_param *entry);
 const char *source_real_name(const struct lkg_node *dir, const char *name, char *buf, size_t size);
 double source_attr_timeout(const struct stat *st);
-/** source_stat() - as the kernel knows it, without asking the file system. Return: 0 or -errno. */
-int source_stat(int dirfd, const char *name, int flags, struct stat *ret);
 /** source_attributes() - of the inode as it is now, also without a name. Return: 0 or -errno; -ESTALE: it is gone. */
 int source_attributes(struct lkg_node *node, struct stat *ret);
 void source_getattr(fuse_req_t req, struct lkg_node *node);
@@ -365,11 +406,6 @@ void source_rename(fuse_req_t req, struct lkg_node *dir, const char *name, struc
 
 /* source-io.c: open files */
 int source_open_node(struct lkg_node *node, int flags); /* a descriptor of its own, or -errno */
-/**
- * source_open_path() - open() without waiting for a lease, unless this is a helper.
- * Return: a descriptor; -errno; -EAGAIN with task.again: a helper has to do it.
- */
-int source_open_path(const char *path, int flags);
 /** source_closed() - the last close of @fh: its file is closed, and reported if nothing else reports it. */
 void source_closed(uint64_t fh);
 void source_open(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi);
@@ -388,7 +424,6 @@ void listing_close(uint64_t fh);
 /* view.c: what the publication shows */
 int view_lookup(struct lkg_node *dir, const char *name, struct fuse_entry_param *ret);
 void view_entry(struct lkg_node *node, struct fuse_entry_param *ret);
-bool view_owns(const struct lkg_node *dir, const char *name);
 /** view_takes_commands() - is what is written to it a command? A name in bad/ is read like any content. */
 bool view_takes_commands(const struct lkg_node *node, bool writes);
 void view_open(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi);
@@ -403,7 +438,6 @@ struct lkg_node *view_through(const struct lkg_node *node);
 struct lkg_parked *view_command(fuse_req_t req, unsigned component, const char *command);
 
 /* bad.c: names that root makes and removes */
-bool bad_holds(const struct lkg_node *node); /* a file of such a directory, published or made */
 void bad_create(fuse_req_t req, struct lkg_node *dir, const char *name, struct fuse_file_info *fi);
 void bad_make(fuse_req_t req, struct lkg_node *dir, const char *name);
 void bad_write(fuse_req_t req, struct lkg_node *node, const char *data, size_t size);
@@ -421,11 +455,13 @@ int watch_init(struct lkg_error *err);
 void watch_add(struct lkg_node *dir);
 void watch_drop(struct lkg_node *dir);
 
-/* relay.c: changes behind the mount. relay_lookup() and the like return true when they have answered. */
+/* own-changes.c: changes behind the mount, and which of them are ours */
 void relay_event(uint64_t dir, uint32_t mask, const char *name); /* of inotify */
 void relay_ring(void);                                           /* after events */
+void notifier_ring(void);                                        /* there is something for it to do */
 void relay_begin(uint64_t dir, const char *name); /* this name is about to be changed by ourselves */
 void relay_end(uint64_t dir, const char *name);   /* it was: what stands there now is our doing */
+/* relay.c: what the notifier is asked for. relay_lookup() and the like return true when they have answered. */
 void relay_announce(void); /* wake watchers of view files; have the root's attributes fetched */
 bool relay_lookup(fuse_req_t req, struct lkg_node *dir, const char *name);
 bool relay_matches(fuse_req_t req, const struct lkg_node *dir,

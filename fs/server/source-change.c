@@ -49,7 +49,7 @@ static void keep_if_open(int dirfd, const char *name)
                 return;
         node = node_find_source(st.st_dev, st.st_ino);
         if (node && atomic_load(&node->n_open) > 0)
-                kept_keep(node);
+                node_keep(node);
 }
 
 /* Reply with @entry once the engine has judged the change, if it is one of a layer. */

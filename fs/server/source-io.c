@@ -28,30 +28,6 @@ static bool unchanged(struct lkg_node *node, const struct stat *st)
         return same;
 }
 
-/* A file needs no O_NONBLOCK once it is open; what is read through it may be on anything. */
-static int become_blocking(int fd, int flags)
-{
-        if (!(flags & O_NONBLOCK))
-                (void)fcntl(fd, F_SETFL, flags & O_APPEND);
-        return fd;
-}
-
-int source_open_path(const char *path, int flags)
-{
-        int fd = open(path, flags | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
-
-        if (fd >= 0)
-                return become_blocking(fd, flags);
-        if (errno != EWOULDBLOCK || (flags & O_NONBLOCK))
-                return -errno;
-        if (!task.may_block) {
-                task.again = true;
-                return -EAGAIN;
-        }
-        fd = open(path, flags | O_CLOEXEC | O_NOCTTY);
-        return fd < 0 ? -errno : fd;
-}
-
 int source_open_node(struct lkg_node *node, int flags)
 {
         int fd = node_fd(node);

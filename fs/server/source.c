@@ -24,30 +24,6 @@ double source_attr_timeout(const struct stat *st)
         return S_ISDIR(st->st_mode) ? DIRECTORY_S : SOURCE_ATTR_S;
 }
 
-int source_stat(int dirfd, const char *name, int flags, struct stat *ret)
-{
-        struct statx x;
-
-        if (statx(dirfd, name, flags | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_BASIC_STATS, &x) < 0)
-                return -errno;
-        *ret = (struct stat){
-                .st_dev = makedev(x.stx_dev_major, x.stx_dev_minor),
-                .st_ino = x.stx_ino,
-                .st_mode = x.stx_mode,
-                .st_nlink = x.stx_nlink,
-                .st_uid = x.stx_uid,
-                .st_gid = x.stx_gid,
-                .st_rdev = makedev(x.stx_rdev_major, x.stx_rdev_minor),
-                .st_size = (off_t)x.stx_size,
-                .st_blksize = (blksize_t)x.stx_blksize,
-                .st_blocks = (blkcnt_t)x.stx_blocks,
-                .st_atim = { .tv_sec = x.stx_atime.tv_sec, .tv_nsec = x.stx_atime.tv_nsec },
-                .st_mtim = { .tv_sec = x.stx_mtime.tv_sec, .tv_nsec = x.stx_mtime.tv_nsec },
-                .st_ctim = { .tv_sec = x.stx_ctime.tv_sec, .tv_nsec = x.stx_ctime.tv_nsec },
-        };
-        return 0;
-}
-
 /*
  * Attributes, as the kernel has them for now when the file system is another one than the source directory's: one that is mounted
  * there may be dead, and who only passes by must not wait for it while the kernel has the directory locked. Who wants to know

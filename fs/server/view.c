@@ -50,7 +50,7 @@ static int lookup_entry(const char *path, struct fuse_entry_param *ret)
 
                 if (!entry)
                         return -ENOENT;
-                r = entry->type == LKG_ENTRY_FILE ? health_node(ref->publication, entry, &node) : -ENOENT;
+                r = entry->type == LKG_ENTRY_FILE ? outage_node(ref->publication, entry, &node) : -ENOENT;
                 if (r < 0 && r != -EAGAIN)
                         r = node_virtual(kinds[entry->type], path, entry, &node);
                 /* Replaced meanwhile: then the node may have come too late to be told that it is old. */
@@ -106,20 +106,6 @@ int view_lookup(struct lkg_node *dir, const char *name, struct fuse_entry_param 
         }
         path = child_path(dir, name, buf, sizeof(buf));
         return path ? lookup_entry(path, ret) : -ENAMETOOLONG;
-}
-
-/* A name nobody may make, remove or replace: the publication stands there, or it is reserved. */
-bool view_owns(const struct lkg_node *dir, const char *name)
-{
-        LKG_CLEANUP(publication_putp) struct publication_ref *ref = NULL;
-        uint32_t kind = atomic_load(&dir->kind);
-
-        if (kind == LKG_NODE_VDIR || kind == LKG_NODE_HIDDEN || kind == LKG_NODE_BAD)
-                return true;
-        if (kind != LKG_NODE_ROOT)
-                return false;
-        ref = publication_get();
-        return publication_hides(ref->publication, name) || lkg_publication_find(ref->publication, name);
 }
 
 /* `baseWrites: through`: the base that takes the writes to this view file; NULL: writes are refused. */
@@ -179,7 +165,8 @@ bool view_takes_commands(const struct lkg_node *node, bool writes)
 {
         uint32_t kind = atomic_load(&node->kind);
 
-        return kind == LKG_NODE_CONTROL || kind == LKG_NODE_BAD_MADE || (writes && bad_holds(node));
+        return kind == LKG_NODE_CONTROL || kind == LKG_NODE_BAD_MADE ||
+               (writes && publication_holds_bad(node));
 }
 
 static bool is_polled(const struct lkg_node *node)

@@ -40,34 +40,6 @@ static unsigned n_workers, n_adopted;
 static _Atomic unsigned n_waiting;     /* workers that would lead */
 static _Atomic uint64_t wary_until_ns; /* CLOCK_BOOTTIME */
 
-/* A reply without a body. */
-void worker_reply_code(uint64_t unique, int error)
-{
-        struct fuse_out_header out = { .len = sizeof(out), .error = error, .unique = unique };
-
-        kernel_send_raw(&out, sizeof(out));
-}
-
-void worker_handle(struct lkg_slot *slot, size_t size)
-{
-        struct fuse_in_header *header = (void *)slot->buf;
-        struct fuse_buf buf = { .size = size, .mem = slot->buf };
-
-        task.slot = slot;
-        task.park = NULL;
-        task.again = task.lost = false;
-        if (header->opcode == FUSE_INTERRUPT) {
-                interrupt_request(header);
-        } else if (header->opcode == FUSE_RELEASE &&
-                   ((const struct fuse_release_in *)task_argument())->fh == 0) {
-                content_closed(header->nodeid); /* root's; a third of all requests for it */
-                worker_reply_code(header->unique, 0);
-        } else {
-                fuse_session_process_buf(server.session, &buf);
-        }
-        task.slot = NULL;
-}
-
 /* --- the leader --- */
 
 static _Atomic int leader = NOBODY; /* number of the worker that reads the device; a futex */
@@ -230,9 +202,9 @@ static void hold(struct worker *me)
         if (fresh)
                 slot_free(fresh);
         if (header->opcode == FUSE_RELEASE)
-                worker_handle(me->slot, header->len); /* out of memory: it cannot be refused */
+                request_handle(me->slot, header->len); /* out of memory: it cannot be refused */
         else
-                worker_reply_code(header->unique, -EBUSY);
+                request_reply_code(header->unique, -EBUSY);
 }
 
 /* Return: false when this worker has been replaced meanwhile and is one too many. */
@@ -261,7 +233,7 @@ static bool serve(struct worker *me, size_t size)
 
         if (!request_is_sound(header, size)) {
                 if (request_has_reply(header))
-                        worker_reply_code(header->unique, -EIO);
+                        request_reply_code(header->unique, -EIO);
                 return true;
         }
         atomic_store_explicit(&me->slot->since_ns, now_ns, memory_order_relaxed);
@@ -272,7 +244,7 @@ static bool serve(struct worker *me, size_t size)
         }
         atomic_store(&me->busy_ns, now_ns); /* ordered before the look at `ticking`: see on_tick() */
         worker_watch();
-        worker_handle(me->slot, size);
+        request_handle(me->slot, size);
         stays = end(me);
         if (task.again)
                 hold(me);
@@ -360,7 +332,7 @@ int workers_start(struct lkg_error *err)
         replays = replay_needed();
         if (workers_start_more() == 0 && !replays)
                 return lkg_error_set(err, -EAGAIN, NULL, "start a worker");
-        if (replays && replay_start() < 0)
+        if (replays && replay_start(workers_start_more) < 0)
                 return lkg_error_set(err, -EAGAIN, NULL, "start the replay of unanswered requests");
         return 0;
 }

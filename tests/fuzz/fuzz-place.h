@@ -91,6 +91,7 @@ static int fuzz_open(const char *name, int flags)
 
 static void fuzz_open_place(void)
 {
+        server.hooks = &server_hooks;
         server.source = fuzz_open("source", O_RDONLY);
         server.runtime = fuzz_open("runtime", O_RDONLY);
         server.blobs = fuzz_open("runtime/blobs", O_PATH);

@@ -36,13 +36,6 @@ CIRCLES = (
     core/config/doc-key.c core/config/doc-map.c core/config/doc-pack.c core/config/doc.c
     """,
     """
-    fs/server/bad.c fs/server/content.c fs/server/engine-link.c fs/server/files.c fs/server/health.c
-    fs/server/held.c fs/server/helpers.c fs/server/interrupt.c fs/server/kept.c fs/server/kinds.c
-    fs/server/loading.c fs/server/nodes.c fs/server/reclaim.c fs/server/relay.c fs/server/replay.c
-    fs/server/source-io.c fs/server/source.c fs/server/start.c fs/server/view.c fs/server/watch.c
-    fs/server/workers.c
-    """,
-    """
     core/engine/engine-api-facts.c core/engine/engine-api-objects.c core/engine/engine-api.c
     core/engine/engine-commands.c core/engine/engine-facts.c core/engine/engine-fallback.c
     core/engine/engine-good.c core/engine/engine-loop.c core/engine/engine-messages.c

@@ -85,6 +85,7 @@ static int set_up(void **state)
         put("runtime/blobs/" SHA_B, "bbbb");
         memset(&server, 0, sizeof(server));
         server.device = server.supervisor = server.engine = -EBADF;
+        server.hooks = &server_hooks;
         server.source = open_below("source", O_RDONLY | O_DIRECTORY);
         server.runtime = open_below("runtime", O_RDONLY | O_DIRECTORY);
         server.blobs = open_below("runtime/blobs", O_PATH | O_DIRECTORY);
@@ -269,14 +270,14 @@ static void test_kept_files_are_shared_out(void **state)
                         make(name);
                         nodes[i][k] = look_up(1, name + strlen("source/"));
                         nodes[i][k]->uid = owners[i].uid;
-                        kept_keep(nodes[i][k]);
+                        node_keep(nodes[i][k]);
                         n += nodes[i][k]->kept;
                 }
                 assert_int_equal(n, owners[i].kept);
         }
         for (size_t i = 0; i < LKG_ARRAY_SIZE(owners); i++)
                 for (size_t k = 0; k < LKG_ARRAY_SIZE(nodes[i]); k++) {
-                        kept_drop(nodes[i][k]);
+                        node_unkeep(nodes[i][k]);
                         nodes[i][k]->uid = 0; /* as it was counted */
                 }
 }

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How much old content there may be, and who has it: of content.c and content-use.c. */
+#pragma once
+
+#include "server.h"
+
+#define OLD_MAX   1024u /* old contents that users may hold open, and as many that they may know */
+#define OLD_BYTES (256u << 20)
+
+#define SEVERAL   UINT32_MAX /* instead of quota_owner(): users, not one */
+#define NO_ONE    (UINT32_MAX - 1)
+
+static inline struct lkg_content_use *use_of(const struct lkg_node *node)
+{
+        return &server.shm->content_use[node_index(node)];
+}
+
+static inline bool is_content(const struct lkg_node *node)
+{
+        return atomic_load(&node->kind) == LKG_NODE_CONTENT;
+}
+
+bool content_is_crowded(void); /* root knows so much of it that it matters whose root */

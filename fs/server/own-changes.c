@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Changes behind the mount. inotify on a FUSE file system shows only what happens through it, so a process that writes
+ * to the source directory directly (an older bind, another mount namespace) would be invisible to watchers of the view.
+ * We watch the source directories the kernel knows (watch.c), and have the notifier emit the same events (relay.c).
+ *
+ * What we did ourselves must not be relayed: relay_begin()/relay_end() around each own change remember what stood
+ * there afterwards; an event that finds exactly that is ours.
+ */
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sys/inotify.h>
+#include <sys/syscall.h>
+
+#include "quota.h"
+#include "server.h"
+
+#define OWN_SLOTS 512u
+#define BEGUN_NS  (2 * LKG_NSEC_PER_SEC)
+
+struct identity {
+        uint64_t ino, size;
+        int64_t mtime_ns, ctime_ns;
+};
+
+static pthread_mutex_t relay_lock = PTHREAD_MUTEX_INITIALIZER; /* protects: own, enqueueing. A leaf. */
+static struct {
+        uint64_t dir;
+        uint64_t name;     /* hash */
+        uint64_t begun_ns; /* not 0: being changed since then */
+        struct identity identity;
+} own[OWN_SLOTS];
+static uint32_t
+        job_owners[LKG_RELAY_JOBS]; /* whose directory it is about: quota_owner(); 0 = a predecessor's */
+
+void notifier_ring(void)
+{
+        atomic_fetch_add(&server.shm->bell, 1);
+        (void)syscall(SYS_futex, &server.shm->bell, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+/* --- our own changes --- */
+
+static uint64_t hash_name(const char *name)
+{
+        return lkg_hash(0, name, strlen(name));
+}
+
+/* All zero: nothing stands there. */
+static void identify(uint64_t dir, const char *name, struct identity *ret, mode_t *ret_mode,
+                     bool *ret_writer)
+{
+        struct lkg_node *node = node_get(dir), *file;
+        int fd = node ? node_fd(node) : -EBADF;
+        struct stat st;
+
+        memset(ret, 0, sizeof(*ret));
+        *ret_mode = 0;
+        *ret_writer = false;
+        if (fd < 0 || source_stat(fd, name, AT_SYMLINK_NOFOLLOW, &st) < 0)
+                return;
+        ret->ino = st.st_ino;
+        ret->size = S_ISDIR(st.st_mode) ? 0 : (uint64_t)st.st_size;
+        ret->mtime_ns = S_ISDIR(st.st_mode) ? 0 : lkg_timespec_ns(&st.st_mtim);
+        ret->ctime_ns = S_ISDIR(st.st_mode) ? 0 : lkg_timespec_ns(&st.st_ctim);
+        *ret_mode = st.st_mode;
+        file = node_find_source(st.st_dev, st.st_ino);
+        *ret_writer = file && atomic_load(&file->n_writers) > 0;
+}
+
+static size_t own_slot(uint64_t dir, uint64_t name)
+{
+        return (size_t)((name ^ dir * UINT64_C(0x9e3779b97f4a7c15)) % OWN_SLOTS);
+}
+
+void relay_begin(uint64_t dir, const char *name)
+{
+        uint64_t hash = hash_name(name);
+        size_t slot = own_slot(dir, hash);
+
+        (void)pthread_mutex_lock(&relay_lock);
+        own[slot].dir = dir;
+        own[slot].name = hash;
+        own[slot].begun_ns = lkg_boottime_ns();
+        (void)pthread_mutex_unlock(&relay_lock);
+}
+
+void relay_end(uint64_t dir, const char *name)
+{
+        uint64_t hash = hash_name(name);
+        size_t slot = own_slot(dir, hash);
+        struct identity now;
+        mode_t mode;
+        bool writer;
+
+        identify(dir, name, &now, &mode, &writer);
+        (void)pthread_mutex_lock(&relay_lock);
+        own[slot].dir = dir;
+        own[slot].name = hash;
+        own[slot].begun_ns = 0;
+        own[slot].identity = now;
+        (void)pthread_mutex_unlock(&relay_lock);
+        if (dir == FUSE_ROOT_ID) { /* the kernel dropped the root's attributes with this change */
+                atomic_store(&server.shm->root_changed, 1);
+                notifier_ring();
+        }
+}
+
+static bool is_own(uint64_t dir, const char *name, const struct identity *now)
+{
+        uint64_t hash = hash_name(name);
+        size_t slot = own_slot(dir, hash);
+        bool yes = false;
+
+        (void)pthread_mutex_lock(&relay_lock);
+        if (own[slot].dir == dir && own[slot].name == hash) {
+                if (own[slot].begun_ns != 0)
+                        yes = lkg_boottime_ns() - own[slot].begun_ns < BEGUN_NS;
+                else
+                        yes = memcmp(&own[slot].identity, now, sizeof(*now)) == 0;
+        }
+        (void)pthread_mutex_unlock(&relay_lock);
+        return yes;
+}
+
+/* --- what happened behind the mount --- */
+
+/* Lock held. Jobs about directories of users have a half of the ring, those of one user an eighth. */
+static bool has_room_for(const struct lkg_node *dir, uint32_t head, uint32_t tail)
+{
+        uint32_t owner = quota_owner(dir->uid), n_users = 0, n_own = 0;
+
+        for (uint32_t i = tail; i != head; i++) {
+                uint32_t other = job_owners[i % LKG_RELAY_JOBS];
+
+                n_users += other > QUOTA_HOST_ROOT;
+                n_own += other == owner;
+        }
+        return head - tail < LKG_RELAY_JOBS &&
+               (owner == QUOTA_HOST_ROOT || (n_users < LKG_RELAY_JOBS / 2 && n_own < LKG_RELAY_JOBS / 8));
+}
+
+/* Watchers that are so far behind that there is no room have an overflow of their own. */
+static void enqueue(enum lkg_relay_op op, mode_t type, uint64_t dir, const char *name)
+{
+        struct lkg_shared *shm = server.shm;
+        struct lkg_node *node = node_get(dir);
+        struct lkg_relay_job *job;
+        uint32_t head;
+
+        if (!node)
+                return;
+        (void)pthread_mutex_lock(&relay_lock);
+        head = atomic_load(&shm->relay_head);
+        job = &shm->relay[head % LKG_RELAY_JOBS];
+        if (has_room_for(node, head, atomic_load(&shm->relay_tail)) &&
+            node_path(node, job->path, sizeof(job->path)) == 0) {
+                job->op = op;
+                job->type = type & S_IFMT;
+                job->dir = dir;
+                (void)snprintf(job->name, sizeof(job->name), "%s", name);
+                job_owners[head % LKG_RELAY_JOBS] = quota_owner(node->uid);
+                atomic_store_explicit(&shm->relay_head, head + 1, memory_order_release);
+        }
+        (void)pthread_mutex_unlock(&relay_lock);
+}
+
+void relay_event(uint64_t dir, uint32_t mask, const char *name)
+{
+        struct identity now;
+        bool writer, there;
+        mode_t mode;
+
+        if (dir == FUSE_ROOT_ID && publication_owns(node_get(dir), name))
+                return;
+        identify(dir, name, &now, &mode, &writer);
+        there = now.ino != 0;
+        if (writer || is_own(dir, name, &now))
+                return;
+        if (mask & (IN_DELETE | IN_MOVED_FROM)) {
+                if (!there)
+                        enqueue(LKG_RELAY_REMOVED, mask & IN_ISDIR ? S_IFDIR : S_IFREG, dir, name);
+        } else if (there && (mask & (IN_CREATE | IN_MOVED_TO))) {
+                enqueue(LKG_RELAY_CREATED, mode, dir, name);
+                if ((mask & IN_MOVED_TO) && S_ISREG(mode))
+                        enqueue(LKG_RELAY_MODIFIED, mode, dir, name);
+        } else if (there && (mask & IN_CLOSE_WRITE) && S_ISREG(mode)) {
+                enqueue(LKG_RELAY_MODIFIED, mode, dir, name);
+        }
+}
+
+void relay_ring(void)
+{
+        if (atomic_load(&server.shm->relay_head) != atomic_load(&server.shm->relay_tail))
+                notifier_ring();
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who hears what the lower files have to tell. The only file that knows both sides. */
+#include "held.h"
+
+const struct server_hooks server_hooks = {
+        .nodes_crowded = reclaim,
+        .node_gone = watch_drop,
+        .kept_owner = node_owner,
+        .engine_linked = engine_linked,
+        .published = announce_newer,
+        .held_work = helpers_wake,
+        .held_waits = interrupt_watch,
+        .held_replays = worker_watch,
+};
