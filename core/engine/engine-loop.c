@@ -71,7 +71,8 @@ void lkg_engine_persist(struct lkg_engine *e)
                 persist_component(e, &e->components[i]);
         lkg_engine_collect(e);
         if (lkg_poison_persist(&e->poison, &err) < 0)
-                lkg_log_warning("cannot note what was judged without harm: %s", err.message);
+                lkg_log_warning("cannot record which content was validated without a crash: %s",
+                                err.message);
         if (lkg_state_reserve_ahead(&e->state, &err) < 0)
                 lkg_log_warning("cannot reserve generation numbers: %s", err.message);
 }
@@ -128,7 +129,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
         if (due(&e->layers_at_ns, now))
                 (void)sd_event_source_set_enabled(e->layers, SD_EVENT_ONESHOT);
         if (due(&e->orphan_at_ns, now)) {
-                lkg_log_notice("no supervisor and no file server for 30 s, leaving");
+                lkg_log_notice("no supervisor and no file server for 30 s, exiting");
                 lkg_engine_stop(e);
                 return sd_event_exit(e->event, 0);
         }

@@ -158,7 +158,7 @@ void lkg_engine_tick_trial(struct lkg_engine *e, struct lkg_component *c)
         }
         if (d->trial.running_since_ns && now - d->trial_saved_ns >= LKG_TRIAL_SAVE_NS &&
             lkg_dynamic_save_trial(d, now, &err) < 0)
-                lkg_log_warning("cannot save how long a trial has lasted: %s", err.message);
+                lkg_log_warning("cannot save the clock of a trial: %s", err.message);
 }
 
 uint64_t lkg_engine_trial_deadline(const struct lkg_component *c)

@@ -146,7 +146,7 @@ static void put_trial(struct lkg_buf *buf, const struct lkg_component *c)
                    d && d->trial.state == LKG_TRIAL_RUNNING);
         if (deadline)
                 put_number(buf, "lkgfs_trial_deadline_timestamp_seconds", "gauge",
-                           "When the trial ends well; not there while its clock stands still.", c,
+                           "When the trial passes; absent while its clock stands still.", c,
                            deadline / LKG_NSEC_PER_SEC);
         put_number(buf, "lkgfs_bad_configs", "gauge", "Entries of the bad list.", c, d ? d->bad.n_items : 0);
 }
@@ -189,7 +189,7 @@ static void put_objects(struct lkg_buf *buf, const struct lkg_component *c)
                 { "lkgfs_remote_watching", "1 while this object is watched, 0 while it is polled or down.",
                   is_watching },
                 { "lkgfs_remote_last_success_timestamp_seconds",
-                  "When the API server last told the state of this object, 0 for never.", last_success },
+                  "When the API server last answered for this object, 0 for never.", last_success },
         };
 
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
@@ -234,7 +234,7 @@ static void put_rollout(struct lkg_buf *buf, const struct lkg_component *c)
         if (!c->api->has_rollout)
                 return;
         put_metric(buf, "lkgfs_rollout_bucket_ratio", "gauge",
-                   "Where this node stands in a rollout: it switches when the allowed ratio is above.");
+                   "Bucket of this node in a rollout: it switches if the allowed ratio is larger.");
         put_sample(buf, "lkgfs_rollout_bucket_ratio", c, NULL, NULL);
         lkg_buf_printf(buf, "0.%05u\n", rollout->bucket_milli % 100000);
         put_metric(buf, "lkgfs_rollout_allowed_ratio", "gauge",

@@ -353,11 +353,11 @@ static void render_effective(const struct lkg_status_context *x, struct lkg_buf 
                 buf->failed = true;
                 return;
         }
-        lkg_buf_printf(buf,
-                       "# What the component runs with: generation %" PRIu64 ", defaults of release %s, %s; "
-                       "behind each value where it comes from.\n",
-                       c->active->number, lkg_release_text(lkg_component_release(c), release),
-                       flags_text(c));
+        lkg_buf_printf(
+                buf,
+                "# What the component runs with: generation %" PRIu64
+                ", defaults of release %s, %s; a comment after each value says where it comes from.\n",
+                c->active->number, lkg_release_text(lkg_component_release(c), release), flags_text(c));
         lkg_effective_render(masked, buf);
 }
 

@@ -206,7 +206,7 @@ static void warn_late(const struct lkg_message *m)
 {
         if (m->type == LKG_MSG_STARTED)
                 lkg_log_warning(
-                        "the engine has not answered in time: process %d goes on with generation %llu",
+                        "the engine has not answered in time: process %d continues with generation %llu",
                         m->pid, (unsigned long long)m->number);
         else if (m->type == LKG_MSG_COMMAND)
                 lkg_log_warning("the engine has not answered in time: '%s' is not carried out", m->command);
@@ -431,7 +431,7 @@ static int on_engine(sd_event_source *source, int fd, uint32_t revents, void *us
         if (r > 0 || r == -EAGAIN)
                 return 0;
         if (r == -EBADMSG) {
-                lkg_log_warning("a message of the engine is not understood, ignoring");
+                lkg_log_warning("a message of the engine cannot be decoded, ignoring");
                 return 0;
         }
         (void)pthread_mutex_lock(&server.parked_lock);

@@ -141,8 +141,7 @@ static void say_full(void)
 
         if (!atomic_exchange(&said, true))
                 lkg_log_warning("no inotify watch is left (fs.inotify.max_user_watches): changes behind the "
-                                "mount are "
-                                "not told of in every directory");
+                                "mount are not reported in every directory");
 }
 
 static void watch(struct lkg_node *dir, int side)

@@ -105,7 +105,8 @@ static int connect_server(const struct lkg_supervisor *s)
                 /* Not by the mount namespace: a unit's is another one after each start. */
                 r = lkg_peer_of_host(fd, CAP_SYS_PTRACE, 0);
                 if (r == -EPERM)
-                        lkg_log_error("%s in the runtime directory is not of a file server of ours: ignored",
+                        lkg_log_error("%s in the runtime directory does not belong to a file server of this "
+                                      "lkgfs: ignored",
                                       LKG_HANDOVER_SOCKET);
         }
         if (r < 0)

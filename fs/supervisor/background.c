@@ -40,7 +40,7 @@ static int wait_for_report(int fd, pid_t pid)
                 n += (size_t)k;
         }
         if (!report || n != sizeof(*report)) {
-                lkg_log_error("the daemon (pid %d) ended without a word", (int)pid);
+                lkg_log_error("the daemon (pid %d) exited without a message", (int)pid);
                 return EX_SOFTWARE;
         }
         report->text[sizeof(report->text) - 1] = '\0';

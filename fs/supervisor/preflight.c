@@ -161,11 +161,10 @@ static int check_directories(const struct lkg_supervisor *s, struct lkg_error *e
                         return lkg_fail(err, EX_CONFIG, 0, "%s '%s' is not an absolute path.", dirs[i].name,
                                         dirs[i].path);
                 if (lkg_path_is_below(dirs[i].path, s->mount_point))
-                        return lkg_fail(
-                                err, EX_CONFIG, 0,
-                                "%s %s lies below the mount point %s and would be hidden by the view; "
-                                "choose a directory outside.",
-                                dirs[i].name, dirs[i].path, s->mount_point);
+                        return lkg_fail(err, EX_CONFIG, 0,
+                                        "%s %s is below the mount point %s and would be hidden by the view; "
+                                        "choose a directory outside.",
+                                        dirs[i].name, dirs[i].path, s->mount_point);
         }
         if (s->over)
                 return 0;
@@ -176,10 +175,9 @@ static int check_directories(const struct lkg_supervisor *s, struct lkg_error *e
                         "mount outside of it, or over %s.",
                         s->mount_point, s->source_path, s->source_path);
         if (lkg_path_is_below(s->source_path, s->mount_point))
-                return lkg_fail(
-                        err, EX_CONFIG, 0,
-                        "sourceDir %s lies below the mount point %s and would be hidden by the view.",
-                        s->source_path, s->mount_point);
+                return lkg_fail(err, EX_CONFIG, 0,
+                                "sourceDir %s is below the mount point %s and would be hidden by the view.",
+                                s->source_path, s->mount_point);
         return 0;
 }
 
@@ -294,7 +292,7 @@ static int keep_to_us(int fd, const struct lkg_settings *settings, const char *p
                                 path, (unsigned)st.st_mode & 07777, name, (unsigned)mode);
         if (fchmod(fd, st.st_mode & mode) < 0)
                 return lkg_fail(err, EX_IOERR, errno, "chmod %04o %s", (unsigned)mode, path);
-        lkg_log_warning("%s had mode %04o, which lets others in; it has %04o now", path,
+        lkg_log_warning("%s had mode %04o, which gives access to others; it has %04o now", path,
                         (unsigned)st.st_mode & 07777, (unsigned)(st.st_mode & mode));
         return 0;
 }

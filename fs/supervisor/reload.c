@@ -113,7 +113,7 @@ static int on_settings(sd_event_source *source, int fd, uint32_t revents, void *
         if (r == 0)
                 r = lkg_settings_parse(output, size, &settings, &err);
         if (r != 0)
-                lkg_log_error("the configuration was not taken over: the new one cannot be used (%d)", r);
+                lkg_log_error("the configuration was not reloaded: the new one cannot be used (%d)", r);
         else
                 compare(s, settings);
         if (r == 0)

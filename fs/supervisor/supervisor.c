@@ -551,7 +551,7 @@ static int start_fresh(struct lkg_supervisor *s, struct lkg_error *err)
                 return r;
         /* Of an lkgfsd whose connection is gone: nobody else would ever end them. */
         if (lkg_child_end_recorded(s, LKG_CHILD_ENGINE) + lkg_child_end_recorded(s, LKG_CHILD_NOTIFIER) > 0)
-                lkg_log_notice("ended what an earlier lkgfsd had left running");
+                lkg_log_notice("ended processes that an earlier lkgfsd had left running");
         if (!stale || !s->over)
                 r = lkg_source_open(s, err);
         if (r == 0)
