@@ -347,31 +347,24 @@ int lkg_preflight_locks(struct lkg_supervisor *s, struct lkg_error *err)
         return r;
 }
 
-/*
- * Asks the file system at the mount point for an answer, in a process that may hang. Return: errno, 0,
- * ETIMEDOUT.
- */
-static int probe(const char *path)
+/* In the new process. FORCE_SYNC: what the kernel remembers of the root says nothing about who is alive. */
+static int ask_root(void *userdata)
 {
         struct statx stx;
-        pid_t pid = fork();
-        struct lkg_run run = LKG_RUN_INIT;
 
-        if (pid == 0) /* FORCE_SYNC: what the kernel remembers of the root says nothing about who is alive */
-                _exit(statx(AT_FDCWD, path, AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &stx) < 0 ? errno & 0xff
-                                                                                              : 0);
-        if (pid < 0)
-                return errno;
-        run.pid = pid;
-        run.pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-        if (run.pidfd >= 0 && lkg_wait_pidfd(run.pidfd, PROBE_LIMIT_NS)) {
-                siginfo_t info = { 0 };
+        return statx(AT_FDCWD, userdata, AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &stx) < 0 ? errno & 0xff
+                                                                                           : 0;
+}
 
-                lkg_close(run.pidfd);
-                return waitid(P_PID, (id_t)pid, &info, WEXITED) < 0 ? errno : info.si_status;
-        }
-        lkg_run_cancel(&run);
-        return ETIMEDOUT;
+/* Asks the file system at the mount point for an answer, in a process that may hang. Return: errno, 0, ETIMEDOUT. */
+static int probe(const char *path)
+{
+        const struct lkg_job_spec spec = { .run = ask_root, .userdata = (void *)(uintptr_t)path };
+        int status = 0, r = lkg_job_run(&spec, PROBE_LIMIT_NS, NULL, NULL, &status);
+
+        if (r < 0)
+                return -r;
+        return WIFEXITED(status) ? WEXITSTATUS(status) : EINTR;
 }
 
 int lkg_preflight_occupied(struct lkg_supervisor *s, struct lkg_error *err)

@@ -144,9 +144,10 @@ void lkg_reload(struct lkg_supervisor *s)
         lkg_notify_reloading();
         r = lkg_run_start(&s->reload, argv, NULL, 0);
         if (r >= 0) {
-                r = sd_event_add_io(s->event, &s->reload_source, s->reload.pidfd, EPOLLIN, on_settings, s);
+                r = sd_event_add_io(s->event, &s->reload_source, s->reload.job.pidfd, EPOLLIN, on_settings,
+                                    s);
                 if (r < 0)
-                        lkg_run_cancel(&s->reload);
+                        lkg_run_cancel(&s->reload, s->event);
         }
         if (r < 0) {
                 lkg_log_error("the configuration was not read again: %s", strerror(-r));
@@ -157,5 +158,5 @@ void lkg_reload(struct lkg_supervisor *s)
 void lkg_reload_deinit(struct lkg_supervisor *s)
 {
         s->reload_source = sd_event_source_disable_unref(s->reload_source);
-        lkg_run_cancel(&s->reload);
+        lkg_run_cancel(&s->reload, s->event);
 }

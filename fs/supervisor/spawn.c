@@ -194,7 +194,7 @@ int lkg_run_start(struct lkg_run *run, const char *const *argv, const void *inpu
         spawn.stdin_fd = in;
         spawn.stdout_fd = out;
         spawn.stderr_fd = theirs;
-        r = lkg_spawn(&spawn, &run->pid, &run->pidfd);
+        r = lkg_spawn(&spawn, &run->job.pid, &run->job.pidfd);
         if (r < 0)
                 return r;
         run->program = argv[0];
@@ -220,11 +220,11 @@ int lkg_run_finish(struct lkg_run *run, size_t max, char **ret_output, size_t *r
 {
         LKG_CLEANUP(lkg_closep) int output = LKG_STEAL_FD(run->output);
         LKG_CLEANUP(lkg_closep) int said = LKG_STEAL_FD(run->said);
-        int status = exit_status(run->pid);
+        int status = exit_status(run->job.pid);
         int r;
 
-        run->pid = 0;
-        run->pidfd = lkg_close(run->pidfd);
+        lkg_close(run->job.pidfd);
+        run->job = (struct lkg_job)LKG_JOB_INIT;
         lkg_said_all(run->program, said);
         if (status < 0)
                 return status;
@@ -236,22 +236,22 @@ int lkg_run_finish(struct lkg_run *run, size_t max, char **ret_output, size_t *r
 
 int lkg_run_wait(struct lkg_run *run, uint64_t limit_ns, size_t max, char **ret_output, size_t *ret_size)
 {
-        if (!lkg_wait_pidfd(run->pidfd, limit_ns)) {
-                lkg_run_cancel(run);
+        if (!lkg_wait_pidfd(run->job.pidfd, limit_ns)) {
+                lkg_run_cancel(run, NULL);
                 return -ETIMEDOUT;
         }
         return lkg_run_finish(run, max, ret_output, ret_size);
 }
 
-void lkg_run_cancel(struct lkg_run *run)
+void lkg_run_cancel(struct lkg_run *run, sd_event *event)
 {
-        if (run->pid <= 0)
+        if (run->job.pid <= 0)
                 return;
-        (void)kill(run->pid, SIGKILL);
-        if (lkg_wait_pidfd(run->pidfd, 1 * LKG_NSEC_PER_SEC))
-                (void)exit_status(run->pid);
-        run->pid = 0;
-        run->pidfd = lkg_close(run->pidfd);
+        if (!lkg_job_cancel(&run->job) && event)
+                lkg_reap_later(event, run->job.pid, run->job.pidfd);
+        else
+                lkg_close(run->job.pidfd);
+        run->job = (struct lkg_job)LKG_JOB_INIT;
         run->output = lkg_close(run->output);
         lkg_said_all(run->program, run->said);
         run->said = lkg_close(run->said);

@@ -10,6 +10,7 @@
 #include <systemd/sd-event.h>
 
 #include <lkg/error.h>
+#include <lkg/job.h>
 
 #define LKG_SPAWN_FDS_MAX 8
 
@@ -42,14 +43,14 @@ int lkg_spawn(const struct lkg_spawn *spawn, pid_t *ret_pid, int *ret_pidfd);
  * ended, of which it has room for as much as a pipe holds.
  */
 struct lkg_run {
-        pid_t pid;           /* 0 = not running */
+        struct lkg_job job;
         const char *program; /* borrowed, argv[0] */
-        int pidfd, output, said;
+        int output, said;
 };
 
-#define LKG_RUN_INIT                                              \
-        {                                                         \
-                .pidfd = -EBADF, .output = -EBADF, .said = -EBADF \
+#define LKG_RUN_INIT                                                  \
+        {                                                             \
+                .job = LKG_JOB_INIT, .output = -EBADF, .said = -EBADF \
         }
 
 /**
@@ -66,7 +67,8 @@ int lkg_run_start(struct lkg_run *run, const char *const *argv, const void *inpu
 int lkg_run_finish(struct lkg_run *run, size_t max, char **ret_output, size_t *ret_size);
 /** lkg_run_wait() - wait at most @limit_ns, then kill it. Return: as lkg_run_finish(), or -ETIMEDOUT. */
 int lkg_run_wait(struct lkg_run *run, uint64_t limit_ns, size_t max, char **ret_output, size_t *ret_size);
-void lkg_run_cancel(struct lkg_run *run);
+/** lkg_run_cancel() - kill it. One that does not end within LKG_JOB_GRACE_NS is left to @event; NULL: to init, soon. */
+void lkg_run_cancel(struct lkg_run *run, sd_event *event);
 
 /**
  * lkg_reap_later() - of a process of ours that was killed and may stick in the kernel for ever: the loop reaps it whenever it ends.

@@ -60,7 +60,7 @@ static void test_a_program_that_does_not_end_is_killed(void **state)
         (void)state;
         assert_int_equal(lkg_run_start(&r, argv, NULL, 0), 0);
         assert_int_equal(lkg_run_wait(&r, 10 * LKG_NSEC_PER_MSEC, 4, &output, NULL), -ETIMEDOUT);
-        assert_int_equal(r.pid, 0);
+        assert_int_equal(r.job.pid, 0);
 }
 
 static void test_a_missing_program_is_an_error_of_ours(void **state)
