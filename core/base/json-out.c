@@ -245,35 +245,51 @@ static void put_as(struct lkg_json *json, const char *name, struct json_object *
         put(json, name, LKG_STEAL(held), /* is_null= */ false, size);
 }
 
-/* json-c escapes `"`, `\` and control characters; the other hidden ones, and these in its own way (`\b`), are for our renderer. */
-static int look_at_text(const char *text, size_t size, bool *ret_hidden)
-{
-        *ret_hidden = false;
-        for (size_t i = 0, n; i < size; i += n) {
-                uint32_t c = 0;
+struct looked {
+        bool valid; /* UTF-8 */
+        bool hidden; /* json-c escapes `"`, `\` and control characters; the other ones, and `\b`, are for our renderer */
+        size_t size; /* in the document, if json-c escapes it */
+};
 
-                n = lkg_utf8_decode((const unsigned char *)text + i, size - i, &c);
-                if (n == 0)
-                        return -EILSEQ;
-                *ret_hidden |= lkg_is_hidden(c) && c != '\n' && c != '\r' && c != '\t';
-        }
-        return 0;
+static void look_at_character(struct looked *looked, const char *text, size_t size, size_t *i)
+{
+        uint32_t c = 0;
+        size_t n = lkg_utf8_decode((const unsigned char *)text, size, &c);
+
+        looked->valid = n > 0;
+        if (c == '\n' || c == '\r' || c == '\t')
+                looked->size++;
+        else
+                looked->hidden |= lkg_is_hidden(c);
+        *i += n;
 }
 
-void lkg_json_text_n(struct lkg_json *json, const char *name, const char *text, size_t size)
+static struct looked look_at_text(const char *text, size_t size)
+{
+        struct looked looked = { .valid = true, .size = 2 + size };
+
+        for (size_t i = 0; i < size && looked.valid;) {
+                if (text[i] < ' ' || text[i] > '~')
+                        look_at_character(&looked, text + i, size - i, &i);
+                else
+                        looked.size += text[i] == '"' || text[i] == '\\', i++;
+        }
+        return looked;
+}
+
+static void put_looked(struct lkg_json *json, const char *name, const char *text, size_t size,
+                       const struct looked *looked)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
         struct json_object *value;
-        bool hidden;
-        int r = size > LKG_JSON_BYTES_MAX ? -EFBIG : look_at_text(text, size, &hidden);
 
-        if (r < 0)
-                lkg_json_fail(json, r);
+        if (size > LKG_JSON_BYTES_MAX || !looked->valid)
+                lkg_json_fail(json, looked->valid ? -EFBIG : -EILSEQ);
         if (json->error < 0)
                 return;
         value = json_object_new_string_len(text, (int)size);
-        if (!hidden) {
-                put(json, name, value, /* is_null= */ false, escaped_size(text, size));
+        if (!looked->hidden) {
+                put(json, name, value, /* is_null= */ false, looked->size);
                 return;
         }
         lkg_buf_json_string(&buf, text, size);
@@ -285,6 +301,15 @@ void lkg_json_text_n(struct lkg_json *json, const char *name, const char *text, 
         put_as(json, name, value, buf.data, buf.size);
 }
 
+void lkg_json_text_n(struct lkg_json *json, const char *name, const char *text, size_t size)
+{
+        struct looked looked = { .valid = true };
+
+        if (size <= LKG_JSON_BYTES_MAX)
+                looked = look_at_text(text, size);
+        put_looked(json, name, text, size, &looked);
+}
+
 void lkg_json_text(struct lkg_json *json, const char *name, const char *text)
 {
         lkg_json_text_n(json, name, text, strlen(text));
@@ -294,10 +319,10 @@ void lkg_json_foreign(struct lkg_json *json, const char *name, const char *text)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
         size_t size = strlen(text);
-        bool hidden;
+        struct looked looked = look_at_text(text, size);
 
-        if (look_at_text(text, size, &hidden) == 0) {
-                lkg_json_text_n(json, name, text, size);
+        if (looked.valid) {
+                put_looked(json, name, text, size, &looked);
                 return;
         }
         lkg_buf_utf8(&buf, text, size);
@@ -349,11 +374,9 @@ void lkg_json_null(struct lkg_json *json, const char *name)
 
 void lkg_json_rendered(struct lkg_json *json, const char *name, const char *text, size_t size)
 {
-        bool hidden;
-
         if (size > LKG_JSON_BYTES_MAX)
                 lkg_json_fail(json, -EFBIG);
-        else if (look_at_text(text, size, &hidden) < 0)
+        else if (!look_at_text(text, size).valid)
                 lkg_json_fail(json, -EILSEQ);
         if (json->error == 0)
                 put_as(json, name, json_object_new_boolean(true), text, size);
