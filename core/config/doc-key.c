@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keys of maps. Documents of a kind have the same few hundred keys, again and again, so a key is looked for among those
- * that are there before it is made: most documents make none, and most comparisons end with the address.
+ * Keys of maps. Documents of a kind use the same few hundred keys again and again, so an existing key is looked up before a new
+ * one is made: most documents make none, and most comparisons end with the address.
  *
- * The table has sets of two, so that a look at it costs one line of the processor's cache, also when a million names are
- * new. It grows with the keys, up to a limit; who comes to a full set stays alone.
+ * The table has sets of two, so a lookup costs one cache line, also when a million names are new. It grows with the keys, up to
+ * a limit; a key that finds its set full is not shared.
  */
 #include "doc-layout.h"
 

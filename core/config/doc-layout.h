@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a value is made of: for doc.c, which knows life, scalars and lists, doc-map.c, which knows maps, doc-key.c, which
- * knows their keys, doc-pack.c, which knows maps that are packed, and doc-memory.c, which all of it comes from.
+ * The memory layout of a value, for doc.c (life, scalars, lists), doc-map.c (maps), doc-key.c (keys), doc-pack.c (packed maps) and
+ * doc-memory.c (allocation).
  *
- * There may be millions of each, so none has a byte that few of them need. Only the files of this header know the kinds of
- * values: whole ones, those in a pack, and views of one of these.
+ * There may be millions of each, so none has a byte that only few of them need. Only these files know the kinds of values: whole
+ * values, values in a pack, and views of one of these.
  *
  * A map is a sorted tree (byte order of the keys): leaves of at most LKG_LEAF_MAX members, branches of at most
  * LKG_BRANCH_MAX of the next lower level; most maps are one leaf. Leaves and branches are shared between maps and
@@ -29,10 +29,10 @@ struct member {
         struct lkg_value *value;
 };
 
-/* A key. Its text stands right behind it. */
+/* A key. Its text follows directly. */
 struct key {
         unsigned packed : 1;  /* it is part of a pack, which counts the references */
-        unsigned shared : 1;  /* found in the table by whoever looks for its text */
+        unsigned shared : 1;  /* is in the table: found by its text */
         unsigned popular : 1; /* there was one of this text before */
         unsigned size : 29;   /* of one in a pack: bytes from the pack's beginning << 8 | size */
 };
@@ -49,7 +49,7 @@ struct lkg_value {
                 stamp; /* of a list: lkg_list_stamp(), 0 = none; of one in a pack: bytes from its beginning */
 };
 
-/* One that stands for itself. A pointer to the value that it has replaced stands before it, if there is one. */
+/* A whole value. A pointer to the value that it has replaced precedes it, if there is one. */
 struct whole_value {
         struct lkg_value head;
         unsigned refs;
@@ -65,7 +65,7 @@ struct view_value {
         struct lkg_value head;
         unsigned refs;
         union {
-                struct lkg_value *of;           /* what is seen: whole or in a pack */
+                struct lkg_value *of;           /* the value that is seen: whole or in a pack */
                 struct whole_value *next_dying; /* only while being freed */
         };
         struct lkg_value *over;
@@ -90,15 +90,15 @@ struct list_value {
         size_t n, allocated;
 };
 
-/* A part of a map: a leaf, or a branch when its level is above 0; how high it stands is known on the way to it. */
+/* A part of a map: a leaf, or a branch when its level is above 0; its level is known on the way to it. */
 struct node {
         unsigned refs;         /* of a pack: with those to its values and keys */
         uint16_t n, allocated; /* LKG_PACKED: a leaf that is a pack */
 };
 
 /*
- * A leaf that nobody changes any more, in one piece: its keys and values one after the other, each at a multiple of 4. What is too
- * big for that, or belongs to others as well, is a pointer there.
+ * A leaf that does not change any more, in one piece: its keys and values one after the other, each at a multiple of 4. A key or
+ * value that is too big for that, or is shared, is a pointer there.
  */
 struct pack {
         struct node node;
@@ -178,7 +178,7 @@ static inline struct pack *lkg_pack_of(const struct lkg_value *value)
 
 /**
  * lkg_pack_new() - a pack of as many of the first @n members of a map as fit. NULL = no memory.
- * @members: the references stay the caller's, and only he has them: what they lead to may be somewhere else in the pack
+ * @members: the references stay the caller's, and there must be no others: the values may move into the pack
  * @source:  of most of the values
  */
 struct pack *lkg_pack_new(const struct member *members, unsigned n, struct lkg_source *source);
@@ -192,7 +192,7 @@ void lkg_pack_let_go(struct pack *pack, struct whole_value **dying);
 /** lkg_values_free() - the work list, and what goes with it. */
 void lkg_values_free(struct whole_value *dying);
 
-/** lkg_value_seen_let_go() - lkg_value_let_go() of what a view is of. */
+/** lkg_value_seen_let_go() - lkg_value_let_go() for the value behind a view. */
 void lkg_value_seen_let_go(struct lkg_value *value, struct whole_value **dying);
 
 /** lkg_value_let_go() - drop one reference; a value without any goes to the work list @dying. */
@@ -206,7 +206,7 @@ static inline void lkg_value_let_go(struct lkg_value *value, struct whole_value 
         }
         if (!value || --whole->refs > 0)
                 return;
-        if (value->view) /* of one that is no view, so this goes one step deep */
+        if (value->view) /* of a value that is not a view, so this recurses once at most */
                 lkg_value_seen_let_go(lkg_as_view(value)->of, dying);
         else
                 lkg_source_unref(whole->source);
@@ -227,7 +227,7 @@ void lkg_piece_free(void *p, size_t size);
 
 /* ---- doc-key.c ---- */
 
-/* What is looked for in a map. */
+/* A key to look up in a map. */
 struct lkg_sought {
         uint64_t head; /* the first eight bytes as a number that sorts like them */
         const char *text;
@@ -279,5 +279,5 @@ static inline int lkg_key_compare(const struct lkg_sought *sought, const struct 
 
 /** lkg_map_clone() - a map with the members of @value that has replaced @shadowed (may be NULL). NULL = no memory. */
 struct lkg_value *lkg_map_clone(const struct lkg_value *value, struct lkg_value *shadowed);
-/** lkg_map_free_members() - let go of what a dying map holds. */
+/** lkg_map_free_members() - let go of the members of a map that is being freed. */
 void lkg_map_free_members(struct map_value *map, struct whole_value **dying);

@@ -161,7 +161,7 @@ static int part_own(struct node **at, unsigned level, bool room)
 
 /* ---- finding ---- */
 
-/* The last child whose first key is not above what is sought. */
+/* The last child whose first key is not above the sought one. */
 static inline unsigned branch_find(const struct branch *branch, const struct lkg_sought *sought)
 {
         unsigned low = 0, high = branch->node.n;
@@ -246,8 +246,8 @@ static void forget_hint(struct map_value *map)
 }
 
 /*
- * How much of a full part stays where it is when it is cut for one that belongs at @at. What comes in order, at the end or in
- * between, fills the parts behind it. A branch never is empty, a leaf may be for a moment.
+ * How much of a full part stays in place when it is split for a member that belongs at @at. Members that come in order, at the end
+ * or in between, fill the parts after it. A branch never is empty, a leaf may be for a moment.
  */
 static unsigned where_to_cut(const struct map_value *map, const struct node *node, unsigned level,
                              unsigned at)
@@ -257,7 +257,7 @@ static unsigned where_to_cut(const struct map_value *map, const struct node *nod
         return at == node->n || (node == map->put && at == map->put_at + 1) ? at : node->n / 2u;
 }
 
-/* Return: what is behind the first @keep of a full part. */
+/* Return: the rest of a full part after its first @keep members. */
 static struct node *part_split(struct node *node, unsigned level, unsigned keep)
 {
         unsigned moved = node->n - keep;
@@ -334,7 +334,7 @@ static int child_split(const struct map_value *map, struct branch *branch, unsig
         return 0;
 }
 
-/* Where what is sought belongs in a part. */
+/* The place of the sought key in a part. */
 static unsigned part_find(struct node *node, unsigned level, const struct lkg_sought *sought)
 {
         unsigned i = 0;
@@ -346,8 +346,8 @@ static unsigned part_find(struct node *node, unsigned level, const struct lkg_so
 }
 
 /*
- * Goes to the part of level @lowest where what is sought belongs, through parts that belong to the map alone. @room: for one more
- * member or part; what is full is cut on the way down, so no cut goes up again.
+ * Goes to the part of level @lowest where the sought key belongs, through parts that belong to the map alone. @room: for one more
+ * member or part; full parts are split on the way down, so no split goes up again.
  */
 static int map_own_part(struct map_value *map, const struct lkg_sought *sought, bool room, unsigned lowest,
                         struct way *ret, struct node **ret_part)
@@ -467,7 +467,7 @@ int lkg_map_expect(struct lkg_value *value, size_t n)
 }
 
 /*
- * One way down is enough, nearly always: what is there is replaced, and what is not is put where there is room. Return: 1
+ * One way down is nearly always enough: a member that exists is replaced, and a new one is put where there is room. Return: 1
  * when *@ret_earlier was replaced; -ENOMEM, and both references stay the caller's. @like: a key of that name, or NULL
  */
 static int map_replace(struct map_value *map, const struct lkg_sought *sought, struct key *like,
@@ -767,8 +767,8 @@ static void branch_put(struct branch *branch, unsigned i, struct node *node)
 }
 
 /*
- * Cuts the leaf where what is sought belongs into those before and those behind it, unless it belongs at an end. Return: the place of the
- * first leaf behind it in the branch above, which is the map's own and has room; -ENOMEM.
+ * Splits the leaf of the sought key into the members before and after it, unless it belongs at an end.
+ * Return: the place of the first leaf after it in the branch above, which is the map's own and has room; -ENOMEM.
  */
 static int leaf_cut(struct map_value *map, const struct lkg_sought *sought, struct way *way,
                     struct branch **ret_branch)

@@ -45,7 +45,7 @@ struct piece {
 struct block {
         struct block *next, *previous; /* of those of a size with a free piece */
         struct piece *free;            /* pieces that were in use before */
-        unsigned n_used, n_made; /* pieces in use; pieces that ever were: those behind them are untouched */
+        unsigned n_used, n_made; /* pieces in use; pieces ever used: the memory after them is untouched */
         unsigned size, n_max;
 };
 
@@ -78,7 +78,7 @@ static void list_remove(struct block *block)
                 with_room[block->size / STEP] = block->next;
 }
 
-/* Memory at a multiple of its size: twice as much, and what is too much given back. */
+/* Memory at a multiple of its size: maps twice as much and unmaps the excess. */
 static void *map_block(void)
 {
         char *p = mmap(NULL, 2 * BLOCK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -90,7 +90,7 @@ static void *map_block(void)
         if (before > 0)
                 (void)munmap(p, before);
         (void)munmap(p + before + BLOCK_SIZE, BLOCK_SIZE - before);
-        /* Only what is before and behind it was given back. */
+        /* Only the memory before and after it was unmapped. */
         /* cppcheck-suppress deallocret */
         return p + before;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Packs: leaves of maps that nobody changes any more. A field of a layer that is a name and a small scalar takes a third of what
- * it takes as a key, a value and a member of a leaf, for the pack has one count of references, one source, and no pointers.
+ * Packs: leaves of maps that do not change any more. In a pack, a field with a name and a small scalar takes a third of the memory
+ * of a key, a value and a member of a leaf: the pack has one reference count, one source, and no pointers.
  *
- * What is in a pack is used as any key or value: it is one that knows how far behind the beginning of its pack it stands. Whoever
- * keeps one keeps the pack. A pack never leads into another one, so to free one takes no deeper recursion.
+ * A key or value in a pack is used like any other; it knows its offset in the pack, and a reference to it keeps the whole pack. A
+ * pack never refers to another pack, so freeing one does not recurse.
  */
 #include "doc-layout.h"
 

@@ -56,7 +56,7 @@ struct lkg_source *lkg_source_unref(struct lkg_source *source)
 
 /* ---- life ---- */
 
-/* Where the pointer to the value stands that a whole one has replaced. */
+/* The place of the pointer to the value that a whole value has replaced. */
 static struct lkg_value **place_over(const struct whole_value *value)
 {
         return (struct lkg_value **)(uintptr_t)value - 1;
@@ -168,7 +168,7 @@ static const struct lkg_value *seen(const struct lkg_value *value)
         return value->view ? lkg_as_view(value)->of : value;
 }
 
-/* Where a value comes from, and what it has replaced. */
+/* The source of a value, and the value that it has replaced. */
 struct place {
         struct lkg_source *source;
         unsigned line, column;

@@ -4,11 +4,11 @@
  * that differs from last time are kept, so a change costs the merges from there on, and each of those costs
  * its patch.
  *
- * A layer that is broken is left out, and the others are merged all the same: not to be served, but so that the mistakes
- * of all of them are found at once.
+ * A broken layer is left out and the others are still merged: not to be served, but to find the mistakes of all of them at
+ * once.
  *
- * The yardstick for kind and apiVersion is the configured one, else the base's, else that of the first
- * document that has both.
+ * kind and apiVersion must equal the configured ones, else those of the base, else those of the first document that has
+ * both.
  */
 #include "layers.h"
 
@@ -77,7 +77,7 @@ static bool needs_header(const struct update *u, const struct lkg_layer *layer)
         return true;
 }
 
-/* The file that a header field was learned from; NULL = it is configured, or nobody has said it. */
+/* The file that a header field was learned from; NULL = it is configured, or not known yet. */
 static const char *learned_from(const struct update *u, const char *field)
 {
         bool kind = strcmp(field, "kind") == 0;
@@ -139,7 +139,7 @@ static enum header_state check_field(const struct update *u, struct lkg_step *st
                 return HEADER_WRONG;
         }
         text = lkg_value_text(value, &size);
-        if (memchr(text, '\0', size)) { /* there is no such name, and it would be taken for a shorter one */
+        if (memchr(text, '\0', size)) { /* no such name exists, and it would be cut to a shorter one */
                 lkg_report_add(&step->report, LKG_ERROR, LKG_C_NO_HEADER, &where,
                                "%s is %s; a name without a NUL byte is wanted", field,
                                lkg_quote(text, size, quoted[0]));
@@ -185,8 +185,7 @@ static void learn_header(struct update *u, const struct lkg_step *step)
 /* ---- merging ---- */
 
 /*
- * A directive or an operation can take the header away or change it. Then the result is no layer of this
- * component.
+ * A directive or an operation can take the header away or change it. Then the result does not belong to this component.
  */
 static int keep_header(struct lkg_step *step, const struct lkg_value *running, struct lkg_value **merged)
 {
@@ -291,16 +290,16 @@ bool lkg_step_idle(const struct lkg_step *step)
                !step->layer->kubeconfig && step->layer->report.n_severity[LKG_ERROR] == 0;
 }
 
-/* Can it be merged, if only to be judged? */
+/* Can it be merged, at least for findings? */
 static bool can_merge(const struct update *u, const struct lkg_step *step, enum header_state header)
 {
         if (!doc_of(step) || header == HEADER_WRONG)
                 return false;
-        /* What a patch is to change may be what is missing. */
+        /* The missing layer may have the field that a patch changes. */
         return u->running || step->layer->role != LKG_LAYER_PATCH || !u->lacks;
 }
 
-/* What a patch finds fault with may be all right with the layer that was left out: it says that it lacks. */
+/* A finding about a patch may go away with the layer that was left out, so it mentions that one is missing. */
 static int merge_what_is_there(struct update *u, struct lkg_step *step)
 {
         struct lkg_report kept = step->report;
@@ -417,7 +416,7 @@ static int add_step(struct update *u, struct lkg_step *steps, size_t i, bool kno
         return r;
 }
 
-/* The last result is what it is all about. */
+/* The last result is the document to serve. */
 static int keep_last(struct lkg_fold *fold)
 {
         struct lkg_step *last = fold->n_steps > 0 ? &fold->steps[fold->n_steps - 1] : NULL;

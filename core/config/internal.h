@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of core/config share among themselves. Nothing here is for other folders. */
+/* Shared by the files of core/config only. */
 #pragma once
 
 #include <lkg/buf.h>
@@ -61,8 +61,8 @@ enum lkg_config_code {
 /* doc.c */
 struct lkg_value *lkg_map_get_n(const struct lkg_value *map, const char *key, size_t key_size);
 /**
- * lkg_map_replace() - lkg_map_set(), but what was there before goes to *ret_earlier, which is left alone
- * when there was nothing; the caller owns the reference.
+ * lkg_map_replace() - lkg_map_set(), and the replaced value goes to *ret_earlier, which stays unchanged when there was
+ * none; the caller owns the reference.
  */
 int lkg_map_replace(struct lkg_value *map, const char *key, size_t key_size, struct lkg_value *item,
                     struct lkg_value **ret_earlier);
@@ -71,8 +71,8 @@ int lkg_map_expect(struct lkg_value *map, size_t n);
 /** lkg_value_over() - a copy of @value (members shared) that has replaced @shadowed. NULL = no memory. */
 struct lkg_value *lkg_value_over(const struct lkg_value *value, const struct lkg_value *shadowed);
 /**
- * lkg_map_append_like() - put @item behind all members of @map, under the key of member @i of @other, which is
- * shared. Takes over @item, also on failure. The caller knows the order: that key is above all that are there.
+ * lkg_map_append_like() - append @item to @map, under the key of member @i of @other, which is
+ * shared. Takes over @item, also on failure. The caller ensures the order: the key is above all others in the map.
  */
 int lkg_map_append_like(struct lkg_value *map, const struct lkg_value *other, size_t i,
                         struct lkg_value *item);
@@ -92,15 +92,14 @@ void lkg_list_set(struct lkg_value *list, size_t i, struct lkg_value *item);
 /** lkg_list_insert() - put @item before item @i <= size; takes over @item, also on failure. */
 int lkg_list_insert(struct lkg_value *list, size_t i, struct lkg_value *item);
 void lkg_list_remove(struct lkg_value *list, size_t i);
-/** lkg_value_place() - move a value that nobody else has seen yet to another line and column. */
+/** lkg_value_place() - set line and column of a value that is not shared yet. */
 void lkg_value_place(struct lkg_value *value, unsigned line, unsigned column);
 struct lkg_source *lkg_value_source_mut(const struct lkg_value *value); /* borrowed; to make siblings */
 /**
- * lkg_list_stamp() - what somebody has found out about a list and would find out again, as a number of his
- * own.
+ * lkg_list_stamp() - a cached result about a list, as a number that the caller chooses.
  *
- * Copies do not have it, and a list that is changed loses it; what is below a value that has been seen is
- * never changed in place. One thread, so a note in a const value is fine. 0 = nothing is known.
+ * Copies do not have it, and a list that is changed loses it; values below a shared value are never changed in place. There
+ * is one thread, so writing to a const value is safe. 0 = no result.
  */
 void lkg_list_stamp(const struct lkg_value *list, uint16_t stamp);
 uint16_t lkg_list_stamp_get(const struct lkg_value *list);
@@ -119,7 +118,7 @@ struct lkg_scalar {
         double d;                       /* of a float */
         char text[LKG_NUMBER_TEXT_MAX]; /* JSON text of a number */
 };
-/** lkg_scalar_resolve() - what an untagged plain scalar means to go-yaml v2 (YAML 1.1 words and numbers). */
+/** lkg_scalar_resolve() - resolve an untagged plain scalar as go-yaml v2 does (YAML 1.1 words and numbers). */
 void lkg_scalar_resolve(const char *text, size_t size, struct lkg_scalar *ret);
 bool lkg_scalar_is_timestamp(const char *text, size_t size);
 /** lkg_float_json() - @d the way Go's encoding/json prints a float64; @d is finite. */

@@ -105,7 +105,7 @@ static int hex4(const char *p, const char *end, uint32_t *ret)
         return 0;
 }
 
-/* Half a surrogate pair is no character. */
+/* Half a surrogate pair is not a character. */
 static void put_utf8(struct lkg_buf *buf, uint32_t c)
 {
         char bytes[LKG_UTF8_MAX];
@@ -113,7 +113,7 @@ static void put_utf8(struct lkg_buf *buf, uint32_t c)
         lkg_buf_append(buf, bytes, lkg_utf8_encode(c >= 0xd800 && c <= 0xdfff ? 0xfffd : c, bytes));
 }
 
-/* At the byte behind a backslash. */
+/* At the byte after a backslash. */
 static int read_escape(struct parse *p)
 {
         static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
@@ -273,7 +273,7 @@ static void report_again(struct parse *p, const struct frame *f, const struct lk
 static int join(const struct lkg_value *earlier, const struct lkg_value *value, unsigned depth,
                 struct lkg_value **ret);
 
-/* Member by member; a null does not take away what an earlier one says, as it would in a merge patch. */
+/* Member by member; unlike in a merge patch, a null does not remove the value of an earlier member. */
 static int join_maps(const struct lkg_value *earlier, const struct lkg_value *value, unsigned depth,
                      struct lkg_value **ret)
 {

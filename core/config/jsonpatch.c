@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * RFC 6902 operations (kubeadm's `+json` patches), as gopkg.in/evanphx/json-patch.v4 applies them: all or
- * nothing, negative list indexes count from the end, `-` is behind the last item, `test` compares values. Where it
- * is more tolerant than the RFC, so are we: `replace` sets a field that is missing, `copy` takes one for null, as
- * `add` and `replace` take a value that is missing. Only `replace` and `test` can name the whole document.
+ * RFC 6902 operations (kubeadm's `+json` patches), as gopkg.in/evanphx/json-patch.v4 applies them: all or nothing, negative
+ * list indexes count from the end, `-` is the position after the last item, `test` compares values. It is more tolerant than
+ * the RFC, and so is this code: `replace` sets a field that is missing, `copy` takes one for null, as `add` and `replace` take
+ * a value that is missing. Only `replace` and `test` can name the whole document.
  *
- * Persistent: the containers on the way to a change are copied, everything else is shared.
+ * Persistent: the containers on the path of a change are copied, everything else is shared.
  */
 #include "layers.h"
 
@@ -263,7 +263,7 @@ static int test(const struct context *ctx, struct lkg_value *doc, const char *pa
 
         if (r < 0)
                 return r;
-        /* A field or value that is missing equals null, as upstream has it. */
+        /* A missing field or value equals null, as upstream. */
         if ((!found || lkg_value_type(found) == LKG_NULL) && (!value || lkg_value_type(value) == LKG_NULL))
                 return 0;
         if (!found || !value || !lkg_value_equal(found, value))

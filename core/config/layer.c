@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One layer file: opened without ever blocking or leaving the trusted path, read whole, decoded, judged by
- * itself. What depends on other layers (same kind, same apiVersion) is fold.c's business.
+ * One layer file: opened without blocking and without leaving the trusted path, read whole, decoded, checked on its own. Checks
+ * that depend on other layers (same kind, same apiVersion) are in fold.c.
  */
 #include <fcntl.h>
 
@@ -220,7 +220,7 @@ static int warn_of_directive(const struct lkg_leaf *leaf, void *userdata)
         return 0;
 }
 
-/* What is wrong with a decoded document by itself. */
+/* Findings about a decoded document on its own. */
 static int judge_doc(struct lkg_layer *layer, struct lkg_value *doc)
 {
         struct lkg_where where = { layer->file, lkg_value_line(doc), lkg_value_column(doc) };
@@ -267,7 +267,7 @@ static unsigned decode_flags(const struct lkg_layer *layer)
 }
 
 /*
- * Does @a come behind @b where the component reads? A JSON base is read as it stands; one in YAML is made JSON
+ * Does the component read @a after @b? A JSON base is read as it stands; one in YAML is made JSON
  * first, which orders it as our maps are ordered, and they are walked in that order.
  */
 static bool is_read_later(const struct lkg_layer *layer, const struct lkg_value *a,
@@ -294,7 +294,7 @@ static struct lkg_value *header_that_counts(const struct lkg_layer *layer, const
                 if (!lkg_merge_key_folds(name, key, size) || lkg_value_type(value) == LKG_NULL)
                         continue;
                 if (lkg_value_type(value) != LKG_STRING)
-                        return value; /* refused, whatever comes behind it */
+                        return value; /* refused, whatever follows */
                 if (!counts || is_read_later(layer, value, counts))
                         counts = value;
         }
@@ -316,9 +316,9 @@ static int set_spelling(struct lkg_value *doc, const char *key, size_t key_size,
 }
 
 /*
- * Whoever asks a base for its kind reads the names in any case, and the last one counts (apimachinery,
- * SimpleMetaFactory, with encoding/json); drop-ins are asked in another way and are not. Every spelling gets the
- * text that counts: served in our order, another one could be the last.
+ * A component that reads the kind of a base accepts the names in any case, and the last one counts (apimachinery,
+ * SimpleMetaFactory, with encoding/json); drop-ins are read in another way. Every spelling gets the text that counts, because in
+ * the order of the served document another one could be the last.
  */
 static int fold_header(const struct lkg_layer *layer, struct lkg_value *doc, const char *name)
 {
@@ -412,8 +412,7 @@ static int decode_pieces(struct lkg_layer *layer, const char *data, size_t size,
                         return drop_docs(layer);
                 }
                 /*
-                 * What stands before the piece becomes blank, so that its line numbers are those of the
-                 * file.
+                 * The text before the piece becomes blank, so that its line numbers are those of the file.
                  */
                 for (size_t i = 0; i < start; i++)
                         piece[i] = data[i] == '\n' ? '\n' : ' ';
@@ -463,8 +462,8 @@ static int decode(struct lkg_layer *layer, const char *data, size_t size)
 /* ---- loading ---- */
 
 /*
- * May @layer be decoded? Return: 0; -EKEYREJECTED, and then its report says why; -ENOMEM.
- * What was not admitted may be at any time (a command, an upgrade), so its identity proves nothing.
+ * May @layer be decoded? Return: 0; -EKEYREJECTED with a finding; -ENOMEM.
+ * A refused layer may be admitted later (a command, an upgrade) without a change of the file, so it is always read again.
  */
 static int ask(struct lkg_layer *layer, const struct lkg_admission *admission)
 {
@@ -487,8 +486,8 @@ static bool still_the_same(const struct lkg_layer *cached, const struct lkg_laye
 }
 
 /*
- * A copy of what lkgfs serves, without the mark that its own copies have: it is merged already. Whoever passed it on may have put
- * empty lines, a document marker or comments in front of its first line.
+ * A copy of a document that lkgfs served, without the mark of its own copies: it is merged already. A program that passed it on may
+ * have put empty lines, a document marker or comments before its first line.
  */
 static bool is_generated(const struct lkg_place *place, const char *data, size_t size)
 {
@@ -525,7 +524,7 @@ static int refuse_generated(struct lkg_layer *layer)
         return 0;
 }
 
-/* Does what was known of the file before it was read prove nothing about it now? */
+/* Can the file have changed without a change of the identity noted before it was read? */
 static bool proves_nothing(const struct lkg_place *place, int fd, const struct lkg_file_id *identity)
 {
         struct lkg_file_id after;
@@ -537,7 +536,7 @@ static bool proves_nothing(const struct lkg_place *place, int fd, const struct l
         return is_racy(identity, (int64_t)place->realtime_ns()) || !lkg_file_id_equal(identity, &after);
 }
 
-/* From reading to asking there is no system call: what is between them is in nobody's note. */
+/* A change between the read and the query is in neither. */
 static int read_layer(const struct lkg_place *place, int fd, const struct stat *st, struct lkg_layer *cached,
                       struct lkg_stack_stats *stats, struct lkg_layer **ret)
 {

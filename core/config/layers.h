@@ -69,7 +69,7 @@ struct lkg_place {
 
 /**
  * lkg_layer_load() - the layer at @place as it is now.
- * @cached: the same place as it was, or NULL; returned again when the content is the same
+ * @cached: the earlier layer of this place, or NULL; returned again when the content is the same
  * @ret:    one reference; NULL when there is no such file
  *
  * A file that cannot be used is a layer without documents whose report says why.
@@ -99,7 +99,7 @@ enum lkg_walk_verdict { LKG_WALK_LOAD, LKG_WALK_SKIP, LKG_WALK_IGNORE };
 struct lkg_walk {
         const char *what; /* "drop-in directory" */
         struct lkg_report *report;
-        /* Is the entry a layer? Reports itself what is worth saying. @file: for findings. */
+        /* Is the entry a layer? Adds findings itself. @file: for findings. */
         enum lkg_walk_verdict (*judge)(struct lkg_walk *walk, const char *name, bool link, const char *file);
         /* Called for each layer in order. Return: 0; 1 = vanished; negative = fault. */
         int (*found)(int dirfd, const char *entry, const char *path, const char *name, const struct stat *st,
@@ -119,7 +119,7 @@ struct lkg_walk {
 int lkg_walk(struct lkg_walk *walk, int fd, const char *path);
 enum lkg_walk_verdict lkg_judge_dropin(struct lkg_walk *walk, const char *name, bool link, const char *file);
 enum lkg_walk_verdict lkg_judge_patch(struct lkg_walk *walk, const char *name, bool link, const char *file);
-/** lkg_patch_name() - kubeadm's file name rule. Return: 1 and type; 0 not one of ours; -EINVAL bad type. */
+/** lkg_patch_name() - kubeadm's file name rule. Return: 1 and type; 0 another component's; -EINVAL bad type. */
 int lkg_patch_name(const char *name, const char *target, enum lkg_patch_type *ret_type);
 bool lkg_is_conf(const char *name);
 
@@ -171,7 +171,7 @@ int lkg_running_add(struct lkg_value **running, const struct lkg_value *doc);
  * @next_cost: of the step after it, as far as known; @kept: bytes of the dear results that are kept
  */
 void lkg_step_settle(struct lkg_step *step, size_t next_cost, size_t *kept);
-/** lkg_steps_running() - what the first @n steps come to: *@ret is one reference, or NULL. 0 or -ENOMEM. */
+/** lkg_steps_running() - the result of the first @n steps: *@ret is one reference, or NULL. 0 or -ENOMEM. */
 int lkg_steps_running(const struct lkg_step *steps, size_t n, struct lkg_value **ret);
 
 /** lkg_candidate_same() - were they made of the very same layers and results? Pointers are compared; @a may be NULL. */
@@ -202,7 +202,7 @@ struct lkg_stack {
         struct lkg_candidate *merged;    /* as merged, before the judge saw it */
         struct lkg_candidate *candidate; /* what refreshes return */
         struct lkg_way watches;
-        struct lkg_report reports[_LKG_LAYER_ROLE_MAX]; /* what the last walk had to say, by role */
+        struct lkg_report reports[_LKG_LAYER_ROLE_MAX]; /* findings of the last walk, by role */
         bool has_base;                                  /* as the last walk found it */
         bool complete; /* the last look saw everything: nothing vanished, no new file was left aside */
         struct lkg_stack_stats stats;
@@ -217,9 +217,9 @@ struct lkg_stack {
 };
 
 /**
- * lkg_stack_load() - one layer file as it is now, or as it was when somebody is in the middle of writing it.
- * @before: what the cache has under this path, or NULL
- * @ret:    one reference; NULL = there is no such layer (yet)
+ * lkg_stack_load() - one layer file as it is now, or its last version while it is being written.
+ * @before: the cached layer of this path, or NULL
+ * @ret:    one reference; NULL = no layer there (yet)
  * Return: 0; 1 = it has just gone; -errno.
  */
 int lkg_stack_load(struct lkg_stack *stack, const struct lkg_place *place, struct lkg_layer *before,

@@ -12,7 +12,7 @@
 #include <lkg/array.h>
 #include <lkg/merge.h>
 
-/* A map or list under construction: what of @patch is still to be put into @to. */
+/* A map or list under construction: the rest of @patch has to be put into @to. */
 struct job {
         const struct lkg_value *base; /* the map underneath; NULL = @patch is only pruned of nulls */
         const struct lkg_value *patch;
@@ -88,7 +88,7 @@ static int job_put(struct job *job, struct lkg_value *result, const struct lkg_v
 }
 
 /*
- * A value whose null members have to be dropped before it is taken? Lists are looked into unless they
+ * Must null members be dropped before this value is taken? Lists are looked into unless they
  * replace a map.
  */
 static bool must_prune(const struct lkg_value *value, const struct lkg_value *earlier)
@@ -262,7 +262,7 @@ int lkg_merge_json_into(struct lkg_value **base, const struct lkg_value *patch)
         if (r == 0)
                 r = job_own(&jobs.items[0]);
         if (r == 0) {
-                /* What is read is what has been changed so far: no member is looked at again after its own turn. */
+                /* Reads the result so far: no member is visited again after its own turn. */
                 jobs.items[0].base = jobs.items[0].to;
                 *base = lkg_value_unref(*base);
                 r = run(&jobs, &result);

@@ -44,7 +44,7 @@ static int put_name(const char *escaped, size_t size, bool secret, struct lkg_bu
         return 0;
 }
 
-/* Nothing in it could be a URL, or a credential behind the name of one. */
+/* It contains no URL and no name of a credential. */
 static bool is_plain(const char *pointer)
 {
         return !strstr(pointer, "~1~1") && !strpbrk(pointer, ":= \t,;{}\"'()<>&*!|@#$%^?`\\+");
@@ -91,7 +91,7 @@ static bool is_full(const struct origin *o)
         return o->buf->size > o->size_max;
 }
 
-/* What one value has replaced, and what that had: `layer=value;...` behind what is there already. */
+/* Appends the chain of replaced values: `layer=value;...`. */
 static void put_replaced(const struct origin *o, const struct lkg_value *replaced, enum lkg_secrecy secrecy,
                          bool *first)
 {
@@ -135,7 +135,7 @@ static int origin_line(const struct lkg_leaf *leaf, void *userdata)
         enum lkg_secrecy secrecy = lkg_pointer_secrecy(leaf->pointer);
         size_t before = buf->size;
 
-        if (o->n_unlisted > 0) { /* no line behind one that is missing */
+        if (o->n_unlisted > 0) { /* no line after a missing one */
                 o->n_unlisted++;
                 return 0;
         }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See <lkg/readback.h>. Both comparisons walk the tree in its own order, which is the one it was rendered in; a list of
- * what is open stands for recursion.
+ * See <lkg/readback.h>. Both comparisons walk the tree in its own order, which is the one it was rendered in; an explicit
+ * stack replaces recursion.
  */
 #include "internal.h"
 
@@ -120,7 +120,7 @@ static bool same_number(const char *a, const char *b)
                strcmp(of_a, of_b) == 0;
 }
 
-/* What a plain scalar comes to, as the component's reader resolves it. */
+/* The value of a plain scalar as the component's reader resolves it. */
 static bool plain_says(const struct lkg_value *value, const char *text, size_t size)
 {
         struct lkg_scalar scalar;

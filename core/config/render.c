@@ -5,7 +5,7 @@
  * YAML: block style, two spaces, list items at the indent of their key, as sigs.k8s.io/yaml prints it; long
  * lines are not folded. A string is plain when both YAML 1.1 and 1.2 readers take it for the same string; in
  * double quotes when a reader would take it for something else or when it needs escapes; in single quotes
- * when only its punctuation is in the way; a literal block when it has several lines that a block can hold
+ * when only its punctuation prevents a plain one; a literal block when it has several lines that a block can hold
  * exactly.
  */
 #include "internal.h"
@@ -27,7 +27,7 @@ static bool is_special(uint32_t c)
         return c != '\n' && lkg_is_hidden(c);
 }
 
-/* What a string contains, found in one pass. */
+/* Properties of a string, found in one pass. */
 struct shape {
         bool special;      /* needs double quotes */
         bool lines;        /* a line feed */
@@ -197,7 +197,7 @@ struct open {
         const struct lkg_value *value;
         size_t i;
         size_t indent;
-        bool inline_first; /* the first member stands on the line of its "- " */
+        bool inline_first; /* the first member is on the line of its "- " */
         bool bare;         /* its members have no comments */
 };
 
@@ -288,8 +288,7 @@ static void yaml_key(struct lkg_buf *buf, const char *key, size_t size, size_t i
 }
 
 /*
- * Puts the comment at the end of the first line of what stands from @start on; the last line has no end
- * yet.
+ * Puts the comment at the end of the first line after @start; the last line has no line feed yet.
  */
 static void put_comment(struct opens *opens, const struct lkg_value *value, size_t start,
                         struct lkg_buf *buf)

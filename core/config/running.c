@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Running results that are not kept. What the layers up to each one come to shares what is alike, so the results of ten
- * thousand small layers are small. A thousand layers with a thousand fields each, whose names lie among each other, would
- * copy nearly the whole document for each: 1.2 GB. So results that are not cheap are kept up to a limit, and beyond it
- * only the last one is; the others are merged again when somebody asks for one.
+ * Running results that are not kept. The results after each layer share equal parts, so those of ten thousand small layers are
+ * small. A thousand layers with a thousand fields each, with interleaved names, would copy nearly the whole document each time:
+ * 1.2 GB. So results that are not cheap are kept up to a limit; beyond it only the last one is kept, and others are merged again
+ * on demand.
  *
- * Only drop-ins are many, so only results of drop-ins are dropped: to merge one again takes no report and no other rule.
+ * Only drop-ins are numerous, so only their results are dropped: merging one again needs no report and no other rule.
  */
 #include "layers.h"
 

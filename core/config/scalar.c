@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Plain scalars: what go.yaml.in/yaml/v2 makes of an unquoted word (YAML 1.1 with its own exceptions), and
- * numbers as Go's encoding/json prints them. The first byte decides what is tried at all (hint_of), words
- * come from one table, numbers from the order integer, float, binary with a sign.
+ * Plain scalars: what go.yaml.in/yaml/v2 makes of an unquoted word (YAML 1.1 with its own exceptions), and numbers as Go's
+ * encoding/json prints them. The first byte decides which forms are tried (hint_of), words come from one table, numbers from
+ * the order integer, float, binary with a sign.
  */
 #include <float.h>
 #include <math.h>
@@ -208,8 +208,8 @@ static bool from_binary(const char *p, struct lkg_scalar *ret)
 }
 
 /*
- * Go's strconv.ParseFloat takes underscores between digits. @p begins with '.', so nothing but a decimal
- * number is possible. Removes them; false when one stands elsewhere.
+ * Go's strconv.ParseFloat takes underscores between digits. @p begins with '.', so only a decimal number is possible. Removes
+ * them; false when one is elsewhere.
  */
 static bool drop_underscores(char *p)
 {
@@ -319,7 +319,7 @@ static void take_date(struct cursor *c)
                 c->bad = true;
 }
 
-/* Hour, minute, second, and a fraction of any length (behind a comma as well). */
+/* Hour, minute, second, and a fraction of any length (after a comma as well). */
 static void take_time(struct cursor *c)
 {
         (void)take_number(c, false, 23);
@@ -376,7 +376,7 @@ struct digits {
 
 /*
  * The shortest decimal digits that read back as the same number (float64, or float32 when @single). With as
- * many digits as every number of that type can hold the shortest form is printed with zeros behind it, so
+ * many digits as every number of that type can hold the shortest form is printed with trailing zeros, so
  * fewer need not be tried; subnormal numbers hold less.
  */
 static void shortest(double d, bool single, struct digits *ret)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What no status file, layer listing, history entry or log may show: the
- * values below a field that holds a credential, wherever it stands, private keys, and userinfo
+ * Masks what no status file, layer listing, history entry or log may show: the values below a field that holds a credential,
+ * wherever it is, private keys, and userinfo
  * (`user:password@`) and query (`?token=...`) of any URL in any string or key.
  *
- * The field's name is compared without case, because a component's final decoder does so too.
+ * The field's name is compared without case, as a component's final decoder does.
  */
 #include <strings.h>
 
@@ -81,8 +81,7 @@ static struct lkg_value *mask_scalar(const struct lkg_value *value, enum lkg_sec
 }
 
 /*
- * The job's own copy, made when the first member differs; without the shadow, which may hold what is
- * masked.
+ * The job's own copy, made when the first member differs; without the shadow, which may hold masked values.
  */
 static int job_own(struct job *job)
 {
@@ -136,8 +135,8 @@ static int job_put(struct job *job, struct lkg_value *masked)
 }
 
 /*
- * Kubelet's own fields of that kind, and what other documents call a credential. Not a name that ends in "file": that
- * is where it stands.
+ * The kubelet's own fields of that kind, and names of credentials in other documents. Not a name that ends in "file": its
+ * value is a path.
  */
 enum lkg_secrecy lkg_name_secrecy(const char *name, size_t size)
 {
@@ -165,7 +164,7 @@ enum lkg_secrecy lkg_pointer_secrecy(const char *pointer)
         return most;
 }
 
-/* Of a map's member: by its name, and in an operation of a JSON patch by what the path names. */
+/* For a member of a map: by its name, and in an operation of a JSON patch by the last name of the path. */
 static enum lkg_secrecy member_secrecy(const struct lkg_value *map, const char *key, size_t size)
 {
         enum lkg_secrecy secrecy = lkg_name_secrecy(key, size);

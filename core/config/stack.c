@@ -2,9 +2,9 @@
 /*
  * The layers of one component, from directory entries to a candidate.
  *
- * A refresh collects the layers that are there now (from the cache when their identity has not changed),
- * folds them, and compares what came out with the last candidate: if nothing differs the last candidate is
- * returned again. The cache is simply the layers of the last refresh, sorted by path.
+ * A refresh collects the layers that are there now (from the cache when their identity has not changed), folds them, and
+ * compares the result with the last candidate, which is returned again if nothing differs. The cache is simply the layers of
+ * the last refresh, sorted by path.
  */
 #include <fcntl.h>
 
@@ -13,7 +13,7 @@
 #include <lkg/array.h>
 #include <lkg/merge.h>
 
-/* A candidate and what keeps its pointers alive. */
+/* A candidate and the references that its pointers need. */
 struct candidate {
         struct lkg_candidate public; /* first: the two are the same address */
         struct lkg_layer **layers;   /* references, one per layer file */
@@ -25,9 +25,8 @@ struct collect {
         struct lkg_stack *stack;
         struct lkg_layers layers;
         struct lkg_way watches;
-        struct lkg_report
-                reports[_LKG_LAYER_ROLE_MAX]; /* what the look at the directories had to say, by role */
-        enum lkg_layer_role role;             /* of the walk at work */
+        struct lkg_report reports[_LKG_LAYER_ROLE_MAX]; /* findings about the directories, by role */
+        enum lkg_layer_role role;                       /* of the walk at work */
         bool vanished;
         bool has_base, has_dropin_dir;
 };
@@ -214,7 +213,7 @@ static struct lkg_layer *cached(const struct lkg_stack *stack, const char *path,
         return at != SIZE_MAX && stack->sorted[at]->role == role ? stack->sorted[at] : NULL;
 }
 
-/* NULL = a link may lead anywhere: outside the source directory nobody but the administrator says what is read. */
+/* NULL = a link may lead anywhere: outside the source directory only the administrator decides what is read. */
 static const struct lkg_bounds *bounds_of(const struct lkg_stack *stack, const char *full)
 {
         return stack->config.links_beneath && lkg_path_below(full, stack->config.source_path)
@@ -259,7 +258,7 @@ int lkg_stack_load(struct lkg_stack *stack, const struct lkg_place *place, struc
                         before->racy =
                                 true; /* its identity is not that of the file any more: read it again */
                 else
-                        stack->complete = false; /* nobody but a walk will find it */
+                        stack->complete = false; /* only a walk will find it */
         }
         *ret = layer;
         return 0;
@@ -332,7 +331,7 @@ static int take_file(struct collect *c, enum lkg_layer_role role, enum lkg_patch
 
 #define REMOTE_KEY "remote:" /* no path of a file: those are absolute, or relative to the source directory */
 
-/* The document that stands for the base file; the base file stays where it is. */
+/* The document that replaces the base; the base file itself stays in place. */
 static int take_remote(struct collect *c)
 {
         const struct lkg_stack_config *config = &c->stack->config;
@@ -392,13 +391,13 @@ static void say(struct collect *c, enum lkg_layer_role role, enum lkg_severity s
         lkg_report_add(&c->reports[role], severity, code, &where, "%s", text);
 }
 
-/* A drop-in "directory" that is no directory: upstream's lstat treats it like any other entry. */
+/* A drop-in "directory" that is not a directory: upstream's lstat treats it like any other entry. */
 static int take_lonely(struct collect *c, const char *path, const char *full, const struct stat *st)
 {
         const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 
         if (c->role == LKG_LAYER_DROPIN)
-                c->has_dropin_dir = true; /* the component was told of one, and goes through its merge */
+                c->has_dropin_dir = true; /* the component was given one, and merges it */
         if (c->role == LKG_LAYER_DROPIN && lkg_is_conf(name))
                 return on_found(c->stack->config.source_fd, path, full, name, st, c);
         if (S_ISLNK(st->st_mode))
@@ -529,7 +528,7 @@ static int collect_once(struct collect *c)
         return r;
 }
 
-/* Somebody who edits while we look is met by looking once more; who never stops is reported. */
+/* A change during the walk causes another walk; if the changes do not stop, that is reported. */
 static int collect(struct lkg_stack *stack, struct collect *c)
 {
         for (int round = 0; round < 2; round++) {
@@ -575,7 +574,7 @@ static bool is_name_taken(const struct lkg_stack *stack)
         return false;
 }
 
-/* Patches and a header-less instance file without a document that they change: no component loads what they come to. */
+/* Patches and a header-less instance file without a document that they change: no component could load the result. */
 static void report_headless(struct lkg_candidate *candidate, const struct lkg_stack *stack)
 {
         const struct lkg_value *merged = merged_of(stack);
@@ -732,7 +731,7 @@ static void note_judged(struct lkg_stack *stack)
         }
 }
 
-/* Replaces stack->candidate by what the judge makes of a merge that differs. */
+/* Replaces stack->candidate by the verdict on a merge that differs. */
 static int judge_again(struct lkg_stack *stack)
 {
         struct lkg_candidate *candidate = NULL;
@@ -754,7 +753,7 @@ static int judge_again(struct lkg_stack *stack)
         return 0;
 }
 
-/* What was collected becomes what is cached. */
+/* The collected layers become the cache. */
 static int keep(struct lkg_stack *stack, struct collect *c)
 {
         struct lkg_layer **sorted = calloc(c->layers.n + 1, sizeof(struct lkg_layer *));
@@ -810,7 +809,7 @@ static int digest_together(const struct lkg_stack *stack, char ret[static LKG_SH
         return lkg_buf_failed(&buf) ? -ENOMEM : lkg_sha256_hex(buf.data, buf.size, ret);
 }
 
-/* What was read and never judged yet, because of another layer's mistake or because it is new: it could still do harm. */
+/* Layers that were read but not checked yet, because of another layer's mistake or because they are new. */
 static int ask_again(struct lkg_stack *stack, char **ret_why)
 {
         int r = 0;
@@ -893,7 +892,7 @@ int lkg_stack_refresh_touched(struct lkg_stack *stack, const char *const *paths,
 
         stack->stats.n_refreshes++;
         if (r < 0) {
-                stack->complete = false; /* what happens meanwhile may be told to nobody */
+                stack->complete = false; /* a change meanwhile may go unreported */
                 return r;
         }
         r = stack->candidate && stack->complete && paths ? lkg_stack_touch(stack, paths, n_paths) : -EAGAIN;

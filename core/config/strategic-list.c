@@ -126,7 +126,7 @@ static bool has_directive(const struct lkg_value *item)
         return lkg_value_type(item) == LKG_MAP && lkg_map_get(item, LKG_DIRECTIVE_PATCH);
 }
 
-/* The patch's own items must stand in the order list, in the same relative order. */
+/* The patch's own items must be in the order list, in the same relative order. */
 static int check_order(struct lkg_strategic *ctx, const struct ordering *o)
 {
         size_t i = 0, at = 0;
@@ -151,9 +151,8 @@ static int check_order(struct lkg_strategic *ctx, const struct ordering *o)
 }
 
 /*
- * Items that the directive does not name, in the order of the base. One that the base does not have goes
- * before all that stand in front of it: upstream's comparison calls it smaller than anything, in an
- * insertion sort.
+ * Items that the directive does not name, in the order of the base. One that the base does not have goes before all items in
+ * front of it: upstream's comparison calls it smaller than anything, in an insertion sort.
  */
 static int insert_unnamed(struct lkg_value *to, const struct lkg_value *list, struct lkg_value *item)
 {

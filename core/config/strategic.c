@@ -6,8 +6,8 @@
  * KubeletConfiguration nor KubeProxyConfiguration declares a merge key, so the cases that need one cannot
  * arise.
  *
- * Upstream finds out how to merge a member from the Go type of its field, and refuses to merge what it
- * finds no field for; with a struct lkg_merge_type so do we. Where upstream panics (lists of lists or of
+ * Upstream learns from the Go type of a field how to merge it, and refuses to merge a member without a field; with a struct
+ * lkg_merge_type so does this code. Where upstream panics (lists of lists or of
  * maps under a list directive, null in an ordered list) the patch is refused.
  *
  * No recursion: maps that are being merged or pruned wait on an explicit stack.
@@ -157,8 +157,8 @@ static bool is_idle_directive(const char *key, const struct lkg_value *map, cons
 }
 
 /*
- * Where the patch's map is taken over whole, upstream drops one with `$patch` and takes other directives for keys. With a
- * type the same patch is merged once more into what the defaults make of the document, where it may well act.
+ * Where the patch's map is taken over whole, upstream drops one with `$patch` and takes other directives for keys. With a type, the
+ * same patch is merged once more into the document with defaults, where it may have an effect.
  */
 static void note_idle(struct lkg_strategic *ctx, const struct lkg_value *map)
 {
@@ -317,7 +317,7 @@ static bool retains(const struct lkg_value *list, const char *key, size_t size)
         return false;
 }
 
-/* What the patch itself sets must be listed. */
+/* Members that the patch itself sets must be listed. */
 static int check_retained(struct lkg_strategic *ctx, const struct lkg_value *patch,
                           const struct lkg_value *list)
 {
@@ -471,8 +471,7 @@ static int replace(struct lkg_strategic *ctx, struct job *job, const char *key, 
 
 /*
  * The keys of a map are sorted, so `$deleteFromPrimitiveList/f` comes before f (upstream takes either
- * first). The directive on what is no list does what a member would do if the types are the same, else
- * nothing.
+ * first). On a value that is not a list, the directive acts like a member if the types are the same, else it does nothing.
  */
 static int merge_member(struct lkg_strategic *ctx, struct jobs *jobs)
 {

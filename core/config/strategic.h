@@ -11,9 +11,9 @@ struct lkg_strategic {
         bool typed;
 };
 
-/** lkg_strategic_refuse() - report what is wrong with the patch at @at. Return: -EBADMSG. */
+/** lkg_strategic_refuse() - report a mistake of the patch at @at. Return: -EBADMSG. */
 int lkg_strategic_refuse(struct lkg_strategic *ctx, const struct lkg_value *at, const char *text);
-/** lkg_strategic_member() - the type of a member that is to be merged. Return: 0 or -EBADMSG (reported). */
+/** lkg_strategic_member() - the type of a member for merging. Return: 0 or -EBADMSG (reported). */
 int lkg_strategic_member(struct lkg_strategic *ctx, const struct lkg_merge_type *type, const char *key,
                          size_t size, const struct lkg_value *at, struct lkg_merge_type *ret);
 /** lkg_strategic_list_type() - may two lists be merged under this key? Return: 0 or -EBADMSG (reported). */

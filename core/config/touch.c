@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The short way of a refresh: somebody says which paths may have changed, and when all of them are layer files that
- * are known already, only those are read again.
+ * The short way of a refresh: the caller says which paths may have changed, and when all of them are known layer files, only those
+ * are read again.
  *
- * Whatever could change the list of layers or how they are reached (a new or vanished name, a directory, a symlink, a
- * file that is no ordinary one) is left to the walk. Layers whose identity proved nothing when they were last read are
- * read again in any case, as a walk would do.
+ * Whatever could change the list of layers or how they are reached (a new or vanished name, a directory, a symlink, a file
+ * that is not an ordinary one) is left to the walk. Layers that may have changed without a change of identity are read again
+ * in any case, as a walk would.
  */
 #include <fcntl.h>
 
@@ -42,7 +42,7 @@ static bool matters(const struct lkg_stack_watch *w, const char *rest)
         return false;
 }
 
-/* What a change of @path can mean to the layers. */
+/* The effect that a change of @path can have on the layers. */
 static enum concern concern_of(const struct lkg_stack *stack, const char *path)
 {
         if (lkg_stack_find(stack, path) != SIZE_MAX)

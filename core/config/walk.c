@@ -2,11 +2,9 @@
 /*
  * The walk over a drop-in (or kubeadm patches) directory, in upstream's order: depth first, the names of
  * each directory sorted by raw bytes, a subdirectory entered at its own place, hidden files like any other,
- * symlinks to directories not followed. Through directory descriptors, so nobody can swap a directory for a
- * link in between.
+ * symlinks to directories not followed. Through directory descriptors, so a directory cannot be swapped for a link in between.
  *
- * Recursion is bounded by LKG_WALK_DEPTH_MAX. Entries that vanish while we look set `vanished`; the caller
- * walks again.
+ * Recursion is bounded by LKG_WALK_DEPTH_MAX. Entries that vanish during the walk set `vanished`; the caller walks again.
  */
 #include <dirent.h>
 #include <fcntl.h>

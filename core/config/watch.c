@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which directories decide what a refresh finds; see lkg_stack_watches(). */
+/* The directories that a refresh depends on; see lkg_stack_watches(). */
 #include <limits.h>
 #include <sys/vfs.h>
 
@@ -120,7 +120,7 @@ static int way_step(char *cur, char *rest, char *link)
         if (n == 1 && next[k - 1] == '.')
                 return 0;
         if (n == 2 && strcmp(next + k - 2, "..") == 0 && length > 0 && !ends_in_dots(cur)) {
-                cut_last(cur); /* no symlink stands in it */
+                cut_last(cur); /* there is no symlink in it */
                 return 0;
         }
         t = readlink(next, target, sizeof(target) - 1);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the parser complains about, with line, column and what would be right. Never a word of the document
- * itself.
+ * Messages of syntax errors: line, column and what was expected. They never quote the document.
  */
 #include "yaml-state.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keys that are no strings. Upstream decodes a document into maps whose keys keep their type, and makes
- * strings of them when all of it is there: so `1` and `"1"` are no duplicates, `1` and `0x1` are, and null
+ * Keys that are not strings. Upstream decodes a document into maps whose keys keep their type, and turns them into strings at the
+ * end: so `1` and `"1"` are no duplicates, `1` and `0x1` are, and null
  * or a huge number as a key is an error only if the map that has it is still part of the document
  * (reference: convertToJSONableObject of sigs.k8s.io/yaml).
  */
@@ -35,7 +35,7 @@ static int text_key(struct lkg_yaml *p, const struct lkg_value *value, struct lk
         return lkg_yaml_keep(&p->parse.scan, ret);
 }
 
-/* A key that is an error if it stays: its place instead of its value, two of them need not be told apart. */
+/* A key that is an error if it stays: its place instead of its value; two of them need not be distinguished. */
 static int suspect_key(struct lkg_yaml *p, char type, struct lkg_yaml_mark at, struct lkg_yaml_span *ret)
 {
         char text[48];

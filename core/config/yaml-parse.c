@@ -14,7 +14,7 @@ struct lkg_yaml_tag_handle {
 
 enum state {
         STATE_DOCUMENT,
-        STATE_CONTENT, /* behind `---` */
+        STATE_CONTENT, /* after `---` */
         STATE_BLOCK_NODE,
         STATE_DOCUMENT_END,
         STATE_BLOCK_LIST,
@@ -67,7 +67,7 @@ static int push_start(struct lkg_yaml_parse *p, struct lkg_yaml_mark at)
         return 0;
 }
 
-/* Takes the token and looks at the one behind it. */
+/* Takes the token and looks at the next one. */
 static int advance(struct lkg_yaml_parse *p, struct lkg_yaml_token **ret)
 {
         lkg_yaml_take(&p->scan);
@@ -183,7 +183,7 @@ static int parse_document(struct lkg_yaml_parse *p, struct lkg_yaml_event *event
         return 0;
 }
 
-/* Upstream looks at the token behind the document, so what is wrong with that one counts. */
+/* Upstream looks at the token after the document, so an error in that one counts. */
 static int parse_document_end(struct lkg_yaml_parse *p, struct lkg_yaml_event *event)
 {
         struct lkg_yaml_token *token;
@@ -323,7 +323,7 @@ static int parse_node(struct lkg_yaml_parse *p, struct lkg_yaml_event *event, bo
 }
 
 /*
- * A node, unless one of the tokens in @none says that it is left out; then the scalar at @at stands for it.
+ * A node, unless one of the tokens in @none says that it is left out; then an empty scalar at @at replaces it.
  */
 static int node_or_empty(struct lkg_yaml_parse *p, const struct lkg_yaml_token *token, unsigned none,
                          enum state next, struct lkg_yaml_mark at, bool block, bool indentless,
@@ -356,7 +356,7 @@ static int parse_content(struct lkg_yaml_parse *p, struct lkg_yaml_event *event)
 
 /* ---- block collections ---- */
 
-/* The place behind an indicator, where a value that is left out would stand. */
+/* The place after an indicator, where an omitted value would be. */
 static struct lkg_yaml_mark behind(const struct lkg_yaml_token *token)
 {
         struct lkg_yaml_mark at = token->at;
@@ -466,7 +466,7 @@ static int parse_flow_list(struct lkg_yaml_parse *p, struct lkg_yaml_event *even
         return r < 0 ? r : parse_node(p, event, false, false);
 }
 
-/* A key that is left out swallows the token behind it: `[? ]` needs a second bracket. So does upstream. */
+/* An omitted key swallows the next token: `[? ]` needs a second bracket. So does upstream. */
 static int parse_pair_key(struct lkg_yaml_parse *p, struct lkg_yaml_event *event)
 {
         const unsigned none = IS(LKG_YT_VALUE) | IS(LKG_YT_FLOW_ENTRY) | IS(LKG_YT_FLOW_LIST_END);

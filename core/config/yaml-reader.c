@@ -18,7 +18,7 @@ struct reader {
         bool cut;       /* the fault is a character that the end of the input cuts off */
 };
 
-/* The first byte alone says how long a character is to be; what follows is judged afterwards. */
+/* The first byte alone gives the length of a character; the other bytes are checked afterwards. */
 static size_t utf8_size(unsigned char c)
 {
         if (c < 0x80)
@@ -37,7 +37,7 @@ static int fault(struct reader *r, size_t offset, const char *text)
         return -1;
 }
 
-/* A character that does not end before @end: the next chunk has the rest of it, or nobody has. */
+/* A character that does not end before @end: its rest is in the next chunk, or missing. */
 static int cut(struct reader *r, size_t end, const char *text)
 {
         if (end < r->size)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Scalar events: tags, base64, numbers. What an untagged plain scalar means is scalar.c's table; here a tag
- * has its say, as in go-yaml v2's resolve().
+ * Scalar events: tags, base64, numbers. Untagged plain scalars are resolved by scalar.c; this file applies tags, as go-yaml
+ * v2's resolve().
  */
 #include "yaml-state.h"
 
@@ -15,7 +15,7 @@ bool lkg_yaml_is_tag(struct lkg_yaml_span tag, const char *name)
                memcmp(tag.text + prefix, name, size) == 0;
 }
 
-/* Bytes to a string in which what is not UTF-8 is U+FFFD, as Go's JSON encoder writes it. */
+/* Bytes to a string; invalid UTF-8 becomes U+FFFD, as in Go's JSON encoder. */
 static struct lkg_value *string_from_bytes(struct lkg_yaml *p, const char *bytes, size_t size, unsigned line,
                                            unsigned column)
 {
@@ -50,7 +50,7 @@ static int binary_value(struct lkg_yaml *p, const char *text, size_t size, unsig
         return *ret ? 0 : -ENOMEM;
 }
 
-/* An explicit tag must fit what the text is; !!float takes integers as well. */
+/* An explicit tag must fit the text; !!float takes integers as well. */
 static int check_tag(struct lkg_yaml *p, const struct lkg_yaml_event *event, struct lkg_scalar *scalar)
 {
         static const struct {

@@ -52,7 +52,7 @@ static void put_gap(struct lkg_buf *buf, const struct gap *gap)
         put_breaks(buf, gap->others, gap->end);
 }
 
-/* Over one character of the gap. Return: false if there is none. */
+/* Skips one character of the gap. Return: false at its end. */
 static bool gap_step(struct lkg_yaml_scan *s, struct gap *gap)
 {
         const char *at = s->p;
@@ -102,7 +102,7 @@ static void skip_word(struct lkg_yaml_scan *s)
         }
 }
 
-/* Over the gap behind a word. Return: 1 if the scalar may go on, 0 if it has ended, -EBADMSG. */
+/* Skips the gap after a word. Return: 1 if the scalar may go on, 0 if it has ended, -EBADMSG. */
 static int plain_gap(struct lkg_yaml_scan *s, struct lkg_yaml_mark start, struct gap *gap)
 {
         unsigned indent = (unsigned)(s->indent + 1);
@@ -120,7 +120,7 @@ static int plain_gap(struct lkg_yaml_scan *s, struct lkg_yaml_mark start, struct
 
 /*
  * The word that follows a gap belongs to the scalar when it has at least one character. A comment, a
- * document mark or an indicator ends the scalar, and what was skipped before it is no part of it.
+ * document mark or an indicator ends the scalar, and the gap before it is not part of it.
  */
 int lkg_yaml_scan_plain(struct lkg_yaml_scan *s, struct lkg_yaml_token *token)
 {
@@ -314,7 +314,7 @@ struct block {
         int chomp;       /* -1 strip, 0 clip, 1 keep */
         unsigned indent; /* 0 = not known yet */
         struct lkg_yaml_mark start;
-        const char *breaks, *breaks_end; /* empty lines behind the last line, among indentation */
+        const char *breaks, *breaks_end; /* empty lines after the last line, among indentation */
 };
 
 static const char block_context[] = "while scanning a block scalar";

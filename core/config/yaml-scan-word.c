@@ -95,7 +95,7 @@ static int uri_escapes(struct lkg_yaml_scan *s, bool directive, struct lkg_yaml_
         return 0;
 }
 
-/* What follows a handle, or all of a tag. @head: what was taken for a handle before and begins it. */
+/* The part after a handle, or a whole tag. @head: its beginning, which was first taken for a handle. */
 static int tag_uri(struct lkg_yaml_scan *s, bool directive, struct lkg_yaml_span head,
                    struct lkg_yaml_mark start, struct lkg_yaml_span *ret)
 {

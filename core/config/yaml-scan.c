@@ -20,15 +20,15 @@ static int fail_reader(struct lkg_yaml_scan *s)
 
 /*
  * Upstream skips a byte order mark at the start of any line, but looks for it at the start of its buffer. The
- * buffer is filled, from the current place on, when fewer characters are left in it than are to be looked at,
- * at the end of the text each time. If it then begins with a byte order mark (a second one at the very
+ * buffer is filled, from the current place on, when it has fewer characters left than the scanner has to look at; at the end of
+ * the text each time. If it then begins with a byte order mark (a second one at the very
  * beginning, or one that a document just happens to hold there), the first character of each line is dropped
- * until the buffer is filled again. So where a text has such marks, its buffer is followed.
+ * until the buffer is filled again. So for a text with such marks the state of that buffer is tracked.
  */
 struct lkg_yaml_window {
         const char *start;
         const char *end; /* of the characters in it */
-        size_t n_nuls;   /* that stand behind them */
+        size_t n_nuls;   /* that follow them */
 };
 
 static const char byte_order_mark[] = "\xef\xbb\xbf";
@@ -109,7 +109,7 @@ static int open_window(struct lkg_yaml_scan *s)
         return 0;
 }
 
-/* Over white space, comments and line breaks. A tab may not stand where it could be indentation. */
+/* Skips white space, comments and line breaks. A tab must not be where it could be indentation. */
 static void skip_to_token(struct lkg_yaml_scan *s)
 {
         do {
@@ -233,7 +233,7 @@ static int save_key(struct lkg_yaml_scan *s, size_t *ret_level)
 
 /*
  * The innermost flow level ends, and with it upstream forgets which token its last key began with. A level
- * without any key still has the number of its own bracket, so the bracket is forgotten: behind `{}` and
+ * without any key still has the number of its own bracket, so the bracket is forgotten: after `{}` and
  * `[]` at the start of a key the parser does not wait for the ':', and KEY comes too late.
  */
 static void forget_key(struct lkg_yaml_scan *s)
@@ -354,7 +354,7 @@ static int fetch_flow_entry(struct lkg_yaml_scan *s)
         return r < 0 ? r : add_mark(s, LKG_YT_FLOW_ENTRY, 1);
 }
 
-/* In flow context '-' alone is no token, but the parser can say better where it stands. */
+/* In flow context '-' alone is not a token, but the parser can report its place better. */
 static int fetch_block_entry(struct lkg_yaml_scan *s)
 {
         int r = 0;
@@ -452,7 +452,7 @@ static int fetch_block_scalar(struct lkg_yaml_scan *s)
         return r < 0 ? r : append(s, &token);
 }
 
-/* Scalars on one line, anchors, aliases, tags: what a simple key can begin with. */
+/* Scalars on one line, anchors, aliases, tags: the possible beginnings of a simple key. */
 static int fetch_word(struct lkg_yaml_scan *s)
 {
         const char *start = s->p;

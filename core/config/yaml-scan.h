@@ -35,7 +35,7 @@ enum lkg_yaml_class {
         LKG_YC_WORD = 1 << 3,  /* letters, digits, '_', '-': anchors, handles, directives */
         LKG_YC_DIGIT = 1 << 4,
         LKG_YC_HEX = 1 << 5,
-        LKG_YC_URI = 1 << 6,       /* may stand in a tag */
+        LKG_YC_URI = 1 << 6,       /* allowed in a tag */
         LKG_YC_INDICATOR = 1 << 7, /* cannot begin a plain scalar */
         LKG_YC_FLOW = 1 << 8,      /* ends a plain scalar inside [ ] and { } */
         LKG_YC_WIDE = 1 << 9,      /* part of a character of more than one byte */
@@ -84,19 +84,18 @@ static inline size_t lkg_yaml_char_size(char c)
 /* ---- reader ---- */
 
 /*
- * The text of a document as UTF-8. Upstream reads LKG_YAML_CHUNK bytes at a time and never notices what is
- * wrong with bytes behind the first document that it did not have to read, so the text ends before the chunk
- * that holds the first fault.
+ * The text of a document as UTF-8. Upstream reads LKG_YAML_CHUNK bytes at a time and never notices invalid bytes after the
+ * first document that it did not have to read, so the text ends before the chunk that holds the first fault.
  */
 #define LKG_YAML_CHUNK 512u
-#define LKG_YAML_PAD   8u /* NUL bytes behind the text: as far as anybody looks ahead */
+#define LKG_YAML_PAD   8u /* NUL bytes after the text: the longest look-ahead */
 
 struct lkg_yaml_text {
         char *data; /* owned */
         size_t size;
         size_t first_chunk;  /* bytes of the text in the first chunk */
         bool wide;           /* some characters have more than one byte */
-        const char *fault;   /* what is wrong with the bytes behind the text; NULL = the text is complete */
+        const char *fault;   /* the error in the bytes after the text; NULL = the text is complete */
         size_t fault_offset; /* where in the input */
 };
 
@@ -132,7 +131,7 @@ struct lkg_yaml_token {
         enum lkg_yaml_token_type type;
         struct lkg_yaml_mark at;
         struct lkg_yaml_span value, suffix;
-        bool plain; /* a scalar without quotes that is no block scalar */
+        bool plain; /* a scalar without quotes that is not a block scalar */
         int major, minor;
         size_t key_level; /* of the flow level whose possible key this token begins, else SIZE_MAX */
 };
@@ -188,7 +187,7 @@ static inline size_t lkg_yaml_flow_level(const struct lkg_yaml_scan *s)
         return s->n_keys - 1;
 }
 
-/* One character further, which is no line break. */
+/* One character further; it is not a line break. */
 static inline void lkg_yaml_skip(struct lkg_yaml_scan *s)
 {
         s->p += lkg_yaml_char_size(*s->p);
@@ -226,7 +225,7 @@ bool lkg_yaml_skip_break(struct lkg_yaml_scan *s, struct lkg_yaml_span *ret);
 /** lkg_yaml_fail() - record a failure at the current place. Return: -EBADMSG. */
 int lkg_yaml_fail(struct lkg_yaml_scan *s, const char *context, struct lkg_yaml_mark context_at,
                   const char *problem);
-/** lkg_yaml_keep() - what stands in @built, NUL behind it, as long as the scanner lives. 0 or -ENOMEM. */
+/** lkg_yaml_keep() - the text in @built, NUL-terminated, valid as long as the scanner. 0 or -ENOMEM. */
 int lkg_yaml_keep(struct lkg_yaml_scan *s, struct lkg_yaml_span *ret);
 
 void lkg_yaml_kept_free(struct lkg_yaml_kept *kept);

@@ -54,7 +54,7 @@ static inline unsigned column_of(struct lkg_yaml_mark mark)
         return mark.column + 1;
 }
 
-/** lkg_yaml_syntax_error() - report what the parser complains about. Return: -EBADMSG or -ENOMEM (@r). */
+/** lkg_yaml_syntax_error() - report the parser's error. Return: -EBADMSG or -ENOMEM (@r). */
 int lkg_yaml_syntax_error(struct lkg_yaml *p, int r);
 
 /* ---- scalars ---- */
@@ -85,7 +85,7 @@ static inline bool lkg_yaml_key_is_typed(const char *key, size_t size)
 }
 
 /**
- * lkg_yaml_key() - what a scalar is called as a key.
+ * lkg_yaml_key() - the name of a scalar as a key.
  * @value: of the scalar
  * @ret:   lives as long as the parser; a typed key has its prefix
  */
@@ -101,7 +101,7 @@ struct lkg_value *lkg_yaml_plain_map(struct lkg_yaml *p, const struct lkg_value 
 /** lkg_yaml_plain_list() - the same for the maps in a list. */
 struct lkg_value *lkg_yaml_plain_list(struct lkg_yaml *p, const struct lkg_value *typed);
 /**
- * lkg_yaml_check() - report every key and value without a JSON form that the finished tree holds. Upstream
- * minds only what is left then: what a later duplicate has replaced does not count.
+ * lkg_yaml_check() - report every key and value without a JSON form that the finished tree holds. Upstream checks only what is
+ * left then: values that a later duplicate replaced do not count.
  */
 int lkg_yaml_check(struct lkg_yaml *p, const struct lkg_value *root);

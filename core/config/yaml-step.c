@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all files of the scanner stand on: classes of characters, moving over them, what they build, and how they fail. */
+/* Basics of the scanner: classes of characters, moving over them, building text, and errors. */
 #include "yaml-scan.h"
 
 /* Memory that keeps its address; one block after the other. */
@@ -104,7 +104,7 @@ bool lkg_yaml_skip_break(struct lkg_yaml_scan *s, struct lkg_yaml_span *ret)
 
         if (size == 0)
                 return false;
-        if (ret) /* LS and PS stay what they are, everything else becomes a line feed */
+        if (ret) /* LS and PS are kept, everything else becomes a line feed */
                 *ret = size == 3 ? (struct lkg_yaml_span){ s->p, 3 } : (struct lkg_yaml_span){ "\n", 1 };
         s->p += size;
         s->at.index += crlf ? 2 : 1;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * YAML -> value tree, the way sigs.k8s.io/yaml over go.yaml.in/yaml/v2 reads it (reference: their decode.go
- * and resolve.go): the first document only, YAML 1.1 scalars, stringified keys, last duplicate wins, merge
- * keys that override what stands before them, the alias bomb guard.
+ * YAML -> value tree, the way sigs.k8s.io/yaml over go.yaml.in/yaml/v2 reads it (reference: their decode.go and resolve.go):
+ * the first document only, YAML 1.1 scalars, stringified keys, last duplicate wins, merge keys that override earlier keys, the
+ * alias bomb guard.
  *
  * yaml-parse.c does the syntax. Its events build the tree through an explicit stack of open collections. An
- * alias shares the finished subtree of its anchor; what upstream would have decoded again is only counted,
+ * alias shares the finished subtree of its anchor; what upstream would decode again is only counted,
  * so a bomb costs its text and not its expansion.
  *
  * Messages never quote values (they may be secrets), only keys, anchors and tags.
@@ -20,7 +20,7 @@ struct lkg_yaml_frame {
         struct lkg_yaml_span key; /* map: waits for its value if @has_key */
         unsigned key_line, key_column;
         bool has_key;
-        bool typed;        /* map: some keys are no strings, see lkg_yaml_key() */
+        bool typed;        /* map: some keys are not strings, see lkg_yaml_key() */
         bool merge;        /* map: the value of `<<` comes next */
         bool merging;      /* list: it is the value of `<<`, its maps keep the types of their keys */
         bool block;        /* block style: shown at the place of its key */
@@ -166,7 +166,7 @@ static int map_put(struct lkg_yaml *p, struct lkg_yaml_frame *f, struct lkg_valu
 }
 
 /*
- * `<<`: every member of @from is set in the map, also over what stands before it (upstream's
+ * `<<`: every member of @from is set in the map, also over earlier members (upstream's
  * order-sensitive rule).
  */
 static int merge_map(struct lkg_yaml *p, struct lkg_yaml_frame *f, const struct lkg_value *from)
@@ -464,7 +464,7 @@ static int read_events(struct lkg_yaml *p)
         return r < 0 ? r : 0;
 }
 
-/* Upstream never looks behind the first document; a user who wrote a second one should know. */
+/* Upstream never reads past the first document; a user who wrote a second one should know. */
 static void look_behind(struct lkg_yaml *p)
 {
         struct lkg_yaml_mark at;
