@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lkgfs-notify: does harmless things to files of the view so that the kernel wakes who watches them.
+ * lkgfs-notify: does harmless operations on files of the view, so that the kernel wakes their watchers.
  *
- * A process of its own without the device: it may wait for the file server (every call here does), and being killed
- * costs nothing, its successor begins again where the shared memory says. One thread touches the view: the file server
- * knows it by its process id.
+ * A separate process without the device: it may wait for the file server (every call here does), and it can be killed at any
+ * time; its successor goes on from the shared memory. One thread touches the view: the file server knows it by its process id.
  *
- * Announcing a publication (docs/specification.md 2.6): for every inode of an older generation that somebody
- * still holds, and then for each view file, set the modification time (IN_MODIFY) and open it for writing and close it
- * (IN_CLOSE_WRITE). Afterwards the names of the old inodes are made to fail, so that the kernel can forget them.
+ * Announcing a publication (docs/specification.md 2.6): for every inode of an older generation that is still in use, and then
+ * for each view file, set the modification time (IN_MODIFY) and open it for writing and close it (IN_CLOSE_WRITE). Afterwards
+ * the names of the old inodes are made to fail, so that the kernel can forget them.
  *
  * Usage, by lkgfsd only: lkgfs-notify --root-fd N --shared-fd N --supervisor-fd N
  */
@@ -89,7 +88,7 @@ static void look(int dir, const char *name)
         (void)fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW);
 }
 
-/* A file server that was taken over writes into the memory what it likes, and goes on doing so. */
+/* A file server that was taken over can change this memory at any time. */
 static bool take_name(const char *from, char *name, size_t size)
 {
         memcpy(name, from, size);
@@ -150,7 +149,7 @@ static void carry_out(const struct lkg_relay_job *job)
         path[sizeof(path) - 1] = '\0';
         dir = take_name(job->name, name, sizeof(name)) ? open_inside(path) : -EINVAL;
         if (dir < 0)
-                return; /* the directory is gone: nobody watches it any more */
+                return; /* the directory is gone: it has no watchers any more */
         switch ((enum lkg_relay_op)job->op) {
         case LKG_RELAY_NONE:
                 break;
@@ -200,8 +199,8 @@ static bool work(void)
 }
 
 /*
- * It is root that touches files of others through the view, and nothing else. Landlock says where (times are not of its business);
- * a kernel that cannot is no reason to wake nobody.
+ * As root it touches files of others through the view, and nothing else. Landlock limits it to the view (except for times); without
+ * Landlock in the kernel it runs all the same.
  */
 static int confine(struct lkg_error *err)
 {

@@ -2,10 +2,10 @@
 /*
  * Taking over from a dead supervisor. The descriptors come from the file server that still serves (its
  * socket in the private runtime directory), else from the service manager's store, else out of the file
- * server's table with pidfd_getfd(2). Who else may be here is excluded by the locks that we hold.
+ * server's table with pidfd_getfd(2). The locks that we hold exclude any other lkgfsd.
  *
- * A file server that lives goes on without noticing. Engine and notifier are ended and started again,
- * because only the one that started them has their channels.
+ * A living file server goes on without noticing. Engine and notifier are ended and started again, because only their parent has
+ * their channels.
  */
 #include <linux/capability.h>
 #include <poll.h>
@@ -101,7 +101,7 @@ static int connect_server(const struct lkg_supervisor *s)
         (void)snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", s->runtime_fd,
                        LKG_HANDOVER_SOCKET);
         r = connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ? -errno : 0;
-        if (r == 0) { /* what it hands over we would mount and give to others */
+        if (r == 0) { /* we would mount the descriptors that it hands over and give them to others */
                 /* Not by the mount namespace: a unit's is another one after each start. */
                 r = lkg_peer_of_host(fd, CAP_SYS_PTRACE, 0);
                 if (r == -EPERM)
@@ -205,7 +205,7 @@ static int from_server(struct lkg_supervisor *s, struct found *found, struct lkg
 
         found->channel = connect_server(s);
         if (found->channel < 0)
-                return 0; /* nobody listens: no file server lives */
+                return 0; /* nobody listens: there is no living file server */
         r = lkg_adopt_receive(s, found->channel, found->fds);
         if (r < 0) {
                 lkg_log_warning("the running file server does not hand over (%s)", strerror(-r));
@@ -228,7 +228,7 @@ static int from_server(struct lkg_supervisor *s, struct found *found, struct lkg
         return 0;
 }
 
-/* What is left of a view that nobody sees any more. */
+/* The remains of a view that is not visible any more. */
 static void discard(struct lkg_supervisor *s, struct lkg_shared *shared, int shared_fd, const char *why)
 {
         lkg_log_notice("left over by an earlier lkgfsd: %s; starting afresh", why);
@@ -248,7 +248,7 @@ static bool server_alive(const struct lkg_shared *shared)
 }
 
 /*
- * A file server lives that ours could not follow: its view is to be replaced, if it is mounted where ours belongs.
+ * A living file server that ours cannot take over from: its view is replaced if it is mounted at our mount point.
  */
 static int replace_view(struct lkg_supervisor *s, struct found *found, struct lkg_error *err)
 {
@@ -300,7 +300,7 @@ static int judge(struct lkg_supervisor *s, struct found *found, struct lkg_share
         } else if (lkg_mounts_top(s->mount_point, &mount) != 1 || !lkg_mount_is_lkgfs(&mount)) {
                 discard(s, shared, found->fds[FD_SHARED], "its view is not mounted any more");
         } else if (!lkg_connection_agrees(s, shared)) {
-                s->predecessor = shared; /* who was asked about, tickets: that goes on */
+                s->predecessor = shared; /* records of openers and tickets: they stay valid */
                 return replace_view(s, found, err);
         } else {
                 *ret_shared = shared;
@@ -321,8 +321,8 @@ static void adopt_children(struct lkg_supervisor *s, struct found *found)
                 found->channel = -EBADF;
                 server->ready = true;
                 /*
-                 * A server that cannot hear us cannot keep what it must keep; one of another build is what an update is
-                 * for. Its successor starts at once and serves what it leaves, as after any SIGKILL.
+                 * A server without a connection to us cannot have descriptors kept, and one of another build must be replaced
+                 * after an update. Its successor starts at once and takes over, as after any SIGKILL.
                  */
                 if (hands_over && lkg_build_same((int)server->pid, s->programs.server) == 0) {
                         lkg_child_log(server, LOG_NOTICE, "(pid %d) is of another build: replaced",

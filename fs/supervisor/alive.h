@@ -8,14 +8,14 @@
 #include <lkg/base.h>
 
 #define LKG_ALIVE_TICK_NS   (500 * LKG_NSEC_PER_MSEC)
-#define LKG_ALIVE_SILENT_NS (1 * LKG_NSEC_PER_SEC) /* so long it may think before anybody is told */
+#define LKG_ALIVE_SILENT_NS (1 * LKG_NSEC_PER_SEC) /* how long it may be silent before that is reported */
 
 enum lkg_alive_verdict {
         LKG_ALIVE_ASK,    /* nothing is asked: ask now */
         LKG_ALIVE_WAIT,   /* asked, and it is too early to say anything */
         LKG_ALIVE_WORKS,  /* asked, and it is in the middle of work that goes on */
         LKG_ALIVE_SILENT, /* no answer for LKG_ALIVE_SILENT_NS */
-        LKG_ALIVE_HUNG,   /* no answer for the whole limit: to be replaced */
+        LKG_ALIVE_HUNG,   /* no answer for the whole limit: must be replaced */
 };
 
 struct lkg_alive {
@@ -30,15 +30,15 @@ struct lkg_alive {
 uint64_t lkg_alive_asked(struct lkg_alive *alive, uint64_t now_ns, uint64_t wall_ns);
 /** lkg_alive_answered() - Return: whether @ticket is the question that waits. Another one is of an engine before. */
 bool lkg_alive_answered(struct lkg_alive *alive, uint64_t ticket);
-/** lkg_alive_forget() - the one that was asked is no more. */
+/** lkg_alive_forget() - the process that was asked has ended. */
 void lkg_alive_forget(struct lkg_alive *alive);
 /**
- * lkg_alive_tick() - one look.
- * @limit_ns: how long one that does not work may be silent
- * @works:    it is in the middle of work that it noted, and that goes on
+ * lkg_alive_tick() - one check.
+ * @limit_ns: how long a process that does not work may be silent
+ * @works:    it is doing work that it has noted, and that makes progress
  *
- * A look counts as two ticks at most: whoever looks may have been stopped itself, and then the answer has been there for
- * long. While it works no time passes.
+ * One check counts as two ticks at most: the checking process may have been stopped itself, and the answer may have come long ago.
+ * Time does not count while it works.
  */
 enum lkg_alive_verdict lkg_alive_tick(struct lkg_alive *alive, uint64_t now_ns, uint64_t limit_ns,
                                       bool works);
@@ -52,7 +52,7 @@ struct lkg_progress {
 enum lkg_progress_verdict {
         LKG_PROGRESS_NONE,  /* nothing to do, and it could do it: no further look is needed */
         LKG_PROGRESS_WATCH, /* look again in a tick */
-        LKG_PROGRESS_STUCK, /* to be replaced */
+        LKG_PROGRESS_STUCK, /* must be replaced */
 };
 
 /**

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the view, its native directories and the source directory meet the mount table.
+ * Mounts of the view, its native directories and the source directory.
  *
- * Order matters. The source directory is opened before anything covers it. A superblock is attached only
- * when a file server answers, so nobody ever waits for a half-started view. Nothing here sends a request
- * through the view except lkg_natives_attach() and lkg_unmount(), which run in a task.
+ * Order matters. The source directory is opened before anything covers it. A superblock is attached only when a file server
+ * answers, so no caller waits for a half-started view. Nothing here sends a request through the view except
+ * lkg_natives_attach() and lkg_unmount(), which run in a task.
  */
 #include <fcntl.h>
 #include <sys/mount.h>
@@ -102,9 +102,9 @@ static void detach_stale(const struct lkg_supervisor *s)
 }
 
 /*
- * The dead view stays on top until the new one is beneath it, so that nobody looks at the bare directory in
- * between. Kernels before 6.5, and some propagation trees, do not allow that: then it goes first. One that lives
- * (another build's, replacing) is covered instead, and goes when ours does (uncover).
+ * The dead view stays on top until the new one is beneath it, so that the bare directory is never visible. Kernels before 6.5,
+ * and some propagation trees, do not allow that: then it is unmounted first. A living view (of another build, being replaced)
+ * is covered instead and unmounted together with ours (uncover).
  */
 static int replace_stale(const struct lkg_supervisor *s)
 {
@@ -117,9 +117,8 @@ static int replace_stale(const struct lkg_supervisor *s)
 }
 
 /*
- * The covered directory under a dead view can be opened only when the view is gone. The caller attaches the
- * new one right after: whoever comes in between sees the bare directory for some microseconds, whoever comes
- * later waits for us.
+ * The covered directory under a dead view can be opened only when the view is gone. The caller attaches the new one right
+ * after: in between, the bare directory is visible for some microseconds.
  */
 int lkg_source_uncover(struct lkg_supervisor *s, struct lkg_error *err)
 {
@@ -187,7 +186,7 @@ static bool shadowed(const struct lkg_settings *settings, const char *name)
         return false;
 }
 
-/* Copies the @i-th name, "" for none: a file server that was taken over can write what it likes there, and go on doing so. */
+/* Copies the @i-th name, "" for none: a file server that was taken over can change it at any time. */
 static bool native_name(const struct lkg_shared *shared, size_t i, char ret[static NAME_MAX + 1])
 {
         if (i >= LKG_ARRAY_SIZE(shared->native_names) || i >= shared->n_native_names)
@@ -293,8 +292,8 @@ static void uncover(const struct lkg_supervisor *s)
 }
 
 /*
- * A file server that waits for a dead file system cannot be killed, keeps the connection, and so keeps everybody who still uses the
- * view: they get their error now instead of never.
+ * A file server that waits for a dead file system cannot be killed and keeps the connection, so the users of the view would
+ * wait for ever: this gives them their error now.
  */
 static int force_of(struct lkg_shared *shared)
 {

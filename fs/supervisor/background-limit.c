@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads of pages and closes are background requests for the kernel, and with as many of them in the hands of the file server as
- * FUSE_INIT has said (32) it asks for no more of them: thirty reads of a dead file system below the source directory would stop
- * those of the view. What waits is bounded by the file server (fs/server/held.h), so the kernel's limit is lifted.
+ * For the kernel, reads of pages and closes are background requests, and it sends no more of them while max_background of
+ * FUSE_INIT (32) are unanswered: thirty reads of a dead file system below the source directory would stop those of the view.
+ * The file server itself limits waiting requests (fs/server/held.h), so the kernel's limit is lifted.
  *
- * Not in the answer to FUSE_INIT, which has to stay what it was: a connection that an earlier build has negotiated is taken over
- * only by one that would answer the same. The control file system is looked at without being mounted anywhere.
+ * Not in the answer to FUSE_INIT, which must not change: a build takes over a connection of an earlier build only if it would
+ * answer the same. The control file system is used without being mounted anywhere.
  */
 #include <fcntl.h>
 #include <sys/mount.h>
@@ -45,7 +45,7 @@ void lkg_connection_lift_limit(struct lkg_supervisor *s)
         struct statx x;
         int r = control;
 
-        if (r >= 0) /* the number of a connection is that of its device; nobody is asked for it */
+        if (r >= 0) /* the number of a connection is that of its device; no request is needed to learn it */
                 r = statx(s->connection.view_fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &x) < 0 ? -errno
                                                                                                     : 0;
         if (r >= 0)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * --background and mount.lkgfs: the caller's process waits until the view is served or until there is a
- * reason why not, and ends with that; the daemon goes on in a session of its own, logging to the journal, or
- * to a file without one.
+ * --background and mount.lkgfs: the caller's process waits until the view is served or has failed, and exits with that result;
+ * the daemon goes on in a session of its own, logging to the journal, or to a file without one.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -134,7 +133,7 @@ int lkg_background_redirect(struct lkg_supervisor *s, struct lkg_error *err)
         return 0;
 }
 
-/* What was logged since the start, for a caller who sees nothing else of it. */
+/* The log lines since the start, for the caller, who sees no other output. */
 static size_t append_log(const struct lkg_supervisor *s, char *text, size_t size)
 {
         ssize_t n;
@@ -173,7 +172,7 @@ void lkg_background_cleanup(struct lkg_supervisor *s)
 {
         LKG_CLEANUP(lkg_freep) char *path = NULL;
 
-        /* Kept only when it is the only witness of a failure that nobody was told. */
+        /* Kept only when it is the only record of a failure. */
         if (s->log_fd >= 0 && (s->exit_code == 0 || !s->announced) &&
             asprintf(&path, "%s/" LOG_NAME, s->settings->runtime_dir) >= 0)
                 (void)unlink(path);

@@ -11,7 +11,7 @@ int lkg_build_id(int fd, unsigned char ret[static LKG_BUILD_ID_MAX]);
 /**
  * lkg_build_same() - does process @pid run the same build as the file @path has?
  *
- * By build id, which packagers keep and which stripping does not change; without one by the bytes of both.
- * Return: 1; 0; -errno when that cannot be told.
+ * Compares build ids, which packaging and stripping keep; without one, all bytes.
+ * Return: 1; 0; -errno when it is not known.
  */
 int lkg_build_same(int pid, const char *path);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the three children have in common: being watched through a pidfd, being started again after a pause,
- * being ended within a bound. A child is told apart from a stranger with the same number by its start time,
- * never by the number.
+ * The three children: watched through a pidfd, started again after a pause, ended within a time limit. A child is identified
+ * by process number and start time, never by the number alone.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -143,7 +142,7 @@ static int on_exit_of_child(sd_event_source *source, int fd, uint32_t revents, v
         (void)source;
         (void)fd;
         (void)revents;
-        /* What it said last is in the socket still: a FATAL, or descriptors to keep. */
+        /* Its last messages are still in the socket: a FATAL, or descriptors to keep. */
         lkg_child_hear_out(child);
         lkg_said_end(&child->said);
         end.ready = child->ready;
@@ -167,7 +166,7 @@ static int on_channel(sd_event_source *source, int fd, uint32_t revents, void *u
 
         (void)fd;
         if (lkg_child_hear(child))
-                return 0; /* the next event brings the rest; others have their turn before */
+                return 0; /* the rest comes with the next event, after other events */
         /* At the end of the stream there is nothing more to hear; the pidfd tells the rest. */
         if (source == child->channel_source && (revents & (EPOLLHUP | EPOLLERR)))
                 child->channel_source = sd_event_source_disable_unref(child->channel_source);
@@ -199,7 +198,7 @@ static int watch(struct lkg_child *child, pid_t pid, int pidfd, int channel)
         return 0;
 }
 
-/* The name of its program, as it stands in the log. */
+/* The name of its program, as in the log. */
 static const char *program_of(const struct lkg_child *child)
 {
         static const char *const programs[_LKG_CHILD_KIND_MAX] = {
@@ -229,7 +228,7 @@ int lkg_child_spawn(struct lkg_child *child, struct lkg_spawn *spawn, int *chann
         if (r < 0)
                 return r;
         r = lkg_said_watch(&child->said, child->supervisor->event, program_of(child), LKG_STEAL_FD(ours));
-        if (r < 0) /* it works, and nobody hears it */
+        if (r < 0) /* it runs, but its channel is gone */
                 lkg_child_log(child, LOG_WARNING, "is not listened to: %s", strerror(-r));
         return 0;
 }

@@ -41,7 +41,7 @@ uint64_t lkg_plan_due(const struct lkg_plan *plan, const struct lkg_plan_limits 
 }
 
 /*
- * What is older than an hour limits nothing any more; this one is the last now, and so decides the interval.
+ * Restarts of more than an hour ago do not count any more; this one is now the last, so the minimal interval begins with it.
  */
 static void note_asked(struct lkg_plan *plan, uint64_t now_ns)
 {

@@ -3,10 +3,10 @@
  * When a component is restarted: the plan of one component, without any I/O. Time is a number
  * (CLOCK_BOOTTIME, ns) that the caller passes in.
  *
- * A request becomes the plan; a further one while it is planned changes it: the newest generation wins, the
- * earlier moment stays. Between two restarts lies at least the minimal interval, in any hour are at most so
- * many. One that fails is planned again, LKG_PLAN_RETRIES_MAX times; a new request begins to count anew. A
- * failed one counts for the limits too: nobody knows how far it came.
+ * A request becomes the plan; a further one while it is planned changes it: the newest generation wins, the earlier time
+ * stays. There is a minimal interval between two restarts and a limit per hour. A restart that fails is planned again,
+ * LKG_PLAN_RETRIES_MAX times; a new request starts a new count. A failed restart counts for the limits too: it may have
+ * happened.
  */
 #pragma once
 
@@ -30,7 +30,7 @@ struct lkg_plan {
 
         bool running;                /* one was asked for and its result is not known yet ... */
         uint64_t running_generation; /* ... for this generation */
-        unsigned running_retries;    /* ... after so many failures; UINT_MAX: not to be repeated */
+        unsigned running_retries;    /* ... after this many failures; UINT_MAX: not repeated */
 
         size_t n_asked; /* oldest first; only those that a limit may still need */
         uint64_t asked_ns[LKG_PLAN_ASKED_MAX];
@@ -39,8 +39,7 @@ struct lkg_plan {
 /** lkg_plan_request() - restart it. @delay_ns: the jitter of a remote change, else 0. */
 void lkg_plan_request(struct lkg_plan *plan, uint64_t generation, uint64_t delay_ns, uint64_t now_ns);
 /**
- * lkg_plan_withdraw() - what was planned is not needed any more; one that runs is not repeated when it
- * fails.
+ * lkg_plan_withdraw() - a planned restart is not needed any more; a running one is not repeated if it fails.
  */
 void lkg_plan_withdraw(struct lkg_plan *plan);
 /**

@@ -196,7 +196,7 @@ static int await_job(sd_bus *bus, const struct job *job, uint64_t deadline_ns)
         return 0;
 }
 
-/* Signals are sent only to those who want them; asked for before the job is, so that none is missed. */
+/* The bus sends signals to subscribers only; subscribe before starting the job, so that none is missed. */
 static int ask_restart(sd_bus *bus, const char *unit, struct job *job, sd_bus_error *error)
 {
         LKG_CLEANUP(message_unrefp) sd_bus_message *reply = NULL;
@@ -235,7 +235,7 @@ bool lkg_restart_unit(const char *unit, uint64_t limit_ns, struct lkg_buf *repor
                 return false;
         }
         r = await_job(bus, &job, deadline_ns);
-        /* It was asked for and is being carried out; whoever does not see the end must not ask once more. */
+        /* The restart is under way; without knowing its end, do not ask for another. */
         if (r < 0 || strcmp(job.result, "done") == 0 || strcmp(job.result, "skipped") == 0) {
                 put_reason(report, "%s", "");
                 return true;

@@ -75,7 +75,7 @@ static void save_plan(struct entry *e)
                         e->name, strerror(-r));
 }
 
-/* Return: the text, "" when there is none; caller frees. NULL without memory. */
+/* Return: the text, "" when there is none; caller frees. NULL: out of memory. */
 static char *read_text(int dirfd, const char *name, size_t max)
 {
         LKG_CLEANUP(lkg_closep) int fd = lkg_open_plain(dirfd, name);
@@ -385,7 +385,7 @@ void lkg_consumer_enable(struct lkg_consumer *c)
 
 /* ---- requests ---- */
 
-/* Without a name the machine stands for the node; the digest it goes into is told to nobody. */
+/* Without a name of the node the machine id is used; it only goes into a digest, which is not published. */
 static uint64_t jitter_ns(const struct lkg_consumer *c, const char *component)
 {
         char machine[SD_ID128_STRING_MAX] = "";

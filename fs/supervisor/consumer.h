@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Restarting components, because the engine says that what they run with means something else now
- * (LKG_MSG_RESTART). Only this process may do that, and what it does stands in root-owned configuration:
- * which unit, or which program. When it does it: consumer-plan.h. How: consumer-run.c, in a forked process,
- * so that the loop never waits.
+ * Restarts components when the engine reports that the meaning of their configuration has changed (LKG_MSG_RESTART). Only this
+ * process may do that, and configuration that root owns says how: which unit, or which program. When: consumer-plan.h. How:
+ * consumer-run.c, in a forked process, so that the loop never waits.
  *
  * Below `facts/<component>/` of the private runtime directory, each replaced atomically:
  *
- *     restarted     one line `BOOTTIME-NS BOOT-ID GENERATION RESULT`, for the engine: the start that follows
- *                   is not held against a configuration. Written before the restart is asked for (RESULT
- *                   `asked`), and again, with the same time, after it (`done` or `failed: reason`).
+ *     restarted     one line `BOOTTIME-NS BOOT-ID GENERATION RESULT`, for the engine: the start that follows does
+ *                   not count against a configuration. Written before the restart is asked for (RESULT `asked`),
+ *                   and again, with the same time, after it (`done` or `failed: reason`).
  *     restarts      at most 20 lines `RFC3339 POLICY GENERATION RESULT`, newest last: one when a restart has
  *                   been carried out, or has failed.
- *     restart-plan  our own memory, so that a successor goes on where we were: consumer-plan.h. A restart in
- *                   whose middle we were killed counts as failed, so it is asked for again.
+ *     restart-plan  our own state, so that a successor goes on with it: consumer-plan.h. A restart during which we were killed
+ *                   counts as failed, so it is repeated.
  */
 #pragma once
 
@@ -42,11 +41,11 @@ struct lkg_consumer *lkg_consumer_free(struct lkg_consumer *consumer);
  * Plans that an earlier lkgfsd left are read when their component is seen first. Return: 0 or -ENOMEM.
  */
 int lkg_consumer_configure(struct lkg_consumer *consumer, const struct lkg_settings *settings);
-/** lkg_consumer_enable() - the view is served: what is due may happen. */
+/** lkg_consumer_enable() - the view is served: planned restarts may happen. */
 void lkg_consumer_enable(struct lkg_consumer *consumer);
 /**
  * lkg_consumer_request() - restart the component at @index.
- * @generation: that it is to read; 0 = a restart that is only planned is no longer needed
+ * @generation: the one that it must read; 0 = a planned restart is no longer needed
  * @remote:     because of a remote change: wait for this node's turn
  */
 void lkg_consumer_request(struct lkg_consumer *consumer, uint32_t index, uint64_t generation, bool remote);

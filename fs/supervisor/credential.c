@@ -54,7 +54,7 @@ void lkg_exec_answer(int runtime_fd, int output_fd, int status, struct lkg_messa
 
 /* ---- the helper ---- */
 
-/* In the forked process, which becomes the engine's program. Its output is the first descriptor, what it says is the second. */
+/* In the forked process, which becomes the engine's program. Standard output is the first descriptor, standard error the second. */
 static int run(void *userdata)
 {
         const struct lkg_supervisor *s = userdata;

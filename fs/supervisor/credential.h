@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The exec plugin of a kubeconfig, for an engine that may execute nothing: a helper runs `lkgfs-engine --exec-credential` in a
- * namespace without the view, and what that prints becomes the file `credential` of the private runtime directory. What is run
- * stands in root's files; the engine only says that it is time.
+ * The exec plugin of a kubeconfig, for an engine that must not execute programs: a helper runs `lkgfs-engine
+ * --exec-credential` in a namespace without the view, and its output becomes the file `credential` of the private runtime
+ * directory. The command comes from files of root; the engine only says when.
  *
- * One at a time, and one every 10 s: whoever asks more often is told to wait.
+ * One at a time, and one every 10 s: a request that comes earlier is told to wait.
  */
 #pragma once
 
@@ -18,12 +18,12 @@ struct lkg_supervisor;
 
 /** lkg_exec_request() - the engine asks. Its answer is a message of the same type, later or at once. */
 void lkg_exec_request(struct lkg_supervisor *s);
-/** lkg_exec_cancel() - end what runs, at most 1 s; nobody is told. A file that nobody fetched goes. */
+/** lkg_exec_cancel() - end a running plugin, within 1 s, without a message. A file that was not fetched is removed. */
 void lkg_exec_cancel(struct lkg_supervisor *s);
 
 /**
- * lkg_exec_answer() - what a helper left becomes the file, and the message about it.
- * @output_fd: what it printed: the plugin's answer, or in one line why there is none
+ * lkg_exec_answer() - the output of a helper becomes the file and a message to the engine.
+ * @output_fd: its output: the plugin's answer, or one line why there is none
  * @status:    its exit status, -1 = killed
  */
 void lkg_exec_answer(int runtime_fd, int output_fd, int status, struct lkg_message *ret);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel keeps names that nobody uses, and the file server a node for each. A user who looked up as many directories of his as
- * his share of nodes would be refused from then on: files can be forgotten one by one (fs/server/reclaim.c), but telling the kernel
- * that a directory's name is no longer right detaches whatever anybody has mounted there, in any namespace. Configuring a
- * file system anew, to what it is already, drops all names that are not in use and touches no mount.
+ * The kernel caches unused names, and the file server has a node for each. A user who has looked up as many of his directories
+ * as his share of nodes would be refused from then on: files can be forgotten one by one (fs/server/reclaim.c), but
+ * invalidating the name of a directory detaches every mount on it, in any namespace. Reconfiguring the file system with the
+ * same options drops all unused names and touches no mount.
  *
- * Everybody's names are looked up again then, so that is done every few seconds at most. It also has dirty pages
- * written, which may take as long as a dead disk does: a helper waits for it.
+ * All users' names are looked up again after that, so it is done every few seconds at most. It also writes dirty pages, which
+ * may hang on a dead disk: a helper waits for it.
  *
  * Source: fs/super.c, reconfigure_super(); fs/dcache.c, shrink_dcache_sb() and d_invalidate().
  */

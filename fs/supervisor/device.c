@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A FUSE connection before anybody sees it: the device, a superblock that is mounted nowhere yet, the shared
+ * A FUSE connection before it is visible: the device, a superblock that is mounted nowhere yet, the shared
  * memory, and the handshake. The supervisor answers FUSE_INIT itself (with the reply that the file server
  * computed), because a file server killed in the middle of the handshake could not be replaced:
  * the kernel sends FUSE_INIT once.
@@ -56,7 +56,10 @@ static int open_shared(struct lkg_supervisor *s, struct lkg_connection *c, struc
         if (fd < 0)
                 return lkg_fail(err, EX_OSERR, -fd, "shared memory");
         c->shared_fd = fd;
-        /* A file server that was taken over must not end the others by taking pages away. Longer it may become: lkg_shared_adopt(). */
+        /*
+         * A file server that was taken over must not end the others by taking pages away. Longer it may become:
+         * lkg_shared_adopt().
+         */
         if (ftruncate(fd, sizeof(*c->shared)) < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
                 return lkg_fail(err, EX_OSERR, errno, "shared memory");
         p = mmap(NULL, sizeof(*c->shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -85,10 +88,10 @@ static int mount_failed(const char *call, struct lkg_error *err)
 }
 
 /*
- * The kernel asks for the attributes of the root before it lets anybody in, but leaves out the answer when it was told meanwhile that
- * they have changed, as each publication says. Then the mode that the file system was mounted with counts, and without
- * permissions in it a user was refused what he may read, once, right after the start. Owner and group are 0 until then, so the
- * group gets what everybody has.
+ * The kernel asks for the attributes of the root before the first access, but ignores the answer if they were invalidated
+ * meanwhile, as each publication does. Then the mode that the file system was mounted with counts, and without permissions in
+ * it a user was refused what he may read, once, right after the start. Owner and group are 0 until then, so the group gets
+ * what everybody has.
  *
  * Source: fs/fuse/dir.c, fuse_permission(); fs/fuse/inode.c, fuse_change_attributes().
  */

@@ -49,7 +49,7 @@ void lkg_reap_later(sd_event *event, pid_t pid, int pidfd)
                 lkg_close(pidfd);
 }
 
-/* Whether it calls itself so, which nobody else can make it do. */
+/* Its name in comm, which no other process can set. */
 static bool is_called(int pid, const char *prefix)
 {
         char path[64], name[32] = "";
@@ -79,7 +79,7 @@ bool lkg_runs_helper(int pid)
                (strncmp(name, "/lkgfsd", strlen("/lkgfsd")) == 0 && is_called(pid, "lkgfs-"));
 }
 
-/* Which file: nobody is asked who would not answer, whatever it has opened there. */
+/* The file, without a request that a dead file system could leave unanswered. */
 static bool identify(int fd, struct statx *ret)
 {
         return fd >= 0 &&
@@ -92,7 +92,7 @@ static bool same_file(const struct statx *a, const struct statx *b)
                a->stx_dev_minor == b->stx_dev_minor;
 }
 
-/* At the numbers of what it was given: what it has opened for others comes after these. */
+/* At the descriptor numbers that it was started with; those that it opens itself come after these. */
 static bool has_ours(const struct lkg_supervisor *s, int pid, int shared_fd)
 {
         const int ours[] = { s->runtime_fd, s->state_fd, shared_fd };

@@ -62,8 +62,8 @@ int lkg_hide_view(const char *mount_point)
                 return complain("detach the view");
         }
         /*
-         * What is at the mount point now (the covered directory, or nothing much) is put there once more as
-         * a private mount: a view that the host attaches later comes in beneath it, and so stays invisible.
+         * The directory at the mount point is mounted on itself once more, privately: a view that the host attaches later
+         * propagates beneath it and stays invisible.
          */
         tree = open_tree(AT_FDCWD, mount_point,
                          OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_NO_AUTOMOUNT);
@@ -91,8 +91,8 @@ static int make_read_only(void)
 }
 
 /*
- * The directories that it is given by descriptor, as mounts of their own that are attached nowhere: `..` leads out of none of
- * them, while an openat() of the host's directory would leave this namespace. Nobody has to run anything in any of them.
+ * The directories that the engine gets by descriptor, as detached mounts: `..` leads out of none of them, while an openat()
+ * relative to the host's directory would leave this namespace. All are noexec.
  * @tree: of open_tree(2), taken over; negative: errno says why there is none. @flags: AT_RECURSIVE or 0.
  */
 static int give_directory(int tree, int fd, unsigned flags, bool writable)
@@ -134,8 +134,8 @@ static int give_directories(void)
 }
 
 /*
- * The source once more with what is mounted below it (a volume with drop-ins), now that the view is not among that. A path
- * that is another directory by now is left alone.
+ * The source again with the mounts below it (a volume with drop-ins), now that the view is not among them. A path that is another
+ * directory by now is left alone.
  */
 static int give_mounts_of_source(const char *source_path)
 {

@@ -20,7 +20,7 @@
 #define DEPTH_MAX   16u
 #define ENTRIES_MAX (1u << 20)
 #define ID_TEXT     16
-/* Whom the directory was handed to. Only who may mount can write it; its owner cannot. */
+/* The user that the directory was handed to. Only a process with CAP_SYS_ADMIN can write this attribute; the owner cannot. */
 #define OWNER_ATTRIBUTE "trusted.lkgfs.engine"
 
 static bool can_change(void)
@@ -83,7 +83,7 @@ bool lkg_engine_owns(int fd, uid_t owner, const struct lkg_settings *settings)
         return fgetxattr(fd, OWNER_ATTRIBUTE, text, sizeof(text) - 1) > 0 && strcmp(text, before) == 0;
 }
 
-/* A file system without such attributes: then nobody but root and the user of now is accepted at the next start. */
+/* A file system without such attributes: then the next start accepts only root and the current user as owners. */
 static void note_owner(int top, const struct lkg_account *account)
 {
         char text[ID_TEXT];
@@ -122,8 +122,8 @@ static bool stays_ours(const char *name)
 }
 
 /*
- * A name elsewhere, which somebody made who may link root's files, would give that file away. What is the engine's own can only be
- * linked where it writes itself.
+ * With another name elsewhere (a hard link), the hand-over would give that file away. The engine's own files can only be
+ * linked where the engine writes.
  */
 static bool may_hand_over(const struct walk *w, const struct stat *st)
 {
@@ -200,7 +200,7 @@ int lkg_engine_hand_over(int top, const struct lkg_account *account, bool whole)
                 return -errno;
         w.before = st.st_uid;
         walk_directory(&w, top, 0);
-        give(&w, top, &st); /* last: what was not finished is seen */
+        give(&w, top, &st); /* last: shows whether the hand-over was finished */
         note_owner(top, account);
         return w.r;
 }

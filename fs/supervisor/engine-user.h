@@ -11,7 +11,7 @@
 /* Why it is root although somebody else is configured. */
 enum lkg_engine_root {
         LKG_ENGINE_AS_CONFIGURED,
-        LKG_ENGINE_NO_USER,  /* there is none of that name */
+        LKG_ENGINE_NO_USER,  /* there is no such user */
         LKG_ENGINE_NO_RIGHT, /* we lack what changing to one takes (in a container) */
         LKG_ENGINE_NO_SAY, /* whether it may read root's files in the source directory, or write its own, is not for this kernel to say */
 };
@@ -27,18 +27,18 @@ enum lkg_engine_root lkg_engine_account(const struct lkg_settings *settings, con
 void lkg_engine_user_tell(const struct lkg_settings *settings, enum lkg_engine_root why);
 
 /**
- * lkg_engine_owns() - may a directory of ours, or what is in it, belong to @owner: root, the engine's user, or the one before?
- * @fd:       of the directory; it says who was before, where nobody but root could have written that
- * @settings: who the user is; NULL: root alone
+ * lkg_engine_owns() - may a directory of lkgfs, or a file in it, belong to @owner: root, the engine's user, or the previous one?
+ * @fd:       of the directory, whose attribute names the previous user (only root can write that)
+ * @settings: names the user; NULL: root only
  */
 bool lkg_engine_owns(int fd, uid_t owner, const struct lkg_settings *settings);
 
 /**
- * lkg_engine_hand_over() - @top and what is in it become @account's: directories, and files. Run in a process that may wait.
+ * lkg_engine_hand_over() - give @top with its directories and files to @account. To be run in a process that may block.
  *
- * @whole: with what is in its directories; else its own entries, among which lkgfsd makes new ones
+ * @whole: recursively; otherwise only its own entries, where lkgfsd makes new ones
  *
- * No link is followed and no mount crossed, and a file that has another name somewhere is never taken from root. What is
+ * No link is followed and no mount crossed, and a file with another hard link stays root's. What is
  * supervisor's or file server's own (locks, records, pinned content) stays root's.
  *
  * Return: 0; the first -errno, after everything else was handed over; -EROFS is 0: nobody writes there.

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The engine: started in a mount namespace of its own in which the view does not exist, so that no path of a
- * configuration can lead it through our own mount. Everything else of the host it sees as it is, later
- * mounts included; what was mounted when it started is read-only.
+ * The engine: started in a mount namespace of its own in which the view does not exist, so that no path of a configuration can lead
+ * through our own mount. It sees the rest of the host, later mounts included; mounts from before its start are read-only.
  */
 #include <fcntl.h>
 #include <sched.h>
@@ -24,14 +23,14 @@
 #include "fallback.h"
 #include "supervisor.h"
 
-/* One more than engines that are killed from outside before what they judge is refused (core/engine/poison.c). */
+/* One more than the number of engines that may be killed from outside before their document is refused (core/engine/poison.c). */
 #define TRIES_AT_START 4u
 #define END_NS         (2 * LKG_NSEC_PER_SEC)
 #define EARLY_NS       (1 * LKG_NSEC_PER_SEC)
 
 /*
- * Nothing is looked up here: that asks who may, and a network file system that is dead does not say. The child opens its own
- * (give_directories()), so nobody moves anybody's directory position.
+ * Opens without a lookup: that checks permissions, which hangs on a dead network file system. The child opens its own descriptors
+ * (give_directories()), so no directory position is shared.
  */
 static void give_fds(const struct lkg_supervisor *s, int channel, int fds[static LKG_SPAWN_FDS_MAX])
 {
@@ -47,7 +46,7 @@ static bool same_account(const struct lkg_account *a, const struct lkg_account *
         return a->uid == b->uid && a->gid == b->gid;
 }
 
-/* Whom the next one runs as; why it is root is told once. */
+/* The user of the next engine; the reason why it is root is logged once. */
 static struct lkg_account choose_account(struct lkg_supervisor *s)
 {
         struct lkg_account account;
@@ -167,7 +166,7 @@ static void heard_fatal(struct lkg_supervisor *s, struct lkg_child *child, const
                               message->text);
 }
 
-/* It may say what it likes, as it can on standard error; it stays a line of the engine. */
+/* Any text is logged, as on standard error, as a line of the engine. */
 static void heard_line(struct lkg_child *child, const struct lkg_message *message)
 {
         const struct lkg_log_fields fields = {

@@ -66,7 +66,7 @@ static bool is_blank(char c)
         return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* A comment may go on behind a backslash at the end of its line. Return: behind it. */
+/* A comment goes on after a backslash at the end of its line. Return: the place after it. */
 static const char *skip_comment(const char *p, const char *end)
 {
         for (; p < end && *p != '\n'; p++)
@@ -75,7 +75,7 @@ static const char *skip_comment(const char *p, const char *end)
         return p;
 }
 
-/* Within quotes. In double ones a backslash takes the meaning of what is special there. Return: behind the end. */
+/* Within quotes. In double quotes a backslash escapes special characters. Return: the place after the end. */
 static const char *quoted(const char *p, const char *end, struct lkg_buf *value)
 {
         char quote = *p++;
@@ -93,7 +93,7 @@ static const char *quoted(const char *p, const char *end, struct lkg_buf *value)
         return p < end ? p + 1 : p;
 }
 
-/* What is not quoted: to the end of the line, without the blanks there. Return: at the line break. */
+/* An unquoted value: to the end of the line, without trailing blanks. Return: at the line break. */
 static const char *unquoted(const char *p, const char *end, struct lkg_buf *value)
 {
         size_t keep = value->size;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The forked process that asks. Everything here may wait, and everything has a limit of its own; the supervisor ends the
- * whole when it takes too long all the same. Says nothing: a fact that cannot be found out is simply not known.
+ * The forked process that collects facts. Every step may block and has a time limit; the supervisor kills the process when it
+ * takes too long all the same. No messages: a fact that cannot be found is not known.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -23,7 +23,7 @@
 
 /* ---- files ---- */
 
-/* Nobody is woken for what is already there. */
+/* An unchanged file is not written, so no watcher is woken. */
 int lkg_facts_write(int dirfd, const char *name, const struct lkg_buf *buf)
 {
         LKG_CLEANUP(lkg_closep) int fd = lkg_open_plain(dirfd, name);
@@ -70,8 +70,8 @@ static int become_program(void *userdata)
 }
 
 /*
- * The first line of what @exe prints, "" when it is of no use.
- * Return: false when the program could not be started at all: whoever asks next tries again.
+ * The first line of the output of @exe, "" when it cannot be used.
+ * Return: false when the program could not be started at all: to be tried again.
  */
 static bool ask_version(const char *exe, struct lkg_buf *ret)
 {
@@ -94,7 +94,7 @@ static bool ask_version(const char *exe, struct lkg_buf *ret)
         return true;
 }
 
-/* Only what nobody but root could have put there is run as root. */
+/* Only a program that only root can replace is run as root. */
 static bool may_run(const struct stat *st)
 {
         return S_ISREG(st->st_mode) && (st->st_mode & 0111) && st->st_uid == geteuid() &&
@@ -124,7 +124,7 @@ void lkg_facts_version(int dirfd, char *const *exes, size_t n_exes)
         while (i < n_exes && stat(exes[i], &st) < 0)
                 i++;
         if (i == n_exes)
-                return; /* it may be in the middle of an upgrade: what was known stays */
+                return; /* it may be in the middle of an upgrade: keep the old answer */
         (void)snprintf(identity, sizeof(identity), "%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
                        (uint64_t)st.st_dev, (uint64_t)st.st_ino, (uint64_t)st.st_size,
                        (uint64_t)st.st_mtim.tv_sec * LKG_NSEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec);
@@ -150,7 +150,7 @@ static void ask_unit(int dirfd, sd_bus *bus, const char *name)
         if (r == 0)
                 (void)lkg_facts_write(dirfd, "exec-start", &buf);
         else if (r == -ENOENT)
-                (void)unlinkat(dirfd, "exec-start", 0); /* the service manager knows better: there is none */
+                (void)unlinkat(dirfd, "exec-start", 0); /* the service manager says that there is none */
 }
 
 sd_bus *lkg_facts_bus(void)

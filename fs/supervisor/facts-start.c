@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why did the main process of a unit start? The service manager says it by a counter, as systemd 252 has it
- * (src/core/service.c; later versions differ in nothing that matters here):
+ * Why did the main process of a unit start? Derived from a counter of systemd 252 (src/core/service.c; later versions do not
+ * differ in this):
  *
  *   NRestarts   is raised by one in service_enter_restart(), when the pause after an end is over and the
  *               unit has Restart= for such an end, just before the process is started again. It goes back to
@@ -9,16 +9,15 @@
  *               `systemctl restart`, RuntimeMax= without Restart= ... (service_enter_dead() sets
  *               flush_n_restarts, service_start() looks at it), by `systemctl reset-failed`, and when the
  *               unit is unloaded. It is kept by daemon-reload and daemon-reexec. So at a start 0 means
- *               "somebody wanted it", a boot included. One case is not told by 0: `systemctl restart` or
+ *               "a manual start", a boot included. One case does not show as 0: `systemctl restart` or
  *               `stop` and `start` in the pause before an automatic restart. The unit has SubState
  *               auto-restart then, is only set to dead (service_stop()), and the counter stays. It does not
  *               grow either, which is why we remember what it was.
- *   Result      is what the process before ended with, from its end until service_start() makes it `success`
- *               again. So it must be read in between; while a process runs it says nothing.
+ *   Result      is the result of the previous process, from its end until service_start() resets it to `success`. So it must
+ *               be read in between; it means nothing while a process runs.
  *   MainPID     0 while no main process runs.
  *
- * All are read with one call, so they belong to one moment. What is remembered is the file `end`, see
- * facts.h.
+ * All are read with one call, so they belong to one moment. The state is kept in the file `end`, see facts.h.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -42,7 +41,7 @@ static int read_word(sd_bus_message *m, char ret[static LKG_UNIT_WORD_MAX])
 
         if (r < 0)
                 return r;
-        /* A word of a file: what is none is not one of the words we know, whatever it is. */
+        /* A word of a file; anything else is an unknown word. */
         (void)snprintf(ret, LKG_UNIT_WORD_MAX, "%s", *text && !strpbrk(text, " \t\n") ? text : "-");
         return 0;
 }
@@ -154,8 +153,8 @@ enum lkg_start_why lkg_start_why(const struct lkg_unit_last *last, uint32_t n_re
 }
 
 /*
- * The states of a unit between two processes in which Result is already that of the first: not those of a
- * start (condition, start-pre, start), where it is that of nobody.
+ * The states of a unit between two processes in which Result is already that of the first: not those of a start (condition,
+ * start-pre, start), where it belongs to no process.
  */
 static bool is_end(const char *sub_state)
 {
@@ -235,7 +234,7 @@ static void write_last(int dirfd, const struct lkg_unit_last *last)
 }
 
 /*
- * First what is waited for, then what is remembered: who is killed between the two comes to the same again.
+ * First the file that others wait for, then our state: if killed in between, a repetition has the same result.
  */
 void lkg_start_record(int dirfd, const struct lkg_unit_now *now)
 {

@@ -48,7 +48,7 @@ static int read_list(sd_bus_message *m, char ***ret, size_t *ret_n)
         return 0;
 }
 
-/* One command: s as <flags> and times that nobody needs here. @flags: the signature of the third part. */
+/* One command: s as <flags> and times that are not used here. @flags: the signature of the third part. */
 static int read_command(sd_bus_message *m, const char *flags, struct lkg_unit *unit)
 {
         char **words = NULL;

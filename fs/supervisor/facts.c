@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The supervisor's side of the facts: the processes that ask, their end, their time limits. See facts.h.
+ * The supervisor's side of the facts: the collecting processes, their ends and time limits. See facts.h.
  *
- * Two, because an answer of one is waited for: why a process started must be known while its open() waits,
- * so it never stands behind a program that is asked for its version. The slow one begins when the quick one
- * has ended.
+ * There are two, because one result is urgent: why a process started must be known while its open() waits, so it must not wait
+ * for a program's version. The slow one begins when the quick one has ended.
  */
 #include <fcntl.h>
 
@@ -61,7 +60,7 @@ static void on_starts(void *userdata, int status)
         struct lkg_supervisor *s = userdata;
         bool again = s->facts.again_starts;
 
-        if (status != 0) /* too late, or worse: what stands there may be about another time */
+        if (status != 0) /* too late; and the old file may be about an earlier start */
                 lkg_starts_unknown(s->runtime_fd, s->settings->components, s->settings->n_components);
         s->facts.again_starts = false;
         if (again)

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Facts about the components that only the supervisor may find out: why the unit's process started, what
- * `EXE --version` prints, and the command line of the unit. Forked processes of ours ask programs, files and
- * the service manager, each with a time limit, and write the answers below `facts/<component>/` of the
- * private runtime directory, where the engine hears of them (core/engine/facts.h has the format). The loop
- * only waits for their end, so nothing that hangs is in the way of anybody.
+ * Facts about the components that only the supervisor may collect: why the unit's process started, what `EXE --version`
+ * prints, and the command line of the unit. Forked processes read programs, files and the service manager, each with a time
+ * limit, and write the answers below `facts/<component>/` of the private runtime directory, where the engine is notified of
+ * them (core/engine/facts.h has the format). The loop only waits for their end, so a hang blocks nothing else.
  *
- * Asked when the view begins to be served, after SIGHUP, and when a process of a component begins or ends.
+ * Collected when the view begins to be served, after SIGHUP, and when a process of a component begins or ends.
  *
  *     start   one line `PID START-TIME WHY` about the unit's main process: its start time is field 22 of
  *             /proc/PID/stat, WHY is `automatic` (systemd restarted it, and it had not ended well, or nobody
  *             saw how), `clean` (the same, but it had ended with Result=success) or `manual` (an operator, a
- *             job, a boot). Not there when the service manager did not answer, or knows no such unit.
- *     end     our own memory: `PID START-TIME NRESTARTS WHY SUBSTATE RESULT` of the last main process;
+ *             job, a boot). Absent when the service manager did not answer or does not know the unit.
+ *     end     our own state: `PID START-TIME NRESTARTS WHY SUBSTATE RESULT` of the last main process;
  *             SUBSTATE is `running` and RESULT `-` until its end was seen.
  */
 #pragma once
@@ -37,11 +36,11 @@ void lkg_facts_cancel(struct lkg_supervisor *s);
  */
 int lkg_facts_dir(int runtime_fd, const char *component);
 /**
- * lkg_facts_write() - replace the file @name atomically, unless it is that already: nobody is woken. 0 or
+ * lkg_facts_write() - replace the file @name atomically, unless its content is the same: then no watcher is woken. 0 or
  * -errno.
  */
 int lkg_facts_write(int dirfd, const char *name, const struct lkg_buf *buf);
-/** lkg_facts_bus() - the system bus, each call on it with a limit; NULL when there is none. */
+/** lkg_facts_bus() - the system bus, with a time limit for each call; NULL when there is none. */
 sd_bus *lkg_facts_bus(void);
 
 /**
@@ -99,14 +98,14 @@ enum lkg_start_why lkg_start_why(const struct lkg_unit_last *last, uint32_t n_re
 bool lkg_unit_ended(struct lkg_unit_last *last, const struct lkg_unit_now *now);
 bool lkg_unit_last_parse(const char *text, struct lkg_unit_last *ret); /* Return: whether it is one */
 void lkg_unit_last_format(const struct lkg_unit_last *last, struct lkg_buf *buf);
-/** lkg_start_record() - write down what follows from @now, in the directory of the component. */
+/** lkg_start_record() - write the facts that follow from @now into the directory of the component. */
 void lkg_start_record(int dirfd, const struct lkg_unit_now *now);
 /**
  * lkg_starts_collect() - in the forked process. Return: exit status; not 0: lkg_starts_unknown() is to be
  * called.
  */
 int lkg_starts_collect(int runtime_fd, const struct lkg_settings_component *components, size_t n);
-/** lkg_starts_unknown() - remove what may be out of date: nobody could be asked. */
+/** lkg_starts_unknown() - remove facts that may be out of date, because the service manager does not answer. */
 void lkg_starts_unknown(int runtime_fd, const struct lkg_settings_component *components, size_t n);
 
 /* ---- facts-unit.c: what the service manager knows ---- */
@@ -154,7 +153,7 @@ struct lkg_env {
 
 void lkg_env_deinit(struct lkg_env *env);
 /**
- * lkg_env_set() - a later value replaces an earlier one; what is no assignment is ignored. Return: 0 or
+ * lkg_env_set() - a later value replaces an earlier one; a word that is not an assignment is ignored. Return: 0 or
  * -ENOMEM.
  */
 int lkg_env_set(struct lkg_env *env, const char *assignment);

@@ -61,7 +61,7 @@ static bool choose(struct lkg_supervisor *s)
         return false;
 }
 
-/* The helper has a picture of our memory at its start: what is asked from now on is for the next one. */
+/* The helper has a copy of our memory from its start: later requests are for the next one. */
 static void next(struct lkg_supervisor *s)
 {
         struct lkg_helper_work work = {

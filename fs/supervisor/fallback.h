@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The copies for the day lkgfs is gone (<lkg/fallback.h>), for an engine to which the source directory is read-only. A helper
- * writes them, because a disk may take its time. Which files, with which owner and mode, stands in our settings; the engine says
- * when, and names the document by its digest.
+ * Writes fallback copies (<lkg/fallback.h>) for the engine, to which the source directory is read-only. A helper writes them,
+ * because a disk may block. Our settings say which files, with which owner and mode; the engine says when, and names the
+ * document by its digest.
  */
 #pragma once
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Does the file server still answer? While nothing is asked there is no timer at all: the device is watched,
- * once, for the next request, and that starts two looks per second at the counter of answers. The device is
- * not watched while there is traffic, because every watcher of it is woken with every request.
+ * Does the file server still answer? Without requests there is no timer: the device is polled once for the next request, which
+ * starts two checks per second of the counter of answers. The device is not polled while there is traffic, because each
+ * request would wake the poller.
  *
- * A server that is stopped, or whose threads all hang, leaves requests unread or unanswered while the
- * counter stands still for two seconds. It is killed, and a successor started without waiting for its end: a
- * thread stuck in the kernel can delay that for ever, and the successor takes its requests over.
+ * A server that is stopped, or whose threads all hang, leaves requests unread or unanswered while the counter does not change
+ * for two seconds. It is killed, and a successor started without waiting for its end: a thread stuck in the kernel can delay
+ * that for ever, and the successor takes its requests over.
  */
 #include <poll.h>
 
@@ -14,7 +14,7 @@
 
 #include "supervisor.h"
 
-#define KILL_GRACE_NS (50 * LKG_NSEC_PER_MSEC) /* what a killed process normally needs by far */
+#define KILL_GRACE_NS (50 * LKG_NSEC_PER_MSEC) /* far more than a killed process normally needs */
 
 static bool request_waits(const struct lkg_supervisor *s)
 {
@@ -91,8 +91,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
                 return 0;
         case LKG_HEARTBEAT_HUNG:
                 /*
-                 * One that has just been started is still busy with starting; one that is between two starts
-                 * is none.
+                 * A server that has just been started is still starting; between two starts there is none.
                  */
                 if (lkg_child_running(&s->children[LKG_CHILD_SERVER]))
                         replace_hung(s);

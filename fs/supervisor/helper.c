@@ -23,7 +23,7 @@ static void forget(struct lkg_helper *helper)
         helper->timer = sd_event_source_disable_unref(helper->timer);
 }
 
-/* One that was killed and may never end is nobody's any more, but for the process table. */
+/* A killed helper that may never end: only to be reaped. */
 static void leave(struct lkg_helper *helper)
 {
         forget(helper);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A job (lkg/job.h) that the loop waits for: it may wait for others (programs, the service manager, the view), and the loop only sees
- * its end, which comes after a limit at the latest.
+ * A job (lkg/job.h) of the loop: it may wait for others (programs, the service manager, the view), and the loop only sees its
+ * end, which comes within a time limit.
  *
- * Unless its work says otherwise it holds nothing that anybody else waits for: not the device, no lock, no connection.
+ * By default it holds nothing that others wait for: not the device, no lock, no connection.
  */
 #pragma once
 
@@ -44,8 +44,7 @@ struct lkg_helper_work {
         uint64_t limit_ns;
         unsigned flags; /* enum lkg_job_flags; it always keeps our 0, 1 and 2 */
         /*
-         * Whoever waits goes on at the limit, whether it has ended or not: @done is called at once. Else only when it has ended, which
-         * may be never.
+         * @done is called at the limit, even if it has not ended. Otherwise only after its end, which may never come.
          */
         bool impatient;
 };
@@ -56,8 +55,8 @@ struct lkg_helper_work {
  */
 int lkg_helper_start(struct lkg_helper *helper, sd_event *event, const struct lkg_helper_work *work);
 /**
- * lkg_helper_cancel() - kill it and its process group; done is not called. Waits LKG_JOB_GRACE_NS at most, not at all for one that is
- * impatient; what does not end then is reaped by the loop whenever it does.
+ * lkg_helper_cancel() - kill it and its process group; done is not called. Waits LKG_JOB_GRACE_NS at most, not at all for one
+ * that is impatient; what does not end then is reaped by the loop whenever it does.
  */
 void lkg_helper_cancel(struct lkg_helper *helper);
 /** lkg_helper_running() */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * SIGTERM of a service manager means one of two things: "stop", which unmounts, or the first half of "restart". In between the
- * two halves the view must stay: where base and merged file share a name, whoever reads meanwhile would get the plain base.
- * So we ask systemd what its job with our unit is. When that is a restart we go as if we were killed: the file server goes
+ * view must stay: where base and merged file share a name, a reader would get the plain base meanwhile.
+ * So systemd is asked for the job of our unit. If that is a restart, this process ends as if it were killed: the file server goes
  * on serving, the connection is in the descriptor store as well, and the next supervisor takes over (adopt.c).
  *
  * Without systemd, or without an answer, SIGTERM is a stop.

@@ -16,7 +16,7 @@
 #define LOCK_HOLDER_END_NS (1 * LKG_NSEC_PER_SEC)
 #define LOCKS_BYTES_MAX    (16u << 20) /* of /proc/locks */
 
-/* Who wrote itself into the lock file. Return: 0 if nobody is known; @text holds the mount point. */
+/* The process number in the lock file. Return: 0 if there is none; @text holds the mount point. */
 static int lock_owner(int fd, char text[static PATH_MAX + 64])
 {
         ssize_t n = pread(fd, text, PATH_MAX + 63, 0);
@@ -31,7 +31,7 @@ static int lock_owner(int fd, char text[static PATH_MAX + 64])
         return pid > 0 && *text ? pid : 0;
 }
 
-/* Who holds it, as the kernel says (proc_locks(5)). 0: nobody that we can see. */
+/* The holder according to the kernel (proc_locks(5)). 0: none that is visible. */
 static int lock_holder(int fd)
 {
         LKG_CLEANUP(lkg_freep) char *text = NULL;
@@ -64,7 +64,7 @@ static bool runs_helper(const struct lkg_process *process, void *userdata)
 
 /*
  * A helper may hold the lock of a dead lkgfsd: a child that was forked just before its death, until execve(2), which is over in a
- * moment; or one that was taken over, and took it. Return: whether it is to be tried again.
+ * moment; or one that was taken over, and took it. Return: whether to try again.
  */
 static bool owner_is_gone(int fd, unsigned n_tries)
 {
@@ -98,8 +98,7 @@ static int locked_by_other(int fd, const char *path, const char *what, struct lk
 }
 
 /*
- * A lock file may be removed by the one that ends just now: only a lock on what the name still means is
- * worth having.
+ * A lock file may be removed by an lkgfsd that is just ending: the lock counts only if the name still leads to the locked file.
  */
 static bool still_named(int fd, int dirfd, const char *name)
 {
@@ -109,7 +108,7 @@ static bool still_named(int fd, int dirfd, const char *name)
                a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-/* Whatever stands there and is no file: the engine may write in both directories, and must not keep the next of us from starting. */
+/* Removes anything that is not a file: the engine may write in both directories, and must not prevent the next start. */
 static int put_aside(int dirfd)
 {
         char aside[64];
@@ -131,7 +130,7 @@ static int open_lock_file(int dirfd, int flags)
         return S_ISREG(st.st_mode) ? LKG_STEAL_FD(fd) : put_aside(dirfd);
 }
 
-/* A read-only file system can be locked as well: what is stored there still serves. */
+/* A read-only file system can be locked as well: its stored state still serves. */
 static int open_lock(int dirfd, bool *ret_read_only)
 {
         int fd = open_lock_file(dirfd, O_RDWR | O_CREAT);
@@ -167,7 +166,7 @@ int lkg_lock_take(const struct lkg_supervisor *s, int dirfd, const char *dir, co
                         break;
                 fd = lkg_close(fd);
         }
-        /* For the words of the one that finds it locked; nobody depends on it. */
+        /* For the error message of another lkgfsd; nothing depends on it. */
         if (!read_only &&
             (ftruncate(fd, 0) < 0 || dprintf(fd, "%d %s\n", (int)getpid(), s->mount_point) < 0))
                 return lkg_fail(err, EX_IOERR, errno, "write %s", path);

@@ -52,8 +52,7 @@ static void prepare_process(void)
         (void)umask(0022);
         /* Writing a core takes longer than a restart, and callers wait for it. */
         (void)setrlimit(RLIMIT_CORE, &no_core);
-        (void)prctl(PR_SET_DUMPABLE,
-                    0); /* it handles credentials: nobody attaches but with CAP_SYS_PTRACE */
+        (void)prctl(PR_SET_DUMPABLE, 0); /* it handles credentials: a debugger needs CAP_SYS_PTRACE */
         fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
         if (fd >= 0 && write(fd, OOM_SCORE_PROTECTED, strlen(OOM_SCORE_PROTECTED)) < 0)
                 lkg_log_debug("no protection from the out-of-memory killer: %s", strerror(errno));

@@ -72,7 +72,7 @@ int lkg_mounts_top_in(char *text, const char *point, struct lkg_mount *ret)
                         break;
                 found[n_found++] = mount;
         }
-        /* Stacked mounts name each other as parents: the top is nobody's parent. */
+        /* Stacked mounts are parents of each other: the top one is no mount's parent. */
         for (size_t i = 0; i < n_found; i++) {
                 bool covered = false;
 

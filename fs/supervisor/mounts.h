@@ -31,8 +31,8 @@ int lkg_mounts_top_in(char *text, const char *point, struct lkg_mount *ret);
 /** lkg_mounts_top() - the same for the caller's mount namespace. Return: 1; 0; -errno. */
 int lkg_mounts_top(const char *point, struct lkg_mount *ret);
 /**
- * lkg_mounts_below_in() - a number that is another one when other mounts are below @dir; views of lkgfs do not count, nor does
- * what is mounted at @dir. 0 = none. @text as above.
+ * lkg_mounts_below_in() - a number that changes with the mounts below @dir, except views of lkgfs and the mount at @dir
+ * itself. 0 = none. @text as above.
  */
 uint64_t lkg_mounts_below_in(char *text, const char *dir);
 /** lkg_mounts_below() - the same for the caller's mount namespace; 0 also when that cannot be read. */
@@ -52,8 +52,8 @@ int lkg_mounts_find_in(char *text, uint64_t id, struct lkg_mount *ret);
 /** lkg_mounts_of() - the mount that the open file @fd is in, without asking its file system. Return: 1 and @ret; 0; -errno. */
 int lkg_mounts_of(int fd, struct lkg_mount *ret);
 /**
- * lkg_mount_asks_elsewhere() - who may read a file of it, is that for another one than this kernel to say? Then capabilities
- * of a process here count for nothing: a network file system, a FUSE server that lets in its owner only or judges by itself.
+ * lkg_mount_asks_elsewhere() - does another machine or process decide who may read its files? Then local capabilities do not
+ * help: a network file system, or a FUSE server that admits only its owner or checks permissions itself.
  */
 bool lkg_mount_asks_elsewhere(const struct lkg_mount *mount);
 

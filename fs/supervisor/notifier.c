@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The notifier: touches changed files through the view. It gets a detached clone of the view, so that it
- * neither keeps the mount busy nor sees what is mounted on top, and nothing of the device. Killing it loses
- * nothing.
+ * The notifier: touches changed files through the view. It gets a detached clone of the view, so that it neither
+ * keeps the mount busy nor sees mounts on top of it, and no access to the device. Killing it loses nothing.
  */
 #include <signal.h>
 #include <sys/socket.h>

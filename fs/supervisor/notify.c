@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the service manager is told (sd_notify(3)) and given to keep. Its descriptor store is the third
- * holder of the connection: when every process of ours is killed at once, callers still only wait until the
- * unit is started again.
+ * Messages to the service manager (sd_notify(3)) and descriptors in its store. The store is the third holder of the
+ * connection: when all our processes are killed at once, callers only wait until the unit is started again.
  */
 #include <stdarg.h>
 #include <time.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Command lines: `lkgfsd [OPTION...] MOUNTPOINT` and, called as mount.lkgfs, the convention of mount(8)
- * helpers `mount.lkgfs SPEC DIR [-sfnv] [-N namespace] [-t type] [-o options]`. Parsing has no effect on
- * anything.
+ * helpers `mount.lkgfs SPEC DIR [-sfnv] [-N namespace] [-t type] [-o options]`. Parsing has no side effects.
  */
 #pragma once
 

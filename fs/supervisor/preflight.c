@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Everything that can be wrong before anything is touched, each with its own words and its own exit code;
- * then the directories and the locks that make sure that one lkgfsd owns one mount point and one state
- * directory.
+ * Checks before anything is changed, each with its own message and exit code; then the directories, and the locks which ensure
+ * that one lkgfsd owns one mount point and one state directory.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -26,7 +25,7 @@
 #define CLEANUP_DEPTH     4u /* private/, blobs/ or pinned/, fan-out directories */
 
 /*
- * The kernel can be told to abort a connection over one slow request; that is everybody's view gone at once.
+ * The kernel can be configured to abort a connection because of one slow request; then all users lose the view.
  */
 static void warn_of_timeouts(void)
 {
@@ -50,7 +49,7 @@ static const int kept_capabilities[] = {
         /* mounts, and a namespace for them */
         CAP_SYS_ADMIN,
         CAP_SYS_CHROOT,
-        /* who starts the component; ending what we started */
+        /* facts about starts of components; ending our own processes */
         CAP_SYS_PTRACE,
         CAP_KILL,
         /* more descriptors, a protected OOM score */
@@ -234,7 +233,7 @@ int lkg_preflight_settings(struct lkg_supervisor *s, struct lkg_error *err)
         return r != 0 ? r : check_directories(s, err);
 }
 
-/* The first entry that is neither root's nor the engine's. Return: 1 with @name; 0: there is none; -errno. */
+/* The first entry that belongs neither to root nor to the engine. Return: 1 with @name; 0: none; -errno. */
 static int foreign_entry(int fd, const struct lkg_settings *settings, char name[static NAME_MAX + 1])
 {
         int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
@@ -260,8 +259,8 @@ static int foreign_entry(int fd, const struct lkg_settings *settings, char name[
 }
 
 /*
- * What stands in our directories decides what root's daemons run with. A mode that is too wide is repaired, unless somebody has
- * made use of it already; an owner who is neither root nor the engine cannot be.
+ * The files in our directories decide the configuration of root's daemons. A mode that is too wide is repaired, unless another user
+ * already has files there; an owner other than root and the engine is refused.
  * @settings: NULL: not the engine's either
  */
 static int keep_to_us(int fd, const struct lkg_settings *settings, const char *path, mode_t mode,
@@ -347,7 +346,7 @@ int lkg_preflight_locks(struct lkg_supervisor *s, struct lkg_error *err)
         return r;
 }
 
-/* In the new process. FORCE_SYNC: what the kernel remembers of the root says nothing about who is alive. */
+/* In the new process. FORCE_SYNC: the kernel's cached attributes of the root do not show whether the server lives. */
 static int ask_root(void *userdata)
 {
         struct statx stx;
@@ -400,8 +399,7 @@ int lkg_preflight_occupied(struct lkg_supervisor *s, struct lkg_error *err)
 }
 
 /*
- * Removes what is in the private runtime directory. Only names; the depth is bounded because we know our own
- * tree.
+ * Empties the private runtime directory, without following links; the depth is bounded because the tree is known.
  */
 static void empty_directory(int dirfd, unsigned depth)
 {

@@ -16,9 +16,9 @@ static const char *const record_names[_LKG_CHILD_KIND_MAX] = {
 };
 
 /*
- * The shared memory dies with the connection, the engine does not: a file tells a successor that starts
- * afresh whom to end. Not for the file server, whose start must be quick and who ends with the connection.
- * In the private directory, which is the engine's, it is for an lkgfsd of an earlier build.
+ * The shared memory goes with the connection, the engine does not: from this file an lkgfsd that starts without a connection learns
+ * which process to end. Not for the file server, which must start quickly and ends with the connection. The copy in the private
+ * directory, which the engine owns, is for an lkgfsd of an earlier build.
  */
 void lkg_recorded_note(const struct lkg_supervisor *s, enum lkg_child_kind kind, int pid,
                        uint64_t start_time)

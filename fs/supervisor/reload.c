@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SIGHUP: the engine's decoder reads the configuration again; what we need of it cannot change under a
- * mounted view, so a difference is only told; the rest is the running engine's. A configuration with
- * mistakes changes nothing.
+ * SIGHUP: the engine's decoder reads the configuration again. The settings of the supervisor cannot change while a view is
+ * mounted, so a difference is only reported; the running engine applies the others. A configuration with mistakes changes
+ * nothing.
  */
 #include <lkg/log.h>
 
@@ -67,7 +67,7 @@ static void take_over_user(struct lkg_supervisor *s, struct lkg_settings *new)
         settings->engine_gid = new->engine_gid;
         settings->engine_user_missing = new->engine_user_missing;
         if (!same)
-                s->engine_root = 0; /* is told again */
+                s->engine_root = 0; /* is reported again */
 }
 
 /*
@@ -118,7 +118,7 @@ static int on_settings(sd_event_source *source, int fd, uint32_t revents, void *
                 compare(s, settings);
         if (r == 0)
                 take_over(s, settings);
-        /* Also when it is wrong: the engine keeps the one before, and shows in status/ what is wrong. */
+        /* Also when it is wrong: the engine keeps the previous one and shows the mistake in status/. */
         if (!lkg_engine_check_user(s)) /* another one reads it in any case */
                 lkg_engine_send(s, LKG_MSG_RELOAD);
         if (r == 0)

@@ -54,11 +54,11 @@ void lkg_heartbeat_start(struct lkg_heartbeat *heartbeat, uint64_t served);
 /**
  * lkg_heartbeat_tick() - one tick (LKG_HEARTBEAT_TICK_NS) has passed.
  * @served:      requests answered or parked so far
- * @waiting:     the kernel has a request that nobody has read
+ * @waiting:     the kernel has an unread request
  * @busy:        some request was read and not answered
  * @busy_age_ns: age of the oldest such request
  *
- * A request that takes long while others are served is slow work, no hang.
+ * A slow request while others are served is not a hang.
  */
 enum lkg_heartbeat_verdict lkg_heartbeat_tick(struct lkg_heartbeat *heartbeat, uint64_t served, bool waiting,
                                               bool busy, uint64_t busy_age_ns);
@@ -73,6 +73,6 @@ struct lkg_log_limit {
 
 /**
  * lkg_log_limit_pass() - may one more line be logged at @now_ns?
- * @ret_dropped: lines dropped in the seconds before, to be told with this one; set when true is returned
+ * @ret_dropped: lines dropped in the seconds before, to be logged with this one; set when true is returned
  */
 bool lkg_log_limit_pass(struct lkg_log_limit *limit, uint64_t now_ns, unsigned *ret_dropped);

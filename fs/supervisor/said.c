@@ -11,14 +11,12 @@
 
 #include "supervisor.h"
 
-#define CHUNK  4096u
-#define CHUNKS 4u /* at once: others have their turn */
-#define CHUNKS_LAST \
-        (LKG_SAID_PIPE / CHUNK) /* all that a pipe holds; whoever has it for writing may write on */
-#define PAUSE_NS (100 * LKG_NSEC_PER_MSEC) /* between two looks at one who has spent what he has */
-#define AGAIN_BYTES \
-        (4 * LKG_SAID_LINE) /* that he must have then, or every other line would be told of as missing */
-#define RAW_PRIORITY LOG_WARNING /* of what no program of ours has formed: a library's last words */
+#define CHUNK        4096u
+#define CHUNKS       4u                        /* at once: others have their turn */
+#define CHUNKS_LAST  (LKG_SAID_PIPE / CHUNK)   /* the capacity of a pipe; a writer may write on */
+#define PAUSE_NS     (100 * LKG_NSEC_PER_MSEC) /* between two reads from a child that has used up its share */
+#define AGAIN_BYTES  (4 * LKG_SAID_LINE)       /* needed before lines are logged again */
+#define RAW_PRIORITY LOG_WARNING /* for text without our format: the last message of a library */
 
 /* ---- pipes ---- */
 
@@ -136,7 +134,7 @@ void lkg_said_line(struct lkg_said *said, int priority, const struct lkg_log_fie
 
 /* ---- lines ---- */
 
-/* `<priority>text`, or what a library printed. */
+/* `<priority>text`, or text of a library. */
 static void take_line(struct lkg_said *said)
 {
         const char *text = said->line;
@@ -192,7 +190,7 @@ static int on_pause_over(sd_event_source *source, uint64_t usec, void *userdata)
         return 0;
 }
 
-/* What it says meanwhile fills its pipe, and then nothing: it gets EAGAIN. */
+/* Its output fills the pipe meanwhile; after that it gets EAGAIN. */
 static void pause_listening(struct lkg_said *said)
 {
         if (said->pause ||

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What our children print. None of them has our standard error: a file could be written to as it is and cut, a terminal typed on.
- * Each has a pipe of its own, which we read without ever waiting and it fills without ever waiting, and what comes out of that
- * are lines of that child's: shown harmless, no worse than an error, and of a bounded size, number and memory.
+ * Output of our children. None of them has our standard error: a child could overwrite or truncate a file, or type on a
+ * terminal. Each has a pipe of its own; neither reading nor writing it blocks. Its lines are logged as lines of that child:
+ * escaped, with no priority above "error", and with limits of size, number and memory.
  *
- * The child holds its end for reading, too. So a child that outlives us is not killed by SIGPIPE, and who takes over from us reads
- * what was said meanwhile (lkg_said_of()).
+ * The child holds the reading end as well. So a child that outlives us is not killed by SIGPIPE, and our successor reads the
+ * output of the meantime (lkg_said_of()).
  */
 #pragma once
 
@@ -19,19 +19,19 @@
 #define LKG_SAID_BURST     (256u << 10) /* of the log: what one child may fill at once ... */
 #define LKG_SAID_RATE      1024u        /* ... and in each second: 90 MB in a day */
 #define LKG_SAID_PRICE     32u          /* of a line, besides its bytes */
-#define LKG_SAID_LAST      16u          /* lines that are told at its end all the same */
+#define LKG_SAID_LAST      16u          /* lines that are logged at its end all the same */
 #define LKG_SAID_LAST_SIZE 256u
 
 struct lkg_said {
-        const char *program; /* borrowed: "lkgfs-engine"; NULL = nobody was ever listened to */
-        int fd;              /* -EBADF: nobody is now */
+        const char *program; /* borrowed: "lkgfs-engine"; NULL = never used */
+        int fd;              /* -EBADF: none now */
         sd_event_source *source, *pause;
         /* The allowance; it outlives a process, else one could be had by dying. */
         uint64_t filled_ns; /* 0 = whole */
         size_t left;
         bool spent;
         unsigned n_left_out;
-        /* What is no line yet. */
+        /* An incomplete line. */
         char line[LKG_SAID_LINE];
         size_t used;
         /* Of those that were left out. */
@@ -52,12 +52,12 @@ int lkg_said_pipe(int *ret_ours, int *ret_theirs);
 int lkg_said_of(int pid);
 /** lkg_said_watch() - listen on @fd, which is taken over, until lkg_said_end(). Return: 0 or -errno. */
 int lkg_said_watch(struct lkg_said *said, sd_event *event, const char *program, int fd);
-/** lkg_said_hear() - what is in the pipe now: nothing of it comes after what we log next. */
+/** lkg_said_hear() - log the content of the pipe, so that it precedes the next line that we log. */
 void lkg_said_hear(struct lkg_said *said);
-/** lkg_said_end() - it ended, or is given up: all that it has said, the last of what was left out with it. */
+/** lkg_said_end() - it ended or was given up: log all its output, and the last of the lines that were left out. */
 void lkg_said_end(struct lkg_said *said);
 /** lkg_said_line() - a line of the same child that came another way, on the same allowance. */
 void lkg_said_line(struct lkg_said *said, int priority, const struct lkg_log_fields *fields,
                    const char *text);
-/** lkg_said_all() - of a program that has run to its end: what is in @fd. */
+/** lkg_said_all() - log the output in @fd of a program that has ended. */
 void lkg_said_all(const char *program, int fd);

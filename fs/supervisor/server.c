@@ -61,7 +61,7 @@ void lkg_kept_clear(struct lkg_supervisor *s)
         }
 }
 
-/* Without one it asks again: there is no room for another that waits to be accepted, or none in the channel. */
+/* On failure it asks again: the engine's queue or the channel is full. */
 static void send_link(const struct lkg_supervisor *s, int channel)
 {
         LKG_CLEANUP(lkg_closep) int fd = lkg_listen_connect(s);

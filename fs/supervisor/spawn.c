@@ -16,8 +16,7 @@
 extern char **environ;
 
 /*
- * What we, or whoever started us, ignore must not be inherited: children have their own idea of these
- * signals.
+ * Ignored signals must not be inherited, from us or our parent: children set these themselves.
  */
 static void default_signals(sigset_t *ret)
 {

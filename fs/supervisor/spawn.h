@@ -30,8 +30,8 @@ struct lkg_spawn {
 /**
  * lkg_spawn() - start a program.
  *
- * Without @setup and @namespace_fd it is posix_spawn(3), that is vfork: independent of our size, and an execve that fails is
- * our error.
+ * Without @setup and @namespace_fd it is posix_spawn(3), that is vfork: independent of our size, and a failed execve is
+ * reported here.
  *
  * Return: 0, then @ret_pid is to be waited for and @ret_pidfd (>= LKG_FD_BASE, close-on-exec) belongs to
  * the caller; -errno.
@@ -39,8 +39,8 @@ struct lkg_spawn {
 int lkg_spawn(const struct lkg_spawn *spawn, pid_t *ret_pid, int *ret_pidfd);
 
 /*
- * A program whose output is collected in memory: nobody can block on us. What it says on standard error is logged when it has
- * ended, of which it has room for as much as a pipe holds.
+ * A program whose output is collected in memory, so it never blocks on us. Its standard error is logged after its end, as much as a
+ * pipe holds.
  */
 struct lkg_run {
         struct lkg_job job;
@@ -71,7 +71,7 @@ int lkg_run_wait(struct lkg_run *run, uint64_t limit_ns, size_t max, char **ret_
 void lkg_run_cancel(struct lkg_run *run, sd_event *event);
 
 /**
- * lkg_reap_later() - of a process of ours that was killed and may stick in the kernel for ever: the loop reaps it whenever it ends.
+ * lkg_reap_later() - for a killed process that may hang in the kernel for ever: the loop reaps it when it ends.
  * Takes @pidfd.
  */
 void lkg_reap_later(sd_event *event, pid_t pid, int pidfd);

@@ -7,8 +7,8 @@
  *                                     └─────────────── aborted ────────────────┘ │
  *                        END <─ DRAIN <─ UNMOUNT <─ told to stop, or unmounted ──┘
  *
- * An adopted view starts in RUNNING. A failure before the view was ever served ends everything and leaves
- * nothing behind; later nothing does but being asked to, or being unmounted.
+ * An adopted view starts in RUNNING. A failure before the view was ever served ends everything and leaves nothing behind;
+ * after that, only a stop or an unmount ends it.
  */
 #include <fcntl.h>
 #include <sched.h>
@@ -70,7 +70,7 @@ static void end_children(struct lkg_supervisor *s)
         child_gone(s);
 }
 
-/* SIGKILL is for later, when the kernel lets it go: nobody need wait for that. */
+/* SIGKILL takes effect when the kernel releases it: no need to wait for that. */
 static void give_up_children(struct lkg_supervisor *s)
 {
         for (size_t i = 0; i < _LKG_CHILD_KIND_MAX; i++) {
@@ -127,7 +127,7 @@ static void enter(struct lkg_supervisor *s, enum lkg_phase phase, uint64_t limit
                 lkg_log_error("no timer for a bounded wait: out of memory");
 }
 
-/* The mount is there and its users wait: giving up is no option any more. */
+/* The mount exists and its users wait: do not give up any more. */
 static void replace_slow_server(struct lkg_supervisor *s)
 {
         struct lkg_child *server = &s->children[LKG_CHILD_SERVER];
@@ -155,7 +155,7 @@ static int on_phase_limit(sd_event_source *source, uint64_t usec, void *userdata
         else if (s->phase == LKG_PHASE_SERVER)
                 replace_slow_server(s);
         else if (s->phase == LKG_PHASE_DRAIN)
-                end_children(s); /* what is still open now gets ENOTCONN: bounded, as documented */
+                end_children(s); /* files that are still open now get ENOTCONN, as documented */
         else if (s->phase == LKG_PHASE_END)
                 give_up_children(s);
         return 0;
@@ -250,8 +250,7 @@ static void server_ready(struct lkg_supervisor *s)
 }
 
 /*
- * What must go on counting although the connection is another one: the engine knows tickets and inodes of
- * the old.
+ * Counters that must go on although the connection is new: the engine knows tickets and inodes of the old one.
  */
 static void carry_over(struct lkg_shared *to, const struct lkg_shared *from)
 {
@@ -549,7 +548,7 @@ static int start_fresh(struct lkg_supervisor *s, struct lkg_error *err)
 
         if (r != 0)
                 return r;
-        /* Of an lkgfsd whose connection is gone: nobody else would ever end them. */
+        /* Children of an lkgfsd whose connection is gone: nothing else would end them. */
         if (lkg_child_end_recorded(s, LKG_CHILD_ENGINE) + lkg_child_end_recorded(s, LKG_CHILD_NOTIFIER) > 0)
                 lkg_log_notice("ended processes that an earlier lkgfsd had left running");
         if (!stale || !s->over)
@@ -582,9 +581,9 @@ static void start_adopted(struct lkg_supervisor *s)
 }
 
 /*
- * A view that a file server of ours could not go on with: another memory, another dialect. A new one is made beside it, over the
- * same source directory and served from the publication that is there; it takes the old one's place at once (lkg_attach). The
- * old file server goes on for whoever has a file of the old view open, and ends with the last of them.
+ * A view that our file server cannot take over: another memory layout, another FUSE_INIT. A new view is made beside it, over
+ * the same source directory and with the existing publication, and replaces the old one at once (lkg_attach). The old file
+ * server goes on for files of the old view that are open, and ends with the last of them.
  */
 static int start_replacing(struct lkg_supervisor *s, struct lkg_error *err)
 {
@@ -614,7 +613,7 @@ static int start_replacing(struct lkg_supervisor *s, struct lkg_error *err)
         return 0;
 }
 
-/* Only the default configuration may be absent: who names one wants that one. */
+/* Only the default configuration may be absent, not one that was named. */
 static int choose_config(struct lkg_supervisor *s, const char *path, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_freep) char *cwd = path[0] != '/' ? getcwd(NULL, 0) : NULL;
@@ -815,7 +814,7 @@ int lkg_supervisor_run(const struct lkg_options *options, int ready_fd)
                 lkg_preflight_cleanup(s);
         }
         deinit(s);
-        /* Last of all: who waits for this may try again at once. */
+        /* Last of all: a waiting lkgfsd may try again at once. */
         lkg_background_report(s, code != 0 ? code : EX_UNAVAILABLE, s->failure.message);
         lkg_close(s->log_fd);
         free(s);

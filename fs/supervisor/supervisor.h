@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The supervisor as its files see it. One thread, one sd-event loop; everything in struct lkg_supervisor
+ * Shared by the files of the supervisor. One thread, one sd-event loop; everything in struct lkg_supervisor
  * belongs to it.
  *
  * Two rules shape the code. First: it never waits for the file server, because it is the one that must start
@@ -9,8 +9,7 @@
  * is polled only to notice that traffic begins (heartbeat.c).
  *
  * Functions that belong to the start return 0 or a sysexits code with the reason in @err: the start ends
- * with exactly that code. Functions of the running system return 0 or -errno, and log, because the loop has
- * nobody to tell.
+ * with exactly that code. Functions of the running system return 0 or -errno, and log, because the loop has no caller to report to.
  */
 #pragma once
 
@@ -61,16 +60,16 @@ struct lkg_child {
         struct lkg_supervisor *supervisor; /* borrowed */
         const struct lkg_child_ops *ops;
         enum lkg_child_kind kind;
-        pid_t pid;          /* 0 = not running */
-        int pidfd, channel; /* channel: our end of its --supervisor-fd */
-        bool adopted; /* started by a predecessor of ours: only its end can be seen, not its exit code */
-        bool ready;   /* engine: has published; file server: serves */
-        bool fatal;   /* engine: said FATAL */
-        bool ending;  /* we asked it to end */
+        pid_t pid;           /* 0 = not running */
+        int pidfd, channel;  /* channel: our end of its --supervisor-fd */
+        bool adopted;        /* started by a predecessor: its end is visible, its exit code is not */
+        bool ready;          /* engine: has published; file server: serves */
+        bool fatal;          /* engine: said FATAL */
+        bool ending;         /* we asked it to end */
         uint64_t started_ns; /* CLOCK_BOOTTIME */
         struct lkg_restart restart;
         struct lkg_log_limit log_limit;
-        struct lkg_said said; /* what it prints */
+        struct lkg_said said; /* its output */
         sd_event_source *exit_source, *channel_source;
         sd_event_source *timer; /* the pause before a start, or the deadline of an end */
 };
@@ -167,7 +166,7 @@ struct lkg_supervisor {
         uint64_t stale_id; /* ... as this mount */
 
         enum lkg_phase phase;
-        /* A file server without supervisor may live here: what it needs is not ours to remove. */
+        /* A file server without supervisor may be alive: do not remove files that it needs. */
         bool hands_off;
         bool adopted;                   /* the view was already served when we came */
         bool announced;                 /* READY=1 was said */
@@ -179,7 +178,7 @@ struct lkg_supervisor {
         unsigned n_engine_tries;
         struct lkg_account engine_account; /* that the engine was started with */
         bool engine_handed_over;           /* such a one has published: its directories are its own */
-        int engine_root;                   /* enum lkg_engine_root, as it was told */
+        int engine_root;                   /* enum lkg_engine_root, as last reported */
         uint64_t source_mounts;            /* lkg_mounts_below() the source when the engine was started */
         struct lkg_judging *judging;       /* the engine's note; NULL = there is none */
         struct lkg_work_watch work;
@@ -220,7 +219,7 @@ void lkg_programs_deinit(struct lkg_programs *programs);
 
 /* preflight.c: part of the start. Nothing is changed before lkg_preflight_locks(). */
 int lkg_preflight_privilege(struct lkg_error *err);
-/** lkg_preflight_mount_point() - fills mount_point; asks nobody, a dead or hung view included. */
+/** lkg_preflight_mount_point() - fills mount_point; sends no request, so a dead or hung view does not matter. */
 int lkg_preflight_mount_point(struct lkg_supervisor *s, struct lkg_error *err);
 /** lkg_preflight_settings() - the configuration, by the engine's decoder; passes its exit code on. */
 int lkg_preflight_settings(struct lkg_supervisor *s, struct lkg_error *err);
@@ -232,13 +231,12 @@ int lkg_preflight_locks(struct lkg_supervisor *s, struct lkg_error *err);
  */
 int lkg_preflight_occupied(struct lkg_supervisor *s, struct lkg_error *err);
 /**
- * lkg_preflight_cleanup() - removes the private runtime directory. Only when nothing of ours serves any
- * more.
+ * lkg_preflight_cleanup() - removes the private runtime directory. Only when no process of ours serves any more.
  */
 void lkg_preflight_cleanup(struct lkg_supervisor *s);
 
 /* device.c */
-/** lkg_shared_claim() - say in the shared memory who supervises, where it is mounted, and whom to trust. */
+/** lkg_shared_claim() - write supervisor, mount point and trusted processes into the shared memory. */
 int lkg_shared_claim(const struct lkg_supervisor *s, struct lkg_shared *shared, struct lkg_error *err);
 /** lkg_connection_open() - device, shared memory and a superblock that is mounted nowhere yet. */
 int lkg_connection_open(struct lkg_supervisor *s, struct lkg_connection *ret, struct lkg_error *err);
@@ -268,7 +266,7 @@ int lkg_listen_connect(const struct lkg_supervisor *s);
 int lkg_attach(struct lkg_supervisor *s, struct lkg_error *err);
 /** lkg_view_clone() - fills view_fd from @mount_fd, or, when that is negative, from the mount point. */
 int lkg_view_clone(struct lkg_supervisor *s, int mount_fd, struct lkg_error *err);
-/** lkg_dentries_drop() - have the kernel drop the names of the view that nobody uses; in a while. */
+/** lkg_dentries_drop() - make the kernel drop unused names of the view; done later. */
 void lkg_dentries_drop(struct lkg_supervisor *s);
 void lkg_dentries_end(struct lkg_supervisor *s);
 /** lkg_connection_lift_limit() - have the kernel not ration requests in the background; the view is attached. */
@@ -302,11 +300,11 @@ void lkg_task_cancel(struct lkg_supervisor *s);
 /* How a child ended. */
 struct lkg_child_end {
         int code, status;           /* as waitid(2) gives them: CLD_* and its value; 0 = unknown */
-        bool ready, adopted, fatal; /* what it was before */
+        bool ready, adopted, fatal; /* its previous state */
         uint64_t lived_ns;
 };
 
-/* What the parts tell the life of the view, which knows all of them; they know nothing of it (supervisor.c). */
+/* Callbacks from the parts to supervisor.c, which knows all of them; the parts do not know it. */
 struct lkg_life {
         /* Before the view was served: end with @exit_code and leave nothing behind. */
         void (*fail)(struct lkg_supervisor *s, int exit_code, const char *fmt, ...) LKG_PRINTF(3, 4);
@@ -332,8 +330,9 @@ struct lkg_child_ops {
         bool (*input)(struct lkg_supervisor *s, struct lkg_child *child);
 };
 /**
- * lkg_child_hear() - what the channel of @child has, LKG_MESSAGES_AT_ONCE at most: one that was taken over must not keep our loop
- * to itself. Return: whether there may be more.
+ * lkg_child_hear() - what the channel of @child has, LKG_MESSAGES_AT_ONCE at most: a child that was taken over must not occupy
+ * the loop.
+ * Return: whether there may be more.
  */
 bool lkg_child_hear(struct lkg_child *child);
 /** lkg_child_hear_out() - all that its channel can hold at a time. */
@@ -346,8 +345,8 @@ extern const struct lkg_child_ops lkg_engine_ops, lkg_server_ops,
 /* children.c */
 extern const char *const lkg_child_names[_LKG_CHILD_KIND_MAX];
 /**
- * lkg_child_spawn() - start a process and watch it: its channel, its end, what it prints.
- * @spawn:   but for its output
+ * lkg_child_spawn() - start a process and watch its channel, its end and its output.
+ * @spawn:   except its output
  * @channel: our end, taken over when it is started
  *
  * Return: 0 or -errno.
@@ -356,7 +355,7 @@ int lkg_child_spawn(struct lkg_child *child, struct lkg_spawn *spawn, int *chann
 /** lkg_child_start() - start it now, if it does not run and the phase wants it; tries again by itself. */
 void lkg_child_start(struct lkg_supervisor *s, enum lkg_child_kind kind);
 void lkg_child_start_later(struct lkg_child *child, uint64_t pause_ns);
-/** lkg_child_end() - send @signal (0 = it was told otherwise), and SIGKILL after @limit_ns. */
+/** lkg_child_end() - send @signal (0 = it was told in another way), and SIGKILL after @limit_ns. */
 void lkg_child_end(struct lkg_child *child, int signal, uint64_t limit_ns);
 /** lkg_child_abandon() - SIGKILL, and go on without it, after @grace_ns even if it sticks in the kernel. */
 void lkg_child_abandon(struct lkg_child *child, uint64_t grace_ns);
@@ -375,15 +374,15 @@ int lkg_child_adopt(struct lkg_child *child, const struct lkg_process *process, 
  */
 int lkg_child_end_recorded(struct lkg_supervisor *s, enum lkg_child_kind kind);
 /**
- * lkg_is_ours() - was it started by an lkgfsd of this runtime directory? What stands in memory that children can write, or in
- * their directory, is no reason to end just anybody: not another program, and not a helper of another lkgfs of this node.
+ * lkg_is_ours() - was it started by an lkgfsd of this runtime directory? Memory and files that children can write must not decide
+ * which process is ended: not another program, and not a helper of another lkgfs on this node.
  *
  * Either lkgfsd has recorded it where they cannot write, or it has what only ours are given: our state directory, our private
  * runtime directory, the shared memory of the view.
  * @shared_fd: that memory, negative = not known any more
  */
 bool lkg_is_ours(const struct lkg_supervisor *s, const struct lkg_process *process, int shared_fd);
-/** lkg_runs_helper() - is its program called like one of ours? Enough for one that holds our lock, which the kernel says. */
+/** lkg_runs_helper() - has its program the name of one of ours? Enough for a process that, as the kernel says, holds our lock. */
 bool lkg_runs_helper(int pid);
 /**
  * lkg_process_end() - SIGTERM, SIGKILL after @limit_ns, if pid and start time agree and @is_wanted, asked when the number cannot
@@ -401,16 +400,16 @@ int lkg_engine_tell(struct lkg_supervisor *s, const struct lkg_message *message)
 /** lkg_engine_send() - a message without arguments (enum lkg_message_type), lost when no engine runs. */
 void lkg_engine_send(struct lkg_supervisor *s, uint32_t type);
 
-/* engine-note.c: what the engine has in hand, and what it died of */
-/** lkg_engine_note_open() - the next engine's. Without one it runs as well; what it may die of is then found out by nobody. */
+/* engine-note.c: the engine's current work, and the cause of its death */
+/** lkg_engine_note_open() - for the next engine. It also runs without one; then a document that kills it is not recognised. */
 void lkg_engine_note_open(struct lkg_supervisor *s);
-/** lkg_engine_note_end() - how it ended, for its successor, who reads that together with what the dead one had in hand. */
+/** lkg_engine_note_end() - record how it ended, for its successor, which reads that together with the work in progress. */
 void lkg_engine_note_end(struct lkg_supervisor *s, const struct lkg_child_end *end);
 /**
- * lkg_engine_work() - what the engine has in hand, by its note and by the processor time that it uses.
+ * lkg_engine_work() - check the engine's current work by its note and by the processor time that it uses.
  *
- * One whose work takes too long is killed, and the note says so to its successor. To be asked as often as somebody waits
- * for the engine, and every few seconds besides.
+ * If the work takes too long, the engine is killed, and the note tells its successor. To be called whenever a caller waits for the
+ * engine, and every few seconds besides.
  */
 enum lkg_work lkg_engine_work(struct lkg_supervisor *s);
 
@@ -457,18 +456,18 @@ void lkg_kept_clear(struct lkg_supervisor *s);
 /** lkg_recorded_note() - by @start_time and number, where neither the engine nor the notifier can write (records_fd). */
 void lkg_recorded_note(const struct lkg_supervisor *s, enum lkg_child_kind kind, int pid,
                        uint64_t start_time);
-/** lkg_recorded_read() - what stands in @dirfd about that child. Return: false: nothing. */
+/** lkg_recorded_read() - the record of that child in @dirfd. Return: false: none. */
 bool lkg_recorded_read(int dirfd, enum lkg_child_kind kind, struct lkg_process *ret);
 /** lkg_recorded_has() - by lkg_recorded_note()? */
 bool lkg_recorded_has(const struct lkg_supervisor *s, const struct lkg_process *process);
-/** lkg_recorded_forget() - nothing of ours runs any more. */
+/** lkg_recorded_forget() - no child runs any more. */
 void lkg_recorded_forget(const struct lkg_supervisor *s);
 
 /* lock.c */
 /**
- * lkg_lock_take() - the file `lock` of @dirfd is ours from now on, or says who has it.
+ * lkg_lock_take() - lock the file `lock` of @dirfd, or report its holder.
  * @what: "state directory", for a message
- * @ret:  the descriptor that holds it; as it was where nothing can be written and nothing ever was
+ * @ret:  the descriptor that holds it; unchanged where the file system is read-only and there is no such file
  *
  * Return: 0; an exit status of <sysexits.h>.
  */
@@ -477,15 +476,14 @@ int lkg_lock_take(const struct lkg_supervisor *s, int dirfd, const char *dir, co
 
 /* adopt.c */
 /**
- * lkg_adopt() - part of the start: take over what a dead supervisor left; sets adopted when a view is
- * served.
+ * lkg_adopt() - part of the start: take over from a dead supervisor; sets adopted when a view is served.
  */
 int lkg_adopt(struct lkg_supervisor *s, struct lkg_error *err);
 /**
- * lkg_adopt_receive() - what a file server hands over: FDS KEEP* END (handover.h).
- * @ret: descriptors or -EBADF; those that come take their place
+ * lkg_adopt_receive() - receive the descriptors of a file server: FDS KEEP* END (handover.h).
+ * @ret: descriptors or -EBADF; received ones replace them
  *
- * Return: 0 all four are there; -ETIMEDOUT, -ECONNRESET, -EBADMSG; another -errno. What came before an error stays.
+ * Return: 0 all four are there; -ETIMEDOUT, -ECONNRESET, -EBADMSG; another -errno. Those received before an error stay.
  */
 int lkg_adopt_receive(struct lkg_supervisor *s, int channel, int ret[static LKG_HANDOVER_FDS_MAX]);
 
@@ -497,7 +495,7 @@ void lkg_heartbeat_disarm(struct lkg_supervisor *s);
 /* watchdog.c: does the engine answer? */
 int lkg_watchdog_init(struct lkg_supervisor *s); /* signals on the loop; 0 or -errno */
 void lkg_watchdog_deinit(struct lkg_supervisor *s);
-void lkg_watchdog_signals(sigset_t *blocked); /* adds what has to be blocked for it */
+void lkg_watchdog_signals(sigset_t *blocked); /* adds the signals to be blocked for it */
 /** lkg_watchdog_wake() - somebody uses the view, or something happened to the engine: look now and then until all is quiet. */
 void lkg_watchdog_wake(struct lkg_supervisor *s);
 void lkg_watchdog_started(struct lkg_supervisor *s);
@@ -507,7 +505,7 @@ void lkg_watchdog_heard(struct lkg_supervisor *s);
 void lkg_watchdog_answered(struct lkg_supervisor *s, uint64_t ticket);
 
 /* leave.c */
-/** lkg_leave_or_stop() - SIGTERM: what is meant by it? */
+/** lkg_leave_or_stop() - SIGTERM: is it a stop or a restart? */
 void lkg_leave_or_stop(struct lkg_supervisor *s);
 struct sd_bus;
 /** lkg_unit_restarts() - does the unit that @pid belongs to have a job, and is that a restart? Return: 1; 0; -errno. */

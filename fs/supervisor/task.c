@@ -5,7 +5,7 @@
  */
 #include "supervisor.h"
 
-/* In the forked process. One that hangs must not hold our locks, or nobody could take our place. */
+/* In the forked process. A hanging one must not hold our locks, or no lkgfsd could take over. */
 static int run(void *userdata)
 {
         struct lkg_supervisor *s = userdata;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Does the engine still answer (alive.h), and does the notifier do its work? It is asked twice a second while anybody uses the view, while it has work in hand or
- * has not published yet, and until it has answered; else once a minute, so that an idle node has nearly no wake-ups. What
- * cannot wait for the next look is told by the kernel: its end (children.c), that it was stopped (SIGCHLD), and that it has
- * used another second of a processor (a timer on its own clock: an endless loop that nobody waits for).
+ * Does the engine still answer (alive.h), and does the notifier do its work? It is asked twice a second while the view is in
+ * use, while it has work to do or has not published yet, and until it has answered; otherwise once a minute, so that an idle
+ * node has nearly no wake-ups. Urgent events come from the kernel: its end (children.c), a stop (SIGCHLD), and another second
+ * of processor time (a timer on its CPU clock, for an endless loop).
  *
- * One that has been silent for a second is told of: in the shared memory, from where the file server takes it, in the log, and
- * to the service manager. One that has been silent for engineTimeout and a second is killed and replaced.
+ * After a second of silence that is reported: in the shared memory for the file server, in the log, and to the service
+ * manager. After engineTimeout and a second of silence the engine is killed and replaced.
  */
 #include <signal.h>
 #include <sys/pidfd.h>
@@ -101,7 +101,7 @@ static void ask(struct lkg_supervisor *s)
 
         lkg_message_init(&message, LKG_MSG_ALIVE);
         message.ticket = lkg_alive_asked(&s->watchdog.alive, lkg_boottime_ns(), lkg_realtime_ns());
-        (void)lkg_engine_tell(s, &message); /* a queue that is full is no answer either */
+        (void)lkg_engine_tell(s, &message); /* a full queue counts as no answer */
 }
 
 static bool is_stopped(const struct lkg_child *child)
@@ -141,7 +141,7 @@ static void look_at_engine(struct lkg_supervisor *s)
                 tell(s);
                 return;
         }
-        lkg_child_hear_out(child); /* what it has said already counts */
+        lkg_child_hear_out(child); /* messages that have already arrived count */
         work = lkg_engine_work(s);
         if (work == LKG_WORK_TOO_LONG)
                 return; /* killed for that */

@@ -8,8 +8,8 @@
 #include <lkg/base.h>
 
 /*
- * What one piece of work may take of a processor. A change of a usual node takes a few milliseconds, the largest documents
- * that the limits allow less than a second. Processor time and not the clock: a busy machine is no proof against a document.
+ * The limit of processor time for one piece of work. A usual change takes a few milliseconds, the largest documents that the limits
+ * allow less than a second. Processor time and not wall time: a busy machine says nothing about a document.
  */
 #define LKG_WORK_CPU_NS (5 * LKG_NSEC_PER_SEC)
 
@@ -28,12 +28,12 @@ struct lkg_work_watch {
 };
 
 /**
- * lkg_work_look() - one look.
- * @since_ns: what the note says, 0 = no work
+ * lkg_work_look() - one check.
+ * @since_ns: from the note, 0 = no work
  * @cpu_ns:   processor time that the process has used so far
  * @still_ns: how long work may use no processor time at all
  *
- * The looks need no regular distance: time that the work used before the first one is not counted against it.
+ * The checks need not be regular: time before the first one does not count.
  */
 enum lkg_work lkg_work_look(struct lkg_work_watch *watch, uint64_t since_ns, uint64_t cpu_ns,
                             uint64_t now_ns, uint64_t still_ns);
