@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A new publication is current in memory: the engine, pollers and watchers are told. In the thread of the event loop. */
+/* Tells the engine, pollers and watchers that a new publication is current. In the thread of the event loop. */
 #include "server.h"
 
 void announce(void)

@@ -5,8 +5,8 @@
 __thread struct lkg_task task;
 
 /*
- * A request that is held may be answered by who handles it, or on behalf of a caller that is being killed (interrupt.c): the
- * first one does.
+ * A held request may be answered by the thread that handles it, or on behalf of a caller that is being killed (interrupt.c):
+ * the first of the two answers it.
  */
 static _Atomic uint8_t answered[ALL_SLOTS], interrupted[ALL_SLOTS];
 

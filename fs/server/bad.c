@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bad/<component>: one published file for each configuration that is known to be bad; root condemns by writing to a name
- * and forgives by removing one. Nothing is kept here: each write and each removal is a command for the engine, whose
- * verdict is the result of the call, and the directory shows what the engine has published since.
+ * bad/<component>: one published file for each configuration that is known to be bad; root condemns by writing to a name and
+ * forgives by removing one. This file keeps nothing: each write and each removal is a command for the engine, whose verdict is
+ * the result of the call, and the directory shows what the engine has published since.
  *
- * So a name that is made exists for whoever made it and nobody else: a node of its own until its last close, never found
- * by a lookup. `touch` leaves nothing, and one write is one command, as with control files.
+ * So a new name exists only for the process that made it: it is a node of its own until its last close, and no lookup finds it.
+ * `touch` leaves nothing, and one write is one command, as with control files.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -57,7 +57,7 @@ void bad_create(fuse_req_t req, struct lkg_node *dir, const char *name, struct f
         fuse_reply_create(req, &entry, fi);
 }
 
-/* mknod() of a regular file: what was made is gone with the reply. */
+/* mknod() of a regular file: the node is gone with the reply. */
 void bad_make(fuse_req_t req, struct lkg_node *dir, const char *name)
 {
         struct fuse_entry_param entry;

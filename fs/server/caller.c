@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who asks: acting with the caller's ids on create, the right to command, what /proc says about the caller. */
+/* The caller of a request: acting with its ids on create, the right to command, facts from /proc. */
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <sys/fsuid.h>
@@ -56,7 +56,7 @@ bool is_notifier(int tid)
 {
         const struct lkg_process *notifier = &server.shm->notifier;
 
-        /* Who ended may have left the number to somebody else, until lkgfsd starts another one, if there is a lkgfsd. */
+        /* A notifier that has ended may have left its number to another process, until lkgfsd (if it runs) starts a new one. */
         return tid != 0 && tid == atomic_load(&notifier->pid) &&
                lkg_process_start_time(tid) == notifier->start_time;
 }
@@ -69,9 +69,9 @@ bool caller_is_notifier(const struct fuse_ctx *ctx)
 /* ---- namespaces ---- */
 
 /*
- * Is the caller outside the mount namespace that lkgfs is mounted in, or nobody that we can see (another pid namespace than
- * ours and below)? Asked anew each time: a thread that waits for its answer cannot leave its number to another one,
- * and the look costs less than proving that an earlier one is still about the same thread.
+ * Is the caller outside the mount namespace of lkgfs, or not visible (a pid namespace that is not ours or below)? Read again each
+ * time: the number of a thread that waits for its answer cannot be reused, and reading costs less than proving that an earlier
+ * result is about the same thread.
  */
 static bool is_foreign(const struct fuse_ctx *ctx)
 {
@@ -80,7 +80,7 @@ static bool is_foreign(const struct fuse_ctx *ctx)
         return ctx->pid == 0 || ours == 0 || lkg_process_namespace(ctx->pid, "mnt") != ours;
 }
 
-/* Anything that is no word of ours is a denial. */
+/* Any unknown answer is a denial. */
 static bool is_allowed(enum lkg_foreign_writes least)
 {
         uint32_t allowed = atomic_load_explicit(&server.shm->foreign_writes, memory_order_relaxed);
@@ -93,7 +93,7 @@ bool caller_may_change(const struct fuse_ctx *ctx)
         return is_allowed(LKG_FOREIGN_PASSTHROUGH) || caller_is_notifier(ctx) || !is_foreign(ctx);
 }
 
-/* Root of a container's user namespace may be the host's root by number; what it lacks is the host's namespace. */
+/* Root of a container may have the host's uid 0, but it is not in the host's mount namespace. */
 bool caller_is_root(const struct fuse_ctx *ctx)
 {
         ino_t ours = lkg_process_namespace(getpid(), "user");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the file server gives up: everything that acting for its callers in one directory does not need. It answers whoever may
- * look at the mount, so it is the process that an attacker talks to first.
+ * Privileges that the file server gives up: all that it does not need to act for its callers in one directory. It answers every
+ * user of the mount, so it is the first process that an attacker reaches.
  */
 #include <linux/capability.h>
 #include <sched.h>
@@ -16,30 +16,30 @@ static const int capabilities[] = {
         /* the kernel has judged the caller's permission (default_permissions) */
         CAP_DAC_OVERRIDE,
         CAP_DAC_READ_SEARCH,
-        /* chmod, chown, utimensat, access lists of callers who may */
+        /* chmod, chown, utimensat, ACLs for callers that may do it */
         CAP_FOWNER,
         CAP_FSETID,
         CAP_CHOWN,
-        /* what is created belongs to the caller */
+        /* new files belong to the caller */
         CAP_SETUID,
         CAP_SETGID,
-        /* device nodes and security.capability of callers who may */
+        /* device nodes and security.capability for callers that may do it */
         CAP_MKNOD,
         CAP_SETFCAP,
         /* /proc/PID/exe and namespaces of a caller */
         CAP_SYS_PTRACE,
-        /* trusted.* attributes; what else needs it is on no list below */
+        /* trusted.* attributes; other calls that need it are not on the lists below */
         CAP_SYS_ADMIN,
         -1,
 };
 
 static const struct lkg_syscall_argument arguments[] = {
         { SYS_socket, 0, true, false, 0, { 0 }, EAFNOSUPPORT }, /* of no family; a library may try */
-        { SYS_unshare, 0, true, false, 1, { CLONE_FS }, 0 }, /* a umask for each thread */
+        { SYS_unshare, 0, true, false, 1, { CLONE_FS }, 0 },    /* a umask for each thread */
 };
 
 static const int allowed[] = {
-        /* who a new file belongs to */
+        /* the owner of a new file */
         SYS_setfsuid,
         SYS_setfsgid,
         SYS_capset,

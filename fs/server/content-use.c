@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Content that is old and that nobody has open.
+ * Old content that is not open.
  *
- * Who only knows it (O_PATH, a watch, a file that is bound somewhere) has not read anything yet. Nobody tells us when he is
- * done, and the kernel also keeps what nobody has. So there what is too much is forgotten, the oldest first: an open of
- * that is answered ESTALE. One looks it up whose it is then; where several users did, it is nobody's, and root's when root did.
+ * A process that only refers to it (O_PATH, a watch, a bind mount of the file) has not read anything yet. The kernel does not say
+ * when that reference ends, and also keeps unused nodes. So of these the oldest are forgotten when there are too many: opening
+ * one fails with ESTALE. Such a node belongs to the user that looked it up; to nobody if several users did; to root if root did.
  */
 #include "content-use.h"
 #include "quota.h"
 
-#define OF_ROOT_MAX 16384u /* that root has looked at and has not open */
+#define OF_ROOT_MAX 16384u /* that root has looked up and has not open */
 #define CROWDED     1024u  /* as many of those: from then on it matters whose root looks */
 
 static _Atomic uint32_t n_of_root; /* at the last look */
@@ -58,7 +58,7 @@ static size_t collect(const uint32_t *contents, size_t n, struct old *ret)
         return found;
 }
 
-/* Nodes of an earlier build were looked at by nobody knows whom. */
+/* Nodes of an earlier build: it is not recorded who looked them up. */
 static uint32_t looker_of(const struct lkg_node *node)
 {
         uint32_t looker = atomic_load(&use_of(node)->looker);

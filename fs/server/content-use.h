@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much old content there may be, and who has it: of content.c and content-use.c. */
+/* Limits and users of old content, for content.c and content-use.c. */
 #pragma once
 
 #include "server.h"
 
-#define OLD_MAX   1024u /* old contents that users may hold open, and as many that they may know */
+#define OLD_MAX   1024u /* old contents that users may have open, and as many that they may refer to without */
 #define OLD_BYTES (256u << 20)
 
 #define SEVERAL   UINT32_MAX /* instead of quota_owner(): users, not one */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Content that is old: another one took its place, and somebody still has it. It costs a node and memory, and each publication makes
- * more of it, so it is shared out (quota.h) among those who hold it.
+ * Old content: a newer one has replaced it, and somebody still uses it. It costs a node and memory, and each publication makes
+ * more of it, so each user has a share (quota.h).
  *
- * Who has it open keeps it, whatever comes: so it is the open that is refused, with ENFILE, when a user has his share of old
- * content already. That share is a number and bytes, and several who have the same open share its price: nobody pays for what another
- * one does. Root's opens are only counted, a user's have a record (files.c), which says whose they are in any server.
- * Who only knows it: content-use.c.
+ * A file that is open keeps its content, so the limit applies to open(): it fails with ENFILE when the user's share of old
+ * content is used up. The share is a number and bytes; users that have the same content open share its cost. Opens by root are
+ * only counted; opens by users have a record (files.c) with their owner, which survives a restart of the server. Who only
+ * knows it: content-use.c.
  */
 #include <fcntl.h>
 
@@ -18,7 +18,7 @@
 
 /* ---- who knows it ---- */
 
-/* A container's root is looked at when it matters only. */
+/* Root of a container is told apart from the host's only when root has much of it. */
 static uint32_t owner_of(const struct fuse_ctx *ctx)
 {
         return ctx->uid == 0 && content_is_crowded() ? caller_owner(ctx) : quota_owner(ctx->uid);
@@ -57,7 +57,7 @@ static bool is_within(const struct bill *bill, unsigned part)
         return bill->number < (uint64_t)OLD_MAX * PRICE / part && bill->bytes < OLD_BYTES / part;
 }
 
-/* May he open one more? What he has open and is not old yet costs nothing. */
+/* May the user open one more? Open content that is not old yet costs nothing. */
 static bool may_open(uint32_t owner)
 {
         struct bill own = { 0 }, all = { 0 };
@@ -77,7 +77,7 @@ static bool may_open(uint32_t owner)
         return is_within(&own, 8) && is_within(&all, 2);
 }
 
-/* Counted, and only then looked at once more: who forgets it looks at the count when nobody finds it any more. */
+/* Count first, then look it up again: the code that forgets a node makes it unfindable first and then checks the count. */
 static int count_open(const struct lkg_node *node, uint64_t id)
 {
         atomic_fetch_add(&use_of(node)->n_open, 1);

@@ -7,11 +7,11 @@
  * the second case the record stays as "owed" until the engine has answered, so that the event is not lost, not even
  * when the engine or this server is restarted in between. The engine answers a repeated ticket without doing it twice.
  *
- * That is for what *is*: a changed file counts when the engine is back. A command is different. When its caller was told that
- * it failed, it must never be carried out: it is withdrawn first (lkg/claims.h), and one that the engine has begun with gets
- * the engine's answer, however late.
+ * That is for facts: a changed file counts when the engine is back. A command is different. If its caller was told that it failed,
+ * it must never be carried out: it is withdrawn first (lkg/claims.h), and a command that the engine has begun gets the engine's
+ * answer, however late.
  *
- * While the engine is known to be down (health.c) nobody waits for it.
+ * While the engine is known to be down (health.c), no request waits for it.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -23,7 +23,7 @@
 #include "server.h"
 
 #define RETRY_NS    (100 * LKG_NSEC_PER_MSEC)
-#define TAKEN_NS    (30 * LKG_NSEC_PER_SEC) /* for what an engine has begun with; it is replaced long before */
+#define TAKEN_NS    (30 * LKG_NSEC_PER_SEC) /* for a command that an engine has begun */
 #define CLAIM_TRIES 64
 
 static void ask_for_engine(void);
@@ -77,7 +77,7 @@ static void forget_record(struct lkg_parked *parked)
         parked->message.type = 0;
 }
 
-/* Lock held. A ticket, and for a command the right to be carried out under it. Return: 0 = there is none. */
+/* Lock held. A ticket, and for a command a claim under that ticket. Return: 0 = none is free. */
 static uint64_t take_ticket(enum lkg_message_type type)
 {
         for (int i = 0; i < CLAIM_TRIES; i++) {
@@ -296,11 +296,11 @@ void engine_text(struct lkg_message *message, const char *text, size_t size)
 void engine_named_text(struct lkg_message *message, const char *name, const char *text, size_t size)
 {
         engine_text(message, name, strnlen(name, NAME_MAX));
-        message->text_size++; /* the NUL behind it */
+        message->text_size++; /* its NUL */
         append_text(message, text, size);
 }
 
-/* An event nobody waits for, but which must not be lost; @uid made it. */
+/* An event that no caller waits for, but that must not be lost; caused by @uid. */
 void engine_changed(const char *path, uid_t uid)
 {
         struct lkg_parked *parked = park(LKG_MSG_CHANGED, uid);
@@ -319,7 +319,7 @@ void engine_ask(void)
         (void)engine_tell(&message);
 }
 
-/* An event that nobody waits for and that is repeated when it is lost. */
+/* An event that no caller waits for and that is repeated when it is lost. */
 bool engine_tell(const struct lkg_message *message)
 {
         struct lkg_message copy = *message;
@@ -395,7 +395,7 @@ void engine_loaded(uint64_t number)
 }
 
 /*
- * Lock held. The engine is gone: what it had begun with is its successor's, which has as long for it as the first one had.
+ * Lock held. The engine is gone: its successor takes over the commands that it had begun, with the same time limit.
  */
 static void return_commands(void)
 {

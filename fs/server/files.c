@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Open files of the source, and of the view where a user has them (content.c). A file handle is an index of the shared
- * table with an incarnation, so a successor understands it; it opens the descriptor behind it again. quota.h shares the
- * table out. A record is reserved before anything is done that cannot be undone: a refused call has changed nothing.
+ * Open files of the source, and those of the view that users have open (content.c). A file handle is an index of the shared
+ * table plus an incarnation, so a successor understands it and opens its descriptor again. quota.h limits each user's part of
+ * the table. A record is reserved before anything that cannot be undone, so a refused call has changed nothing.
  */
 #include <fcntl.h>
 
@@ -32,7 +32,7 @@ struct late {
         uint64_t node;
         int fd;
 };
-struct closing { /* on the stack of who closes it */
+struct closing { /* on the stack of the closing thread */
         struct closing *next;
         uint64_t node;
 };
@@ -116,8 +116,7 @@ static bool may_be_late(const struct stripe *stripe, uint64_t node)
 }
 
 /*
- * Closing may take as long as a dead network file system does, so no lock is held meanwhile: who wants to write to this very
- * file waits, nobody else.
+ * Closing may hang on a dead network file system, so no lock is held meanwhile: only writers of this very file wait.
  */
 static void close_all(struct lkg_node *node, int fd, struct late *taken)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One request, by whichever thread: through libfuse, but for what is quicker without. */
+/* Handles one request, in any thread: through libfuse, except for requests that are quicker without it. */
 #include "held.h"
 
 /* A reply without a body. */

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Does the engine answer? Nobody is asked while nobody looks. Who looks when the engine has said nothing for a second waits for its
- * answer, a second at most; one at a time, and not any more when it is known to be silent.
+ * Does the engine answer? It is asked only when a caller opens one of the status files that depend on it (outage.c) and it has
+ * been silent for a second: that caller waits for its answer, a second at most; one caller at a time, and none while the
+ * engine is known to be silent.
  */
 #include <time.h>
 
 #include "server.h"
 
-#define FRESH_NS   (1 * LKG_NSEC_PER_SEC) /* an engine that has said something so lately need not be asked */
+#define FRESH_NS \
+        (1 * LKG_NSEC_PER_SEC) /* an engine that has sent a message this recently need not be asked */
 #define SILENT_NS  (1 * LKG_NSEC_PER_SEC)
-#define BELIEVE_NS (2 * LKG_NSEC_PER_SEC) /* how long the supervisor's word about work in hand counts */
+#define BELIEVE_NS (2 * LKG_NSEC_PER_SEC) /* how long the supervisor's report of work in progress counts */
 
 static pthread_mutex_t health_lock = PTHREAD_MUTEX_INITIALIZER; /* protects: waits, n_heard. A leaf. */
 static pthread_cond_t answered = PTHREAD_COND_INITIALIZER;
@@ -37,7 +39,7 @@ bool health_is_down(uint64_t now_ns)
         return silent_ns != 0 && now_ns >= silent_ns + SILENT_NS && !works(now_ns);
 }
 
-/* Whoever finds it first says since when. */
+/* The first thread to notice sets the time. */
 static void note_silent(uint64_t since_ns, uint64_t since_wall_ns)
 {
         if (atomic_load(&health()->silent_ns) != 0)

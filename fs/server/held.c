@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is held (held.h): a place for each slot, and shares. One user holds an eighth of the slots and of the threads, all users a
- * half, and one file system that is mounted below the source directory a quarter; what is left is root's of the host. Who has
- * his share of threads waits for his own requests; who has his share of slots is answered EBUSY before anything is done.
+ * Held requests (held.h): a place for each slot, and shares. One user gets an eighth of the slots and of the threads, all
+ * users together a half, and one file system that is mounted below the source directory a quarter; the rest is for the host's
+ * root. A user with no thread left waits for his own requests; one with no slot left gets EBUSY before anything is done.
  */
 #include "held.h"
 #include "quota.h"
@@ -16,7 +16,7 @@ static struct quota slot_quota = { .size = HELD_MAX, .n_cells = ALL_SLOTS, .cell
 static struct quota run_quota = { .size = HELPERS_MAX, .n_cells = ALL_SLOTS, .cells = run_cells };
 static struct closing *closings, **last_closing = &closings; /* that wait, the oldest first; held_lock */
 static struct closing *closing_now;                          /* as many as helpers at most; held_lock */
-static struct held *replaying; /* what is replayed alone; NULL: the next one may be */
+static struct held *replaying; /* the request that is replayed alone; NULL: none */
 static uint64_t replaying_ns;
 
 bool held_any(void)
@@ -175,7 +175,7 @@ struct held *held_next(void)
         return first;
 }
 
-/* One that waits for so long has not killed us: the next one may go. */
+/* A replayed request that waits this long has not killed the server: the next one may go. */
 void held_replay_waits(uint64_t now_ns)
 {
         (void)pthread_mutex_lock(&held_lock);
@@ -189,7 +189,7 @@ void held_replay_waits(uint64_t now_ns)
 
 /* ---- closings ---- */
 
-/* Taken out. Many in a row are one user's of one file system: who must wait is not asked about again. */
+/* Taken out. Many in a row are one user's of one file system: one that must wait is not checked again. */
 static struct closing *take_closing(void)
 {
         const struct closing *refused = NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests that wait for the source directory. Its answers may take as long as a dead disk, a lease or a network does, so a
- * request that has been found to wait is *held*: its slot stays taken, one of a bounded number of helpers (or the worker that
- * found out) waits, and the workers go on reading. Who holds how much is shared out by user and by file system.
+ * Requests that wait for the source directory. A dead disk, a lease or a network may delay an answer without limit, so a request
+ * that is found to wait is *held*: its slot stays taken, one of a bounded number of helpers (or the worker that noticed) waits, and
+ * the workers go on reading. There is a limit for each user and for each file system.
  */
 #pragma once
 
@@ -54,7 +54,7 @@ struct held {
         bool locks_root; /* the kernel has locked the root of the view until it is answered */
         uint32_t owner;
         uint64_t dev, order;
-        pthread_t thread; /* running: who waits */
+        pthread_t thread; /* running: the thread that waits */
 };
 
 /* held.c; protects: all that is held, closings, helpers. Taken after nothing and before nothing. */
@@ -79,14 +79,14 @@ struct closing {
         uint32_t owner;
 };
 void closing_add(struct closing *one); /* taken over */
-/** closing_next() - one that may run now, counted as running; NULL: there is none. */
+/** closing_next() - one that may run now, counted as running; NULL: none. */
 struct closing *closing_next(void);
 void closing_end(struct closing *one); /* freed */
 
 /* helpers.c */
 /*
- * How many helpers there are, and what they do. Who is signalled is idle no longer, although it has not run yet: of two requests
- * that come at once the second one must not be left to a helper that has got the first one, and waits with it.
+ * Number and state of the helpers. A helper that was signalled is not idle any more, although it has not run yet: of two requests
+ * that come at once, the second must not be left to the helper that has got the first one, and wait with it.
  */
 struct crew {
         unsigned n, n_idle, n_signalled;
@@ -94,7 +94,7 @@ struct crew {
 enum crew_wake {
         CREW_SIGNAL,  /* one that is idle */
         CREW_START,   /* another one */
-        CREW_NOTHING, /* all are busy: whoever is ready first looks for more */
+        CREW_NOTHING, /* all are busy: the first that is ready looks for more */
 };
 enum crew_wake crew_wake(struct crew *crew, unsigned most);
 void crew_woken(struct crew *crew); /* one that was idle goes on, signalled or not */
@@ -105,7 +105,7 @@ bool helper_close_later(
 /* interrupt.c */
 int interrupts_init(void);
 void interrupt_request(const struct fuse_in_header *header);
-void interrupt_watch(void); /* somebody is held who must not wait for long */
+void interrupt_watch(void); /* a request is held that must not wait for long */
 
 /* threads.c */
 int thread_init(const char *name);
@@ -123,10 +123,10 @@ unsigned workers_start_more(
 
 /* replay.c */
 void replay_slot(struct lkg_slot *slot);
-bool replay_needed(void);                       /* once: it also judges what the last server died of */
+bool replay_needed(void); /* to be called once: it also decides which request killed the last server */
 int replay_start(unsigned (*when_freed)(void)); /* @when_freed: called when there is a slot more */
 
-/* answers.c: who answers a request first */
+/* answers.c: which thread answers a request */
 bool task_claim(size_t slot_number); /* false: it has been answered */
 void task_reset_claim(size_t slot_number);
 void task_mark_interrupted(size_t slot_number); /* perhaps before it is held */

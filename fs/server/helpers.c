@@ -3,9 +3,9 @@
  * Threads that wait for the source directory, so that no worker has to. They come when something is held and go after a
  * second without work.
  *
- * They also close what the kernel has closed: nobody waits for that, and a file on a dead network file system may never be
- * closed, so it takes no slot. The record of the file stays until it is over (LKG_FILE_CLOSING), which bounds how many there can
- * be, and tells a successor that the kernel has had its answer.
+ * They also close files that the kernel has closed: no caller waits for that, and on a dead network file system it may never
+ * end, so it takes no slot. The record of the file stays until then (LKG_FILE_CLOSING), which bounds their number and tells a
+ * successor that the kernel has had its answer.
  */
 #include <errno.h>
 #include <time.h>
@@ -102,7 +102,7 @@ enum crew_wake crew_wake(struct crew *c, unsigned most)
 void crew_woken(struct crew *c)
 {
         if (c->n_signalled > 0)
-                c->n_signalled--; /* whoever comes first: it looks for work now */
+                c->n_signalled--; /* any helper will do: it looks for work now */
         else
                 c->n_idle--;
 }

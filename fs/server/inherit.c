@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a predecessor left in the shared memory is believed as far as it can be true. One that was taken over may have written
- * anything there, and its successor must not die of it, follow it without end, or take a name for more than a name. What
- * cannot be true is free again: the kernel asks anew for a node or a file that nobody knows.
+ * Checks the shared memory that a predecessor left. A predecessor that was taken over may have written anything; its successor
+ * must not crash, loop for ever, or accept a path as a name. Impossible records are freed: the kernel asks again for a node or
+ * a file that is not known.
  */
 #include <fcntl.h>
 
@@ -10,7 +10,7 @@
 
 #include "server.h"
 
-/* Of open(2); what an O_CREAT or O_TMPFILE would do without a mode is done by nobody again. */
+/* Of open(2); O_CREAT or O_TMPFILE must not be repeated, and there is no mode. */
 #define OPEN_AGAIN (O_ACCMODE | O_APPEND | O_NONBLOCK | O_DSYNC | O_SYNC)
 
 static void bound(_Atomic uint32_t *n, uint32_t max)

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A caller that has been signalled while his request is held. What he would meet without us: a fatal signal ends him, because
- * network file systems and locks let a killed process go; any other one ends the wait only where the kernel's own wait can be
- * interrupted (a lease), and never an answer that is about to come.
+ * A caller gets a signal while its request is held. The behaviour is that of a local file system: a fatal signal ends the
+ * caller, because network file systems and locks let a killed process go; another signal ends the wait only where the kernel's
+ * own wait can be interrupted (a lease), and never an answer that is about to come.
  *
- * A request that only waits for its user's share has done nothing yet: where POSIX lets the call answer EINTR, any signal ends that
- * wait after a second. A look-up or stat() has no such answer, and programs do not expect it of them.
+ * A request that only waits for its user's share has done nothing yet: where POSIX allows EINTR, any signal ends that wait after a
+ * second. A lookup or stat() cannot return EINTR, and programs do not expect it.
  *
- * So the thread that waits is signalled, too. If that does not end its wait and the caller is being killed, he is answered EINTR:
- * the kernel lets no caller go whose request we have read. What comes of it afterwards is undone (task.lost).
+ * So the waiting thread gets a signal as well. If that does not end its wait and the caller is being killed, the answer is
+ * EINTR: the kernel releases no caller whose request has been read. A later effect of the request is undone (task.lost).
  *
- * The root of the view is everybody's: what hangs there with the kernel's lock of it in hand would keep out whoever looks for a name
- * that is new, kubelet.conf with another content too. So it is answered ETIMEDOUT after ten seconds, signalled or not,
- * as a soft network file system does; like there it may be done later all the same.
+ * All callers share the root of the view: a request that hangs there while the kernel holds the directory's lock would block every
+ * lookup of a new name, and of kubelet.conf with a new content. So it is answered ETIMEDOUT after ten seconds, with or without a
+ * signal, as a soft network file system does; as there, it may still be carried out later.
  *
- * The kernel tells of the first signal only, so who has been signalled is looked at again until his request is over. The
- * notifier is treated like a killed caller after a second: it has more to do than this one job.
+ * The kernel reports the first signal only, so a signalled caller is checked again until its request is over. The notifier is
+ * treated like a killed caller after a second: it has other work to do.
  */
 #include <signal.h>
 #include <sys/timerfd.h>
@@ -136,7 +136,7 @@ static struct lkg_slot *act(const struct look *look)
                 if (ends)
                         let_go(h, look->late && !look->killed ? -ETIMEDOUT : -EINTR);
                 if (ends && !h->running) {
-                        h->running = true; /* nobody takes it now */
+                        h->running = true; /* no thread takes it now */
                         held_count_run(h->owner, 1);
                         over = h->slot;
                 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What must outlive this process beyond memory: a descriptor of each file that is open through the mount and has lost
- * its last name. It is sent to the supervisor before the name goes, and comes back when a successor starts.
+ * Descriptors that must outlive this process: one for each file that is open through the mount and has lost its last name. It is
+ * sent to the supervisor before the name goes, and comes back when a successor starts.
  *
- * fs.sock is the other direction: a new supervisor that finds us alive takes over everything the dead one held.
+ * fs.sock is the other direction: a new supervisor that finds this process alive takes over everything that the dead one held.
  */
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -21,7 +21,7 @@ static struct {
 } kept[LKG_KEPT];
 static size_t n_kept;
 static int listening = -EBADF;
-static int first_link = -EBADF; /* to the engine, which came with what was kept */
+static int first_link = -EBADF; /* the connection to the engine, which came with the kept descriptors */
 
 /* Lock held. */
 static int find(uint64_t node)
@@ -138,7 +138,7 @@ static int on_supervisor(sd_event_source *source, int fd, uint32_t revents, void
 
 /*
  * From here on a message that does not fit is dropped: a supervisor that hangs must not make a file operation wait.
- * What is lost is only the second life of an unlinked file.
+ * Then only this unlinked file does not survive a restart of the server.
  */
 static int watch_supervisor(void)
 {
@@ -211,7 +211,7 @@ static int on_connect(sd_event_source *source, int fd, uint32_t revents, void *u
         (void)userdata;
         if (peer < 0)
                 return 0;
-        /* What is handed over is the view itself. Only a supervisor may mount, so only one has to be answered. */
+        /* This hands over the view itself. Only a supervisor may mount, so only a supervisor gets an answer. */
         if (lkg_peer_of_host(peer, CAP_SYS_ADMIN, atomic_load(&server.shm->mount_namespace)) < 0) {
                 lkg_log_warning("%s: somebody who is no supervisor was turned away", LKG_HANDOVER_SOCKET);
                 (void)close(peer);
@@ -221,7 +221,7 @@ static int on_connect(sd_event_source *source, int fd, uint32_t revents, void *u
         return 0;
 }
 
-/* What the supervisor kept for us arrives before anything else. */
+/* The descriptors that the supervisor kept arrive before anything else. */
 static int take_kept(void)
 {
         for (;;) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is said to the kernel without libfuse: replies that were recorded, and what it is to forget. <linux/fuse.h>. */
+/* Messages to the kernel without libfuse: recorded replies, and names that it must forget. <linux/fuse.h>. */
 #include <sys/uio.h>
 
 #include "server.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a request is about, seen from its header and the first words of its arguments, before anything decodes it: only what the view
- * answers out of memory and tmpfs is sure to end; what reaches the source directory may take as long as a dead disk does.
+ * Classifies a request by its header and the first words of its arguments, before it is decoded: only requests that the view
+ * answers from memory and tmpfs are sure to end; one that reaches the source directory may hang on a dead disk.
  */
 #include <fcntl.h>
 
@@ -13,7 +13,7 @@ struct opcode {
         bool has_handle; /* its arguments begin with a file handle, which may lead to the source from anywhere */
 };
 
-/* What is not named may do anything to its node. */
+/* An unlisted request may do anything to its node. */
 static const struct opcode opcodes[] = {
         [FUSE_LOOKUP] = { REQUEST_QUICK, false },      [FUSE_FORGET] = { REQUEST_VIEW, false },
         [FUSE_BATCH_FORGET] = { REQUEST_VIEW, false }, [FUSE_INTERRUPT] = { REQUEST_VIEW, false },
@@ -120,8 +120,8 @@ bool request_is_long(const struct fuse_in_header *header)
 }
 
 /*
- * Its names and its attributes are changed, looked up and listed under that lock. Two that share it, a look-up and a listing, are kept
- * out by one that waits for it alone.
+ * Its names and its attributes are changed, looked up and listed under that lock. Two that share it, a look-up and a listing,
+ * are kept out by one that waits for it alone.
  */
 bool request_locks_root(const struct fuse_in_header *header)
 {
@@ -153,7 +153,7 @@ uint64_t request_device(const struct fuse_in_header *header)
         return node && atomic_load(&node->kind) == LKG_NODE_SOURCE ? node->dev : server.source_dev;
 }
 
-/* A release, and a page that is written back, say nothing of who caused them. */
+/* A release, and a page that is written back, do not name their caller. */
 uint32_t request_owner(const struct fuse_in_header *header)
 {
         const struct fuse_ctx ctx = { .uid = header->uid, .gid = header->gid, .pid = (pid_t)header->pid };

@@ -4,9 +4,9 @@
  * virtual directories are a snapshot in the order of a hash of the names, made when reading begins; the hash is the
  * offset, so a successor that makes the snapshot again goes on at the right place.
  *
- * So an open directory is nothing that has to be remembered. What is kept, for a few that are being read, is a stream: the
- * descriptor or the snapshot. It is made when reading begins, and made again at its offset when it has been put out by
- * others; who has many open puts out his own first.
+ * So an open directory has no state that must survive. For a few that are being read there is a stream: the descriptor or the
+ * snapshot. It is made when reading begins, and made again at its offset after others have evicted it; a user with many open
+ * ones evicts his own first.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -48,7 +48,7 @@ struct stream {
         int fd;                  /* source directory */
         struct listing *listing; /* any other */
 };
-static struct stream streams[STREAMS]; /* those that nobody reads right now, the oldest first */
+static struct stream streams[STREAMS]; /* those not being read right now, the oldest first */
 static size_t n_streams;
 static pthread_mutex_t streams_lock = PTHREAD_MUTEX_INITIALIZER; /* protects: streams. A leaf. */
 
@@ -176,7 +176,7 @@ static int add_virtual(struct listing *listing, const struct lkg_publication *pu
         return r;
 }
 
-/* A name of the real root is shown unless the publication stands there or hides it. */
+/* A name of the real root is shown unless the publication has that name or hides it. */
 static int add_real(struct listing *listing, const struct lkg_publication *publication)
 {
         LKG_CLEANUP(lkg_closep) int fd = openat(server.source, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -202,7 +202,7 @@ static int add_real(struct listing *listing, const struct lkg_publication *publi
                 const struct lkg_rule *rule = &publication->rules[i];
                 struct stat st;
 
-                /* Listed while the view stands under the base's own name; else that name shows it already. */
+                /* Listed while the view has the base's own name; otherwise that name shows the base already. */
                 if (rule->type == LKG_RULE_ALIAS && !strchr(rule->text, '/') &&
                     lkg_publication_find(publication, rule->target) &&
                     fstatat(server.source, rule->target, &st, AT_SYMLINK_NOFOLLOW) == 0)

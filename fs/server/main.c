@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lkgfs-fs: started by lkgfsd, never by people. With --handshake it only computes the answer to FUSE_INIT.
+ * lkgfs-fs: started by lkgfsd, not by hand. With --handshake it only computes the answer to FUSE_INIT.
  *
  * Exit status: 0 unmounted or told to stop; 70 internal failure; 77 the mount was negotiated by another build.
  */
@@ -185,7 +185,7 @@ int main(int argc, char **argv)
                 return r == -EPROTO ? EX_NOPERM : EX_SOFTWARE;
         }
         kept_ready();
-        announce(); /* what changed while no server was there */
+        announce(); /* changes while there was no server */
         (void)sd_event_loop(server.event);
         return EX_OK;
 }

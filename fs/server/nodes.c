@@ -7,14 +7,14 @@
  * descriptor the supervisor keeps. A content node is one path with one content: it never changes, so the kernel may
  * cache everything about it for ever, and its bytes are kept by a hard link `pinned/<node id>`.
  *
- * nlookup is at least what the kernel holds: it is raised before a reply is sent and never lowered twice. A node whose
+ * nlookup is at least the kernel's count: it is raised before a reply is sent and never lowered twice. A node whose
  * count leaked (a server died between the two) is found by nodes_prune().
  *
- * An inode belongs to somebody, and who may make files in the source can make as many as there are nodes: so those that are
- * not root's are shared out by their owners (quota.h), and who has most of his share has the kernel forget some (reclaim.c).
- * What is about to be made has its node before it is there.
+ * Users that may create files in the source could create as many as there are nodes, so nodes of inodes that root does not own are
+ * limited for each owner (quota.h); when an owner has used most of his share, the kernel is told to forget some (reclaim.c). A file
+ * that is about to be created gets its node first.
  *
- * Made in bad/, a node has neither inode nor content; opens of the same name at the same time share it.
+ * A node made in bad/ has neither inode nor content; simultaneous opens of the same name share it.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -46,7 +46,7 @@ static uint16_t chunk_used[N_CHUNKS]; /* nodes in use in each, the root not coun
 static bool chunk_touched[N_CHUNKS];  /* it has memory */
 static uint32_t *contents;            /* indices of listed nodes, for retire, prune and wake */
 static size_t n_contents, contents_allocated;
-static uint32_t place_of[LKG_NODES]; /* where a node stands in that list */
+static uint32_t place_of[LKG_NODES]; /* the place of a node in that list */
 static struct quota_cell cells[NODE_OWNERS];
 static struct quota quota = { .size = LKG_NODES, .n_cells = NODE_OWNERS, .cells = cells };
 
@@ -109,7 +109,7 @@ struct lkg_node *node_get(uint64_t id)
         return node;
 }
 
-/* Lock held. Return: the index of a free record, 0 = there is none among the next @n_tries. */
+/* Lock held. Return: the index of a free record, 0 = none among the next @n_tries. */
 static uint32_t find_free(uint32_t n_tries)
 {
         for (uint32_t n = 0; n < n_tries; n++) {
@@ -136,7 +136,7 @@ static uint32_t owner_of(const struct lkg_node *node, uint32_t kind)
         return quota_owner(kind == LKG_NODE_SOURCE ? node->uid : 0);
 }
 
-/* A source node is a descriptor: where there are less of them than nodes, that is what is shared out. */
+/* A source node needs a descriptor: if the limit of descriptors is lower than the number of nodes, it counts instead. */
 static void size_quota(void)
 {
         struct rlimit limit;
@@ -147,7 +147,7 @@ static void size_quota(void)
         quota.size = most < LKG_NODES ? (uint32_t)most : LKG_NODES;
 }
 
-/* Lock held. Index 0 is none, and the root is always there. What root owns, root has made: only the table ends it. */
+/* Lock held. Index 0 is none, and the root always exists. Nodes of files that root owns are limited by the table only. */
 static bool admits(uid_t uid)
 {
         return quota.n_users + quota.n_root < LKG_NODES - 2 &&
@@ -225,7 +225,7 @@ static struct lkg_node *allocate(uid_t uid)
         return node;
 }
 
-/* Files that nobody has open, from @cursor on, which goes once through the table; a directory may carry mounts. */
+/* Files that are not open, from @cursor on, once through the table; not directories, which may carry mounts. */
 size_t nodes_of_owner(uint32_t owner, uint32_t *cursor, struct lkg_name *names, size_t max)
 {
         uint32_t n_nodes = atomic_load(&server.shm->n_nodes);
@@ -385,9 +385,10 @@ static bool is_listed(uint32_t kind)
 }
 
 /*
- * Lock held, it is of @kind. The record is free before its pin goes: killed in between, the pin is swept by the successor; the other
- * way round a node would be left that has lost its bytes.
- * Return: its descriptor, which is to be closed without the lock: the last one of a removed file waits for the disk; < 0: none.
+ * Lock held, it is of @kind. The record is free before its pin goes: killed in between, the pin is swept by the successor; the
+ * other way round a node would be left that has lost its bytes.
+ * Return: its descriptor, which is to be closed without the lock: the last one of a removed file waits for the disk; < 0:
+ * none.
  */
 static int release_as(struct lkg_node *node, uint32_t kind)
 {
@@ -701,7 +702,7 @@ int node_source(uint64_t parent, const char *name, int *fd, const struct stat *s
         }
         if (node && !still_same(node, &now)) {
                 chain_remove(node);
-                node->dev = node->ino = 0; /* its inode is gone: nobody finds it any more */
+                node->dev = node->ino = 0; /* its inode is gone: no lookup finds it any more */
                 chain_add(node);
                 node = NULL;
         }
@@ -758,7 +759,7 @@ struct lkg_node *node_find_child(uint64_t parent, const char *name)
         return found;
 }
 
-/* A node without an inode: what the notifier may remove so that watchers hear of a removal behind the mount. */
+/* A node without an inode: the notifier removes it, so that watchers learn of a removal behind the mount. */
 struct lkg_node *node_placeholder(uint64_t parent, const char *name, bool is_dir)
 {
         struct lkg_node *node;
@@ -862,8 +863,8 @@ static void fill_virtual(struct lkg_node *node, const char *path, const struct l
 }
 
 /*
- * Lock held. Who opens it counts himself and looks for the node once more (content.c), so the count is looked at when
- * nobody finds the node any more.
+ * Lock held. An opener counts itself and then looks up the node again (content.c), so the count is checked after the node can no
+ * longer be found.
  */
 static void forget_unless_open(struct lkg_node *node)
 {
@@ -980,7 +981,7 @@ void nodes_retire(const struct lkg_publication *publication)
         (void)pthread_mutex_unlock(&server.nodes_lock);
 }
 
-/* Old nodes whose lookup count leaked: the kernel does not know them, so nobody will ever forget them. */
+/* Old nodes whose lookup count leaked: the kernel does not know them, so it will never forget them. */
 void nodes_prune(void)
 {
         uint64_t now = lkg_boottime_ns();

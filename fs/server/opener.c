@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is known of processes that open a component's file, in the shared memory: a successor must neither ask the
- * engine about the same process again nor refuse it twice.
+ * Records in shared memory about processes that open a component's file: a successor must neither ask the engine about the same
+ * process again nor refuse it twice.
  *
- * A name is looked up right before each open by path (its entry is never cached), by the same thread; an open without
- * that came through a descriptor, a bind mount of the file or a file handle, where looking again leads to the same
- * inode. So the last node each thread was told of is remembered, and only an open of exactly that may be refused with
- * ESTALE. (A thread that looked without opening and then opens through a descriptor is taken for one by path; the kernel
- * repeats any open once, so it gets what its descriptor leads to.)
+ * A name is looked up right before each open by path (its entry is never cached), by the same thread; an open without that
+ * came through a descriptor, a bind mount of the file or a file handle, where looking again leads to the same inode. So the
+ * last node of each thread's lookups is remembered, and only an open of exactly that node may be refused with ESTALE. (A
+ * thread that looked without opening and then opens through a descriptor is treated like an open by path; the kernel repeats
+ * any open once, so it gets the file of its descriptor.)
  *
  * Records are dropped by age. A process whose record is gone counts as new: the engine knows it by its start time.
  */
 #include "server.h"
 
 #define INCARNATION_BITS 24u
-#define INDEX_BITS       18u /* what is left of 64 is for the thread: PID_MAX_LIMIT is 2^22 */
+#define INDEX_BITS       18u /* the other bits of 64 are for the thread: PID_MAX_LIMIT is 2^22 */
 
 _Static_assert(LKG_NODES <= 1u << INDEX_BITS, "a node does not fit beside its thread");
 
 static pthread_mutex_t openers_lock = PTHREAD_MUTEX_INITIALIZER; /* protects: shm->openers. A leaf. */
 
-/* --- who looked at which node --- */
+/* --- the last lookup of each thread --- */
 
 /* Thread and node in one word, so that a SIGKILL cannot leave the one without the other. */
 static uint64_t looked_word(int tid, const struct lkg_node *node)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of operations: each finds the node and hands on to the pass-through or to the view. An unknown node id is
- * ESTALE, a change of what the view shows is EPERM (what an immutable file answers), any change by a caller of another
- * mount namespace EROFS, everything else is decided there.
+ * The table of operations: each finds the node and calls the pass-through or the view. An unknown node id is ESTALE, a change
+ * of a file of the view EPERM (like an immutable file), any change by a caller of another mount namespace EROFS; everything
+ * else is decided there.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -22,8 +22,8 @@ static struct lkg_node *resolve(fuse_req_t req, fuse_ino_t ino)
 }
 
 /*
- * Another mount namespace may look and not touch, or a reply of EROFS: for who mounted it there read-only, a submount of
- * ours or a propagated mount would not be. What it opened for writing before is its own, as on any file system.
+ * Callers of another mount namespace may read but not change, else EROFS: a read-only mount in a container would not cover a
+ * submount of ours or a propagated mount. A file that was opened for writing before stays writable, as on any file system.
  */
 static bool refuse_foreign(fuse_req_t req)
 {
@@ -260,7 +260,7 @@ static void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
                 source_unlink(req, dir, name, AT_REMOVEDIR);
 }
 
-/* `rename(tmp, view file)` with writes that go to the base: the base is what is replaced. */
+/* `rename(tmp, view file)` where writes go to the base: it replaces the base. */
 static bool rename_through(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t newparent,
                            const char *newname, unsigned flags)
 {
@@ -427,7 +427,7 @@ static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 
         if (!node)
                 return;
-        fi->fh = handle_new(); /* read when it is read; nothing is held for who only opens it */
+        fi->fh = handle_new(); /* evaluated at read(); an open alone holds nothing */
         fuse_reply_open(req, fi);
 }
 
@@ -510,7 +510,7 @@ static void op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
         xattr_remove(req, node, name);
 }
 
-/* `lsattr` shows the immutable flag on what the view shows. */
+/* `lsattr` shows the immutable flag on files of the view. */
 static void op_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int cmd, void *arg, struct fuse_file_info *fi,
                      unsigned flags, const void *in, size_t in_size, size_t out_size)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is told when the engine cannot tell it: status/<component>/condition, condition.json, error and metrics.prom are the
- * engine's words while it answers, and ours once it has not for a second, whether it is dead, hung or waiting to be started
- * again. We parse no YAML for that, and no JSON but one flat map of the engine's: what it wrote last is in the publication, and
- * only what is no longer true in it is replaced. metrics.prom gets the state of our processes at any time, because none of them can know its own end.
+ * Status while the engine is silent. status/<component>/condition, condition.json, error and metrics.prom come from the engine
+ * while it answers, and from here once it has not answered for a second, whether it is dead, hung or waiting to be restarted. This
+ * needs no YAML parser, and of JSON only one flat map of the engine's: its last text is in the publication, and only the parts that
+ * are no longer true are replaced. metrics.prom always gets the state of our processes from here, because none of them can report
+ * its own end.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -42,7 +43,7 @@ static int read_blob(const struct lkg_entry *entry, char **ret)
         return lkg_read_file(fd, TEXT_MAX, ret, NULL, NULL);
 }
 
-/* What is used stands in the engine's last message, which condition.json has by itself. */
+/* The configuration in use is part of the engine's last message, which condition.json has as a field of its own. */
 static int put_using(const struct words *w, struct lkg_buf *buf)
 {
         LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Changes behind the mount. inotify on a FUSE file system shows only what happens through it, so a process that writes
- * to the source directory directly (an older bind, another mount namespace) would be invisible to watchers of the view.
- * We watch the source directories the kernel knows (watch.c), and have the notifier emit the same events (relay.c).
+ * Changes behind the mount. inotify on a FUSE file system shows only what happens through it, so a process that writes to the
+ * source directory directly (an older bind, another mount namespace) would be invisible to watchers of the view. The file
+ * server watches the source directories that the kernel knows (watch.c), and lets the notifier cause the same events
+ * (relay.c).
  *
- * What we did ourselves must not be relayed: relay_begin()/relay_end() around each own change remember what stood
- * there afterwards; an event that finds exactly that is ours.
+ * Own changes must not be relayed: relay_begin()/relay_end() around each of them record the file that was there afterwards; an
+ * event that finds exactly that file is about our own change.
  */
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -46,7 +47,7 @@ static uint64_t hash_name(const char *name)
         return lkg_hash(0, name, strlen(name));
 }
 
-/* All zero: nothing stands there. */
+/* All zero: there is no file. */
 static void identify(uint64_t dir, const char *name, struct identity *ret, mode_t *ret_mode,
                      bool *ret_writer)
 {
@@ -123,7 +124,7 @@ static bool is_own(uint64_t dir, const char *name, const struct identity *now)
         return yes;
 }
 
-/* --- what happened behind the mount --- */
+/* --- changes behind the mount --- */
 
 /* Lock held. Jobs about directories of users have a half of the ring, those of one user an eighth. */
 static bool has_room_for(const struct lkg_node *dir, uint32_t head, uint32_t tail)
@@ -140,7 +141,7 @@ static bool has_room_for(const struct lkg_node *dir, uint32_t head, uint32_t tai
                (owner == QUOTA_HOST_ROOT || (n_users < LKG_RELAY_JOBS / 2 && n_own < LKG_RELAY_JOBS / 8));
 }
 
-/* Watchers that are so far behind that there is no room have an overflow of their own. */
+/* Watchers that are too far behind get an overflow event. */
 static void enqueue(enum lkg_relay_op op, mode_t type, uint64_t dir, const char *name)
 {
         struct lkg_shared *shm = server.shm;

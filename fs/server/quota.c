@@ -44,7 +44,10 @@ bool quota_is_half_used(const struct quota *quota, uint32_t owner)
         return owner != QUOTA_HOST_ROOT && find(quota, owner)->n > quota->size / 16;
 }
 
-/* What nobody asked for (a replay, an earlier build) may be more than there are cells: it counts for all, then. */
+/*
+ * Records without a check (a replay, an earlier build) may belong to more owners than there are cells; those then count for
+ * all users together.
+ */
 void quota_add(struct quota *quota, uint32_t owner)
 {
         struct quota_cell *cell;
@@ -66,7 +69,7 @@ void quota_add(struct quota *quota, uint32_t owner)
         cell->n++;
 }
 
-/* Cells that were put behind this one because it was taken move up. */
+/* Cells that come after this one because it was taken move up. */
 static void empty(struct quota *quota, uint32_t hole)
 {
         uint32_t mask = quota->n_cells - 1;

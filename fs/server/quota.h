@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who may have how much of a table that anybody can fill. One user has an eighth of it, all users together a half, and what is
- * left only root of the host's own namespaces. Root in a container is a user like any other: the one of its mount namespace. So
- * many users (a user namespace brings 65,536 uids) never take what root needs, and no container takes what another one has.
+ * Shares of a table that any user can fill. One user gets an eighth of it, all users together a half; the rest is for root of the
+ * host's own namespaces. Root in a container counts as a user of its own: that of its mount namespace. So many users (a user
+ * namespace has 65,536 uids) never take the part of root, and no container takes the part of another.
  *
- * A record's owner is a word: uid + 1, for root of another mount namespace that one's number with the highest bit set, and 0 where an
- * earlier build noted none. Counts live in this process and are made again from the owners. No locks: whoever has a table has a
- * lock for it.
+ * A record's owner is a word: uid + 1; for root of another mount namespace the number of that namespace with the highest bit
+ * set; 0 if an earlier build recorded none. Counts are in this process and computed again from the owners. No locks: the
+ * caller locks the table.
  */
 #pragma once
 
@@ -35,7 +35,7 @@ static inline uint32_t quota_owner(uid_t uid)
         return (uint32_t)uid + 1;
 }
 
-/** quota_is_crowded() - does it matter whose root it is? Below that nobody is looked at for it: a look costs more than a record. */
+/** quota_is_crowded() - is it worth telling root of the host and of a container apart? Reading /proc costs more. */
 static inline bool quota_is_crowded(const struct quota *quota)
 {
         return quota->n_root >= quota->size / 16;
@@ -43,9 +43,9 @@ static inline bool quota_is_crowded(const struct quota *quota)
 
 /** quota_ask() - one record more for @owner? Root of the host is not refused: the table has its own end. */
 bool quota_ask(const struct quota *quota, uint32_t owner);
-/** quota_is_nearly_used() - has @owner three quarters of what it may have, or users of what they may have together? */
+/** quota_is_nearly_used() - has @owner three quarters of its share, or have all users three quarters of theirs? */
 bool quota_is_nearly_used(const struct quota *quota, uint32_t owner);
-/** quota_is_half_used() - has @owner more than a half of what it may have? */
+/** quota_is_half_used() - has @owner more than half of its share? */
 bool quota_is_half_used(const struct quota *quota, uint32_t owner);
 void quota_add(struct quota *quota, uint32_t owner);
 void quota_remove(struct quota *quota, uint32_t owner);

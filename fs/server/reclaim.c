@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel keeps what it was told of until it needs memory, and so do we: a node and a descriptor for each file. So a user who looks
- * at more of his files than his share of nodes (nodes.c) would be refused although nobody uses the others. When he has three
- * quarters of it, the kernel is told to forget names of his, in the order of the table, which is about that of their age, until
- * he is at a half; what somebody has open, watches or stands in, it keeps.
+ * The kernel caches names until it needs memory, and each costs a node and a descriptor here. So a user who looks at more of
+ * his files than his share of nodes (nodes.c) would be refused although most are unused. When he has used three quarters of
+ * it, the kernel is told to forget names of his, in the order of the table, which is roughly that of their age, until half is
+ * used. It keeps those that are open, watched or a working directory.
  *
- * The name of a directory is never taken back like that: whatever somebody has mounted there would go with it. The supervisor
- * has the kernel drop all names that nobody uses instead, when files were not enough (fs/supervisor/dentries.c); not
- * while something hangs, because pages that are dirty are written then.
+ * The name of a directory is never dropped like that: mounts on it would go with it. If files are not enough, the supervisor
+ * makes the kernel drop all unused names instead (fs/supervisor/dentries.c); not while something hangs, because that writes
+ * dirty pages.
  *
- * The kernel locks the directory for that, so it may take until a reply that somebody waits for there: a thread of its own does it,
- * and no request waits for it.
+ * The kernel locks the directory for that, so it may have to wait for a reply to another caller there: a separate thread does
+ * it, and no request waits for it.
  */
 #include "held.h"
 
 #define BATCH 32
 
 static pthread_mutex_t reclaim_lock = PTHREAD_MUTEX_INITIALIZER; /* protects: wanted, runs. A leaf. */
-static uint32_t wanted; /* owner; the last one who asked: who is refused asks again */
+static uint32_t wanted; /* owner; the last one that asked: one that is refused asks again */
 static bool runs;
 
 static void go_through(uint32_t owner)
@@ -54,7 +54,7 @@ static void *reclaimer_main(void *arg)
 void reclaim(uint32_t owner)
 {
         if (!server.session)
-                return; /* nobody was told of anything */
+                return; /* nothing was dropped */
         (void)pthread_mutex_lock(&reclaim_lock);
         wanted = owner;
         if (!runs)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the notifier is asked to do, and what we answer when it does it: wake who watches a file of the view, and, for changes behind the
- * mount (own-changes.c), harmless operations through the mount that make the kernel emit the events. Those are recognised by the
- * notifier's pid and touch nothing.
+ * Work for the notifier, and the answers to its requests: waking watchers of files of the view and, for changes behind the mount
+ * (own-changes.c), harmless operations through the mount that make the kernel emit the events. These are recognised by the
+ * notifier's pid and change nothing.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -59,8 +59,8 @@ static void remember(const struct lkg_publication *publication)
 }
 
 /*
- * Only who watches a file that is another one now is woken: a component may end itself for it, and most publications are about
- * status/ alone. Names that the notifier has not finished with stay wanted.
+ * Wakes only the watchers of files that have changed: a component may exit on an event, and most publications change only status/.
+ * Names that the notifier has not finished stay wanted.
  */
 void relay_announce(void)
 {
@@ -88,7 +88,7 @@ void relay_announce(void)
         notifier_ring();
 }
 
-/* --- what the notifier does through the mount --- */
+/* --- operations of the notifier through the mount --- */
 
 static const struct lkg_relay_job *active(fuse_req_t req, const struct lkg_node *dir, const char *name)
 {

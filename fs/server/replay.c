@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a dead server left. A replayed request is served alone and in order of age, with its id noted as suspect: if it kills the
- * server three times it is answered EIO (docs/specification.md 6.8). What needs the source directory is held (held.c), so that one
- * that waits keeps nobody else waiting. FORGETs are not replayed: counting one twice would free a node the kernel still uses,
- * dropping one only leaks a node.
+ * Requests that a dead server left. They are replayed one at a time, the oldest first, with the id noted as suspect: a request
+ * that kills the server three times is answered EIO (docs/specification.md 6.8). One that needs the source directory is held
+ * (held.c), so that others need not wait for it. FORGETs are not replayed: counting one twice would free a node that the
+ * kernel still uses; dropping one only leaks a node.
  */
 #include "held.h"
 
@@ -48,7 +48,7 @@ static bool worth_replaying(const struct fuse_in_header *header)
                header->opcode != FUSE_BATCH_FORGET && header->opcode != FUSE_INTERRUPT;
 }
 
-/* Nothing has to be done for it any more, but perhaps to say so. */
+/* It needs no more work, at most an answer. */
 static bool is_over(struct lkg_slot *slot)
 {
         const struct fuse_in_header *header = (const void *)slot->buf;
@@ -77,7 +77,7 @@ void replay_slot(struct lkg_slot *slot)
 
         atomic_store(&server.shm->suspect, unique);
         if (file != 0)
-                file_close(file); /* opened, never told */
+                file_close(file); /* opened, but the caller has no answer */
         task.replay = true;
         request_handle(slot, header->len);
         task.replay = false;
@@ -135,8 +135,8 @@ static void *replayer_main(void *arg)
 }
 
 /*
- * What a dead server left and nobody has to serve: before the engine is asked again, because an answer would free the
- * parked record that says so.
+ * Requests that need no replay. To be called before the engine is asked again, because its answer would free the parked record
+ * that shows it.
  */
 void workers_clean(void)
 {

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The file server, lkgfs-fs: answers the kernel from three things, the current publication, the source directory and
- * the engine's answers. What is here is shared by the files of this folder and by nothing else.
+ * the engine's answers. Shared by the files of this folder only.
  *
  * Threads. LKG_WORKERS workers each run "read a request into a slot, handle it, reply"; helpers wait for the source directory
- * (held.h); one replayer serves what a dead predecessor left; others look at changes behind the mount (watch.c); the main
- * thread runs the event loop (engine socket, supervisor, deadlines) and asks nothing of the source directory. No thread holds a
- * lock across a system call that can block.
+ * (held.h); one replayer serves requests that a dead predecessor left; others watch for changes behind the mount (watch.c);
+ * the main thread runs the event loop (engine socket, supervisor, deadlines) and never touches the source directory. No thread
+ * holds a lock across a system call that can block.
  *
  * Locks, in the order in which they may be taken: parked_lock, openers_lock (opener.c), publication_lock, files_lock,
  * nodes_lock, watch_lock (watch.c), kept_lock, health_lock (health.c).
- * Each is a leaf in practice; the order only matters for who adds a nested use.
+ * In practice none is taken while another is held; the order is for new code that nests them.
  *
- * Everything the kernel believes about us lives in the shared memory (lkg/shared.h); what is in this process (open
- * descriptors, caches) can be made again from it.
+ * All state that the kernel relies on is in the shared memory (lkg/shared.h); open descriptors and caches in this process can
+ * be made again from it.
  */
 #pragma once
 
@@ -39,14 +39,14 @@
 #define FOREVER_S    1e9   /* attributes of immutable content; names that carry a native mount */
 #define DIRECTORY_S  1.0   /* names and attributes of directories */
 #define SOURCE_ATTR_S \
-        0.1 /* attributes of pass-through files: how late a change behind the mount may be seen */
+        0.1 /* attributes of pass-through files: the longest delay of a change behind the mount */
 
 struct lkg_node;
-/* What the lower files tell those above them, of which they know nothing (wiring.c). */
+/* Hooks: calls from the lower files to those above, which they do not know (wiring.c). */
 struct server_hooks {
         void (*nodes_crowded)(uint32_t owner); /* most of what @owner may have is used. nodes_lock held. */
         void (*node_gone)(struct lkg_node *node); /* the kernel has forgotten it. nodes_lock held. */
-        bool (*kept_owner)(uint64_t node, uint32_t *ret_uid); /* whose is it? false: there is no such node */
+        bool (*kept_owner)(uint64_t node, uint32_t *ret_uid); /* its owner; false: no such node */
         void (*engine_linked)(int fd);      /* a connection to the engine has come; taken over */
         void (*published)(uint64_t number); /* the engine says that there is a publication */
         void (*held_work)(void);            /* something can be run. held_lock held. */
@@ -58,7 +58,7 @@ struct lkg_server {
         struct lkg_shared *shm;
         const struct server_hooks *hooks;
         uint64_t source_dev;          /* of the source directory itself */
-        _Atomic bool source_is_local; /* its file system asks nobody else; found out by watch.c */
+        _Atomic bool source_is_local; /* its file system asks no other machine or process; set by watch.c */
         int device, shared_fd, source, runtime, blobs, pinned, listen, supervisor;
         uint32_t epoch; /* which server since the mount began: owner of our slots */
         struct fuse_session *session;
@@ -97,10 +97,10 @@ struct lkg_task {
         struct lkg_slot *slot;   /* request being handled; NULL in the main thread */
         struct lkg_parked *park; /* the next reply goes there instead of to the kernel */
         bool replay;             /* the slot was left by a dead server */
-        bool may_block;          /* a helper: nobody waits behind it */
+        bool may_block;          /* a helper: no other request waits for it */
         bool again; /* the source directory would have us wait: no reply, a helper does it again */
-        bool lost;  /* the caller was let go before the reply: what it told him is to be undone */
-        uint32_t reserved_node; /* quota_owner() of a node that is reserved for what is made; 0 = none */
+        bool lost;  /* the caller was released before the reply: its effect must be undone */
+        uint32_t reserved_node; /* quota_owner() of a node that is reserved for a new file; 0 = none */
         bool swallow;           /* handshake: keep the reply in `swallowed`, send nothing */
         size_t swallowed_size;
         unsigned char swallowed[LKG_INIT_MAX];
@@ -111,10 +111,13 @@ extern __thread struct lkg_task task;
 /* session.c: libfuse and the device */
 int session_open(struct lkg_error *err);
 int session_handshake(void); /* --handshake: INIT request on stdin, reply on stdout */
-/* kernel.c: what is said to it without libfuse */
+/* kernel.c: messages to the kernel without libfuse */
 void kernel_send_raw(const void *data, size_t size); /* a whole reply or notification */
 void kernel_invalidate_attributes(uint64_t node); /* forget cached attributes, never pages: cannot block */
-/** kernel_forget_name() - have the kernel look it up again. Waits for whoever has the directory locked: never before a reply. */
+/**
+ * kernel_forget_name() - make the kernel look it up again. Waits for the lock of the directory: never to be called before a
+ * reply.
+ */
 void kernel_forget_name(uint64_t parent, const char *name);
 bool kernel_knows(uint64_t node); /* false: the kernel has no such inode any more */
 static inline const void *task_argument(void)
@@ -122,21 +125,21 @@ static inline const void *task_argument(void)
         return task.slot->buf + sizeof(struct fuse_in_header);
 }
 
-/* replay.c, workers.c: worker threads, the replay of what a dead server left */
+/* replay.c, workers.c: worker threads; replay after a dead server */
 void workers_clean(void); /* before engine_init() */
 int workers_start(struct lkg_error *err);
 
 /* ops.c */
 extern const struct fuse_lowlevel_ops server_ops;
 
-/* content.c: content that is old, and who has it */
+/* content.c: old content and its users */
 void content_reset(const struct lkg_node *node);
 void content_looked(const struct fuse_ctx *ctx, const struct lkg_node *node);
 /**
- * content_open() - somebody opens @node for reading. What is no content is nobody's.
+ * content_open() - a caller opens @node for reading. Nodes without content are ignored.
  * @trusted: counted only
  * @ret_fh: written when the open has a record
- * Return: 0; -ENFILE: he has his share of old content; -ESTALE: it was forgotten this moment.
+ * Return: 0; -ENFILE: the user's share of old content is used up; -ESTALE: it was forgotten this moment.
  */
 int content_open(const struct fuse_ctx *ctx, struct lkg_node *node, bool trusted, uint64_t *ret_fh);
 void content_closed(uint64_t id); /* an open without a record was closed */
@@ -160,14 +163,14 @@ const struct lkg_rule *publication_rule(const struct lkg_publication *publicatio
                                         const char *text);
 bool publication_commits(const struct lkg_publication *publication, const char *path);
 bool publication_hides(const struct lkg_publication *publication, const char *path);
-/** publication_bad_directory() - of bad/ that holds @node; NULL when it is no such directory (any more). */
+/** publication_bad_directory() - of bad/ that holds @node; NULL when there is no such directory (any more). */
 const struct lkg_entry *publication_bad_directory(const struct lkg_publication *publication,
                                                   const struct lkg_node *node);
 bool publication_holds_bad(const struct lkg_node *node); /* in a directory of bad/, as it is published now */
-/** publication_owns() - a name nobody may make, remove or replace: the publication stands there, or it is reserved. */
+/** publication_owns() - a name that cannot be made, removed or replaced: the publication has it, or it is reserved. */
 bool publication_owns(const struct lkg_node *dir, const char *name);
 
-/* The way to open again, or to change by path, what a descriptor of ours (O_PATH too) leads to. */
+/* The path in /proc/self/fd with which the file of a descriptor (O_PATH too) can be opened again or changed. */
 #define FD_PATH_MAX 64
 static inline const char *fd_path(int fd, char buf[static FD_PATH_MAX])
 {
@@ -183,7 +186,7 @@ struct lkg_name {
         uint64_t parent;
         char name[LKG_NODE_NAME];
 };
-/** reclaim() - have the kernel forget files of @owner that nobody uses; in a thread of its own. */
+/** reclaim() - make the kernel forget unused files of @owner; in a separate thread. */
 void reclaim(uint32_t owner);
 
 /* nodes.c: node ids */
@@ -191,7 +194,7 @@ static inline struct lkg_node *node_at(uint32_t index)
 {
         return &server.shm->nodes[index];
 }
-struct lkg_node *node_get(uint64_t id); /* NULL: not a node id of ours (any more) */
+struct lkg_node *node_get(uint64_t id); /* NULL: an unknown node id */
 uint64_t node_id(const struct lkg_node *node);
 static inline uint32_t node_index(const struct lkg_node *node)
 {
@@ -220,7 +223,7 @@ void node_unreserve(void);
 /** node_keep() - a successor needs a descriptor of it, for it is open and may lose its last name. */
 void node_keep(struct lkg_node *node);
 void node_unkeep(struct lkg_node *node);
-bool node_owner(uint64_t id, uint32_t *ret_uid); /* hooks; false: there is no such node */
+bool node_owner(uint64_t id, uint32_t *ret_uid); /* for hooks; false: no such node */
 void node_forget(struct lkg_node *node, uint64_t n);
 int node_fd(struct lkg_node *node);                                 /* O_PATH descriptor, borrowed; -errno */
 int node_path(const struct lkg_node *node, char *buf, size_t size); /* relative to the root; 0 or -errno */
@@ -260,7 +263,7 @@ void file_announce_writer(struct lkg_node *node,
                           int by); /* somebody is about to open it for writing (or not) */
 
 /* inherit.c */
-/** inherit() - free what a predecessor left and cannot be true, before anything else looks at it; nodes: nodes_init() does. */
+/** inherit() - free impossible records of a predecessor, before any other use of them; nodes_init() does it for nodes. */
 void inherit(struct lkg_shared *shm);
 /** inherit_node() - the same of one node that is not free. Return: whether it stays. */
 bool inherit_node(struct lkg_node *node);
@@ -269,18 +272,18 @@ bool inherit_node(struct lkg_node *node);
 /** server_confine() - capabilities and system calls given up, for this thread and those that it makes. Return: 0 or -errno. */
 int server_confine(struct lkg_error *err);
 
-/* kept.c: what the supervisor keeps for our successor; fs.sock */
+/* kept.c: descriptors that the supervisor keeps for our successor; fs.sock */
 /** kept_listen() - fs.sock, before server_confine(): this process makes no socket later. */
 int kept_listen(struct lkg_error *err);
 int kept_init(struct lkg_error *err);
 /** kept_link() - a connection to the engine. Return: the socket; -EAGAIN: asked for, hooks->engine_linked() is called with it. */
 int kept_link(void);
-/** kept_keep() - @fd, which stays the caller's, is that of @node, which is a file of @uid. Return: false: there is no room. */
+/** kept_keep() - have @fd kept (it stays the caller's), for @node, a file of @uid. Return: false: no room. */
 bool kept_keep(uint64_t node, uint32_t uid, int fd);
 void kept_drop(uint64_t node);
 int kept_fd(uint64_t node);
 void kept_ready(void);
-/** kept_forget_names() - have the supervisor drop the names that the kernel keeps and nobody uses. */
+/** kept_forget_names() - ask the supervisor to drop unused names of the kernel. */
 void kept_forget_names(void);
 
 /* caller.c: acting as the caller */
@@ -291,7 +294,7 @@ void caller_enter(const struct fuse_ctx *ctx, struct caller *ret);
 void caller_leave(const struct caller *caller);
 bool is_notifier(int tid);
 bool caller_is_notifier(const struct fuse_ctx *ctx);
-/** caller_may_change() - may the caller's mount namespace change what is passed through? Else EROFS. */
+/** caller_may_change() - may a caller of this mount namespace change files of the source? Else EROFS. */
 bool caller_may_change(const struct fuse_ctx *ctx);
 /** caller_may_command() - control/ and bad/. Return: 0; -EACCES not root; -EPERM root of another mount namespace. */
 int caller_may_command(const struct fuse_ctx *ctx);
@@ -315,8 +318,8 @@ bool unit_holds(const char *cgroups, const char *unit);
 bool cgroup_matches(const char *cgroups, const char *pattern);
 
 /* opener.c: processes that open a component's file; @started: component, pid, start_time of one */
-void opener_looked(int tid, const struct lkg_node *node); /* this thread was told of this view file */
-/** opener_came_by_name() - was @node what this thread was told of last? Then it can look again. */
+void opener_looked(int tid, const struct lkg_node *node); /* this thread has looked up this view file */
+/** opener_came_by_name() - is @node the result of this thread's last lookup? Then it can look it up again. */
 bool opener_came_by_name(int tid, const struct lkg_node *node);
 bool opener_known(const struct lkg_message *started,
                   uint64_t *ret_generation);         /* the newest it was seen with */
@@ -335,23 +338,23 @@ int source_open_path(const char *path, int flags);
 
 /* start.c */
 /**
- * start_park() - recognise who opens a view file.
+ * start_park() - recognise a component that opens a view file.
  * Return: NULL: reply at once; else make the reply, then start_submit(): it is sent when the engine has answered.
  */
 struct lkg_parked *start_park(const struct fuse_ctx *ctx, const struct lkg_node *node);
 void start_submit(struct lkg_parked *parked);
 
 /* health.c: does the engine answer? */
-bool health_is_down(uint64_t now_ns); /* known, for longer than a second; asks nobody */
+bool health_is_down(uint64_t now_ns); /* known to be silent for longer than a second; does not ask */
 void health_heard(void);              /* the engine has said something */
 /** health_find_out() - is it down? Waits a second at most. @send: asks it; the answer comes to health_heard(). */
 bool health_find_out(void (*send)(void));
-void health_waited(uint64_t timeout_ns); /* somebody has waited so long for it in vain */
+void health_waited(uint64_t timeout_ns); /* a caller has waited this long for it in vain */
 
-/* outage.c: what is told when it does not */
+/* outage.c: status when it does not */
 /**
- * outage_node() - the node of a status file that we complete or replace.
- * Return: 0; -ENOENT: @entry is what is to be shown; -EAGAIN: the publication was replaced, look again; another -errno.
+ * outage_node() - the node of a status file that health.c completes or replaces.
+ * Return: 0; -ENOENT: show @entry; -EAGAIN: the publication was replaced, look again; another -errno.
  */
 int outage_node(const struct lkg_publication *publication, const struct lkg_entry *entry,
                 struct lkg_node **ret);
@@ -421,10 +424,10 @@ void source_ioctl(fuse_req_t req, struct lkg_node *node, unsigned cmd, struct fu
 void listing_read(fuse_req_t req, struct lkg_node *node, size_t size, off_t off, uint64_t fh);
 void listing_close(uint64_t fh);
 
-/* view.c: what the publication shows */
+/* view.c: the files of the publication */
 int view_lookup(struct lkg_node *dir, const char *name, struct fuse_entry_param *ret);
 void view_entry(struct lkg_node *node, struct fuse_entry_param *ret);
-/** view_takes_commands() - is what is written to it a command? A name in bad/ is read like any content. */
+/** view_takes_commands() - is a write to it a command? (A name in bad/ is, although it is read like any content.) */
 bool view_takes_commands(const struct lkg_node *node, bool writes);
 void view_open(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi);
 void view_read(fuse_req_t req, struct lkg_node *node, size_t size, off_t off);
@@ -455,13 +458,13 @@ int watch_init(struct lkg_error *err);
 void watch_add(struct lkg_node *dir);
 void watch_drop(struct lkg_node *dir);
 
-/* own-changes.c: changes behind the mount, and which of them are ours */
+/* own-changes.c: changes behind the mount, and our own changes */
 void relay_event(uint64_t dir, uint32_t mask, const char *name); /* of inotify */
 void relay_ring(void);                                           /* after events */
 void notifier_ring(void);                                        /* there is something for it to do */
-void relay_begin(uint64_t dir, const char *name); /* this name is about to be changed by ourselves */
-void relay_end(uint64_t dir, const char *name);   /* it was: what stands there now is our doing */
-/* relay.c: what the notifier is asked for. relay_lookup() and the like return true when they have answered. */
+void relay_begin(uint64_t dir, const char *name);                /* we are about to change this name */
+void relay_end(uint64_t dir, const char *name); /* we have changed it: the file that is there now is ours */
+/* relay.c: work for the notifier. relay_lookup() and similar functions return true when they have answered. */
 void relay_announce(void); /* wake watchers of view files; have the root's attributes fetched */
 bool relay_lookup(fuse_req_t req, struct lkg_node *dir, const char *name);
 bool relay_matches(fuse_req_t req, const struct lkg_node *dir,

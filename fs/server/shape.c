@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The shape of a request: are its arguments all there, do its names end, and are they names? The kernel sends no others, but
- * libfuse believes every length, and a replayed request stands in memory that a predecessor wrote, who may have been taken over.
- * A name that leads anywhere but to its directory (`..`, `a/b`) would be one into the host's file system.
+ * Checks the form of a request: are all arguments there, is each name terminated, and is it a single name? The kernel sends no
+ * others, but libfuse trusts every length, and a replayed request was written into memory by a predecessor that may have been
+ * taken over. A name such as `..` or `a/b` would lead into the host's file system.
  */
 #include "held.h"
 
@@ -17,7 +17,7 @@ struct shape {
 #define COUNT(type, member) (uint8_t)(1 + offsetof(struct type, member))
 #define FIXED(type)         (uint8_t)sizeof(struct type)
 
-/* What is not named is refused by libfuse without a look at its arguments, or has none. */
+/* Unlisted requests have no arguments, or libfuse refuses them without reading any. */
 static const struct shape shapes[] = {
         [FUSE_LOOKUP] = { 0, 1 },
         [FUSE_FORGET] = { FIXED(fuse_forget_in) },
@@ -68,7 +68,7 @@ static bool is_name(const char *text)
         return *text && !strchr(text, '/') && strcmp(text, ".") != 0 && strcmp(text, "..") != 0;
 }
 
-/* DESTROY is for who has a block device; what answers a notification, for who has sent such a one. */
+/* DESTROY is for file systems on a block device; NOTIFY_REPLY for servers that send such a notification. */
 static bool is_never_sent(uint32_t opcode)
 {
         return opcode == FUSE_DESTROY || opcode == FUSE_NOTIFY_REPLY;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Slots: what a request is read into and stands in until it is answered, in the shared memory. Their memory is written to before
- * anything is read into it (a SIGKILL during the kernel's copy would fail that request), and given back when it is not used
- * for some time to come: a storm of requests that wait would leave 33 MiB else.
+ * Slots in the shared memory: a request is read into one and stays there until it is answered. The pages are touched before a
+ * request is read into them (a SIGKILL during the kernel's copy would fail that request), and given back when they are
+ * unlikely to be used soon: otherwise a storm of waiting requests would leave 33 MiB.
  */
 #include "held.h"
 
@@ -62,7 +62,7 @@ void slot_free(struct lkg_slot *slot)
         atomic_store(&taken[n], 0);
 }
 
-/* After a storm: what is free keeps nothing. */
+/* After a storm: free slots keep no memory. */
 void slots_cool(void)
 {
         for (size_t i = 0; i < ALL_SLOTS; i++) {

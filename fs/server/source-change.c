@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pass-through: names come and go.
+ * The pass-through: creating, removing and renaming.
  *
- * Each operation first records an intent in its slot: what stood under the name. If this server is killed after the
- * system call and before the reply, the successor does the call again and the intent tells its own effect (EEXIST of
- * what we made, ENOENT of what we removed) from a stranger's.
+ * Each operation first records an intent in its slot: the file that had the name. If this server is killed after the system
+ * call and before the reply, the successor repeats the call, and the intent tells the effect of the first call (EEXIST for a
+ * file that it made, ENOENT for one that it removed) from another process's change.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -12,7 +12,7 @@
 
 #include "server.h"
 
-/* What stands under (dirfd, name) now; kept from the first attempt when this is a replay. */
+/* The file at (dirfd, name) now; in a replay that of the first attempt. */
 static void intend(int dirfd, const char *name)
 {
         struct lkg_intent *intent = &task.slot->intent;
@@ -28,7 +28,7 @@ static void intend(int dirfd, const char *name)
         intent->valid = 1;
 }
 
-/* The first attempt made it and the server died before it could say so. */
+/* The first attempt made it, and the server died before its reply. */
 static bool made_before(int error)
 {
         return task.replay && error == EEXIST && task.slot->intent.valid && !task.slot->intent.existed;
@@ -253,7 +253,7 @@ static void moved(int dirfd, struct lkg_node *dir, const char *real)
                 node_moved(node, node_id(dir), real);
 }
 
-/* The first attempt moved it: the old name is gone and what was there stands under the new one. */
+/* The first attempt moved it: the old name is gone and its file has the new one. */
 static bool moved_before(int error, int newfd, const char *newreal)
 {
         const struct lkg_intent *intent = &task.slot->intent;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pass-through: open files. What a close (FLUSH), fsync or writeback must tell the engine is noted at the node, not
- * at the handle: a shell closes a duplicate before the first write, and writeback may use any handle
+ * The pass-through: open files. Whether a close (FLUSH), fsync or writeback must be reported to the engine is recorded in the
+ * node, not in the handle: a shell closes a duplicate before the first write, and writeback may use any handle
  * (docs/specification.md 2.4).
  */
 #include <fcntl.h>
@@ -128,7 +128,7 @@ static ssize_t append(int fd, const char *data, size_t size)
         return write(fd, data, size);
 }
 
-/* A page of a mapping goes where it was, also when the kernel chose the handle of somebody who appends. */
+/* A page of a mapping goes to its place, also when the kernel chose a handle with O_APPEND. */
 static ssize_t write_back(struct lkg_node *node, const char *data, size_t size, off_t off)
 {
         LKG_CLEANUP(lkg_closep) int fd = source_open_node(node, O_WRONLY);
@@ -197,7 +197,7 @@ void source_flush(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *
 {
         int fd = file_fd(fi->fh);
 
-        /* close() of a duplicate: what a network file system below reports at close is reported here. */
+        /* close() of a duplicate: reports the errors that a network file system below reports at close. */
         if (fd >= 0 && (fd = fcntl(fd, F_DUPFD_CLOEXEC, 3)) >= 0 && close(fd) < 0) {
                 fuse_reply_err(req, errno);
                 return;
@@ -221,8 +221,8 @@ void source_fsync(fuse_req_t req, struct lkg_node *node, int datasync, struct fu
 }
 
 /*
- * Is there a truncation that nobody will report but us? The mark first, then the writers: who truncates is announced before
- * he leaves a mark. The last of those who put it back looks once more.
+ * Is there a truncation that only this close can report? Check the mark first, then the writers: a truncating writer is
+ * counted before it leaves a mark. The last thread that puts the mark back checks again.
  */
 static bool take_truncation(struct lkg_node *node)
 {
@@ -246,7 +246,7 @@ static void closed(uint64_t fh, struct lkg_node *node)
         LKG_CLEANUP(publication_putp) struct publication_ref *ref = NULL;
         const struct lkg_file *file = file_get(fh);
         bool writer = file && (file->flags & O_ACCMODE) != O_RDONLY;
-        uid_t uid = file_opener(fh); /* a release says nothing of who closed it */
+        uid_t uid = file_opener(fh); /* a release does not name the caller */
         char path[PATH_MAX];
 
         if (writer)

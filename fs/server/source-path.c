@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One file of the source, by its path: asked about and opened without waiting for what it stands on. */
+/* One file of the source, by path: stat and open without waiting for a dead file system. */
 #include <fcntl.h>
 #include <sys/sysmacros.h>
 
@@ -29,7 +29,7 @@ int source_stat(int dirfd, const char *name, int flags, struct stat *ret)
         return 0;
 }
 
-/* A file needs no O_NONBLOCK once it is open; what is read through it may be on anything. */
+/* O_NONBLOCK is for open() only: reads must wait, whatever file system the file is on. */
 static int become_blocking(int fd, int flags)
 {
         if (!(flags & O_NONBLOCK))

@@ -25,9 +25,9 @@ double source_attr_timeout(const struct stat *st)
 }
 
 /*
- * Attributes, as the kernel has them for now when the file system is another one than the source directory's: one that is mounted
- * there may be dead, and who only passes by must not wait for it while the kernel has the directory locked. Who wants to know
- * them exactly asks once more (no attr_timeout). What is the same file system is asked as always, if it has anybody to ask.
+ * Attributes; cached ones when the file is on another file system than the source directory: a file system that is mounted
+ * there may be dead, and a lookup must not wait for it while the kernel has the directory locked. A caller that needs exact
+ * ones asks again (no attr_timeout). On the same file system they are read as always.
  */
 static int look(int dirfd, const char *name, int flags, const struct lkg_node *dir, struct stat *ret)
 {
@@ -76,7 +76,7 @@ const char *source_real_name(const struct lkg_node *dir, const char *name, char 
         return buf;
 }
 
-/** source_adopt() - entry of the inode behind @fd (O_PATH, taken over), which stands as @name in @dir. */
+/** source_adopt() - entry of the inode behind @fd (O_PATH, taken over), which is @name in @dir. */
 int source_adopt(struct lkg_node *dir, const char *name, int fd, struct fuse_entry_param *ret)
 {
         LKG_CLEANUP(lkg_closep) int owned = fd;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A component starts: a process is recognised, by executable, unit or control group, that opens the component's file (never
- * by name or command line, which anybody can set). The engine hears of it before the reply, so that it can switch to another
- * generation first and have the opener look again; and once more whenever that process opens a newer generation.
+ * A component starts: a process that opens the component's file is recognised by executable, unit or control group (never by
+ * name or command line, which any process can set). The engine hears of it before the reply, so that it can switch to another
+ * generation first and make the opener look up the file again; and once more whenever that process opens a newer generation.
  * Rules: docs/specification.md 4.9.
  *
- * Looking at a process costs as much as the whole open, so threads that were looked at are remembered here; what must not
- * be forgotten (who was asked about) is in the shared memory: opener.c.
+ * Examining a process costs as much as the whole open, so results are cached here for each thread; the state that must survive
+ * (which processes the engine was asked about) is in the shared memory: opener.c.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -14,7 +14,7 @@
 #include "server.h"
 
 #define SEEN_SLOTS 512u
-/* Within this time a number is not given to another thread: all other numbers would have to be used up. */
+/* Within this time a thread number is not reused: all other numbers would have to be used up first. */
 #define TRUST_NS (100 * LKG_NSEC_PER_MSEC)
 /* A stranger may become the component by execve(), which takes longer than this, or by moving to the unit. */
 #define STRANGER_TRUST_NS (LKG_NSEC_PER_MSEC / 5)
@@ -104,7 +104,7 @@ static uint64_t hash_exe(int proc)
         return n > 0 ? lkg_hash(0, exe, (size_t)n) | 1 : 0;
 }
 
-/* Lock held. Is it at @now_ns what it was when we looked? */
+/* Lock held. Is the cached result still valid at @now_ns? */
 static bool still_same(struct seen *s, uint64_t now_ns)
 {
         if (!s->recognised && now_ns - s->looked_ns >= STRANGER_AGAIN_NS)
@@ -156,7 +156,10 @@ static void remember(int tid, unsigned component, bool recognised, uint64_t gene
         (void)pthread_mutex_unlock(&seen_lock);
 }
 
-/* @started is filled in. The reply will wait for the answer; NULL: too many do, the engine is only told. */
+/*
+ * @started is filled in. The reply will wait for the answer; NULL: too many replies wait already, so the engine is only
+ * notified.
+ */
 static struct lkg_parked *ask(const struct lkg_message *started, bool by_name)
 {
         struct lkg_parked *parked = engine_park(LKG_MSG_STARTED);
@@ -206,7 +209,7 @@ struct lkg_parked *start_park(const struct fuse_ctx *ctx, const struct lkg_node 
         return ask(&started, opener_came_by_name(ctx->pid, node));
 }
 
-/* Remembered only now: a server killed before has not asked, its successor will. Asking twice harms nobody. */
+/* Remembered only now: a server killed before has not asked, its successor will. Asking twice does no harm. */
 void start_submit(struct lkg_parked *parked)
 {
         const struct lkg_message started =

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Is a process in the control group of a systemd unit, or in one of a path? Decided from the text of /proc/<tid>/cgroup alone, so that it can
- * be tested without one. Sources: cgroups(7), systemd's cg_path_get_unit() and cg_escape().
+ * Is a process in the control group of a systemd unit, or in one of a path? Decided from the text of /proc/<tid>/cgroup alone,
+ * so that it can be tested without one. Sources: cgroups(7), systemd's cg_path_get_unit() and cg_escape().
  *
- * Lines are `hierarchy:controllers:path`. systemd keeps its units in the unified hierarchy (`0::`) and, on cgroup v1,
- * in the one named `name=systemd`; the others may be anybody's. In a path, slices come first and the first name with the
- * suffix of another unit type is *the* unit: the unit of a user's own manager, or of a manager in a container, stands
- * below `user@1000.service` or a scope and is somebody else's whatever its name. Other names before the unit, and `..`
- * when the process is outside our cgroup namespace, lead to where systemd's own tree begins.
+ * Lines are `hierarchy:controllers:path`. systemd keeps its units in the unified hierarchy (`0::`) and, on cgroup v1, in the
+ * one named `name=systemd`; others may belong to any program. In a path, slices come first and the first name with the suffix
+ * of another unit type is *the* unit: the unit of a user's own manager, or of a manager in a container, is below
+ * `user@1000.service` or a scope and does not count, whatever its name. Other names before the unit, and `..` when the process
+ * is outside our cgroup namespace, lead to where systemd's own tree begins.
  *
  * Below the unit one name without a unit's suffix belongs to it (DelegateSubgroup=, or `init` as k3s makes it, because
- * a delegated cgroup v2 may hold no processes itself); `.control` holds what systemd runs beside the main process.
- * Everything deeper, and every slice, scope or service, is what the unit runs for others: containers, not the component.
+ * a delegated cgroup v2 may hold no processes itself); `.control` has the processes that systemd runs beside the main process.
+ * Everything deeper, and every slice, scope or service, is run by the unit for others: containers, not the component.
  */
 #include <fnmatch.h>
 #include <limits.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the publication shows: immutable files, directories, control files; and the door through which the notifier
- * reaches inodes of older generations.
+ * Files of the publication: immutable files, directories, control files; and the way in which the notifier reaches inodes of older
+ * generations.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -53,7 +53,7 @@ static int lookup_entry(const char *path, struct fuse_entry_param *ret)
                 r = entry->type == LKG_ENTRY_FILE ? outage_node(ref->publication, entry, &node) : -ENOENT;
                 if (r < 0 && r != -EAGAIN)
                         r = node_virtual(kinds[entry->type], path, entry, &node);
-                /* Replaced meanwhile: then the node may have come too late to be told that it is old. */
+                /* Replaced meanwhile: the node may have been made too late to be marked as old. */
                 if (r == 0 && attempt < 16 &&
                     atomic_load(&server.shm->publication) != ref->publication->number) {
                         node_forget(node, 1);
@@ -143,7 +143,7 @@ static void open_through(fuse_req_t req, struct lkg_node *node, struct fuse_file
                 fuse_reply_err(req, EPERM);
                 return;
         }
-        fi->direct_io = 1; /* what is written is not what is read here */
+        fi->direct_io = 1; /* a write does not change what is read */
         source_open(req, base, fi);
         node_forget(base, 1); /* the open file holds it now */
 }
@@ -193,8 +193,11 @@ void view_open(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi)
         if (!writes && (node->flags & LKG_ENTRY_VIEW))
                 parked = start_park(ctx, node);
         if (is_polled(node))
-                fi->fh = handle_new(); /* its release tells that nobody polls it any more */
-        /* Who waits for the engine may be sent back and never close it: root's, and a component's, are counted only. */
+                fi->fh = handle_new(); /* its release means the end of polling */
+        /*
+         * A caller that waits for the engine may get ESTALE and never close it, so opens by root and by components are only
+         * counted.
+         */
         r = content_open(ctx, node, parked != NULL || writes, &fi->fh);
         if (r < 0) {
                 fuse_reply_err(req, -r);
@@ -291,7 +294,7 @@ static pthread_mutex_t pollers_lock = PTHREAD_MUTEX_INITIALIZER; /* protects: sh
 static struct quota_cell cells[LKG_POLLERS];
 static struct quota quota = { .size = LKG_POLLERS, .n_cells = LKG_POLLERS, .cells = cells };
 
-/* What a predecessor left; a record that it was about to fill says nothing. */
+/* Records of a predecessor; one that it was about to fill is empty. */
 void view_recount_pollers(void)
 {
         quota_reset(&quota);
@@ -310,7 +313,7 @@ static void forget_poller(size_t i)
         quota_remove(&quota, server.shm->poller_of[i].owner);
 }
 
-/* Lock held. LKG_POLLERS: none. One poll handle has one record, whoever polls. */
+/* Lock held. LKG_POLLERS: none. One poll handle has one record, for all callers. */
 static size_t find_poller(uint64_t kh)
 {
         size_t i = 0;
@@ -321,8 +324,8 @@ static size_t find_poller(uint64_t kh)
 }
 
 /*
- * Will the kernel be told when @node changes? False: the caller has his share of pollers, or all are in use. Whose it is, is found out
- * without the lock: that looks into /proc.
+ * Will the kernel be told when @node changes? False: the caller has his share of pollers, or all are in use. The owner is
+ * found without the lock, because that reads /proc.
  */
 static bool add_poller(const struct fuse_ctx *ctx, const struct fuse_poll_in *in, uint64_t node)
 {

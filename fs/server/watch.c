@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * inotify on the source directories that the kernel knows. More than one thread, because a directory of a file system that is
- * mounted below the source directory may never answer: one for what belongs to the source directory's own file system (home), and
- * one for each of the others, up to seven; what is beyond that shares the last one, where file systems keep each other waiting. A
- * thread whose file system has no watches any more is there for the next one.
+ * mounted below the source directory may never answer: one for the source directory's own file system (home), and one for each
+ * of the others, up to seven; any more share the last thread, where they delay each other. A thread whose file system has no
+ * watches any more is used for the next one.
  *
- * Root has one number of watches on a machine (fs.inotify.max_user_watches), which other programs need, too: we take 4,096 at
- * most, and of those one user's directories have an eighth, all users' a half. Who has his share, or where the machine has no more,
- * loses the watch that was wanted longest ago: changes behind the mount are then not told of there until it is looked up again.
+ * All of root's programs share one limit of watches (fs.inotify.max_user_watches): lkgfs takes 4,096 at most, of which
+ * directories of one user get an eighth and those of all users a half. When a share or the machine's limit is used up, the
+ * watch that was asked for longest ago is removed: changes behind the mount are then not reported there until the directory is
+ * looked up again.
  */
 #include <limits.h>
 #include <linux/magic.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who hears what the lower files have to tell. The only file that knows both sides. */
+/* Connects the hooks of the lower files with the functions above them. The only file that knows both sides. */
 #include "held.h"
 
 const struct server_hooks server_hooks = {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Workers. A worker reads a request straight into its slot of the shared memory, handles it, and frees the
- * slot: whatever kills this process in between, the request is still there for the next one.
+ * slot: if this process is killed in between, the request is still there for its successor.
  *
  * One worker at a time, the leader, reads the device; the others sleep. Waking a second thread costs as much as a whole
- * request, so the leader handles what is usually quick itself. It hands over first when it is about to change
- * something (which may wait for a disk); what needs the source directory goes to a helper (held.h) when no other worker is
- * there to read on, and whenever something has waited lately. A tick finds who is stuck all the same: his request is held
- * from then on, another worker takes his place. So a dead disk stops the requests that need it, not the others, and the second
+ * request, so the leader handles what is usually quick itself. It hands over first when it is about to change something (which
+ * may wait for a disk); a request that needs the source directory goes to a helper (held.h) when no other worker is free to
+ * read on, and whenever a request has waited recently. A tick finds workers that are stuck all the same: the request is held
+ * from then on, and another worker takes over. So a dead disk stops the requests that need it and no others, and the second
  * request that waits for it does not even stop the leader. The tick runs only while there is traffic.
  */
 #include <linux/futex.h>
