@@ -62,14 +62,14 @@ static int refuse_unknown(struct lkg_flag_apply *apply, const char *name, size_t
                                best ? "; did you mean --" : "", best ? best : "", best ? "?" : "");
 }
 
-/* The word behind a flag that nobody knows is as likely its value as it is a mistake of its own. */
+/* The word after an unknown flag may be its value or a mistake of its own. */
 static void skip_value(const struct lkg_command_line *line, size_t *i)
 {
         if (*i + 1 < line->n_words && line->words[*i + 1][0] != '-')
                 ++*i;
 }
 
-/* A word that is no flag may be the value of one, and that one's value a credential: only its place is said. */
+/* A word that is not a flag may be the value of one, and so a credential: only its place is reported. */
 static int refuse_word(struct lkg_flag_apply *apply, size_t i)
 {
         return lkg_flag_refuse(apply, "word %zu of the command line is no flag%s", i + 1,
@@ -107,7 +107,7 @@ static int take_long(struct lkg_flag_apply *apply, const char *name, const struc
         return take(apply, flag, name[size] == '=' ? name + size + 1 : NULL, line, i);
 }
 
-/* A word such as -v2, -v=2, -v 2; letters without a value may stand together. */
+/* A word such as -v2, -v=2, -v 2; letters without a value may be combined. */
 static int take_short(struct lkg_flag_apply *apply, const char *letters, const struct lkg_command_line *line,
                       size_t *i)
 {
@@ -157,7 +157,7 @@ static int take_words(struct lkg_flag_apply *apply, const struct lkg_command_lin
 
 static const char vmodule[] = "logging.vmodule";
 
-/* Puts @items, which may be NULL, behind those that the flags gave. */
+/* Appends @items, which may be NULL, to those of the flags. */
 static int append_vmodule(struct lkg_value *object, const struct lkg_value *items)
 {
         const struct lkg_value *given = lkg_object_get(object, vmodule);

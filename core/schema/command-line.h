@@ -10,14 +10,14 @@
 struct lkg_command_line {
         const char *const *words; /* without argv[0] */
         size_t n_words;
-        bool observed; /* see lkg_judge_config: what is wrong with it is a warning, and left out */
+        bool observed; /* see lkg_judge_config: its mistakes are warnings, and the words are left out */
 };
 
 /**
- * lkg_flags_apply() - set what the flags set in @object, in the order they are given.
+ * lkg_flags_apply() - apply the flags to @object, in their order.
  * @object: typed, complete; changed
  * @zeros:  a map, or NULL: gets the fields that a flag set to zero, which @object cannot hold: path -> value as given
- * @report: unknown flags, bad values (never a secret one), words that are no flags (by their place alone)
+ * @report: unknown flags, bad values (never a secret one), words that are not flags (by their place only)
  *
  * Feature gates are per key: those the line does not name are kept. Every other map or list that a flag names is
  * replaced, but for --vmodule, which the kubelet appends.

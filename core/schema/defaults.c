@@ -8,11 +8,11 @@
 
 /* ---- the tables' column ---- */
 
-/* What a field has after defaulting; *ret stays NULL when that is nothing. */
+/* The value of a field after defaulting; *ret stays NULL when there is none. */
 static int default_member(const struct lkg_node *member, const struct lkg_value *was,
                           struct lkg_value **ret);
 
-/* What becomes of @was (NULL = nothing), with its first @n members; only what is changed is copied. */
+/* The new value of @was (NULL = none), with its first @n members; only changed parts are copied. */
 static struct lkg_value *start_struct(const struct lkg_node *node, const struct lkg_value *was, size_t n)
 {
         LKG_CLEANUP(lkg_value_unrefp)
@@ -239,7 +239,7 @@ static bool has_brackets(const char *address, size_t size, int family, unsigned 
         return lkg_ip_parse(address, size, &ip, NULL) == 0 && !lkg_ip_is_v4(&ip);
 }
 
-/* proxyutil.AppendPortIfNeeded: an address without a port gets one; what is no address is left to the rules. */
+/* proxyutil.AppendPortIfNeeded: an address without a port gets one; the rules report a value that is not an address. */
 static int append_port(struct lkg_value *object, unsigned release, const char *path, unsigned port)
 {
         const struct lkg_value *value = lkg_object_get(object, path);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the component's defaulter puts where a document says nothing. Most defaults are a column of the field
- * tables; those that depend on other fields or on feature gates stand in defaults.c.
+ * Values that the component's defaulter sets where a document has none. Most defaults are a column of the field tables; those that
+ * depend on other fields or on feature gates are in defaults.c.
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 /**
  * lkg_defaults_kubelet() - SetDefaults_KubeletConfiguration (pkg/kubelet/apis/config/v1beta1/defaults.go).
  * @object: typed, one reference; replaced by the completed one
- * @gates:  what was set before the document (flags)
+ * @gates:  gates set before the document (flags)
  * @report: the document's gates that make upstream panic here; defaulting goes on without them
  *
  * Return: 0; -ENOMEM.
@@ -36,5 +36,5 @@ int lkg_defaults_eviction(struct lkg_value *object);
  */
 int lkg_defaults_eviction_done(struct lkg_value *object);
 
-/** lkg_defaults_kubeproxy() - SetDefaults_KubeProxyConfiguration, then what the platform adds on Linux. */
+/** lkg_defaults_kubeproxy() - SetDefaults_KubeProxyConfiguration, then the additions for Linux. */
 int lkg_defaults_kubeproxy(const struct lkg_schema *schema, struct lkg_value **object);

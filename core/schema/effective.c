@@ -10,7 +10,7 @@
 
 /* ---- judging ---- */
 
-/* A value that did not fit was left out, so what the judge came to is nothing that anything would run with. */
+/* A value of a wrong type was left out, so no component would run with this result. */
 static bool was_decoded(const struct lkg_report *report)
 {
         for (size_t i = 0; i < report->n_findings; i++) {
@@ -38,8 +38,8 @@ int lkg_judge_document(const struct lkg_judge *judge, struct lkg_value *doc, str
                                            .has_base = true };
         int r;
 
-        config.lint = false;                /* nobody reads the report */
-        r = lkg_judge_new(&config, &again); /* another one: the first keeps what it knows about the layers */
+        config.lint = false;                /* the report is not used */
+        r = lkg_judge_new(&config, &again); /* another one: the first keeps its results about the layers */
         if (r == 0)
                 r = lkg_judge_candidate(&candidate, again);
         if (r == 0)
@@ -102,7 +102,7 @@ static bool is_zero(const struct lkg_value *value)
         return false;
 }
 
-/* Who said that this zero value is to be one; NULL = nobody. */
+/* The source that sets this zero value explicitly; NULL = none. */
 static const struct lkg_value *who_said(const struct lkg_node *member, const struct lkg_value *zeros,
                                         const struct lkg_value *doc, const struct lkg_value *value)
 {

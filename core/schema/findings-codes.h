@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Codes of the findings that need to know a kind: 5001-5029 what a layer says, 5030-5099 rules of the
- * component's own validation. Each has a row in core/base/findings.c. A code never changes its meaning and
- * is never used again.
+ * Codes of the findings that need to know a kind: 5001-5029 for one layer, 5030-5099 rules of the component's own validation.
+ * Each has a row in core/base/findings.c. A code never changes its meaning and is never used again.
  */
 #pragma once
 
@@ -10,7 +9,7 @@ enum lkg_schema_code {
         LKG_F_WRONG_TYPE = 5001,            /* a string where an integer is wanted */
         LKG_F_NOT_FITTING = 5002,           /* the right type, but overflow, no duration, no quantity ... */
         LKG_F_UNKNOWN_FIELD = 5003,         /* ignored by the component */
-        LKG_F_WRONG_CASE = 5004,            /* `maxpods`: what happens depends on where it stands */
+        LKG_F_WRONG_CASE = 5004,            /* `maxpods`: the effect depends on the kind of layer */
         LKG_F_NOT_IN_RELEASE = 5005,        /* a field of a later or an earlier release */
         LKG_F_DEPRECATED_FIELD = 5006,      /* works, goes some day */
         LKG_F_EQUALS_DEFAULT = 5007,        /* could be left out */
@@ -18,7 +17,7 @@ enum lkg_schema_code {
         LKG_F_EVICTION_MERGE_DROPIN = 5009, /* mergeDefaultEvictionSettings in a drop-in */
         LKG_F_RELATIVE_PATH_DROPIN = 5010,  /* relative to the working directory of the component */
         LKG_F_PORT_TWICE = 5011,            /* two fields listen on one port */
-        LKG_F_NO_SUCH_FILE = 5012,          /* a path field names what is not there */
+        LKG_F_NO_SUCH_FILE = 5012,          /* a path field names a missing file */
         LKG_F_GATE_UNKNOWN = 5013,          /* no release knows it */
         LKG_F_GATE_REMOVED = 5014,          /* dropped in an earlier release */
         LKG_F_GATE_TOO_NEW = 5015,          /* comes with a later release */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What one use of a flag does to the document: a setter for each type of flag. What a use adds to or replaces is said
- * in values/flags.h.
+ * The effect of one use of a flag on the document: a setter for each type of flag. values/flags.h says what a use adds to or
+ * replaces.
  */
 #include "flag-value.h"
 
@@ -98,9 +98,9 @@ static int note_zero(const struct use *use, struct lkg_value *zero)
 }
 
 /*
- * A flush value remembers how the document wrote it (component-base, TimeOrMetaDuration's SerializeAsString): a
- * flag changes the time alone. A zero in between leaves nothing in the document to tell it from, so the first use
- * looks and the others are told.
+ * A flush value remembers how the document wrote it (component-base, TimeOrMetaDuration's SerializeAsString): a flag changes
+ * the time alone. After a zero in between the document does not show it any more, so the first use checks and passes the
+ * result on.
  */
 static bool stays_integer(const struct use *use)
 {
@@ -269,7 +269,7 @@ static int set_quantity(const struct use *use)
 
 /* ---- lists and maps ---- */
 
-/* What the first use clears and later ones add to. */
+/* Values that the first use clears and later ones add to. */
 static struct lkg_value *begin(const struct use *use, bool keep, enum lkg_type type)
 {
         const struct lkg_value *before =
@@ -289,7 +289,7 @@ static struct lkg_value *begin(const struct use *use, bool keep, enum lkg_type t
         return LKG_STEAL(list);
 }
 
-/* Takes what was collected, or says why not. */
+/* Takes the collected items, or reports why not. */
 static int finish(struct use *use, int r, const char *why)
 {
         struct lkg_value *collection = LKG_STEAL(use->collection);
@@ -356,7 +356,7 @@ static int each_bool(void *userdata, struct lkg_span key, bool b)
         return put(use, key, lkg_value_new_bool(b, use->source, 0, 0));
 }
 
-/* --feature-gates, the one map that keeps what the document has. */
+/* --feature-gates, the only map that keeps the document's members. */
 static int set_bools(struct use *use)
 {
         char why[LKG_REFUSAL_MAX];

@@ -11,13 +11,13 @@ struct lkg_flag_apply {
         unsigned char *used; /* by flag: of flag-value.c; zeroed at first */
         struct lkg_value *object;
         struct lkg_value
-                *zeros; /* fields that a flag set to zero: path -> value as given; NULL = nobody asks */
+                *zeros; /* fields that a flag set to zero: path -> value as given; NULL = not needed */
         struct lkg_report *report;
         bool observed; /* see lkg_judge_config */
         bool refused;
 };
 
-/** lkg_flag_refuse() - report what is wrong with the line; a warning when it was only found. Return: 0. */
+/** lkg_flag_refuse() - report a mistake in the command line; a warning when the line was only discovered. Return: 0. */
 int lkg_flag_refuse(struct lkg_flag_apply *apply, const char *fmt, ...) LKG_PRINTF(2, 3);
 /** lkg_flag_use() - set what @flag sets, to @text. Return: 0, also when it was refused; -ENOMEM. */
 int lkg_flag_use(struct lkg_flag_apply *apply, const struct lkg_flag *flag, const char *text);

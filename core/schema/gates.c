@@ -28,7 +28,7 @@ static size_t first_row(const char *name)
         return low < lkg_n_gates && strcmp(lkg_gates[low].name, name) == 0 ? low : lkg_n_gates;
 }
 
-/* The same for a name from a document: one with a NUL byte is no gate's. */
+/* The same for a name from a document: one with a NUL byte is not a gate. */
 static size_t row_of(const char *name, size_t size)
 {
         return strlen(name) == size ? first_row(name) : lkg_n_gates;
@@ -127,7 +127,7 @@ static const struct need *needs_of_table(void)
         return need_rows;
 }
 
-/* What is kept for ever goes at exit, so that a leak checker sees only leaks. */
+/* Frees permanent data at exit, so that a leak checker reports only leaks. */
 __attribute__((destructor)) static void forget_needs(void)
 {
         free(need_rows);
@@ -273,7 +273,7 @@ int lkg_gates_apply(struct lkg_gates *gates, const struct lkg_value *map, struct
         return result < 0 ? result : check_needs(gates, map, report);
 }
 
-/* Whether AllAlpha or AllBeta decides about @stage: then a gate's default is not what it would be without its line. */
+/* Does AllAlpha or AllBeta decide about @stage? Then a gate without its line would not have its default. */
 static bool has_group(const struct lkg_value *map, enum lkg_gate_stage stage)
 {
         if (!map)

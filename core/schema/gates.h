@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Feature gates as component-base/featuregate keeps them: what was set so far, over the defaults of a
- * release. Setting is cumulative: AllAlpha and AllBeta touch only what was not set before.
+ * Feature gates as in component-base/featuregate: the gates set so far, over the defaults of a release. Setting is cumulative:
+ * AllAlpha and AllBeta change only gates that were not set before.
  */
 #pragma once
 
@@ -17,8 +17,8 @@ void lkg_gates_deinit(struct lkg_gates *gates);
 int lkg_gates_copy(const struct lkg_gates *from, struct lkg_gates *ret);
 
 /**
- * lkg_gates_apply() - set what the map of a document or flag says.
- * @map:    string -> bool; NULL = nothing
+ * lkg_gates_apply() - apply the map of a document or flag.
+ * @map: string -> bool; NULL = empty
  * @report: unknown, dropped, too new and locked gates, dependencies that are off: each at its place
  *
  * Return: 0; -EBADMSG: the component would not start with it; -ENOMEM.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Facts of the machine, asked for once by a program and handed to whoever judges. */
+/* Facts of the machine, read once by a program and passed to the judge. */
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/vfs.h>

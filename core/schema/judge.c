@@ -121,7 +121,7 @@ static int refuse_kind(const struct lkg_value *doc, struct lkg_report *report)
         return -ENOENT;
 }
 
-/* A kind that has a table, in a version that nobody has heard of: the component cannot decode it. */
+/* A kind that has a table, in an unknown version: the component cannot decode it. */
 static int refuse_version(const struct lkg_judge *judge, const struct lkg_value *doc,
                           struct lkg_report *report)
 {
@@ -252,14 +252,14 @@ static int directory_of(const char *file, char **ret)
 }
 
 /*
- * The document that stands for --config: the base with kubeadm's patches. Where the base itself is broken the others are
- * judged as if there were none.
+ * The document of --config: the base with kubeadm's patches. If the base itself is broken, the other layers are judged as if
+ * there were none.
  */
 struct base {
-        const struct lkg_value *doc; /* without what is broken of it; NULL = nothing is there */
-        const char *file;            /* relative paths start beside it; NULL = there is none */
+        const struct lkg_value *doc; /* without its broken parts; NULL = none */
+        const char *file;            /* relative paths start beside it; NULL = none */
         bool broken;
-        bool as_read; /* no patch has made another document of it: a key may stand in it twice */
+        bool as_read; /* no patch has changed it: it may have a key twice */
 };
 
 static struct base base_of(const struct lkg_candidate *candidate)
@@ -281,7 +281,7 @@ static struct base base_of(const struct lkg_candidate *candidate)
         return base;
 }
 
-/* Nothing but what a judgement goes by may decide whether the last one's results are used again. */
+/* Exactly the inputs of a judgement decide whether the results of the last one are used again. */
 static bool is_known_base(const struct lkg_judge *judge, const struct base *base)
 {
         return judge->base_known && base->doc == judge->base && base->broken == judge->base_broken &&
@@ -349,8 +349,8 @@ static int without_header(const struct lkg_value *doc, struct lkg_value **ret)
 }
 
 /*
- * The same of a drop-in, without names that are no field in any case either: whoever decodes the result ignores them, and
- * a thousand drop-ins full of them would be merged a second time for nothing.
+ * The same for a drop-in, without names that are not a field in any case: the component ignores them, and a thousand drop-ins
+ * full of them would be merged a second time for nothing.
  */
 static int known_members(const struct lkg_judge *judge, const struct lkg_value *doc, struct lkg_value **ret)
 {
@@ -404,7 +404,7 @@ static size_t n_advice(const struct lkg_judge *judge)
         return n;
 }
 
-/* Advice looks at what is below a null, below a map and below feature gates: most of what many layers have is none of it. */
+/* Advice needs the layers below only for a null, a map or feature gates: most fields of many layers need none. */
 static bool wants_below(const struct lkg_value *doc)
 {
         for (size_t i = 0; i < lkg_value_size(doc); i++) {
@@ -490,7 +490,7 @@ static int update_layers(struct lkg_judge *judge, const struct lkg_candidate *ca
 
 /* ---- the whole ---- */
 
-/* The typed document before flags: what the component came to from its files. NULL = it did not. */
+/* The typed document before flags: the result of the component's files. NULL = none. */
 static int resolve_kubelet(const struct lkg_judge *judge, const struct lkg_candidate *candidate,
                            struct lkg_report *report, struct lkg_value **ret)
 {
@@ -542,7 +542,7 @@ static int lose_split_stream(const struct lkg_judge *judge, struct lkg_value *ob
         return lkg_object_set(object, path, NULL);
 }
 
-/* Flags, gates, rules on what the files came to. */
+/* Flags, gates and rules on the result of the files. */
 static int judge_whole(const struct lkg_judge *judge, struct lkg_candidate *candidate,
                        const struct lkg_value *files, struct lkg_report *report)
 {
@@ -597,7 +597,7 @@ static int serve(const struct lkg_judge *judge, struct lkg_candidate *candidate,
         return 0;
 }
 
-/* What all layers came to; where some are broken, what the others did. NULL = nothing. */
+/* The result of all layers; if some are broken, of the others. NULL = none. */
 static const struct lkg_value *merge_of(const struct lkg_candidate *candidate)
 {
         if (candidate->doc || candidate->n_layers == 0 || candidate->state != LKG_CANDIDATE_INVALID)
@@ -665,7 +665,7 @@ static bool is_misfit(const struct lkg_finding *finding)
         return finding->code == LKG_F_WRONG_TYPE || finding->code == LKG_F_NOT_FITTING;
 }
 
-/* What is wrong with the zero value that stands in for one of a wrong type is nothing that anybody wrote. */
+/* Skips mistakes of a zero value that replaces one of a wrong type: nobody wrote it. */
 static bool is_follow_up(const struct lkg_report *report, const struct lkg_finding *finding)
 {
         if (!finding->file || finding->line == 0 || is_misfit(finding))
@@ -693,8 +693,8 @@ static void append_once(struct lkg_candidate *candidate, const struct lkg_report
 }
 
 /*
- * What was found in a merge that lacks layers, which say themselves what is wrong with them. They may be what is missing:
- * only errors count, and each says what it was found without. Advice would be about a document that nobody wrote.
+ * Findings about a merge without some broken layers, which have their own findings. The missing layers may be the cause: only
+ * errors count, and each names what is missing. Advice would be about a document that nobody wrote.
  */
 static void append_incomplete(struct lkg_candidate *candidate, const struct lkg_report *from)
 {
@@ -709,8 +709,8 @@ static void append_incomplete(struct lkg_candidate *candidate, const struct lkg_
         }
 }
 
-/* @report: what the merge has to say */
-/* What is only counted cannot be told from what another stage counted: the merge finds again what is wrong with the base. */
+/* @report: findings of the merge */
+/* Findings that are only counted cannot be compared with those of another stage: the merge finds mistakes of the base again. */
 static void count_unlisted(const struct lkg_judge *judge, struct lkg_candidate *candidate, bool whole,
                            const struct lkg_report *report)
 {
@@ -721,7 +721,7 @@ static void count_unlisted(const struct lkg_judge *judge, struct lkg_candidate *
         lkg_report_count_unlisted(&candidate->report, &judge->flag_report);
         if (base)
                 lkg_report_count_unlisted(&candidate->report, &judge->base_report);
-        if (!whole) /* of a merge that lacks layers only what is listed says so */
+        if (!whole) /* of a merge without some layers, only listed findings say so */
                 return;
         if (!base)
                 lkg_report_count_unlisted(&candidate->report, report);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files behind lkg_judge share. */
+/* Shared by the files of lkg_judge. */
 #pragma once
 
 #include "pipeline.h"
 
-/* One layer of the last candidate, and what was found out about it alone. */
+/* One layer of the last candidate, and the results for it alone. */
 struct lkg_judged_layer {
         const struct lkg_value *doc; /* one reference; tells whether it is still the same */
         enum lkg_layer_role role;
@@ -18,7 +18,7 @@ struct lkg_judge {
         struct lkg_judge_config config;
         const struct lkg_schema *schema; /* of the last candidate */
         struct lkg_gates flag_gates;
-        struct lkg_report flag_report; /* what is wrong with the command line, whatever the files say */
+        struct lkg_report flag_report; /* mistakes of the command line, independent of the files */
 
         /* the base as it was last loaded */
         const struct lkg_value *base; /* one reference */
@@ -33,10 +33,10 @@ struct lkg_judge {
 };
 
 /**
- * lkg_lint_layer() - what can be said about one layer alone (advice beyond the component's own checks).
+ * lkg_lint_layer() - findings about one layer alone (advice beyond the component's own checks).
  * @doc:   as parsed, a map
  * @below: the merge of the layers under it, or NULL
- * @role:  drop-ins are decoded in another way than the base
+ * @role:  drop-ins are not decoded like the base
  */
 int lkg_lint_layer(const struct lkg_schema *schema, const struct lkg_value *doc,
                    const struct lkg_value *below, enum lkg_layer_role role, struct lkg_report *report);
@@ -46,18 +46,19 @@ int lkg_lint_whole(const struct lkg_judge *judge, const struct lkg_candidate *ca
                    const struct lkg_value *object, struct lkg_report *report);
 
 /**
- * lkg_effective_place_zeros() - say where the zero values in @effective come from, which have no source yet.
- * @zeros: what the command line set to zero: path -> value
- * @doc:   the merged document; what it does not say either is a default. May be NULL
- * @effective: replaced by a copy where something is to be said, because others have it, too
+ * lkg_effective_place_zeros() - set the source of zero values in @effective, which have none yet.
+ * @zeros: values that the command line set to zero: path -> value
+ * @doc:   the merged document; values that it does not have either are defaults. May be NULL
+ * @effective: replaced by a copy if anything changes, because it is shared
  */
 int lkg_effective_place_zeros(const struct lkg_node *root, const struct lkg_value *zeros,
                               const struct lkg_value *doc, struct lkg_value **effective);
 
 /**
- * lkg_serve() - the document to be served for a kubelet: @merged, and what a component that reads only this one
- * file needs to come to @object.
- * @object: typed, complete, before flags: what the component would have come to with base and drop-ins
+ * lkg_serve() - the document to be served for a kubelet: @merged, plus the fields that a component which reads only this one
+ * file needs to arrive at
+ * @object.
+ * @object: typed, complete, before flags: the component's result from base and drop-ins
  * @ret:    one reference; @merged itself when nothing is needed
  *
  * Return: 0; -EBADMSG (@report); -ENOMEM.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kinds that have tables, each with all of its rows: for whatever goes through the tables themselves
- * (`lkgfs explain`, the generated documentation, tests). What follows a document asks lkg_schema_get().
+ * The kinds that have tables, each with all of its rows: for code that walks the tables themselves
+ * (`lkgfs explain`, the generated documentation, tests). Code that handles a document uses lkg_schema_get().
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Advice: where the component is silent about what is probably a mistake. Never an error. */
+/* Advice about probable mistakes that the component does not report. Never an error. */
 #include "judge.h"
 
 #include <lkg/buf.h>
@@ -161,7 +161,7 @@ static void lint_member(const struct lint *lint, const struct lkg_node *member,
                 lint_items(lint, member->item, latest ? latest->item : NULL, value);
 }
 
-/* A name that is right but for its case; over the base its value counts, and what is wrong with it too. */
+/* A name in the wrong case; in a layer above the base its value counts, and so do its mistakes. */
 static void lint_folded(const struct lint *lint, const struct lkg_node *member,
                         const struct lkg_node *latest, const char *name, const struct lkg_value *value)
 {
@@ -227,7 +227,7 @@ static int is_nothing(const struct lkg_node *node, const struct lkg_value *value
         return !canonical || (collection && lkg_value_size(canonical) == 0);
 }
 
-/* Nothing in place of what an earlier layer has set. */
+/* A null or empty value that removes the value of an earlier layer. */
 static int check_reset(const struct lint *lint, const struct lkg_node *node, const struct lkg_value *value,
                        const struct lkg_value *earlier)
 {
@@ -251,7 +251,7 @@ static int check_reset(const struct lint *lint, const struct lkg_node *node, con
         return 0;
 }
 
-/* What an earlier layer said; the same field twice in one document is another finding's matter. */
+/* The value of an earlier layer; a duplicate in one document has its own finding. */
 static const struct lkg_value *earlier_layer(const struct lkg_value *value)
 {
         const struct lkg_value *earlier = lkg_value_shadowed(value);
@@ -341,7 +341,7 @@ static const char *address_field(const struct lkg_value *object, const char *por
         return "address";
 }
 
-/* What a port field or a host:port field opens. Return: whether it opens one. */
+/* The port that a port field or a host:port field opens. Return: whether it opens one. */
 static bool port_of(const struct lkg_node *node, const struct lkg_value *object,
                     const struct lkg_value *value, struct port *ret)
 {
@@ -369,7 +369,7 @@ static bool is_any(const struct lkg_ip *ip)
         return memcmp(ip->bytes + skip, none.bytes, sizeof(ip->bytes) - skip) == 0;
 }
 
-/* Whether one of two sockets could not be opened; what is no address is judged elsewhere. */
+/* Would one of two sockets fail to open? Invalid addresses are reported elsewhere. */
 static bool overlap(const struct port *a, const struct port *b)
 {
         struct lkg_ip x, y;

@@ -53,7 +53,7 @@ char *lkg_path_resolve(const char *dir, struct lkg_span path, size_t *ret_size)
         return joined;
 }
 
-/* One path field. What is absolute already stays as it is written, not even cleaned. */
+/* One path field. An absolute path stays as it is written, not even cleaned. */
 static int resolve_one(struct lkg_value *object, const char *path, const char *dir)
 {
         const struct lkg_value *value = lkg_object_get(object, path);
@@ -155,7 +155,7 @@ int lkg_kubeproxy_normalise(struct lkg_value *object)
         struct lkg_span mode = lkg_object_text(object, "mode");
         bool nftables = lkg_span_is(mode, "nftables"), ipvs = lkg_span_is(mode, "ipvs");
         const char *active = nftables ? "nftables" : ipvs ? "ipvs" : "iptables";
-        int r = lkg_object_set(object, "portRange", NULL); /* nobody reads it any more */
+        int r = lkg_object_set(object, "portRange", NULL); /* not used any more */
 
         if (r == 0 && nftables)
                 r = lkg_object_set(object, "iptables.masqueradeAll", NULL);

@@ -10,11 +10,11 @@
 
 /**
  * lkg_kubelet_load() - loadConfigFile: decode, default, resolve paths, eviction defaults.
- * @base:  the document; NULL = there is no --config: the defaults of the flags
+ * @base:  the document; NULL = no --config: the defaults of the flags
  * @dir:   absolute directory of the base file; NULL = leave relative paths alone
  * @flags: LKG_TYPED_TWICE, or 0
- * @gates: what the command line set
- * @report: what the component would refuse; the rest is loaded all the same, so that all mistakes are found at once
+ * @gates: gates of the command line
+ * @report: values that the component would refuse; the others are still loaded, so that all mistakes are found at once
  * @ret:   typed, complete
  *
  * Return: 0; -ENOMEM.
@@ -32,8 +32,8 @@ int lkg_kubeproxy_load(const struct lkg_schema *schema, const struct lkg_value *
                        struct lkg_report *report, struct lkg_value **ret);
 
 /**
- * lkg_kubeproxy_normalise() - what is left of a document that went through the internal type: the sections of
- * modes that are not active lose what that type has only once (pkg/proxy/apis/config/v1alpha1/conversion.go).
+ * lkg_kubeproxy_normalise() - the document after a conversion to the internal type and back: sections of inactive modes lose
+ * the values that that type has only once (pkg/proxy/apis/config/v1alpha1/conversion.go).
  */
 int lkg_kubeproxy_normalise(struct lkg_value *object);
 

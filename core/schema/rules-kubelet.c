@@ -113,7 +113,7 @@ static const struct lkg_rule table[] = {
 
 /* ---- two fields ---- */
 
-/* @path with what stands there, as one side of a rule between two. */
+/* @path with its value, as one side of a rule between two fields. */
 static struct lkg_operand operand(const struct lkg_rules *rules, const char *path, const char *says)
 {
         return (struct lkg_operand){ path, lkg_object_get(rules->object, path), says };

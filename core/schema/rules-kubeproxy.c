@@ -100,7 +100,7 @@ static int check_node_ports(const struct lkg_rules *rules)
 
                 (void)snprintf(path, sizeof(path), "%s[%zu]", list_path, i);
                 if (size == strlen(primary) && memcmp(text, primary, size) == 0) {
-                        /* what comes after it is not looked at any more, and refused with it */
+                        /* items after it are not checked any more, and refused with it */
                         if (n != 1)
                                 lkg_breach(rules, LKG_F_CONTRADICTION, path, item,
                                            "must be the only entry; remove it or the CIDRs");

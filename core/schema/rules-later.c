@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the kubelet's validation lets pass and its start refuses: cmd/kubelet/app, pkg/kubelet (eviction, cm,
+ * Values that pass the kubelet's validation and fail at its start: cmd/kubelet/app, pkg/kubelet (eviction, cm,
  * sysctl, kubelet.go) of 1.33 to 1.36. The kubelet ends a moment after it has accepted the configuration, so
  * these are warnings.
  *
- * What depends on the hardware (CPUs and NUMA nodes there are) is not judged.
+ * Values that depend on the hardware (numbers of CPUs and NUMA nodes) are not judged.
  */
 #include "rules-table.h"
 
@@ -258,7 +258,7 @@ struct option {
 };
 
 struct manager {
-        const char *policy, *off; /* the field, and its word with which there is no manager */
+        const char *policy, *off; /* the field, and the value that means no manager */
         const char *options;
         const char *alpha_gate, *beta_gate;
         const struct option *rows;

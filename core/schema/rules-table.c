@@ -316,7 +316,7 @@ static bool concerns(const struct lkg_rules *rules, const struct lkg_rule *row)
         return !row->when || lkg_span_is(lkg_object_text(rules->object, row->when), row->is);
 }
 
-/* Code and words of a row that is broken. */
+/* Code and message for a broken rule of a row. */
 static void report_row(const struct lkg_rules *rules, const struct lkg_rule *row,
                        const struct lkg_value *value)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rules as rows, and the words of a breach. What a row can say about one field stands in a table; everything
- * between fields is a function, and both report in the same form:
+ * Rules as rows, and the messages of a breach. Rules about one field are rows of a table; rules between fields are functions; both
+ * report in the same form:
  *
  *     maxPods (--max-pods): -5 is out of range; it must not be negative
  *
- * The flag is named only when the value came from the command line. Nothing here allocates, so nothing but a
- * parser of a value can fail, and only for want of memory.
+ * The flag is named only when the value came from the command line. Nothing here allocates, so only a parser of a value can
+ * fail, and only for lack of memory.
  */
 #pragma once
 
@@ -48,21 +48,21 @@ struct lkg_rule {
 /** lkg_rules_apply() - judge all rows. Return: 0; -ENOMEM. */
 int lkg_rules_apply(const struct lkg_rules *rules, const struct lkg_rule *rows, size_t n_rows);
 
-/** lkg_breach_missing() - report a text that is not there, or empty. @at: what it is missing in, or the empty text. */
+/** lkg_breach_missing() - report a missing or empty text. @at: its parent, or the empty text. */
 void lkg_breach_missing(const struct lkg_rules *rules, const char *path, const struct lkg_value *at,
                         const char *want);
 /**
  * lkg_breach() - report a rule that one value breaks.
- * @code:  enum lkg_schema_code; LKG_F_REFUSED_LATER is a warning, and LKG_F_HOST while nobody stated the
- *         host's facts; all others are errors
+ * @code:  enum lkg_schema_code; LKG_F_REFUSED_LATER is a warning, and so is LKG_F_HOST while the host's facts are not
+ *         given; all others are errors
  * @path:  as shown, with list indexes
  * @value: the value at fault; NULL = unset
- * @fmt:   what follows the value
+ * @fmt:   text after the value
  */
 void lkg_breach(const struct lkg_rules *rules, unsigned code, const char *path,
                 const struct lkg_value *value, const char *fmt, ...) LKG_PRINTF(5, 6);
 
-/* One of two fields that do not go together; @says stands between its value and the other field. */
+/* One of two fields that conflict; @says is the text between its value and the other field. */
 struct lkg_operand {
         const char *path;
         const struct lkg_value *value; /* NULL = unset */
@@ -70,7 +70,7 @@ struct lkg_operand {
 };
 
 #define LKG_FLAG_NOTE_MAX 96
-/** lkg_flag_note() - ` (--flag)` for what the command line set, else nothing. Return: @buf. */
+/** lkg_flag_note() - ` (--flag)` if the command line set it, else nothing. Return: @buf. */
 const char *lkg_flag_note(const struct lkg_value *value, char buf[static LKG_FLAG_NOTE_MAX]);
 
 /**

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A kubelet with --config and --config-dir decodes and defaults the base first and merges drop-ins into the
- * result (docs/specification.md 3.5). A kubelet that reads one merged file does it in the other order, and comes to
- * something else where a default depends on another field, where the base is written without what is empty,
- * where a drop-in's name has another case. So the difference is computed, not guessed: load the merged document
- * as that kubelet would, compare with what it has to be, and say explicitly what differs.
+ * A kubelet with --config and --config-dir decodes and defaults the base first and merges drop-ins into the result
+ * (docs/specification.md 3.5). A kubelet that reads one merged file does it in the other order, and gets another result where
+ * a default depends on another field, where the base is written without what is empty, where a drop-in's name has another
+ * case. So the difference is computed, not guessed: load the merged document as that kubelet would, compare with what it has
+ * to be, and say explicitly what differs.
  */
 #include "judge.h"
 
@@ -26,9 +26,9 @@ struct compare {
 };
 
 /*
- * A component that reads one file rounds reservations up to thousandths, which a value of a drop-in escapes
- * (typed.h, LKG_TYPED_ROUND): no file says `1n`. Nobody notices, because whoever uses them rounds them up to
- * whole numbers. Return: 1 when that is all that differs, 0, -ENOMEM.
+ * A component that reads one file rounds reservations up to thousandths, which a value of a drop-in escapes (typed.h,
+ * LKG_TYPED_ROUND): no file says `1n`. It has no effect, because their users round them up to whole numbers.
+ * Return: 1 when that is the only difference, 0, -ENOMEM.
  */
 static int is_rounded(const struct compare *c, const struct lkg_node *node, const struct lkg_value *wanted,
                       const struct lkg_value *got)
@@ -59,7 +59,7 @@ static int is_rounded(const struct compare *c, const struct lkg_node *node, cons
         return 1;
 }
 
-/* Without what may be secret; nothing for what is not there. */
+/* Secrets masked; empty for a missing value. */
 static void show(const struct lkg_node *node, const struct lkg_value *value, struct lkg_buf *buf)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *masked = NULL;
@@ -233,8 +233,8 @@ static bool is_other_spelling(const char *key, size_t size)
 }
 
 /*
- * A drop-in's `apiversion` is a field that nobody knows; in the one file that the kubelet reads it would be the header,
- * because there names count in any case. Replaces *doc by a copy without such names, when there are any.
+ * A drop-in's `apiversion` is an unknown field; in the one file that the kubelet reads it would be the header, because names
+ * match in any case there. If there are such names, replaces *doc by a copy without them.
  */
 static int drop_other_spellings(struct lkg_value **doc)
 {

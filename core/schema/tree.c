@@ -83,7 +83,7 @@ static bool starts(const char **text, const char *with)
 
 static uint16_t last_number;
 
-/* Return: NULL = no memory. A type that no row may have is a mistake of ours; test-tables finds it. */
+/* Return: NULL = no memory. A row with an impossible type is a bug; test-tables finds it. */
 static struct lkg_node *node_new(const struct lkg_field *field, const char *name, const char *type)
 {
         LKG_CLEANUP(node_freep) struct lkg_node *node = calloc(1, sizeof(*node));
@@ -316,7 +316,7 @@ static int build(const struct lkg_kind *kind, unsigned release, struct lkg_schem
         return 0;
 }
 
-/* What is kept for ever goes at exit, so that a leak checker sees only leaks. */
+/* Frees permanent data at exit, so that a leak checker reports only leaks. */
 __attribute__((destructor)) static void forget(void)
 {
         while (schemas) {
@@ -417,8 +417,8 @@ static bool is_ascii(const char *name, size_t size)
 }
 
 /*
- * A thousand names that are no field are not compared with every field: one that folds has its length, but for letters of
- * other scripts.
+ * Avoids comparing a thousand unknown names with every field: a name that matches in another case has the same length, except for
+ * letters of other scripts.
  */
 const struct lkg_node *lkg_node_member_folded(const struct lkg_node *node, const char *name, size_t size)
 {

@@ -57,7 +57,7 @@ const struct lkg_node *lkg_schema_root(const struct lkg_schema *schema);
  * @ret:  one reference, shared
  */
 int lkg_schema_default(const char *json, struct lkg_value **ret);
-/** lkg_node_member() - field @name of a struct, exactly as written. NULL = there is none. */
+/** lkg_node_member() - field @name of a struct, exactly as written. NULL = none. */
 const struct lkg_node *lkg_node_member(const struct lkg_node *node, const char *name, size_t size);
 /**
  * lkg_node_member_folded() - the same as Go's encoding/json looks a name up: exactly, else without regard to

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A typed document as Go's encoder prints it: without what is empty (omitempty), with the zero values of what is always
- * printed. Like decoding, it shares what is as it has to be.
+ * A typed document as Go's encoder prints it: without empty omitempty fields, with zero values of fields that are always
+ * printed. Like decoding, it shares unchanged parts.
  */
 #include <lkg/buf.h>
 
@@ -50,7 +50,7 @@ static int encode_zero(const struct lkg_node *node, struct lkg_value **ret)
         return lkg_typed_zero(node, NULL, ret);
 }
 
-/* @value: NULL = all of it zero. Like decoding, shares what is as it has to be. */
+/* @value: NULL = all zero. Like decoding, shares unchanged parts. */
 static int encode_struct(const struct lkg_node *node, const struct lkg_value *value, struct lkg_value **ret)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = value ? NULL : lkg_value_new_map(NULL, 0, 0);

@@ -271,7 +271,7 @@ static bool is_plain_int(const char *text)
         return *text != '+' && !(text[0] == '-' && text[1] == '0');
 }
 
-/* strconv.ParseInt on the number's text: 50.0 and 5e1 are no integers here. Return: 0, -EINVAL, -ERANGE. */
+/* strconv.ParseInt on the number's text: 50.0 and 5e1 are not integers here. Return: 0, -EINVAL, -ERANGE. */
 static int integer(const char *number, intmax_t *ret)
 {
         char *end;
@@ -382,8 +382,8 @@ static int decode_flush(struct decode *d, const struct lkg_node *node, const str
 }
 
 /*
- * A quantity in a map is kept as it prints. One that is a field keeps its text until it is printed, because
- * some values lose something then (`1000E` prints as `1`), and rules are about what was read.
+ * A quantity in a map is kept in printed form. One in a field keeps its text until it is printed, because printing changes
+ * some values (`1000E` prints as `1`), and rules are about the value that was read.
  */
 static int decode_quantity(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
                            const struct step *step, bool item, struct lkg_value **ret)
@@ -474,7 +474,7 @@ int lkg_typed_zero(const struct lkg_node *node, const struct lkg_value *at, stru
         return *ret ? 0 : -ENOMEM;
 }
 
-/* What stands at @i in a list that an earlier spelling of the field set: Go decodes into it. */
+/* The item @i of a list that an earlier spelling of the field set: Go decodes into it. */
 static struct lkg_value *earlier_item(const struct lkg_value *before, size_t i)
 {
         if (!before || lkg_value_type(before) != LKG_LIST || i >= lkg_value_size(before))
@@ -498,8 +498,8 @@ static int decode_item(struct decode *d, const struct lkg_node *node, const stru
 }
 
 /*
- * What is in normal form already, and most of it is, is shared and not copied: here a list gets @item, which
- * is taken over, in place of @value's own. *list stays NULL while nothing differs.
+ * Values in normal form (nearly all) are shared and not copied: the list gets @item, which is taken over, in place of @value's own.
+ * *list stays NULL while nothing differs.
  */
 int lkg_typed_put_item(const struct lkg_value *value, size_t i, struct lkg_value *item,
                        struct lkg_value **list)
@@ -563,7 +563,7 @@ static int decode_list(struct decode *d, const struct lkg_node *node, const stru
                 if (r < 0)
                         return r;
         }
-        /* What is as it has to be when it is rounded is so when it is not, but not the other way round. */
+        /* A value that is normal with rounding is normal without it, but not the reverse. */
         if (!before && !list && d->n_misfits == n_before && (d->flags & LKG_TYPED_ROUND || !can_round(node)))
                 lkg_list_stamp(value, node->number);
         *ret = list ? LKG_STEAL(list) : lkg_value_ref((struct lkg_value *)value);
@@ -625,7 +625,7 @@ static int decode_map(struct decode *d, const struct lkg_node *node, const struc
         return 0;
 }
 
-/* A field that is there. *ret stays NULL for its zero value; @before is what an earlier spelling set. */
+/* A field of the document. *ret stays NULL for its zero value; @before: the value set by an earlier spelling. */
 static int decode_member(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
                          const struct lkg_value *before, const struct step *step, struct lkg_value **ret)
 {
@@ -633,7 +633,7 @@ static int decode_member(struct decode *d, const struct lkg_node *node, const st
 
         if (lkg_value_type(value) != LKG_NULL)
                 return decode_value(d, node, value, before, false, step, ret);
-        /* null makes nil of what can be nil; Duration's own decoder refuses it; elsewhere it is nothing */
+        /* null sets nil where that is possible; Duration's own decoder refuses it; elsewhere it has no effect */
         if (node->class == LKG_CLASS_DURATION && !nilable)
                 return decode_value(d, node, value, before, false, step, ret);
         /* these two have a decoder of their own, which takes it for nothing at all */
@@ -658,7 +658,7 @@ static int decode_twice(struct decode *d, const struct lkg_node *node, const str
         return r < 0 ? r : decode_member(d, node, value, first, step, ret);
 }
 
-/* One field under a name of another case, or after one: what is there already may be added to or replaced. */
+/* One field under a name of another case, or after one: the existing value may be extended or replaced. */
 static int decode_again(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
                         const struct step *step, struct lkg_value *map)
 {

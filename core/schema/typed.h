@@ -15,26 +15,26 @@ enum lkg_typed_flags {
          */
         LKG_TYPED_ROUND = 1 << 1,
         /*
-         * What a value shadows stands in front of it in the same document, a JSON text with a key twice: it is decoded
-         * first, and the other one over it. So what was wrong with it is an error although it does not count.
+         * The shadowed value comes first in the same document, a JSON text with a duplicate key: it is decoded first, and the
+         * other one over it. So a mistake in it is an error although its value does not count.
          */
         LKG_TYPED_TWICE = 1 << 2,
 };
 
 /**
  * lkg_typed_decode() - @value as Go would decode it into a fresh object of @root's type.
- * @report: every value that does not fit, at its place. Unknown fields are dropped without a word (lint.c).
- * @ret:    one reference, a map that nobody else has
+ * @report: every value that does not fit, at its place. Unknown fields are dropped silently (lint.c reports them).
+ * @ret:    one reference, an unshared map
  *
- * Return: 0; -EBADMSG (@report says why; *ret is there, without what does not fit); -ENOMEM.
+ * Return: 0; -EBADMSG (@report says why; *ret is set, without the values that do not fit); -ENOMEM.
  */
 int lkg_typed_decode(const struct lkg_node *root, const struct lkg_value *value, unsigned flags,
                      struct lkg_report *report, struct lkg_value **ret);
 
 /**
- * lkg_typed_encode() - @object as Go's encoder prints it: omitempty, zero values of what is always printed; those
- * have no source.
- * @ret: one reference, a map that nobody else has
+ * lkg_typed_encode() - @object as Go's encoder prints it: omitempty, zero values of fields that are always printed; those have
+ * no source.
+ * @ret: one reference, an unshared map
  */
 int lkg_typed_encode(const struct lkg_node *root, const struct lkg_value *object, struct lkg_value **ret);
 
@@ -47,7 +47,7 @@ int lkg_typed_scalar(const struct lkg_node *node, const struct lkg_value *value,
 
 /* ---- object.c: reading and changing a typed document ---- */
 
-/* Zero values are returned for what is not there. @path is dotted, without lists. */
+/* Missing values are returned as zero. @path is dotted, without lists. */
 const struct lkg_value *lkg_object_get(const struct lkg_value *object, const char *path);
 bool lkg_object_has(const struct lkg_value *object, const char *path);
 bool lkg_object_bool(const struct lkg_value *object, const char *path);
@@ -61,8 +61,8 @@ int64_t lkg_value_duration(const struct lkg_value *value);
 struct lkg_span lkg_text_of(const struct lkg_value *value);
 
 /**
- * lkg_object_set() - put @item at @path, making maps on the way; takes over @item, also on failure.
- * @object: only one reference to the top; what is shared below is copied
+ * lkg_object_set() - put @item at @path, creating maps as needed; takes over @item, also on failure.
+ * @object: only one reference to the top; shared parts below are copied
  * @item:   NULL = remove
  */
 int lkg_object_set(struct lkg_value *object, const char *path, struct lkg_value *item);

@@ -8,8 +8,7 @@
 
 #include "server.h"
 
-#define FRESH_NS \
-        (1 * LKG_NSEC_PER_SEC) /* an engine that has sent a message this recently need not be asked */
+#define FRESH_NS   (1 * LKG_NSEC_PER_SEC) /* after a message this recent it need not be asked */
 #define SILENT_NS  (1 * LKG_NSEC_PER_SEC)
 #define BELIEVE_NS (2 * LKG_NSEC_PER_SEC) /* how long the supervisor's report of work in progress counts */
 

@@ -3,8 +3,7 @@
  * lkgfs bad: the configurations that are known to be bad, one file each in bad/<component>/, newest first; with an id and a
  * reason, one more of them (what `echo REASON > bad/<component>/ID` does). Forgiving is the verb forget.
  *
- * Id and reason come from whoever could name an object or write the file: nothing of them reaches a terminal as a control
- * character.
+ * Id and reason come from anybody who could name an object or write the file, so control characters are escaped for a terminal.
  */
 #include "tool.h"
 
@@ -40,7 +39,7 @@ static int newest_first(const void *a, const void *b)
         return order ? order : strcmp(x->id, y->id);
 }
 
-/* Return: 0, also when there is no such directory, which is an empty list; -errno. */
+/* Return: 0 (a missing directory is an empty list); -errno. */
 static int read_marks(const struct lkg_view *view, const char *component, struct mark **ret, size_t *ret_n)
 {
         char **names = NULL;
@@ -148,7 +147,7 @@ static int list_marks(const struct lkg_tool *tool, const struct lkg_view *view, 
         return r;
 }
 
-/* The words behind the id are one sentence, as for echo(1). */
+/* The words after the id are joined, as by echo(1). */
 static int condemn(const struct lkg_tool *tool, const struct lkg_view *view, const char *component)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf reason = LKG_BUF_INIT;
@@ -170,7 +169,7 @@ int lkg_verb_bad(const struct lkg_tool *tool)
         const char *id = tool->n_words > 0 ? tool->words[0] : NULL;
         int r;
 
-        /* What is no file name would be written to another place; an empty reason would do nothing. */
+        /* An id that is not a file name would lead to another place; an empty reason would have no effect. */
         if (id && (!*id || *id == '.' || strchr(id, '/')))
                 return lkg_tool_fail(tool, LKG_TOOL_USAGE, "\"%.60s\" is neither a uid nor a source id", id);
         if (id && (tool->n_words < 2 || !*tool->words[1]))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lkgfs check: every finding, on standard output because they are what was asked for. Errors and warnings
- * give 1; notes alone are no reason to stop a pipeline.
+ * lkgfs check: every finding, on standard output because they are its product. Errors and warnings give exit status 1; notes
+ * alone do not stop a pipeline.
  */
 #include "tool.h"
 

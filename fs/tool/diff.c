@@ -17,7 +17,7 @@ static int render_masked(const struct lkg_value *doc, enum lkg_format format, st
         return lkg_buf_failed(buf) ? -ENOMEM : 0;
 }
 
-/* Return: 1; 0 when there is no result after layer @i; -ENOMEM. */
+/* Return: 1; 0: no result after layer @i; -ENOMEM. */
 static int render_merged(const struct lkg_candidate *candidate, size_t i, enum lkg_format format,
                          struct lkg_buf *buf)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lkgfs doctor: why does it not do what I expect? Looks at the node and at status/ of each component for what is wrong
- * without being an error of a document: lkgfs does not run, a switch or a hold was left on, starts that nobody sees, a component
- * that crash-looped or runs with something else, stored state that was lost, an API server that cannot be asked, an assigned configuration that is not served. One line each, with what to do about it; nothing is changed.
+ * lkgfs doctor: why does it not do what I expect? Looks at the node and at status/ of each component for what is wrong without
+ * being an error of a document: lkgfs does not run, a switch or a hold was left on, starts that nobody sees, a component that
+ * crash-looped or runs with something else, stored state that was lost, an API server that cannot be asked, an assigned
+ * configuration that is not served. One line each, with what to do about it; nothing is changed.
  *
  * Exit status 1 when there is an error or a warning. A view that cannot be opened is one: this is made for broken nodes.
  */
@@ -21,7 +22,7 @@
 #define DISABLED "/etc/lkgfs/disabled"
 #define DEVICE   "/dev/fuse"
 
-/* What was found so far, in the form that is printed at the end. */
+/* The problems so far, in printed form. */
 struct diagnosis {
         const struct lkg_tool *tool;
         struct lkg_view view;
@@ -85,7 +86,7 @@ static void look_at_node(struct diagnosis *d)
 
 /* ---- one component ---- */
 
-/* Return: the text, NULL when there is none or it may not be read. Caller frees. */
+/* Return: the text, NULL when it is missing or not readable. Caller frees. */
 static char *fact(const struct diagnosis *d, const char *file)
 {
         char *text = NULL;
@@ -161,7 +162,7 @@ static unsigned code_of(const char *line, size_t size)
         return code;
 }
 
-/* Codes of findings about the API server and the credential for it; some are notes, which nobody has to act on. */
+/* Codes of findings about the API server and the credential for it; some are notes, which need no action. */
 static bool is_about_remote(unsigned code)
 {
         return code >= 7000 && code <= 7999;
@@ -173,7 +174,7 @@ static bool is_about_configuration(unsigned code)
         return code == 4011 || (code >= 3000 && code <= 3999);
 }
 
-/* The word that stands alone or behind a place: `error: text`, `file:1:2: error: text`. */
+/* The word at the beginning or after a place: `error: text`, `file:1:2: error: text`. */
 static enum lkg_severity severity_of(const char *line, size_t size)
 {
         for (size_t i = 0; i < size; i++) {
@@ -241,7 +242,7 @@ static void check_assigned(struct diagnosis *d, const struct lkg_dynamic *dynami
                     dynamic->active);
 }
 
-/* Where the component says why it ended: the log of its unit, or of what is called so. */
+/* The log with the reason of its end: that of its unit, or of programs with its name. */
 static void put_log(const struct diagnosis *d, const char *until, struct lkg_buf *buf)
 {
         LKG_CLEANUP(lkg_freep) char *process = fact(d, "process");
@@ -261,7 +262,7 @@ static void put_log(const struct diagnosis *d, const char *until, struct lkg_buf
         lkg_buf_puts(buf, " -n 50` shows its last messages");
 }
 
-/* The last one: what came before it is in `lkgfs bad`. */
+/* The last one; earlier ones are in `lkgfs bad`. */
 static void check_crash_loop(struct diagnosis *d)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf advice = LKG_BUF_INIT;
@@ -324,7 +325,7 @@ static bool check_starts(struct diagnosis *d, const struct lkg_dynamic *dynamic)
         return pid && (lkg_dynamic_is_on_trial(dynamic) || lkg_dynamic_matters(dynamic));
 }
 
-/* While nobody knows what it reads, the clock of a trial stands still. */
+/* While it is not known which generation it has read, the time of a trial does not pass. */
 static void check_unseen(struct diagnosis *d, const struct lkg_dynamic *dynamic,
                          const struct lkg_drift *drift)
 {
@@ -424,7 +425,7 @@ static void check_native(struct diagnosis *d)
             mount, d->view.mountpoint);
 }
 
-/* The view, or why there is none. */
+/* The view, or the reason why there is none. */
 static void look_at_view(struct diagnosis *d)
 {
         const char *only = d->tool->options.component;

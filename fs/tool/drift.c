@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lkgfs drift: the fields in which the running component differs from what is served, each with both values. Exit status 1 when
- * there is one, 2 when a process runs and nobody knows what it has read.
+ * there is one, 2 when a process runs and it is not known what it has read.
  */
 #include "drift.h"
 #include "processes.h"
@@ -22,7 +22,7 @@ void lkg_drift_deinit(struct lkg_drift *drift)
         *drift = (struct lkg_drift){ 0 };
 }
 
-/* `-` stands for a field that is not there: no JSON value is written so. */
+/* `-` means a missing field; it is not a JSON value. */
 static int take_value(const char *text, size_t size, char **ret)
 {
         *ret = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the running process of a component has read, where that differs from what is served: status/<component>/drift, a field a
- * line. Secrets are masked in the file already.
+ * Fields in which the running process of a component differs from the served file: status/<component>/drift, one line for
+ * each. Secrets are already masked in that file.
  */
 #pragma once
 
@@ -24,9 +24,12 @@ struct lkg_drift {
         "runs as process %lu, and what that has read is not known: it started while lkgfs did not run, or " \
         "was not seen"
 
-/** lkg_drift_parse() - what is no such line is left out. Return: 0 or -ENOMEM. */
+/** lkg_drift_parse() - other lines are ignored. Return: 0 or -ENOMEM. */
 int lkg_drift_parse(const char *text, struct lkg_drift *ret);
-/** lkg_drift_read() - the same of a view, and whether a process is there at all. Nothing differs where the file cannot be read. Return: 0 or -errno of that. */
+/**
+ * lkg_drift_read() - the same of a view, and whether a process is there at all. Nothing differs where the file cannot be read.
+ * Return: 0 or -errno of that.
+ */
 int lkg_drift_read(const struct lkg_view *view, const char *component, struct lkg_drift *ret);
 void lkg_drift_deinit(struct lkg_drift *drift);
 

@@ -63,7 +63,7 @@ bool lkg_dynamic_is_remote(const char *text)
         return at && strncmp(text, "local@", 6) != 0;
 }
 
-/* A mark with the id of what is assigned, or with its uid: that condemns all its versions. */
+/* A mark with the id of the assigned configuration, or with its uid, which condemns all versions. */
 static bool marks(const char *name, const char *assigned)
 {
         size_t id = strcspn(assigned, " "), uid = strcspn(assigned, "@"), n = strlen(name);

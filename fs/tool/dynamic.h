@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the status files say about dynamic configuration: assigned, active, last known good, trial, bad marks. Shared by the
- * verbs status and doctor. Files that are not there, or that the caller may not read, leave their part out.
+ * Reads the status files about dynamic configuration: assigned, active, last known good, trial, bad marks. Shared by the verbs
+ * status and doctor. Missing or unreadable files leave their part out.
  */
 #pragma once
 
@@ -15,7 +15,7 @@ struct lkg_dynamic {
         bool has_prior_starts, has_threshold;
         bool has_bad; /* bad/<component>/ could be listed */
         size_t n_bad;
-        char *assigned_mark; /* the name in bad/ that condemns what is assigned; NULL = none */
+        char *assigned_mark; /* the name in bad/ that condemns the assigned configuration; NULL = none */
 };
 
 void lkg_dynamic_read(const struct lkg_view *view, const char *component, struct lkg_dynamic *ret);

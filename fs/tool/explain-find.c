@@ -82,7 +82,7 @@ static void add(struct lkg_explained_list *list, struct lkg_explained item)
 
 enum how { EXACT, FOLDED, KEY, END };
 
-/* Rows of one path stand together: only the first of them is offered. */
+/* Rows of one path are adjacent: only the first of them is offered. */
 static bool first_row(const struct lkg_field *fields, size_t i)
 {
         return i == 0 || strcmp(fields[i - 1].path, fields[i].path) != 0;
@@ -154,7 +154,7 @@ static void find_fields(const struct lkg_kind *kind, const char *word, enum how 
                 list->ambiguous = true;
 }
 
-/* `AllAlpha` alone: a key of featureGates that is no gate itself. */
+/* `AllAlpha` alone: a key of featureGates that is not a gate itself. */
 static void find_gate_group(const struct lkg_kind *kind, const char *word, enum how how,
                             struct lkg_explained_list *list)
 {

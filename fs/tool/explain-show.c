@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is known about a field, a flag or a feature gate, for people and for programs. The facts are said
- * once: a sink takes each of them as a line of text or as an entry of a map.
+ * Shows the facts about a field, a flag or a feature gate, for people and for programs. The code names each fact once; a sink
+ * turns it into a line of text or an entry of a map.
  */
 #include "explain.h"
 
@@ -172,7 +172,7 @@ static const struct lkg_field *row_for(const struct lkg_kind *kind, const struct
         return NULL;
 }
 
-/* Go's way of writing a type is for programs; people want to know what the star means. */
+/* Programs get the Go type; for people the star is explained. */
 static void fact_type(struct sink *sink, const char *type)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
@@ -188,7 +188,7 @@ static void fact_type(struct sink *sink, const char *type)
                 fact(sink, "type", buf.data);
 }
 
-/* Of a type without a star the empty value cannot be told from none: it becomes the default. */
+/* For a type without a star, the empty value equals a missing one: it becomes the default. */
 static void fact_empty(struct sink *sink, const struct lkg_field *field)
 {
         const char *empty = NULL;
@@ -204,7 +204,7 @@ static void fact_empty(struct sink *sink, const struct lkg_field *field)
                 fact(sink, "sameAsUnset", empty);
 }
 
-/* What the profile hardened says of the field, or of the key of it that was asked about. */
+/* The rule of the profile hardened for the field, or for the key in question. */
 static void fact_hardened(struct sink *sink, const char *path, const char *key, const char *guard)
 {
         size_t size = strlen(path);
@@ -230,7 +230,7 @@ static void fact_span(struct sink *sink, const struct lkg_kind *kind, const stru
         fact_release(sink, "until", last_row(kind, first)->until);
 }
 
-/* What of a map was asked about. */
+/* The key of a map in question. */
 static void fact_key(struct sink *sink, const struct lkg_explained *item)
 {
         const char *path = item->field->path;

@@ -3,7 +3,7 @@
  * On a broken node a call into the mount may wait for ever: the kernel holds the caller until somebody
  * answers. SIGKILL ends that, but not when a server that hangs has already taken the request (fs/fuse/dev.c,
  * request_wait_answer: then the kernel waits it out). So a verb that touches the mount runs in a child; the
- * parent waits for a bounded time and passes on what the child prints. The child holds no pipe of the
+ * parent waits for a bounded time and passes on the child's output. The child holds no pipe of the
  * caller's: `x=$(lkgfs status)` ends when the parent does, even if the child cannot.
  */
 #include "tool.h"
@@ -19,7 +19,7 @@
 
 #define N_OUTPUTS 2
 
-/* What the child prints on one of standard output and standard error. */
+/* The child's standard output or standard error. */
 struct output {
         int to;                /* our own descriptor */
         int read_fd, write_fd; /* -EBADF: the child uses ours */
@@ -34,7 +34,7 @@ static void outputs_close(struct output (*outputs)[N_OUTPUTS])
         }
 }
 
-/* A terminal is left to the child: nobody waits for it to be closed, and colour and width depend on it. */
+/* A terminal is passed to the child: no reader waits for its end, and colour and width depend on it. */
 static int outputs_open(struct output (*outputs)[N_OUTPUTS])
 {
         for (size_t i = 0; i < N_OUTPUTS; i++) {
@@ -63,7 +63,7 @@ static int status_of(const struct lkg_tool *tool, pid_t pid)
         return lkg_tool_fail(tool, LKG_TOOL_FAILED, "ended by signal %d", WTERMSIG(status));
 }
 
-/* One piece of what the child printed. */
+/* One piece of the child's output. */
 static void pass_on(struct output *output)
 {
         char bytes[16384];
@@ -108,7 +108,7 @@ static bool wait_child(uint64_t limit_ns, int pidfd, struct output outputs[N_OUT
         }
 }
 
-/* The verb, in the child. Whoever kills the tool means the verb too. */
+/* The verb, in the child. A kill of the tool must end the verb too. */
 static int run_verb(const struct lkg_tool *tool, pid_t parent, const struct output outputs[N_OUTPUTS])
 {
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)

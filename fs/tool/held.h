@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What keeps the view from following, as status/<component>/hold says it: a hold, a pin, a try, a rollout. Shared by the verbs
- * status and doctor. A daemon that does not have the file leaves everything unknown, and then nothing is held.
+ * Reasons why the view does not follow changes, from status/<component>/hold: a hold, a pin, a try, a rollout. Shared by the verbs
+ * status and doctor. With a daemon that does not have the file, nothing counts as held.
  */
 #pragma once
 
@@ -18,7 +18,10 @@ void lkg_held_parse(const char *text, struct lkg_held *ret);
 void lkg_held_read(const struct lkg_view *view, const char *component, struct lkg_held *ret);
 void lkg_held_deinit(struct lkg_held *held);
 
-/** lkg_held_who() - "since T by uid U (pid P, PROGRAM)", or "since T, after a try by uid ...", as far as it is known; nothing where nothing is. */
+/**
+ * lkg_held_who() - "since T by uid U (pid P, PROGRAM)", or "since T, after a try by uid ...", as far as it is known; nothing
+ * where nothing is.
+ */
 void lkg_held_who(const struct lkg_held *held, struct lkg_buf *buf);
 
 /** lkg_held_text() - the lines of `lkgfs status`; nothing when nothing is held. */

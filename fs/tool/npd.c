@@ -24,7 +24,7 @@ enum { NPD_OK = 0, NPD_PROBLEM = 1, NPD_UNKNOWN = 2 };
 
 struct check {
         const char *name;
-        int silent; /* what a mount that does not answer means */
+        int silent; /* the result for a mount that does not answer */
         int (*run)(const struct lkg_tool *tool, struct lkg_buf *line);
 };
 
@@ -40,7 +40,7 @@ static int say(const char *text, int status)
         return lkg_tool_print(&buf, status);
 }
 
-/* The view and the component; what the helpers would tell a person becomes the line. */
+/* Finds the view and the component; error messages of the helpers become the line. */
 static int open_component(const struct lkg_tool *tool, struct lkg_view *ret_view, char **ret,
                           struct lkg_buf *line)
 {
@@ -130,7 +130,7 @@ static int check_bad(const struct lkg_tool *tool, struct lkg_buf *line)
         return n ? NPD_PROBLEM : NPD_OK;
 }
 
-/* The engine's silence stands in the condition, with the time since when. */
+/* The condition says that the engine is silent, and since when. */
 static int check_processes(const struct lkg_tool *tool, struct lkg_buf *line)
 {
         LKG_CLEANUP(lkg_view_close) struct lkg_view view = { .fd = -EBADF };

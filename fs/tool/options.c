@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The command line. Options may stand before and after the verb and its words; `--` ends them. No
+ * The command line. Options may come before and after the verb and its words; `--` ends them. No
  * abbreviations: a script that worked must not stop working because a later version has another option that
  * begins alike.
  */
@@ -22,7 +22,7 @@ struct row {
 
 #define AT(member) offsetof(struct lkg_tool_options, member)
 
-/* The same name may stand twice for different verbs: the row whose bits meet those of the verb is meant. */
+/* A name may have several rows for different verbs: the row whose bits include the verb counts. */
 static const struct row rows[] = {
         { "config", 0, "BASE", LKG_OPT_STACK, STRING, AT(config), "base document, `-` = standard input" },
         { "config-dir", 0, "DIR", LKG_OPT_STACK, STRING, AT(config_dir), "drop-in directory" },
@@ -89,7 +89,7 @@ static bool is_option(const char *arg)
         return arg[0] == '-' && arg[1] != '\0';
 }
 
-/* The value of an option may be its own word, stand behind `=`, or behind the letter (-ojson). */
+/* The value of an option may be the next word, or follow `=` or the letter (-ojson). */
 static const char *inline_value(const char *arg)
 {
         const char *equals;
@@ -242,7 +242,7 @@ static int check_words(const struct lkg_tool *tool, char message[static 512])
         return 0;
 }
 
-/* `lkgfs explain --max-pods`: what the tool does not take itself may be a flag of a component. */
+/* `lkgfs explain --max-pods`: an option that the tool does not know may be a flag of a component. */
 static bool is_flag_to_explain(const struct lkg_tool *tool, const char *arg)
 {
         return tool->verb && (tool->verb->options & LKG_OPT_EXPLAIN) && arg[1] == '-' &&

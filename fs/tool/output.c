@@ -74,7 +74,7 @@ static void say(const struct lkg_tool *tool, const char *fmt, va_list ap)
                 return;
         }
         lkg_buf_printf(&buf, "lkgfs%s%s: ", tool->verb ? " " : "", tool->verb ? tool->verb->name : "");
-        lkg_buf_shown_lines(&buf, text); /* names of files, words of the command line */
+        lkg_buf_shown_lines(&buf, text); /* file names, words of the command line */
         lkg_buf_putc(&buf, '\n');
         if (!lkg_buf_failed(&buf))
                 (void)lkg_write_all(STDERR_FILENO, buf.data, buf.size);
@@ -104,8 +104,8 @@ void lkg_tool_put_clean(struct lkg_buf *buf, const char *text)
         lkg_buf_shown(buf, text, strlen(text));
 }
 
-/* Where `error:` stands in a line `file:line:col: error: text [LKGnnnn]`; a file name may hold the word
- * as well, so the first one behind a colon and a blank (or at the start) is taken: at worst another word
+/* The place of `error:` in a line `file:line:col: error: text [LKGnnnn]`; a file name may hold the word
+ * as well, so the first one after a colon and a blank (or at the start) is taken: at worst another word
  * is coloured. */
 static const char *find_severity(const char *line, size_t size, enum lkg_severity *ret)
 {

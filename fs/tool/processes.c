@@ -10,7 +10,7 @@
 #define AGAIN_NS (300 * LKG_NSEC_PER_MSEC)
 #define ENGINE   "lkgfs-engine"
 
-/* What a missing one costs. The file server is none of them: without it there is no answer at all. */
+/* The effect of a missing process. Not the file server: without it there is no answer at all. */
 static const struct loss {
         const char *name, *loss, *advice;
 } losses[] = {

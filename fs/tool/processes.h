@@ -31,7 +31,7 @@ void lkg_processes_parse(const char *metrics, struct lkg_processes *ret);
  */
 void lkg_processes_read(const struct lkg_view *view, const char *component, struct lkg_processes *ret);
 /**
- * lkg_process_missing() - it does not run. Never the engine, which is replaced all the time and is told of by engine_silent.
+ * lkg_process_missing() - it does not run. Never the engine, which is replaced at once; engine_silent reports it.
  */
 bool lkg_process_missing(const struct lkg_process_told *process);
 /** lkg_processes_missing() - of all of them; "lkgfsd, lkgfs-notify" into @buf. Return: how many. */
@@ -39,5 +39,5 @@ size_t lkg_processes_missing(const struct lkg_processes *processes, struct lkg_b
 /** lkg_process_loss() - what goes on no more without it, and what to do about it. */
 const char *lkg_process_loss(const char *name, const char **ret_advice);
 
-/** lkg_process_named() - a process of root with the name of a component, which says no more than that. Return: 0 = there is none. */
+/** lkg_process_named() - a process of root with the name of a component (only a hint). Return: 0 = none. */
 unsigned long lkg_process_named(const char *name);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * --remote: a ConfigMap in the base's place, as remote.file has it on a node. The object is checked as the engine checks
- * one, by the same code; what belongs to a node and not to the object (allowedSources, guard, the bad list) is not asked.
+ * --remote: a ConfigMap in place of the base, as with remote.file on a node. The engine's code checks the object; settings of a
+ * node (allowedSources, guard, the bad list) do not apply.
  *
- * Three ways to end: the file cannot be read (a failure), it is no ConfigMap that could be used (a finding: the document is
- * wrong), or it means the local configuration (then the base is the base).
+ * Three ways to end: the file cannot be read (a failure), it is not a usable ConfigMap (a finding: the document is wrong), or
+ * it means the local configuration (then the base is the base).
  */
 #include "tool.h"
 
@@ -13,7 +13,7 @@
 
 #define KEY_NOTE "lkgfs.io/config-key"
 
-/* The defaults of our configuration: only what the object itself says about its trial is judged here. */
+/* Default settings: only the object's own trial settings are checked here. */
 static const struct lkg_trial_settings trial_settings = {
         .duration_ns = 600 * LKG_NSEC_PER_SEC,
         .threshold = LKG_TRIAL_THRESHOLD_MAX,
@@ -38,7 +38,7 @@ static void add_refusal(const char *file, const struct lkg_error *err, struct lk
         lkg_report_add(report, LKG_ERROR, 6006, &where, "%s", text);
 }
 
-/* --remote-key, else what the object itself says, else the default. */
+/* --remote-key, else the object's own key, else the default. */
 static int choose_source(const struct lkg_tool *tool, const struct lkg_configmap *configmap,
                          struct lkg_config_source *ret, struct lkg_error *err)
 {

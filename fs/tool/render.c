@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lkgfs render: the merged document, what the component would be served, without the comment line; or the effective
- * one. That is for people in YAML, with a mark behind each value and without secrets, as status/ shows it; and for
- * programs in JSON, complete, as the merged document is in both.
+ * lkgfs render: the merged document as it would be served, without the comment line; or the effective one. The effective one
+ * is for people in YAML, with a mark after each value and secrets masked, as in status/; and for programs in JSON, complete.
+ * The merged document is complete in both.
  */
 #include "tool.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the offline verbs read. Paths are relative to the working directory. Standard input becomes the file
+ * Input of the offline verbs. Paths are relative to the working directory. Standard input becomes the file
  * `-` of a private directory, so that a document from a pipe takes the same path through the stack as one on
  * disk and is still called `-` in findings.
  */
@@ -152,7 +152,7 @@ static int prepare(const struct lkg_tool *tool, struct lkg_stack_config *config,
         return 0;
 }
 
-/* Whoever builds an image or reviews a change does not do so on the node: what a host has is asked of none that is not named. */
+/* Images are built and changes reviewed on other machines than the node: facts of a host are used only if it is named. */
 static struct lkg_host host_of(const struct lkg_tool *tool)
 {
         struct lkg_host host = { .cgroup = 0 };

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lkgfs status: what an administrator wants to see first at three in the morning. Components with bad news
- * come first, in each the condition, then what is served, then what is wrong, then what to do about it.
- * Everything is read from status/<component>/; a file that the caller may not read, or that this daemon does
- * not have, is left out.
+ * lkgfs status: an administrator's first look at three in the morning. Components with problems come first; for each the
+ * condition, then the served configuration, then the problems, then advice. Everything is read from status/<component>/; a
+ * file that the caller may not read, or that this daemon does not have, is left out.
  *
  * Exit status 1 when any condition is not True, or a process of lkgfs does not run.
  */
@@ -24,7 +23,7 @@ enum rank { RANK_FALSE, RANK_UNKNOWN, RANK_FINDINGS, RANK_GOOD };
 struct facts {
         char *name;
         char *condition;                  /* "<status> <reason>: <message>" */
-        struct lkg_value *condition_json; /* the same as a map; NULL = there is none */
+        struct lkg_value *condition_json; /* the same as a map; NULL = none */
         const char *since;                /* last transition, RFC 3339; of the map */
         char *generation, *sha256, *error, *last_error;
         struct lkg_report findings;
@@ -65,7 +64,7 @@ static enum rank rank_of(const struct facts *facts)
                        : RANK_GOOD;
 }
 
-/* Lines are what an earlier daemon has; they cannot tell a place from a text in all cases. */
+/* An earlier daemon has lines only; in them a place cannot always be told from text. */
 static void read_findings(const struct lkg_view *view, const char *component, struct facts *facts)
 {
         LKG_CLEANUP(lkg_value_unrefp)
@@ -108,7 +107,7 @@ static void read_facts(const struct lkg_view *view, const char *component, struc
         facts->rank = rank_of(facts);
 }
 
-/* " (3 min ago)" behind an absolute time. */
+/* " (3 min ago)" after an absolute time. */
 static void append_age(const char *rfc3339, struct lkg_buf *buf)
 {
         struct tm tm = { 0 };
@@ -253,7 +252,7 @@ static void append_some(const struct facts *facts, enum lkg_severity severity, b
         }
 }
 
-/* The worst first, so that no error or warning stands behind a note; notes only when they are asked for. */
+/* The worst first, so errors and warnings come before notes; notes only on request. */
 static void append_findings(const struct facts *facts, bool colour, bool all, struct lkg_buf *buf)
 {
         size_t left = facts->findings.n_dropped, notes = facts->findings.n_severity[LKG_NOTE];

@@ -46,7 +46,7 @@ enum lkg_tool_option_bits {
         LKG_OPT_MOUNT = 1 << 7, /* mount: --config is our own configuration */
         LKG_OPT_JUDGE =
                 1
-                << 8, /* --release, --host, --effective, --remote, --remote-key; component flags behind `--` */
+                << 8, /* --release, --host, --effective, --remote, --remote-key; component flags after `--` */
         LKG_OPT_EXPLAIN = 1 << 9, /* --kind, --release */
         LKG_OPT_CHECK = 1 << 10,  /* npd */
         LKG_OPT_ALL = 1 << 11,    /* status */
@@ -59,7 +59,7 @@ struct lkg_tool_options {
         const char *output_dir; /* bake */
         const char *check;      /* npd: "condition", "served", "bad", "processes"; NULL = the first */
         const char *remote;     /* a file with a ConfigMap; NULL = none */
-        const char *remote_key; /* of its data; NULL = what the object says, else `kubelet` */
+        const char *remote_key; /* of its data; NULL = as in the object, else `kubelet` */
         unsigned release;       /* 136 is 1.36; 0 = the latest known */
         unsigned host; /* version of the cgroup hierarchy, 1 or 2; LKG_TOOL_HOST_THIS; 0 = not said */
         enum lkg_tool_format format;
@@ -75,9 +75,9 @@ struct lkg_tool_verb;
 struct lkg_tool {
         const struct lkg_tool_verb *verb;
         struct lkg_tool_options options;
-        char **words; /* what is neither the verb nor an option */
+        char **words; /* words that are neither the verb nor an option */
         size_t n_words;
-        char **flags; /* LKG_OPT_JUDGE: what stands behind `--`, the component's own command line */
+        char **flags; /* LKG_OPT_JUDGE: the words after `--`, the component's own command line */
         size_t n_flags;
         char (*said)[512]; /* messages go here instead of to standard error; NULL = standard error */
 };
@@ -91,7 +91,7 @@ struct lkg_tool_verb {
         unsigned limit_s; /* seconds until "does not answer"; 0 = offline, or waits by design */
         int (*run)(const struct lkg_tool *tool);
         bool for_programs; /* called by units and monitors: the overview only names it */
-        /* Called in the parent behind the message, when the mount does not answer within limit_s; NULL = LKG_TOOL_FAILED. */
+        /* Called in the parent after the message, when the mount does not answer within limit_s; NULL = LKG_TOOL_FAILED. */
         int (*silent)(const struct lkg_tool *tool);
         bool refuses_start; /* what would keep the component from starting is an error to it */
 };
@@ -127,8 +127,8 @@ bool lkg_tool_colour_for(const struct lkg_tool *tool, int fd);
 const char *lkg_tool_paint(bool colour, enum lkg_severity severity); /* start of a colour, "" without */
 const char *lkg_tool_paint_end(bool colour);
 /**
- * lkg_tool_render() - @doc for standard output. A number beyond a float64 stays one in JSON, but would be read back from
- * YAML as a text: then there is none, and a message. Return: LKG_TOOL_OK or LKG_TOOL_FAILED.
+ * lkg_tool_render() - @doc for standard output. A number beyond a float64 stays one in JSON, but YAML readers would take it for a
+ * text: then only a message. Return: LKG_TOOL_OK or LKG_TOOL_FAILED.
  */
 int lkg_tool_render(const struct lkg_tool *tool, const struct lkg_value *doc, enum lkg_format format,
                     struct lkg_buf *buf);
@@ -138,7 +138,7 @@ int lkg_tool_print(const struct lkg_buf *buf, int status);
 int lkg_tool_print_value(const struct lkg_value *value, enum lkg_tool_format format, int status);
 /** lkg_tool_fail() - `lkgfs VERB: message` on standard error. Return: @status. */
 int lkg_tool_fail(const struct lkg_tool *tool, int status, const char *fmt, ...) LKG_PRINTF(3, 4);
-/** lkg_tool_note() - the same for what is not a failure. */
+/** lkg_tool_note() - the same for messages that are not failures. */
 void lkg_tool_note(const struct lkg_tool *tool, const char *fmt, ...) LKG_PRINTF(2, 3);
 /** lkg_tool_put_clean() - @text with a `?` for each control character, so that it stays one line and cannot steer a terminal. */
 void lkg_tool_put_clean(struct lkg_buf *buf, const char *text);
@@ -163,16 +163,16 @@ void lkg_tool_list_take(struct lkg_value *list, struct lkg_tool_map *item, bool 
 /** lkg_tool_print_map() - print and release @map. */
 int lkg_tool_print_map(const struct lkg_tool *tool, struct lkg_tool_map *map, int status);
 struct lkg_value *lkg_tool_findings_value(const struct lkg_report *report);
-/** lkg_tool_findings_take() - those of status/<c>/findings.json. Return: false when that is no list of findings. */
+/** lkg_tool_findings_take() - those of status/<c>/findings.json. Return: false when it is not a list of findings. */
 bool lkg_tool_findings_take(const struct lkg_value *map, struct lkg_report *ret);
-/** lkg_tool_findings_parse() - the lines of status/<c>/findings as a report. A line that is none is left out. */
+/** lkg_tool_findings_parse() - the lines of status/<c>/findings as a report. Other lines are ignored. */
 void lkg_tool_findings_parse(const char *text, struct lkg_report *ret);
 
-/* sources.c: what the offline verbs read */
+/* sources.c: input of the offline verbs */
 struct lkg_tool_sources {
         struct lkg_stack *stack;
         struct lkg_judge *judge;
-        struct lkg_remote_base *remote; /* NULL = the base is a file, or there is none */
+        struct lkg_remote_base *remote; /* NULL = the base is a file, or missing */
         struct lkg_candidate *candidate;
         int dirfd;                   /* holds standard input under the name "-", or AT_FDCWD */
         char *directory;             /* its path, removed again */
@@ -195,7 +195,7 @@ int lkg_tool_read_input(const char *path, char **ret, size_t *ret_size, struct l
 /**
  * lkg_tool_read_doc() - one file ("-": standard input) as a value tree.
  * @as_yaml: read JSON as YAML too, as sigs.k8s.io/yaml does; else as lkg_decode_patch() does
- * @ret_format: what it looks like, for the output; may be NULL
+ * @ret_format: its format, for the output; may be NULL
  * Return: LKG_TOOL_OK; LKG_TOOL_DIFFERENT when @report says why it is refused; LKG_TOOL_FAILED after a
  * message.
  */
@@ -216,7 +216,7 @@ struct lkg_remote_base;
 int lkg_tool_remote_load(const struct lkg_tool *tool, struct lkg_remote_base **ret,
                          struct lkg_report *report);
 
-/* view.c: what the other verbs read and write */
+/* view.c: files that the other verbs read and write */
 struct lkg_view {
         char *mountpoint;
         char *root; /* mount point, or the virtual directory below it */
@@ -237,7 +237,7 @@ void lkg_view_close(struct lkg_view *view);
  */
 int lkg_view_components(const struct lkg_view *view, char ***ret, size_t *ret_n);
 /**
- * lkg_view_bad_names() - names in bad/<component>/, sorted; none when there is no such directory. Caller frees with
+ * lkg_view_bad_names() - names in bad/<component>/, sorted; none if the directory is missing. Caller frees with
  * lkg_view_free_mounts(). 0 or -errno.
  */
 int lkg_view_bad_names(const struct lkg_view *view, const char *component, char ***ret, size_t *ret_n);
@@ -252,15 +252,15 @@ int lkg_view_component(const struct lkg_tool *tool, const struct lkg_view *view,
 int lkg_view_read(const struct lkg_view *view, char **ret, struct stat *ret_st, const char *fmt, ...)
         LKG_PRINTF(4, 5);
 /**
- * lkg_view_write() - one write of @text to @path below the root; on refusal the words of last-error.
+ * lkg_view_write() - one write of @text to @path below the root; if refused, prints last-error.
  * @flags: of open(2), besides O_WRONLY
  * Return: exit status.
  */
 int lkg_view_write(const struct lkg_tool *tool, const struct lkg_view *view, const char *component,
                    const char *path, int flags, const char *text);
-/** lkg_view_command() - one control write; on refusal the words of last-error. Return: exit status. */
+/** lkg_view_command() - one control write; if refused, prints last-error. Return: exit status. */
 int lkg_view_command(const struct lkg_tool *tool, const char *command, const char *text);
-/** lkg_view_read_json() - one file as a map; NULL when there is none. Caller owns one reference. */
+/** lkg_view_read_json() - one file as a map; NULL if it is missing. Caller owns one reference. */
 struct lkg_value *lkg_view_read_json(const struct lkg_view *view, const char *fmt, ...) LKG_PRINTF(2, 3);
 /**
  * lkg_view_list_numbers() - numbers that name the entries of @path, descending. Return: 0 or -errno; caller
@@ -270,7 +270,7 @@ int lkg_view_list_numbers(const struct lkg_view *view, const char *path, uint64_
 
 /* guard.c */
 /**
- * lkg_tool_guard() - run the verb in a child of its own; kill it and say so when the mount does not answer.
+ * lkg_tool_guard() - run the verb in a child of its own; kill it, with a message, when the mount does not answer.
  */
 int lkg_tool_guard(const struct lkg_tool *tool);
 

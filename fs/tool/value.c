@@ -105,7 +105,7 @@ struct lkg_value *lkg_tool_findings_value(const struct lkg_report *report)
         return failed ? NULL : LKG_STEAL(list);
 }
 
-/* Where a finding's line names its severity: behind its place, or at its beginning. Return: false = it is none. */
+/* The severity in a finding's line: after its place, or at its beginning. Return: false = not a finding. */
 static bool find_severity(const char *line, size_t size, enum lkg_severity *ret, const char **ret_at)
 {
         const char *first = NULL;
@@ -128,7 +128,7 @@ static bool find_severity(const char *line, size_t size, enum lkg_severity *ret,
         return first;
 }
 
-/* The number behind the last colon of @place, which is cut off; 0 = there is none, and nothing is cut. */
+/* The number after the last colon of @place, which is cut off; 0 = none, and nothing is cut. */
 static unsigned take_number(char *place)
 {
         char *colon = strrchr(place, ':'), *end;

@@ -84,7 +84,7 @@ const struct lkg_tool_verb *lkg_tool_find_verb(const char *name)
         return NULL;
 }
 
-/* What begins like a verb is meant before what is only spelled like one. */
+/* A prefix of a verb is suggested before a similar spelling. */
 const char *lkg_tool_nearest(const char *name)
 {
         struct lkg_nearest nearest;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Feature gates of the kubelet and of kube-proxy, sorted by name (bytes), then by release: one row for
- * each release in which something about a gate changed. The next release adds a row for each gate that it
- * changes, adds or drops, and nothing else. AllAlpha and AllBeta are no gates but words for all of a
- * stage, and are known to the code.
+ * Feature gates of the kubelet and of kube-proxy, sorted by name (bytes), then by release: one row for each release in which
+ * something about a gate changed. The next release adds a row for each gate that it changes, adds or drops, and nothing else.
+ * AllAlpha and AllBeta are not gates but stand for all gates of a stage; the code knows them.
  *
  * Source: for the releases from LKG_RELEASE_MIN on, what the components of that release register. A gate
  * that was dropped earlier has one row, REMOVED. Public lists of such gates name for some the last release

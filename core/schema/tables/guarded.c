@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keys of maps that a remote configuration may not set on a node with guard.profile: hardened. The map of
- * feature gates as a whole is let pass, because most of what a fleet rolls out is a gate; here are those
- * with which its author could run code, read files, let others in, open a port or take protection away,
- * turned on or turned off. Gates of the API server only, and those that were locked or gone before the
- * oldest release, are not here.
+ * Keys of maps that a remote configuration may not set on a node with guard.profile: hardened. The map of feature gates as a
+ * whole may be set, because rolling out gates is common; listed here are gates with which its author could run code, read
+ * files, grant access, open a port or remove protection, by turning them on or off. Gates of the API server only, and those
+ * that were locked or gone before the oldest release, are not here.
  */
 #include <lkg/schema.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Keys of maps whose keys have a meaning: eviction signals, resources, options of policies. For people only
- * (`lkgfs explain`); what is allowed is judged in values/startup.c and rules-later.c. Feature gates have a
- * table of their own, but for the two names that stand for many of them.
+ * (`lkgfs explain`); values/startup.c and rules-later.c decide what is allowed. Feature gates have a table of their own, except the
+ * two names that stand for many of them.
  */
 #include "../kinds.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * KubeletConfiguration kubelet.config.k8s.io/v1beta1: one row per field, in the order of the type; a
- * struct and its parts are rows as well. Read by everything that follows a table (schema.h), never
- * changed.
+ * struct and its parts are rows as well. Read-only for all code that uses a table (schema.h).
  *
  * Source of types and defaults: the published type and its defaulting functions; of `rule`: the
  * component's validation, and, where it says "checked later", what the component refuses after it. Some

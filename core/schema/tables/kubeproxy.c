@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * KubeProxyConfiguration kubeproxy.config.k8s.io/v1alpha1: one row per field, in the order of the type.
- * See kubelet.c for what the columns mean and where they come from. Defaults are those of a Linux node.
+ * See kubelet.c for the meaning and source of the columns. Defaults are those of a Linux node.
  *
- * The component reads syncPeriod and minSyncPeriod of the mode in use only; what it has read of the others
- * is lost before it is validated (a rule in code).
+ * The component reads syncPeriod and minSyncPeriod of the mode in use only; the values of the others are lost before
+ * validation (a rule in code).
  */
 #include <lkg/schema.h>
 

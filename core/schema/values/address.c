@@ -4,7 +4,7 @@
 
 #define WANT_IP "; want an IP address, such as 10.0.0.1 or fd00::1"
 
-/* Where a parser stands. */
+/* The position of a parser. */
 struct cursor {
         const char *p, *end;
         bool strict; /* no leading zeros in IPv4, at most four digits in a group of IPv6 */
@@ -70,7 +70,7 @@ static bool take_v4(struct cursor *c, uint8_t ret[static 4])
         return c->p == c->end;
 }
 
-/* One group, or the IPv4 address that may stand in place of the last two. */
+/* One group, or an IPv4 address in place of the last two. */
 static bool take_group(struct cursor *c, bool gap, uint8_t *bytes, size_t *n_bytes)
 {
         const char *start = c->p;
@@ -152,7 +152,7 @@ int lkg_ip_parse(const char *text, size_t size, struct lkg_ip *ret, char *reason
         struct lkg_span span = { text, size };
         char piece[LKG_PIECE_MAX];
 
-        /* What comes first, a point or a colon, says the family. */
+        /* The first point or colon decides the family. */
         for (size_t i = 0; i < size; i++) {
                 if (text[i] != '.' && text[i] != ':')
                         continue;
@@ -223,7 +223,7 @@ bool lkg_cidr_dual_stack(const struct lkg_cidr *a, const struct lkg_cidr *b)
 
 /* ---- host and port ---- */
 
-/* The host in brackets; @ret_rest is what follows them. Return: NULL, or what is wrong. */
+/* The host in brackets; @ret_rest: the text after them. Return: NULL, or the mistake. */
 static const char *split_brackets(struct lkg_span all, struct lkg_span *ret_host, struct lkg_span *ret_rest)
 {
         struct lkg_span rest;

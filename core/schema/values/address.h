@@ -10,7 +10,7 @@
 
 #include <lkg/span.h>
 
-/* An address in 16 bytes; IPv4 in the last four, behind ::ffff. */
+/* An address in 16 bytes; IPv4 in the last four, after ::ffff. */
 struct lkg_ip {
         uint8_t bytes[16];
 };
@@ -23,7 +23,7 @@ bool lkg_ip_is_v4(const struct lkg_ip *ip);
 bool lkg_ip_is_v6_strict(const char *text, size_t size);
 
 struct lkg_cidr {
-        struct lkg_ip ip; /* as written: bits behind the prefix are kept */
+        struct lkg_ip ip; /* as written: bits after the prefix are kept */
         unsigned prefix;  /* bits */
         bool v4;          /* the family by how it is written */
 };
@@ -35,7 +35,7 @@ int lkg_cidr_parse(const char *text, size_t size, struct lkg_cidr *ret, char *re
  */
 bool lkg_cidr_is_v4(const struct lkg_cidr *cidr);
 /**
- * lkg_cidr_dual_stack() - whether two networks are one of each family: what a pair of cluster CIDRs must be.
+ * lkg_cidr_dual_stack() - whether two networks are one of each family: as a pair of cluster CIDRs must be.
  */
 bool lkg_cidr_dual_stack(const struct lkg_cidr *a, const struct lkg_cidr *b);
 
@@ -67,8 +67,7 @@ int lkg_host_port_complete(const char *text, size_t size);
 /** lkg_port_parse() - 0 (if @zero) or 1 to 65535, digits only. Return: 0; -EINVAL. */
 int lkg_port_parse(const char *text, size_t size, bool zero, uint16_t *ret, char *reason);
 /**
- * lkg_port_range_parse() - `N`, `N-M` (both inclusive) or `N+M` (M ports more); the empty text is no port at
- * all
+ * lkg_port_range_parse() - `N`, `N-M` (both inclusive) or `N+M` (M ports more); the empty text means no port
  * @ret_low, @ret_n: first port and how many; port 0 passes, as upstream lets it
  *
  * Return: 0; -EINVAL.

@@ -6,7 +6,7 @@
 
 struct csv {
         struct lkg_span rest; /* lines not read yet */
-        struct lkg_span line; /* what is left of the current one, without its end */
+        struct lkg_span line; /* the rest of the current one, without its end */
         bool newline;         /* the current line ends in one */
 };
 
@@ -37,7 +37,7 @@ static int stray_quote(char *reason)
         return lkg_refuse(reason, "a stray double quote; quote a whole item, and double quotes inside it");
 }
 
-/* An item in quotes, which may go over several lines. The line is left at what follows the closing quote. */
+/* An item in quotes, which may go over several lines. The line is left after the closing quote. */
 static int quoted(struct csv *csv, struct lkg_buf *buf, char *reason)
 {
         skip(csv, 1);

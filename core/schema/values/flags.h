@@ -3,10 +3,9 @@
  * Texts of command-line flags that hold more than one value. Rule: k8s.io/component-base v0.36 cli/flag and
  * logs/api/v1, pkg/util/flag of Kubernetes 1.36, pflag v1.0 with Go's encoding/csv.
  *
- * Each parser calls back for every item in the order of the text. Items are borrowed for the time of the
- * call. A callback returns 0, or a negative number that ends the walk and is returned. A callback may have
- * been called before a later item turns out wrong: the component does not start then, and what was collected
- * is thrown away.
+ * Each parser calls back for every item in the order of the text. Items are borrowed during the call. A callback returns 0, or
+ * a negative number that ends the walk and is returned. A callback may have been called before a later item turns out wrong:
+ * the component does not start then, and what was collected is thrown away.
  *
  * What several uses of one flag come to is the caller's business:
  *

@@ -10,8 +10,8 @@
 /**
  * lkg_image_name() - a name with or without registry, without tag and digest: `quay.io:443/team/app`
  *
- * Components are lower case letters and digits with `.`, `_`, `__` or hyphens between them; the path behind
- * the registry has at most 255 bytes.
+ * Components are lower case letters and digits with `.`, `_`, `__` or hyphens between them; the path after the registry has at
+ * most 255 bytes.
  *
  * Return: 0; -EINVAL.
  */

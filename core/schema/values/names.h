@@ -31,7 +31,7 @@ struct lkg_taint {
 };
 
 /**
- * lkg_taint_check() - what the kubelet's validation wants of an item of registerWithTaints
+ * lkg_taint_check() - the kubelet's validation of an item of registerWithTaints
  *
  * The key is a qualified name, the value a label value, the effect NoSchedule, PreferNoSchedule, NoExecute
  * or empty.

@@ -37,7 +37,7 @@ static unsigned digit_value(char c)
         return c >= 'a' && c <= 'z' ? (unsigned)(c - 'a') + 10 : 255;
 }
 
-/* Underscores stand alone, behind a digit or a base prefix and before a digit. */
+/* Underscores are single, after a digit or a base prefix and before a digit. */
 static bool underscores_fit(struct lkg_span s)
 {
         char last = '^'; /* '0' = digit or prefix, '_', anything else */

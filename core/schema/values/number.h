@@ -13,8 +13,8 @@ int lkg_bool_parse(const char *text, size_t size, bool *ret, char *reason);
 
 /**
  * lkg_int_parse() - a whole number with an optional sign
- * @base: 10; or 0: `0x`, `0o`, `0b` and a leading 0 (octal) say the base, and single underscores may stand
- *        between digits and behind the prefix
+ * @base: 10; or 0: `0x`, `0o`, `0b` and a leading 0 (octal) say the base, and single
+ *        underscores are allowed between digits and after the prefix
  * @bits: 1 to 64; the value must fit into a signed integer of that size. Atoi is base 10, 64 bits
  *
  * Return: 0; -EINVAL.

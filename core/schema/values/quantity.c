@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Upstream has two representations: an int64 with a power of ten, and a decimal of any length. Which of them
- * a text gets decides what it prints as, so the choice is made here by the same rule (takes_short_path).
+ * Upstream has two representations: an int64 with a power of ten, and a decimal of any length. The choice decides the printed
+ * form, so it is made here by the same rule (takes_short_path).
  */
 #include "quantity.h"
 
@@ -12,7 +12,7 @@
 #define CAP_DIGITS   19
 #define SHIFTED_MAX  20 /* digits that multiplying by 2^60 adds at most */
 
-/* What the text consists of. */
+/* The parts of the text. */
 struct parts {
         bool negative;
         struct lkg_span whole;    /* without leading zeros, at least one digit ("0") */
@@ -22,7 +22,7 @@ struct parts {
         bool digits; /* there is one, be it zero */
 };
 
-/* What a suffix means: x base^exponent. */
+/* The meaning of a suffix: x base^exponent. */
 struct suffix {
         const char *name;
         enum lkg_quantity_format format;
@@ -99,7 +99,7 @@ static bool split(struct lkg_span text, struct parts *ret)
         return suffix_shape(p, end);
 }
 
-/* The digits behind e or E as an int64, of which upstream keeps 32 bits. */
+/* The digits after e or E as an int64, of which upstream keeps 32 bits. */
 static bool exponent_of(struct lkg_span text, int32_t *ret)
 {
         const char *p = text.data, *end = text.data + text.size;
@@ -137,7 +137,7 @@ static bool interpret(struct lkg_span text, struct suffix *ret)
 
 /* ---- short path ---- */
 
-/* Scales wrap around at 32 bits, as upstream's do; absurd exponents print what they print there. */
+/* Scales wrap around at 32 bits, as upstream's do; absurd exponents print the same as there. */
 static int32_t scale_minus(int32_t scale, size_t n)
 {
         return (int32_t)((uint32_t)scale - (uint32_t)n);

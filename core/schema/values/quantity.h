@@ -57,7 +57,7 @@ void lkg_quantity_deinit(struct lkg_quantity *quantity);
 int lkg_quantity_parse(const char *text, size_t size, struct lkg_quantity *ret, char *reason);
 
 /**
- * lkg_quantity_trim() - what of a JSON string or number the decoder of a field of type Quantity parses
+ * lkg_quantity_trim() - the part of a JSON string or number that the decoder of type Quantity parses
  *
  * It trims white space from the raw JSON text. White space that JSON writes as an escape (tab, line feed,
  * ..., U+2028, U+2029) is therefore not trimmed, and makes the value wrong.
@@ -66,7 +66,7 @@ struct lkg_span lkg_quantity_trim(const char *text, size_t size);
 
 /**
  * lkg_quantity_text() - the text that the component prints and marshals to JSON for @quantity
- * @source: what it was parsed from (trimmed), used when the value prints as written
+ * @source: its source text (trimmed), used when the value prints as written
  */
 void lkg_quantity_text(const struct lkg_quantity *quantity, struct lkg_span source, struct lkg_buf *buf);
 
@@ -87,7 +87,7 @@ int lkg_quantity_compare(const struct lkg_quantity *a, const struct lkg_quantity
 /**
  * lkg_quantity_int64() - the value in units, as Quantity.AsInt64
  *
- * Return: false when it is no whole number, not an int64, or one that the component holds as a decimal (19
+ * Return: false when it is not a whole number, not an int64, or one that the component holds as a decimal (19
  * digits and more, fractions with a binary suffix, and the like), which it does not convert either.
  */
 bool lkg_quantity_int64(const struct lkg_quantity *quantity, int64_t *ret);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Values that the kubelet's validation lets pass and its start refuses: the configuration is accepted, and
+ * Values that pass the kubelet's validation and fail at its start: the configuration is accepted, and
  * the kubelet ends a moment later. Rule: Kubernetes 1.36, cmd/kubelet/app (server.go, auth.go),
  * pkg/kubelet/eviction (ParseThresholdConfig), pkg/kubelet/cm (ParseQOSReserved, policies),
  * pkg/kubelet/logs, component-base cli/flag.
  *
- * What comes of it is a warning. Conditions that need more than one value are the caller's: a soft eviction
+ * They are reported as warnings. Conditions that need more than one value are the caller's: a soft eviction
  * threshold without a grace period for the same signal is refused, unless lkg_startup_threshold_off().
  */
 #pragma once

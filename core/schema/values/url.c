@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Only what can fail is looked at: control characters, the scheme, userinfo, the host, percent escapes of
+ * Checks only the parts that can fail: control characters, the scheme, userinfo, the host, percent escapes of
  * the path and of the fragment. A query is never refused.
  */
 #include "url.h"
@@ -28,8 +28,7 @@ static int hex(char c)
 }
 
 /*
- * What stands in a host or zone without an escape: the reserved and unreserved characters, and a few
- * more.
+ * Characters that need no escape in a host or zone: reserved, unreserved, and a few more.
  */
 static bool host_byte(unsigned char c)
 {
@@ -37,7 +36,7 @@ static bool host_byte(unsigned char c)
                (c && strchr("-_.~!$&'()*+,;=:[]<>\"", c));
 }
 
-/* The byte that `%XX` at @p stands for, judged by where it is; -1: wrong. */
+/* The byte of `%XX` at @p if it is allowed there; -1: invalid. */
 static int escaped(const char *p, const char *end, enum part part)
 {
         int high, low, c;
@@ -87,8 +86,7 @@ static bool optional_port(struct lkg_span s)
 }
 
 /*
- * `[fd00::1%25eth0]:80`. The zone behind %25 may have other escapes than the address, which may have
- * none.
+ * `[fd00::1%25eth0]:80`. The zone after %25 may have escapes, the address may not.
  */
 static const char *check_literal(struct lkg_span host)
 {
@@ -150,7 +148,7 @@ static const char *check_authority(struct lkg_span authority, bool http)
         return check_userinfo(lkg_span(authority.data, (size_t)(sign - authority.data)));
 }
 
-/* Takes `scheme:` off @rest. Return: NULL, or what is wrong. */
+/* Takes `scheme:` off @rest. Return: NULL, or the mistake. */
 static const char *take_scheme(struct lkg_span *rest, struct lkg_span *ret)
 {
         *ret = lkg_span(rest->data, 0);
