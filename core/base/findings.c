@@ -326,23 +326,23 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "The source directory has an entry with a name that the view uses for itself, such as "
           "status or control. It is hidden as long as lkgfs is mounted." },
         { 4005, LKG_WARNING, "stored state lost",
-          "The record is ignored; nothing to do unless it happens again (then check the disk).",
-          "A record in the state directory was unreadable or did not fit the others. lkgfs goes "
-          "on without it; at worst a bad mark, a trial or some history is forgotten. Happening "
-          "more than once points at the disk or at something else that writes there." },
+          "Nothing, unless it happens again (then check the disk); the record is ignored.",
+          "A record in the state directory was unreadable or did not match the others. lkgfs continues "
+          "without it; at worst a bad mark, a trial or some history is lost. If this happens more than "
+          "once, check the disk, and whether something else writes there." },
         { 4006, LKG_WARNING, "tried change still on disk",
-          "Repair the named fields in the layer files, then write off to control/COMPONENT/hold.",
-          "A change was tried (`lkgfs try`), not committed in time, and the previous generation "
-          "is served again. Files on disk are never edited, so the tried change still stands in "
-          "the layer files, and the named fields differ from what is served. Nothing else is "
-          "published until that is settled." },
+          "Correct the named fields in the layer files, then write off to control/COMPONENT/hold.",
+          "A change was tried (`lkgfs try`) and not committed in time, and the previous generation is "
+          "served again. Files on disk are never edited, so the tried change is still in the layer files, "
+          "and the named fields differ from the served document. Nothing else is published until that is "
+          "settled." },
         { 4008, LKG_WARNING, "inotify limit reached",
           "Raise fs.inotify.max_user_watches; until then changes are found by polling.",
-          "The kernel allows only a number of inotify watches for each user, and it is used up. "
-          "Changes made behind the mount are then found by looking at the directories regularly, "
-          "which takes longer; changes made through the mount are not affected." },
+          "The kernel limits the number of inotify watches for each user, and the limit is reached. Changes "
+          "made behind the mount are then found by polling, which takes longer; changes made through the "
+          "mount are not affected." },
         { 4010, LKG_NOTE, "layers not all shown",
-          "The merged document is complete; only the files below layers/ are limited.",
+          "Nothing: the merged document is complete; only the files below layers/ are limited.",
           "There are more layers than the view lists below layers/. All of them are merged." },
         { 4011, LKG_ERROR, "configuration not reloaded",
           "Repair it and reload again; the previous settings are still in force.",
@@ -360,14 +360,14 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
         { 4016, LKG_WARNING, "component reads another file",
           "Start the component with --config of the file in the view.",
           "The command line of the component has no --config, or one that names another file than the one "
-          "that lkgfs serves for it. What status/ and the view say is then not what the component runs "
-          "with. Paths inside a container cannot be followed and are not complained about while the "
+          "that lkgfs serves for it. Then status/ and the view do not describe what the component runs "
+          "with. Paths inside a container cannot be followed; there is no finding about them while the "
           "component runs and has opened the file." },
         { 4017, LKG_WARNING, "no tables for this release",
-          "Set schemaRelease to the release to judge by, or update lkgfs.",
-          "The component says that it is of a release for which lkgfs has no field tables. The layers are "
-          "judged by the nearest release that has some: fields, defaults and rules may differ, and a "
-          "document that is refused here may be right there, or the other way round." },
+          "Set schemaRelease to the release to validate by, or upgrade lkgfs.",
+          "The component reports a release for which lkgfs has no field tables. The layers are validated by "
+          "the nearest release that has some: fields, defaults and rules may differ, and a document that is "
+          "refused here may be valid there, or the other way round." },
         { 4018, LKG_WARNING, "held, and something newer waits",
           "`lkgfs hold off` serves what waits; `lkgfs history` and `lkgfs status` show what that is.",
           "Somebody has frozen the view, by `hold on`, by `rollback`, or by a try that was not committed. "
@@ -408,36 +408,33 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "(`90s`, `1m30s`, not 90), a quantity is a number with an optional suffix (`500Mi`, "
           "`0.5`, `200m`)." },
         { 5003, LKG_WARNING, "unknown field", "Correct the name, or remove the field; it has no effect.",
-          "No release knows a field of this name. The component does not fail on it: it logs a "
-          "line for the base and says nothing for a drop-in, and whatever the author wanted does "
-          "not happen. The message names the nearest field, if one is near. A correct name at "
-          "the wrong depth is a common case: `maxPods` stands at the top, `cacheTTL` below "
-          "authentication.webhook." },
+          "No release knows a field of this name. The component does not fail on it: it logs a line for the "
+          "base and nothing for a drop-in, and the setting has no effect. The message names the nearest "
+          "field, if there is a similar one. A frequent cause is a correct name at the wrong depth: "
+          "`maxPods` belongs at the top, `cacheTTL` below authentication.webhook." },
         { 5004, LKG_WARNING, "wrong case", "Write the field exactly as it is called.",
           "The name of the field differs from the real one only in upper and lower case. In the base it is "
           "an unknown field and ignored; in a drop-in it can win or lose against the right spelling, "
           "depending on the letters, because the last of both in byte order counts. Do not rely on that." },
         { 5005, LKG_WARNING, "field not in this release",
           "Remove the field, or wait for a component that knows it.",
-          "The field exists, but not in the release that the layers are judged by. It is ignored "
-          "there as an unknown field. `lkgfs explain FIELD` says in which releases it is known, "
-          "`--release` judges by another one." },
+          "The field exists, but not in the release that is used for validation. The component ignores it "
+          "there as an unknown field. `lkgfs explain FIELD` shows in which releases it is known; "
+          "`--release` validates by another one." },
         { 5006, LKG_WARNING, "deprecated field",
           "Move to what the message names, before the release that drops the field.",
-          "The field still works, or is still accepted, and will be gone in some later release. "
-          "The message says what takes its place." },
+          "The field still works, or is still accepted, and will be removed in a later release. The message "
+          "names its replacement." },
         { 5007, LKG_NOTE, "equal to the default",
           "Leave the field out, unless it should stay when the default changes.",
-          "The value is the default of the field, so leaving it out changes nothing. Written "
-          "down it stays what it is when a later release changes the default, which may be what "
-          "you want." },
+          "The value is the default of the field, so leaving it out changes nothing. If you write it down, "
+          "it stays the same when a later release changes the default, which may be what you want." },
         { 5008, LKG_NOTE, "value reset by a later layer",
-          "Nothing to do if that is meant; otherwise remove the field from the later layer.",
-          "A layer takes away what an earlier one has set: by null, by an empty value or by the "
-          "default. That is allowed and often meant, and it is easily overlooked, because "
-          "neither file shows both values. `lkgfs blame FIELD` lists all of them. A warning "
-          "is null for evictionHard over the base: the component adds its default thresholds to "
-          "the base alone, so that nothing is left." },
+          "Nothing, if that is intended; otherwise remove the field from the later layer.",
+          "A layer removes what an earlier one has set: by null, by an empty value or by the default. That "
+          "is allowed and often intended, but easily overlooked, because neither file shows both values. "
+          "`lkgfs blame FIELD` lists all of them. Null for evictionHard over the base is a warning: the "
+          "component adds its default thresholds to the base only, so no threshold is left." },
         { 5009, LKG_WARNING, "mergeDefaultEvictionSettings in a drop-in",
           "Move the field to the base, or name all signals in evictionHard.",
           "The component evaluates mergeDefaultEvictionSettings only while it loads the base. In a drop-in "
@@ -463,19 +460,18 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "component refuses to start, in most releases with a panic and a page of stack trace. "
           "Names of gates are case-sensitive." },
         { 5014, LKG_ERROR, "feature gate was dropped",
-          "Remove the gate from the layer named; what it switched on is built in, or gone.",
-          "The feature gate existed in earlier releases and was dropped when its feature became "
-          "part of the product, or was given up. A component that finds it in its configuration "
-          "refuses to start. Of all mistakes this one breaks the most upgrades: the line was "
-          "right for years." },
+          "Remove the gate from the layer named; its feature is built in, or removed.",
+          "The feature gate existed in earlier releases and was removed when its feature became GA, or was "
+          "given up. A component that finds it in its configuration refuses to start. This mistake breaks "
+          "more upgrades than any other: the line was right for years." },
         { 5015, LKG_ERROR, "feature gate of a later release",
           "Remove the gate until the component is of a release that knows it.",
-          "The feature gate comes with a later release than the one that the layers are judged "
-          "by. The component of this release does not know it and refuses to start." },
+          "The feature gate is known only in a later release than the one that is used for validation. The "
+          "component of this release does not know it and refuses to start." },
         { 5016, LKG_ERROR, "locked feature gate",
           "Remove the gate, or set it to the value named in the message.",
-          "The feature is final, and its gate can only be set to what it is anyway. Setting it "
-          "to the other value makes the component refuse to start." },
+          "The feature is GA, and its gate is locked to its default. Setting it to the other value makes "
+          "the component refuse to start." },
         { 5017, LKG_ERROR, "feature gate needs another",
           "Turn on the gates named in the message as well, or turn this one off.",
           "The feature gate is on, and it needs another one that is off. The component checks "
@@ -483,16 +479,13 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "or turn this one off." },
         { 5018, LKG_WARNING, "feature gate will be dropped",
           "Remove the gate before the upgrade that drops it.",
-          "The feature gate has become final, or is deprecated. Setting it still works in this "
-          "release, and will make the component fail in the release that drops it, which is "
-          "usually two or three later." },
+          "The feature gate is GA or deprecated. Setting it still works in this release, and makes the "
+          "component fail in the release that removes it, which is usually two or three releases later." },
         { 5019, LKG_ERROR, "drop-ins applied twice",
-          "Take --config-dir out of the component's command line; lkgfs has merged that "
-          "directory.",
-          "The component is started with --config-dir for the same drop-in directory that lkgfs "
-          "has merged already, so it applies every drop-in a second time, over the instance file "
-          "and over a remote configuration. The result is not what any of the files under "
-          "status/ says." },
+          "Remove --config-dir from the component's command line; lkgfs has merged that directory.",
+          "The component is started with --config-dir for the drop-in directory that lkgfs has merged "
+          "already, so it applies every drop-in a second time, over the instance file and over a remote "
+          "configuration. The files under status/ do not describe the result." },
         { 5020, LKG_ERROR, "bad command line", "Correct the flag in the unit of the component.",
           "The command line of the component has a flag that it does not know in this release, or a value "
           "that the flag does not accept, or a word that is not a flag. The component exits at once, before "
@@ -501,18 +494,16 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "that embeds the component has flags of its own. Words that are not flags are named by their "
           "position, because they may be secret." },
         { 5021, LKG_WARNING, "refused after validation",
-          "Correct the value now; the component would end on it after its validation.",
-          "The value passes the component's validation and is refused a moment later, when the "
-          "part that uses it starts: a signal that eviction does not know, a soft threshold "
-          "without a time of grace, an unknown policy, a name of a TLS cipher suite. The "
-          "component then ends or restarts for ever, although its configuration was reported as "
-          "valid." },
+          "Correct the value now; the component would exit on it after its validation.",
+          "The value passes the component's validation and is refused a moment later, when the part that "
+          "uses it starts: an eviction signal that is not known, a soft threshold without a grace period, "
+          "an unknown policy, the name of a TLS cipher suite. The component then exits, or restarts for "
+          "ever, although its configuration was reported as valid." },
         { 5022, LKG_WARNING, "default of the other gate state",
           "Set the field itself, or set the feature gate in the base.",
-          "A drop-in changes a feature gate, and the default of another field depends on that "
-          "gate. The component computes defaults for the base before it reads the drop-ins, so "
-          "the field keeps the default that belongs to the old state of the gate. lkgfs keeps "
-          "that result." },
+          "A drop-in changes a feature gate, and the default of another field depends on that gate. The "
+          "component computes defaults for the base before it reads the drop-ins, so the field keeps the "
+          "default for the old state of the gate. lkgfs keeps that result." },
         { 5023, LKG_WARNING, "defaults of the command line",
           "Give the component a base, even one with kind and apiVersion only.",
           "Without a base document the component starts from the defaults of its command line, "
@@ -520,31 +511,26 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "accepted, tokens are not checked, everybody is authorized, and the read-only port "
           "10255 is open." },
         { 5024, LKG_NOTE, "value added", "Nothing to do.",
-          "Merging the layers into one file would change a result that depends on where a value "
-          "came from. To keep the component's own result, lkgfs serves one more value than the "
-          "layers have; it stands in the document and in `origin`. Nothing needs to be done." },
+          "Merging the layers into one file would change a result that depends on the layer of a value. To "
+          "keep the component's own result, lkgfs serves one more value than the layers have; it is in the "
+          "document and in `origin`." },
         { 5025, LKG_WARNING, "value is forgotten", "Set it with the component's flag instead.",
-          "The component reads this value and then loses it before it takes effect, by a mistake of its "
-          "own. Nothing fails, but the setting does nothing. The message names the flag that works." },
+          "The component reads this value and then loses it before it takes effect, because of a bug. "
+          "Nothing fails, but the setting does nothing. The message names the flag that works." },
         { 5026, LKG_ERROR, "cannot be said in one file", "Write the values of the drop-ins into the base.",
-          "Base and drop-ins together come to something that no single document gives. lkgfs serves one "
+          "Base and drop-ins together have a result that no single document can produce. lkgfs serves one "
           "document, so it refuses the change rather than serve something else. No such case is known; "
           "please report it with the layers." },
         { 5027, LKG_WARNING, "unknown word is taken for another",
           "Use one of the words named in the message.",
-          "The component compares the field with one word and takes everything else for the other one, "
-          "without a "
-          "message: `cgroupDriver: Systemd` is cgroupfs. The words are case-sensitive. Two cgroup drivers "
-          "on one "
-          "node make it unstable under memory pressure. A container runtime that names its own driver "
-          "(KEP-4033) "
-          "hides the mistake until it is replaced." },
+          "The component compares the field with one word and treats everything else as the other one, "
+          "without a message: `cgroupDriver: Systemd` means cgroupfs. The words are case-sensitive. Two "
+          "cgroup drivers on one node make it unstable under memory pressure. A container runtime that "
+          "reports its own driver (KEP-4033) hides the mistake until it is replaced." },
         { 5028, LKG_NOTE, "fraction is rounded up", "Write a whole number.",
           "A reservation has a fraction smaller than a thousandth. The component rounds it up to a "
-          "thousandth when "
-          "it stands in the file of `--config`, and keeps it when it comes from a drop-in; lkgfs serves one "
-          "file. "
-          "Nothing else differs: whoever uses the reservation rounds it up to a whole number." },
+          "thousandth in the file of `--config`, and keeps it in a drop-in; lkgfs serves one file. Nothing "
+          "else differs: the users of the reservation round it up to a whole number." },
         { 5030, LKG_ERROR, "out of range", "Use a value within the limits named in the message.",
           "A number or duration is smaller or larger than the component allows. It refuses the "
           "whole configuration, not only this field. The message names the limits." },
@@ -553,27 +539,27 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "case-sensitive: topologyManagerPolicy wants `none`, memoryManagerPolicy wants `None`." },
         { 5032, LKG_ERROR, "fields contradict each other",
           "Change one of the two fields named in the message.",
-          "Two fields exclude each other, or one has to be smaller than the other. Each of them "
-          "may be right alone and come from a layer of its own; the message names both places." },
+          "Two fields exclude each other, or one must be smaller than the other. Each may be valid alone "
+          "and come from its own layer; the message names both places." },
         { 5033, LKG_ERROR, "needs a feature gate",
           "Turn the feature gate on in featureGates, or remove the field.",
           "The field has an effect only with a feature gate, and the gate is off in this release "
           "or was turned off by a layer; or the field must not be set while the gate is off. The "
           "component refuses the configuration instead of ignoring the field." },
         { 5034, LKG_ERROR, "value missing", "Set the field.",
-          "A field is empty that must not be, here or because another field needs it." },
+          "A field is empty that must be set, always or because another field needs it." },
         { 5035, LKG_ERROR, "wrong form", "Write the value in the form named in the message.",
-          "The text has not the form that the field needs: an address, host:port, a CIDR, a list "
-          "of CPUs such as 0-3,8, an absolute path, a version." },
+          "The text does not have the form that the field needs: an address, host:port, a CIDR, a list of "
+          "CPUs such as 0-3,8, an absolute path, a version." },
         { 5036, LKG_ERROR, "duplicate entry", "Remove one of the two entries.",
           "A list has the same entry twice, or two entries for the same thing. The component "
           "refuses it, because it cannot know which of the two is meant." },
         { 5037, LKG_ERROR, "does not fit this host",
           "Change the field, or run this configuration on another kind of node.",
-          "The configuration is valid and does not fit this host, most often because of the "
-          "version of its cgroup hierarchy. `--host cgroup=1` and `--host cgroup=2` judge for a "
-          "node of the one or the other kind, `--host this` for this machine; without, `lkgfs check` "
-          "and `render` say nothing of hosts." },
+          "The configuration is valid, but does not fit this host, most often because of the version of its "
+          "cgroup hierarchy. `--host cgroup=1` and `--host cgroup=2` validate for a node of this kind, "
+          "`--host this` for this machine; without the option, `lkgfs check` and `render` ignore the "
+          "host." },
         { 6002, LKG_ERROR, "field denied to remote configuration",
           "Take the field out of the ConfigMap, or remove it from guard.deny or from guard.profile of this "
           "node.",
