@@ -113,8 +113,7 @@ static void put_served(struct lkg_buf *buf, const struct lkg_component *c)
         put_number(buf, "lkgfs_layers", "gauge", "Layers of the newest candidate.", c,
                    c->candidate ? c->candidate->n_layers : 0);
         put_number(buf, "lkgfs_drift_fields", "gauge",
-                   "Fields in which the running process, by its start, differs from what is served.", c,
-                   c->n_drift);
+                   "Fields in which the running process differs from the served document.", c, c->n_drift);
         put_number(buf, "lkgfs_generations_total", "counter",
                    "Generations published since the engine started.", c, c->n_published);
         put_number(buf, "lkgfs_refusals_total", "counter", "Candidates refused since the engine started.", c,
@@ -229,7 +228,7 @@ static void put_rollout(struct lkg_buf *buf, const struct lkg_component *c)
         const struct lkg_rollout *rollout = &c->api->rollout;
 
         put_number(buf, "lkgfs_rollout_waiting", "gauge",
-                   "1 while a rollout holds back what the reference names.", c,
+                   "1 while a rollout holds back the configuration that the reference names.", c,
                    *c->dynamic->waiting != '\0');
         if (!c->api->has_rollout)
                 return;
@@ -254,7 +253,7 @@ static void put_remote(struct lkg_buf *buf, const struct lkg_component *c)
         identity = lkg_credential_identity(c->api->credential);
         if (identity && identity->expires_ns)
                 put_number(buf, "lkgfs_credential_expiration_timestamp_seconds", "gauge",
-                           "When the certificate or token for the API server ends.", c,
+                           "When the certificate or token for the API server expires.", c,
                            identity->expires_ns / LKG_NSEC_PER_SEC);
         put_rollout(buf, c);
 }
