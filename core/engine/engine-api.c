@@ -18,29 +18,6 @@
 #define CREDENTIAL_NAME "credential" /* runtime directory: what the exec plugin printed */
 #define TIMER_SLACK_US  UINT64_C(1000000)
 
-static const char *const place_words[] = {
-        [LKG_PLACE_NONE] = "none",          [LKG_PLACE_NODE_ANNOTATION] = "nodeAnnotation",
-        [LKG_PLACE_NODE_SPEC] = "nodeSpec", [LKG_PLACE_STATIC] = "static",
-        [LKG_PLACE_FILE] = "file",
-};
-
-const char *lkg_place_name(enum lkg_place place)
-{
-        return place_words[place];
-}
-
-void lkg_api_kick(struct lkg_api *api)
-{
-        if (api)
-                (void)sd_event_source_set_enabled(api->work, SD_EVENT_ONESHOT);
-}
-
-void lkg_api_reconsider(struct lkg_api *api)
-{
-        api->engine->reference_pending = true;
-        lkg_api_kick(api);
-}
-
 static struct lkg_component *component_of(const struct lkg_api *api)
 {
         struct lkg_engine *e = api->engine;
@@ -169,19 +146,13 @@ static void take_down(struct lkg_api *api)
         api->client = lkg_client_free(api->client);
 }
 
-static bool has_credential(const struct lkg_engine *e)
-{
-        return e->api && (*e->config->remote.kubeconfig ||
-                          lkg_credential_kind(e->api->credential) != LKG_CREDENTIAL_NONE);
-}
-
 /* Create what can be created. What fails for lack of memory is tried again by the next tick. */
 static void bring_up(struct lkg_api *api)
 {
         struct lkg_error err = { 0 };
         int r = 0;
 
-        if (!has_credential(api->engine)) {
+        if (!lkg_api_has_credential(api->engine)) {
                 take_down(api);
                 return;
         }
@@ -319,9 +290,9 @@ static int on_work(sd_event_source *source, void *userdata)
         if (!c)
                 return 0;
         c->dirty |= LKG_DIRTY_REMOTE;
-        lkg_engine_follow_reference(e, c);
+        e->hooks->follow_reference(e, c);
         lkg_api_update_findings(api, c);
-        lkg_engine_cycle(e, /* look= */ e->place == LKG_PLACE_FILE && !e->remote_file.known);
+        e->hooks->cycle(e, /* look= */ e->place == LKG_PLACE_FILE && !e->remote_file.known);
         arm(api);
         return 0;
 }
@@ -339,16 +310,6 @@ static bool has_new_figures(const struct lkg_api *api)
                 lkg_informer_success_ns(api->node.informer) != api->shown_success_ns[0]) ||
                (api->object.informer &&
                 lkg_informer_success_ns(api->object.informer) != api->shown_success_ns[1]);
-}
-
-void lkg_api_note_shown(struct lkg_api *api)
-{
-        if (!api->client)
-                return;
-        memset(&api->shown, 0, sizeof(api->shown));
-        lkg_client_counters(api->client, &api->shown);
-        api->shown_success_ns[0] = api->node.informer ? lkg_informer_success_ns(api->node.informer) : 0;
-        api->shown_success_ns[1] = api->object.informer ? lkg_informer_success_ns(api->object.informer) : 0;
 }
 
 static bool is_outage(const struct lkg_followed *followed, uint64_t now_ns)
@@ -369,7 +330,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
         if (!settled)
                 api->engine->reference_pending = true;
         if (api->anew || api->engine->reference_pending || has_new_figures(api) ||
-            (has_credential(api->engine) && !api->client))
+            (lkg_api_has_credential(api->engine) && !api->client))
                 lkg_api_kick(api);
         arm(api);
         return 0;
@@ -476,22 +437,3 @@ void lkg_api_fetch(struct lkg_api *api)
 }
 
 /* ---- places ---- */
-
-bool lkg_api_in_use(const struct lkg_engine *e, enum lkg_place place)
-{
-        const struct lkg_config *config = e->config;
-
-        switch (place) {
-        case LKG_PLACE_NODE_ANNOTATION:
-        case LKG_PLACE_NODE_SPEC:
-                return has_credential(e);
-        case LKG_PLACE_STATIC:
-                return e->api && *config->remote.fixed.ns && *config->remote.fixed.name;
-        case LKG_PLACE_FILE:
-                return *config->remote.file;
-        case LKG_PLACE_NONE:
-        case _LKG_PLACE_MAX:
-                break;
-        }
-        return false;
-}

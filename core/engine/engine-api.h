@@ -134,6 +134,7 @@ enum lkg_trouble lkg_api_trouble(struct lkg_api *api, struct lkg_followed *follo
 
 /** lkg_api_in_use() - does place @place count: is it configured, and is there a credential where it needs one? */
 bool lkg_api_in_use(const struct lkg_engine *e, enum lkg_place place);
+bool lkg_api_has_credential(const struct lkg_engine *e);
 /** lkg_api_node_says() - annotation or spec of the node. @now_ns: CLOCK_BOOTTIME */
 void lkg_api_node_says(struct lkg_api *api, enum lkg_place place, uint64_t now_ns, struct lkg_saying *ret);
 /** lkg_api_configmap() - the ConfigMap that is followed. Return: NULL and why not in @fault. */

@@ -175,7 +175,7 @@ static void pin_good(struct lkg_component *c, enum lkg_hold_mode mode)
 static int serve_merge_or_stored(struct lkg_engine *e, struct lkg_component *c)
 {
         struct lkg_generation *good = NULL;
-        int r = lkg_engine_commit(e, /* force= */ false);
+        int r = e->hooks->commit(e, /* force= */ false);
 
         if (r >= 0)
                 r = lkg_engine_good_generation(c, &good);
@@ -517,7 +517,7 @@ int lkg_engine_run_command(struct lkg_engine *e, const struct lkg_message *m)
         log_command(c, m, r, text);
         e->vouched_all = r >= 0 && call.action == LKG_DO_SYNC;
         lkg_watch_touch(&e->watch, NULL);
-        lkg_engine_cycle(e, /* look= */ r >= 0);
+        e->hooks->cycle(e, /* look= */ r >= 0);
         e->vouched_all = false;
         c->answers_start = false;
         return r < 0 ? r : 0;

@@ -24,7 +24,7 @@ void lkg_engine_learn(struct lkg_engine *e, struct lkg_component *c)
         if (r > 0)
                 lkg_watch_touch(&e->watch, NULL);
         if (e->started)
-                lkg_engine_cycle(e, /* look= */ r > 0);
+                e->hooks->cycle(e, /* look= */ r > 0);
 }
 
 static void tell_supervisor(struct lkg_engine *e, const struct lkg_component *c)
@@ -112,7 +112,7 @@ static void mark_restarts(struct lkg_engine *e, const sd_event_source *source)
                 if (e->facts[i] == source)
                         e->components[i].dirty |= LKG_DIRTY_DYNAMIC;
         if (e->started)
-                lkg_engine_cycle(e, /* look= */ false);
+                e->hooks->cycle(e, /* look= */ false);
 }
 
 static int on_facts(sd_event_source *source, const struct inotify_event *event, void *userdata)
@@ -121,7 +121,7 @@ static int on_facts(sd_event_source *source, const struct inotify_event *event, 
         const struct lkg_log_fields *none = NULL;
 
         if (event->len > 0 && strcmp(event->name, "start") == 0) {
-                lkg_engine_resolve_starts(e);
+                e->hooks->resolve_starts(e);
                 return 0;
         }
         if (event->len > 0 && strcmp(event->name, "restarts") == 0) {

@@ -48,5 +48,5 @@ void lkg_engine_fallback_answered(struct lkg_engine *e, const struct lkg_message
                                strerror(-m->result));
         c->dirty |= LKG_DIRTY_FINDINGS;
         if (e->started)
-                lkg_engine_cycle(e, /* look= */ false);
+                e->hooks->cycle(e, /* look= */ false);
 }

@@ -404,3 +404,25 @@ int lkg_engine_good_generation(const struct lkg_component *c, struct lkg_generat
         *ret = g;
         return 0;
 }
+
+int lkg_engine_look_at_local(struct lkg_engine *e, struct lkg_component *c,
+                             const struct lkg_touched *touched, struct lkg_error *err)
+{
+        int r;
+
+        if (!c->base)
+                return 0;
+        r = c->local.stack ? lkg_track_refresh(&c->local, touched, err)
+                           : lkg_engine_open_track(e, c, &c->local, NULL, err);
+        if (r > 0)
+                c->dirty |= LKG_DIRTY_CONDITION | LKG_DIRTY_FINDINGS;
+        return r;
+}
+
+void lkg_engine_try_anew(struct lkg_component *c)
+{
+        if (*c->untried)
+                c->dirty |= LKG_DIRTY_CONDITION;
+        *c->untried = '\0';
+        c->try_at_ns = c->try_pause_ns = 0;
+}

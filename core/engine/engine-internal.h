@@ -40,7 +40,7 @@ struct lkg_pending {
 };
 
 /* A changed file, and since when it has looked like that. */
-struct lkg_sighting {
+struct lkg_stability_sample {
         char *path;
         struct lkg_file_id id;
         uint64_t since_ns; /* CLOCK_BOOTTIME */
@@ -58,7 +58,20 @@ struct lkg_starting {
 };
 #define LKG_STARTING_MAX 16u
 
+/* What the parts ask of the loop and of the cycle, which know all of them; the parts do not know these (engine-wiring.c). */
+struct lkg_engine_hooks {
+        void (*cycle)(struct lkg_engine *e, bool look);
+        int (*commit)(struct lkg_engine *e, bool force);
+        void (*arm)(struct lkg_engine *e);
+        void (*persist_soon)(struct lkg_engine *e);
+        void (*layers_soon)(struct lkg_engine *e);
+        void (*follow_reference)(struct lkg_engine *e, struct lkg_component *c);
+        void (*resolve_starts)(struct lkg_engine *e);
+};
+extern const struct lkg_engine_hooks lkg_engine_hooks;
+
 struct lkg_engine {
+        const struct lkg_engine_hooks *hooks;
         struct lkg_engine_options options;
         char *config_path, *vendor_dir, *source_path;
         char *mount_point; /* NULL = there is no view */
@@ -100,8 +113,8 @@ struct lkg_engine {
         size_t n_vouched;
         bool vouched_all; /* an operator asked for a look now */
         uint64_t lost_ns; /* when a file server went away; 0 = never */
-        struct lkg_sighting sightings[64];
-        size_t n_sightings;
+        struct lkg_stability_sample stability_samples[64];
+        size_t n_stability_samples;
         struct lkg_starting starting[LKG_STARTING_MAX];
         size_t n_starting;
         bool recent;                       /* a file was left alone because it had just been written */
@@ -156,9 +169,11 @@ void lkg_engine_fallback_answered(struct lkg_engine *e, const struct lkg_message
 /** lkg_engine_add_sources() - inotify, timer and deferred work on the loop. */
 int lkg_engine_add_sources(struct lkg_engine *e);
 
+/* engine-settled.c */
 struct lkg_component_env lkg_engine_env(struct lkg_engine *e);
+void lkg_engine_forget_samples(struct lkg_engine *e); /* of files that nobody has looked at for long */
 
-/* Steps of a start that a reload repeats (engine-start.c). */
+/* engine-config.c: steps of a start that a reload repeats. */
 int lkg_engine_load_config(const struct lkg_engine *e, struct lkg_config **ret, struct lkg_report *report);
 int lkg_engine_new_components(struct lkg_engine *e, struct lkg_error *err);
 int lkg_engine_build_rules(struct lkg_engine *e, struct lkg_error *err);
@@ -195,6 +210,11 @@ int lkg_engine_start_reported(struct lkg_engine *e, struct lkg_component *c, int
  * either, and a process that had crashed before would then look like one that our change ended.
  */
 void lkg_engine_note_ends(struct lkg_component *c);
+/* engine-trial.c */
+/** lkg_was_killed() - by a signal? Known only when its parent has waited for it. */
+bool lkg_was_killed(int pidfd);
+/** lkg_engine_on_trial() - does the trial run, and is it about what readers get? */
+bool lkg_engine_on_trial(const struct lkg_component *c);
 /** lkg_engine_update_alive() - the trial clock runs while a process lives that has read what is on trial. */
 void lkg_engine_update_alive(struct lkg_engine *e, struct lkg_component *c);
 /** lkg_engine_promote() - what is served becomes the last known good. */

@@ -199,3 +199,11 @@ int lkg_engine_add_sources(struct lkg_engine *e)
                 r = sd_event_source_set_priority(e->layers, SD_EVENT_PRIORITY_IDLE);
         return r;
 }
+
+void lkg_engine_stop(struct lkg_engine *e)
+{
+        /* The day when lkgfs is gone may be this one, and a base that was there before may be gone as well. */
+        for (size_t i = 0; i < e->n_components; i++)
+                e->components[i].fallback_due = true;
+        lkg_engine_persist(e);
+}

@@ -296,20 +296,6 @@ static enum tried blame(const struct lkg_component *c, const struct lkg_track *t
                                                                                        : TRIED_BAD;
 }
 
-int lkg_engine_look_at_local(struct lkg_engine *e, struct lkg_component *c,
-                             const struct lkg_touched *touched, struct lkg_error *err)
-{
-        int r;
-
-        if (!c->base)
-                return 0;
-        r = c->local.stack ? lkg_track_refresh(&c->local, touched, err)
-                           : lkg_engine_open_track(e, c, &c->local, NULL, err);
-        if (r > 0)
-                c->dirty |= LKG_DIRTY_CONDITION | LKG_DIRTY_FINDINGS;
-        return r;
-}
-
 static void say_not_used(struct lkg_component *c, const char *id, const char *reason)
 {
         const struct lkg_where where = { .file = id };
@@ -386,14 +372,6 @@ static int open_assigned(struct lkg_engine *e, struct lkg_component *c, struct l
                 return r;
         r = check_guard(c, track->candidate, &c->remote_findings);
         return r < 0 ? lkg_error_set(err, r, NULL, "guard") : 0;
-}
-
-void lkg_engine_try_anew(struct lkg_component *c)
-{
-        if (*c->untried)
-                c->dirty |= LKG_DIRTY_CONDITION;
-        *c->untried = '\0';
-        c->try_at_ns = c->try_pause_ns = 0;
 }
 
 /* An attempt may be dear (a document that takes all our memory), so each pause is twice the one before. */

@@ -25,49 +25,6 @@ static char *copy_or_null(const char *text)
         return text ? strdup(text) : NULL;
 }
 
-int lkg_engine_load_config(const struct lkg_engine *e, struct lkg_config **ret, struct lkg_report *report)
-{
-        const struct lkg_config_options options = {
-                .path = e->config_path,
-                .vendor_dir = e->vendor_dir,
-                .trust_any_owner = e->options.trust_any_owner,
-        };
-
-        return lkg_config_load(&options, ret, report);
-}
-
-int lkg_engine_new_components(struct lkg_engine *e, struct lkg_error *err)
-{
-        const struct lkg_component_env env = lkg_engine_env(e);
-
-        e->components = calloc(e->config->n_components, sizeof(*e->components));
-        if (!e->components)
-                return lkg_error_set(err, -ENOMEM, NULL, "components");
-        for (size_t i = 0; i < e->config->n_components; i++) {
-                int r = lkg_component_init(&e->components[i], &env, (unsigned)i, &e->report, err);
-
-                if (r < 0)
-                        return r;
-                e->n_components++;
-        }
-        return 0;
-}
-
-int lkg_engine_build_rules(struct lkg_engine *e, struct lkg_error *err)
-{
-        struct lkg_rules rules;
-        size_t before = e->report.n_findings;
-        int r = lkg_rules_build(e->config, e->options.source_fd, e->source_path, &rules, &e->report);
-
-        if (r < 0)
-                return lkg_error_set(err, r, NULL, "rules");
-        lkg_rules_deinit(&e->rules);
-        e->rules = rules;
-        for (size_t i = before; i < e->report.n_findings; i++)
-                lkg_log_warning("%s: %s", e->source_path, e->report.findings[i].text);
-        return 0;
-}
-
 /* One file of the predecessor's publication, by its path below the virtual directory. */
 static int read_published(struct lkg_engine *e, const struct lkg_publication *p, struct lkg_text *ret,
                           const char *fmt, ...) LKG_PRINTF(4, 5);
@@ -158,25 +115,6 @@ static int recover_running(struct lkg_engine *e, struct lkg_component *c,
                 return r == -ENOMEM ? r : 0;
         lkg_component_set_active(c, g);
         return 1;
-}
-
-void lkg_engine_recover_last_good(struct lkg_component *c)
-{
-        const struct lkg_log_fields fields = { .component = c->config->name };
-        LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
-        struct lkg_error err = { 0 };
-        int r = c->state.last_good ? lkg_history_get(&c->history, c->state.last_good, &g, &err) : -ENOENT;
-
-        for (size_t i = c->history.n_entries; r < 0 && i-- > 0;)
-                r = lkg_history_get(&c->history, c->history.entries[i].number, &g, &err);
-        if (r < 0) {
-                if (c->history.n_entries)
-                        lkg_log(LOG_WARNING, &fields, "no generation of the history can be read: %s",
-                                err.message);
-                return;
-        }
-        lkg_component_set_active(c, g);
-        c->last_good = true;
 }
 
 /* For `diff`: the newest generation before the active one. */
@@ -270,6 +208,7 @@ int lkg_engine_new(const struct lkg_engine_options *options, sd_event *event, st
 
         if (!e)
                 return lkg_error_set(err, -ENOMEM, NULL, "engine");
+        e->hooks = &lkg_engine_hooks;
         e->options = *options;
         e->event = sd_event_ref(event);
         e->watch.fd = e->publisher.blobs.dirfd = e->store.lock_fd = -EBADF;
@@ -317,8 +256,8 @@ struct lkg_engine *lkg_engine_free(struct lkg_engine *e)
                 lkg_publisher_deinit(&e->publisher);
         if (e->watch.fd >= 0)
                 lkg_watch_deinit(&e->watch);
-        while (e->n_sightings > 0)
-                free(e->sightings[--e->n_sightings].path);
+        while (e->n_stability_samples > 0)
+                free(e->stability_samples[--e->n_stability_samples].path);
         while (e->n_vouched > 0)
                 free(e->vouched[--e->n_vouched]);
         lkg_rules_deinit(&e->rules);
@@ -496,12 +435,4 @@ int lkg_engine_start(struct lkg_engine *e, struct lkg_error *err)
         e->started = true;
         lkg_api_run(e);
         return 0;
-}
-
-void lkg_engine_stop(struct lkg_engine *e)
-{
-        /* The day when lkgfs is gone may be this one, and a base that was there before may be gone as well. */
-        for (size_t i = 0; i < e->n_components; i++)
-                e->components[i].fallback_due = true;
-        lkg_engine_persist(e);
 }

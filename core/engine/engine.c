@@ -15,134 +15,6 @@
 
 #include "engine-internal.h"
 
-static bool is_vouched(const struct lkg_engine *e, const char *path)
-{
-        size_t top = strlen(e->source_path);
-
-        for (size_t i = 0; i < e->n_vouched; i++) {
-                const char *said = e->vouched[i], *there = path;
-                size_t n = strlen(said);
-
-                if (*said != '/') {
-                        if (strncmp(path, e->source_path, top) != 0 || path[top] != '/')
-                                continue;
-                        there = path + top + 1;
-                }
-                if (strncmp(there, said, n) == 0 && (there[n] == '\0' || there[n] == '/'))
-                        return true;
-        }
-        return e->vouched_all;
-}
-
-static void forget_sighting(struct lkg_engine *e, size_t i)
-{
-        free(e->sightings[i].path);
-        e->sightings[i] = e->sightings[--e->n_sightings];
-}
-
-/* @st has been true of @path for so long, as far as we looked; 0 = we see it for the first time. */
-static uint64_t sighted_for(struct lkg_engine *e, const char *path, const struct stat *st, uint64_t now_ns)
-{
-        struct lkg_sighting *s = e->sightings;
-        struct lkg_file_id id;
-        size_t i = 0;
-
-        lkg_file_id_from_stat(st, &id);
-        while (i < e->n_sightings && strcmp(s[i].path, path) != 0)
-                i++;
-        if (i < e->n_sightings && lkg_file_id_equal(&s[i].id, &id))
-                return now_ns - s[i].since_ns;
-        if (i == LKG_ARRAY_SIZE(e->sightings))
-                return UINT64_MAX; /* so many at once are no editor: take them as they are */
-        if (i == e->n_sightings) {
-                s[i].path = strdup(path);
-                if (!s[i].path)
-                        return UINT64_MAX;
-                e->n_sightings++;
-        }
-        s[i].id = id;
-        s[i].since_ns = now_ns;
-        return 0;
-}
-
-/* ansible, rsync and others write `.name.XXXX` first, close it, some write it again, and rename it in the end. */
-static bool is_hidden(const char *path)
-{
-        const char *slash = strrchr(path, '/');
-
-        return (slash ? slash[1] : *path) == '.';
-}
-
-/*
- * Does a changed file count yet? docs/specification.md 2.5 has the table.
- *
- * A truncation is visible before inotify reports it, and even before the time stamps show it. So inotify alone does not make a
- * changed file count: it must look the same LKG_RECENT_NS later. On a busy machine that report may come much later, so
- * an empty file counts after two seconds (LKG_UNSETTLED_NS), even if its writer has closed it: no layer is empty, a truncated
- * one is. So does a hidden file, whose name is probably a temporary one. When a file server has just died, all its files were
- * closed, even those that are half written: then the word of its successor, or the same time without a change, is needed. At
- * the start there is no earlier look, only the time stamp.
- */
-static bool just_written(struct lkg_engine *e, const char *path)
-{
-        uint64_t now = lkg_boottime_ns(), age;
-        bool lost = e->lost_ns != 0 && now - e->lost_ns < LKG_UNSETTLED_NS;
-        bool slow, closed = is_vouched(e, path);
-        struct stat st;
-
-        if (e->vouched_all || stat(path, &st) < 0)
-                return false;
-        slow = st.st_size == 0 || is_hidden(path);
-        if (closed && !slow)
-                return false;
-        if (!e->started) {
-                age = (uint64_t)st.st_ctim.tv_sec * LKG_NSEC_PER_SEC + (uint64_t)st.st_ctim.tv_nsec;
-                return age <= lkg_realtime_ns() && lkg_realtime_ns() - age < LKG_RECENT_NS;
-        }
-        return sighted_for(e, path, &st, now) < (lost || slow ? LKG_UNSETTLED_NS : LKG_RECENT_NS);
-}
-
-static void forget_old_sightings(struct lkg_engine *e)
-{
-        uint64_t now = lkg_boottime_ns();
-
-        for (size_t i = 0; i < e->n_sightings;)
-                if (now - e->sightings[i].since_ns > 2 * LKG_UNSETTLED_NS)
-                        forget_sighting(e, i);
-                else
-                        i++;
-}
-
-/* What happened until now counts: the writer may have begun while the file was being read. */
-static bool unsettled(const char *path, void *userdata)
-{
-        struct lkg_engine *e = userdata;
-
-        if (lkg_watch_drain(&e->watch, lkg_boottime_ns()))
-                e->look_again = true;
-        if (e->new_stacks)
-                return false;
-        if (lkg_watch_unsettled(path, &e->watch))
-                return true;
-        if (!just_written(e, path))
-                return false;
-        e->recent = true;
-        return true;
-}
-
-struct lkg_component_env lkg_engine_env(struct lkg_engine *e)
-{
-        return (struct lkg_component_env){
-                .config = e->config,
-                .state = &e->state,
-                .poison = &e->poison,
-                .source_fd = e->options.source_fd,
-                .source_path = e->source_path,
-                .unsettled = unsettled,
-                .userdata = e,
-        };
-}
-
 /* ---- looking ---- */
 
 static void log_refusal(const struct lkg_component *c)
@@ -261,7 +133,7 @@ static bool look_once(struct lkg_engine *e)
 
 void lkg_engine_look(struct lkg_engine *e)
 {
-        forget_old_sightings(e);
+        lkg_engine_forget_samples(e);
         for (unsigned round = 0; round < 4; round++) {
                 e->look_again = e->recent = false;
                 if (look_once(e))
@@ -597,7 +469,7 @@ int lkg_engine_commit(struct lkg_engine *e, bool force)
                 publish_failed(e, undo, r, &err);
         } else if (publishing) {
                 e->retry_delay_ns = LKG_RETRY_MIN_NS;
-                lkg_engine_persist_soon(e);
+                e->hooks->persist_soon(e);
                 for (size_t i = 0; i < e->n_components; i++)
                         announce(e, &e->components[i], &undo[i]);
         }
@@ -607,7 +479,7 @@ int lkg_engine_commit(struct lkg_engine *e, bool force)
                 forget(&undo[i]);
         }
         if (layers && publishing && r >= 0)
-                lkg_engine_layers_soon(e);
+                e->hooks->layers_soon(e);
         return r;
 }
 
@@ -628,5 +500,5 @@ void lkg_engine_cycle(struct lkg_engine *e, bool look)
                 lkg_engine_tick_trial(e, &e->components[i]);
         }
         (void)lkg_engine_commit(e, /* force= */ false);
-        lkg_engine_arm(e);
+        e->hooks->arm(e);
 }

@@ -80,7 +80,7 @@ def test_words_are_found_in_the_sources_at_all():
 
 @pytest.mark.parametrize("text", sorted(set(cells("Conditions"))))
 def test_every_documented_word_is_in_the_code(text):
-    sources = CONDITION + remote_words() + literals(source("engine/status.c") + source("engine/remote-file.c"))
+    sources = CONDITION + remote_words() + literals("".join(source(f"engine/{name}.c") for name in ("status", "status-facts", "remote-file")))
     reference = source("state/reference.c") + source("state/configmap.c") + source("engine/dynamic.c")
     reference = re.sub(r'INVALID\s+"', '"invalid NodeConfigSource, ', reference)
     known = sources + literals(reference) + literals(API)

@@ -35,14 +35,6 @@ CIRCLES = (
     """
     core/config/doc-key.c core/config/doc-map.c core/config/doc-pack.c core/config/doc.c
     """,
-    """
-    core/engine/engine-api-facts.c core/engine/engine-api-objects.c core/engine/engine-api.c
-    core/engine/engine-commands.c core/engine/engine-facts.c core/engine/engine-fallback.c
-    core/engine/engine-good.c core/engine/engine-loop.c core/engine/engine-messages.c
-    core/engine/engine-reference.c core/engine/engine-reload.c core/engine/engine-remote.c
-    core/engine/engine-start.c core/engine/engine-starts.c core/engine/engine.c core/engine/metrics.c
-    core/engine/publish-layers.c core/engine/publish.c core/engine/status-remote.c core/engine/status.c
-    """,
 )
 UPWARD = (
     "core/state/guard.c calls core/schema/tables/guarded.c",

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How long the component has lived with what is on trial, and what became of the processes before: the last known good, and ends that
+ * were our own doing.
+ */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+
+#include <lkg/log.h>
+
+#include "engine-internal.h"
+
+#define OWN_EVENT_NS (2 * LKG_NSEC_PER_SEC) /* a watcher ends itself at once */
+
+/* ---- is the component alive on what is on trial? ---- */
+
+/* Is what is served what is on trial? An operator may have pinned something else. */
+static bool is_tried(const struct lkg_component *c)
+{
+        return lkg_engine_serves_active(c) && !lkg_dynamic_is_other_trial(c->dynamic, c->active->sha256);
+}
+
+static bool runs_active(const struct lkg_component *c, const struct lkg_tracked *t)
+{
+        const struct lkg_history_entry *entry = lkg_history_find(&c->history, t->generation);
+        char id[LKG_SOURCE_ID_MAX + 1];
+
+        if (!c->active || t->pidfd < 0)
+                return false;
+        if (t->generation == c->active->number)
+                return is_tried(c);
+        if (c->dynamic->scope_all || !entry)
+                return false;
+        lkg_config_source_id(&c->dynamic->pointers.active, id);
+        return strcmp(entry->source, id) == 0;
+}
+
+/* Its open() is not answered yet: it waits for us, which proves nothing about what it will read. */
+static bool waits_for_us(const struct lkg_engine *e, const struct lkg_component *c,
+                         const struct lkg_tracked *t)
+{
+        for (size_t i = 0; i < e->n_starting; i++)
+                if (e->starting[i].component == c->index && e->starting[i].pid == t->pid &&
+                    e->starting[i].start_time == t->start_time)
+                        return true;
+        return false;
+}
+
+void lkg_engine_update_alive(struct lkg_engine *e, struct lkg_component *c)
+{
+        struct lkg_dynamic *d = c->dynamic;
+        bool alive = false;
+
+        if (!d || !d->watched || !c->facts || d->trial.state != LKG_TRIAL_RUNNING)
+                return;
+        for (size_t i = 0; i < c->facts->n_processes; i++)
+                alive = alive || (!waits_for_us(e, c, &c->facts->processes[i]) &&
+                                  runs_active(c, &c->facts->processes[i]));
+        if (alive == (d->trial.running_since_ns != 0))
+                return;
+        d->trial = lkg_trial_alive(d->trial, alive, lkg_boottime_ns());
+        c->dirty |= LKG_DIRTY_DYNAMIC; /* the deadline is another one */
+}
+
+/* Running and about what readers get. What an operator has frozen is not judged: nothing could follow from it. */
+bool lkg_engine_on_trial(const struct lkg_component *c)
+{
+        return c->active && (c->dynamic->scope_all || !*c->dynamic->pointers.rollback.reason) &&
+               c->state.hold.mode == LKG_HOLD_FREE && c->dynamic->trial.state == LKG_TRIAL_RUNNING &&
+               lkg_engine_serves_active(c) && !lkg_dynamic_is_other_trial(c->dynamic, c->active->sha256);
+}
+
+/* ---- promotion ---- */
+
+int lkg_engine_promote(struct lkg_engine *e, struct lkg_component *c, struct lkg_error *err)
+{
+        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        struct lkg_dynamic *d = c->dynamic;
+        int r = lkg_dynamic_promote(d, c->active->number, c->active->document.data, c->active->document.size,
+                                    lkg_realtime_ns(), err);
+
+        c->dirty |= LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION;
+        if (r < 0) {
+                lkg_log(LOG_ERR, &fields, "cannot note the last known good, trying again: %s", err->message);
+                e->retry_at_ns = lkg_boottime_ns() + LKG_RETRY_MAX_NS;
+                return r;
+        }
+        lkg_log(LOG_NOTICE, &fields, "generation %" PRIu64 " is the last known good", c->active->number);
+        lkg_engine_event(e, c, false, "ConfigPromoted", &d->pointers.active, "");
+        return 0;
+}
+
+void lkg_engine_tick_trial(struct lkg_engine *e, struct lkg_component *c)
+{
+        struct lkg_dynamic *d = c->dynamic;
+        uint64_t now = lkg_boottime_ns();
+        struct lkg_trial_step step;
+        struct lkg_error err = { 0 };
+
+        if (!d || d->trial.state != LKG_TRIAL_RUNNING)
+                return;
+        step = lkg_trial_tick(d->trial, now);
+        if (step.verdict == LKG_TRIAL_PROMOTE && lkg_engine_on_trial(c)) {
+                (void)lkg_engine_promote(e, c, &err);
+                return;
+        }
+        if (d->trial.running_since_ns && now - d->trial_saved_ns >= LKG_TRIAL_SAVE_NS &&
+            lkg_dynamic_save_trial(d, now, &err) < 0)
+                lkg_log_warning("cannot save the clock of a trial: %s", err.message);
+}
+
+uint64_t lkg_engine_trial_deadline(const struct lkg_component *c)
+{
+        const struct lkg_dynamic *d = c->dynamic;
+        uint64_t due, save;
+
+        if (!d || d->trial.state != LKG_TRIAL_RUNNING)
+                return LKG_NEVER;
+        due = lkg_engine_on_trial(c) ? lkg_trial_due(&d->trial) : LKG_NEVER;
+        save = d->trial.running_since_ns ? d->trial_saved_ns + LKG_TRIAL_SAVE_NS : LKG_NEVER;
+        return due < save ? due : save;
+}
+
+/* ---- how a process ended ---- */
+
+/* linux/pidfd.h of kernel 6.15; what it says of a process that has ended. */
+struct ending {
+        uint64_t mask, cgroup;
+        uint32_t pid, tgid, ppid, ids[8];
+        int32_t exit_code;
+        uint32_t spare[2];
+};
+#define ENDING_MASK_EXIT (UINT64_C(1) << 3)
+#define ENDING_IOCTL     _IOWR(0xFF, 11, struct ending)
+
+/* By a signal: whoever sent it, it was not our change event. Known only when its parent has waited for it. */
+bool lkg_was_killed(int pidfd)
+{
+        struct ending ending = { .mask = ENDING_MASK_EXIT };
+
+        return pidfd >= 0 && ioctl(pidfd, ENDING_IOCTL, &ending) == 0 && ending.mask & ENDING_MASK_EXIT &&
+               WIFSIGNALED(ending.exit_code);
+}
+
+/*
+ * kube-proxy ends itself when its file changes. A process that ran on another generation and ended by itself right after a
+ * publication did that; the start that follows says nothing about the new one.
+ */
+static void note_end(struct lkg_component *c, const struct lkg_tracked *t)
+{
+        uint64_t now = lkg_boottime_ns();
+
+        if (!c->active || t->generation == 0 || t->generation == c->active->number || c->served_ns == 0 ||
+            now - c->served_ns > OWN_EVENT_NS)
+                return;
+        if (c->own_event && !lkg_was_killed(c->ended_fd))
+                return; /* one did it, whatever this one died of */
+        lkg_close(c->ended_fd);
+        c->ended_fd = fcntl(t->pidfd, F_DUPFD_CLOEXEC, 0);
+        c->own_event = true;
+}
+
+void lkg_engine_note_ends(struct lkg_component *c)
+{
+        for (size_t i = 0; c->facts && i < c->facts->n_processes; i++) {
+                struct lkg_tracked *t = &c->facts->processes[i];
+
+                if (t->pidfd < 0 || t->end_noted || !lkg_facts_ended(t))
+                        continue;
+                t->end_noted = true;
+                note_end(c, t);
+        }
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The loop and the cycle, for the parts that ask for them. The only file that knows both sides. */
+#include "engine-internal.h"
+
+const struct lkg_engine_hooks lkg_engine_hooks = {
+        .cycle = lkg_engine_cycle,
+        .commit = lkg_engine_commit,
+        .arm = lkg_engine_arm,
+        .persist_soon = lkg_engine_persist_soon,
+        .layers_soon = lkg_engine_layers_soon,
+        .follow_reference = lkg_engine_follow_reference,
+        .resolve_starts = lkg_engine_resolve_starts,
+};

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What several status files and the metrics say. */
+#include "status.h"
+
+/* What the NodeConfigStatus field `error` says; empty when there is none. A hint for people, never a value. */
+const char *lkg_status_error(const struct lkg_component *c)
+{
+        const struct lkg_dynamic *d = c->dynamic;
+        const struct lkg_bad *bad = d ? lkg_dynamic_is_bad(d, &d->pointers.assigned) : NULL;
+
+        if (bad && (bad->cause == LKG_BAD_LOAD || bad->cause == LKG_BAD_PARSE))
+                return "failed to load config, see status findings for details";
+        if (bad && bad->cause == LKG_BAD_INVALID)
+                return "failed to validate config, see status findings for details";
+        if (bad)
+                return bad->reason;
+        if (c->candidate && c->candidate->state == LKG_CANDIDATE_INVALID)
+                return "failed to validate config, see status findings for details";
+        if (c->candidate && c->candidate->state == LKG_CANDIDATE_NAME_TAKEN)
+                return "name taken: a kubeconfig stands under the name of the view file";
+        if (c->fault)
+                return c->fault;
+        if (c->verdict == LKG_AVOID && d)
+                return d->pointers.rollback.reason;
+        return d && d->desired == LKG_DESIRED_UNKNOWN
+                       ? "failed to sync: the reference is unclear, see the condition"
+                       : "";
+}
+
+const struct lkg_pointers *lkg_status_pointers(const struct lkg_component *c)
+{
+        static const struct lkg_pointers none = { 0 };
+
+        return c->dynamic && c->dynamic->desired != LKG_DESIRED_NONE ? &c->dynamic->pointers : &none;
+}
+
+/* The document of the last known good where it has been served or stored: number and SHA-256; 0 = not known. */
+uint64_t lkg_status_good_document(const struct lkg_component *c, const char **ret_sha256)
+{
+        const struct lkg_good *good = &lkg_status_pointers(c)->good;
+
+        if (c->dynamic && c->dynamic->scope_all && *c->dynamic->pointers.good.sha256)
+                good = &c->dynamic->pointers.good;
+        *ret_sha256 = good->sha256;
+        if (*good->sha256)
+                return good->generation;
+        if (!c->active || c->base || !lkg_config_source_is_local(&good->source))
+                return 0;
+        *ret_sha256 = c->active->sha256; /* whatever is local is good */
+        return c->active->number;
+}
+
+/* The deadline while the clock runs: a moment. While it stands still nobody can name one. */
+uint64_t lkg_status_trial_deadline(const struct lkg_trial *trial)
+{
+        uint64_t left;
+
+        if (trial->state != LKG_TRIAL_RUNNING || !trial->running_since_ns)
+                return 0;
+        left = trial->rules.duration_ns - lkg_trial_elapsed(trial, trial->running_since_ns);
+        return lkg_realtime_ns() - (lkg_boottime_ns() - trial->running_since_ns) + left;
+}
