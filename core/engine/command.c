@@ -134,7 +134,7 @@ static int refuse(char why[static 256], const char *name, const char *what,
         return -EINVAL;
 }
 
-/* bad/<name>: a reason in one line; an empty write is none. */
+/* bad/<name>: a reason in one line; an empty write has none. */
 static int parse_condemn(const char *text, size_t size, struct lkg_command_call *ret, char why[static 256])
 {
         const char *end = memchr(text, '\0', size);

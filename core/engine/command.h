@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The control files: one row per command. Parsing only; what a command does is decided by decide.h and carried out by
- * the engine.
+ * The control files: one row per command. Parsing only; decide.h decides the effect of a command, and the engine carries it out.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Findings about what is served, not about a layer: held, tried, waiting for the rollout, without a base,
- * nothing at all, or not as it was commanded.
+ * Findings about the served document, not about a layer: held, tried, waiting for the rollout, without a base,
+ * nothing at all, or not as commanded.
  */
 #include <lkg/render.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One component: from its layers to a verdict, and the bookkeeping around what is served. See component.h. */
+/* One component: from its layers to a verdict, and the bookkeeping about the served generation. See component.h. */
 #include <stdarg.h>
 
 #include <lkg/fallback.h>
@@ -162,7 +162,7 @@ size_t lkg_component_errors_in(const struct lkg_report *report, const char *file
         return n;
 }
 
-/* Of the candidate, those that stand in the remote document itself. */
+/* Of the candidate, those in the remote document itself. */
 static size_t remote_errors(const struct lkg_component *c)
 {
         bool syntax;
@@ -213,7 +213,7 @@ const struct lkg_config_source *lkg_component_shown(const struct lkg_component *
         /* Nothing, or exactly the bytes of the followed configuration. */
         if (!g || (c->same && c->verdict == LKG_KEEP && (*g->source || c->base)))
                 return ret;
-        /* What it was before its layers became invalid, or before something else was followed. */
+        /* Its value before its layers became invalid, or before something else was followed. */
         if (c->served && c->served_number == g->number) {
                 *ret = c->served_source;
                 return ret;
@@ -548,7 +548,7 @@ int lkg_component_judge(struct lkg_component *c)
                 c->served_number = c->active->number;
                 c->served_source = *lkg_component_source(c);
         }
-        if (c->same && c->rendered.data) { /* nobody needs a second copy of what is active */
+        if (c->same && c->rendered.data) { /* a second copy of the active one is not needed */
                 free(c->rendered.data);
                 c->rendered = (struct lkg_text){ 0 };
         }
@@ -685,7 +685,7 @@ uint64_t lkg_component_try_deadline(const struct lkg_component *c)
         return (wall + LKG_NSEC_PER_SEC / 2) / LKG_NSEC_PER_SEC * LKG_NSEC_PER_SEC;
 }
 
-/* What is assigned, or the document where documents are on trial: not another one that is bad for a reason of its own. */
+/* The assigned configuration, or the document where documents are on trial: not another one that is bad for its own reason. */
 static bool failed_its_trial(const struct lkg_dynamic *d)
 {
         const struct lkg_pointers *p = &d->pointers;

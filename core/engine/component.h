@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Everything the engine knows about one component: its layers, their candidate, what is served, what was
- * served before, the operator's commands, and which files of all that are rendered already.
+ * Everything the engine knows about one component: its layers, their candidate, the served generation and the ones
+ * before, the operator's commands, and which files of these are rendered.
  *
  * Owned by the engine. The flow: refresh (stack -> candidate), decide (decide.h), commit (a new generation becomes
  * active) or undo (it could not be published). `dirty` says which status files differ from the last publication.
@@ -38,7 +38,7 @@ enum lkg_dirty {
         LKG_DIRTY_EFFECTIVE = 1 << 8, /* the release or the command line */
         LKG_DIRTY_DYNAMIC = 1 << 9,   /* assigned, last known good, trial, starts */
         LKG_DIRTY_BAD = 1 << 10,
-        LKG_DIRTY_REMOTE = 1 << 11, /* what is known of the API server */
+        LKG_DIRTY_REMOTE = 1 << 11, /* facts about the API server */
         LKG_DIRTY_ALL = (1 << 12) - 1,
 };
 
@@ -62,7 +62,7 @@ struct lkg_layer_slot {
         char *name;  /* NNNN-role-name */
         char *layer; /* the layer's own name */
         enum lkg_layer_role role;
-        struct lkg_value *doc_value, *merged_value; /* what the files show; one reference each */
+        struct lkg_value *doc_value, *merged_value; /* shown in files; one reference each */
         unsigned merged_cookie;                     /* of the layer when the result was rendered */
         struct lkg_slot doc, merged;
 };
@@ -102,18 +102,18 @@ struct lkg_component {
         struct lkg_stack *stack;
         bool base_is_fallback;        /* the base file is our own fallback copy, so the stack has none */
         struct lkg_poison *poison;    /* borrowed from the engine; NULL = everything is admitted */
-        struct lkg_dynamic *dynamic;  /* NULL = there is no store: see the findings */
+        struct lkg_dynamic *dynamic;  /* NULL = no store: see the findings */
         struct lkg_api *api;          /* borrowed from the engine; NULL = it follows no reference */
-        struct lkg_remote_base *base; /* what stands in the base's place; NULL = the base file */
+        struct lkg_remote_base *base; /* in place of the base; NULL = the base file */
         struct lkg_track local,
                 good; /* open while base is remote, while the last known good is another source */
         struct lkg_candidate
                 *waited; /* local candidate that was invalid when the assigned source was tried */
         char untried
-                [LKG_REASON_MAX]; /* a fault of ours (memory, disk) keeps the assigned source from being tried: which */
+                [LKG_REASON_MAX]; /* the local fault (memory, disk) that keeps the assigned source from being tried */
         uint64_t try_at_ns, try_pause_ns;  /* CLOCK_BOOTTIME: not before; the pause that led there */
         struct lkg_report remote_findings; /* about the assigned source */
-        bool guard_unchecked;              /* base was followed before this configuration of ours was read */
+        bool guard_unchecked;              /* base was followed before this lkgfs configuration was read */
         bool bad_document;                 /* the candidate is known to be bad (trialScope all) */
         bool explained; /* they say why it was refused; else it is judged once more for them */
         struct lkg_candidate *candidate; /* last looked at; NULL = none yet */
@@ -133,11 +133,11 @@ struct lkg_component {
         struct lkg_component_state state;
         struct lkg_condition condition;
         struct lkg_history history;
-        struct lkg_report findings; /* of the engine about what is held */
+        struct lkg_report findings; /* of the engine about holds */
         struct lkg_report fallback_findings;
         struct lkg_report facts_findings; /* about release and command line */
         char *last_error;
-        bool lost_now; /* in this very round: what it leads to is no answer to it */
+        bool lost_now; /* in this round: its consequences are not yet part of the answer */
         bool state_changed; /* the state file is older than state (not for hold and try: those are written first) */
         bool fallback_due;
         uint64_t n_published, n_refused, n_starts; /* since the engine started, for metrics */
@@ -195,13 +195,13 @@ struct lkg_judge_config lkg_component_judge_config(const struct lkg_component *c
 #define LKG_NO_BASE      2018u
 
 /**
- * lkg_component_wanted_base() - the base that must exist: configured, or part of what was served before. "" = it may be
+ * lkg_component_wanted_base() - the base that must exist: configured, or part of an earlier served document. "" = it may be
  * missing.
  */
 const char *lkg_component_wanted_base(const struct lkg_component *c);
 /** lkg_component_note_base() - the served document contains the base, so it must exist from now on. */
 void lkg_component_note_base(struct lkg_component *c);
-/** lkg_component_served_has_base() - is what is served, being local, `init`? Also when its base has gone meanwhile. */
+/** lkg_component_served_has_base() - is the served local document `init`? Also when its base has gone meanwhile. */
 bool lkg_component_served_has_base(const struct lkg_component *c);
 /**
  * lkg_component_local_has_base() - is the local configuration, also while a remote one hides it, `init`? One whose base must
@@ -221,7 +221,7 @@ void lkg_component_set_base(struct lkg_component *c, struct lkg_remote_base *bas
 const struct lkg_config_source *lkg_component_source(const struct lkg_component *c);
 
 /**
- * lkg_component_shown() - what the view shows, which may be a held generation of another source.
+ * lkg_component_shown() - the configuration that the view shows, which may be a held generation of another source.
  * @ret: written; without the digest of its content
  *
  * Return: @ret.
@@ -232,7 +232,7 @@ const struct lkg_config_source *lkg_component_shown(const struct lkg_component *
 /** lkg_component_take_candidate() - @candidate (one reference taken over) instead of that of its own stack. */
 int lkg_component_take_candidate(struct lkg_component *c, struct lkg_candidate *candidate);
 
-/** lkg_component_init() - stack, history and state of @config. @report: what of the state was lost. */
+/** lkg_component_init() - stack, history and state of @config. @report: lost state. */
 int lkg_component_init(struct lkg_component *c, const struct lkg_component_env *env, unsigned index,
                        struct lkg_report *report, struct lkg_error *err);
 /** lkg_component_deinit() - slots must have been given back to the publisher. */
@@ -257,10 +257,10 @@ int lkg_component_learn(struct lkg_component *c);
 unsigned lkg_component_release(const struct lkg_component *c);
 
 /**
- * lkg_component_effective() - what the component runs with when it reads the active generation.
+ * lkg_component_effective() - the component's effective configuration with the active generation.
  * @ret: one reference; NULL: nothing is active, or its kind has no table
  *
- * From the candidate when that is what is served; else what is served is judged again, and when it was read back from
+ * From the candidate when it is served; otherwise the served document is judged again, and when it was read back from
  * the history every value of it comes from `generation N`. Return: 0 or -ENOMEM.
  */
 int lkg_component_effective(const struct lkg_component *c, struct lkg_value **ret);
@@ -284,10 +284,10 @@ void lkg_component_set_last_error(struct lkg_component *c, const char *text);
 /** lkg_component_set_lost() - what could not be kept; shown until somebody acts. NULL = nothing any more. */
 void lkg_component_set_lost(struct lkg_component *c, const char *text);
 
-/** lkg_component_note() - the findings about what is held, tried, waiting for the rollout, or missing. */
+/** lkg_component_note() - findings: held, tried, waiting for the rollout, or missing. */
 void lkg_component_note(struct lkg_component *c, const char *source_path);
 
-/** lkg_component_waiting() - why the rollout holds back what is desired; NULL = it does not. */
+/** lkg_component_waiting() - why the rollout holds back the desired configuration; NULL = it does not. */
 const char *lkg_component_waiting(const struct lkg_component *c);
 
 /** lkg_component_try_deadline() - wall time, in whole seconds, at which a running try ends. */

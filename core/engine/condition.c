@@ -39,7 +39,7 @@ static void say_which(char *buf, size_t size, const char *uid, bool has_base)
                 (void)snprintf(buf, size, "(%s)", local_name(has_base));
 }
 
-/* More words behind the message; what does not fit is cut. */
+/* Appends to the message; text that does not fit is cut. */
 static void LKG_PRINTF(2, 3) add_words(struct lkg_condition *c, const char *fmt, ...)
 {
         size_t n = strlen(c->message);
@@ -50,7 +50,7 @@ static void LKG_PRINTF(2, 3) add_words(struct lkg_condition *c, const char *fmt,
         va_end(ap);
 }
 
-/* With a remote configuration in play: what is used is assigned, or the last known good, or what was there before. */
+/* With a remote configuration: the one in use is the assigned one, the last known good, or an earlier one. */
 static void say_using_remote(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
         const struct lkg_condition_remote *r = &f->remote;
@@ -64,7 +64,7 @@ static void say_using_remote(struct lkg_condition *c, const struct lkg_condition
                        which);
 }
 
-/* What is served now, in the proposal's words. */
+/* The served configuration in the proposal's words. */
 static void say_using(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
         if (!f->active)
@@ -192,7 +192,7 @@ static void add_errors(struct lkg_condition *c, const struct lkg_condition_facts
                                say_waits(f));
 }
 
-/* The base is wrong and nobody reads it now; a rollback may need it. Or a drop-in is, whatever the base. */
+/* The base is wrong and not in use now; a rollback may need it. Or a drop-in is, whatever the base. */
 static bool say_local_invalid(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
         if (f->remote.n_local_errors == 0)
@@ -210,7 +210,7 @@ static bool say_local_invalid(struct lkg_condition *c, const struct lkg_conditio
  */
 static bool say_invalid(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
-        const char *role = f->remote.bad ? "last-known-good" : "current"; /* of what is followed */
+        const char *role = f->remote.bad ? "last-known-good" : "current"; /* of the followed configuration */
         char which[96];
 
         if (f->state != LKG_CANDIDATE_INVALID)
@@ -351,8 +351,7 @@ void lkg_condition_holder(const struct lkg_held_by *by, enum lkg_hold_mode mode,
 
 /*
  * A hold is mentioned whatever the reason is: no correction is served before it
- * ends.
- * @told: the reason says already what is held
+ * ends. @told: the reason names the hold already
  */
 static void tell_hold(struct lkg_condition *c, const struct lkg_condition_facts *f, bool told)
 {
@@ -367,7 +366,7 @@ static void tell_hold(struct lkg_condition *c, const struct lkg_condition_facts 
         add_words(c, "; held%s%s: `echo off > %scontrol/%s/hold`", holder, what, f->top, f->component);
 }
 
-/* @told: the reason says already until when */
+/* @told: the reason has the end time already */
 static void tell_try(struct lkg_condition *c, const struct lkg_condition_facts *f, bool told)
 {
         char until[21];

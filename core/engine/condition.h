@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The condition ConfigOK in words: a pure function of what the engine knows.
+ * The condition ConfigOK in words: a pure function of the engine's state.
  *
- * Spellings for the local configuration are the proposal's; ours are added in its style. A condition is world-readable:
+ * Spellings for the local configuration are the proposal's; those of lkgfs are added in its style. A condition is world-readable:
  * it names no value, no path and no finding of a document, only counts and where to look.
  */
 #pragma once
@@ -18,7 +18,7 @@ struct lkg_condition {
         uint64_t transition_ns; /* wall time at which status last changed */
 };
 
-/* What dynamic configuration adds; all zero = there is none. */
+/* Additions of dynamic configuration; all zero = none. */
 struct lkg_condition_remote {
         const char *assigned, *active; /* uid; "" = local */
         const char *
@@ -30,14 +30,14 @@ struct lkg_condition_remote {
         bool active_is_assigned, active_is_good;
         bool went_back; /* trial.scope all: the last known good document of the same configuration is served */
         const char *desired_fault; /* the reference cannot be determined; NULL = it can */
-        const char *waiting;       /* the rollout holds back what is desired: why; NULL = it does not */
-        const char *bad;           /* why assigned is not used; NULL = it is */
-        bool good_failed;          /* the last known good could not be used either */
-        bool exonerated;           /* the component crash-loops on the last known good, too */
-        bool local_has_base;       /* of the local layers, while a remote configuration hides them */
-        size_t n_local_errors;     /* of the local layers, while a remote configuration hides them */
-        bool waits;                /* assigned cannot be tried while the local layers are invalid */
-        const char *untried;       /* assigned could not be tried: why; NULL = nothing keeps it from that */
+        const char *waiting;   /* why the rollout holds back the desired configuration; NULL = it does not */
+        const char *bad;       /* why assigned is not used; NULL = it is */
+        bool good_failed;      /* the last known good could not be used either */
+        bool exonerated;       /* the component crash-loops on the last known good, too */
+        bool local_has_base;   /* of the local layers, while a remote configuration hides them */
+        size_t n_local_errors; /* of the local layers, while a remote configuration hides them */
+        bool waits;            /* assigned cannot be tried while the local layers are invalid */
+        const char *untried;   /* assigned could not be tried: why; NULL = nothing keeps it from that */
 };
 
 struct lkg_condition_facts {
@@ -50,7 +50,7 @@ struct lkg_condition_facts {
         enum lkg_verdict verdict;
         size_t n_errors;
         size_t n_all_errors;     /* that findings has; fewer than those that are meant = not known */
-        size_t n_remote_errors;  /* of them, those that stand in the remote document itself */
+        size_t n_remote_errors;  /* of them, those in the remote document itself */
         bool candidate_has_base; /* of the candidate */
         uint64_t active;         /* 0 = nothing served */
         bool active_has_base;
@@ -65,7 +65,7 @@ struct lkg_condition_facts {
 #define LKG_HOLDER_MAX 160
 
 /**
- * lkg_condition_holder() - ` since T by uid U (pid P, PROGRAM)`, ` since T`, or "" when it is not known.
+ * lkg_condition_holder() - ` since T by uid U (pid P, PROGRAM)`, ` since T`, or "" if unknown.
  * @mode: of a try that ran out, @by is who had begun it: ` since T, after a try by uid ...`
  */
 void lkg_condition_holder(const struct lkg_held_by *by, enum lkg_hold_mode mode,
@@ -75,7 +75,7 @@ void lkg_condition_holder(const struct lkg_held_by *by, enum lkg_hold_mode mode,
  * lkg_condition_update() - bring @condition up to date.
  * @now_ns: wall time; becomes transition_ns when the status changes (or was never set)
  *
- * Return: true when anything a reader can see has changed.
+ * Return: true when visible text has changed.
  */
 bool lkg_condition_update(struct lkg_condition *condition, const struct lkg_condition_facts *facts,
                           uint64_t now_ns);

@@ -291,7 +291,7 @@ static void decode_list(struct decoder *d, const struct lkg_config_field *f, con
         }
 }
 
-/* What a scalar must look like in the document, and how to say so. */
+/* The required form of a scalar, and the message about it. */
 static const char *scalar_problem(const struct lkg_config_field *f, enum lkg_type type)
 {
         switch (f->type) {

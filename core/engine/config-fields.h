@@ -45,7 +45,7 @@ struct lkg_config_field {
 extern const struct lkg_config_field lkg_config_fields[];
 extern const struct lkg_config_field lkg_component_fields[];
 
-/* Text -> number, strictly: no blanks, no signs, nothing behind. Return: 0 or -EINVAL. */
+/* Text -> number, strictly: no blanks, no signs, no rest. Return: 0 or -EINVAL. */
 int lkg_config_parse_number(const char *text, uint64_t *ret);
 int lkg_config_parse_bytes(const char *text, uint64_t *ret);   /* 1048576, 512Ki, 3M */
 int lkg_config_parse_release(const char *text, uint64_t *ret); /* auto is 0, 1.36 is 136 */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loading the configuration: the file, its drop-ins, who may have written them, and the merge.
+ * Loading the configuration: the file, its drop-ins, checks of their owners, and the merge.
  *
- * These files decide what runs as root (restart hooks, paths), so they and every directory on their way must belong to root
- * and not be writable by others; otherwise none of them is used.
+ * These files name programs that run as root (restart hooks) and paths, so they and every directory of their paths must belong
+ * to root and not be writable by others; otherwise none of them is used.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -41,7 +41,7 @@ static bool owner_ok(const struct stat *st)
 {
         if (st->st_uid != 0)
                 return false;
-        /* A sticky directory (/tmp) lets nobody else replace what root put there. */
+        /* In a sticky directory (/tmp) other users cannot replace root's files. */
         return !(st->st_mode & (S_IWGRP | S_IWOTH)) || (S_ISDIR(st->st_mode) && (st->st_mode & S_ISVTX));
 }
 

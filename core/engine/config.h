@@ -69,7 +69,7 @@ struct lkg_config {
         uint32_t status_mode;
         char *engine_user;        /* a name, a number, "" = root */
         bool engine_user_set;     /* named by the user, not by default */
-        bool engine_user_missing; /* there is no such user: root is used */
+        bool engine_user_missing; /* no such user: root is used */
         struct lkg_account engine_account;
         uint64_t engine_timeout_ns;
         uint64_t history_limit;

@@ -15,7 +15,7 @@ enum lkg_hold_mode {
         LKG_HOLD_FREE,        /* the view follows the layers */
         LKG_HOLD_ON,          /* `hold on` */
         LKG_HOLD_ROLLBACK,    /* `rollback N` */
-        LKG_HOLD_TRY_EXPIRED, /* nobody committed in time: the generation before the try is back */
+        LKG_HOLD_TRY_EXPIRED, /* not committed in time: the generation before the try is back */
         _LKG_HOLD_MODE_MAX
 };
 const char *lkg_hold_mode_name(enum lkg_hold_mode mode); /* "", "hold", "rollback", "try expired" */
@@ -41,8 +41,8 @@ struct lkg_hold {
 enum lkg_verdict {
         LKG_KEEP,     /* nothing to do: the same bytes, or nothing at all */
         LKG_PUBLISH,  /* the candidate becomes a generation */
-        LKG_REFUSE,   /* invalid: what is served stays */
-        LKG_AVOID,    /* valid, but known bad: what is served stays */
+        LKG_REFUSE,   /* invalid: the served one stays */
+        LKG_AVOID,    /* valid, but known bad: the served one stays */
         LKG_WAIT,     /* valid and different, but frozen */
         LKG_WITHDRAW, /* the view name is no longer ours */
         _LKG_VERDICT_MAX
@@ -61,7 +61,7 @@ enum lkg_verdict lkg_decide(const struct lkg_hold *hold, enum lkg_candidate_stat
 /** lkg_hold_published() - a new generation became active while @previous was: an armed try begins to run. */
 struct lkg_hold lkg_hold_published(struct lkg_hold hold, uint64_t previous, uint64_t now_ns);
 
-/** lkg_hold_deadline() - when lkg_hold_tick() wants to be called, CLOCK_BOOTTIME; UINT64_MAX = never. */
+/** lkg_hold_deadline() - when lkg_hold_tick() must be called, CLOCK_BOOTTIME; UINT64_MAX = never. */
 uint64_t lkg_hold_deadline(const struct lkg_hold *hold);
 
 /** lkg_hold_tick() - time passed: a try that is due freezes the generation before it. */
@@ -71,12 +71,12 @@ struct lkg_hold lkg_hold_tick(struct lkg_hold hold, uint64_t now_ns);
 
 enum lkg_hold_command { LKG_CMD_HOLD_ON, LKG_CMD_HOLD_OFF, LKG_CMD_ROLLBACK, LKG_CMD_TRY, LKG_CMD_COMMIT };
 
-/* Who began the hold, or the try that expired. */
+/* The author of the hold, or of the try that expired. */
 struct lkg_held_by {
         uint64_t time_ns; /* wall time; 0 = not known: held by an earlier version */
         uint32_t uid;
         int32_t pid;
-        char program[64]; /* without its directory; "try" = a try ran out, and nobody knows whose */
+        char program[64]; /* without its directory; "try" = a try expired, and its author is unknown */
 };
 
 struct lkg_hold_step {

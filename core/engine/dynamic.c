@@ -54,7 +54,10 @@ bool lkg_dynamic_is_good_document(const struct lkg_dynamic *d, const char *sha25
         return *sha256 && strcmp(d->pointers.good.sha256, sha256) == 0;
 }
 
-/* The pointers are durable before the end of the trial is: what they call good, or abandoned, is not on trial any more. */
+/*
+ * The pointers are stored before the end of the trial: a configuration that they call good or abandoned is not on trial any
+ * more.
+ */
 static void believe_pointers(struct lkg_dynamic *d, const char *sha256)
 {
         bool good = d->scope_all
@@ -236,7 +239,7 @@ int lkg_dynamic_assign(struct lkg_dynamic *d, const struct lkg_config_source *so
                 rename_source(&next.good.source, &old, source);
                 rename_source(&next.rollback.from, &old, source);
                 next.assigned = *source;
-                /* Its trial goes on: on disk under the new name before the pointers say so. */
+                /* Its trial goes on: stored under the new name before the pointers. */
                 r = lkg_config_source_equal(tried(d), &old)
                             ? lkg_store_save_trial(&d->store, source, &trial, lkg_boottime_ns(), err)
                             : 0;
@@ -257,7 +260,7 @@ int lkg_dynamic_follow(struct lkg_dynamic *d, struct lkg_error *err)
 
         next.active = next.assigned;
         memset(&next.rollback, 0, sizeof(next.rollback));
-        /* Its trial is a new one, also where the record of an earlier one is left: gone before the pointers say so. */
+        /* Its trial is a new one, even if the record of an earlier one is left: removed before the pointers are written. */
         if (!d->scope_all)
                 r = lkg_store_save_trial(&d->store, &next.active, &none, lkg_boottime_ns(), err);
         if (r >= 0)
@@ -393,7 +396,7 @@ int lkg_dynamic_begin_trial(struct lkg_dynamic *d, const char *sha256, struct lk
         int r;
 
         d->document = lkg_dynamic_document_source(sha256);
-        /* After a power cut it was not known what was served, only what was on trial: the trial of the same document goes on. */
+        /* After a power cut only the trial is known, not the served document: the trial of the same document goes on. */
         if (d->scope_all && lkg_store_load_trial(&d->store, &d->document, &d->trial, &ignored) >= 0 &&
             d->trial.state == LKG_TRIAL_RUNNING) {
                 d->trial = lkg_trial_resume(d->trial, d->watched, now_ns);

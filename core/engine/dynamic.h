@@ -10,7 +10,7 @@
 #include "../state/store.h"
 #include "config.h"
 
-/* What the reference says right now; only this is not stored. */
+/* The current result of the reference; the only part that is not stored. */
 enum lkg_desired_state {
         LKG_DESIRED_NONE,    /* no reference is configured, or remote configuration is off */
         LKG_DESIRED_UNKNOWN, /* it cannot be determined; why is in words */
@@ -25,7 +25,7 @@ struct lkg_dynamic {
         struct lkg_startups startups;
         struct lkg_trial trial; /* of pointers.active; after a rollback the one that failed */
         uint64_t trial_saved_ns;
-        struct lkg_config_source document; /* trialScope all: local@<12 hex>, what the trial is about */
+        struct lkg_config_source document; /* trialScope all: local@<12 hex>, the document on trial */
         bool watched;     /* the component is recognised by process: its life drives the trial clock */
         bool scope_all;   /* every generation is on trial, not only a remote one */
         bool good_failed; /* the last known good could not be used either */
@@ -46,8 +46,8 @@ void lkg_dynamic_configure(struct lkg_dynamic *d, const struct lkg_config *confi
 struct lkg_dynamic *lkg_dynamic_free(struct lkg_dynamic *d);
 
 /**
- * lkg_dynamic_set_release() - whose bad list and startups count.
- * @guess: the name used while the version was not known: what was noted under it belongs to @version
+ * lkg_dynamic_set_release() - select the version whose bad list and starts count.
+ * @guess: the name used while the version was not known: its records move to @version
  * Return: 1 another one than before, 0, -errno.
  */
 int lkg_dynamic_set_release(struct lkg_dynamic *d, const char *version, const char *guess,
@@ -81,12 +81,12 @@ int lkg_dynamic_note_node(struct lkg_dynamic *d, const char *node_uid, struct lk
 int lkg_dynamic_follow(struct lkg_dynamic *d, struct lkg_error *err);
 
 /**
- * lkg_dynamic_begin_trial() - what is active is served for the first time.
- * @sha256: of the document; where every generation is on trial, it is this document that is
+ * lkg_dynamic_begin_trial() - the active configuration is served for the first time.
+ * @sha256: of the document, which is on trial itself where every generation is
  */
 int lkg_dynamic_begin_trial(struct lkg_dynamic *d, const char *sha256, struct lkg_trial_rules rules,
                             uint64_t now_ns, uint64_t wall_ns, struct lkg_error *err);
-/** lkg_dynamic_end_trial() - what was on trial is not served any more. */
+/** lkg_dynamic_end_trial() - the configuration on trial is not served any more. */
 void lkg_dynamic_end_trial(struct lkg_dynamic *d);
 /** lkg_dynamic_is_other_trial() - trialScope all: another document than @sha256 was on trial. */
 bool lkg_dynamic_is_other_trial(const struct lkg_dynamic *d, const char *sha256);
@@ -119,7 +119,7 @@ int lkg_dynamic_pass_over(struct lkg_dynamic *d, const char *sha256, struct lkg_
 /** lkg_dynamic_drop_good() - the last known good is condemned itself: the local configuration is, from now on. */
 int lkg_dynamic_drop_good(struct lkg_dynamic *d, struct lkg_error *err);
 
-/** lkg_dynamic_promote() - what is active, served as @generation with this document, becomes the last known good. */
+/** lkg_dynamic_promote() - the active configuration, served as @generation with this document, becomes the last known good. */
 int lkg_dynamic_promote(struct lkg_dynamic *d, uint64_t generation, const void *document, size_t size,
                         uint64_t wall_ns, struct lkg_error *err);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the API server has answered, in words: why an object is not known, what the places on the Node say, what the rollout
- * means, findings; and what is reported to the cluster.
+ * The API server's answers as text: why an object is not known, the references on the Node, the meaning of the rollout,
+ * findings; and reports to the cluster.
  */
 #include <lkg/log.h>
 #include <lkg/utf8.h>
@@ -220,7 +220,7 @@ void lkg_api_update_findings(struct lkg_api *api, struct lkg_component *c)
 
 /* ---- the way back ---- */
 
-/* The assigned configuration is served. What is served at our start was reported by the engine that served it first. */
+/* The assigned configuration is served. The engine that served it first has reported it, not one that finds it at its start. */
 static void tell_activated(struct lkg_api *api, const struct lkg_component *c)
 {
         struct lkg_config_source shown;

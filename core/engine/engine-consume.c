@@ -27,7 +27,7 @@ static bool means_the_same(const struct lkg_generation *a, const struct lkg_gene
                 (parse(a, &x) >= 0 && parse(b, &y) >= 0 && lkg_value_equal(x, y)));
 }
 
-/* What the newest living process has read; NULL = none lives, or it cannot be known. One reference. */
+/* The document that the newest living process has read; NULL = none lives, or unknown. One reference. */
 static struct lkg_generation *running(const struct lkg_component *c, bool *ret_alive)
 {
         struct lkg_generation *g = NULL;
@@ -56,7 +56,7 @@ void lkg_engine_consume(struct lkg_engine *e, struct lkg_component *c)
                 return;
         g = running(c, &alive);
         if (!alive && c->dynamic && c->dynamic->watched)
-                return; /* whoever starts next reads it */
+                return; /* the next process that starts reads it */
         if (!g)
                 g = lkg_generation_ref(c->previous);
         if (means_the_same(g, c->active))
@@ -86,7 +86,7 @@ struct drift {
         const struct lkg_value *other;
         struct lkg_buf *buf;
         size_t *n;
-        bool served; /* the walk is over what is served, and only what the other one lacks is new */
+        bool served; /* walks the served document, and only members that the other lacks are new */
 };
 
 /* As `origin` shows a value; `-` = the document does not have the field. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a component's command line says about us: does it read the file that we serve, and does it apply the drop-ins that
- * we have applied already? Looks at names and paths only; no value of another flag goes into a finding.
+ * Checks a component's command line: does it read the file that lkgfs serves, and does it apply drop-ins that lkgfs has applied
+ * already? Looks at names and paths only; no value of another flag goes into a finding.
  *
  * The view does not exist for the engine (it has a mount namespace of its own), so a path that leads into the view is
  * followed to its root and from there in the source directory. A path inside a container cannot be followed at all.
@@ -105,7 +105,7 @@ static bool is_view_file(const struct lkg_config_component *k, const char *name)
         return false;
 }
 
-/* The link at w->done, if it is one. A file that the view shows is none, whatever stands behind it. */
+/* The link at w->done, if it is one. A file of the view is not one, whatever the view covers. */
 static ssize_t read_link(const struct walk *w, char *buf, size_t size)
 {
         const char *inside = inside_view(w->engine, w->done);
@@ -125,7 +125,7 @@ static void go_up(struct walk *w)
                 *slash = '\0';
 }
 
-/* One name of w->rest goes to w->done; a link is replaced by what it says. Return: 0 or -ELOOP, -ENAMETOOLONG. */
+/* One name of w->rest goes to w->done; a link is replaced by its target. Return: 0 or -ELOOP, -ENAMETOOLONG. */
 static int step(struct walk *w, unsigned *n_links)
 {
         size_t skip = strspn(w->rest, "/"), n = strcspn(w->rest + skip, "/"), length = strlen(w->done);

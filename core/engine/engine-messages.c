@@ -43,7 +43,7 @@ static void on_changed(struct lkg_engine *e, struct lkg_peer *peer, const struct
 {
         if (e->n_pending == LKG_BATCH_MAX || e->n_vouched == LKG_BATCH_MAX)
                 answer_changes(e);
-        /* Our own events of this write first: afterwards the file is complete, whoever still has it open. */
+        /* Our own events of this write first: afterwards the file is complete, even if it is still open. */
         (void)lkg_watch_drain(&e->watch, lkg_boottime_ns());
         lkg_watch_settle(&e->watch, m->text);
         touch_source(e, m->text);
@@ -60,7 +60,7 @@ static void on_command(struct lkg_engine *e, struct lkg_peer *peer, const struct
         int r;
 
         answer_changes(e); /* in the order in which they were asked */
-        /* Its caller may have been told that it failed while it was in our queue: then it must not be carried out. */
+        /* Its caller may have got an error while it was in our queue: then it must not be carried out. */
         if (!e->claims || !lkg_claim_take(e->claims, m->ticket)) {
                 lkg_log_notice("'%s' comes too late and is not carried out", m->command);
                 lkg_server_done(peer, m->ticket, -ETIMEDOUT, e->publisher.number);

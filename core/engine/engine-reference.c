@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the reference says, and its immediate consequence: a new assignment, back to the local configuration, or nothing
+ * The result of the reference, and its immediate consequence: a new assignment, back to the local configuration, or nothing
  * because it is unclear. Rules: docs/specification.md 4.2, 4.4.
  *
  * There may be several places. They are asked in the order of remote.references, and the first that says anything counts, even
@@ -12,7 +12,7 @@
 #include "engine-internal.h"
 #include "track.h"
 
-/* @waiting: the rollout holds back what is desired: why; "" = it does not */
+/* @waiting: why the rollout holds back the desired configuration; "" = it does not */
 static void set_wanted(struct lkg_component *c, enum lkg_desired_state state, const char *fault,
                        const char *waiting)
 {
@@ -50,8 +50,9 @@ static void again(struct lkg_engine *e, struct lkg_component *c, const char *wor
 }
 
 /*
- * A new assignment ends the pin of a rollback, but no other hold. The pointers say what is assigned, and the pin says for which
- * assignment it was made. So writing the pointers ends the pin, in one step, also for an engine that finds both later.
+ * A new assignment ends the pin of a rollback, but no other hold. The pointers name the assigned configuration, and the pin
+ * names the assignment that it was made for. So writing the pointers ends the pin, in one step, also for an engine that finds
+ * both later.
  */
 static void unpin(struct lkg_engine *e, struct lkg_component *c)
 {
@@ -117,7 +118,7 @@ static void tell_assigned(struct lkg_engine *e, const struct lkg_component *c,
                 lkg_engine_event(e, c, true, "ConfigRejected", source, bad->reason);
 }
 
-/* @node_uid: the Node that the reference stands on; NULL = on none */
+/* @node_uid: the Node that has the reference; NULL = none */
 static void assign(struct lkg_engine *e, struct lkg_component *c, const struct lkg_configmap *configmap,
                    const struct lkg_config_source *source, const char *node_uid)
 {
@@ -270,7 +271,7 @@ static void note_node(struct lkg_engine *e, struct lkg_component *c, const struc
 }
 
 /*
- * A new content may be held back; a new version of what is followed already is recorded, whatever its annotations say.
+ * A new content may be held back; a new version of the followed configuration is recorded, whatever its annotations say.
  * Only for objects of the API server: a file is this node's own.
  */
 static bool is_held_back(struct lkg_component *c, const struct lkg_configmap *configmap,
@@ -400,7 +401,7 @@ static void ask(struct lkg_engine *e, struct lkg_component *c, enum lkg_place pl
                        ret->reference.name);
 }
 
-/* The first place that says anything. Return: NONE: every one says nothing, or (@ret_any false) there is none. */
+/* The first place with a result. Return: NONE: no place has one, or (@ret_any false) there is no place. */
 static enum lkg_place find_place(struct lkg_engine *e, struct lkg_component *c, struct lkg_saying *ret,
                                  bool *ret_any)
 {
@@ -466,7 +467,7 @@ void lkg_engine_follow_reference(struct lkg_engine *e, struct lkg_component *c)
                 if (!any)
                         set_desired(c, LKG_DESIRED_UNKNOWN, "no reference yet");
                 else if (before != LKG_PLACE_FILE)
-                        e->remote_file.known = false; /* it may have changed while nobody asked it */
+                        e->remote_file.known = false; /* it may have changed unnoticed */
                 return;
         }
         follow_saying(e, c, &saying);

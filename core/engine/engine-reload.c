@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SIGHUP: the configuration is read again. What concerns the mount itself waits for the next mount and is said; the
- * rest is in force with the next publication. Components that stay keep what they serve; a document with mistakes
- * changes nothing.
+ * SIGHUP: the configuration is read again. Settings of the mount itself wait for the next mount, with a message; the others
+ * apply with the next publication. Components that stay keep what they serve; a document with mistakes changes nothing.
  */
 #include <lkg/strings.h>
 
@@ -46,7 +45,7 @@ static void keep_mount_settings(struct lkg_engine *e, struct lkg_config *next)
         next->native_dirs = list;
 }
 
-/* What a component of the same name was doing goes on. */
+/* A component of the same name keeps its state. */
 static void take_over(struct lkg_component *to, struct lkg_component *from)
 {
         for (size_t i = 0; i < from->history.n_entries; i++)

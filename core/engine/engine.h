@@ -12,7 +12,7 @@
 
 #include <lkg/error.h>
 
-/* What came of locking the state directory. */
+/* The result of locking the state directory. */
 struct lkg_engine_lock {
         int result; /* as lkg_store_lock(); the descriptor is only there when that is 0 */
         int fd;
@@ -51,15 +51,15 @@ struct lkg_engine *lkg_engine_free(struct lkg_engine *engine);
 /**
  * lkg_engine_start() - first look at the layers, first publication.
  * @err: why not
- * Return: 0; a sysexits code (78: what is configured cannot be served; 74: the runtime directory cannot be written). The
- * supervisor has been told.
+ * Return: 0; a sysexits code (78: the configuration cannot be served; 74: the runtime directory cannot be written). The
+ * supervisor has been notified.
  */
 int lkg_engine_start(struct lkg_engine *engine, struct lkg_error *err);
 
 /** lkg_engine_reload() - SIGHUP: read the configuration again; a bad one is reported and changes nothing. */
 void lkg_engine_reload(struct lkg_engine *engine);
 
-/** lkg_engine_stop() - write what is not on disk yet. */
+/** lkg_engine_stop() - write all that is not on disk yet. */
 void lkg_engine_stop(struct lkg_engine *engine);
 
 /** lkg_engine_findings() - candidate findings of all components, for --check. */

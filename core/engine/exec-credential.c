@@ -26,7 +26,7 @@ static int give_up(int code, const char *why)
         return code;
 }
 
-/* The first finding that is an error stands for all of them; each is logged. */
+/* The first error is reported; each finding is logged. */
 static int refuse(const struct lkg_report *report)
 {
         const char *why = "the kubeconfig cannot be used";
@@ -71,7 +71,7 @@ static int write_output(const char *output, size_t size)
 
         if (r >= 0)
                 return EX_OK;
-        /* What stands there at a bad end is told as its reason. */
+        /* Its text is reported as the reason of a failure. */
         if (ftruncate(STDOUT_FILENO, 0) < 0 || lseek(STDOUT_FILENO, 0, SEEK_SET) < 0)
                 return EX_IOERR;
         return give_up(EX_IOERR, "its output could not be passed on");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `lkgfs-engine --exec-credential`: runs the exec plugin of the kubeconfig that our configuration leads to, outside of the
- * engine's sandbox, for an engine that cannot execute anything. The engine only asks (LKG_MSG_CREDENTIAL); what is run is read
+ * `lkgfs-engine --exec-credential`: runs the exec plugin of the kubeconfig that the configuration names, outside of the
+ * engine's sandbox, for an engine that cannot execute anything. The engine only asks (LKG_MSG_CREDENTIAL); the command is read
  * from root's own files here, so it has no say in it.
  */
 #pragma once
@@ -14,8 +14,7 @@ struct lkg_exec_credential_options {
 };
 
 /**
- * lkg_exec_credential() - print what the plugin prints; instead, in one line, why there is nothing. Logs both that and what the
- * plugin says on stderr.
- * Return: exit code: 0; 78: our configuration or the kubeconfig does not allow it or is wrong; 74: the plugin failed; 70.
+ * lkg_exec_credential() - print the plugin's output, or one line why there is none. Logs that line and the plugin's stderr.
+ * Return: exit code: 0; 78: the configuration or the kubeconfig does not allow it or is wrong; 74: the plugin failed; 70.
  */
 int lkg_exec_credential(const struct lkg_exec_credential_options *options);

@@ -16,7 +16,7 @@
 
 /* ---- the release ---- */
 
-/* At most three digits. Return: behind them, or NULL. */
+/* At most three digits. Return: the place after them, or NULL. */
 static const char *small_number(const char *p, unsigned *ret)
 {
         unsigned n = 0, digits = 0;
@@ -197,7 +197,7 @@ static int record_path(const struct lkg_facts *facts, char path[static PATH_MAX]
         return facts->state_fd < 0 || n < 0 || n >= PATH_MAX ? -ENOENT : 0;
 }
 
-/* Not durable: after a power cut it is another boot. Without it nobody knows what the process has read, and says so. */
+/* Not durable: after a power cut it is another boot. Without it, the generation of the process is shown as unknown. */
 static void save_record(const struct lkg_facts *facts, const struct lkg_tracked *t)
 {
         LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
@@ -333,7 +333,7 @@ int lkg_facts_started(struct lkg_facts *facts, int pid, uint64_t start_time, uin
                 return t.pidfd == -ESRCH ? 0 : t.pidfd;
         r = read_command_line(pid, &t.line);
         if (r == 0 && lkg_facts_ended(&t))
-                r = -ESRCH; /* what was read may belong to nobody any more */
+                r = -ESRCH; /* its process may have ended meanwhile */
         if (r < 0) {
                 tracked_deinit(&t);
                 return r == -ESRCH ? 0 : r;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is known about the component itself: its release and its command line.
+ * Facts about the component itself: its release and its command line.
  *
- * Two informants. The supervisor writes below `facts/<component>/` of the runtime directory what needs a program or the
+ * Two sources. The supervisor writes below `facts/<component>/` of the runtime directory the facts that need a program or the
  * service manager (the engine may use neither):
  *
  *     version      line 1: what `EXE --version` printed, "" = nothing usable; line 2: which file was asked
@@ -40,7 +40,7 @@ struct lkg_tracked {
         int pid, pidfd; /* pid 0 = free slot; pidfd -EBADF = it is gone */
         uint64_t start_time;
         sd_event_source *gone; /* of the engine's loop */
-        uint64_t generation;   /* newest that it opened; 0 = not known */
+        uint64_t generation;   /* newest that it opened; 0 = unknown */
         bool end_noted;        /* what its end means was looked at */
         struct lkg_line line;
 };
@@ -58,7 +58,7 @@ struct lkg_facts {
 };
 
 /**
- * lkg_facts_open() - make the directory of @component below @runtime_fd, read what is there, and in the state directory.
+ * lkg_facts_open() - make the directory of @component below @runtime_fd, read the files there and in the state directory.
  * @state_fd: kept, outlives it; -EBADF = none
  *
  * Return: 0 or -errno.

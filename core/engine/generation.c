@@ -86,7 +86,7 @@ struct digests {
         void *userdata;
 };
 
-/* Secrets are masked first, so that nobody can try out a short one against the digest. */
+/* Secrets are masked first, so that a short one cannot be guessed from the digest. */
 static int layer_digest(const struct lkg_layer_info *layer, size_t i, const struct digests *digests,
                         char sha256[static LKG_SHA256_HEX])
 {

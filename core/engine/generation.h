@@ -68,7 +68,7 @@ int lkg_generation_new(const struct lkg_candidate *candidate, const struct lkg_c
  * lkg_generation_stored() - a generation of which only the document is left.
  * @document: taken over, also on failure
  *
- * Its origin says that it was stored; layers are not known. Return: 0; -EBADMSG it is no document; -ENOMEM.
+ * Its origin is `stored`; its layers are unknown. Return: 0; -EBADMSG: not a document; -ENOMEM.
  */
 int lkg_generation_stored(const struct lkg_config_source *source, uint64_t number, uint64_t time_ns,
                           struct lkg_text document, struct lkg_generation **ret);

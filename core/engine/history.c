@@ -311,7 +311,7 @@ static int write_record(struct lkg_history *history, const struct lkg_generation
         return r;
 }
 
-/* A record that was written when nobody needed it to last. */
+/* A record that was written without being flushed. */
 static int sync_record(const struct lkg_history *history, const struct lkg_history_entry *entry,
                        struct lkg_error *err)
 {
@@ -329,7 +329,7 @@ static int sync_record(const struct lkg_history *history, const struct lkg_histo
                                 O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 
                 if (fd < 0 && errno == ENOENT)
-                        continue; /* `shown`, when there are no secrets; what is needed was read when it was opened */
+                        continue; /* `shown`, when there are no secrets; all that is needed was read at open */
                 if (fd < 0 || fsync(fd) < 0)
                         return lkg_error_set(err, -errno, NULL, "fsync history record %s", name);
         }
@@ -338,8 +338,8 @@ static int sync_record(const struct lkg_history *history, const struct lkg_histo
 }
 
 /*
- * Only the record that somebody will need after a power cut is synced: the active one, and what a command pins. A power cut
- * may damage the others of a burst; their digests tell, and they are removed.
+ * Only records that are needed after a power cut are synced: the active one, and one that a command pins. A power cut may
+ * damage the others of a burst; their digests show it, and they are removed.
  */
 int lkg_history_write(struct lkg_history *history, uint64_t durable, struct lkg_error *err)
 {

@@ -39,7 +39,7 @@ struct lkg_history {
 /**
  * lkg_history_open() - read the directory of @component below @state_fd.
  *
- * A record that a power cut has torn (it was not flushed, so nobody was promised it) is removed; one that cannot be read for
+ * A record that a power cut has torn (it was not flushed, so it was never acknowledged) is removed; one that cannot be read for
  * another reason is reported and skipped.
  */
 int lkg_history_open(int state_fd, const char *component, struct lkg_history *ret, struct lkg_report *report,
@@ -55,7 +55,7 @@ int lkg_history_add(struct lkg_history *history, struct lkg_generation *generati
 void lkg_history_remove(struct lkg_history *history, uint64_t number);
 
 /**
- * lkg_history_write() - bring what is not on disk there. Memory of what is written is given back.
+ * lkg_history_write() - write entries that are not on disk, and free their memory.
  * @durable: the generation that survives a power cut when this has returned 0, also when it was written before; 0 = none
  */
 int lkg_history_write(struct lkg_history *history, uint64_t durable, struct lkg_error *err);

@@ -139,7 +139,7 @@ static int parse_arguments(int argc, char **argv, struct arguments *a)
 {
         int option;
 
-        opterr = 0; /* it prints what it was given as it is */
+        opterr = 0; /* it prints its argument unchanged */
         while ((option = getopt_long(argc, argv, "", options, NULL)) >= 0) {
                 int *fd = fd_of(a, option);
 
@@ -356,7 +356,7 @@ static int run_loop(const struct lkg_engine_options *o, sd_event *event)
 
 static int supervisor = -EBADF; /* set before threads */
 
-/* lkgfsd writes the line: to the journal with these fields. What it does not take goes the way of what libraries print. */
+/* lkgfsd writes the line: to the journal with these fields. A line that it does not take goes to standard error. */
 static int log_by_supervisor(int priority, const struct lkg_log_fields *fields, const char *text)
 {
         const char *component = fields && fields->component ? fields->component : "";
@@ -374,7 +374,7 @@ static int log_by_supervisor(int priority, const struct lkg_log_fields *fields, 
         return lkg_message_send(supervisor, &message);
 }
 
-/* Inside there is no locking; and whoever has the lock's file made owns it. */
+/* There is no locking inside the sandbox; and the process that creates the lock file owns it. */
 static int enter_sandbox(const struct arguments *a, struct lkg_engine_lock *ret_lock, struct lkg_error *err)
 {
         const int writable[] = { a->runtime_fd, a->state_fd };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * status/<c>/metrics.prom: the facts of one component as Prometheus text. Base units, counters end in _total, no time stamps of
- * samples (node_exporter's collector skips a file that has one), bounded labels: never a value, a file name or a message. Every sample
- * names its component, so the files of several components can be collected together.
+ * status/<c>/metrics.prom: the facts of one component as Prometheus text. Base units, counters end in _total, no time stamps
+ * of samples (node_exporter's collector skips a file that has one), bounded labels: never a value, a file name or a message.
+ * Every sample names its component, so the files of several components can be collected together.
  */
 #include <inttypes.h>
 
@@ -159,7 +159,7 @@ static const struct lkg_followed *followed_at(const struct lkg_api *api, size_t 
 
         *ret_name = names[i];
         if (followed[i] == &api->node && lkg_api_may_do_without_node(api))
-                return NULL; /* not an outage that somebody has to be called for */
+                return NULL; /* not an outage that needs an alert */
         return followed[i]->informer ? followed[i] : NULL;
 }
 

@@ -173,8 +173,8 @@ int lkg_poison_save(struct lkg_poison *poison, struct lkg_error *err)
 /* ---- judged ---- */
 
 /*
- * Lines are only added, without flushing: what a power cut takes away costs no more than words that are less exact after
- * the next death. A line that is torn, or anything else, is no key.
+ * Lines are only added, without flushing: a power cut only makes the messages after the next death less exact. A torn line, or
+ * any other text, is not a key.
  */
 void lkg_poison_load_judged(struct lkg_poison *poison)
 {

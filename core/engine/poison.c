@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is refused, and why: see poison.h. */
+/* Refused content and the reasons: see poison.h. */
 #include <signal.h>
 
 #include <lkg/array.h>
@@ -50,7 +50,7 @@ void lkg_poison_set_source(struct lkg_poison *poison, struct lkg_refused *refuse
         poison->unsaved = true;
 }
 
-/* A uid stands for all versions of its object. */
+/* A uid means all versions of its object. */
 static bool is_of_source(const struct lkg_refused *refused, const char *source)
 {
         size_t n = strlen(source);
@@ -170,8 +170,8 @@ static int refuse_item(struct lkg_poison *poison, const struct lkg_judging_item 
 }
 
 /*
- * Which of the items are to blame? What was noted last was being read, and nothing else was worked on; unless that is all layers
- * together: then those that are new, and where none is, what was done with all of them.
+ * Which of the items are to blame? The last one noted was being read, and nothing else was in work; unless that is all layers
+ * together: then the new ones or, if there are none, the work with all of them.
  */
 static bool is_to_blame(const struct lkg_judging *note, uint32_t i, uint32_t n, uint32_t n_new)
 {

@@ -2,8 +2,8 @@
 /*
  * Content that ended an engine, and is not read again: docs/decisions/012-poison.md.
  *
- * Two memories. The note (lkg/judging.h) in the runtime directory says what is being worked on right now, and what was
- * worked on without harm. The list of what is refused stands in the state directory (`refused`, JSON), so a reboot does not
+ * Two memories. The note (lkg/judging.h) in the runtime directory names the content in work right now, and content that did
+ * no harm. The list of refused content is in the state directory (`refused`, JSON), so a reboot does not
  * begin with the same death; so do the keys of what did no harm (`judged`, one a line), so that after a reboot, too, only
  * what is new is refused.
  *
@@ -34,7 +34,7 @@ struct lkg_refused {
         char component[LKG_JUDGING_OWNER_MAX];
         char file[LKG_JUDGING_FILE_MAX];
         char sha256[LKG_SHA256_HEX];
-        char source[LKG_SOURCE_ID_MAX + 1]; /* what was marked bad for it; "" = nothing */
+        char source[LKG_SOURCE_ID_MAX + 1]; /* the id that was marked bad for it; "" = none */
 };
 
 struct lkg_poison {
@@ -45,15 +45,15 @@ struct lkg_poison {
         size_t n_items;
         size_t last;  /* of @items: refused last */
         bool unsaved; /* the list differs from the file */
-        /* The note was too small for all that was new: what nobody knows is refused until the first look is over. */
+        /* The note was too small for all new content: unknown content is refused until the first look is over. */
         bool refuse_unknown;
         struct lkg_refused how; /* ... and this is how the engine ended */
 };
 
 /**
- * lkg_poison_open() - read what the one before left, and decide what is refused from now on.
+ * lkg_poison_open() - read the records of the previous engine, and decide which content is refused from now on.
  * @virtual_dir: "" = none
- * @report:      what of the list could not be read or written
+ * @report:      parts of the list that could not be read or written
  */
 int lkg_poison_open(int runtime_fd, int state_fd, const char *virtual_dir, struct lkg_poison *ret,
                     struct lkg_report *report, struct lkg_error *err);
@@ -61,16 +61,19 @@ void lkg_poison_close(struct lkg_poison *poison);
 
 /**
  * lkg_poison_admit() - as struct lkg_admission has it, for content of @component.
- * @by: digest of what else goes into it (a command line); content that is refused is refused with this alone. "" = nothing
+ * @by: digest of its other inputs (a command line); content that is refused is refused with this alone. "" = nothing
  */
 int lkg_poison_admit(struct lkg_poison *poison, const char *component, enum lkg_admit_what what,
                      const char *file, const char *sha256, const char *by, char **ret_why);
 /** lkg_poison_judged() - a layer of @component was merged and judged without harm. */
 void lkg_poison_judged(struct lkg_poison *poison, const char *component, const char *file,
                        const char *sha256);
-/** lkg_poison_done() - what was admitted did no harm, and nothing is in hand any more. Nearly free when nothing was. */
+/** lkg_poison_done() - the admitted content did no harm, and no work is in progress any more. Nearly free when nothing was. */
 void lkg_poison_done(struct lkg_poison *poison);
-/** lkg_poison_give_up() - there is no memory for what is in hand. Return: true when that is written down: the engine must end now. */
+/**
+ * lkg_poison_give_up() - there is no memory for what is in hand. Return: true when that is written down: the engine must end
+ * now.
+ */
 bool lkg_poison_give_up(struct lkg_poison *poison);
 
 /** lkg_poison_how() - "the engine was ended by SIGSEGV": of an entry. */

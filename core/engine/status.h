@@ -37,7 +37,10 @@ uint64_t lkg_status_trial_deadline(const struct lkg_trial *trial);
 /* Renderers with a file of their own: metrics.c, status-findings.c, status-hold.c, status-remote.c. */
 void lkg_status_render_findings(const struct lkg_status_context *context, struct lkg_buf *buf);
 void lkg_status_render_findings_json(const struct lkg_status_context *context, struct lkg_buf *buf);
-/** lkg_status_count_findings() - of each severity, how many both of them show or count. @node: those that are not about a component. */
+/**
+ * lkg_status_count_findings() - of each severity, how many both of them show or count. @node: those that are not about a
+ * component.
+ */
 void lkg_status_count_findings(const struct lkg_component *c, const struct lkg_report *node,
                                size_t ret[static _LKG_SEVERITY_MAX]);
 void lkg_status_render_metrics(const struct lkg_status_context *context, struct lkg_buf *buf);
