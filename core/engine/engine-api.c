@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The objects that talk to the API server (credential, client, informers, reporter): when they are created, checked and freed.
- * Their answers are noted in engine-api-objects.c; engine-api-facts.c says what follows from them.
+ * engine-api-objects.c records their answers; engine-api-facts.c draws conclusions.
  */
 #include <ctype.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include "engine-api.h"
 #include "engine-internal.h"
 
-#define CREDENTIAL_NAME "credential" /* runtime directory: what the exec plugin printed */
+#define CREDENTIAL_NAME "credential" /* runtime directory: output of the exec plugin */
 #define TIMER_SLACK_US  UINT64_C(1000000)
 
 static struct lkg_component *component_of(const struct lkg_api *api)
@@ -146,7 +146,7 @@ static void take_down(struct lkg_api *api)
         api->client = lkg_client_free(api->client);
 }
 
-/* Create what can be created. What fails for lack of memory is tried again by the next tick. */
+/* Creates all that can be created. After a lack of memory the next tick tries again. */
 static void bring_up(struct lkg_api *api)
 {
         struct lkg_error err = { 0 };

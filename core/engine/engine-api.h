@@ -19,9 +19,9 @@
 
 struct lkg_engine;
 
-/* The last answer remains valid for so long while there are only failures. */
+/* How long the last answer remains valid while there are only failures. */
 #define LKG_OUTAGE_NS (300 * LKG_NSEC_PER_SEC)
-/* Files of the credential are looked at, and figures that changed are published, so often. */
+/* How often files of the credential are checked, and changed figures published. */
 #define LKG_API_TICK_NS  (60 * LKG_NSEC_PER_SEC)
 #define LKG_API_PAUSE_NS (1 * LKG_NSEC_PER_SEC) /* at least, between two periodic checks of the credential */
 
@@ -39,7 +39,7 @@ const char *lkg_place_name(enum lkg_place place); /* "nodeAnnotation", ...; "non
 enum lkg_answer {
         LKG_ANSWER_NONE, /* none yet */
         LKG_ANSWER_OBJECT,
-        LKG_ANSWER_MISSING, /* there is no such object */
+        LKG_ANSWER_MISSING, /* the object does not exist */
         LKG_ANSWER_WRONG,   /* not valid: fault says why */
 };
 
@@ -63,9 +63,9 @@ struct lkg_followed {
 
 struct lkg_api {
         struct lkg_engine *engine;
-        char *settings; /* those that it was made with, as text: what a reload compares */
+        char *settings; /* its options as text, for comparison at a reload */
         char node_name[LKG_IDENTIFIER_MAX + 1], host[LKG_IDENTIFIER_MAX + 1];
-        char name_fault[LKG_REASON_MAX]; /* node_name is none: why */
+        char name_fault[LKG_REASON_MAX]; /* why there is no node_name */
         struct lkg_credential *credential;
         struct lkg_client *client; /* NULL = no credential was found */
         struct lkg_reporter *reporter;
@@ -77,13 +77,13 @@ struct lkg_api {
         struct lkg_rollout rollout;
         struct lkg_report findings;
         bool running;           /* the loop runs: informers may be made */
-        bool look;              /* the files of the credential are to be looked at */
-        bool anew;              /* another identity: what is followed begins again */
+        bool look;              /* the files of the credential must be checked */
+        bool anew;              /* another identity: following begins again */
         uint64_t serial;        /* of the identity that was met last; 0 = none */
         bool news;              /* there may be something to assign */
         struct lkg_bucket pace; /* of assignments */
         sd_event_source *work, *timer;
-        char served[LKG_SOURCE_ID_MAX + 1]; /* source of what the last publication serves */
+        char served[LKG_SOURCE_ID_MAX + 1]; /* source served by the last publication */
         bool served_known;
         struct lkg_client_counters shown; /* in the last publication */
         uint64_t shown_success_ns[2];
@@ -104,8 +104,7 @@ void lkg_api_reconsider(struct lkg_api *api);
 /** lkg_api_fetch() - control/sync: ask the server now. NULL is fine. */
 void lkg_api_fetch(struct lkg_api *api);
 /**
- * lkg_api_exec_done() - the supervisor has run the exec plugin: what it printed is in the runtime directory, or @m says why
- * not.
+ * lkg_api_exec_done() - the supervisor has run the exec plugin: its output is in the runtime directory, or @m says why not.
  */
 void lkg_api_exec_done(struct lkg_engine *e, const struct lkg_message *m);
 
@@ -114,7 +113,7 @@ void lkg_api_note_shown(struct lkg_api *api);
 
 /* ---- what is followed: engine-api-objects.c ---- */
 
-/** lkg_api_follow_node() - the node itself; nothing while its name is none. Return: 0; -errno. */
+/** lkg_api_follow_node() - the node itself; nothing while its name is unknown. Return: 0; -errno. */
 int lkg_api_follow_node(struct lkg_api *api, struct lkg_error *err);
 /** lkg_api_forget() - @followed is not followed any more. */
 void lkg_api_forget(struct lkg_followed *followed);
@@ -125,7 +124,7 @@ int lkg_api_follow(struct lkg_api *api, const struct lkg_reference *reference, s
 
 /**
  * lkg_api_may_do_without_node() - the Node may not be read, and nothing needs it: no reference is on it, and with another
- * credential than its own nothing is written to it. Its name stands for its UID in a rollout.
+ * credential than its own nothing is written to it. A rollout then uses its name instead of its UID.
  */
 bool lkg_api_may_do_without_node(const struct lkg_api *api);
 /** lkg_api_trouble() - of @followed, which is the node or the object of @api, in words. */
@@ -141,7 +140,7 @@ void lkg_api_node_says(struct lkg_api *api, enum lkg_place place, uint64_t now_n
 const struct lkg_configmap *lkg_api_configmap(struct lkg_api *api, uint64_t now_ns,
                                               char fault[static LKG_REASON_MAX]);
 /**
- * lkg_api_rollout() - what the ConfigMap's annotations mean for this node.
+ * lkg_api_rollout() - the effect of the ConfigMap's annotations on this node.
  * Return: NULL: the uid that decides the bucket is not known yet.
  */
 const struct lkg_rollout *lkg_api_rollout(struct lkg_api *api, const struct lkg_configmap *configmap);

@@ -49,7 +49,7 @@ static struct lkg_held_by who(const struct lkg_engine *e)
         return by;
 }
 
-/* Who began it; a hold or a try that continues keeps its first author. */
+/* The author; a hold or a try that continues keeps its first author. */
 static void note_holder(const struct lkg_engine *e, struct lkg_component *c,
                         const struct lkg_component_state *before)
 {
@@ -78,7 +78,7 @@ static void note_pin(struct lkg_component *c)
 
 /*
  * All its changes of the state are one record, so they are stored completely or not at all.
- * @unfinished: what is still to be done when the record is durable; NULL = nothing
+ * @unfinished: work that remains when the record is durable; NULL = none
  */
 static int do_hold(struct lkg_engine *e, struct lkg_component *c, const struct lkg_command_call *call,
                    uint64_t ticket, const struct lkg_unfinished *unfinished, struct refusal *refusal)
@@ -191,7 +191,7 @@ static int serve_good(struct lkg_engine *e, struct lkg_component *c, struct lkg_
         enum lkg_hold_mode mode = c->state.hold.mode == LKG_HOLD_ON ? LKG_HOLD_ON : LKG_HOLD_ROLLBACK;
         int r;
 
-        if (c->state.hold.mode != LKG_HOLD_FREE) { /* what is pinned now would stay */
+        if (c->state.hold.mode != LKG_HOLD_FREE) { /* the current pin would stay */
                 c->state.hold = (struct lkg_hold){ 0 };
                 c->dirty |= LKG_DIRTY_CONDITION;
         }
@@ -212,7 +212,7 @@ static int end_plan(struct lkg_engine *e, struct lkg_component *c)
         c->state.unfinished = (struct lkg_unfinished){ 0 };
         r = lkg_engine_save_state(e, c);
         if (r < 0)
-                c->state_changed = true; /* what is on disk leads to the same */
+                c->state_changed = true; /* the record on disk leads to the same result */
         lkg_state_forget_kept(&e->state, c->config->name);
         return r;
 }
@@ -237,8 +237,8 @@ int lkg_engine_finish_command(struct lkg_engine *e, struct lkg_component *c)
 }
 
 /*
- * The first step of the plan failed: undo all of it. If the record on disk cannot be restored, it says that the
- * command is to be carried out, so it will be, later.
+ * The first step of the plan failed: undo all of it. If the record on disk cannot be restored, the
+ * command will be carried out later.
  */
 static int give_up(struct lkg_engine *e, struct lkg_component *c, const struct lkg_component_state *before,
                    int code)
@@ -248,7 +248,8 @@ static int give_up(struct lkg_engine *e, struct lkg_component *c, const struct l
         c->state = *before;
         c->dirty |= LKG_DIRTY_CONDITION;
         if (lkg_state_restore_component(&e->state, c->config->name) >= 0) {
-                c->state_changed = true; /* it may be older in what is written when it is quiet */
+                c->state_changed =
+                        true; /* the record that is written in quiet times may have an older one */
                 return code;
         }
         if (lkg_engine_save_state(e, c) >= 0)
@@ -313,7 +314,7 @@ static int do_rollback_good(struct lkg_engine *e, struct lkg_component *c, uint6
         if (r == -EBUSY || r == -ENOENT) /* not a fault of the disk: it would never succeed */
                 return refuse_error(refusal, &err, give_up(e, c, &before, r));
         if (r < 0)
-                e->retry_at_ns = lkg_boottime_ns() + LKG_RETRY_MAX_NS; /* what is left of it is on disk */
+                e->retry_at_ns = lkg_boottime_ns() + LKG_RETRY_MAX_NS; /* the rest of it is on disk */
         else
                 (void)end_plan(e, c);
         return 0;

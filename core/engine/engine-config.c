@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a start does with the configuration, and a reload once more. */
+/* Applies the configuration at a start and again at a reload. */
 #include <inttypes.h>
 
 #include <lkg/log.h>

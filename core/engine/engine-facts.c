@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Learning about the components while they run: a process begins or ends, or the supervisor has written a fact. Then the
- * layers are judged again with the new facts; a candidate that becomes invalid is refused like any other, and
- * what is served stays.
+ * layers are judged again with the new facts; a candidate that becomes invalid is refused like any other, and the
+ * served document stays.
  *
  * The supervisor is told when a process begins or ends, because the executable or the unit may have changed.
  */
@@ -63,7 +63,7 @@ static int on_process_gone(sd_event_source *source, int fd, uint32_t revents, vo
                 return sd_event_source_set_enabled(source, SD_EVENT_OFF);
         lkg_engine_note_ends(c);
         lkg_facts_gone(c->facts);
-        c->dirty |= LKG_DIRTY_DYNAMIC; /* what runs now, and in what it differs */
+        c->dirty |= LKG_DIRTY_DYNAMIC; /* the process that runs now, and its differences */
         lkg_engine_update_alive(e, c);
         tell_supervisor(e, c);
         lkg_engine_learn(e, c);
@@ -178,7 +178,7 @@ int lkg_engine_watch_facts(struct lkg_engine *e)
                         continue;
                 r = sd_event_add_inotify_fd(e->event, &e->facts[i], facts->dirfd, IN_MOVED_TO | IN_DELETE,
                                             on_facts, e);
-                /* What was written since the files were read has no event. The callers look at the layers next. */
+                /* A write since the files were read has no event. The callers read the layers next. */
                 if (r >= 0)
                         r = lkg_facts_load(facts);
                 if (r >= 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The last known good: what a rollback serves, as a merge with today's local layers or, if that is impossible or not
- * wanted, as the stored document; and merging the layers over another base.
+ * The last known good for a rollback: merged with today's local layers or, if that is impossible or not wanted, the stored
+ * document; and merging the layers over another base.
  */
 #include <inttypes.h>
 
@@ -46,7 +46,7 @@ int lkg_engine_open_track(struct lkg_engine *e, struct lkg_component *c, struct 
 
 /* ---- bases from checkpoints ---- */
 
-/* The default minimum limits what a ConfigMap says of itself; it overrides nothing that the administrator has set. */
+/* The default minimum limits the ConfigMap's own setting; it does not override a setting of the administrator. */
 struct lkg_trial_settings lkg_engine_trial_settings(const struct lkg_engine *e)
 {
         struct lkg_trial_settings settings = {
@@ -90,7 +90,7 @@ static int admit_payload(struct lkg_engine *e, const struct lkg_component *c,
         if (!file)
                 return -ENOMEM;
         if (lkg_configmap_payload(configmap, source->key, &text, &size, NULL) < 0)
-                return 0; /* whoever takes it says what is wrong */
+                return 0; /* its user reports the mistake */
         r = lkg_admit_text(&admission, LKG_ADMIT_LAYER, file, text, size, &why);
         if (r != -EKEYREJECTED)
                 return r;
@@ -132,7 +132,7 @@ int lkg_engine_load_base(struct lkg_engine *e, const struct lkg_component *c,
 
 /* ---- the last known good ---- */
 
-/* Its document as it was stored; -ENOENT when there is none. */
+/* Its stored document; -ENOENT: none. */
 static int stored_document(const struct lkg_component *c, struct lkg_generation **ret, struct lkg_error *err)
 {
         const struct lkg_good *good = &c->dynamic->pointers.good;
@@ -255,7 +255,7 @@ static enum lkg_rollback kind_of(enum lkg_bad_cause cause)
         return kinds[cause];
 }
 
-/* The next layer over the base, from @at on; NULL = there is none. */
+/* The next layer over the base, from @at on; NULL = none. */
 static const struct lkg_layer_info *next_local(const struct lkg_candidate *candidate, size_t *at)
 {
         while (*at < candidate->n_layers) {
@@ -349,7 +349,7 @@ int lkg_engine_look_at_good(struct lkg_engine *e, struct lkg_component *c, const
         return r;
 }
 
-/* Of what a rollback would merge now; NULL = it cannot be merged. */
+/* Of the merge for a rollback now; NULL = it cannot be merged. */
 static const struct lkg_candidate *good_candidate(const struct lkg_component *c)
 {
         const struct lkg_config_source *source = &c->dynamic->pointers.good.source;

@@ -22,7 +22,7 @@
 #define LKG_RETRY_MIN_NS   (100 * LKG_NSEC_PER_MSEC)
 #define LKG_RETRY_MAX_NS   (5 * LKG_NSEC_PER_SEC)
 #define LKG_ORPHAN_NS      (30 * LKG_NSEC_PER_SEC) /* without a supervisor and without a file server */
-#define LKG_LAYERS_BUDGET  16u /* files of layers/ rendered in one go while nobody waits: below 1 ms */
+#define LKG_LAYERS_BUDGET  16u /* files of layers/ rendered at once while no caller waits: below 1 ms */
 #define LKG_LAYERS_MANY    64u /* layers of a component that make its rest wait longer */
 #define LKG_LAYERS_NS \
         (20 *         \
@@ -74,7 +74,7 @@ struct lkg_engine {
         const struct lkg_engine_hooks *hooks;
         struct lkg_engine_options options;
         char *config_path, *vendor_dir, *source_path;
-        char *mount_point; /* NULL = there is no view */
+        char *mount_point; /* NULL = no view */
         sd_event *event;
         sd_event_source *inotify, *timer, *layers;
         sd_event_source *facts[LKG_COMPONENTS_MAX]; /* inotify of facts/<component>, by index */
@@ -87,13 +87,13 @@ struct lkg_engine {
         struct lkg_server server;
         struct lkg_claims *claims; /* which commands may still be carried out; NULL = none */
         struct lkg_rules rules;
-        struct lkg_store store; /* lock_fd < 0: there is none */
+        struct lkg_store store; /* lock_fd < 0: none */
         struct lkg_poison poison;
         struct lkg_admission admission;     /* of remote objects */
         struct lkg_remote_file remote_file; /* path NULL = not configured */
         struct lkg_api *api;                /* NULL = remote configuration is off */
-        enum lkg_place place;               /* where the reference stands that counts */
-        bool reference_pending;             /* the places are to be asked once more */
+        enum lkg_place place;               /* the place of the reference that counts */
+        bool reference_pending;             /* the places must be read again */
         struct lkg_report report;           /* about the configuration, the state, the source directory */
         struct lkg_report reload_report;
         struct lkg_report shown; /* both: what publications show */
@@ -188,10 +188,10 @@ int lkg_engine_watch_facts(struct lkg_engine *e);
 void lkg_engine_unwatch_facts(struct lkg_engine *e);
 /** lkg_engine_started() - a recognised process opened its file. Return: true when it was not known before. */
 bool lkg_engine_started(struct lkg_engine *e, const struct lkg_message *m);
-/** lkg_engine_learn() - judge by what is known of @c now, and publish what follows. */
+/** lkg_engine_learn() - judge with the current facts about @c, and publish the result. */
 void lkg_engine_learn(struct lkg_engine *e, struct lkg_component *c);
 
-/* engine-starts.c: what a start proves. */
+/* engine-starts.c: conclusions from a start. */
 /** lkg_engine_start_seen() - STARTED: answered at once, or when the service manager has given the reason. */
 void lkg_engine_start_seen(struct lkg_engine *e, struct lkg_peer *peer, const struct lkg_message *m);
 /** lkg_engine_resolve_starts() - answer those whose reason is known now, or whose time is over. */
@@ -215,21 +215,27 @@ void lkg_engine_note_ends(struct lkg_component *c);
 bool lkg_was_killed(int pidfd);
 /** lkg_engine_on_trial() - does the trial run, and is it about what readers get? */
 bool lkg_engine_on_trial(const struct lkg_component *c);
-/** lkg_engine_update_alive() - the trial clock runs while a process lives that has read what is on trial. */
+/** lkg_engine_update_alive() - the trial clock runs while a process lives that has read the configuration on trial. */
 void lkg_engine_update_alive(struct lkg_engine *e, struct lkg_component *c);
-/** lkg_engine_promote() - what is served becomes the last known good. */
+/** lkg_engine_promote() - the served configuration becomes the last known good. */
 int lkg_engine_promote(struct lkg_engine *e, struct lkg_component *c, struct lkg_error *err);
 void lkg_engine_tick_trial(struct lkg_engine *e, struct lkg_component *c);
 uint64_t lkg_engine_trial_deadline(const struct lkg_component *c);
 
 /* engine-poison.c: content that ended an engine. */
-/** lkg_engine_open_poison() - read what the engine before left. Call it before any foreign content is read. Return: 0 or -errno. */
+/**
+ * lkg_engine_open_poison() - read the records of the previous engine. To be called before any foreign content is read. Return:
+ * 0 or -errno.
+ */
 int lkg_engine_open_poison(struct lkg_engine *e, struct lkg_error *err);
 /** lkg_engine_watch_poison() - from now on, work is finished whenever the loop waits. Return: 0 or -errno. */
 int lkg_engine_watch_poison(struct lkg_engine *e);
-/** lkg_engine_lift_old_poison() - after an upgrade: what an older lkgfs refused is tried again, and its bad marks are removed. */
+/**
+ * lkg_engine_lift_old_poison() - after an upgrade: content that an older lkgfs refused is tried again, and its bad marks are
+ * removed.
+ */
 void lkg_engine_lift_old_poison(struct lkg_engine *e);
-/** lkg_engine_lift_poison() - an operator asks to try what is refused of @c again. */
+/** lkg_engine_lift_poison() - an operator asks to try refused content of @c again. */
 void lkg_engine_lift_poison(struct lkg_engine *e, struct lkg_component *c);
 /** lkg_engine_out_of_memory() - ends the process when it was in the middle of work that it noted. */
 void lkg_engine_out_of_memory(struct lkg_engine *e);
@@ -252,11 +258,12 @@ int lkg_engine_finish_command(struct lkg_engine *e, struct lkg_component *c);
 /* engine-consume.c */
 /** lkg_engine_consume() - c->active is new: ask for a restart of the component, if configured and if it changes anything. */
 void lkg_engine_consume(struct lkg_engine *e, struct lkg_component *c);
-/** lkg_engine_consumed() - a starting process reads what is served now: a planned restart is not needed. */
+/** lkg_engine_consumed() - a starting process reads the served document: a planned restart is not needed. */
 void lkg_engine_consumed(struct lkg_engine *e, const struct lkg_component *c);
 /**
- * lkg_engine_update_drift() - c->drift: fields in which the running process differs from what is served, one JSON pointer a line;
- * only when one of the two may have changed. Return: 0 or -ENOMEM.
+ * lkg_engine_update_drift() - c->drift: fields in which the running process differs from the served document, one JSON pointer
+ * a line; only when one of the two may have changed.
+ * Return: 0 or -ENOMEM.
  */
 int lkg_engine_update_drift(struct lkg_component *c);
 
@@ -272,9 +279,9 @@ void lkg_engine_look_remote(struct lkg_engine *e, struct lkg_component *c,
 void lkg_engine_follow_reference(struct lkg_engine *e, struct lkg_component *c);
 /** lkg_engine_check_pin() - at the start of an engine: is the pin of a rollback still valid, or was something new assigned? */
 void lkg_engine_check_pin(struct lkg_engine *e, struct lkg_component *c);
-/** lkg_engine_say_assigned() - what is assigned, as a pin remembers it. */
+/** lkg_engine_say_assigned() - the assigned configuration as text, for a pin. */
 void lkg_engine_say_assigned(const struct lkg_component *c, char ret[static LKG_SOURCE_ID_MAX + 1]);
-/** lkg_engine_watch_remote() - directories that decide what the reference is. */
+/** lkg_engine_watch_remote() - directories on which the reference depends. */
 void lkg_engine_watch_remote(struct lkg_engine *e);
 /** lkg_engine_look_at_local() - the local layers, while a remote base hides them. */
 int lkg_engine_look_at_local(struct lkg_engine *e, struct lkg_component *c,
@@ -302,24 +309,27 @@ int lkg_engine_refresh_anew(struct lkg_engine *e, struct lkg_component *c, struc
 /** lkg_engine_open_track() - open and look for the first time. @base: taken over. */
 int lkg_engine_open_track(struct lkg_engine *e, struct lkg_component *c, struct lkg_track *track,
                           struct lkg_remote_base *base, struct lkg_error *err);
-/** lkg_engine_look_at_good() - what a rollback would merge, while that is another source than the one followed. */
+/** lkg_engine_look_at_good() - the merge for a rollback, while that is another source than the one followed. */
 int lkg_engine_look_at_good(struct lkg_engine *e, struct lkg_component *c, const struct lkg_touched *touched,
                             struct lkg_error *err);
 /** lkg_engine_follow_missing() - the last known good has no checkpoint any more: its stored document, else the local one. */
 void lkg_engine_follow_missing(struct lkg_engine *e, struct lkg_component *c, const struct lkg_error *why);
-/** lkg_engine_roll_back() - abandon what is active, because of @cause; @reason is for people. Return: 0 or -errno; @err. */
+/**
+ * lkg_engine_roll_back() - abandon the active configuration because of @cause; @reason is for people. Return: 0 or -errno;
+ * @err.
+ */
 int lkg_engine_roll_back(struct lkg_engine *e, struct lkg_component *c, enum lkg_bad_cause cause,
                          const char *reason, struct lkg_error *err);
 /** lkg_engine_serve_stored() - the stored document of the last known good instead of a merge. */
 int lkg_engine_serve_stored(struct lkg_engine *e, struct lkg_component *c);
 /** lkg_engine_reload_dynamic() - our own configuration has changed: references, scope, allowed sources. */
 int lkg_engine_reload_dynamic(struct lkg_engine *e, struct lkg_error *err);
-/** lkg_engine_collect() - remove checkpoints nobody needs. */
+/** lkg_engine_collect() - remove checkpoints that are not needed. */
 void lkg_engine_collect(struct lkg_engine *e);
 /** lkg_engine_learn_version() - bad list and startups of the component's version count. */
 void lkg_engine_learn_version(struct lkg_engine *e, struct lkg_component *c);
 /**
- * lkg_engine_good_generation() - what a rollback now would serve.
+ * lkg_engine_good_generation() - the generation that a rollback now would serve.
  * @ret: one reference; NULL: the very bytes of c->active, or nothing
  * Return: 0 or -ENOMEM.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The event sources of the engine, and the work that waits until nobody does: history, state files, fallback copies,
+ * The event sources of the engine, and the work that is done when no caller waits: history, state files, fallback copies,
  * layers/ of a component with many.
  */
 #include <malloc.h>
@@ -136,7 +136,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
         lkg_engine_resolve_starts(e);
         lkg_engine_cycle(e, look);
         if (persist) {
-                (void)malloc_trim(0); /* a burst leaves holes; what is idle should be small */
+                (void)malloc_trim(0); /* a burst leaves holes; an idle engine should be small */
                 lkg_engine_persist(e);
                 lkg_engine_cycle(e, /* look= */ false); /* what could not be written is a finding */
         }

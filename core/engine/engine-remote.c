@@ -63,7 +63,7 @@ int lkg_engine_open_store(struct lkg_engine *e, struct lkg_error *err)
         e->store.lock_fd = -EBADF;
         if (r == -EBUSY || r == -ENOMEM)
                 return r;
-        if (r == -EPROTO) { /* what is in it stays as it is; the node is served all the same */
+        if (r == -EPROTO) { /* its content stays as it is; the node is still served */
                 lkg_report_add(&e->report, LKG_ERROR, 6010, NULL,
                                "%s; remote configuration, bad list and trial are off until the next start",
                                err->message);
@@ -84,7 +84,7 @@ static void say_uid(char *buf, size_t size, const char *words, const struct lkg_
         (void)snprintf(buf, size, "%.240s (UID: %s)", words, source->uid);
 }
 
-/* Layers over what the store says is active; what cannot be loaded is not bad, but cannot be served. */
+/* Layers over the store's active configuration; one that cannot be loaded is not bad, but cannot be served. */
 static void restore(struct lkg_engine *e, struct lkg_component *c)
 {
         const struct lkg_log_fields fields = { .component = c->config->name };
@@ -144,7 +144,8 @@ static bool is_damaged(const struct lkg_report *report, size_t first)
 
 int lkg_engine_open_dynamic(struct lkg_engine *e, struct lkg_error *err)
 {
-        bool fresh = !e->started && e->publisher.fresh; /* an engine that died is no start */
+        bool fresh = !e->started &&
+                     e->publisher.fresh; /* the death of an engine is not a start of the component */
 
         for (size_t i = 0; i < e->n_components && e->store.lock_fd >= 0; i++) {
                 struct lkg_component *c = &e->components[i];
@@ -273,15 +274,15 @@ static bool is_base_broken(const struct lkg_candidate *local)
 enum tried { TRIED_GOOD, TRIED_BAD, TRIED_WAIT };
 
 /*
- * Whose fault is it? What stands in the remote document itself, or only goes wrong together with it, is the remote
- * document's. When the local layers are wrong without it, too, nothing is proved.
+ * Whose fault is it? Errors in the remote document itself, or that occur only together with it, are the remote document's. If the
+ * local layers are also wrong without it, that proves nothing.
  */
 static enum tried blame(const struct lkg_component *c, const struct lkg_track *track, bool *ret_syntax)
 {
         const struct lkg_candidate *local = local_candidate(c);
 
         if (c->config->guard.pinned.n_items && is_base_broken(local))
-                return TRIED_WAIT; /* what it must be equal to is not known */
+                return TRIED_WAIT; /* the value to compare with is not known */
         if (c->remote_findings.n_severity[LKG_ERROR] > 0)
                 return TRIED_BAD;
         if (lkg_track_valid(track))
@@ -291,7 +292,7 @@ static enum tried blame(const struct lkg_component *c, const struct lkg_track *t
                 return TRIED_BAD;
         if (local && local->state == LKG_CANDIDATE_INVALID && lkg_component_local_errors(c) > 0)
                 return TRIED_WAIT;
-        /* A local layer that has become wrong with what is followed is no better with what comes. */
+        /* A local layer that has become invalid with the current configuration is not better with the next one. */
         return c->base && c->candidate && c->candidate->state == LKG_CANDIDATE_INVALID ? TRIED_WAIT
                                                                                        : TRIED_BAD;
 }
@@ -329,8 +330,8 @@ static void condemn_assigned(struct lkg_engine *e, struct lkg_component *c, enum
 }
 
 /*
- * The findings of what was tried and will not be served. What the local layers say by themselves, or was found without one of
- * them, is told by them, for as long as it is true.
+ * The findings of a tried configuration that will not be served. Findings of the local layers themselves, or found without one of
+ * them, are shown with those layers, as long as they are true.
  */
 static void keep_findings(struct lkg_component *c, const struct lkg_candidate *candidate)
 {
@@ -353,7 +354,7 @@ static void retry_by(struct lkg_engine *e, uint64_t at_ns)
                 e->retry_at_ns = at_ns;
 }
 
-/* @track: what is assigned with today's local layers. Return: 0; 1: it is no configuration at all; negative: a fault. */
+/* @track: the assigned configuration with today's local layers. Return: 0; 1: not a configuration at all; negative: a fault. */
 static int open_assigned(struct lkg_engine *e, struct lkg_component *c, struct lkg_track *track,
                          struct lkg_error *err)
 {
@@ -468,8 +469,8 @@ static void condemn_active(struct lkg_engine *e, struct lkg_component *c, const 
 }
 
 /*
- * The findings of what was refused live in memory. Whoever comes after the engine that found them, or knows it as bad by its
- * content alone, finds them once more; the verdict stays what it is.
+ * The findings of a refused configuration are in memory only. A later engine, or one that knows it as bad by its content
+ * alone, finds them again; the verdict stays.
  */
 static void explain_assigned(struct lkg_engine *e, struct lkg_component *c, const struct lkg_bad *bad)
 {
@@ -534,7 +535,7 @@ void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c)
                 else if (!c->waited || c->waited != local_candidate(c))
                         try_assigned(e, c);
         }
-        if (!c->good.stack) /* it may be another one now; what is open was looked at already */
+        if (!c->good.stack) /* it may be another file now; the open one was checked already */
                 (void)lkg_engine_look_at_good(e, c, &everything, &err);
 }
 
@@ -609,11 +610,11 @@ void lkg_engine_prepare_remote(struct lkg_engine *e, struct lkg_component *c)
                 return;
         if (is_good(c)) {
                 if (lkg_dynamic_is_other_trial(d, c->active->sha256) && d->trial.state == LKG_TRIAL_RUNNING)
-                        lkg_dynamic_end_trial(d); /* of a document that nobody reads any more */
+                        lkg_dynamic_end_trial(d); /* of a document that is not read any more */
                 return;
         }
         if (d->scope_all &&
-            !*d->pointers.good.sha256) { /* nothing to go back to: what a node begins with is good */
+            !*d->pointers.good.sha256) { /* no target for a rollback: a node's first configuration is good */
                 (void)lkg_engine_promote(e, c, &err);
                 return;
         }
@@ -647,7 +648,7 @@ void lkg_engine_collect(struct lkg_engine *e)
         for (size_t i = 0; i < e->n_components; i++) {
                 const struct lkg_component *c = &e->components[i];
 
-                if (!c->dynamic) { /* nobody knows what it needs */
+                if (!c->dynamic) { /* its needs are unknown */
                         free(keep);
                         return;
                 }

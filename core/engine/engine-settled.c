@@ -30,7 +30,7 @@ static void forget_sample(struct lkg_engine *e, size_t i)
         e->stability_samples[i] = e->stability_samples[--e->n_stability_samples];
 }
 
-/* @st has been true of @path for so long, as far as we looked; 0 = we see it for the first time. */
+/* How long @path is known to have had @st; 0 = seen for the first time. */
 static uint64_t stable_for(struct lkg_engine *e, const char *path, const struct stat *st, uint64_t now_ns)
 {
         struct lkg_stability_sample *s = e->stability_samples;
@@ -43,7 +43,7 @@ static uint64_t stable_for(struct lkg_engine *e, const char *path, const struct 
         if (i < e->n_stability_samples && lkg_file_id_equal(&s[i].id, &id))
                 return now_ns - s[i].since_ns;
         if (i == LKG_ARRAY_SIZE(e->stability_samples))
-                return UINT64_MAX; /* so many at once are no editor: take them as they are */
+                return UINT64_MAX; /* this many at once are not an editor's: take them as they are */
         if (i == e->n_stability_samples) {
                 s[i].path = strdup(path);
                 if (!s[i].path)
@@ -103,7 +103,7 @@ void lkg_engine_forget_samples(struct lkg_engine *e)
                         i++;
 }
 
-/* What happened until now counts: the writer may have begun while the file was being read. */
+/* Events until now count: the writer may have begun while the file was being read. */
 static bool unsettled(const char *path, void *userdata)
 {
         struct lkg_engine *e = userdata;

@@ -2,8 +2,8 @@
 /*
  * Beginning, reloading and ending.
  *
- * What is served when an engine begins, in this order: what the current publication of the runtime directory shows (a
- * restart: readers notice nothing, the generation keeps its number); else the generation that was served last before
+ * Served when an engine begins, in this order: the current publication of the runtime directory (a restart: readers notice nothing,
+ * the generation keeps its number); else the generation that was served last before
  * the reboot, for the case that the layers are invalid now; else nothing, and then an invalid candidate is fatal.
  */
 #include <fcntl.h>
@@ -368,8 +368,8 @@ static int check_first(struct lkg_engine *e, const struct lkg_component *c, stru
 }
 
 /*
- * An engine that died before its first publication may have died of a layer. Then what was served last goes out before
- * any layer is touched, so that an engine which dies of it again leaves a node with a document.
+ * An engine that died before its first publication may have died of a layer. Then the last served generation is published before
+ * any layer is read, so that an engine which dies of it again leaves a node with a document.
  */
 static void publish_before_looking(struct lkg_engine *e)
 {

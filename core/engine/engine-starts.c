@@ -78,7 +78,7 @@ static bool take_own_event(struct lkg_component *c)
 
 /* ---- a start ---- */
 
-/* What is on trial: a remote configuration, or, where every generation is, this document. @id: of the mark */
+/* The configuration on trial: a remote one or, where every generation is on trial, this document. @id: of the mark */
 static int condemn_active(struct lkg_component *c, char reason[static LKG_REASON_MAX],
                           char id[static LKG_SOURCE_ID_MAX + 1], struct lkg_error *err)
 {
@@ -108,8 +108,7 @@ static int crash_loop(struct lkg_engine *e, struct lkg_component *c)
         char reason[LKG_REASON_MAX], id[LKG_SOURCE_ID_MAX + 1];
         int r = condemn_active(c, reason, id, &err);
 
-        c->answers_start =
-                true; /* the process that starts reads what is served now: nobody has to restart it */
+        c->answers_start = true; /* the starting process reads the served document: no restart is needed */
         if (r >= 0) {
                 r = lkg_engine_roll_back(e, c, LKG_BAD_CRASHED, reason, &err);
                 if (r < 0 && lkg_dynamic_forgive(c->dynamic, id, /* exactly= */ true, NULL) < 0)
@@ -140,8 +139,9 @@ static void count_on_good(struct lkg_engine *e, struct lkg_component *c)
 }
 
 /*
- * What this start means for the trial, durable: counted, over, or condemned. The trial knows the newest start that it has
- * judged, so one that is told again, because an engine died before it was recorded, is not judged twice, nor never.
+ * Applies this start to the trial, durably: counted, over, or condemned. The trial knows the newest start that it has
+ * judged, so one that is reported again, because an engine died before it was recorded, is judged
+ * exactly once.
  * Return: 1; 0: nothing depends on it; -errno: only memory knows.
  */
 static int judge_start(struct lkg_engine *e, struct lkg_component *c, const struct lkg_startup *startup)
@@ -239,9 +239,9 @@ static int finish(struct lkg_engine *e, const struct lkg_starting *s)
         if (!s->generation || !c->active || c->active->number == s->generation)
                 return 0;
         /*
-         * An open of what is not current any more is repeated by the kernel, and gets what is. The file server's word about
-         * that may come after the process has ended, and of an older generation, which is what a rollback to a stored
-         * document comes to, it does not tell.
+         * An open of an old generation is repeated by the kernel, and gets the current one. The file server's word about
+         * that may come after the process has ended, and for an older generation, as after a rollback to a stored
+ * document, there is none.
          */
         if (c->facts && lkg_facts_reads(c->facts, s->pid, s->start_time, c->active->number)) {
                 c->dirty |= LKG_DIRTY_DYNAMIC;
@@ -349,7 +349,7 @@ int lkg_engine_start_reported(struct lkg_engine *e, struct lkg_component *c, int
         starts = c->dynamic->startups;
         trial = c->dynamic->trial;
         r = decide_start(e, c, pid, start_time);
-        if (r < 0) { /* refused, so it is to be told again */
+        if (r < 0) { /* refused, so it must be reported again */
                 c->dynamic->startups = starts;
                 c->dynamic->trial = trial;
                 c->n_starts--;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long the component has lived with what is on trial, and what became of the processes before: the last known good, and ends that
- * were our own doing.
+ * How long the component has lived with the configuration on trial, and the ends of earlier processes: the last known good, and
+ * ends that lkgfs itself caused.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -16,7 +16,7 @@
 
 /* ---- is the component alive on what is on trial? ---- */
 
-/* Is what is served what is on trial? An operator may have pinned something else. */
+/* Is the served configuration the one on trial? An operator may have pinned another one. */
 static bool is_tried(const struct lkg_component *c)
 {
         return lkg_engine_serves_active(c) && !lkg_dynamic_is_other_trial(c->dynamic, c->active->sha256);
@@ -37,7 +37,7 @@ static bool runs_active(const struct lkg_component *c, const struct lkg_tracked 
         return strcmp(entry->source, id) == 0;
 }
 
-/* Its open() is not answered yet: it waits for us, which proves nothing about what it will read. */
+/* Its open() is not answered yet, so it is not known which generation it will read. */
 static bool waits_for_us(const struct lkg_engine *e, const struct lkg_component *c,
                          const struct lkg_tracked *t)
 {
@@ -64,7 +64,7 @@ void lkg_engine_update_alive(struct lkg_engine *e, struct lkg_component *c)
         c->dirty |= LKG_DIRTY_DYNAMIC; /* the deadline is another one */
 }
 
-/* Running and about what readers get. What an operator has frozen is not judged: nothing could follow from it. */
+/* Running, and about the served configuration. A frozen one is not judged, because that would have no effect. */
 bool lkg_engine_on_trial(const struct lkg_component *c)
 {
         return c->active && (c->dynamic->scope_all || !*c->dynamic->pointers.rollback.reason) &&
@@ -125,7 +125,7 @@ uint64_t lkg_engine_trial_deadline(const struct lkg_component *c)
 
 /* ---- how a process ended ---- */
 
-/* linux/pidfd.h of kernel 6.15; what it says of a process that has ended. */
+/* linux/pidfd.h of kernel 6.15; exit information of a process. */
 struct ending {
         uint64_t mask, cgroup;
         uint32_t pid, tgid, ppid, ids[8];
@@ -135,7 +135,7 @@ struct ending {
 #define ENDING_MASK_EXIT (UINT64_C(1) << 3)
 #define ENDING_IOCTL     _IOWR(0xFF, 11, struct ending)
 
-/* By a signal: whoever sent it, it was not our change event. Known only when its parent has waited for it. */
+/* By a signal, which our change event does not send. Known only when its parent has waited for it. */
 bool lkg_was_killed(int pidfd)
 {
         struct ending ending = { .mask = ENDING_MASK_EXIT };

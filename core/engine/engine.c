@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cycle: layers -> candidate -> verdict -> generation -> publication, and what follows it when nobody waits.
+ * The cycle: layers -> candidate -> verdict -> generation -> publication, and the rest when no caller waits.
  *
  * A new generation is made active before the publication is written, and taken back if that fails: then readers have
  * the old publication, the condition says why, and a timer tries again. So a change is late, never lost.
@@ -168,7 +168,7 @@ static void tick_hold(struct lkg_engine *e, struct lkg_component *c)
         c->dirty |= LKG_DIRTY_CONDITION;
 }
 
-/* What it pins is gone: told, because somebody was told that it is held. */
+/* The pinned generation is gone: reported, because the hold was acknowledged. */
 static void lose_hold(struct lkg_engine *e, struct lkg_component *c, const struct lkg_error *why)
 {
         const struct lkg_log_fields fields = lkg_engine_fields(c);
@@ -206,7 +206,7 @@ static void apply_hold(struct lkg_engine *e, struct lkg_component *c)
         }
         lkg_component_set_active(c, g);
         c->last_good = false;
-        c->fallback_due = true; /* the copy for the day when lkgfs is gone follows what is served */
+        c->fallback_due = true; /* the fallback copy follows the served document */
         c->served_ns = lkg_boottime_ns();
         lkg_engine_consume(e, c);
         lkg_log(LOG_NOTICE, &fields, "serving generation %" PRIu64 " again", g->number);
@@ -214,7 +214,7 @@ static void apply_hold(struct lkg_engine *e, struct lkg_component *c)
 
 /* ---- committing ---- */
 
-/* What a component was before a publication that may fail. */
+/* A component's state before a publication that may fail. */
 struct undo {
         struct lkg_generation *active, *previous;
         struct lkg_hold hold;
@@ -250,7 +250,7 @@ static void prune_history(struct lkg_engine *e, struct lkg_component *c)
                 c->state.unfinished.held,
         };
 
-        /* And what a process runs with, to say in what it differs. */
+        /* And the configuration of a process, to show its differences. */
         for (size_t i = 0; c->facts && i < c->facts->n_processes; i++)
                 if (c->facts->processes[i].pidfd >= 0)
                         keep[6 + i] = c->facts->processes[i].generation;
@@ -268,7 +268,7 @@ static const char *digest_of_layer(const struct lkg_layer_info *layer, size_t i,
         return c->layers[i].doc.blob->sha256;
 }
 
-/* Durable before anybody sees what is tried: else a restart would keep it for ever. */
+/* Durable before the tried generation is visible: otherwise a restart would keep it for ever. */
 static int run_try(struct lkg_engine *e, struct lkg_component *c, struct lkg_hold hold)
 {
         const struct lkg_hold before = c->state.hold;
@@ -292,7 +292,7 @@ static int new_generation(struct lkg_engine *e, struct lkg_component *c, struct 
         if (r < 0)
                 return r;
         hold = lkg_hold_published(c->state.hold, c->active ? c->active->number : 0, lkg_boottime_ns());
-        /* What a try goes back to must be there for whoever reads the state; without it the change waits. */
+        /* The generation that a try goes back to must be stored before the state names it; until then the change waits. */
         if (hold.try_phase != c->state.hold.try_phase &&
             (r = lkg_history_write(&c->history, hold.try_previous, err)) < 0)
                 return lkg_error_wrap(err, r, "write generation %" PRIu64 ", which the try may go back to",
@@ -319,7 +319,7 @@ static int new_generation(struct lkg_engine *e, struct lkg_component *c, struct 
         return 0;
 }
 
-/* Bring what is served in line with the verdict. */
+/* Make the served generation follow the verdict. */
 static int prepare(struct lkg_engine *e, struct lkg_component *c, struct undo *u, struct lkg_error *err)
 {
         bool was_served_from_disk = c->last_good;
@@ -340,7 +340,7 @@ static int prepare(struct lkg_engine *e, struct lkg_component *c, struct undo *u
         lkg_component_note_base(c);
         u->changed = c->active != u->active;
         if (u->changed) {
-                r = lkg_component_judge(c); /* against what is active now */
+                r = lkg_component_judge(c); /* against the active one */
                 prune_history(e, c);
         }
         lkg_engine_prepare_remote(e, c);

@@ -50,7 +50,7 @@ struct lkg_facts {
         int state_fd; /* borrowed; -EBADF = nothing is kept beyond the runtime directory */
         char *component;
         char version[128]; /* as printed, without the line break; "" = not known */
-        unsigned release;  /* of it: 136 is 1.36; 0 = not known */
+        unsigned release;  /* of it: 136 is 1.36; 0 = unknown */
         struct lkg_line unit;
         /* Oldest first; those that are gone are forgotten, but for the last one. */
         struct lkg_tracked processes[LKG_FACTS_PROCESSES_MAX];

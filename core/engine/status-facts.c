@@ -2,7 +2,7 @@
 /* What several status files and the metrics say. */
 #include "status.h"
 
-/* What the NodeConfigStatus field `error` says; empty when there is none. A hint for people, never a value. */
+/* The text of the NodeConfigStatus field `error`; empty if there is none. A hint for people, never a value. */
 const char *lkg_status_error(const struct lkg_component *c)
 {
         const struct lkg_dynamic *d = c->dynamic;
@@ -50,7 +50,7 @@ uint64_t lkg_status_good_document(const struct lkg_component *c, const char **re
         return c->active->number;
 }
 
-/* The deadline while the clock runs: a moment. While it stands still nobody can name one. */
+/* The deadline while the clock runs: a time. While the clock is stopped there is none. */
 uint64_t lkg_status_trial_deadline(const struct lkg_trial *trial)
 {
         uint64_t left;
