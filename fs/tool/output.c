@@ -8,6 +8,7 @@
 #include <lkg/decode.h>
 #include <lkg/file.h>
 #include <lkg/limits.h>
+#include <lkg/readback.h>
 #include <lkg/render.h>
 
 bool lkg_tool_colour_for(const struct lkg_tool *tool, int fd)
@@ -52,9 +53,15 @@ int lkg_tool_print(const struct lkg_buf *buf, int status)
 int lkg_tool_print_value(const struct lkg_value *value, enum lkg_tool_format format, int status)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        struct lkg_error err = { 0 };
 
         lkg_render(value, format == LKG_TOOL_JSON ? LKG_FORMAT_JSON : LKG_FORMAT_YAML, &buf);
-        return lkg_tool_print(&buf, status);
+        if (format != LKG_TOOL_JSON || lkg_buf_failed(&buf) ||
+            lkg_readback(value, LKG_FORMAT_JSON, buf.data, buf.size, &err) >= 0)
+                return lkg_tool_print(&buf, status);
+        (void)dprintf(STDERR_FILENO, "lkgfs: another reader would read this output differently: %s\n",
+                      err.message);
+        return LKG_TOOL_FAILED;
 }
 
 static void say(const struct lkg_tool *tool, const char *fmt, va_list ap) LKG_PRINTF(2, 0);

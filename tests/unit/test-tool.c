@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 
@@ -363,6 +364,37 @@ static void test_findings_are_read_back(void **state)
         assert_int_equal(report.n_findings, LKG_ARRAY_SIZE(want));
 }
 
+/* What json-c does not read back as it was meant is not printed at all. */
+static void test_json_is_read_back(void **state)
+{
+        static const struct {
+                const char *text;
+                int status;
+        } rows[] = { { "h\xc3\xa9 \"\x1b\\", LKG_TOOL_DIFFERENT }, { "\xff", LKG_TOOL_FAILED } };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                FILE *file = tmpfile();
+                int saved = dup(STDOUT_FILENO);
+                struct lkg_value *value =
+                        lkg_value_new_string(rows[i].text, strlen(rows[i].text), NULL, 0, 0);
+                struct stat st;
+                int status;
+
+                assert_true(file && value && saved >= 0);
+                (void)fflush(stdout);
+                (void)dup2(fileno(file), STDOUT_FILENO);
+                status = lkg_tool_print_value(value, LKG_TOOL_JSON, LKG_TOOL_DIFFERENT);
+                (void)dup2(saved, STDOUT_FILENO);
+                assert_int_equal(status, rows[i].status);
+                assert_int_equal(fstat(fileno(file), &st), 0);
+                assert_int_equal(st.st_size > 0, status != LKG_TOOL_FAILED);
+                (void)close(saved);
+                (void)fclose(file);
+                lkg_value_unref(value);
+        }
+}
+
 int main(void)
 {
         static const struct CMUnitTest tests[] = {
@@ -381,6 +413,7 @@ int main(void)
                 cmocka_unit_test(test_shared_mounts),
                 cmocka_unit_test(test_blame_fields),
                 cmocka_unit_test(test_findings_are_painted_only_when_asked),
+                cmocka_unit_test(test_json_is_read_back),
                 cmocka_unit_test(test_findings_are_read_back),
         };
 
