@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Draws the graph of the sources and holds it against the rules of the house (docs/hacking.md, "The graph").
 
+Also: who writes JSON, and who knows json-c and libyaml.
+
     lkgfs_graph.py BUILD            what breaks a rule; exit status 1 when anything does
     lkgfs_graph.py BUILD --dot      the graph of core/ and fs/ for dot(1)
 
@@ -80,6 +82,12 @@ SAME_NAMES = """
     heartbeat.c held.c held.h history.c internal.h kinds.c object.c options.c render.c rules.h server.c server.h
     source.c status.c view.c watch.c
 """.split()
+
+# Who may type JSON as text: the two writers, and a message that says what JSON was wanted. All else is <lkg/json-out.h>.
+TYPED_JSON = ("core/base/buf.c", "core/base/json-out.c", "core/config/render.c", "core/remote/watch-stream.c")
+# Who may know json-c and libyaml.
+JSON_C = ("core/base/json-flat.c", "core/base/json-out.c", "core/config/readback.c")
+LIBYAML = ("core/config/readback.c",)
 
 
 def sources():
@@ -189,6 +197,12 @@ def upward(graph):
             if folder_of(other) not in (folder_of(file), *USES[folder_of(file)])}
 
 
+# ---- libraries ----
+
+def files_with(pattern):
+    return {str(path) for path in sources() if path.suffix == ".c" and re.search(pattern, (TOP / path).read_text())}
+
+
 # ---- the rules ----
 
 def compare(what, found, known):
@@ -228,7 +242,10 @@ def main():
              + compare("call upward", upward(graph), UPWARD)
              + compare("private header of another folder", private_headers(), PRIVATE_HEADERS)
              + compare("tag in several folders", same_tags(), SAME_TAGS)
-             + compare("file name in several folders", same_names(), SAME_NAMES))
+             + compare("file name in several folders", same_names(), SAME_NAMES)
+             + compare("JSON typed as text", files_with(r'\\"[\w-]+\\" ?:|\blkg_buf_json_string\('), TYPED_JSON)
+             + compare("json-c", files_with(r"#include <json-c/"), JSON_C)
+             + compare("libyaml", files_with(r"#include <yaml\.h>"), LIBYAML))
     print("\n".join(words) or f"{len(graph)} files, {sum(map(len, graph.values()))} calls between them")
     return 1 if words else 0
 
