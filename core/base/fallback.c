@@ -135,7 +135,7 @@ static int write_copy(int dirfd, const struct copy *copy, bool marked_only)
         return r < 0 ? r : 0;
 }
 
-/* Under the view's name: if there is no file, or a copy of ours. A copy that was edited loses the mark. */
+/* Under the view's name: if there is no file, or one of our copies. A copy that was edited loses the mark. */
 static int write_in_view(int source_fd, const struct copy *copy)
 {
         const char *name = copy->file->name;

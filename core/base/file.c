@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files: open what others own without trusting it, and write what we own without ever leaving half of it.
+ * Files: open files of other users without trusting them, and write own files so that no half of one is ever left.
  *
  * Trust (docs/specification.md 3.1): a path without symlinks needs no check, because the owner of the
  * directory decides. If there is a symlink in it, the final file and every directory on the way must be root's and not writable
@@ -64,7 +64,7 @@ static bool trusted_owner(const struct stat *st, bool directory)
                 return false;
         if (!(st->st_mode & (S_IWGRP | S_IWOTH)))
                 return true;
-        /* In a sticky directory nobody else can replace root's entries (/tmp itself). */
+        /* In a sticky directory other users cannot replace root's entries (/tmp itself). */
         return directory && (st->st_mode & S_ISVTX);
 }
 
@@ -151,7 +151,7 @@ static int walk_back(struct walk *w, bool to_root, const char *path, struct lkg_
         return 0;
 }
 
-/* An absolute target: the text that is left of it behind the directory where it begins. */
+/* An absolute target: the rest of the text after the directory where it begins. */
 static int walk_from_root(struct walk *w, const char **target, const char *path, struct lkg_error *err)
 {
         int root;

@@ -54,7 +54,7 @@ _Noreturn static void become(const struct lkg_job_spec *spec, pid_t parent, int 
 
 /* ---- start and end ---- */
 
-/* @ret: the end of the pipe that it writes to; -EBADF: nobody wants to know. */
+/* @ret: the writing end of the pipe; -EBADF: the output is not wanted. */
 static int open_output(struct lkg_job_output *output, int *ret)
 {
         int ends[2];
@@ -64,7 +64,7 @@ static int open_output(struct lkg_job_output *output, int *ret)
                 return 0;
         if (pipe2(ends, O_CLOEXEC) < 0)
                 return -errno;
-        /* What is there at the end is taken without waiting for more. */
+        /* Takes the output that is there at the end, without waiting for more. */
         (void)fcntl(ends[0], F_SETFL, O_NONBLOCK);
         output->fd = ends[0];
         *ret = ends[1];
@@ -182,7 +182,7 @@ bool lkg_job_cancel(struct lkg_job *job)
 
 /* ---- waiting for it here ---- */
 
-/* One piece of what it printed. Return: its bytes; 0: nothing more now, or for ever. */
+/* One piece of its output. Return: its size; 0: nothing more now, or at all. */
 static size_t take(struct lkg_job_output *output)
 {
         char spare[4096];
@@ -204,7 +204,7 @@ static bool is_over(const struct lkg_job_output *output)
         return output->bounded && output->cut;
 }
 
-/* What is left in the pipe, and no more than that: what it left behind may write for ever. */
+/* The rest in the pipe and no more: a process that it left behind may write for ever. */
 static void take_rest(struct lkg_job_output *output)
 {
         size_t left = output->max + PIPE_BYTES_MAX, n = 1;

@@ -27,7 +27,7 @@ static int parse(const char *text, size_t size, struct json_object **ret)
 
         if (size == 0 || *text != '{' || size > LKG_JSON_FLAT_MAX || memchr(text, '\0', size))
                 return -EBADMSG;
-        tokener = json_tokener_new_ex(/* the map and what is in it */ 2);
+        tokener = json_tokener_new_ex(/* the map and its members */ 2);
         if (!tokener)
                 return -ENOMEM;
         json_tokener_set_flags(tokener, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);

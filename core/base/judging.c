@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The note of what an engine is judging: see lkg/judging.h. */
+/* The note of the content that an engine is judging: see lkg/judging.h. */
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -112,7 +112,7 @@ static struct lkg_judging_item *find(struct lkg_judging *judging, const struct l
         return NULL;
 }
 
-/* Return: the item; NULL: there is no room, so it counts as one of the others. */
+/* Return: the item; NULL: no room, so it counts as one of the others. */
 static struct lkg_judging_item *note(struct lkg_judging *judging, const struct lkg_judging_key *key,
                                      enum lkg_admit_what what, const char *component, const char *file,
                                      const char *sha256)

@@ -20,7 +20,7 @@ static size_t authority_end(const char *text, size_t size, size_t i)
         return i;
 }
 
-/* The query of the URL whose authority ends at @i, up to a blank: where it starts, behind its `?`; 0 = there is none. */
+/* The query of the URL whose authority ends at @i, up to a blank: where it starts, after its `?`; 0 = none. */
 static size_t query_start(const char *text, size_t size, size_t i, size_t *ret_end)
 {
         size_t start = 0;

@@ -8,7 +8,7 @@
 
 #include <lkg/shared.h>
 
-/* Return: the state (field 3), 0 when there is no such process. */
+/* Return: the state (field 3), 0: no such process. */
 static char look(int pid, uint64_t *ret_start_time)
 {
         char path[64], text[1024], state;

@@ -416,7 +416,7 @@ static int parse_lines(struct parser *p)
                         continue;
                 }
                 if (!*line && !rest)
-                        break; /* behind the last line break */
+                        break; /* after the last line break */
                 r = parse_line(p, line);
                 if (r < 0)
                         return r;

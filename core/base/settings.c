@@ -64,7 +64,7 @@ static bool is_fit(const struct key *key, const char *value)
         return key->what == ANY || value[0] == '/';
 }
 
-/* Return: 0; -ENOENT: no such key; -EBADMSG: a value that is none; -ENOMEM. */
+/* Return: 0; -ENOENT: no such key; -EBADMSG: an invalid value; -ENOMEM. */
 static int set_one_of(const struct key *keys, size_t n_keys, const char *name, const char *value)
 {
         for (size_t i = 0; i < n_keys; i++) {

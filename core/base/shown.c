@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Text of others in messages for people (names of files and fields, words of a server): a terminal obeys control characters, also
+ * Foreign text in messages for people (names of files and fields, messages of a server): a terminal obeys control characters, also
  * those above U+0080, and format characters can make a line look like another one.
  */
 #include <stdarg.h>

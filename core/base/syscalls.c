@@ -115,7 +115,7 @@ const struct lkg_syscall_rule lkg_syscall_rules[] = {
 #endif
         /* Its flags are in memory, where no filter can look; every C library falls back to clone. */
         FAILS(clone3, ENOSYS),
-        /* A filter does not see what is done through a ring. */
+        /* A filter does not see operations through a ring. */
         FAILS(io_uring_setup, ENOSYS),
         FAILS(io_uring_enter, ENOSYS),
         FAILS(io_uring_register, ENOSYS),

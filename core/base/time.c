@@ -49,7 +49,7 @@ void lkg_format_rfc3339_ns(uint64_t ns, char buf[static 31])
         memcpy(buf + n, "Z", 2);
 }
 
-/* @digits decimal digits. Return: what follows them, NULL when there are fewer. */
+/* @digits decimal digits. Return: the text after them, NULL when there are fewer. */
 static const char *take_digits(const char *text, unsigned digits, int *ret)
 {
         int n = 0;

@@ -32,7 +32,7 @@ static int undecodable(const struct lkg_report *report, struct lkg_error *err)
         return lkg_refuse_because(err, -EBADMSG, NULL, "cannot be decoded");
 }
 
-/* With two objects nobody knows which one is meant, so a second document is not skipped as in a layer. */
+/* With two objects it would be unclear which one counts, so a second document is not ignored as in a layer. */
 static int check_single(const struct lkg_report *report, struct lkg_error *err)
 {
         for (size_t i = 0; i < report->n_findings; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a remote configuration may not do on this node (docs/specification.md 4.13): fields it may not set
+ * Restrictions of a remote configuration on this node (docs/specification.md 4.13): fields it may not set
  * at all, and fields it may set to the base's value only. The profile hardened is a column of the field
  * tables (lkg/schema.h); pure.
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of core/state share among themselves. Nothing here is for other folders. */
+/* Shared by the files of core/state only. */
 #pragma once
 
 #include <lkg/error.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The places on a Node that may hold a reference. An absent or null field says nothing; one that is there and cannot be
- * understood is not a reason to do anything either, but is told apart from nothing.
+ * The places on a Node that may hold a reference. An absent or null field is no reference; one that cannot be understood has
+ * no effect either, but is distinguished from an absent one.
  */
 #include "node.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an administrator or a fleet refers to: a ConfigMap by namespace and name, or the local configuration.
+ * A reference by an administrator or a fleet: a ConfigMap by namespace and name, or the local configuration.
  * Pure: text or value in, reference or reason out. Rules: docs/specification.md 4.2, from the proposal that
  * docs/dynamic-configuration.md names, and from NodeConfigSource of Kubernetes 1.8 to 1.10 (`configMapRef`: an
  * ObjectReference) and 1.11 to 1.25 (`configMap`).

@@ -17,7 +17,7 @@ struct lkg_remote_base {
         struct lkg_configmap configmap;
         struct lkg_config_source source;
         char *name, *file; /* "kubelet-config", "kube-system/kubelet-config:kubelet" */
-        const char *text;  /* the payload; NULL: there is none, see the finding */
+        const char *text;  /* the payload; NULL: none, see the finding */
         size_t size;
         struct lkg_trial_rules rules;
         char *fault; /* it cannot be loaded: a merge over it is an invalid candidate; NULL = it can */

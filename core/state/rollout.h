@@ -31,7 +31,7 @@ const char *lkg_rollout_state_name(enum lkg_rollout_state state); /* "go", "wait
 struct lkg_rollout {
         enum lkg_rollout_state state;
         bool halt, has_percent;
-        unsigned percent_milli; /* 0 to 100000; 100000 when there is no annotation */
+        unsigned percent_milli; /* 0 to 100000; 100000 without annotation */
         unsigned bucket_milli;  /* 0 to 99999 */
         char words
                 [256]; /* not GO: why, for people: "waiting for the rollout: bucket 43.210, rollout-percent 10" */
@@ -41,7 +41,7 @@ struct lkg_rollout {
 unsigned lkg_rollout_bucket(const char *salt, const char *uid);
 
 /**
- * lkg_rollout_decide() - what the annotations of @configmap mean for this node.
+ * lkg_rollout_decide() - the effect of the annotations of @configmap on this node.
  * @uid: of the Node object; its name where the Node cannot be read
  */
 void lkg_rollout_decide(const struct lkg_configmap *configmap, const char *uid, struct lkg_rollout *ret);

@@ -3,7 +3,7 @@
  * A remote configuration, resolved: which object, which version of it, which key. Pure values, no
  * allocation.
  *
- * The source id is `<uid>@<resourceVersion>`, with `:key` behind it when the key is not `kubelet`. Every part becomes a
+ * The source id is `<uid>@<resourceVersion>`, followed by `:key` when the key is not `kubelet`. Every part becomes a
  * path or a file name, so each is checked first, and so is the whole id, which is the name of a file in bad/
  * (docs/specification.md 4.1).
  *

@@ -161,7 +161,7 @@ static int canonical(const char *text, struct lkg_config_source *ret, char id[st
         return r;
 }
 
-/* What the record says about its source, if it is about the one that its name says. */
+/* The source in the record, if it matches the name of the record. */
 static void read_source(const struct lkg_fields *fields, struct lkg_bad *bad)
 {
         const struct lkg_value *map = lkg_fields_map(fields, "source");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is found by its identity and never changes: checkpoints (whole objects) and documents. Pointers are saved after what
- * they point at, so everything here is durable when it returns, the directories on the way included.
+ * Content that is found by its identity and never changes: checkpoints (whole objects) and documents. Pointers are saved after
+ * their targets, so all functions return with durable data, directories included.
  */
 #include <fcntl.h>
 #include <sys/stat.h>

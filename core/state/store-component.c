@@ -13,7 +13,7 @@
 #include "store-internal.h"
 
 #define RELEASE_NAME  "release"
-#define RELEASES_SEEN 256u /* nobody has run more than this: no others are looked at */
+#define RELEASES_SEEN 256u /* more versions than this are not searched */
 
 void lkg_store_release_path(const struct lkg_store_component *c, const char *below,
                             char ret[static LKG_RELEASE_PATH])
@@ -115,7 +115,7 @@ static bool release_ok(const char *name)
         return strlen(name) < LKG_RELEASE_NAME && name[0] != '.' && lkg_identifier_ok(name);
 }
 
-/* Any text as a name: other characters become `-`; what is too long ends in a digest of the whole. */
+/* Any text as a name: other characters become `-`; a name that is too long ends in a digest of the whole. */
 static int fit(const char *text, char ret[static LKG_RELEASE_NAME])
 {
         enum { DIGITS = 8, ROOM = LKG_RELEASE_NAME - 1 - DIGITS - 1 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the store share among themselves. Nothing here is for other files. */
+/* Shared by the files of the store only. */
 #pragma once
 
 #include <dirent.h>
@@ -25,7 +25,7 @@
 /* ---- directories: store-dir.c ---- */
 
 /**
- * lkg_store_make_dir() - open directory @name of @parent, made when it is missing (0700). What stands in its place is put
+ * lkg_store_make_dir() - open directory @name of @parent, made when it is missing (0700). Anything else with that name is put
  * aside. Not durable: lkg_sync_dir(@parent) when all of them are made.
  * @path:   of @parent below the state directory, "" = itself; for messages
  * @report: may be NULL
@@ -47,7 +47,7 @@ static inline void lkg_closedirp(DIR **dir)
 const struct dirent *lkg_store_next(DIR *dir, int *ret_error);
 
 /**
- * lkg_store_put_aside() - keep what cannot be understood as `<name>.damaged`, before something is written in its place.
+ * lkg_store_put_aside() - keep a damaged record as `<name>.damaged`, before a new one is written.
  * A file keeps its name, too, so that there is no moment without either; anything else is renamed. As good as it goes.
  */
 void lkg_store_put_aside(int parent, const char *name);
@@ -62,7 +62,7 @@ void lkg_store_release_path(const struct lkg_store_component *c, const char *bel
 /* ---- reading records: store-fields.c ---- */
 
 /**
- * lkg_store_clean() - at most @room - 1 bytes of @text, control characters and what is not UTF-8 as spaces.
+ * lkg_store_clean() - at most @room - 1 bytes of @text, with control characters and invalid UTF-8 as spaces.
  * Return: is it the same?
  */
 bool lkg_store_clean(const char *text, size_t size, char *ret, size_t room);
@@ -79,7 +79,7 @@ struct lkg_fields {
  * lkg_store_read() - the record @name of @parent.
  * @file: the same below the state directory, for findings
  *
- * Return: 1 and @ret; 0: there is none, or it is damaged, of another schemaVersion (both in @report) and put aside;
+ * Return: 1 and @ret; 0: none, or it is damaged, of another schemaVersion (both in @report) and put aside;
  * -ENOMEM.
  */
 int lkg_store_read(int parent, const char *name, const char *file, struct lkg_report *report,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which configuration plays which part, and how the trial of the active one stands. */
+/* The pointers (assigned, active, last known good) and the trial of the active configuration. */
 #include <inttypes.h>
 #include <limits.h>
 
@@ -7,7 +7,7 @@
 
 #define POINTERS_NAME "pointers.json"
 #define TRIAL_NAME    "trial.json"
-#define TRIAL_MAX_NS  ((uint64_t)INT64_MAX) /* what a duration can be at most */
+#define TRIAL_MAX_NS  ((uint64_t)INT64_MAX) /* the longest duration */
 
 /* ---- pointers ---- */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state directory as a whole: its lock, its format, and what a crash left in it. See store.h. */
+/* The state directory as a whole: its lock, its format, and leftovers of a crash. See store.h. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -121,7 +121,7 @@ static int take_lock(int fd, bool *ret_read_only, struct lkg_error *err)
 
 /* ---- sweep ---- */
 
-/* Errors do not matter: leftovers are removed the next time, and nobody reads them. */
+/* Errors do not matter: leftovers are removed the next time, and are never read. */
 static void sweep(int parent, const char *name, unsigned depth)
 {
         LKG_CLEANUP(lkg_closedirp) DIR *dir = lkg_store_list(parent, name);

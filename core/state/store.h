@@ -52,9 +52,9 @@ struct lkg_store_lock {
 struct lkg_store {
         int fd;         /* state directory; borrowed */
         int lock_fd;    /* held */
-        bool read_only; /* on a read-only file system: what is stored is used, every save fails with -EROFS */
+        bool read_only; /* on a read-only file system: the stored state is used, every save fails with -EROFS */
         const struct lkg_admission
-                *admission; /* asked before a checkpoint is parsed; borrowed, NULL = nobody */
+                *admission; /* asked before a checkpoint is parsed; borrowed, NULL = no check */
 };
 
 /**
@@ -124,10 +124,10 @@ struct lkg_good {
         struct lkg_config_source source;
         uint64_t generation;         /* 0 = none yet */
         uint64_t time_ns;            /* wall time when it became the last known good */
-        char sha256[LKG_SHA256_HEX]; /* of the stored document; "" = there is none */
+        char sha256[LKG_SHA256_HEX]; /* of the stored document; "" = none */
 };
 
-#define LKG_PASSED_OVER_UNKNOWN "unknown" /* the engine ended before it knew: what they come to first */
+#define LKG_PASSED_OVER_UNKNOWN "unknown" /* the engine ended first: the next result of the layers */
 
 struct lkg_pointers {
         struct lkg_config_source assigned; /* local = nothing is assigned */
@@ -135,7 +135,7 @@ struct lkg_pointers {
         char node_uid[LKG_IDENTIFIER_MAX +
                       1]; /* the Node whose reference was followed last; "" = none was */
         struct lkg_config_source
-                active; /* what the view follows; differs from assigned when that is bad or held */
+                active; /* the configuration that the view follows; differs from assigned when that is bad or held */
         struct lkg_good good;
         /* Why active is not assigned; reason "" = no rollback. */
         struct {
@@ -177,7 +177,7 @@ int lkg_store_save_trial(const struct lkg_store_component *c, const struct lkg_c
 
 /* ---- bad list ---- */
 
-/* Why something is bad, for programs. The reason is for people and may contain words of others. */
+/* The cause of a mark, for programs. The reason is for people and may contain foreign text. */
 enum lkg_bad_cause {
         LKG_BAD_MARKED,   /* by hand, in bad/ */
         LKG_BAD_LOAD,     /* it cannot be loaded, or an engine died of it */
@@ -219,7 +219,7 @@ int lkg_store_mark_bad(const struct lkg_store_component *c, struct lkg_bad_list 
  */
 int lkg_store_forgive(const struct lkg_store_component *c, struct lkg_bad_list *list, const char *id,
                       struct lkg_error *err);
-/** lkg_store_forgive_one() - remove the entry of exactly this name, as rm(1) does. Return: 1, 0 there is none, -errno. */
+/** lkg_store_forgive_one() - remove the entry of exactly this name, as rm(1) does. Return: 1; 0: none; -errno. */
 int lkg_store_forgive_one(const struct lkg_store_component *c, struct lkg_bad_list *list, const char *id,
                           struct lkg_error *err);
 /** lkg_bad_format() - the JSON of docs/specification.md 2.12, one line, as stored and as shown. */
@@ -248,7 +248,7 @@ int lkg_store_save_startups(const struct lkg_store_component *c, const struct lk
                             struct lkg_error *err);
 /**
  * lkg_startups_add() - the oldest goes when there are too many.
- * @boot: id of this boot; with another one than before the processes of those before are no longer known
+ * @boot: id of this boot; if it has changed, earlier processes are forgotten
  */
 void lkg_startups_add(struct lkg_startups *startups, const char *boot, const struct lkg_startup *startup);
 /** lkg_startups_knows() - was this very process on @boot recorded before? */

@@ -125,7 +125,7 @@ static uint64_t add(uint64_t a, uint64_t b)
         return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
 }
 
-/* 0 means that the clock stands still, so a clock that starts at 0 starts one nanosecond late. */
+/* 0 means that the clock is stopped, so a clock that starts at 0 starts one nanosecond late. */
 static uint64_t since(uint64_t now_ns)
 {
         return now_ns ? now_ns : 1;

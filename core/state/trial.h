@@ -67,11 +67,11 @@ struct lkg_trial {
         enum lkg_trial_state state;
         struct lkg_trial_rules rules;
         unsigned prior; /* counted starts so far */
-        int last_pid;   /* the newest start that was judged: told again after a crash, it is the same one */
+        int last_pid; /* the newest start that was judged: if reported again after a crash, it is the same one */
         uint64_t last_start_time;  /* 0 = none, or not known */
         uint64_t started_wall_ns;  /* when it began */
         uint64_t good_ns;          /* the clock, up to running_since_ns */
-        uint64_t running_since_ns; /* 0 = it stands still */
+        uint64_t running_since_ns; /* 0 = stopped */
 };
 
 /**
@@ -83,7 +83,7 @@ struct lkg_trial lkg_trial_begin(struct lkg_trial_rules rules, bool watched, uin
 
 /**
  * lkg_trial_resume() - as read from disk. running_since_ns is ignored, because it is of another boot or another
- * process: the clock of a watched component stands still until lkg_trial_alive(), and time without a
+ * process: the clock of a watched component is stopped until lkg_trial_alive(), and time without a
  * daemon does not count.
  */
 struct lkg_trial lkg_trial_resume(struct lkg_trial trial, bool watched, uint64_t now_ns);
@@ -123,7 +123,7 @@ struct lkg_start_facts {
         bool first_after_boot; /* the last start was on another boot */
         bool asked_for;        /* lkgfs asked for this restart */
         bool own_event;        /* the process before ended by itself right after our change event */
-        bool manager_knows;    /* systemd said what follows */
+        bool manager_knows;    /* the following comes from systemd */
         bool automatic;        /* systemd restarted it because it had failed */
 };
 

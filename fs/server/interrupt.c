@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A caller gets a signal while its request is held. The behaviour is that of a local file system: a fatal signal ends the
+ * A caller gets a signal while its request is held. The behaviour is the same as without lkgfs: a fatal signal ends the
  * caller, because network file systems and locks let a killed process go; another signal ends the wait only where the kernel's
  * own wait can be interrupted (a lease), and never an answer that is about to come.
  *

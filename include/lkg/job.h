@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A piece of work in a process of its own, forked from ours: it may hang, print without end, crash, or leave processes behind, and
- * costs its caller no more than a limit of time and of bytes.
+ * A piece of work in a forked process: it may hang, print without end, crash, or leave processes behind, and costs its caller
+ * no more than a limit of time and of bytes.
  *
  * The rules, for every job:
- *  - It leads a process group. At the limit the group gets SIGKILL, and the process itself, which may not have made the group yet.
- *  - It ends when its parent does (PR_SET_PDEATHSIG), unless it is said to outlive it.
- *  - Its end is the end of its process, not of its output: a process that it left behind may hold a pipe for ever.
- *  - SIGKILL does not end a process that sleeps in the kernel (state D: a dead network file system, a FUSE server that has taken the
- *    request). Nobody waits longer than LKG_JOB_GRACE_NS for one that was killed. Who has a loop keeps the pidfd in it and reaps it
- *    whenever it ends; who has none ends soon itself, and init does.
+ *  - It leads a process group. At the limit the group gets SIGKILL, and so does the process itself, which may not have made the
+ *    group yet.
+ *  - It ends when its parent does (PR_SET_PDEATHSIG), unless LKG_JOB_OUTLIVES_US is set.
+ *  - It ends with its process, not with its output: a process that it left behind may hold a pipe for ever.
+ *  - SIGKILL does not end a process that sleeps in the kernel (state D: a dead network file system, a FUSE server that has taken
+ *    the request). A caller waits at most LKG_JOB_GRACE_NS for one that was killed. A caller with a loop keeps the pidfd in it and
+ *    reaps the process when it ends; a caller without one exits soon, and init reaps it.
  */
 #pragma once
 
@@ -22,8 +23,8 @@
 
 enum lkg_job_flags {
         LKG_JOB_KEEPS_STDIO =
-                1, /* our 0, 1 and 2; else /dev/null and what is taken of its output, in the root directory */
-        LKG_JOB_KEEPS_FDS = 2,   /* every descriptor of ours: it works on what we hold. Else none but @fds */
+                1, /* our 0, 1 and 2; else /dev/null and pipes for collected output; works in the root directory */
+        LKG_JOB_KEEPS_FDS = 2,   /* all our descriptors; else only @fds */
         LKG_JOB_OUTLIVES_US = 4, /* it goes on without us, in our process group */
 };
 
@@ -35,9 +36,9 @@ struct lkg_job_spec {
         size_t n_fds;
 };
 
-/* What is kept of what it prints. */
+/* The part of its output that is kept. */
 struct lkg_job_output {
-        char *data; /* the caller's @max bytes; NULL: nobody wants it */
+        char *data; /* the caller's @max bytes; NULL: not wanted */
         size_t max, size;
         bool cut;     /* there was more */
         bool bounded; /* more than @max ends the job: -EFBIG */
