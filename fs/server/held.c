@@ -59,6 +59,15 @@ void held_count_run(uint32_t owner, int by)
                 quota_remove(&run_quota, owner);
 }
 
+/*
+ * Nobody waits for his share with something locked that others need. On a file system that is mounted below, it is that one which
+ * hangs, for all.
+ */
+static bool would_lock_others_out(const struct fuse_in_header *header, uint64_t dev)
+{
+        return dev == server.source_dev && request_locks(header);
+}
+
 /* Lock held. */
 static struct held *place(struct lkg_slot *slot, uint32_t owner, uint64_t dev)
 {
@@ -69,11 +78,12 @@ static struct held *place(struct lkg_slot *slot, uint32_t owner, uint64_t dev)
                             .owner = owner,
                             .dev = dev,
                             .locks_root = request_locks_root((const void *)slot->buf),
+                            .locks_others_out = would_lock_others_out((const void *)slot->buf, dev),
                             .order = ++orders };
         quota_add(&slot_quota, owner);
         atomic_fetch_add(&n_held, 1);
         atomic_store_explicit(&slot->state, LKG_SLOT_HELD, memory_order_release);
-        if (h->locks_root)
+        if (h->locks_root || h->locks_others_out)
                 server.hooks->held_waits();
         return h;
 }
@@ -103,7 +113,8 @@ int held_add(struct lkg_slot *slot, bool replay)
         int r = 0;
 
         (void)pthread_mutex_lock(&held_lock);
-        if (replay || has_room(owner, dev)) {
+        if (replay ||
+            (has_room(owner, dev) && (held_may_run(owner, dev) || !would_lock_others_out(header, dev)))) {
                 h = place(slot, owner, dev);
                 h->replay = replay;
                 h->interrupted = h->interrupted || notifiers;

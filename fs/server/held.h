@@ -30,6 +30,11 @@ enum request_kind request_kind(const struct fuse_in_header *header);
 bool request_is_long(const struct fuse_in_header *header); /* by its number alone */
 uint64_t request_device(const struct fuse_in_header *header);
 uint32_t request_owner(const struct fuse_in_header *header); /* quota.h */
+/**
+ * request_locks() - does the kernel have a directory or a file locked until it is answered, which others may need? Not so of what
+ * only who may write to the file can do.
+ */
+bool request_locks(const struct fuse_in_header *header);
 /** request_locks_root() - does the kernel have the root of the view locked until it is answered? */
 bool request_locks_root(const struct fuse_in_header *header);
 
@@ -51,7 +56,8 @@ struct lkg_slot *slot_at(size_t number);
 struct held {
         struct lkg_slot *slot; /* NULL: not held */
         bool running, replay, interrupted;
-        bool locks_root; /* the kernel has locked the root of the view until it is answered */
+        bool locks_root;       /* the kernel has locked the root of the view until it is answered */
+        bool locks_others_out; /* and only its user's share is what it waits for */
         uint32_t owner;
         uint64_t dev, order;
         pthread_t thread; /* running: the thread that waits */

@@ -95,6 +95,18 @@ struct look {
         bool signalled, locks_root;
 };
 
+/* Lock held. */
+static bool may_lack_share(const struct held *h)
+{
+        return h->locks_others_out && !h->running && !h->replay;
+}
+
+/* It came together with others of the same user, who run now, and waits with something locked that is not his alone. Lock held. */
+static bool lacks_share(const struct held *h)
+{
+        return may_lack_share(h) && !held_may_run(h->owner, h->dev);
+}
+
 /* Return: how many there are to look at. */
 static size_t collect(struct look looks[static ALL_SLOTS])
 {
@@ -104,7 +116,8 @@ static size_t collect(struct look looks[static ALL_SLOTS])
         for (size_t i = 0; i < ALL_SLOTS; i++) {
                 const struct fuse_in_header *header;
 
-                if (!held[i].slot || !(held[i].interrupted || held[i].locks_root))
+                if (!held[i].slot ||
+                    !(held[i].interrupted || held[i].locks_root || may_lack_share(&held[i])))
                         continue;
                 header = (const void *)held[i].slot->buf;
                 looks[n++] = (struct look){ .number = i,
@@ -124,17 +137,18 @@ static struct lkg_slot *act(const struct look *look)
         struct held *h = &held[look->number];
         const struct fuse_in_header *header;
         struct lkg_slot *over = NULL;
-        bool ends;
+        bool ends, lacks;
 
         (void)pthread_mutex_lock(&held_lock);
         header = h->slot ? (const void *)h->slot->buf : NULL;
         if (header && header->unique == look->unique) {
                 if (h->running && (look->killed || look->patient))
                         (void)pthread_kill(h->thread, WAKE);
-                ends = look->killed || look->late ||
+                lacks = lacks_share(h);
+                ends = look->killed || look->late || lacks ||
                        (look->patient && !h->running && !h->replay && may_be_interrupted(header));
                 if (ends)
-                        let_go(h, look->late && !look->killed ? -ETIMEDOUT : -EINTR);
+                        let_go(h, look->killed ? -EINTR : look->late ? -ETIMEDOUT : lacks ? -EBUSY : -EINTR);
                 if (ends && !h->running) {
                         h->running = true; /* no thread takes it now */
                         held_count_run(h->owner, 1);

@@ -145,6 +145,21 @@ bool request_locks_root(const struct fuse_in_header *header)
         return newdir == FUSE_ROOT_ID;
 }
 
+/* A look-up of a name that is new, and open(O_CREAT) of any name, lock its directory; fsync() and lseek() lock what is merely read. */
+bool request_locks(const struct fuse_in_header *header)
+{
+        static const bool locks[] = {
+                [FUSE_LOOKUP] = true,      [FUSE_SETATTR] = true,     [FUSE_SYMLINK] = true,
+                [FUSE_MKNOD] = true,       [FUSE_MKDIR] = true,       [FUSE_UNLINK] = true,
+                [FUSE_RMDIR] = true,       [FUSE_RENAME] = true,      [FUSE_LINK] = true,
+                [FUSE_READDIR] = true,     [FUSE_READDIRPLUS] = true, [FUSE_CREATE] = true,
+                [FUSE_RENAME2] = true,     [FUSE_FSYNCDIR] = true,    [FUSE_SETXATTR] = true,
+                [FUSE_REMOVEXATTR] = true, [FUSE_FSYNC] = true,       [FUSE_LSEEK] = true,
+        };
+
+        return header->opcode < LKG_ARRAY_SIZE(locks) && locks[header->opcode];
+}
+
 uint64_t request_device(const struct fuse_in_header *header)
 {
         const struct lkg_file *file = file_get(handle_of(header));

@@ -413,6 +413,36 @@ def test_successors_of_lkgfsd_end_what_waits_to_be_an_engine(dead_source, waiter
     assert "uses the state directory" not in mount.log()
 
 
+@pytest.mark.parametrize("options", ["", ",default_permissions"], ids=["local", "network"])
+@pytest.mark.parametrize("asked", [(), (deadfs.OPENDIR,), (deadfs.GETATTR,)], ids=["all", "open", "attributes"])
+def test_a_start_over_a_dead_source(waiters, options, asked):
+    """It says what it waits for, SIGTERM ends it, and it goes on when the file system does."""
+    tree = {"kubelet.conf": lib.BASE, "kubelet.conf.d": dict(lib.DROPINS), "file": "content\n"}
+
+    def plant(point):
+        os.mkdir(point, 0o755)
+        waiters.fs = waiters.stack.enter_context(deadfs.DeadFs(point, tree, options=",allow_other" + options))
+
+    with lib.Mount(over=False, start=False, tree=plant) as mount:
+        try:
+            waiters.fs.die(*asked)
+            mount.start(wait_ready=False)
+            says(mount, f"the source directory {mount.source} does not answer", 1)
+            assert mount.process.poll() is None
+            assert mount.stop() == 0
+            assert "stopping: SIGTERM" in mount.log() and not os.path.ismount(mount.mountpoint)
+            since = len(mount.notify.messages)
+            mount.start(wait_ready=False)
+            says(mount, f"the source directory {mount.source} does not answer", 2)
+            waiters.fs.live()
+            mount.wait_ready(since)
+            assert "maxPods: 64\n" in mount.document()
+        finally:
+            waiters.fs.live()
+            mount.close()
+            waiters.fs.close()
+
+
 def test_a_copy_that_is_never_written_does_not_keep_lkgfsd(dead_source, waiters):
     """The copy for the day when lkgfs is gone is waited for at the end, but not for ever."""
     mount, fs = dead_source
@@ -537,6 +567,46 @@ def test_who_waits_for_his_share_is_interrupted_by_a_signal(dead, waiters):
     assert not stat.is_over()
     fs.live()
     mount.wait_for(lambda: held(mount) == 0, "everything else is answered")
+
+
+@pytest.mark.parametrize("call", ["stat", "list", "create", "open", "mode", "fsync"])
+def test_who_waits_for_his_share_locks_nobody_out(dead, waiters, call):
+    """The kernel locks a directory for a look-up, a listing or a change, also one that the caller may only search, and a file for fsync()."""
+    mount, fs = dead
+    for name, mode in (("open", 0o1777), ("roots", 0o755)):
+        os.mkdir(mount.behind(name))
+        os.chmod(mount.behind(name), mode)
+    lib.write_file(mount.behind("roots/file"), "x")
+    lib.write_file(mount.behind("open/own"), "x")
+    os.chown(mount.behind("open/own"), NOBODY, NOBODY)
+    fd = os.open(mount.path("roots", "file"), os.O_RDONLY)
+    calls = {"stat": lambda: os.stat(mount.path("roots", "absent")), "list": lambda: os.listdir(mount.path("roots")),
+             "create": lambda: os.open(mount.path("open", "made"), os.O_WRONLY | os.O_CREAT),
+             "open": lambda: os.open(mount.path("roots", "absent"), os.O_RDWR | os.O_CREAT),
+             "mode": lambda: os.chmod(mount.path("open", "own"), 0o600), "fsync": lambda: os.fsync(fd)}
+    for name in ("open/own", "roots/file"):  # the kernel knows the way, ACLs and all
+        assert waiters(os.stat, mount.path(name)).result() == 0
+    fs.die()
+    for _ in range(THREADS_OF_ONE):
+        waiters(os.stat, mount.path("dead", "file"))
+    is_held(mount, THREADS_OF_ONE)
+    callers = [waiters(calls[call]) for _ in range(4)]
+
+    def change():
+        for name in ("open", "roots"):
+            for i in range(20):
+                lib.write_file(mount.path(name, f"{i}"), "x")
+                os.rename(mount.path(name, f"{i}"), mount.path(name, "renamed"))
+            assert "renamed" in os.listdir(mount.path(name))
+        lib.write_file(mount.path("roots", "file"), "y")
+
+    began = time.monotonic()
+    assert waiters(change, uid=0).result(10) == 0
+    assert time.monotonic() - began < 5
+    fs.live()  # some wait without a lock: for an ACL, for attributes
+    assert {caller.result() for caller in callers} <= {0, errno.EBUSY, errno.ENOENT, errno.EACCES}
+    mount.wait_for(lambda: held(mount) == 0, "everything else is answered")
+    os.close(fd)
 
 
 # changes behind the mount
