@@ -24,17 +24,6 @@
 #define LISTEN_BACKLOG 8
 #define STACKED_MAX    16 /* dead views on top of each other */
 
-int lkg_source_open(struct lkg_supervisor *s, struct lkg_error *err)
-{
-        int fd = open(s->source_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-        fd = fd < 0 ? -errno : lkg_lift_fd(fd);
-        if (fd < 0)
-                return lkg_fail(err, EX_IOERR, -fd, "open the source directory %s", s->source_path);
-        s->source_fd = fd;
-        return 0;
-}
-
 /* Bound by its name below a descriptor, because a path may be longer than a socket address. */
 int lkg_listen_open(struct lkg_supervisor *s, struct lkg_error *err)
 {

@@ -538,7 +538,7 @@ static int replace_dead_view(struct lkg_supervisor *s, struct lkg_error *err)
 
         if (r == 0 && s->over)
                 r = lkg_source_uncover(s, err);
-        return r == 0 ? lkg_attach(s, err) : r;
+        return r == 0 && s->phase != LKG_PHASE_END ? lkg_attach(s, err) : r;
 }
 
 static int start_fresh(struct lkg_supervisor *s, struct lkg_error *err)
@@ -553,13 +553,15 @@ static int start_fresh(struct lkg_supervisor *s, struct lkg_error *err)
                 lkg_log_notice("ended processes that an earlier lkgfsd had left running");
         if (!stale || !s->over)
                 r = lkg_source_open(s, err);
+        if (s->phase == LKG_PHASE_END)
+                return r;
         if (r == 0)
                 r = lkg_listen_open(s, err);
         if (r == 0)
                 r = lkg_connection_open(s, &s->connection, err);
         if (r == 0 && stale)
                 r = replace_dead_view(s, err);
-        if (r != 0)
+        if (r != 0 || s->phase == LKG_PHASE_END)
                 return r;
         lkg_natives_choose(s);
         enter(s, LKG_PHASE_ENGINE, ENGINE_LIMIT_NS);

@@ -253,6 +253,10 @@ void lkg_connection_close(struct lkg_connection *connection);
 bool lkg_connection_dead(const struct lkg_connection *connection);
 
 /* attach.c */
+/**
+ * lkg_source_open() - source-wait.c: fills source_fd; waits for a file system that answers nothing, as long as nobody ends us.
+ * Return: 0; with a phase of LKG_PHASE_END we were ended meanwhile, and there is none; an exit code.
+ */
 int lkg_source_open(struct lkg_supervisor *s, struct lkg_error *err);
 /** lkg_source_uncover() - the same when a dead view covers the directory: takes that away first. */
 int lkg_source_uncover(struct lkg_supervisor *s, struct lkg_error *err);
