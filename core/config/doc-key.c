@@ -14,11 +14,6 @@
 
 #define SIZE_MAX_OF_KEY ((1u << 29) - 1)
 
-struct whole_key {
-        unsigned refs;
-        struct key head;
-};
-
 struct set {
         unsigned hash[WAYS];
         struct key *key[WAYS]; /* NULL = free */
@@ -41,16 +36,6 @@ struct lkg_sought lkg_sought(const char *text, size_t size)
         for (size_t i = 0; i < size; i++)
                 sought.head |= (uint64_t)(unsigned char)text[i] << (56 - 8 * i);
         return sought;
-}
-
-static struct whole_key *as_whole(const struct key *key)
-{
-        return (struct whole_key *)((uintptr_t)key - offsetof(struct whole_key, head));
-}
-
-static struct pack *pack_of(const struct key *key)
-{
-        return (struct pack *)((uintptr_t)key - (key->size >> 8));
 }
 
 static size_t key_size(size_t size)
@@ -89,23 +74,8 @@ static struct set *set_of(unsigned hash)
         return &table.sets[hash & (table.n_sets - 1)];
 }
 
-struct key *lkg_key_ref(struct key *key)
+void lkg_key_forget(struct key *key)
 {
-        if (key->packed)
-                pack_of(key)->node.refs++;
-        else
-                as_whole(key)->refs++;
-        return key;
-}
-
-void lkg_key_let_go(struct key *key, struct whole_value **dying)
-{
-        if (key->packed) {
-                lkg_pack_let_go(pack_of(key), dying);
-                return;
-        }
-        if (--as_whole(key)->refs > 0)
-                return;
         if (key->shared && table.n_sets) {
                 struct set *set = set_of(hash_of(lkg_key_text(key, NULL), key->size));
                 unsigned i = set->key[0] == key ? 0 : 1;
@@ -113,21 +83,12 @@ void lkg_key_let_go(struct key *key, struct whole_value **dying)
                 set->key[i] = NULL; /* its hash stays: see is_popular() */
                 table.n_keys--;
         }
-        lkg_piece_free(as_whole(key), key_size(key->size));
-}
-
-void lkg_key_unref(struct key *key)
-{
-        struct whole_value *dying = NULL;
-
-        if (key)
-                lkg_key_let_go(key, &dying);
-        lkg_values_free(dying);
+        lkg_piece_free(lkg_whole_key(key), key_size(key->size));
 }
 
 bool lkg_key_is_alone(const struct key *key)
 {
-        return key->packed || (as_whole(key)->refs == 1 && !key->popular);
+        return key->packed || (lkg_whole_key(key)->refs == 1 && !key->popular);
 }
 
 static bool set_add(struct set *set, struct key *key, unsigned hash)
@@ -189,7 +150,7 @@ struct key *lkg_key_get(const char *text, size_t size)
         set = table.n_sets ? set_of(hash) : NULL;
         for (unsigned i = 0; set && i < WAYS; i++)
                 if (set->hash[i] == hash && is_text_of(set->key[i], text, size))
-                        return lkg_key_ref(set->key[i]);
+                        return lkg_whole_key(set->key[i])->refs++, set->key[i];
         key = key_new(text, size);
         if (key && set)
                 key->popular = is_popular(set, hash);

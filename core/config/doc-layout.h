@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory layout of a value, for doc.c (life, scalars, lists), doc-map.c (maps), doc-key.c (keys), doc-pack.c (packed maps) and
- * doc-memory.c (allocation).
+ * The memory layout of a value, for doc.c (scalars, lists), doc-map.c (maps), doc-key.c (keys), doc-pack.c (packed maps),
+ * doc-life.c (references to all of these) and doc-memory.c (allocation).
  *
  * There may be millions of each, so none has a byte that only few of them need. Only these files know the kinds of values: whole
  * values, values in a pack, and views of one of these.
@@ -35,6 +35,12 @@ struct key {
         unsigned shared : 1;  /* is in the table: found by its text */
         unsigned popular : 1; /* there was one of this text before */
         unsigned size : 29;   /* of one in a pack: bytes from the pack's beginning << 8 | size */
+};
+
+/* One that is in no pack. */
+struct whole_key {
+        unsigned refs;
+        struct key head;
 };
 
 /* What all values begin with. One in a pack has nothing but this, its place and its text. */
@@ -105,7 +111,23 @@ struct pack {
         struct lkg_source *source; /* of all values in it */
         uint16_t size : 15;
         uint16_t plain : 1; /* all values are in it, and none is null */
-        uint16_t at[];      /* of a member: bytes from the beginning, and flags: doc-pack.c */
+        uint16_t at[]; /* of a member: bytes from the beginning, and flags: LKG_KEY_AWAY, LKG_VALUE_AWAY */
+};
+
+struct leaf {
+        struct node node;
+        struct member members[];
+};
+
+struct child {
+        struct node *node;
+        const struct key *first; /* its lowest */
+        size_t n;                /* members below it */
+};
+
+struct branch {
+        struct node node;
+        struct child children[];
 };
 
 struct map_value {
@@ -164,6 +186,47 @@ static inline struct map_value *lkg_as_map(const struct lkg_value *value)
         return (struct map_value *)value;
 }
 
+/** lkg_place_over() - where the pointer to the value stands that a whole one has replaced. */
+static inline struct lkg_value **lkg_place_over(const struct whole_value *value)
+{
+        return (struct lkg_value **)(uintptr_t)value - 1;
+}
+
+/** lkg_text_value_size() - with room for the NUL; small texts begin where the fields end. */
+static inline size_t lkg_text_value_size(size_t size)
+{
+        size_t whole = offsetof(struct text_value, text) + size + 1;
+
+        return whole < sizeof(struct text_value) ? sizeof(struct text_value) : whole;
+}
+
+static inline struct whole_key *lkg_whole_key(const struct key *key)
+{
+        return (struct whole_key *)((uintptr_t)key - offsetof(struct whole_key, head));
+}
+
+static inline struct pack *lkg_key_pack(const struct key *key)
+{
+        return (struct pack *)((uintptr_t)key - (key->size >> 8));
+}
+
+/* Flags of pack.at */
+#define LKG_KEY_AWAY   1u /* a pointer to it is there */
+#define LKG_VALUE_AWAY 2u
+#define LKG_AWAY       3u
+
+static inline size_t lkg_padded(size_t size)
+{
+        return (size + 3) & ~(size_t)3;
+}
+
+/* Comparing reads eight bytes. */
+static inline size_t lkg_packed_key_size(size_t text_size)
+{
+        return lkg_padded(sizeof(struct key) +
+                          (text_size + 1 < sizeof(uint64_t) ? sizeof(uint64_t) : text_size + 1));
+}
+
 /* ---- doc-pack.c ---- */
 
 static inline bool lkg_is_pack(const struct node *node)
@@ -182,37 +245,7 @@ static inline struct pack *lkg_pack_of(const struct lkg_value *value)
  * @source:  of most of the values
  */
 struct pack *lkg_pack_new(const struct member *members, unsigned n, struct lkg_source *source);
-/** lkg_pack_member() - borrowed. */
-struct member lkg_pack_member(const struct pack *pack, unsigned i);
-/** lkg_pack_let_go() - drop one reference; what dies with the pack goes to the work list @dying. */
-void lkg_pack_let_go(struct pack *pack, struct whole_value **dying);
-
 /* ---- doc.c ---- */
-
-/** lkg_values_free() - the work list, and what goes with it. */
-void lkg_values_free(struct whole_value *dying);
-
-/** lkg_value_seen_let_go() - lkg_value_let_go() for the value behind a view. */
-void lkg_value_seen_let_go(struct lkg_value *value, struct whole_value **dying);
-
-/** lkg_value_let_go() - drop one reference; a value without any goes to the work list @dying. */
-static inline void lkg_value_let_go(struct lkg_value *value, struct whole_value **dying)
-{
-        struct whole_value *whole = (struct whole_value *)value;
-
-        if (value && value->packed) {
-                lkg_pack_let_go(lkg_pack_of(value), dying);
-                return;
-        }
-        if (!value || --whole->refs > 0)
-                return;
-        if (value->view) /* of a value that is not a view, so this recurses once at most */
-                lkg_value_seen_let_go(lkg_as_view(value)->of, dying);
-        else
-                lkg_source_unref(whole->source);
-        whole->next_dying = *dying;
-        *dying = whole;
-}
 
 /** lkg_map_new_over() - an empty map that has replaced @shadowed (may be NULL). NULL = no memory. */
 struct lkg_value *lkg_map_new_over(struct lkg_source *source, unsigned line, unsigned column,
@@ -237,10 +270,8 @@ struct lkg_sought {
 struct lkg_sought lkg_sought(const char *text, size_t size);
 /** lkg_key_get() - one reference to a key of this text, perhaps one that others have. NULL = no memory. */
 struct key *lkg_key_get(const char *text, size_t size);
-struct key *lkg_key_ref(struct key *key);
-void lkg_key_unref(struct key *key);
-/** lkg_key_let_go() - the same, of one that is not NULL; what dies with it goes to the work list @dying. */
-void lkg_key_let_go(struct key *key, struct whole_value **dying);
+/** lkg_key_forget() - free one without references. */
+void lkg_key_forget(struct key *key);
 /** lkg_key_is_alone() - has only one map this key, and is it likely to stay so? */
 bool lkg_key_is_alone(const struct key *key);
 static inline size_t lkg_key_size(const struct key *key)
@@ -275,9 +306,68 @@ static inline int lkg_key_compare(const struct lkg_sought *sought, const struct 
         return sought->head < head ? -1 : sought->head > head ? 1 : lkg_key_compare_rest(sought, key);
 }
 
-/* ---- doc-map.c ---- */
+/* ---- parts of maps ---- */
 
-/** lkg_map_clone() - a map with the members of @value that has replaced @shadowed (may be NULL). NULL = no memory. */
-struct lkg_value *lkg_map_clone(const struct lkg_value *value, struct lkg_value *shadowed);
-/** lkg_map_free_members() - let go of the members of a map that is being freed. */
-void lkg_map_free_members(struct map_value *map, struct whole_value **dying);
+/* One whose members may be changed. */
+static inline struct leaf *lkg_as_leaf(struct node *node)
+{
+        return (struct leaf *)node;
+}
+
+static inline struct pack *lkg_as_pack(struct node *node)
+{
+        return (struct pack *)node;
+}
+
+static inline struct branch *lkg_as_branch(struct node *node)
+{
+        return (struct branch *)node;
+}
+
+static inline size_t lkg_part_size(unsigned level, unsigned allocated)
+{
+        return level > 0 ? sizeof(struct branch) + allocated * sizeof(struct child)
+                         : sizeof(struct leaf) + allocated * sizeof(struct member);
+}
+
+static inline void lkg_part_free(struct node *node, unsigned level)
+{
+        lkg_piece_free(node, lkg_part_size(level, node->allocated));
+}
+
+/* ---- doc-life.c ---- */
+
+/** lkg_pack_member() - borrowed. */
+struct member lkg_pack_member(const struct pack *pack, unsigned i);
+/** lkg_pack_let_go() - drop one reference; what dies with the pack goes to the work list @dying. */
+void lkg_pack_let_go(struct pack *pack, struct whole_value **dying);
+struct key *lkg_key_ref(struct key *key);
+void lkg_key_unref(struct key *key);
+/** lkg_key_let_go() - the same, of one that is not NULL; what dies with it goes to the work list @dying. */
+void lkg_key_let_go(struct key *key, struct whole_value **dying);
+/** lkg_part_unref() - of a map, and of what it alone leads to. Recurses to the leaves: LKG_HEIGHT_MAX levels at most. */
+void lkg_part_unref(struct node *node, unsigned level, struct whole_value **dying);
+/** lkg_values_free() - the work list, and what goes with it. */
+void lkg_values_free(struct whole_value *dying);
+
+/** lkg_value_seen_let_go() - lkg_value_let_go() for the value behind a view. */
+void lkg_value_seen_let_go(struct lkg_value *value, struct whole_value **dying);
+
+/** lkg_value_let_go() - drop one reference; a value without any goes to the work list @dying. */
+static inline void lkg_value_let_go(struct lkg_value *value, struct whole_value **dying)
+{
+        struct whole_value *whole = (struct whole_value *)value;
+
+        if (value && value->packed) {
+                lkg_pack_let_go(lkg_pack_of(value), dying);
+                return;
+        }
+        if (!value || --whole->refs > 0)
+                return;
+        if (value->view) /* of a value that is not a view, so this recurses once at most */
+                lkg_value_seen_let_go(lkg_as_view(value)->of, dying);
+        else
+                lkg_source_unref(whole->source);
+        whole->next_dying = *dying;
+        *dying = whole;
+}

@@ -5,22 +5,6 @@
 #define LEAF_MIN   4u
 #define BRANCH_MIN 4u
 
-struct leaf {
-        struct node node;
-        struct member members[];
-};
-
-struct child {
-        struct node *node;
-        const struct key *first; /* its lowest */
-        size_t n;                /* members below it */
-};
-
-struct branch {
-        struct node node;
-        struct child children[];
-};
-
 /* The way from the root to a leaf; all of it belongs to one map. */
 struct way {
         struct {
@@ -30,35 +14,13 @@ struct way {
         struct leaf *leaf;
 };
 
-/* One whose members may be changed. */
-static struct leaf *as_leaf(struct node *node)
-{
-        return (struct leaf *)node;
-}
-
-static struct pack *as_pack(struct node *node)
-{
-        return (struct pack *)node;
-}
-
 /* Of a leaf of either kind. */
 static struct member leaf_member(struct node *node, unsigned i)
 {
-        return lkg_is_pack(node) ? lkg_pack_member(as_pack(node), i) : as_leaf(node)->members[i];
-}
-
-static struct branch *as_branch(struct node *node)
-{
-        return (struct branch *)node;
+        return lkg_is_pack(node) ? lkg_pack_member(lkg_as_pack(node), i) : lkg_as_leaf(node)->members[i];
 }
 
 /* ---- life of a part ---- */
-
-static size_t part_size(unsigned level, unsigned allocated)
-{
-        return level > 0 ? sizeof(struct branch) + allocated * sizeof(struct child)
-                         : sizeof(struct leaf) + allocated * sizeof(struct member);
-}
 
 static unsigned part_max(unsigned level)
 {
@@ -67,51 +29,28 @@ static unsigned part_max(unsigned level)
 
 static struct node *part_new(unsigned level, unsigned allocated)
 {
-        struct node *node = lkg_piece_new(part_size(level, allocated));
+        struct node *node = lkg_piece_new(lkg_part_size(level, allocated));
 
         if (node)
                 *node = (struct node){ .refs = 1, .allocated = (uint16_t)allocated };
         return node;
 }
 
-static void part_free(struct node *node, unsigned level)
-{
-        lkg_piece_free(node, part_size(level, node->allocated));
-}
-
-/* Recurses to the leaves: LKG_HEIGHT_MAX levels at most. */
-static void part_unref(struct node *node, unsigned level, struct whole_value **dying)
-{
-        if (level == 0 && lkg_is_pack(node)) {
-                lkg_pack_let_go(as_pack(node), dying);
-                return;
-        }
-        if (--node->refs > 0)
-                return;
-        for (unsigned i = 0; level > 0 && i < node->n; i++)
-                part_unref(as_branch(node)->children[i].node, level - 1, dying);
-        for (unsigned i = 0; level == 0 && i < node->n; i++) {
-                lkg_key_let_go(as_leaf(node)->members[i].key, dying);
-                lkg_value_let_go(as_leaf(node)->members[i].value, dying);
-        }
-        part_free(node, level);
-}
-
 /* What two parts have in common now. */
 static void share_content(struct node *node, unsigned level)
 {
         for (unsigned i = 0; level > 0 && i < node->n; i++)
-                as_branch(node)->children[i].node->refs++;
+                lkg_as_branch(node)->children[i].node->refs++;
         for (unsigned i = 0; level == 0 && i < node->n; i++) {
-                (void)lkg_key_ref(as_leaf(node)->members[i].key);
-                (void)lkg_value_ref(as_leaf(node)->members[i].value);
+                (void)lkg_key_ref(lkg_as_leaf(node)->members[i].key);
+                (void)lkg_value_ref(lkg_as_leaf(node)->members[i].value);
         }
 }
 
 /* A pack becomes a leaf, with room for one more unless it is full. */
 static int leaf_unpack(struct node **at)
 {
-        struct pack *pack = as_pack(*at);
+        struct pack *pack = lkg_as_pack(*at);
         struct whole_value *dying = NULL;
         struct node *leaf = part_new(0, pack->node.n < LKG_LEAF_MAX ? pack->node.n + 1u : LKG_LEAF_MAX);
 
@@ -120,7 +59,7 @@ static int leaf_unpack(struct node **at)
         for (unsigned i = 0; i < pack->node.n; i++) {
                 struct member member = lkg_pack_member(pack, i);
 
-                as_leaf(leaf)->members[i] =
+                lkg_as_leaf(leaf)->members[i] =
                         (struct member){ lkg_key_ref(member.key), lkg_value_ref(member.value) };
         }
         leaf->n = pack->node.n;
@@ -148,10 +87,10 @@ static int part_own(struct node **at, unsigned level, bool room)
                 return -ENOMEM;
         own->n = node->n;
         memcpy((char *)own + sizeof(*own), (char *)node + sizeof(*node),
-               part_size(level, node->n) - sizeof(*node));
+               lkg_part_size(level, node->n) - sizeof(*node));
         *at = own;
         if (node->refs == 1) {
-                part_free(node, level);
+                lkg_part_free(node, level);
                 return 0;
         }
         share_content(own, level);
@@ -181,13 +120,13 @@ static inline unsigned branch_find(const struct branch *branch, const struct lkg
 __attribute__((always_inline)) static inline bool leaf_find(struct node *node,
                                                             const struct lkg_sought *sought, unsigned *ret_i)
 {
-        const struct pack *pack = lkg_is_pack(node) ? as_pack(node) : NULL;
+        const struct pack *pack = lkg_is_pack(node) ? lkg_as_pack(node) : NULL;
         unsigned low = 0, high = node->n;
 
         while (low < high) {
                 unsigned middle = low + (high - low) / 2;
                 const struct key *key =
-                        pack ? lkg_pack_member(pack, middle).key : as_leaf(node)->members[middle].key;
+                        pack ? lkg_pack_member(pack, middle).key : lkg_as_leaf(node)->members[middle].key;
                 int r = lkg_key_compare(sought, key);
 
                 if (r == 0) {
@@ -211,7 +150,7 @@ static struct lkg_value *map_find(const struct map_value *map, const struct lkg_
         if (!node)
                 return NULL;
         for (unsigned level = map->height; level > 0; level--)
-                node = as_branch(node)->children[branch_find(as_branch(node), sought)].node;
+                node = lkg_as_branch(node)->children[branch_find(lkg_as_branch(node), sought)].node;
         return leaf_find(node, sought, &i) ? leaf_member(node, i).value : NULL;
 }
 
@@ -226,7 +165,7 @@ static struct member member_at(struct map_value *map, size_t i)
         if (map->hint && i >= map->hint_first && i - map->hint_first < map->hint->n)
                 return leaf_member(map->hint, (unsigned)(i - map->hint_first));
         for (unsigned level = map->height; level > 0; level--) {
-                const struct child *child = as_branch(node)->children;
+                const struct child *child = lkg_as_branch(node)->children;
 
                 while (i - first >= child->n)
                         first += child++->n;
@@ -262,11 +201,11 @@ static struct node *part_split(struct node *node, unsigned level, unsigned keep)
 {
         unsigned moved = node->n - keep;
         struct node *right = part_new(level, moved < 8 ? 8 : part_max(level));
-        size_t kept = part_size(level, keep);
+        size_t kept = lkg_part_size(level, keep);
 
         if (!right)
                 return NULL;
-        memcpy((char *)right + sizeof(*right), (char *)node + kept, part_size(level, node->n) - kept);
+        memcpy((char *)right + sizeof(*right), (char *)node + kept, lkg_part_size(level, node->n) - kept);
         right->n = (uint16_t)moved;
         node->n = (uint16_t)keep;
         return right;
@@ -274,7 +213,7 @@ static struct node *part_split(struct node *node, unsigned level, unsigned keep)
 
 static const struct key *first_of(struct node *node, unsigned level)
 {
-        return level > 0 ? as_branch(node)->children[0].first : leaf_member(node, 0).key;
+        return level > 0 ? lkg_as_branch(node)->children[0].first : leaf_member(node, 0).key;
 }
 
 static size_t count_of(struct node *node, unsigned level)
@@ -284,7 +223,7 @@ static size_t count_of(struct node *node, unsigned level)
         if (level == 0)
                 return node->n;
         for (unsigned i = 0; i < node->n; i++)
-                n += as_branch(node)->children[i].n;
+                n += lkg_as_branch(node)->children[i].n;
         return n;
 }
 
@@ -306,8 +245,8 @@ static int map_grow(struct map_value *map)
         root = part_new(map->height + 1, BRANCH_MIN);
         if (!root)
                 return -ENOMEM;
-        as_branch(root)->children[0].node = map->root;
-        child_update(&as_branch(root)->children[0], map->height);
+        lkg_as_branch(root)->children[0].node = map->root;
+        child_update(&lkg_as_branch(root)->children[0], map->height);
         root->n = 1;
         map->root = root;
         map->height++;
@@ -340,7 +279,7 @@ static unsigned part_find(struct node *node, unsigned level, const struct lkg_so
         unsigned i = 0;
 
         if (level > 0)
-                return branch_find(as_branch(node), sought);
+                return branch_find(lkg_as_branch(node), sought);
         (void)leaf_find(node, sought, &i);
         return i;
 }
@@ -359,7 +298,7 @@ static int map_own_part(struct map_value *map, const struct lkg_sought *sought, 
         if (r == 0 && room && map->root->n == part_max(map->height))
                 r = map_grow(map);
         for (unsigned level = map->height; r == 0 && level > lowest; level--) {
-                struct branch *branch = as_branch(*at);
+                struct branch *branch = lkg_as_branch(*at);
                 unsigned i = branch_find(branch, sought);
                 struct node **below = &branch->children[i].node;
 
@@ -380,7 +319,7 @@ static int map_own(struct map_value *map, const struct lkg_sought *sought, bool 
         struct node *part;
         int r = map_own_part(map, sought, room, 0, ret, &part);
 
-        ret->leaf = as_leaf(part);
+        ret->leaf = lkg_as_leaf(part);
         return r;
 }
 
@@ -407,15 +346,15 @@ static void way_uncount(struct map_value *map, const struct way *way)
                         child->first = first_of(child->node, level - 1);
                         continue;
                 }
-                part_free(child->node, level - 1);
+                lkg_part_free(child->node, level - 1);
                 branch->node.n--;
                 memmove(child, child + 1, (branch->node.n - way->up[level].i) * sizeof(*child));
         }
         while (map->height > 0 && map->root->n <= 1) {
                 struct node *root = map->root;
 
-                map->root = root->n ? as_branch(root)->children[0].node : NULL;
-                part_free(root, map->height);
+                map->root = root->n ? lkg_as_branch(root)->children[0].node : NULL;
+                lkg_part_free(root, map->height);
                 map->height = map->root ? map->height - 1 : 0;
         }
 }
@@ -527,8 +466,8 @@ static struct node *branch_over(struct node **parts, size_t n, unsigned level)
         struct node *node = part_new(level + 1, n_below);
 
         for (unsigned i = 0; node && i < n_below; i++) {
-                as_branch(node)->children[i].node = parts[i];
-                child_update(&as_branch(node)->children[i], level);
+                lkg_as_branch(node)->children[i].node = parts[i];
+                child_update(&lkg_as_branch(node)->children[i], level);
                 node->n++;
         }
         return node;
@@ -552,9 +491,9 @@ static struct node *tree_over(struct node **parts, size_t n, unsigned *ret_heigh
                         parts[n_above++] = branch;
                 }
                 for (size_t k = 0; i < n && k < n_above; k++)
-                        part_unref(parts[k], level + 1, &dying);
+                        lkg_part_unref(parts[k], level + 1, &dying);
                 for (; i < n; n_above = 0)
-                        part_unref(parts[i++], level, &dying);
+                        lkg_part_unref(parts[i++], level, &dying);
                 n = n_above;
         }
         lkg_values_free(dying);
@@ -583,7 +522,7 @@ static size_t pack_leaves(struct map_value *map, struct node **ret)
                 memmove(members, members + pack->node.n, n * sizeof(*members));
         }
         for (; n > 0 && n_packs > 0; n = n_packs)
-                part_unref(ret[--n_packs], 0, &dying);
+                lkg_part_unref(ret[--n_packs], 0, &dying);
         lkg_values_free(dying);
         return n_packs;
 }
@@ -605,7 +544,7 @@ void lkg_map_pack(struct lkg_value *value)
         free(leaves);
         if (!root)
                 return; /* it is as good as before */
-        part_unref(map->root, map->height, &dying);
+        lkg_part_unref(map->root, map->height, &dying);
         lkg_values_free(dying);
         map->root = root;
         map->height = height;
@@ -648,12 +587,12 @@ static bool append_quickly(struct map_value *map, struct key *key, struct lkg_va
         for (unsigned level = map->height; node && level > 0; level--) {
                 if (node->refs > 1)
                         return false;
-                up[level] = &as_branch(node)->children[node->n - 1];
+                up[level] = &lkg_as_branch(node)->children[node->n - 1];
                 node = up[level]->node;
         }
         if (!node || node->refs > 1 || lkg_is_pack(node) || node->n == node->allocated)
                 return false;
-        as_leaf(node)->members[node->n++] = (struct member){ key, item };
+        lkg_as_leaf(node)->members[node->n++] = (struct member){ key, item };
         map->n++;
         for (unsigned level = 1; level <= map->height; level++)
                 up[level]->n++;
@@ -741,7 +680,7 @@ static bool is_gap(const struct map_value *map, const struct lkg_sought *first,
         unsigned i;
 
         for (unsigned level = map->height; level > 0; level--) {
-                const struct branch *branch = as_branch(node);
+                const struct branch *branch = lkg_as_branch(node);
 
                 i = branch_find(branch, first);
                 if (i + 1 < branch->node.n)
@@ -783,7 +722,7 @@ static int leaf_cut(struct map_value *map, const struct lkg_sought *sought, stru
                         r = map_own_part(map, sought, true, 1, way, &part);
                 if (r < 0)
                         return r;
-                branch = *ret_branch = as_branch(part);
+                branch = *ret_branch = lkg_as_branch(part);
                 i = branch_find(branch, sought);
                 at = part_find(branch->children[i].node, 0, sought);
                 if (at == 0 || at == branch->children[i].node->n)
@@ -803,8 +742,8 @@ static struct pack *pack_at(struct map_value *map, size_t i)
         if (map->height == 0) /* smaller ones are not packed, and they are most */
                 return NULL;
         (void)member_at(map, i);
-        return map->hint_first == i && lkg_is_pack(map->hint) && as_pack(map->hint)->plain
-                       ? as_pack(map->hint)
+        return map->hint_first == i && lkg_is_pack(map->hint) && lkg_as_pack(map->hint)->plain
+                       ? lkg_as_pack(map->hint)
                        : NULL;
 }
 
@@ -868,27 +807,4 @@ const char *lkg_map_get_string(const struct lkg_value *map, const char *key)
                 return NULL;
         text = lkg_value_text(value, &size);
         return strlen(text) == size ? text : NULL;
-}
-
-/* ---- life ---- */
-
-struct lkg_value *lkg_map_clone(const struct lkg_value *value, struct lkg_value *shadowed)
-{
-        const struct map_value *from = lkg_as_map(value);
-        struct lkg_value *copy =
-                lkg_map_new_over(from->head.source, from->head.line, from->head.column, shadowed);
-
-        if (!copy || !from->root)
-                return copy;
-        from->root->refs++;
-        lkg_as_map(copy)->root = from->root;
-        lkg_as_map(copy)->height = from->height;
-        lkg_as_map(copy)->n = from->n;
-        return copy;
-}
-
-void lkg_map_free_members(struct map_value *map, struct whole_value **dying)
-{
-        if (map->root)
-                part_unref(map->root, map->height, dying);
 }

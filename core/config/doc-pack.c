@@ -14,28 +14,11 @@
 #define LINES     (1u << 22) /* no document has as many (LKG_DOC_BYTES_MAX) */
 #define COLUMNS   (1u << 10)
 
-/* Flags of pack.at */
-#define KEY_AWAY   1u /* a pointer to it is there */
-#define VALUE_AWAY 2u
-#define FLAGS      3u
-
 /* How a member goes into a pack. */
 struct form {
         bool key_away, value_away;
         size_t key_size, value_size; /* bytes, each a multiple of 4 */
 };
-
-static size_t padded(size_t size)
-{
-        return (size + 3) & ~(size_t)3;
-}
-
-/* Comparing reads eight bytes. */
-static size_t packed_key_size(size_t text_size)
-{
-        return padded(sizeof(struct key) +
-                      (text_size + 1 < sizeof(uint64_t) ? sizeof(uint64_t) : text_size + 1));
-}
 
 /* May the value itself be in a pack of @source? */
 static bool fits(const struct lkg_value *value, const struct lkg_source *source)
@@ -55,12 +38,12 @@ static struct form form_of(const struct member *member, const struct lkg_source 
 
         (void)lkg_key_text(member->key, &size);
         form.key_away = size > SMALL_MAX || !lkg_key_is_alone(member->key);
-        form.key_size = form.key_away ? sizeof(member->key) : packed_key_size(size);
+        form.key_size = form.key_away ? sizeof(member->key) : lkg_packed_key_size(size);
         form.value_away = !fits(member->value, source);
         (void)lkg_value_text(member->value, &size);
         form.value_size = form.value_away ? sizeof(member->value)
-                                          : padded(sizeof(struct packed_value) +
-                                                   (lkg_value_has_text(member->value) ? size + 1 : 0));
+                                          : lkg_padded(sizeof(struct packed_value) +
+                                                       (lkg_value_has_text(member->value) ? size + 1 : 0));
         return form;
 }
 
@@ -123,7 +106,7 @@ static unsigned plan(const struct member *members, unsigned n, const struct lkg_
                         break;
                 size = with;
         }
-        *ret_size = padded(offsetof(struct pack, at) + i * sizeof(uint16_t)) + size -
+        *ret_size = lkg_padded(offsetof(struct pack, at) + i * sizeof(uint16_t)) + size -
                     offsetof(struct pack, at) - i * sizeof(uint16_t);
         return i;
 }
@@ -143,10 +126,10 @@ struct pack *lkg_pack_new(const struct member *members, unsigned n, struct lkg_s
                                .size = (uint16_t)size & SIZE_MASK,
                                .plain = 1 };
         pack->source = lkg_source_ref(source);
-        at = padded(offsetof(struct pack, at) + n * sizeof(uint16_t));
+        at = lkg_padded(offsetof(struct pack, at) + n * sizeof(uint16_t));
         for (unsigned i = 0; r == 0 && i < n; i++) {
-                pack->at[i] = (uint16_t)(at | (forms[i].key_away ? KEY_AWAY : 0) |
-                                         (forms[i].value_away ? VALUE_AWAY : 0));
+                pack->at[i] = (uint16_t)(at | (forms[i].key_away ? LKG_KEY_AWAY : 0) |
+                                         (forms[i].value_away ? LKG_VALUE_AWAY : 0));
                 put_key(pack, at, &forms[i], members[i].key);
                 at += forms[i].key_size;
                 r = put_value(pack, at, &forms[i], members[i].value);
@@ -163,39 +146,4 @@ struct pack *lkg_pack_new(const struct member *members, unsigned n, struct lkg_s
                 return NULL;
         }
         return pack;
-}
-
-struct member lkg_pack_member(const struct pack *pack, unsigned i)
-{
-        char *at = (char *)(uintptr_t)pack + (pack->at[i] & ~FLAGS);
-        struct member member;
-
-        if (pack->at[i] & KEY_AWAY) {
-                memcpy(&member.key, at, sizeof(member.key));
-                at += sizeof(member.key);
-        } else {
-                member.key = (struct key *)(void *)at;
-                at += packed_key_size(member.key->size & UINT8_MAX);
-        }
-        if (pack->at[i] & VALUE_AWAY)
-                memcpy(&member.value, at, sizeof(member.value));
-        else
-                member.value = (struct lkg_value *)(void *)at;
-        return member;
-}
-
-void lkg_pack_let_go(struct pack *pack, struct whole_value **dying)
-{
-        if (--pack->node.refs > 0)
-                return;
-        for (unsigned i = 0; i < pack->node.n; i++) {
-                struct member member = lkg_pack_member(pack, i);
-
-                if (pack->at[i] & KEY_AWAY)
-                        lkg_key_let_go(member.key, dying);
-                if (pack->at[i] & VALUE_AWAY)
-                        lkg_value_let_go(member.value, dying);
-        }
-        lkg_source_unref(pack->source);
-        lkg_piece_free(pack, pack->size);
 }

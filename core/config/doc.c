@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The value tree: life, scalars, lists; doc-map.c has the maps.
- *
- * Nothing here recurses on the depth of a document: what a freed value held is freed from a work list that
- * is linked through the dying values themselves, so that freeing needs no memory.
- */
+/* The value tree: scalars and lists, copies, and what is read of any value; doc-map.c has the maps, doc-life.c references. */
 #include "doc-layout.h"
 
 #include <lkg/array.h>
@@ -19,147 +14,6 @@ static const char *const type_names[_LKG_TYPE_MAX] = {
 const char *lkg_type_name(enum lkg_type type)
 {
         return (unsigned)type < _LKG_TYPE_MAX ? type_names[type] : "?";
-}
-
-/* ---- sources ---- */
-
-struct lkg_source *lkg_source_new(const char *layer, const char *file)
-{
-        struct lkg_source *source = calloc(1, sizeof(*source));
-
-        if (!source)
-                return NULL;
-        source->refs = 1;
-        source->layer = strdup(layer ? layer : "");
-        source->file = strdup(file ? file : "");
-        if (!source->layer || !source->file)
-                return lkg_source_unref(source);
-        return source;
-}
-
-struct lkg_source *lkg_source_ref(struct lkg_source *source)
-{
-        if (source)
-                source->refs++;
-        return source;
-}
-
-struct lkg_source *lkg_source_unref(struct lkg_source *source)
-{
-        if (source && --source->refs == 0) {
-                free(source->layer);
-                free(source->file);
-                free(source);
-        }
-        return NULL;
-}
-
-/* ---- life ---- */
-
-/* The place of the pointer to the value that a whole value has replaced. */
-static struct lkg_value **place_over(const struct whole_value *value)
-{
-        return (struct lkg_value **)(uintptr_t)value - 1;
-}
-
-static void free_members(struct whole_value *value, struct whole_value **dying)
-{
-        const struct lkg_value *head = &value->head;
-
-        if (head->view)
-                lkg_value_let_go(lkg_as_view(head)->over, dying);
-        else if (head->over)
-                lkg_value_let_go(*place_over(value), dying);
-        if (head->type == LKG_LIST) {
-                struct list_value *list = lkg_as_list(head);
-
-                for (size_t i = 0; i < list->n; i++)
-                        lkg_value_let_go(list->items[i], dying);
-                free(list->items);
-        } else if (head->type == LKG_MAP) {
-                lkg_map_free_members(lkg_as_map(head), dying);
-        }
-}
-
-struct lkg_value *lkg_value_ref(struct lkg_value *value)
-{
-        if (value && value->packed)
-                lkg_pack_of(value)->node.refs++;
-        else if (value)
-                ((struct whole_value *)value)->refs++;
-        return value;
-}
-
-/* With room for the NUL; small texts begin where the fields end. */
-static size_t text_size(size_t size)
-{
-        size_t whole = offsetof(struct text_value, text) + size + 1;
-
-        return whole < sizeof(struct text_value) ? sizeof(struct text_value) : whole;
-}
-
-/* Of the value itself, as value_new() was asked for it. */
-static size_t size_of(const struct lkg_value *value)
-{
-        if (value->view)
-                return sizeof(struct view_value);
-        switch ((enum lkg_type)value->type) {
-        case LKG_NUMBER:
-        case LKG_STRING:
-                return text_size(lkg_as_text(value)->size);
-        case LKG_LIST:
-                return sizeof(struct list_value);
-        case LKG_MAP:
-                return sizeof(struct map_value);
-        case LKG_NULL:
-        case LKG_BOOL:
-        case _LKG_TYPE_MAX:
-                break;
-        }
-        return sizeof(struct whole_value);
-}
-
-static void value_free(struct whole_value *value)
-{
-        size_t before = value->head.over && !value->head.view ? sizeof(*place_over(value)) : 0;
-
-        lkg_piece_free((char *)value - before, before + size_of(&value->head));
-}
-
-void lkg_value_seen_let_go(struct lkg_value *value, struct whole_value **dying)
-{
-        lkg_value_let_go(value, dying);
-}
-
-void lkg_values_free(struct whole_value *dying)
-{
-        while (dying) {
-                struct whole_value *v = dying;
-
-                dying = v->next_dying;
-                free_members(v, &dying);
-                value_free(v);
-        }
-}
-
-__attribute__((noinline)) static void unref_last(struct lkg_value *value)
-{
-        struct whole_value *dying = NULL;
-
-        lkg_value_let_go(value, &dying);
-        lkg_values_free(dying);
-}
-
-/* Nearly always somebody else has one, too. */
-struct lkg_value *lkg_value_unref(struct lkg_value *value)
-{
-        struct whole_value *whole = (struct whole_value *)value;
-
-        if (value && !value->packed && whole->refs > 1)
-                whole->refs--;
-        else if (value)
-                unref_last(value);
-        return NULL;
 }
 
 /* The value that has type, place and text. */
@@ -196,7 +50,7 @@ static struct lkg_value *value_new(size_t size, enum lkg_type type, const struct
                                        .column = place->column };
         value->source = lkg_source_ref(place->source);
         if (place->over)
-                *place_over(value) = lkg_value_ref(place->over);
+                *lkg_place_over(value) = lkg_value_ref(place->over);
         return &value->head;
 }
 
@@ -221,7 +75,7 @@ static struct lkg_value *text_new(enum lkg_type type, const char *text, size_t s
 
         if (size >= UINT32_MAX)
                 return NULL;
-        t = (struct text_value *)value_new(text_size(size), type, place);
+        t = (struct text_value *)value_new(lkg_text_value_size(size), type, place);
         if (!t)
                 return NULL;
         t->size = (unsigned)size;
@@ -300,6 +154,21 @@ static struct lkg_value *clone_list(const struct lkg_value *value, struct lkg_va
         return copy;
 }
 
+static struct lkg_value *clone_map(const struct lkg_value *value, struct lkg_value *shadowed)
+{
+        const struct map_value *from = lkg_as_map(value);
+        struct lkg_value *copy =
+                lkg_map_new_over(from->head.source, from->head.line, from->head.column, shadowed);
+
+        if (!copy || !from->root)
+                return copy;
+        from->root->refs++;
+        lkg_as_map(copy)->root = from->root;
+        lkg_as_map(copy)->height = from->height;
+        lkg_as_map(copy)->n = from->n;
+        return copy;
+}
+
 /* A copy with another shadow. */
 static struct lkg_value *clone(const struct lkg_value *value, struct lkg_value *shadowed)
 {
@@ -319,7 +188,7 @@ static struct lkg_value *clone(const struct lkg_value *value, struct lkg_value *
         case LKG_LIST:
                 return clone_list(value, shadowed);
         case LKG_MAP:
-                return lkg_map_clone(value, shadowed);
+                return clone_map(value, shadowed);
         case _LKG_TYPE_MAX:
                 break;
         }
@@ -487,7 +356,7 @@ const struct lkg_value *lkg_value_shadowed(const struct lkg_value *value)
 {
         return !value->over  ? NULL
                : value->view ? lkg_as_view(value)->over
-                             : *place_over(lkg_as_whole(value));
+                             : *lkg_place_over(lkg_as_whole(value));
 }
 
 size_t lkg_value_size(const struct lkg_value *value)
