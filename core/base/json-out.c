@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writing JSON: see json-out.h. */
 #include <assert.h>
+#include <inttypes.h>
 
 #include <json-c/json.h>
 #include <json-c/printbuf.h>
@@ -59,28 +60,48 @@ static const struct layout layouts[_LKG_JSON_LAYOUT_MAX] = {
         [LKG_JSON_LINES] = { "\":", ",", "\n" },
 };
 
-/* Bytes of @text in a document, if json-c escapes it. */
-static size_t escaped_size(const char *text, size_t size)
+static int write_number(struct json_object *object, struct printbuf *pb)
 {
-        size_t n = 2 + size;
+        char digits[24];
+        int64_t n = json_object_get_int64(object);
+        int size = n < 0 ? snprintf(digits, sizeof(digits), "%" PRId64, n)
+                         : snprintf(digits, sizeof(digits), "%" PRIu64, json_object_get_uint64(object));
 
-        for (size_t i = 0; i < size; i++)
-                n += text[i] == '"' || text[i] == '\\' || (unsigned char)text[i] < 0x20;
-        return n;
+        return append(pb, digits, (size_t)size);
 }
 
-/* json-c does not say when the buffer of a value could not grow in the middle of a text: its length does. */
+/* One that would have to be escaped is `written`. */
+static int write_string(struct json_object *object, struct printbuf *pb)
+{
+        if (append(pb, "\"", 1) < 0 ||
+            append(pb, json_object_get_string(object), (size_t)json_object_get_string_len(object)) < 0)
+                return -1;
+        return append(pb, "\"", 1);
+}
+
+/* A buffer of its own, as json-c has it for each value that is asked for its text, costs more than the text. */
 static int write_scalar(struct json_object *object, struct printbuf *pb)
 {
-        size_t size = 0;
-        const char *text = json_object_to_json_string_length(object, JSON_C_TO_STRING_NOSLASHESCAPE, &size);
+        const struct written *written = json_object_get_userdata(object);
+        const char *word = json_object_get_boolean(object) ? "true" : "false";
 
-        if (!text ||
-            (json_object_get_type(object) == json_type_string && !json_object_get_userdata(object) &&
-             size != escaped_size(json_object_get_string(object),
-                                  (size_t)json_object_get_string_len(object))))
-                return -1;
-        return append(pb, text, size);
+        if (written)
+                return append(pb, written->data, written->size);
+        switch (json_object_get_type(object)) {
+        case json_type_string:
+                return write_string(object, pb);
+        case json_type_int:
+                return write_number(object, pb);
+        case json_type_boolean:
+                return append(pb, word, strlen(word));
+        case json_type_null:
+                return append(pb, "null", 4);
+        case json_type_double: /* we put none */
+        case json_type_object:
+        case json_type_array:
+                break;
+        }
+        return -1;
 }
 
 static int write_members(struct json_object *object, struct printbuf *pb, const struct layout *layout);
@@ -247,32 +268,28 @@ static void put_as(struct lkg_json *json, const char *name, struct json_object *
 
 struct looked {
         bool valid; /* UTF-8 */
-        bool hidden; /* json-c escapes `"`, `\` and control characters; the other ones, and `\b`, are for our renderer */
-        size_t size; /* in the document, if json-c escapes it */
+        bool plain; /* nothing in it has an escape. What has one is written by our renderer, which hides what json-c would show */
 };
 
-static void look_at_character(struct looked *looked, const char *text, size_t size, size_t *i)
+static size_t look_at_character(struct looked *looked, const char *text, size_t size)
 {
         uint32_t c = 0;
         size_t n = lkg_utf8_decode((const unsigned char *)text, size, &c);
 
         looked->valid = n > 0;
-        if (c == '\n' || c == '\r' || c == '\t')
-                looked->size++;
-        else
-                looked->hidden |= lkg_is_hidden(c);
-        *i += n;
+        looked->plain = looked->plain && !lkg_is_hidden(c);
+        return n;
 }
 
 static struct looked look_at_text(const char *text, size_t size)
 {
-        struct looked looked = { .valid = true, .size = 2 + size };
+        struct looked looked = { .valid = true, .plain = true };
 
-        for (size_t i = 0; i < size && looked.valid;) {
+        for (size_t i = 0; i < size && looked.valid; i++) {
                 if (text[i] < ' ' || text[i] > '~')
-                        look_at_character(&looked, text + i, size - i, &i);
-                else
-                        looked.size += text[i] == '"' || text[i] == '\\', i++;
+                        i += look_at_character(&looked, text + i, size - i) - 1;
+                else if (text[i] == '"' || text[i] == '\\')
+                        looked.plain = false;
         }
         return looked;
 }
@@ -288,8 +305,8 @@ static void put_looked(struct lkg_json *json, const char *name, const char *text
         if (json->error < 0)
                 return;
         value = json_object_new_string_len(text, (int)size);
-        if (!looked->hidden) {
-                put(json, name, value, /* is_null= */ false, looked->size);
+        if (looked->plain) {
+                put(json, name, value, /* is_null= */ false, size + 2);
                 return;
         }
         lkg_buf_json_string(&buf, text, size);
