@@ -25,6 +25,11 @@ def poison(how="abort", where="read"):
     return f"#POISON {how} {where}\n"
 
 
+@pytest.fixture(autouse=True)
+def fixture_engines_may_crash(monkeypatch):
+    monkeypatch.setattr(lib, "MAY_CRASH", ("lkgfs-engine",))
+
+
 @pytest.fixture(name="poisoned")
 def fixture_poisoned(monkeypatch, tmp_path):
     """The engines of every mount that is started from here on; .off() and .on() switch the defect."""

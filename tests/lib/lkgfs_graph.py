@@ -23,7 +23,7 @@ USES = {
     "core/base": (),
     "core/config": ("core/base",),
     "core/schema": ("core/base", "core/config"),
-    "core/state": ("core/base", "core/config"),
+    "core/state": ("core/base", "core/config", "core/schema"),
     "core/remote": ("core/base", "core/config", "core/state"),
     "core/engine": ("core/base", "core/config", "core/schema", "core/state", "core/remote"),
     "fs/server": ("core/base",),
@@ -36,8 +36,6 @@ USES = {
 CIRCLES = (
 )
 UPWARD = (
-    "core/state/guard.c calls core/schema/tables/guarded.c",
-    "core/state/guard.c calls core/schema/tables/kinds.c",
 )
 PRIVATE_HEADERS = (
     "core/engine/command.h: core/state/source.h",

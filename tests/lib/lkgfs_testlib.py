@@ -38,7 +38,10 @@ FSTYPE = "fuse.lkgfs"
 ENGINE_USER = os.environ.get("LKGFS_TEST_ENGINE_USER", "61234")
 ENGINE_USER_ID = int(ENGINE_USER) if ENGINE_USER.isdigit() else 0
 # What the supervisor says of a child that ended by a signal of its own making: ILL, TRAP, ABRT, BUS, FPE, SEGV, SYS.
-CRASH = re.compile(r"(lkgfs-\w+): [^\n]*was killed by signal (4|5|6|7|8|11|31)\b")
+# As lkgfsd says it: children.c.
+CRASH = re.compile(r"\b(engine|file server|notifier) \(pid \d+\) was killed by signal (4|5|6|7|8|11|31)\b")
+MAY_CRASH = ()  # programs that a whole file of tests crashes itself
+CHILDREN = {"engine": "lkgfs-engine", "file server": "lkgfs-fs", "notifier": "lkgfs-notify"}
 HEADER = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
 
 BASE = """apiVersion: kubelet.config.k8s.io/v1beta1
@@ -390,7 +393,7 @@ class Mount:
         self.over = over
         self.process = self.notify = None
         self.covered = -1
-        self.may_crash = ()
+        self.may_crash = MAY_CRASH
         self.known = {}  # pid -> start time of every process of ours ever seen
         self.source = os.path.join(self.root, "kubernetes")
         self.mountpoint = self.source if over else os.path.join(self.root, "view")
@@ -534,7 +537,7 @@ class Mount:
         """What of ours ended of its own fault, but for the programs that a test crashes itself (`may_crash`)."""
         with contextlib.suppress(OSError):
             log = read_file(self.log_path).decode(errors="replace")
-            return [f"{name} by signal {number}" for name, number in CRASH.findall(log) if name not in self.may_crash]
+            return [f"{name} by signal {number}" for name, number in CRASH.findall(log) if CHILDREN[name] not in self.may_crash]
         return []
 
     def close(self):
