@@ -156,20 +156,22 @@ static int reload(struct touch *t, size_t at)
         return 0;
 }
 
+/* Each once: a file that is written again and again is touched and may have changed without a change of identity. */
 static int reload_all(struct touch *t, const char *const *paths, size_t n_paths)
 {
         struct lkg_stack *stack = t->stack;
-        int r = 0;
+        LKG_CLEANUP(lkg_freep) bool *wanted = calloc(stack->layers.n + 1, sizeof(*wanted));
+        int r = wanted ? 0 : -ENOMEM;
 
-        for (size_t i = 0; r == 0 && i < stack->layers.n; i++)
-                if (stack->sorted[i]->racy)
-                        r = reload(t, i);
         for (size_t i = 0; r == 0 && i < n_paths; i++) {
                 size_t at = lkg_stack_find(stack, paths[i]);
 
                 if (at != SIZE_MAX)
-                        r = reload(t, at);
+                        wanted[at] = true;
         }
+        for (size_t i = 0; r == 0 && i < stack->layers.n; i++)
+                if (wanted[i] || stack->sorted[i]->racy)
+                        r = reload(t, i);
         return r;
 }
 

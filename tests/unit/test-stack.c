@@ -684,18 +684,21 @@ static void test_touched_but_unsettled(void **state)
         assert_string_equal(field("maxPods"), "30");
 }
 
-/* Same size, same inode, within one tick of the clock. */
+/* Same size, same inode, within one tick of the clock: each layer is read again, once. */
 static void test_touched_within_a_tick(void **state)
 {
         (void)state;
         sample();
         look();
         for (int i = 0; i < 50; i++) {
+                struct lkg_stack_stats before = *lkg_stack_stats(stack);
                 char text[128];
 
                 (void)snprintf(text, sizeof(text), HEADER "maxPods: %d\n", 10 + i);
                 put("kubelet.conf.d/10-a.conf", text);
                 (void)look_at("kubelet.conf.d/10-a.conf");
+                assert_in_range(lkg_stack_stats(stack)->n_reads, before.n_reads + 1,
+                                before.n_reads + candidate->n_layers);
                 (void)snprintf(text, sizeof(text), "%d", 10 + i);
                 assert_string_equal(field("maxPods"), text);
         }
