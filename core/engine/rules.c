@@ -117,7 +117,6 @@ static void note_covered(const struct lkg_config_component *c, const char *name,
 int lkg_rules_build(const struct lkg_config *config, int source_fd, const char *source_path,
                     struct lkg_rules *ret, struct lkg_report *report)
 {
-        static const char shown[][8] = { "control", "history", "layers", "status" };
         struct lkg_rules rules = { 0 };
         int r = add_copy(&rules, LKG_RULE_HIDE, UINT_MAX, LKG_FALLBACK_DIR);
 
@@ -133,8 +132,8 @@ int lkg_rules_build(const struct lkg_config *config, int source_fd, const char *
         }
         if (r >= 0 && *config->virtual_dir)
                 r = add_clash(&rules, source_fd, source_path, config->virtual_dir, report);
-        for (size_t i = 0; r >= 0 && !*config->virtual_dir && i < LKG_ARRAY_SIZE(shown); i++)
-                r = add_clash(&rules, source_fd, source_path, shown[i], report);
+        for (size_t i = 0; r >= 0 && !*config->virtual_dir && lkg_config_virtual_dirs[i]; i++)
+                r = add_clash(&rules, source_fd, source_path, lkg_config_virtual_dirs[i], report);
         if (r < 0) {
                 lkg_rules_deinit(&rules);
                 return r;

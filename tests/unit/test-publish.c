@@ -305,15 +305,20 @@ static void test_rules(void **state)
         struct lkg_config_component *k = &p->config->components[0];
         struct lkg_rules rules;
 
-        assert_int_equal(mkdirat(p->fd, "status", 0755), 0);
+        for (size_t i = 0; lkg_config_virtual_dirs[i]; i++)
+                if (strcmp(lkg_config_virtual_dirs[i], "control") != 0)
+                        assert_int_equal(mkdirat(p->fd, lkg_config_virtual_dirs[i], 0755), 0);
         free(k->instance);
         assert_true(asprintf(&k->instance, "%s/inst.conf", p->top) > 0); /* absolute, but inside */
         free(k->patches_dir);
         k->patches_dir = strdup("/elsewhere/patches");
         assert_int_equal(lkg_rules_build(p->config, p->fd, p->top, &rules, &report), 0);
-        assert_int_equal(report.n_findings, 1);
-        assert_int_equal(report.findings[0].code, 4004);
+        assert_int_equal(report.n_findings, 5);
+        for (size_t i = 0; i < report.n_findings; i++)
+                assert_int_equal(report.findings[i].code, 4004);
         assert_non_null(rule(&rules, LKG_RULE_CLASH, "status"));
+        assert_non_null(rule(&rules, LKG_RULE_CLASH, "bad"));
+        assert_non_null(rule(&rules, LKG_RULE_CLASH, "lkg"));
         assert_null(rule(&rules, LKG_RULE_CLASH, "control"));
         assert_non_null(rule(&rules, LKG_RULE_HIDE, ".lkgfs-fallback"));
         assert_non_null(rule(&rules, LKG_RULE_HIDE, ".lv"));
