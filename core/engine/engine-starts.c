@@ -3,8 +3,8 @@
  * A component starts: remember it, ask why where somebody knows, look at the trial, switch, answer. The opener waits for the
  * answer, so everything here is bounded; what its command line means is looked at afterwards.
  *
- * Whether a start counts is decided by facts, in this order of trust: the boot id, our own request for a restart (the
- * supervisor's file `restarted`), the service manager's word (its file `start`), and how the process before it ended.
+ * Whether a start counts is decided by facts, in this order of trust: our own request for a restart (the supervisor's file
+ * `restarted`), how the process before it ended, the boot id, and the service manager's word (its file `start`).
  */
 #include <fcntl.h>
 #include <inttypes.h>
