@@ -248,7 +248,7 @@ static bool are_maps(const struct lkg_value *a, const struct lkg_value *b)
         return lkg_value_type(a) == LKG_MAP && lkg_value_type(b) == LKG_MAP;
 }
 
-/* Duplicate keys: as in yaml.c, but for two maps of one name, which Go merges (LKG_DECODE_TWICE). */
+/* For duplicate keys: as in yaml.c, but not for two maps of one name, which Go merges (LKG_DECODE_TWICE). */
 static void report_again(struct parse *p, const struct frame *f, const struct lkg_value *earlier,
                          const struct lkg_value *value)
 {

@@ -133,7 +133,7 @@ static int push(struct lkg_yaml *p, struct lkg_value *value, const struct lkg_ya
         return event->anchor.size > 0 ? anchor_open(p, event->anchor, &f->anchor) : 0;
 }
 
-/* Duplicate keys: an error where the component refuses them (drop-ins), else the last one counts, with a warning. */
+/* For duplicate keys: an error where the component refuses them (drop-ins), else the last one counts, with a warning. */
 static void report_duplicate(struct lkg_yaml *p, const struct lkg_yaml_frame *f,
                              const struct lkg_value *earlier)
 {
