@@ -120,9 +120,8 @@ def test_no_device_and_no_privilege(mounts):
                      "mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3 && "
                      f"exec {lib.LKGFSD} --config {mount.config_path} {mount.mountpoint}")
     assert result.returncode == EX_UNAVAILABLE and b"/dev/fuse" in result.stderr
-    os.chmod(mount.root, 0o755)
-    result = lib.run(lib.LKGFSD, "--config", mount.config_path, mount.mountpoint, user=65534, group=65534,
-                     extra_groups=[])
+    result = lib.run(mount.for_everybody(lib.LKGFSD), "--config", mount.config_path, mount.mountpoint, user=65534,
+                     group=65534, extra_groups=[])
     assert result.returncode == EX_NOPERM and b"root" in result.stderr
 
 

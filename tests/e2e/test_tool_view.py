@@ -195,8 +195,7 @@ def test_doctor(mount):
 
 
 def test_not_root(mount):
-    os.chmod(mount.root, 0o755)
-    nobody = {"user": 65534, "group": 65534, "extra_groups": []}
+    nobody = {"user": 65534, "group": 65534, "extra_groups": [], "executable": mount.for_everybody(lib.LKGFS)}
     code, out, _ = tool(mount, "status", **nobody)
     assert code == GOOD and out.startswith("kubelet: True ") and "only root" in out
     code, _, err = tool(mount, "hold", "on", **nobody)
