@@ -119,11 +119,8 @@ bool request_is_long(const struct fuse_in_header *header)
         return opcode_of(header).kind == REQUEST_LONG;
 }
 
-/*
- * Its names and its attributes are changed, looked up and listed under that lock. Two that share it, a look-up and a listing,
- * are kept out by one that waits for it alone.
- */
-bool request_locks_root(const struct fuse_in_header *header)
+/* Names and attributes of a directory are changed, looked up and listed under its lock. */
+static bool locks_directory(uint32_t opcode)
 {
         static const bool locks[] = {
                 [FUSE_LOOKUP] = true,      [FUSE_SETATTR] = true,     [FUSE_SYMLINK] = true,
@@ -133,9 +130,16 @@ bool request_locks_root(const struct fuse_in_header *header)
                 [FUSE_RENAME2] = true,     [FUSE_FSYNCDIR] = true,    [FUSE_SETXATTR] = true,
                 [FUSE_REMOVEXATTR] = true,
         };
+
+        return opcode < LKG_ARRAY_SIZE(locks) && locks[opcode];
+}
+
+/* Two that share the root's lock, a look-up and a listing, are kept out by one that waits for it alone. */
+bool request_locks_root(const struct fuse_in_header *header)
+{
         uint64_t newdir;
 
-        if (header->opcode >= LKG_ARRAY_SIZE(locks) || !locks[header->opcode])
+        if (!locks_directory(header->opcode))
                 return false;
         if (header->nodeid == FUSE_ROOT_ID)
                 return true;
@@ -148,16 +152,8 @@ bool request_locks_root(const struct fuse_in_header *header)
 /* A look-up of a name that is new, and open(O_CREAT) of any name, lock its directory; fsync() and lseek() lock what is merely read. */
 bool request_locks(const struct fuse_in_header *header)
 {
-        static const bool locks[] = {
-                [FUSE_LOOKUP] = true,      [FUSE_SETATTR] = true,     [FUSE_SYMLINK] = true,
-                [FUSE_MKNOD] = true,       [FUSE_MKDIR] = true,       [FUSE_UNLINK] = true,
-                [FUSE_RMDIR] = true,       [FUSE_RENAME] = true,      [FUSE_LINK] = true,
-                [FUSE_READDIR] = true,     [FUSE_READDIRPLUS] = true, [FUSE_CREATE] = true,
-                [FUSE_RENAME2] = true,     [FUSE_FSYNCDIR] = true,    [FUSE_SETXATTR] = true,
-                [FUSE_REMOVEXATTR] = true, [FUSE_FSYNC] = true,       [FUSE_LSEEK] = true,
-        };
-
-        return header->opcode < LKG_ARRAY_SIZE(locks) && locks[header->opcode];
+        return locks_directory(header->opcode) || header->opcode == FUSE_FSYNC ||
+               header->opcode == FUSE_LSEEK;
 }
 
 uint64_t request_device(const struct fuse_in_header *header)

@@ -9,7 +9,6 @@
 #include <sys/mount.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -104,14 +103,10 @@ static int start(struct lkg_supervisor *s, struct lkg_child *child)
                                    .namespace_fd = s->children_namespace };
         LKG_CLEANUP(lkg_closep) int ours = -EBADF;
         LKG_CLEANUP(lkg_closep) int theirs = -EBADF;
-        int pair[2], r;
+        int r = lkg_channel_pair(&ours, &theirs);
 
-        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-                return -errno;
-        ours = lkg_lift_fd(pair[0]);
-        theirs = lkg_lift_fd(pair[1]);
-        if (ours < 0 || theirs < 0)
-                return ours < 0 ? ours : theirs;
+        if (r < 0)
+                return r;
         give_fds(s, theirs, spawn.fds);
         (void)snprintf(user, sizeof(user), "%u:%u", (unsigned)setup.account.uid,
                        (unsigned)setup.account.gid);

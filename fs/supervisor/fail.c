@@ -2,6 +2,7 @@
 /* What every part of lkgfsd needs: an error with an exit status, and descriptors out of the way of those that children get. */
 #include <fcntl.h>
 #include <stdarg.h>
+#include <sys/socket.h>
 
 #include "supervisor.h"
 
@@ -30,4 +31,20 @@ int lkg_lift_fd(int fd)
                 lifted = -errno;
         lkg_close(fd);
         return lifted;
+}
+int lkg_channel_pair(int *ret_ours, int *ret_theirs)
+{
+        LKG_CLEANUP(lkg_closep) int ours = -EBADF;
+        LKG_CLEANUP(lkg_closep) int theirs = -EBADF;
+        int pair[2];
+
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+                return -errno;
+        ours = lkg_lift_fd(pair[0]);
+        theirs = lkg_lift_fd(pair[1]);
+        if (ours < 0 || theirs < 0)
+                return ours < 0 ? ours : theirs;
+        *ret_ours = LKG_STEAL_FD(ours);
+        *ret_theirs = LKG_STEAL_FD(theirs);
+        return 0;
 }

@@ -28,16 +28,13 @@ static int start(struct lkg_supervisor *s, struct lkg_child *child)
         };
         LKG_CLEANUP(lkg_closep) int ours = -EBADF;
         LKG_CLEANUP(lkg_closep) int theirs = -EBADF;
-        int pair[2];
+        int r;
 
         if (s->connection.view_fd < 0)
                 return 0; /* being mounted or unmounted: started when there is a view again */
-        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-                return -errno;
-        ours = lkg_lift_fd(pair[0]);
-        theirs = lkg_lift_fd(pair[1]);
-        if (ours < 0 || theirs < 0)
-                return ours < 0 ? ours : theirs;
+        r = lkg_channel_pair(&ours, &theirs);
+        if (r < 0)
+                return r;
         spawn.fds[0] = s->connection.view_fd;
         spawn.fds[1] = s->connection.shared_fd;
         spawn.fds[2] = theirs;

@@ -107,18 +107,15 @@ static int start(struct lkg_supervisor *s, struct lkg_child *child)
         };
         LKG_CLEANUP(lkg_closep) int ours = -EBADF;
         LKG_CLEANUP(lkg_closep) int theirs = -EBADF;
-        int pair[2], size = CHANNEL_BUFFER, r;
+        int size = CHANNEL_BUFFER, r;
 
         if (lkg_connection_dead(&s->connection)) {
                 s->life->connection_lost(s);
                 return 0;
         }
-        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-                return -errno;
-        ours = lkg_lift_fd(pair[0]);
-        theirs = lkg_lift_fd(pair[1]);
-        if (ours < 0 || theirs < 0)
-                return ours < 0 ? ours : theirs;
+        r = lkg_channel_pair(&ours, &theirs);
+        if (r < 0)
+                return r;
         (void)setsockopt(ours, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size));
         r = queue_kept(s, ours);
         if (r < 0)

@@ -5,7 +5,6 @@
  * behind; it hands over what it has opened. lkgfsd says what it waits for, can be ended, and goes on when the answer comes.
  */
 #include <fcntl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <systemd/sd-daemon.h>
@@ -98,14 +97,10 @@ static int wait_for(struct lkg_supervisor *s)
         };
         LKG_CLEANUP(lkg_closep) int ours = -EBADF;
         LKG_CLEANUP(lkg_closep) int theirs = -EBADF;
-        int pair[2], r;
+        int r = lkg_channel_pair(&ours, &theirs);
 
-        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-                return -errno;
-        ours = lkg_lift_fd(pair[0]);
-        theirs = lkg_lift_fd(pair[1]);
-        if (ours < 0 || theirs < 0)
-                return ours < 0 ? ours : theirs;
+        if (r < 0)
+                return r;
         work.fds[0] = theirs;
         r = lkg_helper_start(&helper, s->event, &work);
         if (r >= 0)

@@ -212,6 +212,8 @@ int lkg_fail(struct lkg_error *err, int exit_code, int errnum, const char *fmt, 
  * lkg_lift_fd() - move @fd to LKG_FD_BASE or above, close-on-exec; closes @fd. Return: new number or -errno.
  */
 int lkg_lift_fd(int fd);
+/** lkg_channel_pair() - both ends of a channel to a process, lifted. Return: 0; -errno, and there are none. */
+int lkg_channel_pair(int *ret_ours, int *ret_theirs);
 
 /* programs.c */
 int lkg_programs_find(struct lkg_programs *ret, struct lkg_error *err);
