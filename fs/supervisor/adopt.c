@@ -13,7 +13,6 @@
 #include <sys/pidfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 
 #include <systemd/sd-daemon.h>
 
@@ -92,23 +91,19 @@ static void from_store(struct found *found)
 
 static int connect_server(const struct lkg_supervisor *s)
 {
-        struct sockaddr_un address = { .sun_family = AF_UNIX };
-        int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), r;
+        int fd = lkg_private_connect(s, LKG_HANDOVER_SOCKET), r;
 
-        fd = fd < 0 ? -errno : lkg_lift_fd(fd);
         if (fd < 0)
                 return fd;
-        (void)snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", s->runtime_fd,
-                       LKG_HANDOVER_SOCKET);
-        r = connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ? -errno : 0;
-        if (r == 0) { /* we would mount the descriptors that it hands over and give them to others */
-                /* Not by the mount namespace: a unit's is another one after each start. */
-                r = lkg_peer_of_host(fd, CAP_SYS_PTRACE, 0);
-                if (r == -EPERM)
-                        lkg_log_error("%s in the runtime directory does not belong to a file server of this "
-                                      "lkgfs: ignored",
-                                      LKG_HANDOVER_SOCKET);
-        }
+        /*
+         * We would mount the descriptors that it hands over and give them to others. Not by the mount namespace: a unit's is
+         * another one after each start.
+         */
+        r = lkg_peer_of_host(fd, CAP_SYS_PTRACE, 0);
+        if (r == -EPERM)
+                lkg_log_error("%s in the runtime directory does not belong to a file server of this lkgfs: "
+                              "ignored",
+                              LKG_HANDOVER_SOCKET);
         if (r < 0)
                 lkg_close(fd);
         return r < 0 ? r : fd;

@@ -24,17 +24,23 @@
 #define LISTEN_BACKLOG 8
 #define STACKED_MAX    16 /* dead views on top of each other */
 
-/* Bound by its name below a descriptor, because a path may be longer than a socket address. */
+/* Addressed by its name below a descriptor, because a path may be longer than a socket address. Return: a socket; -errno. */
+static int socket_for(const struct lkg_supervisor *s, const char *name, struct sockaddr_un *ret_address)
+{
+        int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+        *ret_address = (struct sockaddr_un){ .sun_family = AF_UNIX };
+        (void)snprintf(ret_address->sun_path, sizeof(ret_address->sun_path), "/proc/self/fd/%d/%s",
+                       s->runtime_fd, name);
+        return fd < 0 ? -errno : lkg_lift_fd(fd);
+}
+
 int lkg_listen_open(struct lkg_supervisor *s, struct lkg_error *err)
 {
-        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        struct sockaddr_un address;
+        int fd = socket_for(s, LKG_ENGINE_SOCKET, &address), r;
         mode_t mask;
-        int fd, r;
 
-        (void)snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", s->runtime_fd,
-                       LKG_ENGINE_SOCKET);
-        fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        fd = fd < 0 ? -errno : lkg_lift_fd(fd);
         if (fd < 0)
                 return lkg_fail(err, EX_OSERR, -fd, "socket");
         (void)unlinkat(s->runtime_fd, LKG_ENGINE_SOCKET, 0);
@@ -51,17 +57,13 @@ int lkg_listen_open(struct lkg_supervisor *s, struct lkg_error *err)
         return 0;
 }
 
-/* The supervisor holds the listening socket: this succeeds while no engine lives, too, and the next one accepts. */
-int lkg_listen_connect(const struct lkg_supervisor *s)
+int lkg_private_connect(const struct lkg_supervisor *s, const char *name)
 {
-        struct sockaddr_un address = { .sun_family = AF_UNIX };
-        int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), r;
+        struct sockaddr_un address;
+        int fd = socket_for(s, name, &address), r;
 
-        fd = fd < 0 ? -errno : lkg_lift_fd(fd);
         if (fd < 0)
                 return fd;
-        (void)snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", s->runtime_fd,
-                       LKG_ENGINE_SOCKET);
         if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
                 return fd;
         r = -errno;

@@ -64,7 +64,7 @@ void lkg_kept_clear(struct lkg_supervisor *s)
 /* On failure it asks again: the engine's queue or the channel is full. */
 static void send_link(const struct lkg_supervisor *s, int channel)
 {
-        LKG_CLEANUP(lkg_closep) int fd = lkg_listen_connect(s);
+        LKG_CLEANUP(lkg_closep) int fd = lkg_private_connect(s, LKG_ENGINE_SOCKET);
 
         if (fd < 0 || lkg_handover_send(channel, LKG_HANDOVER_LINK, 0, &fd, 1) < 0)
                 lkg_log_debug("the file server gets no connection to the engine yet");
