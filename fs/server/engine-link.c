@@ -450,9 +450,7 @@ static void greet(void)
 {
         struct lkg_message message;
 
-        lkg_message_init(&message, LKG_MSG_LOADED);
-        message.number = atomic_load(&server.shm->publication);
-        (void)lkg_message_send(server.engine, &message);
+        engine_loaded(atomic_load(&server.shm->publication));
         lkg_message_init(&message, LKG_MSG_ALIVE);
         (void)lkg_message_send(server.engine, &message);
         for (size_t i = 0; i < LKG_PARKED; i++)
