@@ -7,6 +7,7 @@
  * by others, because the author of the link chooses what root reads.
  */
 #include <fcntl.h>
+#include <poll.h>
 #include <limits.h>
 #include <linux/openat2.h>
 #include <sys/syscall.h>
@@ -420,6 +421,23 @@ int lkg_read_file(int fd, size_t max, char **ret, size_t *ret_size, struct lkg_e
         if (ret_size)
                 *ret_size = size;
         return 0;
+}
+
+bool lkg_wait_readable(int fd, uint64_t deadline_ns)
+{
+        uint64_t now_ns;
+
+        while ((now_ns = lkg_boottime_ns()) <= deadline_ns) {
+                struct pollfd p = { .fd = fd, .events = POLLIN };
+                int r = poll(&p, 1,
+                             (int)((deadline_ns - now_ns + LKG_NSEC_PER_MSEC - 1) / LKG_NSEC_PER_MSEC));
+
+                if (r > 0)
+                        return true;
+                if (r < 0 && errno != EINTR)
+                        return false;
+        }
+        return false;
 }
 
 int lkg_write_all(int fd, const void *bytes, size_t size)

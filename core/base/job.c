@@ -7,6 +7,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include <lkg/file.h>
 #include <lkg/job.h>
 
 #define PIPE_BYTES_MAX (1u << 20) /* a process may make its pipe as large as that (pipe-max-size) */
@@ -155,26 +156,12 @@ int lkg_job_reap(struct lkg_job *job)
         return info.si_code == CLD_EXITED ? info.si_status : -1;
 }
 
-/* Until @deadline_ns. */
-static bool wait_end(int pidfd, uint64_t deadline_ns)
-{
-        uint64_t now_ns;
-
-        while ((now_ns = lkg_boottime_ns()) < deadline_ns) {
-                struct pollfd p = { .fd = pidfd, .events = POLLIN };
-
-                if (poll(&p, 1, (int)((deadline_ns - now_ns) / LKG_NSEC_PER_MSEC) + 1) > 0)
-                        return true;
-        }
-        return false;
-}
-
 bool lkg_job_cancel(struct lkg_job *job)
 {
         if (job->pid <= 0)
                 return true;
         lkg_job_kill(job);
-        if (!wait_end(job->pidfd, lkg_boottime_ns() + LKG_JOB_GRACE_NS))
+        if (!lkg_wait_readable(job->pidfd, lkg_boottime_ns() + LKG_JOB_GRACE_NS))
                 return false;
         (void)lkg_job_reap(job);
         return true;

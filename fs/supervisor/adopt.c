@@ -16,6 +16,7 @@
 
 #include <systemd/sd-daemon.h>
 
+#include <lkg/file.h>
 #include <lkg/log.h>
 #include <lkg/privilege.h>
 
@@ -109,27 +110,11 @@ static int connect_server(const struct lkg_supervisor *s)
         return r < 0 ? r : fd;
 }
 
-static bool wait_input(int fd, uint64_t deadline_ns)
-{
-        uint64_t now_ns;
-
-        while ((now_ns = lkg_boottime_ns()) < deadline_ns) {
-                struct pollfd p = { .fd = fd, .events = POLLIN };
-                int r = poll(&p, 1, (int)((deadline_ns - now_ns) / LKG_NSEC_PER_MSEC) + 1);
-
-                if (r > 0)
-                        return true;
-                if (r < 0 && errno != EINTR)
-                        return false;
-        }
-        return false;
-}
-
 int lkg_adopt_receive(struct lkg_supervisor *s, int channel, int ret[static LKG_HANDOVER_FDS_MAX])
 {
         uint64_t deadline_ns = lkg_boottime_ns() + ANSWER_LIMIT_NS;
 
-        while (wait_input(channel, deadline_ns)) {
+        while (lkg_wait_readable(channel, deadline_ns)) {
                 int fds[LKG_HANDOVER_FDS_MAX];
                 struct lkg_handover message;
                 int r = lkg_handover_recv(channel, MSG_DONTWAIT, &message, fds);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ending processes that a predecessor left, and waiting for the end of any. */
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/pidfd.h>
 #include <sys/stat.h>
@@ -15,19 +14,7 @@
 
 bool lkg_wait_pidfd(int pidfd, uint64_t limit_ns)
 {
-        uint64_t deadline_ns = lkg_boottime_ns() + limit_ns, now_ns;
-
-        while ((now_ns = lkg_boottime_ns()) <= deadline_ns) {
-                struct pollfd p = { .fd = pidfd, .events = POLLIN };
-                int r = poll(&p, 1,
-                             (int)((deadline_ns - now_ns + LKG_NSEC_PER_MSEC - 1) / LKG_NSEC_PER_MSEC));
-
-                if (r > 0)
-                        return true;
-                if (r < 0 && errno != EINTR)
-                        return false;
-        }
-        return false;
+        return lkg_wait_readable(pidfd, lkg_boottime_ns() + limit_ns);
 }
 
 static int on_late_end(sd_event_source *source, int fd, uint32_t revents, void *userdata)

@@ -99,6 +99,11 @@ void lkg_unmap_file(void *p);
 /** lkg_map_was_cut() - have we noticed that the file was made shorter? */
 bool lkg_map_was_cut(const void *p);
 
+/**
+ * lkg_wait_readable() - until @fd has something to read, or, of a pidfd, its process has ended. Looks once at least.
+ * @deadline_ns: CLOCK_BOOTTIME. Return: false: it is over, or poll(2) failed.
+ */
+bool lkg_wait_readable(int fd, uint64_t deadline_ns);
 /** lkg_write_all() - write all of @bytes to @fd, in several steps if the kernel takes only a part. Return: 0 or -errno. */
 int lkg_write_all(int fd, const void *bytes, size_t size);
 
