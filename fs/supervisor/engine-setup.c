@@ -19,14 +19,6 @@ static int complain(const char *what)
         return EX_OSERR;
 }
 
-static void raise_oom_score(void)
-{
-        LKG_CLEANUP(lkg_closep) int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-
-        if (fd >= 0 && write(fd, "0", 1) < 0)
-                return; /* inherits our protection then: no reason not to run */
-}
-
 /*
  * Two engines at once would take each other's publications away, so a successor must know every one that
  * lives. A supervisor that is killed between fork and record could not tell: the child records itself, and
@@ -157,7 +149,7 @@ int lkg_engine_begin(const void *userdata)
 
         if (r != 0)
                 return r;
-        raise_oom_score();
+        (void)lkg_set_oom_score("0"); /* else it inherits our protection: no reason not to run */
         return give_directories();
 }
 

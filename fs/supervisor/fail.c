@@ -48,3 +48,10 @@ int lkg_channel_pair(int *ret_ours, int *ret_theirs)
         *ret_theirs = LKG_STEAL_FD(theirs);
         return 0;
 }
+
+int lkg_set_oom_score(const char *score)
+{
+        LKG_CLEANUP(lkg_closep) int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+        return fd < 0 || write(fd, score, strlen(score)) < 0 ? -errno : 0;
+}

@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <fcntl.h>
-
 #include "supervisor.h"
-
-#define OOM_SCORE_FILE "/proc/self/oom_score_adj"
 
 /* In the forked process. */
 static int be_helper(void *userdata)
 {
         const struct lkg_helper_work *work = userdata;
-        int oom = work->flags & LKG_JOB_OUTLIVES_US ? -EBADF : open(OOM_SCORE_FILE, O_WRONLY | O_CLOEXEC);
 
-        if (oom >= 0 && write(oom, "0", 1) < 0)
-                oom = lkg_close(oom); /* it inherits our protection: no reason not to go on */
-        lkg_close(oom);
+        if (!(work->flags & LKG_JOB_OUTLIVES_US))
+                (void)lkg_set_oom_score("0"); /* else it inherits our protection: no reason not to go on */
         return work->run(work->userdata);
 }
 

@@ -42,7 +42,7 @@ static void prepare_process(void)
 {
         static const struct rlimit no_core = { 0, 0 };
         struct sigaction action = { .sa_handler = SIG_DFL };
-        int fd;
+        int r;
 
         (void)sigaction(SIGCHLD, &action,
                         NULL); /* ignored by a parent, it would eat our children's exit codes */
@@ -53,10 +53,9 @@ static void prepare_process(void)
         /* Writing a core takes longer than a restart, and callers wait for it. */
         (void)setrlimit(RLIMIT_CORE, &no_core);
         (void)prctl(PR_SET_DUMPABLE, 0); /* it handles credentials: a debugger needs CAP_SYS_PTRACE */
-        fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-        if (fd >= 0 && write(fd, OOM_SCORE_PROTECTED, strlen(OOM_SCORE_PROTECTED)) < 0)
-                lkg_log_debug("no protection from the out-of-memory killer: %s", strerror(errno));
-        lkg_close(fd);
+        r = lkg_set_oom_score(OOM_SCORE_PROTECTED);
+        if (r < 0)
+                lkg_log_debug("no protection from the out-of-memory killer: %s", strerror(-r));
 }
 
 static int run(const struct lkg_options *options)

@@ -214,6 +214,8 @@ int lkg_fail(struct lkg_error *err, int exit_code, int errnum, const char *fmt, 
 int lkg_lift_fd(int fd);
 /** lkg_channel_pair() - both ends of a channel to a process, lifted. Return: 0; -errno, and there are none. */
 int lkg_channel_pair(int *ret_ours, int *ret_theirs);
+/** lkg_set_oom_score() - of this process, as proc(5) has it. Return: 0 or -errno. */
+int lkg_set_oom_score(const char *score);
 
 /* programs.c */
 int lkg_programs_find(struct lkg_programs *ret, struct lkg_error *err);
