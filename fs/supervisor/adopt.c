@@ -219,14 +219,6 @@ static void discard(struct lkg_supervisor *s, struct lkg_shared *shared, int sha
         (void)munmap(shared, sizeof(*shared));
 }
 
-static bool server_alive(const struct lkg_shared *shared)
-{
-        int pid = atomic_load(&shared->server.pid);
-
-        return pid > 0 && shared->server.start_time != 0 &&
-               lkg_process_start_time(pid) == shared->server.start_time;
-}
-
 /*
  * A living file server that ours cannot take over from: its view is replaced if it is mounted at our mount point.
  */
@@ -289,13 +281,69 @@ static int judge(struct lkg_supervisor *s, struct found *found, struct lkg_share
         return 0;
 }
 
+/* What may be a child of the predecessor: written in several places, of which children can write some. */
+struct left {
+        struct lkg_process processes[4];
+        size_t n;
+};
+
+static void left_add(struct left *left, int pid, uint64_t start_time)
+{
+        for (size_t i = 0; i < left->n; i++)
+                if (atomic_load(&left->processes[i].pid) == pid &&
+                    left->processes[i].start_time == start_time)
+                        return;
+        if (pid <= 0 || start_time == 0)
+                return;
+        left->processes[left->n].start_time = start_time;
+        atomic_store(&left->processes[left->n++].pid, pid);
+}
+
+/* The surest first: who answered on @channel, what lkgfsd noted, what children may have changed. */
+static struct left find_left(const struct lkg_supervisor *s, enum lkg_child_kind kind,
+                             const struct lkg_process *shared, int channel)
+{
+        const int directories[] = { s->records_fd, s->runtime_fd };
+        int peer = channel >= 0 ? pid_of_peer(channel) : -1;
+        struct left left = { .n = 0 };
+
+        if (peer > 0)
+                left_add(&left, peer, lkg_process_start_time(peer));
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(directories); i++) {
+                struct lkg_process recorded = { 0 };
+
+                if (lkg_recorded_read(directories[i], kind, &recorded))
+                        left_add(&left, atomic_load(&recorded.pid), recorded.start_time);
+        }
+        left_add(&left, atomic_load(&shared->pid), shared->start_time);
+        return left;
+}
+
+/*
+ * The first that is ours is watched, any other is ended: two file servers would take each other's requests, two engines each
+ * other's publications. Return: whether there is one; @channel is taken over then.
+ */
+static bool adopt_left(struct lkg_supervisor *s, enum lkg_child_kind kind, const struct lkg_process *shared,
+                       int channel)
+{
+        struct left left = find_left(s, kind, shared, channel);
+        bool adopted = false;
+
+        for (size_t i = 0; i < left.n; i++) {
+                if (!adopted && lkg_child_adopt(&s->children[kind], &left.processes[i], channel) == 0)
+                        adopted = true;
+                else
+                        (void)lkg_ours_end(s, &left.processes[i], s->connection.shared_fd, END_LIMIT_NS);
+        }
+        return adopted;
+}
+
 static void adopt_children(struct lkg_supervisor *s, struct found *found)
 {
         struct lkg_shared *shared = s->connection.shared;
         struct lkg_child *server = &s->children[LKG_CHILD_SERVER];
-        static const enum lkg_child_kind ended[] = { LKG_CHILD_ENGINE, LKG_CHILD_NOTIFIER };
 
-        if (server_alive(shared) && lkg_child_adopt(server, &shared->server, found->channel) == 0) {
+        if (adopt_left(s, LKG_CHILD_SERVER, &shared->server, found->channel)) {
                 bool hands_over = found->channel >= 0;
 
                 found->channel = -EBADF;
@@ -312,15 +360,11 @@ static void adopt_children(struct lkg_supervisor *s, struct found *found)
                 if (!hands_over)
                         lkg_child_abandon(server, END_LIMIT_NS);
         }
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(ended); i++) {
-                const struct lkg_process *process =
-                        ended[i] == LKG_CHILD_ENGINE ? &shared->engine : &shared->notifier;
-                struct lkg_child *child = &s->children[ended[i]];
-
-                /* Its end, seen by the loop, starts the next one. */
-                if (lkg_child_adopt(child, process, -EBADF) == 0)
-                        lkg_child_end(child, SIGTERM, END_LIMIT_NS);
-        }
+        /* The end of these, seen by the loop, starts the next one. */
+        if (adopt_left(s, LKG_CHILD_ENGINE, &shared->engine, -EBADF))
+                lkg_child_end(&s->children[LKG_CHILD_ENGINE], SIGTERM, END_LIMIT_NS);
+        if (adopt_left(s, LKG_CHILD_NOTIFIER, &shared->notifier, -EBADF))
+                lkg_child_end(&s->children[LKG_CHILD_NOTIFIER], SIGTERM, END_LIMIT_NS);
 }
 
 int lkg_adopt(struct lkg_supervisor *s, struct lkg_error *err)

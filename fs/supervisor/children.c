@@ -71,12 +71,13 @@ static struct lkg_process *shared_record(struct lkg_child *child)
 static void record(struct lkg_child *child)
 {
         struct lkg_process *process = shared_record(child);
+        uint64_t start_time = lkg_process_start_time((int)child->pid);
 
+        lkg_recorded_note(child->supervisor, child->kind, (int)child->pid, start_time);
         if (!process)
                 return;
-        process->start_time = lkg_process_start_time((int)child->pid);
+        process->start_time = start_time;
         atomic_store(&process->pid, (int)child->pid);
-        lkg_recorded_note(child->supervisor, child->kind, (int)child->pid, process->start_time);
         atomic_fetch_add(child->kind == LKG_CHILD_ENGINE
                                  ? &child->supervisor->connection.shared->engine_starts
                                  : &child->supervisor->connection.shared->notifier_starts,

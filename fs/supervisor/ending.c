@@ -148,11 +148,11 @@ int lkg_child_end_recorded(struct lkg_supervisor *s, enum lkg_child_kind kind)
         const int directories[] = { s->records_fd, s->runtime_fd };
         int n = 0;
 
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(directories) && n == 0; i++) {
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(directories); i++) {
                 struct lkg_process process = { 0 };
 
                 if (lkg_recorded_read(directories[i], kind, &process))
-                        n = lkg_ours_end(s, &process, -EBADF, END_RECORDED_NS);
+                        n += lkg_ours_end(s, &process, -EBADF, END_RECORDED_NS);
         }
-        return n;
+        return n > 0;
 }

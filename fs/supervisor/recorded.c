@@ -17,7 +17,7 @@ static const char *const record_names[_LKG_CHILD_KIND_MAX] = {
 
 /*
  * The shared memory goes with the connection, the engine does not: from this file an lkgfsd that starts without a connection learns
- * which process to end. Not for the file server, which must start quickly and ends with the connection. The copy in the private
+ * which process to end, and one that takes over what the memory may not say: children can write that. The copy in the private
  * directory, which the engine owns, is for an lkgfsd of an earlier build.
  */
 void lkg_recorded_note(const struct lkg_supervisor *s, enum lkg_child_kind kind, int pid,

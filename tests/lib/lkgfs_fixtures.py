@@ -3,12 +3,12 @@
 
 A conftest.py imports all of it.
 """
+import faulthandler
 import os
 import pathlib
 import shutil
 import signal
 import socket
-import sys
 import tempfile
 import threading
 
@@ -25,6 +25,11 @@ TEST_LIMIT_S = 100
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "limit(seconds): longest time of this test before its mounts are aborted")
+    config.real_stderr = os.fdopen(os.dup(2), "w")  # while a test runs, pytest keeps the other one for itself
+
+
+def pytest_unconfigure(config):
+    config.real_stderr.close()
 
 
 def interrupt(*_):
@@ -84,7 +89,8 @@ def pytest_runtest_protocol(item):
     marker = item.get_closest_marker("limit")
 
     def expire():
-        sys.__stderr__.write(f"\n{item.nodeid}: time limit, its mounts are aborted\n")
+        print(f"\n{item.nodeid}: time limit, its mounts are aborted", file=item.config.real_stderr, flush=True)
+        faulthandler.dump_traceback(item.config.real_stderr)
         for factory in list(living):
             for mount in list(factory.mounts):
                 mount.abort()

@@ -221,18 +221,38 @@ def start_time(pid):
     return None if fields[0] in (b"Z", b"X") else int(fields[19])
 
 
+def parent_of(pid):
+    """Field 4 of /proc/PID/stat."""
+    with open(f"/proc/{pid}/stat", "rb") as file:
+        return int(file.read().rpartition(b")")[2].split()[1])
+
+
+def program_of(pid):
+    """The name of its executable, also of one that an update has removed; None if that cannot be known."""
+    try:
+        return os.path.basename(os.readlink(f"/proc/{pid}/exe")).removesuffix(" (deleted)")
+    except OSError:
+        return None
+
+
+def names(pid, text):
+    """Does its command line hold a text, or, of one of ours, the path of any file it has open?"""
+    process = pathlib.Path("/proc", str(pid))
+    with contextlib.suppress(OSError):
+        if text.encode() in (process / "cmdline").read_bytes():
+            return True
+        if (process / "comm").read_text().startswith("lkgfs"):
+            for fd in (process / "fd").iterdir():
+                with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+                    if text in os.readlink(fd):
+                        return True
+    return False
+
+
 def processes_naming(text):
-    """Pids of processes whose command line or log file holds a text (our private directories are unique)."""
-    pids = []
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit() or int(entry) == os.getpid():
-            continue
-        with contextlib.suppress(OSError):
-            with open(f"/proc/{entry}/cmdline", "rb") as file:
-                named = text.encode() in file.read() or text in os.readlink(f"/proc/{entry}/fd/2")
-            if named and start_time(int(entry)) is not None:
-                pids.append(int(entry))
-    return pids
+    """Pids of processes that name() a text (our private directories are unique)."""
+    pids = [int(entry) for entry in os.listdir("/proc") if entry.isdigit() and int(entry) != os.getpid()]
+    return [pid for pid in pids if names(pid, text) and start_time(pid) is not None]
 
 
 def kill_and_wait(pid, signal_number=signal.SIGKILL, timeout=TIMEOUT_S):
@@ -476,6 +496,27 @@ class Mount:
                     self.known[pid] = start_time(pid)
         return found
 
+    def helpers(self):
+        """Name -> pids of all living helpers of this mount; what one of them has forked for a job is none."""
+        found = {}
+        for pid in sorted({*self.known, *processes_naming(os.path.basename(self.root)), *self._descendants()}):
+            name = program_of(pid)
+            with contextlib.suppress(OSError):  # it has ended
+                if name in CHILDREN.values() and self.known.setdefault(pid, start_time(pid)) == start_time(pid) \
+                        and program_of(parent_of(pid)) != name:
+                    found.setdefault(name, []).append(pid)
+        return found
+
+    def crowd(self):
+        """Those of which there are two: file servers would take each other's requests, engines each other's publications."""
+        end = deadline()
+        while self.process is not None and self.process.poll() is None:
+            crowd = {name: pids for name, pids in self.helpers().items() if len(pids) > 1}
+            if not crowd or time.monotonic() > end:  # one that is ended may live for a moment
+                return crowd
+            time.sleep(0.02)
+        return {}
+
     def _descendants(self):
         """Children of the supervisor, also those whose command line does not name our directory."""
         pids = []
@@ -547,11 +588,14 @@ class Mount:
 
     def close(self):
         """Undo everything and say what crashed; safe to call twice and after any failure."""
+        crowd = self.crowd()
         self._undo()
         crashes, log = self.crashes(), self.log()
         shutil.rmtree(self.root, ignore_errors=True)
         if crashes:
             raise Failure(f"ended of its own fault: {', '.join(crashes)}\n{log}")
+        if crowd:
+            raise Failure(f"more than one at once: {crowd}\n{log}")
 
     def _undo(self):
         if self.covered >= 0:
