@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Commands that may still be carried out: see lkg/claims.h. */
 #include <fcntl.h>
-#include <sys/stat.h>
 
 #include <lkg/claims.h>
 #include <lkg/file.h>

@@ -3,7 +3,6 @@
  * Reads what json-out.c wrote: one map without nested maps or lists. At most LKG_JSON_FLAT_MAX bytes and one
  * level, so that the memory of json-c is bounded whatever the text is (docs/decisions/028-who-reads-json.md).
  */
-#include <assert.h>
 
 #include <json-c/json.h>
 

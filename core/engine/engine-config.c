@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Applies the configuration at a start and again at a reload. */
-#include <inttypes.h>
 
 #include <lkg/log.h>
 

@@ -6,7 +6,6 @@
  * The view does not exist for the engine (it has a mount namespace of its own), so a path that leads into the view is
  * followed to its root and from there in the source directory. A path inside a container cannot be followed at all.
  */
-#include <fcntl.h>
 #include <limits.h>
 #include <sys/stat.h>
 

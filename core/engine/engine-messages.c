@@ -3,7 +3,6 @@
  * Messages of other processes: a layer changed, an operator wrote a command, a publication is being served; and those of the
  * supervisor. Every request is answered once everything it caused is contained in a publication.
  */
-#include <inttypes.h>
 
 #include <lkg/log.h>
 

@@ -6,7 +6,6 @@
  *
  * architecture.md, "Dynamic configuration", has the flow.
  */
-#include <inttypes.h>
 
 #include <lkg/log.h>
 

@@ -6,7 +6,6 @@
  * the generation keeps its number); else the generation that was served last before
  * the reboot, for the case that the layers are invalid now; else nothing, and then an invalid candidate is fatal.
  */
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>

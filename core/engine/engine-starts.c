@@ -8,8 +8,6 @@
  */
 #include <fcntl.h>
 #include <inttypes.h>
-#include <sys/ioctl.h>
-#include <sys/wait.h>
 
 #include <lkg/file.h>
 #include <lkg/log.h>

@@ -5,10 +5,8 @@
  * A new generation is made active before the publication is written, and taken back if that fails: then readers have
  * the old publication, the condition says why, and a timer tries again. So a change is late, never lost.
  */
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <sys/stat.h>
 
 #include <lkg/file.h>
 #include <lkg/log.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Generations: rendering a candidate, masking its secrets, and describing it (meta.json). */
-#include <inttypes.h>
 
 #include <lkg/decode.h>
 #include <lkg/json-out.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `refused` and `judged` in the state directory: see poison.h. */
 #include <fcntl.h>
-#include <inttypes.h>
 #include <sys/stat.h>
 
 #include <lkg-config.h>

@@ -4,7 +4,6 @@
  * why it does not. One key=value a line, absolute times, never a secret. Empty while nothing of it is in use.
  */
 #include <fcntl.h>
-#include <inttypes.h>
 
 #include "engine-internal.h"
 #include "status.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files that a credential is made of: opened without trusting anybody but root, remembered by identity. */
-#include <fcntl.h>
 
 #include <openssl/crypto.h>
 

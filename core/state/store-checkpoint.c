@@ -4,7 +4,6 @@
  * their targets, so all functions return with durable data, directories included.
  */
 #include <fcntl.h>
-#include <sys/stat.h>
 
 #include <lkg/file.h>
 #include <lkg/record.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pointers (assigned, active, last known good) and the trial of the active configuration. */
-#include <inttypes.h>
 #include <limits.h>
 
 #include "store-internal.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The last starts of a component: one line each in startups.json. */
-#include <inttypes.h>
 #include <limits.h>
 
 #include "store-internal.h"

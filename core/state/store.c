@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 
 #include <lkg/file.h>
 #include <lkg/log.h>

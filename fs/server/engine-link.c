@@ -13,7 +13,6 @@
  *
  * While the engine is known to be down (health.c), no request waits for it.
  */
-#include <fcntl.h>
 #include <limits.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>

@@ -10,7 +10,6 @@
  */
 #include <dirent.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <sys/syscall.h>
 
 #include <lkg/array.h>

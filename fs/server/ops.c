@@ -5,7 +5,6 @@
  * else is decided there.
  */
 #include <fcntl.h>
-#include <limits.h>
 #include <linux/fs.h>
 #include <sys/statvfs.h>
 

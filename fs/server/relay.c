@@ -5,10 +5,7 @@
  * notifier's pid and change nothing.
  */
 #include <fcntl.h>
-#include <limits.h>
 #include <linux/futex.h>
-#include <sys/inotify.h>
-#include <sys/syscall.h>
 
 #include "quota.h"
 #include "server.h"

@@ -7,7 +7,6 @@
  * differently exits 77, because a connection cannot be negotiated twice.
  * Source: libfuse 3.14 lib/fuse_lowlevel.c (process_buf, custom_io), <linux/fuse.h>.
  */
-#include <fcntl.h>
 #include <sys/uio.h>
 
 #include "held.h"

@@ -5,7 +5,6 @@
  */
 #include <fcntl.h>
 #include <limits.h>
-#include <sys/sysmacros.h>
 
 #include "server.h"
 

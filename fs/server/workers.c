@@ -11,10 +11,8 @@
  * request that waits for it does not even stop the leader. The tick runs only while there is traffic.
  */
 #include <linux/futex.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/eventfd.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 

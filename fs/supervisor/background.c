@@ -5,7 +5,6 @@
  */
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #define SD_JOURNAL_SUPPRESS_LOCATION
 #include <systemd/sd-journal.h>

@@ -2,7 +2,6 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <link.h>
-#include <sys/stat.h>
 
 #include <lkg/file.h>
 

@@ -3,7 +3,6 @@
  * The three children: watched through a pidfd, started again after a pause, ended within a time limit. A child is identified
  * by process number and start time, never by the number alone.
  */
-#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdarg.h>

@@ -3,13 +3,8 @@
  * The engine: started in a mount namespace of its own in which the view does not exist, so that no path of a configuration can lead
  * through our own mount. It sees the rest of the host, later mounts included; mounts from before its start are read-only.
  */
-#include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
-#include <sys/pidfd.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 

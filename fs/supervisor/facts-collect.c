@@ -3,7 +3,6 @@
  * The forked process that collects facts. Every step may block and has a time limit; the supervisor kills the process when it
  * takes too long all the same. No messages: a fact that cannot be found is not known.
  */
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <sys/prctl.h>

@@ -19,7 +19,6 @@
  *
  * All are read with one call, so they belong to one moment. The state is kept in the file `end`, see facts.h.
  */
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 

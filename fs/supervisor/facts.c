@@ -5,7 +5,6 @@
  * There are two, because one result is urgent: why a process started must be known while its open() waits, so it must not wait
  * for a program's version. The slow one begins when the quick one has ended.
  */
-#include <fcntl.h>
 
 #include "facts.h"
 #include "supervisor.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fallback.h"
 
-#include <fcntl.h>
-
 #include <lkg/fallback.h>
 #include <lkg/log.h>
 #include <lkg/span.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which processes are our children, written down for the lkgfsd after us. */
-#include <fcntl.h>
 #include <inttypes.h>
 
 #include <lkg/file.h>

@@ -9,7 +9,6 @@
  * manager. After engineTimeout and a second of silence the engine is killed and replaced.
  */
 #include <signal.h>
-#include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <time.h>
 

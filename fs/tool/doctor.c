@@ -15,7 +15,6 @@
 #include <ctype.h>
 #include <fcntl.h>
 #include <stdarg.h>
-#include <sys/stat.h>
 
 #include <lkg/file.h>
 

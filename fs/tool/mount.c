@@ -2,8 +2,6 @@
 /* lkgfs mount: lkgfsd in the background, found beside this program or where it was installed. */
 #include "tool.h"
 
-#include <fcntl.h>
-
 #define DAEMON "lkgfsd"
 
 /* Relative to the directory of this program: an installed tree of any prefix, then a build folder. */

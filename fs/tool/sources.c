@@ -7,7 +7,6 @@
 #include "tool.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 
 #include <core/state/remote-base.h>
 #include <lkg/file.h>

@@ -625,9 +625,7 @@ def entries(listening):
 def test_lines_of_the_engine_have_their_fields_in_the_journal(journal, mounts, monkeypatch):
     """It has no way to the journal's socket: lkgfsd writes them, as the engine's."""
     mount = mounts(start=False)
-    lib.write_file(mount.log_path, "")
-    st = os.stat(mount.log_path)
-    monkeypatch.setenv("JOURNAL_STREAM", f"{st.st_dev}:{st.st_ino}")
+    mount.log_to_journal(monkeypatch)
     mount.start()
     mount.drop("50-x.conf", "maxPods: [\n")
     found = next(entry for entry in entries(journal)

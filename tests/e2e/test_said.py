@@ -302,9 +302,7 @@ def test_lkgfsd_never_waits_for_the_journal(mounts, monkeypatch, journal):
             while True:
                 sender.sendto(b"MESSAGE=full", path)
         mount = mounts(start=False)
-        lib.write_file(mount.log_path, "")
-        st = os.stat(mount.log_path)
-        monkeypatch.setenv("JOURNAL_STREAM", f"{st.st_dev}:{st.st_ino}")
+        mount.log_to_journal(monkeypatch)
         mount.start()
         mount.drop("50-pods.conf", "maxPods: 77\n")
         mount.wait_for(lambda: "maxPods: 77" in mount.document(), "judged")
