@@ -555,7 +555,7 @@ bool lkg_file_id_equal(const struct lkg_file_id *a, const struct lkg_file_id *b)
         /*
          * Timestamps have the granularity of a clock tick: a second write of the same size within one tick keeps all
          * five numbers. A cache by identity must read
- * again while the file is younger than that (core/config/stack.c).
+ * again while the file is younger than that (core/layers/stack.c).
          */
         return a->dev == b->dev && a->ino == b->ino && a->size == b->size && a->mtime_ns == b->mtime_ns &&
                a->ctime_ns == b->ctime_ns;

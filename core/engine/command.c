@@ -2,10 +2,10 @@
 /* Words of the control files: see command.h. One write is one command; every wrong value is EINVAL with a reason. */
 #include <limits.h>
 
+#include <lkg/config.h>
 #include <lkg/duration.h>
 
 #include "command.h"
-#include "config.h"
 
 #define TEXT_MAX \
         LKG_SOURCE_ID_MAX /* the longest word; a longer write is EINVAL, not E2BIG, which shells misreport */

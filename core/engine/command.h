@@ -4,8 +4,8 @@
  */
 #pragma once
 
-#include "../state/source.h"
-#include "decide.h"
+#include <lkg/decide.h>
+#include <lkg/source.h>
 
 enum lkg_command_action {
         LKG_DO_HOLD,

@@ -9,13 +9,13 @@
 #pragma once
 
 #include <lkg/buf.h>
+#include <lkg/condition.h>
+#include <lkg/config.h>
+#include <lkg/remote-base.h>
 #include <lkg/schema.h>
 #include <lkg/stack.h>
 
-#include "../state/remote-base.h"
 #include "blob.h"
-#include "condition.h"
-#include "config.h"
 #include "dynamic.h"
 #include "facts.h"
 #include "generation.h"
@@ -26,7 +26,7 @@
 
 struct lkg_api;
 
-enum lkg_dirty {
+enum lkg_component_dirty {
         LKG_DIRTY_ACTIVE = 1 << 0,
         LKG_DIRTY_CANDIDATE = 1 << 1,
         LKG_DIRTY_CONDITION = 1 << 2,
@@ -52,7 +52,7 @@ enum lkg_rollback {
 };
 
 /* One file as it was last rendered; mtime is the publication in which its content last changed. */
-struct lkg_slot {
+struct lkg_file_slot {
         struct lkg_blob *blob; /* NULL = no such file now */
         uint64_t mtime_ns;
 };
@@ -64,17 +64,17 @@ struct lkg_layer_slot {
         enum lkg_layer_role role;
         struct lkg_value *doc_value, *merged_value; /* shown in files; one reference each */
         unsigned merged_cookie;                     /* of the layer when the result was rendered */
-        struct lkg_slot doc, merged;
+        struct lkg_file_slot doc, merged;
 };
 
 struct lkg_history_slot {
         uint64_t number;
-        struct lkg_slot document, origin, meta;
+        struct lkg_file_slot document, origin, meta;
 };
 
 struct lkg_bad_slot {
         char *id;
-        struct lkg_slot slot;
+        struct lkg_file_slot slot;
 };
 
 /* The layers over another base than the active one: see track.h. All zero = not open. */
@@ -151,11 +151,11 @@ struct lkg_component {
         bool answers_start; /* the generation that comes is read by a process that is just starting */
 
         unsigned dirty;
-        struct lkg_slot document;      /* of active */
-        struct lkg_slot good_document; /* lkg/ */
+        struct lkg_file_slot document;      /* of active */
+        struct lkg_file_slot good_document; /* lkg/ */
         struct lkg_bad_slot *bad;
         size_t n_bad;
-        struct lkg_slot status[LKG_STATUS_FILES_MAX];
+        struct lkg_file_slot status[LKG_STATUS_FILES_MAX];
         struct lkg_layer_slot *layers;
         size_t n_layers;
         bool layers_cut; /* more layers than the view shows */

@@ -6,9 +6,9 @@
  */
 #pragma once
 
-#include "../state/guard.h"
-#include "../state/store.h"
-#include "config.h"
+#include <lkg/config.h>
+#include <lkg/guard.h>
+#include <lkg/store.h>
 
 /* The current result of the reference; the only part that is not stored. */
 enum lkg_desired_state {

@@ -10,7 +10,7 @@
 
 /* ---- answers ---- */
 
-static void set_answer(struct lkg_followed *followed, enum lkg_answer answer, const char *fault)
+static void set_answer(struct lkg_followed *followed, enum lkg_object_answer answer, const char *fault)
 {
         followed->answer = answer;
         (void)snprintf(followed->fault, sizeof(followed->fault), "%.500s", fault);
@@ -23,7 +23,7 @@ static bool same_saying(const struct lkg_saying *a, const struct lkg_saying *b)
 }
 
 /* A Node changes all the time, mostly in fields that we do not use. */
-static bool same_node(const struct lkg_node *a, const struct lkg_node *b)
+static bool same_node(const struct lkg_node_object *a, const struct lkg_node_object *b)
 {
         return strcmp(a->uid, b->uid) == 0 && same_saying(&a->annotation, &b->annotation) &&
                same_saying(&a->spec, &b->spec);
@@ -32,9 +32,9 @@ static bool same_node(const struct lkg_node *a, const struct lkg_node *b)
 static void on_node(const struct lkg_value *object, void *userdata)
 {
         struct lkg_api *api = userdata;
-        enum lkg_answer before = api->node.answer;
+        enum lkg_object_answer before = api->node.answer;
         struct lkg_error err = { 0 };
-        struct lkg_node says = { .uid = "" };
+        struct lkg_node_object says = { .uid = "" };
         bool same;
 
         if (!object) {

@@ -140,7 +140,7 @@ static void take_down(struct lkg_api *api)
         lkg_api_forget(&api->object);
         lkg_api_forget(&api->node);
         lkg_configmap_deinit(&api->configmap);
-        api->node_says = (struct lkg_node){ .uid = "" };
+        api->node_says = (struct lkg_node_object){ .uid = "" };
         api->has_rollout = false;
         api->reporter = lkg_reporter_free(api->reporter);
         api->client = lkg_client_free(api->client);

@@ -10,11 +10,11 @@
 #pragma once
 
 #include <lkg/control.h>
+#include <lkg/node.h>
+#include <lkg/rollout.h>
 
 #include "../remote/informer.h"
 #include "../remote/reporter.h"
-#include "../state/node.h"
-#include "../state/rollout.h"
 #include "component.h"
 
 struct lkg_engine;
@@ -36,7 +36,7 @@ enum lkg_place {
 };
 const char *lkg_place_name(enum lkg_place place); /* "nodeAnnotation", ...; "none" */
 
-enum lkg_answer {
+enum lkg_object_answer {
         LKG_ANSWER_NONE, /* none yet */
         LKG_ANSWER_OBJECT,
         LKG_ANSWER_MISSING, /* the object does not exist */
@@ -55,7 +55,7 @@ enum lkg_trouble {
 /* One object of the API server. */
 struct lkg_followed {
         struct lkg_informer *informer; /* NULL = not followed */
-        enum lkg_answer answer;
+        enum lkg_object_answer answer;
         char fault[LKG_REASON_MAX];
         uint64_t failing_ns,
                 failing_wall_ns; /* the same moment by both clocks, so that words stay as they are */
@@ -70,10 +70,10 @@ struct lkg_api {
         struct lkg_client *client; /* NULL = no credential was found */
         struct lkg_reporter *reporter;
         struct lkg_followed node, object;
-        struct lkg_node node_says;       /* of node.answer OBJECT */
-        struct lkg_configmap configmap;  /* of object.answer OBJECT */
-        struct lkg_reference reference;  /* that object is followed for */
-        bool has_reference, has_rollout; /* reference, rollout mean something */
+        struct lkg_node_object node_says; /* of node.answer OBJECT */
+        struct lkg_configmap configmap;   /* of object.answer OBJECT */
+        struct lkg_reference reference;   /* that object is followed for */
+        bool has_reference, has_rollout;  /* reference, rollout mean something */
         struct lkg_rollout rollout;
         struct lkg_report findings;
         bool running;           /* the loop runs: informers may be made */

@@ -5,12 +5,12 @@
 #include <lkg/claims.h>
 #include <lkg/file.h>
 #include <lkg/log.h>
+#include <lkg/remote-file.h>
 
 #include "component.h"
 #include "engine-api.h"
 #include "engine.h"
 #include "publish.h"
-#include "remote-file.h"
 #include "rules.h"
 #include "server.h"
 #include "watch.h"

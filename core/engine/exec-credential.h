@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "config.h"
+#include <lkg/config.h>
 
 struct lkg_exec_credential_options {
         const struct lkg_config *config;

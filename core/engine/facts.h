@@ -22,7 +22,7 @@
 
 #include <systemd/sd-event.h>
 
-#include "config.h"
+#include <lkg/config.h>
 
 #define LKG_FACTS_DIR           "facts"
 #define LKG_FACTS_PROCESSES_MAX 4u

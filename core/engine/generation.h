@@ -6,9 +6,8 @@
 #pragma once
 
 #include <lkg/buf.h>
+#include <lkg/source.h>
 #include <lkg/stack.h>
-
-#include "../state/source.h"
 
 struct lkg_text {
         char *data; /* NUL-terminated */

@@ -19,13 +19,13 @@
 
 #include <lkg-config.h>
 #include <lkg/buf.h>
+#include <lkg/config.h>
 #include <lkg/control.h>
 #include <lkg/log.h>
-#include <lkg/settings.h>
 #include <lkg/schema.h>
+#include <lkg/settings.h>
 #include <lkg/stack.h>
 
-#include "config.h"
 #include "component.h"
 #include "engine.h"
 #include "exec-credential.h"

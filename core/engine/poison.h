@@ -14,8 +14,7 @@
 #include <limits.h>
 
 #include <lkg/judging.h>
-
-#include "../state/source.h"
+#include <lkg/source.h>
 
 #define LKG_REFUSED_NAME "refused" /* in the state directory */
 #define LKG_JUDGED_NAME  "judged"  /* in the state directory */

@@ -44,7 +44,7 @@ static int resize_layers(struct lkg_publisher *p, struct lkg_component *c, size_
 
 /* One file of layers/: nothing to do while it shows the very value that it should. */
 static int render_value(struct lkg_publisher *p, const struct lkg_value *value, struct lkg_value **shown,
-                        struct lkg_slot *slot, uint64_t mtime_ns, struct lkg_error *err)
+                        struct lkg_file_slot *slot, uint64_t mtime_ns, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *masked = NULL;
         struct lkg_buf buf = LKG_BUF_INIT;

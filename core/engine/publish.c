@@ -189,8 +189,9 @@ static void add_dir(struct builder *b, uint32_t mode, uint64_t mtime_ns, const c
                   third ? "/" : "", third ? third : "");
 }
 
-static struct lkg_entry file_entry(const struct lkg_component *c, const struct lkg_slot *slot, uint32_t mode,
-                                   uint32_t uid, uint32_t gid, unsigned flags, uint64_t generation)
+static struct lkg_entry file_entry(const struct lkg_component *c, const struct lkg_file_slot *slot,
+                                   uint32_t mode, uint32_t uid, uint32_t gid, unsigned flags,
+                                   uint64_t generation)
 {
         struct lkg_entry entry = {
                 .type = LKG_ENTRY_FILE,
@@ -208,7 +209,7 @@ static struct lkg_entry file_entry(const struct lkg_component *c, const struct l
         return entry;
 }
 
-static struct lkg_entry document_entry(const struct lkg_component *c, const struct lkg_slot *slot,
+static struct lkg_entry document_entry(const struct lkg_component *c, const struct lkg_file_slot *slot,
                                        uint64_t generation)
 {
         return file_entry(c, slot, c->config->mode, c->config->uid, c->config->gid, 0, generation);
@@ -236,7 +237,7 @@ static void add_status(struct builder *b, const struct lkg_component *c)
         add_dir(b, 0755, c->changed_ns, "status", c->config->name, NULL);
         for (size_t i = 0; i < lkg_n_status_files; i++) {
                 const struct lkg_status_file *f = &lkg_status_files[i];
-                const struct lkg_slot *slot = &c->status[i];
+                const struct lkg_file_slot *slot = &c->status[i];
                 struct lkg_entry entry;
 
                 if (!slot->blob)
@@ -650,7 +651,7 @@ void lkg_publisher_forget(struct lkg_component *c)
         c->layers = NULL;
         c->past = NULL;
         c->n_layers = c->n_past = 0;
-        c->document = c->good_document = (struct lkg_slot){ 0 };
+        c->document = c->good_document = (struct lkg_file_slot){ 0 };
         memset(c->status, 0, sizeof(c->status));
         c->dirty = LKG_DIRTY_ALL;
 }

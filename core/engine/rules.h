@@ -5,9 +5,8 @@
  */
 #pragma once
 
+#include <lkg/config.h>
 #include <lkg/publication.h>
-
-#include "config.h"
 
 struct lkg_rules {
         struct lkg_rule *items;

@@ -2,14 +2,14 @@
 /* One file of the view, as the next publication shows it. */
 #include "slot.h"
 
-void lkg_slot_clear(struct lkg_publisher *p, struct lkg_slot *slot)
+void lkg_slot_clear(struct lkg_publisher *p, struct lkg_file_slot *slot)
 {
         slot->blob = lkg_blob_unref(&p->blobs, slot->blob);
         slot->mtime_ns = 0;
 }
 
 /* New content for a slot; the same content keeps its time. */
-int lkg_slot_fill(struct lkg_publisher *p, struct lkg_slot *slot, const void *data, size_t size,
+int lkg_slot_fill(struct lkg_publisher *p, struct lkg_file_slot *slot, const void *data, size_t size,
                   uint64_t mtime_ns, struct lkg_error *err)
 {
         struct lkg_blob *blob;
@@ -24,8 +24,8 @@ int lkg_slot_fill(struct lkg_publisher *p, struct lkg_slot *slot, const void *da
         return 0;
 }
 
-int lkg_slot_fill_buf(struct lkg_publisher *p, struct lkg_slot *slot, struct lkg_buf *buf, uint64_t mtime_ns,
-                      struct lkg_error *err)
+int lkg_slot_fill_buf(struct lkg_publisher *p, struct lkg_file_slot *slot, struct lkg_buf *buf,
+                      uint64_t mtime_ns, struct lkg_error *err)
 {
         int r = lkg_buf_failed(buf)
                         ? lkg_error_set(err, -ENOMEM, NULL, "render")

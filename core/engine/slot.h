@@ -6,13 +6,13 @@
 
 #include "publish.h"
 
-void lkg_slot_clear(struct lkg_publisher *p, struct lkg_slot *slot);
+void lkg_slot_clear(struct lkg_publisher *p, struct lkg_file_slot *slot);
 /** lkg_slot_fill() - new content; the same content keeps its time. Return: 0; -ENOSPC ... and nothing has changed. */
-int lkg_slot_fill(struct lkg_publisher *p, struct lkg_slot *slot, const void *data, size_t size,
+int lkg_slot_fill(struct lkg_publisher *p, struct lkg_file_slot *slot, const void *data, size_t size,
                   uint64_t mtime_ns, struct lkg_error *err);
 /** lkg_slot_fill_buf() - the same from a buffer, which is empty afterwards. */
-int lkg_slot_fill_buf(struct lkg_publisher *p, struct lkg_slot *slot, struct lkg_buf *buf, uint64_t mtime_ns,
-                      struct lkg_error *err);
+int lkg_slot_fill_buf(struct lkg_publisher *p, struct lkg_file_slot *slot, struct lkg_buf *buf,
+                      uint64_t mtime_ns, struct lkg_error *err);
 
 /**
  * lkg_publish_component_layers() - bring at most @budget files of layers/ of @c up to date.

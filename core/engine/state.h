@@ -13,11 +13,10 @@
 
 #include <limits.h>
 
+#include <lkg/condition.h>
+#include <lkg/decide.h>
 #include <lkg/error.h>
-
-#include "../state/source.h"
-#include "condition.h"
-#include "decide.h"
+#include <lkg/source.h>
 
 struct lkg_state {
         int fd;                  /* state directory; borrowed */

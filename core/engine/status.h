@@ -18,7 +18,7 @@ struct lkg_status_file {
         const char *name;
         bool document;    /* mode and owner of the component's file; else a fact (statusMode, root) */
         unsigned flags;   /* LKG_ENTRY_POLL */
-        unsigned depends; /* enum lkg_dirty: rendered again when one of these is set */
+        unsigned depends; /* enum lkg_component_dirty: rendered again when one of these is set */
         void (*render)(const struct lkg_status_context *context, struct lkg_buf *buf);
         const char *manual;
         bool optional; /* rendered as nothing = there is no such file */

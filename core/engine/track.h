@@ -6,7 +6,8 @@
  */
 #pragma once
 
-#include "../state/remote-base.h"
+#include <lkg/remote-base.h>
+
 #include "component.h"
 
 /**

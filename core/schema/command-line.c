@@ -6,8 +6,8 @@
 #include "command-line.h"
 
 #include <lkg/nearest.h>
+#include <lkg/tree.h>
 
-#include "../config/internal.h"
 #include "flag-value.h"
 
 static bool applies(const struct lkg_flag_apply *apply, const struct lkg_flag *flag)

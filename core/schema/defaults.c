@@ -2,18 +2,19 @@
 #include "defaults.h"
 
 #include <lkg/buf.h>
+#include <lkg/tree.h>
 
-#include "../config/internal.h"
 #include "values/address.h"
 
 /* ---- the tables' column ---- */
 
 /* The value of a field after defaulting; *ret stays NULL when there is none. */
-static int default_member(const struct lkg_node *member, const struct lkg_value *was,
+static int default_member(const struct lkg_schema_node *member, const struct lkg_value *was,
                           struct lkg_value **ret);
 
 /* The new value of @was (NULL = none), with its first @n members; only changed parts are copied. */
-static struct lkg_value *start_struct(const struct lkg_node *node, const struct lkg_value *was, size_t n)
+static struct lkg_value *start_struct(const struct lkg_schema_node *node, const struct lkg_value *was,
+                                      size_t n)
 {
         LKG_CLEANUP(lkg_value_unrefp)
         struct lkg_value *map =
@@ -28,7 +29,8 @@ static struct lkg_value *start_struct(const struct lkg_node *node, const struct 
         return LKG_STEAL(map);
 }
 
-static int default_struct(const struct lkg_node *node, const struct lkg_value *was, struct lkg_value **ret)
+static int default_struct(const struct lkg_schema_node *node, const struct lkg_value *was,
+                          struct lkg_value **ret)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = NULL;
         struct lkg_beside beside = { .map = was };
@@ -55,7 +57,8 @@ static int default_struct(const struct lkg_node *node, const struct lkg_value *w
         return 0;
 }
 
-static int default_member(const struct lkg_node *member, const struct lkg_value *was, struct lkg_value **ret)
+static int default_member(const struct lkg_schema_node *member, const struct lkg_value *was,
+                          struct lkg_value **ret)
 {
         if (member->class == LKG_CLASS_STRUCT && !member->pointer)
                 return default_struct(member, was, ret);

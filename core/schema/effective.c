@@ -3,8 +3,8 @@
  * The effective document: judging one that has no layers any more, and showing where each value comes from.
  */
 #include <lkg/render.h>
+#include <lkg/tree.h>
 
-#include "../config/internal.h"
 #include "findings-codes.h"
 #include "judge.h"
 
@@ -103,7 +103,7 @@ static bool is_zero(const struct lkg_value *value)
 }
 
 /* The source that sets this zero value explicitly; NULL = none. */
-static const struct lkg_value *who_said(const struct lkg_node *member, const struct lkg_value *zeros,
+static const struct lkg_value *who_said(const struct lkg_schema_node *member, const struct lkg_value *zeros,
                                         const struct lkg_value *doc, const struct lkg_value *value)
 {
         const struct lkg_value *said;
@@ -117,7 +117,7 @@ static const struct lkg_value *who_said(const struct lkg_node *member, const str
 }
 
 /* @map: @before, or a copy of it that may be changed. Others have @before, too. */
-static int place_member(const struct lkg_node *member, const struct lkg_value *zeros,
+static int place_member(const struct lkg_schema_node *member, const struct lkg_value *zeros,
                         const struct lkg_value *doc, const struct lkg_value *value,
                         const struct lkg_value *before, struct lkg_value **map)
 {
@@ -148,7 +148,7 @@ static int place_member(const struct lkg_node *member, const struct lkg_value *z
 }
 
 /* A typed document does not hold zero values, so an encoded one has them from nowhere. */
-int lkg_effective_place_zeros(const struct lkg_node *node, const struct lkg_value *zeros,
+int lkg_effective_place_zeros(const struct lkg_schema_node *node, const struct lkg_value *zeros,
                               const struct lkg_value *doc, struct lkg_value **effective)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *before = lkg_value_ref(*effective);

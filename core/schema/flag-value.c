@@ -8,8 +8,8 @@
 #include <stdarg.h>
 
 #include <lkg/buf.h>
+#include <lkg/tree.h>
 
-#include "../config/internal.h"
 #include "findings-codes.h"
 #include "gates.h"
 #include "values/address.h"
@@ -29,7 +29,7 @@ enum use_state {
 struct use {
         struct lkg_flag_apply *apply;
         const struct lkg_flag *flag;
-        const struct lkg_node *node; /* of the field; NULL = it sets none */
+        const struct lkg_schema_node *node; /* of the field; NULL = it sets none */
         struct lkg_source *source;
         const char *text;
         size_t size;

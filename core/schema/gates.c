@@ -2,11 +2,11 @@
 /* Rule: component-base/featuregate, unsafeSetFromMap and featureEnabled (v0.36). */
 #include "gates.h"
 
-#include "../config/internal.h"
 #include "findings-codes.h"
 #include "kinds.h"
 
 #include <lkg/nearest.h>
+#include <lkg/tree.h>
 
 static const char all_alpha[] = "AllAlpha", all_beta[] = "AllBeta";
 

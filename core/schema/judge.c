@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <lkg/array.h>
+#include <lkg/tree.h>
 
 #include "judge.h"
 
 #include <limits.h>
 
-#include "../config/internal.h"
 #include "command-line.h"
 #include "findings-codes.h"
 #include "kinds.h"

@@ -51,7 +51,7 @@ int lkg_lint_whole(const struct lkg_judge *judge, const struct lkg_candidate *ca
  * @doc:   the merged document; values that it does not have either are defaults. May be NULL
  * @effective: replaced by a copy if anything changes, because it is shared
  */
-int lkg_effective_place_zeros(const struct lkg_node *root, const struct lkg_value *zeros,
+int lkg_effective_place_zeros(const struct lkg_schema_node *root, const struct lkg_value *zeros,
                               const struct lkg_value *doc, struct lkg_value **effective);
 
 /**

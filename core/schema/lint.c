@@ -5,8 +5,8 @@
 #include <lkg/buf.h>
 #include <lkg/nearest.h>
 #include <lkg/render.h>
+#include <lkg/tree.h>
 
-#include "../config/internal.h"
 #include "defaults.h"
 #include "rules-table.h"
 #include "values/address.h"
@@ -25,7 +25,7 @@ static bool over_base(enum lkg_layer_role role)
 
 /* ---- names ---- */
 
-static void report_case(const struct lint *lint, const struct lkg_node *right, const char *name,
+static void report_case(const struct lint *lint, const struct lkg_schema_node *right, const char *name,
                         const struct lkg_value *value)
 {
         struct lkg_where where = lkg_where_of(value);
@@ -43,12 +43,13 @@ static void report_case(const struct lint *lint, const struct lkg_node *right, c
                                "%s is ignored by the component; write %s", quoted, right->name);
 }
 
-static void report_unknown(const struct lint *lint, const struct lkg_node *node,
-                           const struct lkg_node *other, const char *name, const struct lkg_value *value)
+static void report_unknown(const struct lint *lint, const struct lkg_schema_node *node,
+                           const struct lkg_schema_node *other, const char *name,
+                           const struct lkg_value *value)
 {
         struct lkg_where where = lkg_where_of(value);
         unsigned release = lkg_schema_release(lint->schema);
-        const struct lkg_node *later = other ? lkg_node_member(other, name, strlen(name)) : NULL;
+        const struct lkg_schema_node *later = other ? lkg_node_member(other, name, strlen(name)) : NULL;
         char quoted[5 * 64 + 8], now[LKG_RELEASE_TEXT_MAX], then[LKG_RELEASE_TEXT_MAX];
         struct lkg_nearest nearest;
         const char *best;
@@ -78,7 +79,8 @@ static void report_unknown(const struct lint *lint, const struct lkg_node *node,
 
 /* ---- values of one layer ---- */
 
-static void check_path(const struct lint *lint, const struct lkg_node *node, const struct lkg_value *value)
+static void check_path(const struct lint *lint, const struct lkg_schema_node *node,
+                       const struct lkg_value *value)
 {
         struct lkg_where where = lkg_where_of(value);
         char quoted[5 * 64 + 8];
@@ -98,8 +100,8 @@ static void check_path(const struct lint *lint, const struct lkg_node *node, con
                 node->field->path, lkg_quote(text, size, quoted));
 }
 
-static void check_field(const struct lint *lint, const struct lkg_node *node, const struct lkg_value *value,
-                        const struct lkg_value *below)
+static void check_field(const struct lint *lint, const struct lkg_schema_node *node,
+                        const struct lkg_value *value, const struct lkg_value *below)
 {
         struct lkg_where where = lkg_where_of(value), before = lkg_where_of(below);
         bool is_null = lkg_value_type(value) == LKG_NULL;
@@ -127,11 +129,12 @@ static void check_field(const struct lint *lint, const struct lkg_node *node, co
         check_path(lint, node, value);
 }
 
-static void lint_map(const struct lint *lint, const struct lkg_node *node, const struct lkg_node *latest,
-                     const struct lkg_value *map, const struct lkg_value *below);
+static void lint_map(const struct lint *lint, const struct lkg_schema_node *node,
+                     const struct lkg_schema_node *latest, const struct lkg_value *map,
+                     const struct lkg_value *below);
 
-static void lint_items(const struct lint *lint, const struct lkg_node *node, const struct lkg_node *latest,
-                       const struct lkg_value *list)
+static void lint_items(const struct lint *lint, const struct lkg_schema_node *node,
+                       const struct lkg_schema_node *latest, const struct lkg_value *list)
 {
         for (size_t i = 0; i < lkg_value_size(list); i++) {
                 const struct lkg_value *item = lkg_list_get(list, i);
@@ -142,12 +145,12 @@ static void lint_items(const struct lint *lint, const struct lkg_node *node, con
 }
 
 /* @holder: the struct around @member in the latest release; NULL = it is not there */
-static void lint_member(const struct lint *lint, const struct lkg_node *member,
-                        const struct lkg_node *holder, const struct lkg_value *value,
+static void lint_member(const struct lint *lint, const struct lkg_schema_node *member,
+                        const struct lkg_schema_node *holder, const struct lkg_value *value,
                         const struct lkg_value *below)
 {
         enum lkg_type type = lkg_value_type(value);
-        const struct lkg_node *latest = NULL;
+        const struct lkg_schema_node *latest = NULL;
         bool is_struct = member->class == LKG_CLASS_STRUCT && type == LKG_MAP;
         bool has_structs = member->class == LKG_CLASS_LIST && member->item->class == LKG_CLASS_STRUCT &&
                            type == LKG_LIST;
@@ -162,16 +165,18 @@ static void lint_member(const struct lint *lint, const struct lkg_node *member,
 }
 
 /* A name in the wrong case; in a layer above the base its value counts, and so do its mistakes. */
-static void lint_folded(const struct lint *lint, const struct lkg_node *member,
-                        const struct lkg_node *latest, const char *name, const struct lkg_value *value)
+static void lint_folded(const struct lint *lint, const struct lkg_schema_node *member,
+                        const struct lkg_schema_node *latest, const char *name,
+                        const struct lkg_value *value)
 {
         report_case(lint, member, name, value);
         if (over_base(lint->role))
                 lint_member(lint, member, latest, value, NULL);
 }
 
-static void lint_map(const struct lint *lint, const struct lkg_node *node, const struct lkg_node *latest,
-                     const struct lkg_value *map, const struct lkg_value *below)
+static void lint_map(const struct lint *lint, const struct lkg_schema_node *node,
+                     const struct lkg_schema_node *latest, const struct lkg_value *map,
+                     const struct lkg_value *below)
 {
         bool has_below = below && lkg_value_type(below) == LKG_MAP;
 
@@ -179,9 +184,9 @@ static void lint_map(const struct lint *lint, const struct lkg_node *node, const
                 const char *name;
                 size_t size;
                 const struct lkg_value *value = lkg_map_at(map, i, &name, &size);
-                const struct lkg_node *folded = lkg_node_member_folded(node, name, size);
+                const struct lkg_schema_node *folded = lkg_node_member_folded(node, name, size);
                 bool exact = folded && folded->name_size == size && memcmp(folded->name, name, size) == 0;
-                const struct lkg_node *member = exact ? folded : NULL;
+                const struct lkg_schema_node *member = exact ? folded : NULL;
 
                 if (*name == '$') /* a directive; the merge judges it */
                         continue;
@@ -215,7 +220,7 @@ int lkg_lint_layer(const struct lkg_schema *schema, const struct lkg_value *doc,
 /* ---- the merged document ---- */
 
 /* Is it a value that the component cannot tell from none: 0, "", false, an empty list? Return: 1, 0, -ENOMEM. */
-static int is_nothing(const struct lkg_node *node, const struct lkg_value *value)
+static int is_nothing(const struct lkg_schema_node *node, const struct lkg_value *value)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report scratch = LKG_REPORT_INIT;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *canonical = NULL;
@@ -228,8 +233,8 @@ static int is_nothing(const struct lkg_node *node, const struct lkg_value *value
 }
 
 /* A null or empty value that removes the value of an earlier layer. */
-static int check_reset(const struct lint *lint, const struct lkg_node *node, const struct lkg_value *value,
-                       const struct lkg_value *earlier)
+static int check_reset(const struct lint *lint, const struct lkg_schema_node *node,
+                       const struct lkg_value *value, const struct lkg_value *earlier)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
         struct lkg_where where = lkg_where_of(value), before = lkg_where_of(earlier);
@@ -262,7 +267,8 @@ static const struct lkg_value *earlier_layer(const struct lkg_value *value)
 }
 
 /* A value that equals the default: needless, or what undoes an earlier layer. */
-static int check_default(const struct lint *lint, const struct lkg_node *node, const struct lkg_value *value)
+static int check_default(const struct lint *lint, const struct lkg_schema_node *node,
+                         const struct lkg_value *value)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report scratch = LKG_REPORT_INIT;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *canonical = NULL;
@@ -302,7 +308,8 @@ static int check_default(const struct lint *lint, const struct lkg_node *node, c
         return 0;
 }
 
-static int lint_merged(const struct lint *lint, const struct lkg_node *node, const struct lkg_value *map)
+static int lint_merged(const struct lint *lint, const struct lkg_schema_node *node,
+                       const struct lkg_value *map)
 {
         int r = 0;
 
@@ -310,7 +317,7 @@ static int lint_merged(const struct lint *lint, const struct lkg_node *node, con
                 const char *name;
                 size_t size;
                 const struct lkg_value *value = lkg_map_at(map, i, &name, &size);
-                const struct lkg_node *member = lkg_node_member(node, name, size);
+                const struct lkg_schema_node *member = lkg_node_member(node, name, size);
 
                 if (!member)
                         continue;
@@ -325,7 +332,7 @@ static int lint_merged(const struct lint *lint, const struct lkg_node *node, con
 /* ---- ports and files ---- */
 
 struct port {
-        const struct lkg_node *node;
+        const struct lkg_schema_node *node;
         const struct lkg_value *value;
         struct lkg_span address; /* it is opened on */
         long number;
@@ -342,7 +349,7 @@ static const char *address_field(const struct lkg_value *object, const char *por
 }
 
 /* The port that a port field or a host:port field opens. Return: whether it opens one. */
-static bool port_of(const struct lkg_node *node, const struct lkg_value *object,
+static bool port_of(const struct lkg_schema_node *node, const struct lkg_value *object,
                     const struct lkg_value *value, struct port *ret)
 {
         struct lkg_span text = lkg_text_of(value), number;
@@ -386,11 +393,11 @@ static bool overlap(const struct port *a, const struct port *b)
 
 #define PORTS_MAX 16
 
-static void collect_ports(const struct lkg_node *node, const struct lkg_value *object,
+static void collect_ports(const struct lkg_schema_node *node, const struct lkg_value *object,
                           struct port ports[static PORTS_MAX], size_t *n)
 {
         for (size_t i = 0; i < node->n_members; i++) {
-                const struct lkg_node *member = node->members[i];
+                const struct lkg_schema_node *member = node->members[i];
                 const struct lkg_value *value = lkg_map_get(object, member->name);
 
                 if (!value || !(member->field->flags & (LKG_FIELD_PORT | LKG_FIELD_LISTEN)) ||
@@ -426,11 +433,11 @@ static void check_ports(const struct lint *lint, const struct lkg_value *object)
                                 report_ports(lint, &ports[k], &ports[i]);
 }
 
-static void check_files(const struct lint *lint, const struct lkg_host *host, const struct lkg_node *node,
-                        const struct lkg_value *object)
+static void check_files(const struct lint *lint, const struct lkg_host *host,
+                        const struct lkg_schema_node *node, const struct lkg_value *object)
 {
         for (size_t i = 0; i < node->n_members; i++) {
-                const struct lkg_node *member = node->members[i];
+                const struct lkg_schema_node *member = node->members[i];
                 const struct lkg_value *value = lkg_map_get(object, member->name);
                 char quoted[5 * 64 + 8];
                 struct lkg_where where;

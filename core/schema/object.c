@@ -5,8 +5,7 @@
 #include <inttypes.h>
 
 #include <lkg/duration.h>
-
-#include "../config/internal.h"
+#include <lkg/tree.h>
 
 const struct lkg_value *lkg_object_get(const struct lkg_value *object, const char *path)
 {

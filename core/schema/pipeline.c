@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pipeline.h"
+#include <lkg/tree.h>
 
-#include "../config/internal.h"
+#include "pipeline.h"
 
 /* ---- paths ---- */
 
@@ -72,12 +72,12 @@ static int resolve_one(struct lkg_value *object, const char *path, const char *d
         return made ? lkg_object_set(object, path, LKG_STEAL(made)) : -ENOMEM;
 }
 
-static int resolve_members(const struct lkg_node *node, struct lkg_value *object, const char *dir)
+static int resolve_members(const struct lkg_schema_node *node, struct lkg_value *object, const char *dir)
 {
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < node->n_members; i++) {
-                const struct lkg_node *member = node->members[i];
+                const struct lkg_schema_node *member = node->members[i];
 
                 if (member->class == LKG_CLASS_STRUCT)
                         r = resolve_members(member, object, dir);
@@ -94,7 +94,7 @@ int lkg_kubelet_load(const struct lkg_schema *schema, const struct lkg_value *ba
                      struct lkg_value **ret)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *object = NULL;
-        const struct lkg_node *root = lkg_schema_root(schema);
+        const struct lkg_schema_node *root = lkg_schema_root(schema);
         int r = 0;
 
         if (base)

@@ -31,7 +31,7 @@ static int parse_cpus(const char *text, size_t size, char *reason)
         return lkg_cpuset_parse(text, size, &highest, reason);
 }
 
-static const struct lkg_rule table[] = {
+static const struct lkg_value_rule table[] = {
         { "nodeLeaseDurationSeconds", LKG_RULE_NUMBER, "it must be at least 1", .min = 1, .max = NO_MAX },
         { "eventBurst", LKG_RULE_NUMBER, not_negative, .max = NO_MAX },
         { "eventRecordQPS", LKG_RULE_NUMBER, not_negative, .max = NO_MAX },
@@ -439,10 +439,10 @@ static int check_allowlist(const struct lkg_rules *rules)
 {
         static const char policy[] = "imagePullCredentialsVerificationPolicy",
                           allowlist[] = "preloadedImagesVerificationAllowlist";
-        const struct lkg_rule patterns = { allowlist, LKG_RULE_PARSE,
-                                           .parse = lkg_schema_release(rules->schema) < 136
-                                                            ? lkg_image_pattern_full
-                                                            : lkg_image_pattern };
+        const struct lkg_value_rule patterns = { allowlist, LKG_RULE_PARSE,
+                                                 .parse = lkg_schema_release(rules->schema) < 136
+                                                                  ? lkg_image_pattern_full
+                                                                  : lkg_image_pattern };
         const struct lkg_value *list = lkg_object_get(rules->object, allowlist);
 
         if (!lkg_gates_enabled(rules->gates, "KubeletEnsureSecretPulledImages") || !list ||

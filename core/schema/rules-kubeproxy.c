@@ -28,7 +28,7 @@ static int parse_cidr(const char *text, size_t size, char *reason)
         return lkg_cidr_parse(text, size, &cidr, reason);
 }
 
-static const struct lkg_rule table[] = {
+static const struct lkg_value_rule table[] = {
         { "iptables.masqueradeBit", LKG_RULE_NUMBER, bit, .max = 31 },
         { "ipvs.tcpTimeout", LKG_RULE_DURATION, not_negative, .max = NO_MAX, .when = "mode", .is = "ipvs" },
         { "ipvs.tcpFinTimeout", LKG_RULE_DURATION, not_negative, .max = NO_MAX, .when = "mode",

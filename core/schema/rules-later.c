@@ -86,7 +86,7 @@ static int parse_sysctl(const char *text, size_t size, char *reason)
                           "fs.mqueue.*");
 }
 
-static const struct lkg_rule table[] = {
+static const struct lkg_value_rule table[] = {
         { "address", LKG_RULE_PARSE, .parse = parse_ip, .flags = LKG_RULE_LATER },
         { "allowedUnsafeSysctls", LKG_RULE_PARSE, .parse = parse_sysctl,
           .flags = LKG_RULE_LATER | LKG_RULE_EMPTY_OK },

@@ -7,7 +7,7 @@
 
 static const char alpha_gate[] = "LoggingAlphaOptions", beta_gate[] = "LoggingBetaOptions";
 
-static const struct lkg_rule table[] = {
+static const struct lkg_value_rule table[] = {
         { "logging.flushFrequency", LKG_RULE_DURATION, "it must be greater than 0", .min = 1,
           .max = INT64_MAX, .since = 135 },
         { "logging.verbosity", LKG_RULE_NUMBER, "want 0 to 2147483647", .max = INT32_MAX },

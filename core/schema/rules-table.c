@@ -29,7 +29,7 @@ static bool is_default(const struct lkg_value *value)
 /* Fields below a secret one are not shown either. */
 static bool is_secret(const struct lkg_rules *rules, const char *path)
 {
-        const struct lkg_node *node = NULL;
+        const struct lkg_schema_node *node = NULL;
         char name[LKG_RULE_PATH_MAX];
 
         for (size_t i = 0; path[i] && i + 1 < sizeof(name); i++) {
@@ -255,7 +255,7 @@ static bool is_empty(const struct lkg_value *value)
         return true;
 }
 
-static bool is_unset(const struct lkg_rule *row, const struct lkg_value *value)
+static bool is_unset(const struct lkg_value_rule *row, const struct lkg_value *value)
 {
         return row->flags & LKG_RULE_NIL ? !value : is_empty(value);
 }
@@ -305,7 +305,7 @@ int lkg_rule_parse_item(const struct lkg_rules *rules, unsigned code, const char
         return 0;
 }
 
-static bool concerns(const struct lkg_rules *rules, const struct lkg_rule *row)
+static bool concerns(const struct lkg_rules *rules, const struct lkg_value_rule *row)
 {
         unsigned release = lkg_schema_release(rules->schema);
 
@@ -317,7 +317,7 @@ static bool concerns(const struct lkg_rules *rules, const struct lkg_rule *row)
 }
 
 /* Code and message for a broken rule of a row. */
-static void report_row(const struct lkg_rules *rules, const struct lkg_rule *row,
+static void report_row(const struct lkg_rules *rules, const struct lkg_value_rule *row,
                        const struct lkg_value *value)
 {
         static const unsigned codes[] = {
@@ -351,7 +351,7 @@ static void report_row(const struct lkg_rules *rules, const struct lkg_rule *row
         }
 }
 
-static int parse_row(const struct lkg_rules *rules, const struct lkg_rule *row,
+static int parse_row(const struct lkg_rules *rules, const struct lkg_value_rule *row,
                      const struct lkg_value *value)
 {
         unsigned code = row->flags & LKG_RULE_LATER ? LKG_F_REFUSED_LATER : LKG_F_BAD_FORMAT;
@@ -366,12 +366,12 @@ static int parse_row(const struct lkg_rules *rules, const struct lkg_rule *row,
         return r;
 }
 
-static bool is_within(const struct lkg_rule *row, int64_t n)
+static bool is_within(const struct lkg_value_rule *row, int64_t n)
 {
         return (n >= row->min && n <= row->max) || (n == 0 && (row->flags & LKG_RULE_ZERO_OK));
 }
 
-static bool is_word(const struct lkg_rule *row, const struct lkg_value *value)
+static bool is_word(const struct lkg_value_rule *row, const struct lkg_value *value)
 {
         const char *text = "";
         size_t size = 0;
@@ -382,14 +382,14 @@ static bool is_word(const struct lkg_rule *row, const struct lkg_value *value)
 }
 
 /* A field that is not there counts as zero, unless the release does not have it or it can be nil. */
-static bool concerns_absent(const struct lkg_rules *rules, const struct lkg_rule *row)
+static bool concerns_absent(const struct lkg_rules *rules, const struct lkg_value_rule *row)
 {
-        const struct lkg_node *node = lkg_node_find(lkg_schema_root(rules->schema), row->path);
+        const struct lkg_schema_node *node = lkg_node_find(lkg_schema_root(rules->schema), row->path);
 
         return node && (!node->pointer || row->kind == LKG_RULE_SET);
 }
 
-static int apply_row(const struct lkg_rules *rules, const struct lkg_rule *row)
+static int apply_row(const struct lkg_rules *rules, const struct lkg_value_rule *row)
 {
         const struct lkg_value *value = lkg_object_get(rules->object, row->path);
         bool holds = true;
@@ -420,7 +420,7 @@ static int apply_row(const struct lkg_rules *rules, const struct lkg_rule *row)
         return 0;
 }
 
-int lkg_rules_apply(const struct lkg_rules *rules, const struct lkg_rule *rows, size_t n_rows)
+int lkg_rules_apply(const struct lkg_rules *rules, const struct lkg_value_rule *rows, size_t n_rows)
 {
         int r = 0;
 

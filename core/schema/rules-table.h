@@ -31,7 +31,7 @@ enum lkg_rule_flags {
         LKG_RULE_LATER = 1 << 4,    /* the component's start, not its validation: a warning */
 };
 
-struct lkg_rule {
+struct lkg_value_rule {
         const char *path; /* dotted, without lists */
         enum lkg_rule_kind kind;
         const char *want; /* a clause: what would be right */
@@ -46,7 +46,7 @@ struct lkg_rule {
 };
 
 /** lkg_rules_apply() - judge all rows. Return: 0; -ENOMEM. */
-int lkg_rules_apply(const struct lkg_rules *rules, const struct lkg_rule *rows, size_t n_rows);
+int lkg_rules_apply(const struct lkg_rules *rules, const struct lkg_value_rule *rows, size_t n_rows);
 
 /** lkg_breach_missing() - report a missing or empty text. @at: its parent, or the empty text. */
 void lkg_breach_missing(const struct lkg_rules *rules, const char *path, const struct lkg_value *at,

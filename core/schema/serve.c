@@ -11,8 +11,8 @@
 #include <lkg/buf.h>
 #include <lkg/merge.h>
 #include <lkg/render.h>
+#include <lkg/tree.h>
 
-#include "../config/internal.h"
 #include "values/quantity.h"
 
 #define ROUNDS_MAX 3
@@ -30,8 +30,8 @@ struct compare {
  * LKG_TYPED_ROUND): no file says `1n`. It has no effect, because their users round them up to whole numbers.
  * Return: 1 when that is the only difference, 0, -ENOMEM.
  */
-static int is_rounded(const struct compare *c, const struct lkg_node *node, const struct lkg_value *wanted,
-                      const struct lkg_value *got)
+static int is_rounded(const struct compare *c, const struct lkg_schema_node *node,
+                      const struct lkg_value *wanted, const struct lkg_value *got)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report scratch = LKG_REPORT_INIT;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *object = lkg_value_new_map(NULL, 0, 0);
@@ -60,7 +60,7 @@ static int is_rounded(const struct compare *c, const struct lkg_node *node, cons
 }
 
 /* Secrets masked; empty for a missing value. */
-static void show(const struct lkg_node *node, const struct lkg_value *value, struct lkg_buf *buf)
+static void show(const struct lkg_schema_node *node, const struct lkg_value *value, struct lkg_buf *buf)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *masked = NULL;
 
@@ -71,7 +71,7 @@ static void show(const struct lkg_node *node, const struct lkg_value *value, str
                 lkg_render_json_compact(masked, buf);
 }
 
-static void say(const struct compare *c, const struct lkg_node *node, const struct lkg_value *wanted,
+static void say(const struct compare *c, const struct lkg_schema_node *node, const struct lkg_value *wanted,
                 const struct lkg_value *got)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf a = LKG_BUF_INIT, b = LKG_BUF_INIT;
@@ -98,7 +98,7 @@ static void say(const struct compare *c, const struct lkg_node *node, const stru
 }
 
 /* Nothing, for a component that would default it: an empty list or map is not defaulted. */
-static int nothing(const struct lkg_node *node, struct lkg_value **ret)
+static int nothing(const struct lkg_schema_node *node, struct lkg_value **ret)
 {
         if (node->class == LKG_CLASS_LIST)
                 *ret = lkg_value_new_list(NULL, 0, 0);
@@ -109,7 +109,7 @@ static int nothing(const struct lkg_node *node, struct lkg_value **ret)
         return *ret ? 0 : -ENOMEM;
 }
 
-static int differs(struct compare *c, const struct lkg_node *node, const struct lkg_value *wanted,
+static int differs(struct compare *c, const struct lkg_schema_node *node, const struct lkg_value *wanted,
                    const struct lkg_value *got)
 {
         struct lkg_value *value = NULL;
@@ -130,7 +130,7 @@ static int differs(struct compare *c, const struct lkg_node *node, const struct 
 }
 
 /* An empty list or map is printed like none, unless the field is always printed. */
-static const struct lkg_value *printed(const struct lkg_node *node, const struct lkg_value *value)
+static const struct lkg_value *printed(const struct lkg_schema_node *node, const struct lkg_value *value)
 {
         bool collection = node->class == LKG_CLASS_LIST || node->class == LKG_CLASS_MAP;
 
@@ -157,7 +157,7 @@ static int same_quantity(const struct lkg_value *a, const struct lkg_value *b)
 }
 
 /* Return: 1, 0, -ENOMEM. */
-static int same(const struct lkg_node *node, const struct lkg_value *a, const struct lkg_value *b)
+static int same(const struct lkg_schema_node *node, const struct lkg_value *a, const struct lkg_value *b)
 {
         if (a == b || !a || !b)
                 return a == b;
@@ -166,20 +166,20 @@ static int same(const struct lkg_node *node, const struct lkg_value *a, const st
         return node->class == LKG_CLASS_QUANTITY ? same_quantity(a, b) : 0;
 }
 
-static bool is_header(const struct lkg_node *node)
+static bool is_header(const struct lkg_schema_node *node)
 {
         return strcmp(node->field->path, "kind") == 0 || strcmp(node->field->path, "apiVersion") == 0;
 }
 
 /* Typed documents have no fields but those of the table, in the order of their names. NULL = an empty struct. */
-static int compare_members(struct compare *c, const struct lkg_node *node, const struct lkg_value *wanted,
-                           const struct lkg_value *got)
+static int compare_members(struct compare *c, const struct lkg_schema_node *node,
+                           const struct lkg_value *wanted, const struct lkg_value *got)
 {
         struct lkg_beside beside_wanted = { .map = wanted }, beside_got = { .map = got };
         int r = 0;
 
         for (size_t m = 0; r == 0 && m < node->n_members && wanted != got; m++) {
-                const struct lkg_node *member = node->members[m];
+                const struct lkg_schema_node *member = node->members[m];
                 const struct lkg_value *a = lkg_node_value(member, &beside_wanted);
                 const struct lkg_value *b = lkg_node_value(member, &beside_got);
 

@@ -6,14 +6,14 @@
 
 #include <lkg/array.h>
 #include <lkg/decode.h>
+#include <lkg/tree.h>
 
-#include "../config/internal.h"
 #include "kinds.h"
 
 struct lkg_schema {
         const struct lkg_kind *kind;
         unsigned release;
-        struct lkg_node *root;
+        struct lkg_schema_node *root;
         struct lkg_schema *next;
 };
 
@@ -51,7 +51,7 @@ static const struct scalar scalars[] = {
         { "struct", LKG_CLASS_STRUCT, 0, 0 },
 };
 
-static struct lkg_node *node_free(struct lkg_node *node)
+static struct lkg_schema_node *node_free(struct lkg_schema_node *node)
 {
         if (!node)
                 return NULL;
@@ -66,7 +66,7 @@ static struct lkg_node *node_free(struct lkg_node *node)
         return NULL;
 }
 
-static void node_freep(struct lkg_node **node)
+static void node_freep(struct lkg_schema_node **node)
 {
         *node = node_free(*node);
 }
@@ -84,9 +84,9 @@ static bool starts(const char **text, const char *with)
 static uint16_t last_number;
 
 /* Return: NULL = no memory. A row with an impossible type is a bug; test-tables finds it. */
-static struct lkg_node *node_new(const struct lkg_field *field, const char *name, const char *type)
+static struct lkg_schema_node *node_new(const struct lkg_field *field, const char *name, const char *type)
 {
-        LKG_CLEANUP(node_freep) struct lkg_node *node = calloc(1, sizeof(*node));
+        LKG_CLEANUP(node_freep) struct lkg_schema_node *node = calloc(1, sizeof(*node));
 
         if (!node)
                 return NULL;
@@ -116,7 +116,7 @@ static struct lkg_node *node_new(const struct lkg_field *field, const char *name
 /* ---- building ---- */
 
 /* Byte order of a key and a member's name. Documents share the keys of the tables, mostly. */
-static int compare(const char *key, size_t size, const struct lkg_node *member)
+static int compare(const char *key, size_t size, const struct lkg_schema_node *member)
 {
         size_t n = size < member->name_size ? size : member->name_size;
         int r = 0;
@@ -129,7 +129,7 @@ static int compare(const char *key, size_t size, const struct lkg_node *member)
         return r ? r : (size > member->name_size) - (size < member->name_size);
 }
 
-static struct lkg_node *member_n(const struct lkg_node *node, const char *name, size_t size)
+static struct lkg_schema_node *member_n(const struct lkg_schema_node *node, const char *name, size_t size)
 {
         size_t low = 0, high = node->n_members;
 
@@ -147,9 +147,9 @@ static struct lkg_node *member_n(const struct lkg_node *node, const char *name, 
         return NULL;
 }
 
-static int add_member(struct lkg_node *node, struct lkg_node *member)
+static int add_member(struct lkg_schema_node *node, struct lkg_schema_node *member)
 {
-        struct lkg_node **members;
+        struct lkg_schema_node **members;
         size_t i = node->n_members;
 
         if (LKG_GROW(node->members, node->n_members) < 0)
@@ -163,9 +163,9 @@ static int add_member(struct lkg_node *node, struct lkg_node *member)
 }
 
 /* The struct that a path's last part belongs to: down through members, items and map values. */
-static struct lkg_node *holder(struct lkg_node *root, const char *path, const char **ret_name)
+static struct lkg_schema_node *holder(struct lkg_schema_node *root, const char *path, const char **ret_name)
 {
-        struct lkg_node *node = root;
+        struct lkg_schema_node *node = root;
         const char *dot;
 
         for (; node && (dot = strchr(path, '.')); path = dot + 1) {
@@ -215,11 +215,11 @@ int lkg_schema_default(const char *json, struct lkg_value **ret)
         return 0;
 }
 
-static int add_row(struct lkg_node *root, const struct lkg_field *field)
+static int add_row(struct lkg_schema_node *root, const struct lkg_field *field)
 {
-        LKG_CLEANUP(node_freep) struct lkg_node *node = NULL;
+        LKG_CLEANUP(node_freep) struct lkg_schema_node *node = NULL;
         const char *name;
-        struct lkg_node *parent = holder(root, field->path, &name);
+        struct lkg_schema_node *parent = holder(root, field->path, &name);
         int r;
 
         if (!parent)
@@ -250,7 +250,7 @@ static uint32_t initial(const char *name)
 }
 
 /* The keys of all structs below @node; from then on they are the names as well. */
-static int make_names(struct lkg_node *node)
+static int make_names(struct lkg_schema_node *node)
 {
         int r = node->item ? make_names(node->item) : 0;
 
@@ -261,7 +261,7 @@ static int make_names(struct lkg_node *node)
         if (!node->names || !node->name_sizes)
                 return -ENOMEM;
         for (size_t i = 0; i < node->n_members; i++) {
-                struct lkg_node *member = node->members[i];
+                struct lkg_schema_node *member = node->members[i];
 
                 node->name_sizes[i] =
                         (uint8_t)(member->name_size < UINT8_MAX ? member->name_size : UINT8_MAX);
@@ -395,14 +395,15 @@ const char *lkg_release_text(unsigned release, char buf[static LKG_RELEASE_TEXT_
         return buf;
 }
 
-const struct lkg_node *lkg_schema_root(const struct lkg_schema *schema)
+const struct lkg_schema_node *lkg_schema_root(const struct lkg_schema *schema)
 {
         return schema->root;
 }
 
 /* ---- looking up ---- */
 
-const struct lkg_node *lkg_node_member(const struct lkg_node *node, const char *name, size_t size)
+const struct lkg_schema_node *lkg_node_member(const struct lkg_schema_node *node, const char *name,
+                                              size_t size)
 {
         return member_n(node, name, size);
 }
@@ -420,10 +421,11 @@ static bool is_ascii(const char *name, size_t size)
  * Avoids comparing a thousand unknown names with every field: a name that matches in another case has the same length, except for
  * letters of other scripts.
  */
-const struct lkg_node *lkg_node_member_folded(const struct lkg_node *node, const char *name, size_t size)
+const struct lkg_schema_node *lkg_node_member_folded(const struct lkg_schema_node *node, const char *name,
+                                                     size_t size)
 {
         bool ascii = size > 0 && size < UINT8_MAX && is_ascii(name, size);
-        const struct lkg_node *member;
+        const struct lkg_schema_node *member;
 
         if (ascii && !(node->initials[size_class(size)] & initial(name)))
                 return NULL;
@@ -441,7 +443,8 @@ const struct lkg_node *lkg_node_member_folded(const struct lkg_node *node, const
         return member;
 }
 
-const struct lkg_node *lkg_node_next(const struct lkg_node *node, const char *name, size_t size, size_t *at)
+const struct lkg_schema_node *lkg_node_next(const struct lkg_schema_node *node, const char *name,
+                                            size_t size, size_t *at)
 {
         for (; *at < node->n_members; (*at)++) {
                 int r = compare(name, size, node->members[*at]);
@@ -454,7 +457,7 @@ const struct lkg_node *lkg_node_next(const struct lkg_node *node, const char *na
         return NULL;
 }
 
-const struct lkg_value *lkg_node_value(const struct lkg_node *member, struct lkg_beside *b)
+const struct lkg_value *lkg_node_value(const struct lkg_schema_node *member, struct lkg_beside *b)
 {
         while (b->map) {
                 int r;
@@ -473,7 +476,7 @@ const struct lkg_value *lkg_node_value(const struct lkg_node *member, struct lkg
         return NULL;
 }
 
-const struct lkg_node *lkg_node_find(const struct lkg_node *node, const char *path)
+const struct lkg_schema_node *lkg_node_find(const struct lkg_schema_node *node, const char *path)
 {
         while (node && *path) {
                 size_t size = strcspn(path, ".[{");
@@ -494,7 +497,7 @@ const struct lkg_node *lkg_node_find(const struct lkg_node *node, const char *pa
 static bool merge_member(const struct lkg_merge_type *type, const char *key, size_t size,
                          struct lkg_merge_type *ret);
 
-static struct lkg_merge_type merge_type(const struct lkg_node *node)
+static struct lkg_merge_type merge_type(const struct lkg_schema_node *node)
 {
         bool plain_list = node->class == LKG_CLASS_LIST && node->item->class != LKG_CLASS_LIST;
 
@@ -511,7 +514,7 @@ static struct lkg_merge_type merge_type(const struct lkg_node *node)
 static bool merge_member(const struct lkg_merge_type *type, const char *key, size_t size,
                          struct lkg_merge_type *ret)
 {
-        const struct lkg_node *member = lkg_node_member_folded(type->data, key, size);
+        const struct lkg_schema_node *member = lkg_node_member_folded(type->data, key, size);
 
         if (member)
                 *ret = merge_type(member);

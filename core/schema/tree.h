@@ -27,7 +27,7 @@ enum lkg_class {
 
 #define LKG_NAME_SIZES      64u
 
-struct lkg_node {
+struct lkg_schema_node {
         const struct lkg_field
                 *field;   /* its row; of the container for items and map values of scalar type */
         const char *name; /* last part of the path; "" for items, map values and the root */
@@ -40,17 +40,17 @@ struct lkg_node {
         bool single;           /* float32 */
         struct lkg_value *def; /* the row's default; NULL = none */
 
-        struct lkg_node **members; /* of a struct, in byte order of their names */
+        struct lkg_schema_node **members; /* of a struct, in byte order of their names */
         size_t n_members;
         uint8_t *name_sizes; /* of each member, at most UINT8_MAX: to find those of one length */
         /* By the size of a name, the last one for all longer ones: which letters its first one may be, as bits, case folded. */
         uint32_t initials[LKG_NAME_SIZES];
-        struct lkg_value *names; /* a map with a key for each of them: documents share the keys */
-        struct lkg_node *item;   /* of a list or map */
+        struct lkg_value *names;      /* a map with a key for each of them: documents share the keys */
+        struct lkg_schema_node *item; /* of a list or map */
 };
 
 /** lkg_schema_root() - the tree of @schema; never NULL. */
-const struct lkg_node *lkg_schema_root(const struct lkg_schema *schema);
+const struct lkg_schema_node *lkg_schema_root(const struct lkg_schema *schema);
 /**
  * lkg_schema_default() - a value that no document says: the JSON text @json, layer "default".
  * @json: a constant string; the value is made once for each
@@ -58,17 +58,20 @@ const struct lkg_node *lkg_schema_root(const struct lkg_schema *schema);
  */
 int lkg_schema_default(const char *json, struct lkg_value **ret);
 /** lkg_node_member() - field @name of a struct, exactly as written. NULL = none. */
-const struct lkg_node *lkg_node_member(const struct lkg_node *node, const char *name, size_t size);
+const struct lkg_schema_node *lkg_node_member(const struct lkg_schema_node *node, const char *name,
+                                              size_t size);
 /**
  * lkg_node_member_folded() - the same as Go's encoding/json looks a name up: exactly, else without regard to
  * case (its fold: ASCII letters, U+017F as s, U+212A as k).
  */
-const struct lkg_node *lkg_node_member_folded(const struct lkg_node *node, const char *name, size_t size);
+const struct lkg_schema_node *lkg_node_member_folded(const struct lkg_schema_node *node, const char *name,
+                                                     size_t size);
 /**
  * lkg_node_next() - the field @name, when names come in byte order.
  * @at: where to look from, 0 at first; on a hit the index of the field in node->members
  */
-const struct lkg_node *lkg_node_next(const struct lkg_node *node, const char *name, size_t size, size_t *at);
+const struct lkg_schema_node *lkg_node_next(const struct lkg_schema_node *node, const char *name,
+                                            size_t size, size_t *at);
 /*
  * A typed map that is walked beside the members of its struct: both are in byte order. Begins as { .map =
  * map }.
@@ -81,6 +84,6 @@ struct lkg_beside {
         size_t size;
 };
 /** lkg_node_value() - the other way round: the value of field @member, whose index is beside->i, or NULL. */
-const struct lkg_value *lkg_node_value(const struct lkg_node *member, struct lkg_beside *beside);
+const struct lkg_value *lkg_node_value(const struct lkg_schema_node *member, struct lkg_beside *beside);
 /** lkg_node_find() - the node of a dotted path below @node, or NULL. */
-const struct lkg_node *lkg_node_find(const struct lkg_node *node, const char *path);
+const struct lkg_schema_node *lkg_node_find(const struct lkg_schema_node *node, const char *path);

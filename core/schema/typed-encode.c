@@ -4,8 +4,8 @@
  * printed. Like decoding, it shares unchanged parts.
  */
 #include <lkg/buf.h>
+#include <lkg/tree.h>
 
-#include "../config/internal.h"
 #include "typed-internal.h"
 #include "values/quantity.h"
 
@@ -29,10 +29,11 @@ static int encode_quantity(const struct lkg_value *value, struct lkg_value **ret
         return lkg_typed_canonical(value, LKG_STRING, text.data, ret);
 }
 
-static int encode_value(const struct lkg_node *node, const struct lkg_value *value, struct lkg_value **ret);
+static int encode_value(const struct lkg_schema_node *node, const struct lkg_value *value,
+                        struct lkg_value **ret);
 
 /* What Go prints for a field that holds its zero value. *ret stays NULL when it prints nothing. */
-static int encode_zero(const struct lkg_node *node, struct lkg_value **ret)
+static int encode_zero(const struct lkg_schema_node *node, struct lkg_value **ret)
 {
         bool always = node->field->flags & LKG_FIELD_ALWAYS;
 
@@ -51,7 +52,8 @@ static int encode_zero(const struct lkg_node *node, struct lkg_value **ret)
 }
 
 /* @value: NULL = all zero. Like decoding, shares unchanged parts. */
-static int encode_struct(const struct lkg_node *node, const struct lkg_value *value, struct lkg_value **ret)
+static int encode_struct(const struct lkg_schema_node *node, const struct lkg_value *value,
+                         struct lkg_value **ret)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = value ? NULL : lkg_value_new_map(NULL, 0, 0);
         struct lkg_beside beside = { .map = value };
@@ -59,7 +61,7 @@ static int encode_struct(const struct lkg_node *node, const struct lkg_value *va
         if (!value && !map)
                 return -ENOMEM;
         for (size_t m = 0; m < node->n_members; m++) {
-                const struct lkg_node *member = node->members[m];
+                const struct lkg_schema_node *member = node->members[m];
                 const struct lkg_value *was = lkg_node_value(member, &beside);
                 LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *item = NULL;
                 int r = was ? encode_value(member, was, &item) : encode_zero(member, &item);
@@ -81,7 +83,8 @@ static int encode_struct(const struct lkg_node *node, const struct lkg_value *va
         return 0;
 }
 
-static int encode_list(const struct lkg_node *node, const struct lkg_value *value, struct lkg_value **ret)
+static int encode_list(const struct lkg_schema_node *node, const struct lkg_value *value,
+                       struct lkg_value **ret)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *list = NULL;
 
@@ -104,7 +107,8 @@ static int encode_list(const struct lkg_node *node, const struct lkg_value *valu
         return 0;
 }
 
-static int encode_value(const struct lkg_node *node, const struct lkg_value *value, struct lkg_value **ret)
+static int encode_value(const struct lkg_schema_node *node, const struct lkg_value *value,
+                        struct lkg_value **ret)
 {
         switch (node->class) {
         case LKG_CLASS_STRUCT:
@@ -132,7 +136,8 @@ static int encode_value(const struct lkg_node *node, const struct lkg_value *val
         return 0;
 }
 
-int lkg_typed_encode(const struct lkg_node *root, const struct lkg_value *object, struct lkg_value **ret)
+int lkg_typed_encode(const struct lkg_schema_node *root, const struct lkg_value *object,
+                     struct lkg_value **ret)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *encoded = NULL;
         int r = encode_struct(root, object, &encoded);

@@ -9,7 +9,7 @@ int lkg_typed_canonical(const struct lkg_value *value, enum lkg_type type, const
                         struct lkg_value **ret);
 
 /** lkg_typed_zero() - the zero value of @node, as coming from where @at does; NULL = from nowhere. */
-int lkg_typed_zero(const struct lkg_node *node, const struct lkg_value *at, struct lkg_value **ret);
+int lkg_typed_zero(const struct lkg_schema_node *node, const struct lkg_value *at, struct lkg_value **ret);
 
 /** lkg_typed_start_map() - a map for what becomes of @value, with its first @n members. NULL = no memory. */
 struct lkg_value *lkg_typed_start_map(const struct lkg_value *before, const struct lkg_value *value,
@@ -23,4 +23,4 @@ int lkg_typed_put_item(const struct lkg_value *value, size_t i, struct lkg_value
                        struct lkg_value **list);
 
 /** lkg_typed_is_stamped() - was this list found to be of @node's type, and @also what that bit says? */
-bool lkg_typed_is_stamped(const struct lkg_node *node, const struct lkg_value *list, uint16_t also);
+bool lkg_typed_is_stamped(const struct lkg_schema_node *node, const struct lkg_value *list, uint16_t also);

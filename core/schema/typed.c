@@ -13,8 +13,8 @@
 
 #include <lkg/buf.h>
 #include <lkg/duration.h>
+#include <lkg/tree.h>
 
-#include "../config/internal.h"
 #include "findings-codes.h"
 #include "typed-internal.h"
 #include "values/quantity.h"
@@ -55,7 +55,7 @@ static void format_path(const struct step *step, struct lkg_buf *buf)
         (void)lkg_mask_name(step->name, step->size, is_below_secret(step), buf);
 }
 
-static const char *shown(const struct lkg_node *node, const struct lkg_value *value,
+static const char *shown(const struct lkg_schema_node *node, const struct lkg_value *value,
                          char buf[static 5 * 64 + 8])
 {
         const char *text;
@@ -85,10 +85,10 @@ static const char *shown(const struct lkg_node *node, const struct lkg_value *va
         return "";
 }
 
-static int misfit(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
+static int misfit(struct decode *d, const struct lkg_schema_node *node, const struct lkg_value *value,
                   const struct step *step, unsigned code, const char *fmt, ...) LKG_PRINTF(6, 7);
 
-static int misfit(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
+static int misfit(struct decode *d, const struct lkg_schema_node *node, const struct lkg_value *value,
                   const struct step *step, unsigned code, const char *fmt, ...)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf path = LKG_BUF_INIT;
@@ -108,7 +108,7 @@ static int misfit(struct decode *d, const struct lkg_node *node, const struct lk
         return 0;
 }
 
-static const char *wanted(const struct lkg_node *node)
+static const char *wanted(const struct lkg_schema_node *node)
 {
         switch (node->class) {
         case LKG_CLASS_BOOL:
@@ -138,7 +138,7 @@ static const char *wanted(const struct lkg_node *node)
 }
 
 /* Quotes are the mistake only where the same text without them would do; else there may be none. */
-static const char *string_hint(const struct lkg_node *node, const struct lkg_value *value)
+static const char *string_hint(const struct lkg_schema_node *node, const struct lkg_value *value)
 {
         size_t size, n = 0;
         const char *text = lkg_value_text(value, &size);
@@ -155,7 +155,7 @@ static const char *string_hint(const struct lkg_node *node, const struct lkg_val
 }
 
 /* A hint for the mistakes that are made every day. */
-static const char *hint(const struct lkg_node *node, const struct lkg_value *value)
+static const char *hint(const struct lkg_schema_node *node, const struct lkg_value *value)
 {
         enum lkg_type type = lkg_value_type(value);
 
@@ -173,7 +173,7 @@ static const char *hint(const struct lkg_node *node, const struct lkg_value *val
         return "";
 }
 
-static int wrong_type(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
+static int wrong_type(struct decode *d, const struct lkg_schema_node *node, const struct lkg_value *value,
                       const struct step *step)
 {
         enum lkg_type type = lkg_value_type(value);
@@ -185,7 +185,7 @@ static int wrong_type(struct decode *d, const struct lkg_node *node, const struc
                       lkg_type_name(type), wanted(node), hint(node, value));
 }
 
-static int wrong_value(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
+static int wrong_value(struct decode *d, const struct lkg_schema_node *node, const struct lkg_value *value,
                        const struct step *step, const char *why)
 {
         enum lkg_type type = lkg_value_type(value);
@@ -235,12 +235,12 @@ int lkg_typed_canonical(const struct lkg_value *value, enum lkg_type type, const
 
 /* ---- scalars ---- */
 
-static bool keeps_zero(const struct lkg_node *node, bool item)
+static bool keeps_zero(const struct lkg_schema_node *node, bool item)
 {
         return node->pointer || item;
 }
 
-static int decode_bool(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
+static int decode_bool(struct decode *d, const struct lkg_schema_node *node, const struct lkg_value *value,
                        const struct step *step, bool item, struct lkg_value **ret)
 {
         if (lkg_value_type(value) != LKG_BOOL)
@@ -250,7 +250,7 @@ static int decode_bool(struct decode *d, const struct lkg_node *node, const stru
         return 0;
 }
 
-static int decode_string(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
+static int decode_string(struct decode *d, const struct lkg_schema_node *node, const struct lkg_value *value,
                          const struct step *step, bool item, struct lkg_value **ret)
 {
         size_t size;
@@ -293,7 +293,7 @@ static int decoded_integer(const struct lkg_value *value, intmax_t n, struct lkg
         return lkg_typed_canonical(value, LKG_NUMBER, text, ret);
 }
 
-static int decode_int(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
+static int decode_int(struct decode *d, const struct lkg_schema_node *node, const struct lkg_value *value,
                       const struct step *step, bool item, struct lkg_value **ret)
 {
         const char *number;
@@ -318,7 +318,7 @@ static int decode_int(struct decode *d, const struct lkg_node *node, const struc
         return decoded_integer(value, n, ret);
 }
 
-static int decode_float(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
+static int decode_float(struct decode *d, const struct lkg_schema_node *node, const struct lkg_value *value,
                         const struct step *step, bool item, struct lkg_value **ret)
 {
         char text[LKG_NUMBER_TEXT_MAX];
@@ -349,8 +349,9 @@ static int decode_float(struct decode *d, const struct lkg_node *node, const str
         return lkg_typed_canonical(value, LKG_NUMBER, text, ret);
 }
 
-static int decode_duration(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
-                           const struct step *step, bool item, struct lkg_value **ret)
+static int decode_duration(struct decode *d, const struct lkg_schema_node *node,
+                           const struct lkg_value *value, const struct step *step, bool item,
+                           struct lkg_value **ret)
 {
         char text[LKG_DURATION_MAX], why[LKG_REFUSAL_MAX];
         const char *given;
@@ -368,7 +369,7 @@ static int decode_duration(struct decode *d, const struct lkg_node *node, const 
         return lkg_typed_canonical(value, LKG_STRING, text, ret);
 }
 
-static int decode_flush(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
+static int decode_flush(struct decode *d, const struct lkg_schema_node *node, const struct lkg_value *value,
                         const struct step *step, struct lkg_value **ret)
 {
         size_t size;
@@ -385,8 +386,9 @@ static int decode_flush(struct decode *d, const struct lkg_node *node, const str
  * A quantity in a map is kept in printed form. One in a field keeps its text until it is printed, because printing changes
  * some values (`1000E` prints as `1`), and rules are about the value that was read.
  */
-static int decode_quantity(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
-                           const struct step *step, bool item, struct lkg_value **ret)
+static int decode_quantity(struct decode *d, const struct lkg_schema_node *node,
+                           const struct lkg_value *value, const struct step *step, bool item,
+                           struct lkg_value **ret)
 {
         LKG_CLEANUP(lkg_quantity_deinit) struct lkg_quantity quantity = { 0 };
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
@@ -415,7 +417,7 @@ static int decode_quantity(struct decode *d, const struct lkg_node *node, const 
 }
 
 /* metav1.Time: RFC 3339; the kubelet refuses any taint that has one, so its form is all that matters. */
-static int decode_time(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
+static int decode_time(struct decode *d, const struct lkg_schema_node *node, const struct lkg_value *value,
                        const struct step *step, struct lkg_value **ret)
 {
         struct tm tm = { 0 };
@@ -434,12 +436,12 @@ static int decode_time(struct decode *d, const struct lkg_node *node, const stru
 
 /* ---- collections ---- */
 
-static int decode_value(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
+static int decode_value(struct decode *d, const struct lkg_schema_node *node, const struct lkg_value *value,
                         const struct lkg_value *before, bool item, const struct step *step,
                         struct lkg_value **ret);
 
 /* The zero value as an item of a list or map: it is there, so it must be printed. @at: NULL = from nowhere. */
-int lkg_typed_zero(const struct lkg_node *node, const struct lkg_value *at, struct lkg_value **ret)
+int lkg_typed_zero(const struct lkg_schema_node *node, const struct lkg_value *at, struct lkg_value **ret)
 {
         struct lkg_source *source = at ? lkg_value_source_mut(at) : NULL;
         unsigned line = at ? lkg_value_line(at) : 0, column = at ? lkg_value_column(at) : 0;
@@ -482,7 +484,7 @@ static struct lkg_value *earlier_item(const struct lkg_value *before, size_t i)
         return lkg_list_get(before, i);
 }
 
-static int decode_item(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
+static int decode_item(struct decode *d, const struct lkg_schema_node *node, const struct lkg_value *value,
                        struct lkg_value *before, const struct step *step, struct lkg_value **ret)
 {
         bool nilable = node->class == LKG_CLASS_LIST || node->class == LKG_CLASS_MAP;
@@ -524,7 +526,7 @@ int lkg_typed_put_item(const struct lkg_value *value, size_t i, struct lkg_value
  * it is, too.
  */
 
-bool lkg_typed_is_stamped(const struct lkg_node *node, const struct lkg_value *list, uint16_t also)
+bool lkg_typed_is_stamped(const struct lkg_schema_node *node, const struct lkg_value *list, uint16_t also)
 {
         uint16_t want = (uint16_t)(node->number | also);
 
@@ -532,7 +534,7 @@ bool lkg_typed_is_stamped(const struct lkg_node *node, const struct lkg_value *l
 }
 
 /* Would LKG_TYPED_ROUND make a difference for values of this type? */
-static bool can_round(const struct lkg_node *node)
+static bool can_round(const struct lkg_schema_node *node)
 {
         for (size_t m = 0; m < node->n_members; m++)
                 if (can_round(node->members[m]))
@@ -540,7 +542,7 @@ static bool can_round(const struct lkg_node *node)
         return node->item && (node->item->class == LKG_CLASS_QUANTITY || can_round(node->item));
 }
 
-static int decode_list(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
+static int decode_list(struct decode *d, const struct lkg_schema_node *node, const struct lkg_value *value,
                        const struct lkg_value *before, const struct step *step, struct lkg_value **ret)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *list = NULL;
@@ -593,7 +595,7 @@ bool lkg_typed_may_share(const struct lkg_value *before, const struct lkg_value 
         return !before && !lkg_value_shadowed(value);
 }
 
-static int decode_map(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
+static int decode_map(struct decode *d, const struct lkg_schema_node *node, const struct lkg_value *value,
                       const struct lkg_value *before, const struct step *step, struct lkg_value **ret)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = NULL;
@@ -626,7 +628,7 @@ static int decode_map(struct decode *d, const struct lkg_node *node, const struc
 }
 
 /* A field of the document. *ret stays NULL for its zero value; @before: the value set by an earlier spelling. */
-static int decode_member(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
+static int decode_member(struct decode *d, const struct lkg_schema_node *node, const struct lkg_value *value,
                          const struct lkg_value *before, const struct step *step, struct lkg_value **ret)
 {
         bool nilable = node->pointer || node->class == LKG_CLASS_LIST || node->class == LKG_CLASS_MAP;
@@ -645,7 +647,7 @@ static int decode_member(struct decode *d, const struct lkg_node *node, const st
 }
 
 /* The field's value, after those that the same text had for it before. */
-static int decode_twice(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
+static int decode_twice(struct decode *d, const struct lkg_schema_node *node, const struct lkg_value *value,
                         const struct lkg_value *before, const struct step *step, struct lkg_value **ret)
 {
         const struct lkg_value *earlier = d->flags & LKG_TYPED_TWICE ? lkg_value_shadowed(value) : NULL;
@@ -659,7 +661,7 @@ static int decode_twice(struct decode *d, const struct lkg_node *node, const str
 }
 
 /* One field under a name of another case, or after one: the existing value may be extended or replaced. */
-static int decode_again(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
+static int decode_again(struct decode *d, const struct lkg_schema_node *node, const struct lkg_value *value,
                         const struct step *step, struct lkg_value *map)
 {
         const struct lkg_value *before = lkg_map_get(map, node->name);
@@ -679,7 +681,7 @@ static int decode_again(struct decode *d, const struct lkg_node *node, const str
  * Keys and fields are both in byte order, so they are walked side by side; that ends with the first name that
  * is right only but for its case.
  */
-static int decode_struct(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
+static int decode_struct(struct decode *d, const struct lkg_schema_node *node, const struct lkg_value *value,
                          const struct lkg_value *before, bool item, const struct step *step,
                          struct lkg_value **ret)
 {
@@ -692,7 +694,7 @@ static int decode_struct(struct decode *d, const struct lkg_node *node, const st
         for (size_t i = 0; i < lkg_value_size(value); i++) {
                 struct step at = { .up = step };
                 const struct lkg_value *member = lkg_map_at(value, i, &at.name, &at.size);
-                const struct lkg_node *field = lkg_node_next(node, at.name, at.size, &m);
+                const struct lkg_schema_node *field = lkg_node_next(node, at.name, at.size, &m);
                 LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *made = NULL;
                 int r = 0;
 
@@ -728,7 +730,7 @@ static int decode_struct(struct decode *d, const struct lkg_node *node, const st
         return 0;
 }
 
-static int decode_value(struct decode *d, const struct lkg_node *node, const struct lkg_value *value,
+static int decode_value(struct decode *d, const struct lkg_schema_node *node, const struct lkg_value *value,
                         const struct lkg_value *before, bool item, const struct step *step,
                         struct lkg_value **ret)
 {
@@ -761,7 +763,7 @@ static int decode_value(struct decode *d, const struct lkg_node *node, const str
         return -EINVAL;
 }
 
-int lkg_typed_decode(const struct lkg_node *root, const struct lkg_value *value, unsigned flags,
+int lkg_typed_decode(const struct lkg_schema_node *root, const struct lkg_value *value, unsigned flags,
                      struct lkg_report *report, struct lkg_value **ret)
 {
         struct decode d = { .flags = flags, .report = report };
@@ -782,7 +784,7 @@ int lkg_typed_decode(const struct lkg_node *root, const struct lkg_value *value,
         return d.n_misfits > 0 ? -EBADMSG : 0;
 }
 
-int lkg_typed_scalar(const struct lkg_node *node, const struct lkg_value *value, const char *path,
+int lkg_typed_scalar(const struct lkg_schema_node *node, const struct lkg_value *value, const char *path,
                      struct lkg_report *report, struct lkg_value **ret)
 {
         struct decode d = { .report = report };

@@ -28,7 +28,7 @@ enum lkg_typed_flags {
  *
  * Return: 0; -EBADMSG (@report says why; *ret is set, without the values that do not fit); -ENOMEM.
  */
-int lkg_typed_decode(const struct lkg_node *root, const struct lkg_value *value, unsigned flags,
+int lkg_typed_decode(const struct lkg_schema_node *root, const struct lkg_value *value, unsigned flags,
                      struct lkg_report *report, struct lkg_value **ret);
 
 /**
@@ -36,13 +36,14 @@ int lkg_typed_decode(const struct lkg_node *root, const struct lkg_value *value,
  * no source.
  * @ret: one reference, an unshared map
  */
-int lkg_typed_encode(const struct lkg_node *root, const struct lkg_value *object, struct lkg_value **ret);
+int lkg_typed_encode(const struct lkg_schema_node *root, const struct lkg_value *object,
+                     struct lkg_value **ret);
 
 /**
  * lkg_typed_check() - is @value, alone, of @node's type? For values that do not come from a document.
  * @ret: as a typed document holds it, one reference; NULL = the zero value
  */
-int lkg_typed_scalar(const struct lkg_node *node, const struct lkg_value *value, const char *path,
+int lkg_typed_scalar(const struct lkg_schema_node *node, const struct lkg_value *value, const char *path,
                      struct lkg_report *report, struct lkg_value **ret);
 
 /* ---- object.c: reading and changing a typed document ---- */

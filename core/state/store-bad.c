@@ -10,8 +10,8 @@
 #include <lkg/array.h>
 #include <lkg/file.h>
 #include <lkg/record.h>
+#include <lkg/source.h>
 
-#include "internal.h"
 #include "store-internal.h"
 
 #define REMOVED_NAME ".bad" LKG_TMP_SUFFIX /* the old list: removed by the next sweep */

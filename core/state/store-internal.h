@@ -6,8 +6,7 @@
 
 #include <lkg/doc.h>
 #include <lkg/json-out.h>
-
-#include "store.h"
+#include <lkg/store.h>
 
 #define LKG_STORE_SCHEMA   1u
 #define LKG_STORE_ASIDE    ".damaged"

@@ -8,8 +8,8 @@
 #include <lkg/file.h>
 #include <lkg/log.h>
 #include <lkg/record.h>
+#include <lkg/source.h>
 
-#include "internal.h"
 #include "store-internal.h"
 
 #define FORMAT_NAME   "format"

@@ -208,7 +208,7 @@ static bool input(struct lkg_supervisor *s, struct lkg_child *child)
 
 static void died(struct lkg_supervisor *s, struct lkg_child *child, const struct lkg_child_end *end)
 {
-        const struct lkg_restart_policy *policy = end->fatal ? &lkg_restart_fatal : &lkg_restart_engine;
+        const struct lkg_restart_pace *policy = end->fatal ? &lkg_restart_fatal : &lkg_restart_engine;
         bool early = end->fatal || (!end->ready && !end->adopted && end->lived_ns < EARLY_NS);
 
         lkg_engine_note_end(s, end);

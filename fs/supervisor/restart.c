@@ -4,27 +4,18 @@
 #define MSEC LKG_NSEC_PER_MSEC
 #define SEC  LKG_NSEC_PER_SEC
 
-const struct lkg_restart_policy lkg_restart_server = { .n_free = 3,
-                                                       .first_ns = 10 * MSEC,
-                                                       .max_ns = 1 * SEC };
-const struct lkg_restart_policy lkg_restart_refused = { .n_free = 0,
-                                                        .first_ns = 100 * MSEC,
-                                                        .max_ns = 5 * SEC };
-const struct lkg_restart_policy lkg_restart_engine = { .n_free = 1,
-                                                       .first_ns = 50 * MSEC,
-                                                       .max_ns = 1 * SEC };
-const struct lkg_restart_policy lkg_restart_fatal = { .n_free = 0,
-                                                      .first_ns = 10 * SEC,
-                                                      .max_ns = 10 * SEC };
-const struct lkg_restart_policy lkg_restart_notifier = { .n_free = 1,
-                                                         .first_ns = 50 * MSEC,
-                                                         .max_ns = 1 * SEC };
-const struct lkg_restart_policy lkg_restart_mount = { .n_free = 2,
+const struct lkg_restart_pace lkg_restart_server = { .n_free = 3, .first_ns = 10 * MSEC, .max_ns = 1 * SEC };
+const struct lkg_restart_pace lkg_restart_refused = { .n_free = 0,
                                                       .first_ns = 100 * MSEC,
                                                       .max_ns = 5 * SEC };
+const struct lkg_restart_pace lkg_restart_engine = { .n_free = 1, .first_ns = 50 * MSEC, .max_ns = 1 * SEC };
+const struct lkg_restart_pace lkg_restart_fatal = { .n_free = 0, .first_ns = 10 * SEC, .max_ns = 10 * SEC };
+const struct lkg_restart_pace lkg_restart_notifier = { .n_free = 1,
+                                                       .first_ns = 50 * MSEC,
+                                                       .max_ns = 1 * SEC };
+const struct lkg_restart_pace lkg_restart_mount = { .n_free = 2, .first_ns = 100 * MSEC, .max_ns = 5 * SEC };
 
-uint64_t lkg_restart_pause_ns(struct lkg_restart *restart, const struct lkg_restart_policy *policy,
-                              bool early)
+uint64_t lkg_restart_pause_ns(struct lkg_restart *restart, const struct lkg_restart_pace *policy, bool early)
 {
         uint64_t pause = policy->first_ns;
 

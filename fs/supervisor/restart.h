@@ -8,7 +8,7 @@
 #include <lkg/base.h>
 
 /* How eagerly one kind of child is started again. */
-struct lkg_restart_policy {
+struct lkg_restart_pace {
         unsigned n_free;           /* that many early deaths in a row are answered at once */
         uint64_t first_ns, max_ns; /* the pause after them, doubled with every further one */
 };
@@ -18,12 +18,12 @@ struct lkg_restart {
         unsigned n_early;
 };
 
-extern const struct lkg_restart_policy lkg_restart_server;  /* calls wait for it: pauses stay short */
-extern const struct lkg_restart_policy lkg_restart_refused; /* file server of another build (exit 77) */
-extern const struct lkg_restart_policy lkg_restart_engine;
-extern const struct lkg_restart_policy lkg_restart_fatal; /* engine that said FATAL while running */
-extern const struct lkg_restart_policy lkg_restart_notifier;
-extern const struct lkg_restart_policy lkg_restart_mount; /* an aborted connection is mounted anew */
+extern const struct lkg_restart_pace lkg_restart_server;  /* calls wait for it: pauses stay short */
+extern const struct lkg_restart_pace lkg_restart_refused; /* file server of another build (exit 77) */
+extern const struct lkg_restart_pace lkg_restart_engine;
+extern const struct lkg_restart_pace lkg_restart_fatal; /* engine that said FATAL while running */
+extern const struct lkg_restart_pace lkg_restart_notifier;
+extern const struct lkg_restart_pace lkg_restart_mount; /* an aborted connection is mounted anew */
 
 /**
  * lkg_restart_pause_ns() - a child died: how long until the next start.
@@ -31,7 +31,7 @@ extern const struct lkg_restart_policy lkg_restart_mount; /* an aborted connecti
  *
  * Return: nanoseconds, 0 = at once.
  */
-uint64_t lkg_restart_pause_ns(struct lkg_restart *restart, const struct lkg_restart_policy *policy,
+uint64_t lkg_restart_pause_ns(struct lkg_restart *restart, const struct lkg_restart_pace *policy,
                               bool early);
 
 #define LKG_HEARTBEAT_TICK_NS (500 * LKG_NSEC_PER_MSEC)

@@ -161,7 +161,7 @@ static bool input(struct lkg_supervisor *s, struct lkg_child *child)
 
 static void died(struct lkg_supervisor *s, struct lkg_child *child, const struct lkg_child_end *end)
 {
-        const struct lkg_restart_policy *policy = &lkg_restart_server;
+        const struct lkg_restart_pace *policy = &lkg_restart_server;
         bool killed = (end->code == CLD_KILLED || end->code == CLD_DUMPED) && end->status == SIGKILL;
         bool refused = end->code == CLD_EXITED && end->status == EXIT_OTHER_BUILD;
 

@@ -8,7 +8,7 @@
  */
 #include "tool.h"
 
-#include <core/state/remote-base.h>
+#include <include/lkg/remote-base.h>
 #include <lkg/limits.h>
 
 #define KEY_NOTE "lkgfs.io/config-key"

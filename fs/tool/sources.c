@@ -8,7 +8,7 @@
 
 #include <fcntl.h>
 
-#include <core/state/remote-base.h>
+#include <include/lkg/remote-base.h>
 #include <lkg/file.h>
 #include <lkg/limits.h>
 #include <lkg/schema.h>

@@ -6,7 +6,7 @@
  * findings and messages on standard error; both go through output.c, so that colour and write errors are
  * handled once.
  *
- * Offline verbs link core/config and read plain files. The others only read and write the files of a mounted
+ * Offline verbs link core/layers and read plain files. The others only read and write the files of a mounted
  * view (status/, history/, control/): there is no other protocol, so that whatever the tool does a shell can
  * do as well.
  *

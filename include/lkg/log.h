@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Logging for the mains and the engine's decisions; libraries below core/config never log (docs/architecture.md).
+ * Logging for the mains and the engine's decisions; libraries below core/layers never log (docs/architecture.md).
  *
  * To the journal with structured fields when stderr is connected to it (JOURNAL_STREAM), otherwise one line on stderr
  * with an `<N>` priority prefix when run by a service manager, without one on a terminal; a child of lkgfsd's to lkgfsd.

@@ -78,3 +78,6 @@ int lkg_merge_strategic_typed(const struct lkg_value *base, const struct lkg_val
 /** lkg_merge_strategic() - the same without a type. */
 int lkg_merge_strategic(const struct lkg_value *base, const struct lkg_value *patch,
                         struct lkg_report *report, struct lkg_value **ret);
+/** lkg_patch_json() - RFC 6902 as evanphx/json-patch v4 does it. Return: 0; -EBADMSG (@report); -ENOMEM. */
+int lkg_patch_json(const struct lkg_value *base, const struct lkg_value *patch, struct lkg_report *report,
+                   struct lkg_value **ret);

@@ -45,10 +45,10 @@ def cells(heading):
     return [cell for row in rows for cell in re.findall(r"`([^`]+)`", row)]
 
 
-CONDITION = [text for text in literals(source("engine/condition.c").split("*/", 2)[2])
+CONDITION = [text for text in literals(source("lifecycle/condition.c").split("*/", 2)[2])
              if " " in text.strip() and not text.endswith(".h") and text not in NOT_WORDS]
 REMOTE = "".join(source(f"engine/engine-{name}.c") for name in ("remote", "reference", "starts", "commands"))
-API = source("engine/engine-api.c") + source("engine/engine-api-facts.c").split("/* ---- findings")[0] + source("state/rollout.c")
+API = source("engine/engine-api.c") + source("engine/engine-api-facts.c").split("/* ---- findings")[0] + source("reference/rollout.c")
 
 
 def remote_words():
@@ -80,8 +80,9 @@ def test_words_are_found_in_the_sources_at_all():
 
 @pytest.mark.parametrize("text", sorted(set(cells("Conditions"))))
 def test_every_documented_word_is_in_the_code(text):
-    sources = CONDITION + remote_words() + literals("".join(source(f"engine/{name}.c") for name in ("status", "status-facts", "remote-file")))
-    reference = source("state/reference.c") + source("state/configmap.c") + source("engine/dynamic.c")
+    files = [source(name) for name in ("engine/status.c", "engine/status-facts.c", "reference/remote-file.c")]
+    sources = CONDITION + remote_words() + literals("".join(files))
+    reference = source("reference/reference.c") + source("reference/configmap.c") + source("engine/dynamic.c")
     reference = re.sub(r'INVALID\s+"', '"invalid NodeConfigSource, ', reference)
     known = sources + literals(reference) + literals(API)
     if text.startswith(("hold", "rollback", "trial.scope", "commit", "configMapRef", "cause:", "status/", "ConfigOK")):
@@ -93,7 +94,7 @@ def test_every_documented_word_is_in_the_code(text):
 
 
 def test_why_a_start_does_not_count():
-    table = source("state/trial.c").split("excuses[] = {")[1].split("};")[0]
+    table = source("lifecycle/trial.c").split("excuses[] = {")[1].split("};")[0]
     shown = cells("The trial")
     assert [text for text in literals(table) if text not in shown] == []
 
@@ -101,7 +102,7 @@ def test_why_a_start_does_not_count():
 @pytest.mark.parametrize("table,name,page", [
     ("engine/status.c", r'^\s*\{ "([\w.-]+)", (?:true|false),', "lkgfs-view.7"),
     ("engine/command.c", r'^\s*\{ "(\w+)", parse_\w+,', "lkgfs-view.7"),
-    ("engine/config-fields.c", r'^\s*\{ "(\w+)", F_', "lkgfs.conf.5"),
+    ("settings/config-fields.c", r'^\s*\{ "(\w+)", F_', "lkgfs.conf.5"),
 ])
 def test_every_name_has_its_place_in_the_manual(table, name, page):
     names = set(re.findall(name, source(table), re.MULTILINE))
@@ -160,8 +161,8 @@ def test_every_finding_of_the_api_client_is_in_the_table():
     assert len(codes) > 8 and set(re.findall(r"^\| LKG(7\d{3})", page, re.MULTILINE)) == codes
 
 
-FOLDERS = ["core/base", "core/config", "core/schema", "core/state", "core/remote", "core/engine",
-           "fs/supervisor", "fs/server", "fs/notifier", "fs/tool"]
+FOLDERS = ["core/base", "core/documents", "core/layers", "core/schema", "core/settings", "core/lifecycle", "core/reference",
+           "core/state", "core/remote", "core/engine", "fs/supervisor", "fs/server", "fs/notifier", "fs/tool"]
 
 
 @pytest.mark.parametrize("folder", FOLDERS)

@@ -19,11 +19,11 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
+#include <lkg/configmap.h>
 #include <lkg/merge.h>
 #include <lkg/render.h>
 
 #include "core/schema/kinds.h"
-#include "core/state/configmap.h"
 #include "tests/lib/layer-place.h"
 
 #define PATHS_MAX  2048

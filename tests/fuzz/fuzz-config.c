@@ -4,11 +4,11 @@
  * accepted must be usable: bare names are bare, paths are absolute, settings survive their own text form.
  */
 #include <lkg/buf.h>
+#include <lkg/config.h>
 #include <lkg/decode.h>
 #include <lkg/file.h>
 #include <lkg/settings.h>
 
-#include "core/engine/config.h"
 #include "fuzz-check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -3,8 +3,8 @@
  * Any bytes as a ConfigMap, from a file and from the API: what is accepted has an identity that may become a
  * path, and its checkpoint reads back as the same object.
  */
-#include "core/state/configmap.h"
 
+#include <lkg/configmap.h>
 #include <lkg/limits.h>
 
 #include "fuzz-document.h"

@@ -3,7 +3,8 @@
  * Any bytes as a reference: what is accepted names things that may become paths and means the same in the
  * short form.
  */
-#include "core/state/reference.h"
+
+#include <lkg/reference.h>
 
 #include "fuzz-document.h"
 

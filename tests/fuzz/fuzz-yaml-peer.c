@@ -5,7 +5,7 @@
  */
 #include <yaml.h>
 
-#include "../../core/config/yaml-scan.h"
+#include "../../core/documents/yaml-scan.h"
 #include "fuzz-check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -8,7 +8,7 @@
 
 #include <lkg/render.h>
 
-#include "core/config/layers.h"
+#include "core/layers/layers.h"
 #include "core/engine/component.h"
 #include "core/engine/generation.h"
 

@@ -12,11 +12,10 @@
 #pragma once
 
 #include <lkg/buf.h>
+#include <lkg/config.h>
+#include <lkg/remote-base.h>
 #include <lkg/schema.h>
 #include <lkg/stack.h>
-
-#include "core/engine/config.h"
-#include "core/state/remote-base.h"
 
 #define PLACE_TOUCHED_MAX 64
 

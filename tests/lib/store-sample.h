@@ -7,7 +7,7 @@
 
 #include <inttypes.h>
 
-#include "core/state/store.h"
+#include <lkg/store.h>
 
 #define SAMPLE_COMPONENT "kubelet"
 #define SAMPLE_RELEASE   "v1.36.3"

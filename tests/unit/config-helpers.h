@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Short ways to write documents in the tests of core/config. Included once per test program. */
+/* Short ways to write documents in the tests of core/documents and core/layers. Included once per test program. */
 #pragma once
 
 #include <setjmp.h>

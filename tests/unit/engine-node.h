@@ -16,13 +16,13 @@
 #include <cmocka.h>
 
 #include <lkg/claims.h>
+#include <lkg/config.h>
 #include <lkg/control.h>
 #include <lkg/fallback.h>
 #include <lkg/file.h>
 #include <lkg/log.h>
 #include <lkg/publication.h>
 
-#include "core/engine/config.h"
 #include "core/engine/engine.h"
 #include "core/engine/engine-internal.h"
 #include "tmpdir.h"

@@ -11,10 +11,10 @@
 #include <cmocka.h>
 
 #include <lkg/buf.h>
+#include <lkg/config.h>
 #include <lkg/decode.h>
 #include <lkg/settings.h>
 
-#include "core/engine/config.h"
 #include "tmpdir.h"
 
 #define HEADER "apiVersion: config.lkgfs.io/v1alpha1\nkind: LkgfsConfiguration\n"

@@ -7,10 +7,9 @@
 
 #include <cmocka.h>
 
+#include <lkg/configmap.h>
 #include <lkg/decode.h>
 #include <lkg/limits.h>
-
-#include "core/state/configmap.h"
 
 #define META                                                                                        \
         "\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"namespace\":\"kube-system\"," \

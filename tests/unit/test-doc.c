@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The value tree: order, sharing, freeing, pointers, walks. */
-#include "config-helpers.h"
+#include <lkg/tree.h>
 
-#include "core/config/internal.h"
+#include "config-helpers.h"
 
 static struct lkg_value *number(unsigned n)
 {

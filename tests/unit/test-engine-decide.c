@@ -9,11 +9,11 @@
 #include <cmocka.h>
 
 #include <lkg/buf.h>
+#include <lkg/condition.h>
+#include <lkg/decide.h>
 #include <lkg/utf8.h>
 
 #include "core/engine/command.h"
-#include "core/engine/condition.h"
-#include "core/engine/decide.h"
 
 #define FREE                          \
         {                             \

@@ -9,10 +9,10 @@
 
 #include <lkg/buf.h>
 #include <lkg/decode.h>
+#include <lkg/guard.h>
 #include <lkg/span.h>
 
 #include "core/schema/kinds.h"
-#include "core/state/guard.h"
 
 static struct lkg_value *value_of(const char *text)
 {

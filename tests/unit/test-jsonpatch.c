@@ -2,7 +2,7 @@
 /* RFC 6902 operations: results, refusals in words, all or nothing, sharing. */
 #include "config-helpers.h"
 
-#include "core/config/layers.h"
+#include "core/layers/layers.h"
 
 static const struct {
         const char *base, *patch,

@@ -8,8 +8,7 @@
 #include <cmocka.h>
 
 #include <lkg/decode.h>
-
-#include "core/state/node.h"
+#include <lkg/node.h>
 
 #define ID       "\"name\":\"n1\",\"uid\":\"u-1\",\"resourceVersion\":\"9\""
 #define NONE_SET "invalid NodeConfigSource, exactly one subfield must be non-nil, but all were nil"
@@ -24,7 +23,7 @@ static struct lkg_value *decoded(const char *text)
         return value;
 }
 
-static int read_node(const char *text, struct lkg_node *ret, struct lkg_error *err)
+static int read_node(const char *text, struct lkg_node_object *ret, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *value = decoded(text);
 
@@ -51,7 +50,7 @@ static void test_identity(void **state)
                   "metadata.resourceVersion of the Node is not 1 to 253 of the characters A-Z, a-z, 0-9, ., "
                   "_ and -" },
         };
-        struct lkg_node node = { .uid = "before" };
+        struct lkg_node_object node = { .uid = "before" };
 
         (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(wrong); i++) {
@@ -115,7 +114,7 @@ static void test_annotation(void **state)
 
         (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
-                struct lkg_node node;
+                struct lkg_node_object node;
                 size_t n = rows[i].what ? strlen(rows[i].what) : 0;
 
                 (void)snprintf(text, sizeof(text), "{\"metadata\":{" ID ",\"annotations\":%s}}",
@@ -146,7 +145,7 @@ static void test_spec(void **state)
 
         (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
-                struct lkg_node node;
+                struct lkg_node_object node;
 
                 (void)snprintf(text, sizeof(text), "{\"metadata\":{" ID "},\"spec\":{\"configSource\":%s}}",
                                rows[i].text);

@@ -3,11 +3,11 @@
  * Packed maps: whatever is in one reads as it did before, lives as long as somebody has a reference, and can be changed; and
  * all of it is given back. Views: what replaces a scalar in a merge.
  */
+#include <lkg/tree.h>
+
 #include "config-helpers.h"
 
 #include <stdlib.h>
-
-#include "../../core/config/internal.h"
 
 static struct lkg_source *source, *other_source;
 static size_t before;

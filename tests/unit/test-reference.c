@@ -8,8 +8,7 @@
 #include <cmocka.h>
 
 #include <lkg/limits.h>
-
-#include "core/state/reference.h"
+#include <lkg/reference.h>
 
 #define NONE_SET "invalid NodeConfigSource, exactly one subfield must be non-nil, but all were nil"
 

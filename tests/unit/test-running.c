@@ -13,8 +13,7 @@
 #include <lkg/merge.h>
 #include <lkg/render.h>
 #include <lkg/stack.h>
-
-#include "../../core/config/internal.h"
+#include <lkg/tree.h>
 
 #define HEADER   "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
 #define N_LAYERS 40

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Words and numbers at the edges: forms that only Go's number parsers take, digits, timestamps. */
-#include "config-helpers.h"
+#include <lkg/tree.h>
 
-#include "core/config/internal.h"
+#include "config-helpers.h"
 
 static void test_numbers(void **state)
 {

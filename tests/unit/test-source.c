@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/state/source.h"
+#include <lkg/source.h>
 
 static const char *many(char c, size_t n, char *buf)
 {

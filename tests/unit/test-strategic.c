@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Strategic merge patch for kinds whose lists are all atomic. */
-#include "config-helpers.h"
+#include <lkg/tree.h>
 
-#include "core/config/internal.h"
+#include "config-helpers.h"
 
 static const struct {
         const char *base, *patch, *want; /* a want that starts with "f:" is the finding's text */

@@ -445,12 +445,12 @@ static void test_gates_of_the_newest_release_were_judged(void **state)
 }
 
 /* Return: how many names were looked for. */
-static size_t check_folding(const struct lkg_node *node)
+static size_t check_folding(const struct lkg_schema_node *node)
 {
         size_t n = 0;
 
         for (size_t i = 0; i < node->n_members; i++) {
-                const struct lkg_node *member = node->members[i];
+                const struct lkg_schema_node *member = node->members[i];
                 char other[256];
                 size_t size = member->name_size;
 
@@ -477,7 +477,7 @@ static void test_every_field_is_found_in_any_case(void **state)
 {
         static const char *const kinds[] = { "KubeletConfiguration", "KubeProxyConfiguration" };
         const struct lkg_schema *schema = NULL;
-        const struct lkg_node *root;
+        const struct lkg_schema_node *root;
 
         (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(kinds); i++) {

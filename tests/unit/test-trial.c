@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/state/trial.h"
+#include <lkg/trial.h>
 
 #define S      LKG_NSEC_PER_SEC
 #define M      (60 * S)

@@ -4,7 +4,7 @@
 
 #include "core/schema/typed.h"
 
-static const struct lkg_node *root_of(const char *kind)
+static const struct lkg_schema_node *root_of(const char *kind)
 {
         const struct lkg_schema *schema = NULL;
 
@@ -226,7 +226,7 @@ static void test_secrets_are_not_quoted(void **state)
 /* Printed: what is never left out, and nothing that is empty. Decoded again it is the same. */
 static void test_encoded_as_go_prints_it(void **state)
 {
-        const struct lkg_node *root = root_of("KubeletConfiguration");
+        const struct lkg_schema_node *root = root_of("KubeletConfiguration");
         struct lkg_report report = LKG_REPORT_INIT;
         struct lkg_value *value =
                 flow("{clusterDNS: [], evictionHard: {}, enforceNodeAllocatable: [], maxPods: 5}", 0);

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which decoder: apimachinery looks at the first byte that is not white space. */
+#include <lkg/tree.h>
+
+/* Length of the white space at @p (Unicode's, as Go's unicode.IsSpace), or 0. */
+static size_t space_length(const char *p, size_t size)
+{
+        uint32_t c;
+        size_t n = lkg_utf8_decode((const unsigned char *)p, size, &c);
+
+        if (n == 0)
+                return 0;
+        if ((c >= 0x09 && c <= 0x0d) || c == 0x20 || c == 0x85 || c == 0xa0 || c == 0x1680 ||
+            (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f ||
+            c == 0x3000)
+                return n;
+        return 0;
+}
+
+enum lkg_format lkg_detect_format(const char *data, size_t size)
+{
+        size_t i = 0, n;
+
+        while (i < size && (n = space_length(data + i, size - i)) > 0)
+                i += n;
+        return i < size && data[i] == '{' ? LKG_FORMAT_JSON : LKG_FORMAT_YAML;
+}
+
+int lkg_decode(const char *data, size_t size, enum lkg_format format, unsigned flags,
+               struct lkg_source *source, struct lkg_report *report, struct lkg_value **ret)
+{
+        return format == LKG_FORMAT_JSON ? lkg_decode_json(data, size, flags, source, report, ret)
+                                         : lkg_decode_yaml(data, size, flags, source, report, ret);
+}
+
+int lkg_decode_patch(const char *data, size_t size, unsigned flags, struct lkg_source *source,
+                     struct lkg_report *report, enum lkg_format *ret_format, struct lkg_value **ret)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report found = LKG_REPORT_INIT;
+        int r;
+
+        r = lkg_decode_json(data, size, flags, source, &found, ret);
+        if (r == -EBADMSG) {
+                *ret_format = LKG_FORMAT_YAML;
+                return lkg_decode_yaml(data, size, flags, source, report, ret);
+        }
+        *ret_format = LKG_FORMAT_JSON;
+        lkg_report_append(report, &found);
+        return r;
+}

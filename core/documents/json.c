@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * JSON -> value tree, as Go's encoding/json reads it: invalid UTF-8 and lone surrogates become U+FFFD,
+ * nothing may follow the value, 10000 levels, of duplicate members the last one wins (or, strictly, it is an
+ * error). Positions are kept, so a finding or an origin can name line and column.
+ *
+ * Own decoder: json-c keeps neither positions nor the exact text of numbers. Iterative; messages quote keys,
+ * never values.
+ */
+
+#include <lkg/array.h>
+#include <lkg/merge.h>
+#include <lkg/tree.h>
+
+struct frame {
+        struct lkg_value *value;
+        char *key; /* map: the key that waits for its value */
+        size_t key_size;
+        unsigned key_line, key_column;
+};
+
+struct parse {
+        const char *p, *end;
+        unsigned line;
+        const char *seen;     /* up to here columns are counted; moves forward only */
+        unsigned seen_column; /* of @seen, from 1 */
+        unsigned flags;
+        struct lkg_source *source;
+        struct lkg_report *report;
+        struct frame *frames;
+        size_t n_frames, n_frames_allocated;
+        uint64_t n_values;
+        struct lkg_value *root;
+        struct lkg_buf text; /* of the string being read */
+        bool failed;
+};
+
+/* Column of @at, which is on the current line and not before the last place asked for. */
+static unsigned column_at(struct parse *p, const char *at)
+{
+        for (; p->seen < at; p->seen++)
+                p->seen_column += ((unsigned char)*p->seen & 0xc0) != 0x80;
+        return p->seen_column;
+}
+
+static int fail(struct parse *p, unsigned code, const char *at, const char *text)
+{
+        struct lkg_where where = { p->source ? p->source->file : NULL, p->line, column_at(p, at) };
+
+        lkg_report_add(p->report, LKG_ERROR, code, &where, "%s", text);
+        p->failed = true;
+        return -EBADMSG;
+}
+
+static int syntax(struct parse *p, const char *want)
+{
+        struct lkg_where where = { p->source ? p->source->file : NULL, p->line, column_at(p, p->p) };
+        char found[32];
+
+        if (p->p >= p->end)
+                strcpy(found, "the end of the file");
+        else if ((unsigned char)*p->p < 0x20 || (unsigned char)*p->p >= 0x7f)
+                (void)snprintf(found, sizeof(found), "byte 0x%02x", (unsigned char)*p->p);
+        else
+                (void)snprintf(found, sizeof(found), "'%c'", *p->p);
+        lkg_report_add(p->report, LKG_ERROR, LKG_C_SYNTAX, &where, "found %s where JSON wants %s", found,
+                       want);
+        p->failed = true;
+        return -EBADMSG;
+}
+
+static void skip_space(struct parse *p)
+{
+        for (; p->p < p->end; p->p++) {
+                if (*p->p == '\n') {
+                        p->line++;
+                        p->seen = p->p + 1;
+                        p->seen_column = 1;
+                } else if (*p->p != ' ' && *p->p != '\t' && *p->p != '\r') {
+                        return;
+                }
+        }
+}
+
+/* ---- strings ---- */
+
+static int hex4(const char *p, const char *end, uint32_t *ret)
+{
+        uint32_t n = 0;
+
+        if (end - p < 4)
+                return -1;
+        for (int i = 0; i < 4; i++) {
+                char c = p[i];
+
+                n <<= 4;
+                if (c >= '0' && c <= '9')
+                        n |= (uint32_t)(c - '0');
+                else if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f')
+                        n |= (uint32_t)((c | 0x20) - 'a' + 10);
+                else
+                        return -1;
+        }
+        *ret = n;
+        return 0;
+}
+
+/* Half a surrogate pair is not a character. */
+static void put_utf8(struct lkg_buf *buf, uint32_t c)
+{
+        char bytes[LKG_UTF8_MAX];
+
+        lkg_buf_append(buf, bytes, lkg_utf8_encode(c >= 0xd800 && c <= 0xdfff ? 0xfffd : c, bytes));
+}
+
+/* At the byte after a backslash. */
+static int read_escape(struct parse *p)
+{
+        static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
+        const char *at = p->p < p->end && *p->p ? strchr(from, *p->p) : NULL;
+        uint32_t c, low;
+
+        if (at) {
+                lkg_buf_putc(&p->text, to[at - from]);
+                p->p++;
+                return 0;
+        }
+        if (p->p >= p->end || *p->p != 'u')
+                return syntax(p, "an escape: one of \" \\ / b f n r t u");
+        p->p++;
+        if (hex4(p->p, p->end, &c) < 0)
+                return syntax(p, "four hexadecimal digits");
+        p->p += 4;
+        if (c >= 0xd800 && c < 0xdc00 && p->end - p->p >= 6 && p->p[0] == '\\' && p->p[1] == 'u' &&
+            hex4(p->p + 2, p->end, &low) == 0 && low >= 0xdc00 && low <= 0xdfff) {
+                c = 0x10000 + ((c - 0xd800) << 10 | (low - 0xdc00));
+                p->p += 6;
+        }
+        put_utf8(&p->text, c);
+        return 0;
+}
+
+/* At the opening quote; the text is in p->text afterwards. */
+static int read_string(struct parse *p)
+{
+        uint32_t c;
+        int r;
+
+        lkg_buf_reset(&p->text);
+        lkg_buf_append(&p->text, "", 0);
+        p->p++;
+        while (p->p < p->end && *p->p != '"') {
+                size_t n;
+
+                if (*p->p == '\\') {
+                        p->p++;
+                        r = read_escape(p);
+                        if (r < 0)
+                                return r;
+                        continue;
+                }
+                if ((unsigned char)*p->p < 0x20)
+                        return syntax(p,
+                                      "an escape (\\n, \\t, \\u0000) for a control character in a string");
+                n = lkg_utf8_decode((const unsigned char *)p->p, (size_t)(p->end - p->p), &c);
+                if (n == 0)
+                        lkg_buf_puts(&p->text, "\xef\xbf\xbd");
+                else
+                        lkg_buf_append(&p->text, p->p, n);
+                p->p += n ? n : 1;
+        }
+        if (p->p >= p->end)
+                return syntax(p, "the closing quote of a string");
+        p->p++;
+        return lkg_buf_failed(&p->text) ? -ENOMEM : 0;
+}
+
+/* ---- numbers ---- */
+
+static bool skip_digits(struct parse *p)
+{
+        const char *start = p->p;
+
+        while (p->p < p->end && *p->p >= '0' && *p->p <= '9')
+                p->p++;
+        return p->p > start;
+}
+
+static int read_number(struct parse *p, unsigned column, struct lkg_value **ret)
+{
+        const char *start = p->p;
+        char untyped[LKG_NUMBER_TEXT_MAX];
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+
+        if (*p->p == '-')
+                p->p++;
+        if (p->p < p->end && *p->p == '0')
+                p->p++;
+        else if (!skip_digits(p))
+                return syntax(p, "a digit");
+        if (p->p < p->end && *p->p == '.') {
+                p->p++;
+                if (!skip_digits(p))
+                        return syntax(p, "a digit after the decimal point");
+        }
+        if (p->p < p->end && (*p->p == 'e' || *p->p == 'E')) {
+                p->p++;
+                if (p->p < p->end && (*p->p == '+' || *p->p == '-'))
+                        p->p++;
+                if (!skip_digits(p))
+                        return syntax(p, "a digit in the exponent");
+        }
+        text = strndup(start, (size_t)(p->p - start));
+        if (!text)
+                return -ENOMEM;
+        if (p->flags & LKG_DECODE_UNTYPED) {
+                if (lkg_number_untyped(text, untyped) < 0)
+                        return fail(p, LKG_C_SCALAR, start,
+                                    "the number is out of range (want one below 1.8e308)");
+                *ret = lkg_value_new_number(untyped, p->source, p->line, column);
+        } else {
+                *ret = lkg_value_new_number(text, p->source, p->line, column);
+        }
+        return *ret ? 0 : -ENOMEM;
+}
+
+/* ---- the tree ---- */
+
+static struct frame *top(struct parse *p)
+{
+        return p->n_frames > 0 ? &p->frames[p->n_frames - 1] : NULL;
+}
+
+static int push(struct parse *p, struct lkg_value *value)
+{
+        if (!value)
+                return -ENOMEM;
+        if (LKG_RESERVE(p->frames, p->n_frames, p->n_frames_allocated) < 0) {
+                lkg_value_unref(value);
+                return -ENOMEM;
+        }
+        p->frames[p->n_frames++] = (struct frame){ .value = value };
+        return 0;
+}
+
+static bool are_maps(const struct lkg_value *a, const struct lkg_value *b)
+{
+        return lkg_value_type(a) == LKG_MAP && lkg_value_type(b) == LKG_MAP;
+}
+
+/* For duplicate keys: as in yaml.c, but not for two maps of one name, which Go merges (LKG_DECODE_TWICE). */
+static void report_again(struct parse *p, const struct frame *f, const struct lkg_value *earlier,
+                         const struct lkg_value *value)
+{
+        struct lkg_where where = { p->source ? p->source->file : NULL, f->key_line, f->key_column };
+        bool strict = p->flags & LKG_DECODE_STRICT, merged = p->flags & LKG_DECODE_TWICE && value;
+        char quoted[5 * 64 + 8];
+
+        merged = merged && are_maps(earlier, value);
+        lkg_report_add(p->report, strict ? LKG_ERROR : LKG_WARNING,
+                       strict ? LKG_C_DUPLICATE_HARD : LKG_C_DUPLICATE, &where,
+                       strict   ? "key %s is already set on line %u; keep one of the two"
+                       : merged ? "key %s is already set on line %u; the two are merged, and of what both "
+                                  "have the last one counts"
+                                : "key %s is already set on line %u; the last one counts",
+                       lkg_quote(f->key, f->key_size, quoted), lkg_value_line(earlier));
+        if (strict)
+                p->failed = true;
+}
+
+#define JOIN_DEPTH_MAX 32 /* no kind has fields in fields as deep as that */
+
+static int join(const struct lkg_value *earlier, const struct lkg_value *value, unsigned depth,
+                struct lkg_value **ret);
+
+/* Member by member; unlike in a merge patch, a null does not remove the value of an earlier member. */
+static int join_maps(const struct lkg_value *earlier, const struct lkg_value *value, unsigned depth,
+                     struct lkg_value **ret)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *both = lkg_value_clone_shallow(earlier);
+
+        if (!both)
+                return -ENOMEM;
+        for (size_t i = 0; i < lkg_value_size(value); i++) {
+                const char *key;
+                size_t size;
+                const struct lkg_value *member = lkg_map_at(value, i, &key, &size);
+                const struct lkg_value *before = lkg_map_get_n(earlier, key, size);
+                struct lkg_value *joined = NULL;
+                int r = 0;
+
+                if (before)
+                        r = join(before, member, depth + 1, &joined);
+                else
+                        joined = lkg_value_ref((struct lkg_value *)member);
+                if (r < 0 || lkg_map_set(both, key, size, joined) < 0)
+                        return -ENOMEM;
+        }
+        *ret = LKG_STEAL(both);
+        return 0;
+}
+
+/* The component decodes one over the other: maps become one; of anything else the earlier one stays known to the later. */
+static int join(const struct lkg_value *earlier, const struct lkg_value *value, unsigned depth,
+                struct lkg_value **ret)
+{
+        if (are_maps(earlier, value))
+                return depth < JOIN_DEPTH_MAX ? join_maps(earlier, value, depth, ret)
+                                              : lkg_merge_json(earlier, value, ret);
+        *ret = lkg_value_over(value, earlier);
+        return *ret ? 0 : -ENOMEM;
+}
+
+static int put_member(struct parse *p, struct frame *f, struct lkg_value *value)
+{
+        struct lkg_value *earlier = lkg_map_get_n(f->value, f->key, f->key_size);
+        int r;
+
+        if (earlier)
+                report_again(p, f, earlier, value);
+        if (earlier && p->flags & LKG_DECODE_TWICE && value) {
+                struct lkg_value *both = NULL;
+
+                r = join(earlier, value, 0, &both);
+                lkg_value_unref(value);
+                if (r < 0)
+                        return r;
+                value = both;
+        }
+        r = lkg_map_set(f->value, f->key, f->key_size, value);
+        free(f->key);
+        f->key = NULL;
+        return r < 0 ? r : 0;
+}
+
+static int attach(struct parse *p, struct lkg_value *value)
+{
+        struct frame *f = top(p);
+
+        if (!f) {
+                p->root = value;
+                return 0;
+        }
+        if (lkg_value_type(f->value) == LKG_LIST)
+                return lkg_list_append(f->value, value);
+        return put_member(p, f, value);
+}
+
+static bool take_word(struct parse *p, const char *word)
+{
+        size_t n = strlen(word);
+
+        if ((size_t)(p->end - p->p) < n || memcmp(p->p, word, n) != 0)
+                return false;
+        p->p += n;
+        return true;
+}
+
+/* At the first byte of a value. An opened collection is pushed, everything else attached. */
+static int read_value(struct parse *p)
+{
+        struct lkg_value *value = NULL;
+        unsigned column = column_at(p, p->p);
+        int r = 0;
+
+        if (++p->n_values > LKG_DOC_NODES_MAX)
+                return fail(p, LKG_C_LIMIT, p->p, "the document has more than 1000000 values");
+        if (p->p >= p->end)
+                return syntax(p, "a value");
+        switch (*p->p) {
+        case '{':
+        case '[':
+                if (p->n_frames >= LKG_DOC_DEPTH_MAX)
+                        return fail(p, LKG_C_LIMIT, p->p, "nested deeper than 10000 levels");
+                return push(p, *p->p++ == '{' ? lkg_value_new_map(p->source, p->line, column)
+                                              : lkg_value_new_list(p->source, p->line, column));
+        case '"':
+                r = read_string(p);
+                if (r < 0)
+                        return r;
+                value = lkg_value_new_string(p->text.data, p->text.size, p->source, p->line, column);
+                break;
+        case '-':
+        case '0' ... '9':
+                r = read_number(p, column, &value);
+                if (r < 0)
+                        return r;
+                break;
+        default:
+                if (take_word(p, "true"))
+                        value = lkg_value_new_bool(true, p->source, p->line, column);
+                else if (take_word(p, "false"))
+                        value = lkg_value_new_bool(false, p->source, p->line, column);
+                else if (take_word(p, "null"))
+                        value = lkg_value_new_null(p->source, p->line, column);
+                else
+                        return syntax(p, "a value (strings stand in double quotes)");
+        }
+        return value ? attach(p, value) : -ENOMEM;
+}
+
+static int read_key(struct parse *p, struct frame *f)
+{
+        int r;
+
+        f->key_line = p->line;
+        f->key_column = column_at(p, p->p);
+        if (p->p >= p->end || *p->p != '"')
+                return syntax(p, "a key in double quotes");
+        r = read_string(p);
+        if (r < 0)
+                return r;
+        f->key = malloc(p->text.size + 1);
+        if (!f->key)
+                return -ENOMEM;
+        memcpy(f->key, p->text.data, p->text.size + 1);
+        f->key_size = p->text.size;
+        skip_space(p);
+        if (p->p >= p->end || *p->p != ':')
+                return syntax(p, "':' after a key");
+        p->p++;
+        skip_space(p);
+        return 0;
+}
+
+/* One step inside the innermost open collection: its end, or its next member. */
+static int read_member(struct parse *p)
+{
+        struct frame *f = top(p);
+        bool map = lkg_value_type(f->value) == LKG_MAP;
+        int r;
+
+        if (p->p < p->end && *p->p == (map ? '}' : ']')) {
+                struct lkg_value *value = LKG_STEAL(f->value);
+
+                p->p++;
+                p->n_frames--;
+                if (map)
+                        lkg_map_pack(value);
+                return attach(p, value);
+        }
+        if (lkg_value_size(f->value) > 0) {
+                if (p->p >= p->end || *p->p != ',')
+                        return syntax(p, map ? "',' or '}'" : "',' or ']'");
+                p->p++;
+                skip_space(p);
+        }
+        if (map) {
+                r = read_key(p, f);
+                if (r < 0)
+                        return r;
+        }
+        return read_value(p);
+}
+
+static int read_document(struct parse *p)
+{
+        int r;
+
+        skip_space(p);
+        r = read_value(p);
+        while (r == 0 && p->n_frames > 0) {
+                skip_space(p);
+                r = read_member(p);
+        }
+        if (r < 0)
+                return r;
+        skip_space(p);
+        return p->p < p->end ? syntax(p, "nothing more after the document") : 0;
+}
+
+int lkg_decode_json(const char *data, size_t size, unsigned flags, struct lkg_source *source,
+                    struct lkg_report *report, struct lkg_value **ret)
+{
+        struct parse p = { .p = data, .end = data + size, .line = 1, .seen = data, .seen_column = 1 };
+        int r;
+
+        p.flags = flags;
+        p.source = source;
+        p.report = report;
+        if (size > LKG_DOC_BYTES_MAX)
+                r = fail(&p, LKG_C_LIMIT, data, "the document has more than 4194304 bytes");
+        else
+                r = read_document(&p);
+        if (r == 0 && p.failed)
+                r = -EBADMSG;
+        if (r == 0)
+                *ret = LKG_STEAL(p.root);
+        while (p.n_frames > 0) {
+                struct frame *f = &p.frames[--p.n_frames];
+
+                lkg_value_unref(f->value);
+                free(f->key);
+        }
+        free(p.frames);
+        lkg_value_unref(p.root);
+        lkg_buf_deinit(&p.text);
+        return r;
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * RFC 6902 operations (kubeadm's `+json` patches), as gopkg.in/evanphx/json-patch.v4 applies them: all or nothing, negative
+ * list indexes count from the end, `-` is the position after the last item, `test` compares values. It is more tolerant than
+ * the RFC, and so is this code: `replace` sets a field that is missing, `copy` takes one for null, as `add` and `replace` take
+ * a value that is missing. Only `replace` and `test` can name the whole document.
+ *
+ * Persistent: the containers on the path of a change are copied, everything else is shared.
+ */
+#include <lkg/merge.h>
+#include <lkg/tree.h>
+
+struct context {
+        struct lkg_report *report;
+        const struct lkg_value *op; /* the operation at work: for the place of a finding */
+        size_t *n_copied;           /* leaves that copy operations have made so far */
+};
+
+enum change { CHANGE_ADD, CHANGE_REPLACE, CHANGE_REMOVE };
+
+static int refuse(const struct context *ctx, const char *text)
+{
+        const struct lkg_source *source = lkg_value_source(ctx->op);
+        struct lkg_where where = { source ? source->file : NULL, lkg_value_line(ctx->op),
+                                   lkg_value_column(ctx->op) };
+
+        lkg_report_add(ctx->report, LKG_ERROR, LKG_C_JSON_PATCH, &where, "%s", text);
+        return -EBADMSG;
+}
+
+/* The next token of a JSON pointer, unescaped. Return: rest of the pointer, or NULL for no memory. */
+static const char *next_token(const char *pointer, char **ret, size_t *ret_size)
+{
+        size_t n = strcspn(++pointer, "/"), size = 0;
+        char *token = malloc(n + 1);
+
+        if (!token)
+                return NULL;
+        for (size_t i = 0; i < n; i++) {
+                if (pointer[i] == '~' && i + 1 < n && (pointer[i + 1] == '0' || pointer[i + 1] == '1'))
+                        token[size++] = pointer[++i] == '0' ? '~' : '/';
+                else
+                        token[size++] = pointer[i];
+        }
+        token[size] = '\0';
+        *ret = token;
+        *ret_size = size;
+        return pointer + n;
+}
+
+/* A list index. @n: valid indexes are below it. `-` is @n - 1 when @end is set (add). */
+static int list_index(const struct context *ctx, const char *token, size_t n, bool end, size_t *ret)
+{
+        char *rest;
+        long i;
+
+        if (end && strcmp(token, "-") == 0) {
+                *ret = n - 1;
+                return 0;
+        }
+        errno = 0;
+        i = strtol(token, &rest, 10);
+        if (*token == '\0' || *rest != '\0' || errno || token[0] == ' ' || token[0] == '+')
+                return refuse(ctx, "a list is addressed by a number (or - to append)");
+        if (i < 0)
+                i += (long)n;
+        if (i < 0 || (size_t)i >= n)
+                return refuse(ctx, "the path names a list item that does not exist");
+        *ret = (size_t)i;
+        return 0;
+}
+
+static int change_map(const struct context *ctx, struct lkg_value *map, const char *key, size_t size,
+                      enum change change, const struct lkg_value *value)
+{
+        const struct lkg_value *earlier = lkg_map_get_n(map, key, size);
+        int r;
+
+        if (!earlier && change == CHANGE_REMOVE)
+                return refuse(ctx, "the path names a field that does not exist");
+        if (change == CHANGE_REMOVE)
+                r = lkg_map_remove(map, key, size);
+        else
+                r = lkg_map_set(map, key, size, lkg_value_over(value, earlier));
+        return r < 0 ? r : 0;
+}
+
+static int change_list(const struct context *ctx, struct lkg_value *list, const char *token,
+                       enum change change, const struct lkg_value *value)
+{
+        size_t n = lkg_value_size(list), i;
+        int r = list_index(ctx, token, change == CHANGE_ADD ? n + 1 : n, change == CHANGE_ADD, &i);
+        struct lkg_value *over;
+
+        if (r < 0)
+                return r;
+        if (change == CHANGE_REMOVE) {
+                lkg_list_remove(list, i);
+                return 0;
+        }
+        over = lkg_value_over(value, change == CHANGE_REPLACE ? lkg_list_get(list, i) : NULL);
+        if (!over)
+                return -ENOMEM;
+        if (change == CHANGE_ADD)
+                return lkg_list_insert(list, i, over);
+        lkg_list_set(list, i, over);
+        return 0;
+}
+
+/*
+ * Changes what @pointer names below @container (owned, one reference). Descends by copying; loops, does not
+ * recurse.
+ */
+static int change_at(const struct context *ctx, struct lkg_value *container, const char *pointer,
+                     enum change change, const struct lkg_value *value)
+{
+        while (true) {
+                LKG_CLEANUP(lkg_freep) char *token = NULL;
+                struct lkg_value *child, *copy;
+                size_t size, i = 0;
+                int r;
+
+                pointer = next_token(pointer, &token, &size);
+                if (!pointer)
+                        return -ENOMEM;
+                if (*pointer == '\0')
+                        return lkg_value_type(container) == LKG_MAP
+                                       ? change_map(ctx, container, token, size, change, value)
+                                       : change_list(ctx, container, token, change, value);
+                if (lkg_value_type(container) == LKG_MAP) {
+                        child = lkg_map_get_n(container, token, size);
+                } else {
+                        r = list_index(ctx, token, lkg_value_size(container), false, &i);
+                        if (r < 0)
+                                return r;
+                        child = lkg_list_get(container, i);
+                }
+                if (!child || (lkg_value_type(child) != LKG_MAP && lkg_value_type(child) != LKG_LIST))
+                        return refuse(
+                                ctx,
+                                "the path leads through a field that does not exist or is no map or list");
+                copy = lkg_value_clone_shallow(child);
+                if (!copy)
+                        return -ENOMEM;
+                if (lkg_value_type(container) == LKG_MAP) {
+                        r = lkg_map_set(container, token, size, copy);
+                        if (r < 0)
+                                return r;
+                } else {
+                        lkg_list_set(container, i, copy);
+                }
+                container = copy;
+        }
+}
+
+static int change(const struct context *ctx, struct lkg_value **doc, const char *pointer, enum change how,
+                  const struct lkg_value *value)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *copy = NULL;
+        int r;
+
+        if (*pointer == '\0') { /* the whole document */
+                if (how != CHANGE_REPLACE)
+                        return refuse(ctx,
+                                      "of what changes a document only 'replace' can name the whole of it");
+                if (lkg_value_type(value) != LKG_MAP && lkg_value_type(value) != LKG_LIST)
+                        return refuse(ctx, "a document is a map or list");
+                copy = lkg_value_over(value, *doc);
+                if (!copy)
+                        return -ENOMEM;
+        } else {
+                if (lkg_value_type(*doc) != LKG_MAP && lkg_value_type(*doc) != LKG_LIST)
+                        return refuse(ctx, "the document is no map or list");
+                copy = lkg_value_clone_shallow(*doc);
+                if (!copy)
+                        return -ENOMEM;
+                r = change_at(ctx, copy, pointer, how, value);
+                if (r < 0)
+                        return r;
+        }
+        lkg_value_unref(*doc);
+        *doc = LKG_STEAL(copy);
+        return 0;
+}
+
+static int count_leaf(const struct lkg_leaf *leaf, void *userdata)
+{
+        size_t *n = userdata;
+
+        (void)leaf;
+        return ++*n > LKG_DOC_NODES_MAX;
+}
+
+/* What @pointer names; NULL for a field that is missing in a map that is there. */
+static int find(const struct context *ctx, struct lkg_value *doc, const char *pointer,
+                struct lkg_value **ret)
+{
+        struct lkg_value *value = doc;
+
+        while (*pointer) {
+                LKG_CLEANUP(lkg_freep) char *token = NULL;
+                size_t size, i = 0;
+                int r;
+
+                if (!value || (lkg_value_type(value) != LKG_MAP && lkg_value_type(value) != LKG_LIST))
+                        return refuse(
+                                ctx,
+                                "the path leads through a field that does not exist or is no map or list");
+                pointer = next_token(pointer, &token, &size);
+                if (!pointer)
+                        return -ENOMEM;
+                if (lkg_value_type(value) == LKG_MAP) {
+                        value = lkg_map_get_n(value, token, size);
+                        continue;
+                }
+                r = list_index(ctx, token, lkg_value_size(value), false, &i);
+                if (r < 0)
+                        return r;
+                value = lkg_list_get(value, i);
+        }
+        *ret = value;
+        return 0;
+}
+
+/* @value, or null where there is none; one reference, NULL for no memory. */
+static struct lkg_value *or_null(const struct context *ctx, struct lkg_value *value)
+{
+        return value ? lkg_value_ref(value)
+                     : lkg_value_new_null((struct lkg_source *)lkg_value_source(ctx->op),
+                                          lkg_value_line(ctx->op), lkg_value_column(ctx->op));
+}
+
+static int copy_or_move(const struct context *ctx, struct lkg_value **doc, const char *from,
+                        const char *path, bool move)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *value = NULL;
+        struct lkg_value *found = NULL;
+        int r;
+
+        if (!from)
+                return refuse(ctx, "'from' is missing");
+        if (*from != '/')
+                return refuse(ctx, "'from' starts with '/'");
+        r = find(ctx, *doc, from, &found);
+        if (r < 0)
+                return r;
+        if (!found && move)
+                return refuse(ctx, "'from' names a field that does not exist");
+        value = or_null(ctx, found);
+        if (!value)
+                return -ENOMEM;
+        /* Copies share their tree, so a few of them in a row could make more values than any memory holds. */
+        if (!move && lkg_value_walk(value, count_leaf, ctx->n_copied) != 0)
+                return refuse(ctx, "the copies make more than 1000000 values; copy less");
+        r = move ? change(ctx, doc, from, CHANGE_REMOVE, NULL) : 0;
+        return r < 0 ? r : change(ctx, doc, path, CHANGE_ADD, value);
+}
+
+static int test(const struct context *ctx, struct lkg_value *doc, const char *path,
+                const struct lkg_value *value)
+{
+        struct lkg_value *found = NULL;
+        int r = find(ctx, doc, path, &found);
+
+        if (r < 0)
+                return r;
+        /* A missing field or value equals null, as upstream. */
+        if ((!found || lkg_value_type(found) == LKG_NULL) && (!value || lkg_value_type(value) == LKG_NULL))
+                return 0;
+        if (!found || !value || !lkg_value_equal(found, value))
+                return refuse(ctx, "the test failed: the field has another value");
+        return 0;
+}
+
+static int apply(const struct context *ctx, struct lkg_value **doc)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *value = NULL;
+        const char *op, *path;
+
+        if (lkg_value_type(ctx->op) != LKG_MAP)
+                return refuse(ctx, "an operation is a map with op, path and value");
+        op = lkg_map_get_string(ctx->op, "op");
+        path = lkg_map_get_string(ctx->op, "path");
+        if (!op || !path)
+                return refuse(ctx, "an operation needs 'op' and 'path'");
+        if (*path && *path != '/')
+                return refuse(ctx, "a path starts with '/'");
+        if (strcmp(op, "remove") == 0)
+                return change(ctx, doc, path, CHANGE_REMOVE, NULL);
+        if (strcmp(op, "move") == 0 || strcmp(op, "copy") == 0)
+                return copy_or_move(ctx, doc, lkg_map_get_string(ctx->op, "from"), path, *op == 'm');
+        if (strcmp(op, "test") == 0)
+                return test(ctx, *doc, path, lkg_map_get(ctx->op, "value"));
+        if (strcmp(op, "add") != 0 && strcmp(op, "replace") != 0)
+                return refuse(ctx, "'op' must be add, remove, replace, move, copy or test");
+        value = or_null(ctx, lkg_map_get(ctx->op, "value"));
+        if (!value)
+                return -ENOMEM;
+        return change(ctx, doc, path, *op == 'a' ? CHANGE_ADD : CHANGE_REPLACE, value);
+}
+
+int lkg_patch_json(const struct lkg_value *base, const struct lkg_value *patch, struct lkg_report *report,
+                   struct lkg_value **ret)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = lkg_value_ref((struct lkg_value *)base);
+        size_t n_copied = 0;
+        struct context ctx = { .report = report, .op = patch, .n_copied = &n_copied };
+
+        if (lkg_value_type(patch) != LKG_LIST)
+                return refuse(&ctx, "a JSON patch is a list of operations");
+        for (size_t i = 0; i < lkg_value_size(patch); i++) {
+                int r;
+
+                ctx.op = lkg_list_get(patch, i);
+                r = apply(&ctx, &doc);
+                if (r < 0)
+                        return r;
+        }
+        *ret = LKG_STEAL(doc);
+        return 0;
+}

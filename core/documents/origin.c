@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where every leaf comes from: TSV, one line per leaf in key order. Tabs and line breaks cannot occur inside
+ * a column: values are JSON, and names of layers and files are escaped like any text here.
+ */
+
+#include <lkg/render.h>
+#include <lkg/tree.h>
+
+/* Text of a column, so that a hostile file name cannot forge a column or a line. */
+static void column_text(struct lkg_buf *buf, const char *text)
+{
+        lkg_buf_shown(buf, text, strlen(text));
+}
+
+/* One name of a pointer; escaped in there, so that no URL would be found in the pointer itself. */
+static int put_name(const char *escaped, size_t size, bool secret, struct lkg_buf *buf)
+{
+        LKG_CLEANUP(lkg_buf_deinit)
+        struct lkg_buf name = LKG_BUF_INIT, masked = LKG_BUF_INIT, shown = LKG_BUF_INIT;
+
+        for (size_t i = 0; i < size; i++) {
+                bool escape = escaped[i] == '~' && i + 1 < size;
+
+                lkg_buf_putc(&name, !escape ? escaped[i] : escaped[++i] == '0' ? '~' : '/');
+        }
+        lkg_buf_putc(&name, '\0');
+        if (lkg_buf_failed(&name))
+                return -ENOMEM;
+        if (!lkg_mask_text(name.data, name.size - 1, &masked)) {
+                lkg_buf_reset(&masked);
+                (void)lkg_mask_name(name.data, name.size - 1, secret, &masked);
+        }
+        for (size_t i = 0; i < masked.size; i++) {
+                if (masked.data[i] == '~' || masked.data[i] == '/')
+                        lkg_buf_puts(&shown, masked.data[i] == '~' ? "~0" : "~1");
+                else
+                        lkg_buf_putc(&shown, masked.data[i]);
+        }
+        lkg_buf_putc(&shown, '\0');
+        if (lkg_buf_failed(&masked) || lkg_buf_failed(&shown))
+                return -ENOMEM;
+        column_text(buf, shown.data);
+        return 0;
+}
+
+/* It contains no URL and no name of a credential. */
+static bool is_plain(const char *pointer)
+{
+        return !strstr(pointer, "~1~1") && !strpbrk(pointer, ":= \t,;{}\"'()<>&*!|@#$%^?`\\+");
+}
+
+int lkg_pointer_text(const char *pointer, struct lkg_buf *buf)
+{
+        bool secret = false;
+        int r = 0;
+
+        if (is_plain(pointer)) { /* nearly always */
+                column_text(buf, pointer);
+                return lkg_buf_failed(buf) ? -ENOMEM : 0;
+        }
+        while (r == 0 && *pointer == '/') {
+                size_t n = strcspn(++pointer, "/");
+
+                lkg_buf_putc(buf, '/');
+                r = put_name(pointer, n, secret, buf);
+                secret |= lkg_is_secret_name(pointer, n);
+                pointer += n;
+        }
+        return lkg_buf_failed(buf) ? -ENOMEM : r;
+}
+
+static void json_value(struct lkg_buf *buf, const struct lkg_value *value, enum lkg_secrecy secrecy)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *masked = lkg_mask_value(value, secrecy);
+
+        if (masked)
+                lkg_render_json_compact(masked, buf);
+        else
+                buf->failed = true;
+}
+
+struct origin {
+        struct lkg_buf *buf;
+        size_t size_max;
+        size_t n_unlisted;
+};
+
+static bool is_full(const struct origin *o)
+{
+        return o->buf->size > o->size_max;
+}
+
+/* Appends the chain of replaced values: `layer=value;...`. */
+static void put_replaced(const struct origin *o, const struct lkg_value *replaced, enum lkg_secrecy secrecy,
+                         bool *first)
+{
+        struct lkg_buf *buf = o->buf;
+
+        for (const struct lkg_value *v = replaced; v && !is_full(o); v = lkg_value_shadowed(v)) {
+                if (!*first)
+                        lkg_buf_putc(buf, ';');
+                *first = false;
+                if (lkg_value_source(v))
+                        column_text(buf, lkg_value_source(v)->layer);
+                lkg_buf_putc(buf, '=');
+                json_value(buf, v, secrecy);
+        }
+}
+
+/*
+ * A map around the leaf may have replaced something itself, and the leaf with it: all of a scalar or a list, of
+ * another map what stood at the leaf's place. The nearest map replaced last.
+ */
+static void put_shadows(const struct origin *o, const struct lkg_leaf *leaf, enum lkg_secrecy secrecy)
+{
+        bool first = true;
+
+        put_replaced(o, lkg_value_shadowed(leaf->value), secrecy, &first);
+        for (size_t i = leaf->n_above; i-- > 0;) {
+                const struct lkg_value *replaced = lkg_value_shadowed(leaf->above[i].map);
+
+                if (replaced && lkg_value_type(replaced) == LKG_MAP)
+                        replaced =
+                                lkg_value_get_pointer(replaced, leaf->pointer + leaf->above[i].pointer_size);
+                put_replaced(o, replaced, secrecy, &first);
+        }
+}
+
+static int origin_line(const struct lkg_leaf *leaf, void *userdata)
+{
+        const struct lkg_source *source = lkg_value_source(leaf->value);
+        struct origin *o = userdata;
+        struct lkg_buf *buf = o->buf;
+        enum lkg_secrecy secrecy = lkg_pointer_secrecy(leaf->pointer);
+        size_t before = buf->size;
+
+        if (o->n_unlisted > 0) { /* no line after a missing one */
+                o->n_unlisted++;
+                return 0;
+        }
+        if (lkg_pointer_text(leaf->pointer, buf) < 0)
+                return -ENOMEM;
+        lkg_buf_putc(buf, '\t');
+        json_value(buf, leaf->value, secrecy);
+        lkg_buf_putc(buf, '\t');
+        column_text(buf, source ? source->layer : "");
+        lkg_buf_putc(buf, '\t');
+        if (source)
+                column_text(buf, source->file);
+        if (lkg_value_line(leaf->value))
+                lkg_buf_printf(buf, ":%u:%u", lkg_value_line(leaf->value), lkg_value_column(leaf->value));
+        lkg_buf_putc(buf, '\t');
+        put_shadows(o, leaf, secrecy);
+        lkg_buf_putc(buf, '\n');
+        if (lkg_buf_failed(buf))
+                return -ENOMEM;
+        if (is_full(o)) {
+                buf->size = before;
+                o->n_unlisted++;
+        }
+        return 0;
+}
+
+size_t lkg_render_origin_upto(const struct lkg_value *root, size_t size_max, struct lkg_buf *buf)
+{
+        struct origin o = { .buf = buf, .size_max = size_max };
+
+        if (lkg_value_walk(root, origin_line, &o) < 0)
+                buf->failed = true;
+        return o.n_unlisted;
+}
+
+void lkg_render_origin(const struct lkg_value *root, struct lkg_buf *buf)
+{
+        (void)lkg_render_origin_upto(root, SIZE_MAX, buf);
+}

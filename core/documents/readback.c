@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See <lkg/readback.h>. Both comparisons walk the tree in its own order, which is the one it was rendered in; an explicit
+ * stack replaces recursion.
+ */
+
+#include <json-c/json.h>
+#include <yaml.h>
+
+#include <lkg/array.h>
+#include <lkg/limits.h>
+#include <lkg/readback.h>
+#include <lkg/tree.h>
+
+/* A list or map that is being compared. */
+struct open {
+        const struct lkg_value *value;
+        size_t i; /* the next member */
+        /* JSON */
+        struct json_object *json;
+        struct json_object_iterator at, end;
+};
+
+struct compare {
+        struct open *items;
+        size_t n, allocated;
+        struct lkg_error *err;
+        yaml_parser_t parser;
+        yaml_event_t event;
+};
+
+static void compare_deinit(struct compare *c)
+{
+        free(c->items);
+}
+
+/* Where we are, as a dotted field: for a message. */
+static void put_field(const struct compare *c, struct lkg_buf *buf)
+{
+        for (size_t i = 0; i < c->n; i++) {
+                const struct open *o = &c->items[i];
+                const char *key;
+                size_t size;
+
+                if (o->i == 0)
+                        break;
+                if (lkg_value_type(o->value) == LKG_LIST) {
+                        lkg_buf_printf(buf, "[%zu]", o->i - 1);
+                } else if (lkg_map_at(o->value, o->i - 1, &key, &size)) {
+                        lkg_buf_puts(buf, buf->size ? "." : "");
+                        lkg_buf_shown(buf, key, size < LKG_QUOTE_MAX ? size : LKG_QUOTE_MAX);
+                }
+        }
+}
+
+static int differs(struct compare *c, size_t line, const char *how)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf field = LKG_BUF_INIT;
+
+        lkg_buf_append(&field, "", 0);
+        put_field(c, &field);
+        if (lkg_buf_failed(&field))
+                return -ENOMEM;
+        if (line > 0)
+                return lkg_error_set(c->err, -EBADMSG, NULL, "line %zu, field '%s': %s.", line, field.data,
+                                     how);
+        return lkg_error_set(c->err, -EBADMSG, NULL, "field '%s': %s.", field.data, how);
+}
+
+static struct open *push(struct compare *c, const struct lkg_value *value)
+{
+        if (LKG_RESERVE(c->items, c->n, c->allocated) < 0)
+                return NULL;
+        c->items[c->n] = (struct open){ .value = value };
+        return &c->items[c->n++];
+}
+
+static bool is_collection(const struct lkg_value *value)
+{
+        return lkg_value_type(value) == LKG_LIST || lkg_value_type(value) == LKG_MAP;
+}
+
+/* ---- YAML ---- */
+
+static int next_event(struct compare *c)
+{
+        char how[160];
+
+        yaml_event_delete(&c->event);
+        if (yaml_parser_parse(&c->parser, &c->event))
+                return 0;
+        if (c->parser.error == YAML_MEMORY_ERROR)
+                return -ENOMEM;
+        (void)snprintf(how, sizeof(how), "libyaml says: %s", c->parser.problem ? c->parser.problem : "?");
+        return differs(c, c->parser.problem_mark.line + 1, how);
+}
+
+static int want_event(struct compare *c, yaml_event_type_t type, const char *how)
+{
+        int r = next_event(c);
+
+        if (r == 0 && c->event.type != type)
+                r = differs(c, c->event.start_mark.line + 1, how);
+        return r;
+}
+
+static bool is_bare(const yaml_char_t *anchor, const yaml_char_t *tag)
+{
+        return !anchor && !tag;
+}
+
+/* 1.0 of a JSON document is the number 1; the sign of a zero is written, so it has to be read. */
+static bool same_number(const char *a, const char *b)
+{
+        char of_a[LKG_NUMBER_TEXT_MAX], of_b[LKG_NUMBER_TEXT_MAX];
+
+        if (strcmp(a, b) == 0 || strcmp(a, "-0") == 0 || strcmp(b, "-0") == 0)
+                return strcmp(a, b) == 0;
+        return lkg_number_untyped(a, of_a) == 0 && lkg_number_untyped(b, of_b) == 0 &&
+               strcmp(of_a, of_b) == 0;
+}
+
+/* The value of a plain scalar as the component's reader resolves it. */
+static bool plain_says(const struct lkg_value *value, const char *text, size_t size)
+{
+        struct lkg_scalar scalar;
+
+        lkg_scalar_resolve(text, size, &scalar);
+        switch (lkg_value_type(value)) {
+        case LKG_NULL:
+                return scalar.type == LKG_S_NULL;
+        case LKG_BOOL:
+                return scalar.type == LKG_S_BOOL && scalar.b == lkg_value_bool(value);
+        case LKG_NUMBER:
+                return (scalar.type == LKG_S_INT || scalar.type == LKG_S_FLOAT) &&
+                       same_number(scalar.text, lkg_value_text(value, NULL));
+        case LKG_STRING:
+                return scalar.type == LKG_S_STRING;
+        case LKG_LIST:
+        case LKG_MAP:
+        case _LKG_TYPE_MAX:
+                break;
+        }
+        return false;
+}
+
+static bool is_text(const yaml_event_t *event, const char *text, size_t size)
+{
+        return event->data.scalar.length == size && memcmp(event->data.scalar.value, text, size) == 0;
+}
+
+static bool yaml_scalar_says(const yaml_event_t *event, const struct lkg_value *value)
+{
+        const char *text, *read = (const char *)event->data.scalar.value;
+        size_t size;
+
+        if (event->type != YAML_SCALAR_EVENT || !is_bare(event->data.scalar.anchor, event->data.scalar.tag))
+                return false;
+        text = lkg_value_text(value, &size);
+        if (lkg_value_type(value) == LKG_STRING && !is_text(event, text, size))
+                return false;
+        if (event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE)
+                return lkg_value_type(value) == LKG_STRING;
+        return plain_says(value, read, event->data.scalar.length);
+}
+
+/* A key is a string whatever it is written as. */
+static int yaml_key(struct compare *c, const char *key, size_t size)
+{
+        int r = want_event(c, YAML_SCALAR_EVENT, "no key is read here");
+        struct lkg_scalar scalar;
+
+        if (r < 0)
+                return r;
+        if (!is_bare(c->event.data.scalar.anchor, c->event.data.scalar.tag) ||
+            !is_text(&c->event, key, size))
+                return differs(c, c->event.start_mark.line + 1, "another key is read");
+        if (c->event.data.scalar.style != YAML_PLAIN_SCALAR_STYLE)
+                return 0;
+        lkg_scalar_resolve(key, size, &scalar);
+        return scalar.type == LKG_S_STRING
+                       ? 0
+                       : differs(c, c->event.start_mark.line + 1, "the key is read as no string");
+}
+
+/* The event is there: of @value it must be. */
+static int yaml_value(struct compare *c, const struct lkg_value *value)
+{
+        bool is_map = lkg_value_type(value) == LKG_MAP, same;
+
+        if (!is_collection(value))
+                return yaml_scalar_says(&c->event, value)
+                               ? 0
+                               : differs(c, c->event.start_mark.line + 1, "another value is read");
+        same = is_map ? c->event.type == YAML_MAPPING_START_EVENT &&
+                                is_bare(c->event.data.mapping_start.anchor, c->event.data.mapping_start.tag)
+                      : c->event.type == YAML_SEQUENCE_START_EVENT &&
+                                is_bare(c->event.data.sequence_start.anchor,
+                                        c->event.data.sequence_start.tag);
+        if (!same)
+                return differs(c, c->event.start_mark.line + 1,
+                               is_map ? "no map is read here" : "no list is read here");
+        return push(c, value) ? 0 : -ENOMEM;
+}
+
+static int yaml_member(struct compare *c)
+{
+        struct open *o = &c->items[c->n - 1];
+        const struct lkg_value *child;
+        const char *key;
+        size_t size;
+        int r = 0;
+
+        if (o->i == lkg_value_size(o->value)) {
+                r = want_event(c,
+                               lkg_value_type(o->value) == LKG_MAP ? YAML_MAPPING_END_EVENT
+                                                                   : YAML_SEQUENCE_END_EVENT,
+                               "more is read than there is");
+                c->n--;
+                return r;
+        }
+        if (lkg_value_type(o->value) == LKG_MAP) {
+                child = lkg_map_at(o->value, o->i++, &key, &size);
+                r = yaml_key(c, key, size);
+        } else {
+                child = lkg_list_get(o->value, o->i++);
+        }
+        if (r == 0)
+                r = next_event(c);
+        return r < 0 ? r : yaml_value(c, child);
+}
+
+static int compare_yaml(struct compare *c, const struct lkg_value *value, const char *text, size_t size)
+{
+        int r;
+
+        yaml_parser_set_encoding(&c->parser, YAML_UTF8_ENCODING);
+        yaml_parser_set_input_string(&c->parser, (const unsigned char *)text, size);
+        r = want_event(c, YAML_STREAM_START_EVENT, "no stream is read");
+        if (r == 0)
+                r = want_event(c, YAML_DOCUMENT_START_EVENT, "no document is read");
+        if (r == 0)
+                r = next_event(c);
+        if (r == 0)
+                r = yaml_value(c, value);
+        while (r == 0 && c->n > 0)
+                r = yaml_member(c);
+        if (r == 0)
+                r = want_event(c, YAML_DOCUMENT_END_EVENT, "more is read than there is");
+        if (r == 0)
+                r = want_event(c, YAML_STREAM_END_EVENT, "another document is read");
+        return r;
+}
+
+static int readback_yaml(struct compare *c, const struct lkg_value *value, const char *text, size_t size)
+{
+        int r;
+
+        if (!yaml_parser_initialize(&c->parser))
+                return -ENOMEM;
+        r = compare_yaml(c, value, text, size);
+        yaml_event_delete(&c->event);
+        yaml_parser_delete(&c->parser);
+        return r;
+}
+
+/* ---- JSON ---- */
+
+static void tokener_freep(struct json_tokener **tokener)
+{
+        if (*tokener)
+                json_tokener_free(*tokener);
+}
+
+static void json_putp(struct json_object **json)
+{
+        json_object_put(*json);
+}
+
+static bool json_number_says(struct json_object *json, const char *text)
+{
+        enum json_type type = json_object_get_type(json);
+
+        /* A double keeps the text that it was read from. */
+        return (type == json_type_int || type == json_type_double) &&
+               strcmp(json_object_to_json_string_ext(json, JSON_C_TO_STRING_PLAIN), text) == 0;
+}
+
+static bool json_scalar_says(struct json_object *json, const struct lkg_value *value)
+{
+        const char *text;
+        size_t size;
+
+        text = lkg_value_text(value, &size);
+        switch (lkg_value_type(value)) {
+        case LKG_NULL:
+                return !json;
+        case LKG_BOOL:
+                return json_object_get_type(json) == json_type_boolean &&
+                       (bool)json_object_get_boolean(json) == lkg_value_bool(value);
+        case LKG_NUMBER:
+                return json_number_says(json, text);
+        case LKG_STRING:
+                return json_object_get_type(json) == json_type_string &&
+                       (size_t)json_object_get_string_len(json) == size &&
+                       memcmp(json_object_get_string(json), text, size) == 0;
+        case LKG_LIST:
+        case LKG_MAP:
+        case _LKG_TYPE_MAX:
+                break;
+        }
+        return false;
+}
+
+static int json_value(struct compare *c, struct json_object *json, const struct lkg_value *value)
+{
+        bool is_map = lkg_value_type(value) == LKG_MAP;
+        size_t n_read;
+        struct open *o;
+
+        if (!is_collection(value))
+                return json_scalar_says(json, value) ? 0 : differs(c, 0, "another value is read");
+        if (json_object_get_type(json) != (is_map ? json_type_object : json_type_array))
+                return differs(c, 0, is_map ? "no map is read here" : "no list is read here");
+        n_read = is_map ? (size_t)json_object_object_length(json) : json_object_array_length(json);
+        if (n_read != lkg_value_size(value))
+                return differs(c, 0, "another number of members is read");
+        o = push(c, value);
+        if (!o)
+                return -ENOMEM;
+        o->json = json;
+        if (is_map) {
+                o->at = json_object_iter_begin(json);
+                o->end = json_object_iter_end(json);
+        }
+        return 0;
+}
+
+static int json_member(struct compare *c)
+{
+        struct open *o = &c->items[c->n - 1];
+        struct json_object *json;
+        const struct lkg_value *child;
+        const char *key, *read;
+        size_t size;
+
+        if (o->i == lkg_value_size(o->value)) {
+                c->n--;
+                return 0;
+        }
+        if (lkg_value_type(o->value) == LKG_LIST) {
+                json = json_object_array_get_idx(o->json, o->i);
+                return json_value(c, json, lkg_list_get(o->value, o->i++));
+        }
+        child = lkg_map_at(o->value, o->i++, &key, &size);
+        if (json_object_iter_equal(&o->at, &o->end))
+                return differs(c, 0, "fewer members are read");
+        read = json_object_iter_peek_name(&o->at);
+        json = json_object_iter_peek_value(&o->at);
+        json_object_iter_next(&o->at);
+        if (strlen(read) != size || memcmp(read, key, size) != 0)
+                return differs(c, 0, "another key is read");
+        return json_value(c, json, child);
+}
+
+/* A whole number that json-c has no room for becomes the nearest one that it has, and -0 is 0. */
+static bool is_whole_to_json_c(const struct lkg_value *value)
+{
+        const char *text = lkg_value_text(value, NULL);
+
+        if (lkg_value_type(value) != LKG_NUMBER || text[strspn(text, "-0123456789")] != '\0')
+                return true;
+        errno = 0;
+        if (*text == '-')
+                (void)strtoll(text, NULL, 10);
+        else
+                (void)strtoull(text, NULL, 10);
+        return errno != ERANGE && strcmp(text, "-0") != 0;
+}
+
+/* Of at most so many values, no name that has a NUL, at which json-c ends it, and no number that it cannot tell. */
+static bool is_for_json_c(struct compare *c, const struct lkg_value *value)
+{
+        size_t n = 1;
+        bool fit = is_whole_to_json_c(value) && (!is_collection(value) || push(c, value));
+
+        while (fit && c->n > 0) {
+                struct open *o = &c->items[c->n - 1];
+                const struct lkg_value *child;
+                const char *key = "";
+                size_t size = 0;
+
+                if (o->i == lkg_value_size(o->value)) {
+                        c->n--;
+                        continue;
+                }
+                child = lkg_value_type(o->value) == LKG_MAP ? lkg_map_at(o->value, o->i, &key, &size)
+                                                            : lkg_list_get(o->value, o->i);
+                o->i++;
+                fit = ++n <= LKG_READBACK_JSON_VALUES_MAX && !memchr(key, '\0', size) &&
+                      is_whole_to_json_c(child) && (!is_collection(child) || push(c, child));
+        }
+        c->n = 0;
+        return fit;
+}
+
+static int readback_json(struct compare *c, const struct lkg_value *value, const char *text, size_t size)
+{
+        LKG_CLEANUP(tokener_freep) struct json_tokener *tokener = NULL;
+        LKG_CLEANUP(json_putp) struct json_object *json = NULL;
+        int r;
+
+        if (size > INT32_MAX || !is_for_json_c(c, value))
+                return 1;
+        tokener = json_tokener_new_ex(LKG_DOC_DEPTH_MAX + 2);
+        if (!tokener)
+                return -ENOMEM;
+        json_tokener_set_flags(tokener, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
+        json = json_tokener_parse_ex(tokener, text, (int)size);
+        if (json_tokener_get_error(tokener) != json_tokener_success) {
+                char how[160];
+
+                (void)snprintf(how, sizeof(how), "json-c says: %s",
+                               json_tokener_error_desc(json_tokener_get_error(tokener)));
+                return differs(c, 0, how);
+        }
+        r = json_value(c, json, value);
+        while (r == 0 && c->n > 0)
+                r = json_member(c);
+        return r;
+}
+
+int lkg_readback(const struct lkg_value *value, enum lkg_format format, const char *text, size_t size,
+                 struct lkg_error *err)
+{
+        LKG_CLEANUP(compare_deinit) struct compare c = { .err = err };
+
+        if (memchr(text, '\0', size)) /* where both libraries think that the text ends */
+                return differs(&c, 0, "the text has a NUL byte");
+        return format == LKG_FORMAT_JSON ? readback_json(&c, value, text, size)
+                                         : readback_yaml(&c, value, text, size);
+}

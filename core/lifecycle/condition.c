@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The condition in words: see condition.h. The first row whose test holds speaks. */
+#include <inttypes.h>
+
+#include <lkg/buf.h>
+#include <lkg/condition.h>
+#include <lkg/utf8.h>
+
+const char *lkg_condition_status_name(enum lkg_condition_status status)
+{
+        switch (status) {
+        case LKG_CONDITION_TRUE:
+                return "True";
+        case LKG_CONDITION_FALSE:
+                return "False";
+        case LKG_CONDITION_UNKNOWN:
+                return "Unknown";
+        }
+        return "Unknown";
+}
+
+static const char *local_name(bool has_base)
+{
+        return has_base ? "init" : "default";
+}
+
+static bool is_set(const char *text)
+{
+        return text && *text;
+}
+
+/* `(init)`, `(default)` or `(UID: ...)` */
+static void say_which(char *buf, size_t size, const char *uid, bool has_base)
+{
+        if (is_set(uid))
+                (void)snprintf(buf, size, "(UID: %.64s)", uid);
+        else
+                (void)snprintf(buf, size, "(%s)", local_name(has_base));
+}
+
+/* Appends to the message; text that does not fit is cut. */
+static void LKG_PRINTF(2, 3) add_words(struct lkg_condition *c, const char *fmt, ...)
+{
+        size_t n = strlen(c->message);
+        va_list ap;
+
+        va_start(ap, fmt);
+        (void)vsnprintf(c->message + n, sizeof(c->message) - n, fmt, ap);
+        va_end(ap);
+}
+
+/* With a remote configuration: the one in use is the assigned one, the last known good, or an earlier one. */
+static void say_using_remote(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        const struct lkg_condition_remote *r = &f->remote;
+        char which[96];
+
+        say_which(which, sizeof(which), r->active, f->active_has_base);
+        (void)snprintf(c->message, sizeof(c->message), "using %s %s",
+                       r->active_is_assigned && !r->bad && !r->went_back ? "current"
+                       : r->active_is_good                               ? "last-known-good"
+                                                                         : "previous",
+                       which);
+}
+
+/* The served configuration in the proposal's words. */
+static void say_using(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        if (!f->active)
+                (void)snprintf(c->message, sizeof(c->message), "%s is not served", f->file);
+        else if (f->remote.any || is_set(f->remote.active))
+                say_using_remote(c, f);
+        else if (f->last_good)
+                (void)snprintf(c->message, sizeof(c->message),
+                               "using last-known-good (%s), generation %" PRIu64,
+                               local_name(f->active_has_base), f->active);
+        else
+                (void)snprintf(c->message, sizeof(c->message), "using %s (%s)",
+                               f->remote.went_back ? "last-known-good" : "current",
+                               local_name(f->active_has_base));
+}
+
+static bool say_not_ready(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        if (!f->not_ready)
+                return false;
+        c->status = LKG_CONDITION_UNKNOWN;
+        (void)snprintf(c->reason, sizeof(c->reason), "engine not ready");
+        return true;
+}
+
+static bool say_fault(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        if (!f->fault)
+                return false;
+        c->status = LKG_CONDITION_UNKNOWN;
+        (void)snprintf(c->reason, sizeof(c->reason), "%s", f->fault);
+        return true;
+}
+
+static bool say_name_taken(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        if (f->state != LKG_CANDIDATE_NAME_TAKEN)
+                return false;
+        c->status = LKG_CONDITION_FALSE;
+        (void)snprintf(c->reason, sizeof(c->reason), "name taken");
+        (void)snprintf(
+                c->message, sizeof(c->message),
+                "%s is a kubeconfig and is passed through; choose another name (file: %s-config.yaml)",
+                f->file, f->component);
+        return true;
+}
+
+static bool say_good_failed(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        if (!f->remote.good_failed)
+                return false;
+        c->status = LKG_CONDITION_FALSE;
+        (void)snprintf(c->reason, sizeof(c->reason), "last-known-good also failed%s%.160s",
+                       f->remote.bad ? ", after: " : "", f->remote.bad ? f->remote.bad : "");
+        return true;
+}
+
+static bool say_exonerated(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        const char *which = f->remote.bad ? strrchr(f->remote.bad, '(') : NULL;
+
+        if (!f->remote.exonerated)
+                return false;
+        c->status = LKG_CONDITION_FALSE;
+        (void)snprintf(
+                c->reason, sizeof(c->reason),
+                "crash loop goes on with last-known-good, so the configuration was probably not the cause "
+                "%.80s; forgive it by forget",
+                which ? which : "");
+        return true;
+}
+
+static bool say_bad(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        if (!f->remote.bad)
+                return false;
+        c->status = LKG_CONDITION_FALSE;
+        if (strstr(f->remote.bad, "(UID: ") || strstr(f->remote.bad, "(local@"))
+                (void)snprintf(c->reason, sizeof(c->reason), "%.255s", f->remote.bad);
+        else
+                (void)snprintf(c->reason, sizeof(c->reason), "marked bad (UID: %.64s): %.160s",
+                               f->remote.assigned, f->remote.bad);
+        return true;
+}
+
+static bool say_unclear(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        if (!f->remote.desired_fault)
+                return false;
+        c->status = LKG_CONDITION_UNKNOWN;
+        (void)snprintf(c->reason, sizeof(c->reason), "failed to sync, desired config unclear, cause: %.200s",
+                       f->remote.desired_fault);
+        return true;
+}
+
+/* Nothing is known about it, so it is not bad. */
+static bool say_untried(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        if (!f->remote.untried)
+                return false;
+        c->status = LKG_CONDITION_UNKNOWN;
+        (void)snprintf(c->reason, sizeof(c->reason),
+                       "failed to try current (UID: %.64s), trying again: %.120s", f->remote.assigned,
+                       f->remote.untried);
+        return true;
+}
+
+static const char *say_waits(const struct lkg_condition_facts *f)
+{
+        return f->remote.waits ? "; what is assigned waits for it" : "";
+}
+
+/* Behind the reason. Findings may have others besides, and must not seem to contradict. */
+static void add_errors(struct lkg_condition *c, const struct lkg_condition_facts *f, size_t n)
+{
+        size_t used = strlen(c->reason);
+
+        if (f->n_all_errors > n)
+                (void)snprintf(c->reason + used, sizeof(c->reason) - used,
+                               ", %zu of the %zu errors in %s/findings%s", n, f->n_all_errors,
+                               f->status_path, say_waits(f));
+        else
+                (void)snprintf(c->reason + used, sizeof(c->reason) - used,
+                               ", %zu error%s, see %s/findings%s", n, n == 1 ? "" : "s", f->status_path,
+                               say_waits(f));
+}
+
+/* The base is wrong and not in use now; a rollback may need it. Or a drop-in is, whatever the base. */
+static bool say_local_invalid(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        if (f->remote.n_local_errors == 0)
+                return false;
+        c->status = LKG_CONDITION_FALSE;
+        (void)snprintf(c->reason, sizeof(c->reason), "failed to validate local (%s)",
+                       local_name(f->remote.local_has_base));
+        add_errors(c, f, f->remote.n_local_errors);
+        return true;
+}
+
+/*
+ * A followed remote document was accepted with the layers of that moment. It is to blame only for errors in itself (because the
+ * command line or the release has changed), never for a layer of this node.
+ */
+static bool say_invalid(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        const char *role = f->remote.bad ? "last-known-good" : "current"; /* of the followed configuration */
+        char which[96];
+
+        if (f->state != LKG_CANDIDATE_INVALID)
+                return false;
+        if (is_set(f->remote.followed) && (f->n_remote_errors < f->n_errors || f->remote.followed_lost) &&
+            say_local_invalid(c, f))
+                return true;
+        c->status = LKG_CONDITION_FALSE;
+        say_which(which, sizeof(which), f->remote.followed, f->candidate_has_base);
+        if (f->remote.followed_lost) {
+                (void)snprintf(c->reason, sizeof(c->reason), "checkpoint of %s %s lost, see %s/findings",
+                               role, which, f->status_path);
+                return true;
+        }
+        if (is_set(f->remote.followed) && f->n_remote_errors < f->n_errors)
+                (void)snprintf(c->reason, sizeof(c->reason), "failed to validate local (%s) with %s %s",
+                               local_name(f->remote.local_has_base), role, which);
+        else
+                (void)snprintf(c->reason, sizeof(c->reason), "failed to validate %s %s",
+                               !is_set(f->remote.followed) &&
+                                               (f->remote.waits || f->remote.bad || f->remote.good_failed)
+                                       ? "local"
+                                       : role,
+                               which);
+        add_errors(c, f, f->n_errors);
+        return true;
+}
+
+static bool say_try_expired(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        if (f->hold->mode != LKG_HOLD_TRY_EXPIRED)
+                return false;
+        c->status = LKG_CONDITION_FALSE;
+        (void)snprintf(c->reason, sizeof(c->reason), "try expired, held at generation %" PRIu64,
+                       f->hold->generation);
+        return true;
+}
+
+/* A command that was acknowledged is not in effect any more. */
+static bool say_lost(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        if (!f->lost)
+                return false;
+        c->status = LKG_CONDITION_FALSE;
+        (void)snprintf(c->reason, sizeof(c->reason), "failed to keep %.200s", f->lost);
+        return true;
+}
+
+static bool say_none(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        if (f->state != LKG_CANDIDATE_NONE || f->active)
+                return false;
+        c->status = LKG_CONDITION_UNKNOWN;
+        (void)snprintf(c->reason, sizeof(c->reason), "no layer found");
+        return true;
+}
+
+static bool say_held(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        if (f->hold->mode == LKG_HOLD_FREE)
+                return false;
+        c->status = LKG_CONDITION_TRUE;
+        (void)snprintf(c->reason, sizeof(c->reason), "held at generation %" PRIu64 " (%s)",
+                       f->hold->generation, lkg_hold_mode_name(f->hold->mode));
+        if (f->verdict == LKG_WAIT)
+                add_words(c, "; a newer one waits for hold off");
+        return true;
+}
+
+static bool say_try(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        char until[21];
+
+        if (f->hold->try_phase != LKG_TRY_RUNNING)
+                return false;
+        c->status = LKG_CONDITION_TRUE;
+        lkg_format_rfc3339(f->try_deadline_wall_ns, until);
+        (void)snprintf(c->reason, sizeof(c->reason),
+                       "on try until %s, then back to generation %" PRIu64 " unless committed", until,
+                       f->hold->try_previous);
+        return true;
+}
+
+/* What serves is right as long as the fleet's operator says so. */
+static bool say_waiting(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        if (!f->remote.waiting)
+                return false;
+        c->status = LKG_CONDITION_TRUE;
+        (void)snprintf(c->reason, sizeof(c->reason), "%.255s", f->remote.waiting);
+        return true;
+}
+
+static bool say_good(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        c->status = LKG_CONDITION_TRUE;
+        if (is_set(f->remote.active)) {
+                (void)snprintf(c->reason, sizeof(c->reason), "all checks passed");
+                return true;
+        }
+        (void)snprintf(c->reason, sizeof(c->reason),
+                       "current is set to the local default, and %s init config was provided",
+                       f->active_has_base ? "an" : "no");
+        return true;
+}
+
+/*
+ * A reason and a message with the same uid are unclear if they mean two versions of one ConfigMap. The words of the proposal
+ * stay as they are; the versions follow them.
+ */
+static void tell_versions(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        const struct lkg_condition_remote *r = &f->remote;
+
+        if (!is_set(r->assigned) || !is_set(r->active) || strcmp(r->assigned, r->active) != 0 ||
+            !is_set(r->assigned_version) || !is_set(r->active_version) ||
+            strcmp(r->assigned_version, r->active_version) == 0)
+                return;
+        add_words(c, ", resourceVersion %.64s instead of %.64s", r->active_version, r->assigned_version);
+}
+
+void lkg_condition_holder(const struct lkg_held_by *by, enum lkg_hold_mode mode,
+                          char ret[static LKG_HOLDER_MAX])
+{
+        char time[21];
+
+        *ret = '\0';
+        if (!by || !by->time_ns)
+                return;
+        lkg_format_rfc3339(by->time_ns, time);
+        if (strcmp(by->program, "try") == 0)
+                (void)snprintf(ret, LKG_HOLDER_MAX, " since %s", time);
+        else
+                (void)snprintf(ret, LKG_HOLDER_MAX, " since %s%s by uid %u (pid %d, %s)", time,
+                               mode == LKG_HOLD_TRY_EXPIRED ? ", after a try" : "", by->uid, by->pid,
+                               *by->program ? by->program : "unknown program");
+}
+
+/*
+ * A hold is mentioned whatever the reason is: no correction is served before it
+ * ends. @told: the reason names the hold already
+ */
+static void tell_hold(struct lkg_condition *c, const struct lkg_condition_facts *f, bool told)
+{
+        char holder[LKG_HOLDER_MAX], what[64] = "";
+
+        if (f->hold->mode == LKG_HOLD_FREE)
+                return;
+        lkg_condition_holder(f->held_by, f->hold->mode, holder);
+        if (!told)
+                (void)snprintf(what, sizeof(what), " at generation %" PRIu64 " (%s)", f->hold->generation,
+                               lkg_hold_mode_name(f->hold->mode));
+        add_words(c, "; held%s%s: `echo off > %scontrol/%s/hold`", holder, what, f->top, f->component);
+}
+
+/* @told: the reason has the end time already */
+static void tell_try(struct lkg_condition *c, const struct lkg_condition_facts *f, bool told)
+{
+        char until[21];
+
+        if (f->hold->try_phase == LKG_TRY_ARMED)
+                add_words(c, "; the next change is on try for %" PRIu64 " s",
+                          f->hold->try_duration_ns / LKG_NSEC_PER_SEC);
+        if (f->hold->try_phase != LKG_TRY_RUNNING)
+                return;
+        lkg_format_rfc3339(f->try_deadline_wall_ns, until);
+        add_words(c, "; %s%s%s`echo now > %scontrol/%s/commit` keeps it", told ? "" : "on try until ",
+                  told ? "" : until, told ? "" : ": ", f->top, f->component);
+}
+
+/* About this node's layers: until they are repaired, a repaired assigned configuration changes nothing. */
+static void tell_mistake(struct lkg_condition *c, const struct lkg_condition_facts *f)
+{
+        struct lkg_condition other = { .reason = "" };
+
+        if (say_invalid(&other, f) || say_local_invalid(&other, f))
+                add_words(c, "; %s", other.reason);
+}
+
+bool lkg_condition_update(struct lkg_condition *condition, const struct lkg_condition_facts *facts,
+                          uint64_t now_ns)
+{
+        static bool (*const rows[])(struct lkg_condition *, const struct lkg_condition_facts *) = {
+                say_not_ready, say_fault,   say_name_taken,  say_good_failed,   say_exonerated,
+                say_bad,       say_invalid, say_try_expired, say_local_invalid, say_lost,
+                say_untried,   say_unclear, say_none,        say_held,          say_try,
+                say_waiting,   say_good,
+        };
+        struct lkg_condition next = { .transition_ns = condition->transition_ns };
+        size_t row;
+        bool changed;
+
+        say_using(&next, facts);
+        tell_versions(&next, facts);
+        for (row = 0; row < LKG_ARRAY_SIZE(rows) && !rows[row](&next, facts); row++)
+                ;
+        if (rows[row] == say_good_failed || rows[row] == say_exonerated || rows[row] == say_bad ||
+            rows[row] == say_try_expired)
+                tell_mistake(&next, facts);
+        if (facts->lost && rows[row] != say_lost) /* something else is worse, or just as true */
+                add_words(&next, "; failed to keep %.160s", facts->lost);
+        tell_hold(&next, facts, rows[row] == say_held || rows[row] == say_try_expired);
+        tell_try(&next, facts, rows[row] == say_try);
+        /* The fleet's operator holds back, whatever this node's does. */
+        if (facts->remote.waiting && rows[row] != say_waiting)
+                add_words(&next, "; %.160s", facts->remote.waiting);
+        /* Somebody else's words (a server's, an operator's) are cut to fit. */
+        lkg_utf8_mend(next.reason);
+        lkg_utf8_mend(next.message);
+        if (next.status != condition->status || next.transition_ns == 0)
+                next.transition_ns = now_ns;
+        changed = next.status != condition->status || next.transition_ns != condition->transition_ns ||
+                  strcmp(next.reason, condition->reason) != 0 ||
+                  strcmp(next.message, condition->message) != 0;
+        *condition = next;
+        return changed;
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The trial. Arithmetic saturates everywhere: a duration of centuries never ends, and a
+ * clock that seems to go backwards adds nothing.
+ */
+
+#include <lkg/duration.h>
+#include <lkg/error.h>
+#include <lkg/limits.h>
+#include <lkg/trial.h>
+
+#define WHY_MAX 256
+
+/* ---- rules ---- */
+
+/* Where a text came from, as its author knows it. */
+struct wording {
+        const char *what; /* field or annotation */
+        const char *text; /* NULL = not there */
+};
+
+static int refuse(const struct wording *w, const char *reason, char *why)
+{
+        char quoted[5 * LKG_QUOTE_MAX + 8];
+
+        (void)snprintf(why, WHY_MAX, "%s %.90s: %.100s", w->what,
+                       lkg_quote(w->text, strlen(w->text), quoted), reason);
+        return -EINVAL;
+}
+
+static int read_duration(const struct wording *w, uint64_t *ret_ns, char *why)
+{
+        char reason[LKG_REFUSAL_MAX];
+        int64_t ns;
+
+        if (lkg_duration_parse(w->text, strlen(w->text), &ns, reason) < 0)
+                return refuse(w, reason, why);
+        if (ns < 0)
+                return refuse(w, "is negative; want 0s (no trial) or longer", why);
+        *ret_ns = (uint64_t)ns;
+        return 0;
+}
+
+static int read_threshold(const struct wording *w, unsigned *ret, char *why)
+{
+        size_t n = strlen(w->text);
+        unsigned value = 0;
+
+        for (size_t i = 0; i < n; i++) {
+                if (n > 2 || w->text[i] < '0' || w->text[i] > '9' || (n > 1 && w->text[0] == '0'))
+                        n = 0; /* no number, or no small one */
+                else
+                        value = 10 * value + (unsigned)(w->text[i] - '0');
+        }
+        if (n == 0 || value > LKG_TRIAL_THRESHOLD_MAX)
+                return refuse(w, "want a whole number from 0 to 10", why);
+        *ret = value;
+        return 0;
+}
+
+static uint64_t clamp(uint64_t ns, const struct lkg_trial_settings *settings)
+{
+        if (ns < settings->min_duration_ns)
+                ns = settings->min_duration_ns;
+        if (settings->max_duration_ns && ns > settings->max_duration_ns)
+                ns = settings->max_duration_ns;
+        return ns;
+}
+
+int lkg_trial_rules_make(const struct lkg_trial_settings *settings, const char *own_duration,
+                         const char *own_threshold, const char *noted_duration, const char *noted_threshold,
+                         struct lkg_trial_rules *ret, char why[static WHY_MAX])
+{
+        /* The stronger ones last. Every text is judged, even one that has no effect. */
+        const struct wording durations[] = { { "annotation " LKG_TRIAL_NOTE_DURATION, noted_duration },
+                                             { LKG_TRIAL_FIELD_DURATION, own_duration } };
+        const struct wording thresholds[] = { { "annotation " LKG_TRIAL_NOTE_THRESHOLD, noted_threshold },
+                                              { LKG_TRIAL_FIELD_THRESHOLD, own_threshold } };
+        struct lkg_trial_rules rules = { settings->duration_ns, settings->threshold };
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(durations); i++) {
+                int r = durations[i].text ? read_duration(&durations[i], &rules.duration_ns, why) : 0;
+
+                if (r == 0 && thresholds[i].text)
+                        r = read_threshold(&thresholds[i], &rules.threshold, why);
+                if (r < 0)
+                        return r;
+        }
+        rules.duration_ns = clamp(rules.duration_ns, settings);
+        *ret = rules;
+        return 0;
+}
+
+/* ---- states ---- */
+
+static const char *const state_names[_LKG_TRIAL_STATE_MAX] = {
+        [LKG_TRIAL_IDLE] = "idle",
+        [LKG_TRIAL_RUNNING] = "running",
+        [LKG_TRIAL_PASSED] = "passed",
+        [LKG_TRIAL_FAILED] = "failed",
+};
+
+const char *lkg_trial_state_name(enum lkg_trial_state state)
+{
+        return state_names[state];
+}
+
+int lkg_trial_state_parse(const char *name, enum lkg_trial_state *ret)
+{
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(state_names); i++) {
+                if (strcmp(name, state_names[i]) == 0) {
+                        *ret = (enum lkg_trial_state)i;
+                        return 0;
+                }
+        }
+        return -EINVAL;
+}
+
+/* ---- the clock ---- */
+
+static uint64_t add(uint64_t a, uint64_t b)
+{
+        uint64_t sum;
+
+        return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+
+/* 0 means that the clock is stopped, so a clock that starts at 0 starts one nanosecond late. */
+static uint64_t since(uint64_t now_ns)
+{
+        return now_ns ? now_ns : 1;
+}
+
+uint64_t lkg_trial_elapsed(const struct lkg_trial *trial, uint64_t now_ns)
+{
+        if (!trial->running_since_ns || now_ns < trial->running_since_ns)
+                return trial->good_ns;
+        return add(trial->good_ns, now_ns - trial->running_since_ns);
+}
+
+static struct lkg_trial stop_clock(struct lkg_trial trial, uint64_t now_ns)
+{
+        trial.good_ns = lkg_trial_elapsed(&trial, now_ns);
+        trial.running_since_ns = 0;
+        return trial;
+}
+
+/*
+ * The trial lasts until the clock exceeds the duration (dynamic-configuration proposal: "does not
+ * exceed").
+ */
+static bool is_over(const struct lkg_trial *trial, uint64_t now_ns)
+{
+        return lkg_trial_elapsed(trial, now_ns) > trial->rules.duration_ns;
+}
+
+uint64_t lkg_trial_due(const struct lkg_trial *trial)
+{
+        if (trial->state != LKG_TRIAL_RUNNING || !trial->running_since_ns)
+                return UINT64_MAX;
+        if (trial->good_ns > trial->rules.duration_ns)
+                return trial->running_since_ns;
+        return add(trial->running_since_ns, add(trial->rules.duration_ns - trial->good_ns, 1));
+}
+
+/* ---- steps ---- */
+
+struct lkg_trial lkg_trial_begin(struct lkg_trial_rules rules, bool watched, uint64_t now_ns,
+                                 uint64_t wall_ns)
+{
+        bool needed = rules.duration_ns > 0;
+
+        return (struct lkg_trial){
+                .state = needed ? LKG_TRIAL_RUNNING : LKG_TRIAL_PASSED,
+                .rules = rules,
+                .started_wall_ns = wall_ns,
+                .running_since_ns = needed && !watched ? since(now_ns) : 0,
+        };
+}
+
+struct lkg_trial lkg_trial_resume(struct lkg_trial trial, bool watched, uint64_t now_ns)
+{
+        trial.running_since_ns = trial.state == LKG_TRIAL_RUNNING && !watched ? since(now_ns) : 0;
+        return trial;
+}
+
+static struct lkg_trial_step finish(struct lkg_trial trial, enum lkg_trial_state state,
+                                    enum lkg_trial_verdict verdict, uint64_t now_ns)
+{
+        trial = stop_clock(trial, now_ns);
+        trial.state = state;
+        return (struct lkg_trial_step){ trial, verdict };
+}
+
+struct lkg_trial_step lkg_trial_start(struct lkg_trial trial, bool counts, uint64_t now_ns)
+{
+        if (trial.state != LKG_TRIAL_RUNNING)
+                return (struct lkg_trial_step){ trial, LKG_TRIAL_GO_ON };
+        /* It was over before this start, but lkg_trial_tick() was not called since. */
+        if (is_over(&trial, now_ns))
+                return finish(trial, LKG_TRIAL_PASSED, LKG_TRIAL_PROMOTE, now_ns);
+        if (!counts)
+                return (struct lkg_trial_step){ trial, LKG_TRIAL_GO_ON };
+        if (trial.prior > trial.rules.threshold)
+                return finish(trial, LKG_TRIAL_FAILED, LKG_TRIAL_CONDEMN, now_ns);
+        trial.prior++;
+        return (struct lkg_trial_step){ trial, LKG_TRIAL_GO_ON };
+}
+
+struct lkg_trial lkg_trial_alive(struct lkg_trial trial, bool alive, uint64_t now_ns)
+{
+        if (trial.state != LKG_TRIAL_RUNNING || alive == (trial.running_since_ns != 0))
+                return trial;
+        if (!alive)
+                return stop_clock(trial, now_ns);
+        trial.running_since_ns = since(now_ns);
+        return trial;
+}
+
+struct lkg_trial_step lkg_trial_tick(struct lkg_trial trial, uint64_t now_ns)
+{
+        if (trial.state == LKG_TRIAL_RUNNING && trial.running_since_ns && is_over(&trial, now_ns))
+                return finish(trial, LKG_TRIAL_PASSED, LKG_TRIAL_PROMOTE, now_ns);
+        return (struct lkg_trial_step){ trial, LKG_TRIAL_GO_ON };
+}
+
+/* ---- which starts count ---- */
+
+bool lkg_start_counts(const struct lkg_start_facts *facts, const char **ret_why)
+{
+        const struct {
+                bool holds;
+                const char *why;
+        } excuses[] = {
+                { facts->asked_for, "lkgfs asked for this restart" },
+                { facts->own_event, "it ended itself when lkgfs told it of a change" },
+                { facts->first_after_boot, "first start after boot" },
+                { facts->manager_knows && !facts->automatic,
+                  "the service manager started it, and not because it had failed" },
+        };
+
+        *ret_why = NULL;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(excuses); i++) {
+                if (!excuses[i].holds)
+                        continue;
+                *ret_why = excuses[i].why;
+                return false;
+        }
+        return true;
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <lkg/decode.h>
+#include <lkg/remote-base.h>
+
+#define DURATION_FIELD  "configTrialDuration"
+#define THRESHOLD_FIELD "crashLoopThreshold"
+#define DURATION_NOTE   "lkgfs.io/trial-duration"
+#define THRESHOLD_NOTE  "lkgfs.io/crash-loop-threshold"
+
+static const char *const hidden[] = { DURATION_FIELD, THRESHOLD_FIELD, NULL };
+
+struct lkg_stack_remote lkg_remote_base_stack(const struct lkg_remote_base *base)
+{
+        return (struct lkg_stack_remote){
+                .name = base->name,
+                .file = base->file,
+                .text = base->text,
+                .fault = base->fault,
+                .size = base->size,
+                .hidden = hidden,
+        };
+}
+
+struct lkg_remote_base *lkg_remote_base_free(struct lkg_remote_base *base)
+{
+        if (!base)
+                return NULL;
+        lkg_configmap_deinit(&base->configmap);
+        free(base->name);
+        free(base->file);
+        free(base->fault);
+        free(base);
+        return NULL;
+}
+
+char *lkg_remote_base_file(const struct lkg_config_source *source)
+{
+        char *ret;
+
+        return asprintf(&ret, "%s/%s:%s", source->ns, source->name, source->key) < 0 ? NULL : ret;
+}
+
+static int set_names(struct lkg_remote_base *base, const struct lkg_config_source *source)
+{
+        base->source = *source;
+        base->name = strdup(source->name);
+        base->file = lkg_remote_base_file(source);
+        return base->name && base->file ? 0 : -ENOMEM;
+}
+
+struct lkg_remote_base *lkg_remote_base_missing(const struct lkg_config_source *source, const char *fault)
+{
+        struct lkg_remote_base *base = calloc(1, sizeof(*base));
+
+        if (!base)
+                return NULL;
+        base->fault = strdup(fault);
+        if (set_names(base, source) < 0 || !base->fault)
+                return lkg_remote_base_free(base);
+        return base;
+}
+
+/* A number or a word; of anything else the type, so that the message names it. */
+static const char *text_of(const struct lkg_value *doc, const char *field, struct lkg_where *ret_where)
+{
+        const struct lkg_value *value = lkg_map_get(doc, field);
+        enum lkg_type type = value ? lkg_value_type(value) : LKG_NULL;
+
+        if (type == LKG_NULL)
+                return NULL;
+        *ret_where = lkg_where_of(value);
+        return type == LKG_STRING || type == LKG_NUMBER ? lkg_value_text(value, NULL) : lkg_type_name(type);
+}
+
+/* A document that cannot be decoded has no rules; the stack will say why. */
+static int read_rules(struct lkg_remote_base *base, const struct lkg_trial_settings *settings,
+                      struct lkg_report *report)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
+        struct lkg_source *source = lkg_source_new(base->name, base->file);
+        struct lkg_where where = { .file = base->file };
+        const char *duration = NULL, *threshold = NULL;
+        char why[256];
+        int r = source ? 0 : -ENOMEM;
+
+        if (r == 0 && base->text)
+                r = lkg_decode(base->text, base->size, lkg_detect_format(base->text, base->size), 0, source,
+                               &ignored, &doc);
+        lkg_source_unref(source);
+        if (r < 0 && r != -EBADMSG)
+                return r;
+        if (doc && lkg_value_type(doc) == LKG_MAP) {
+                threshold = text_of(doc, THRESHOLD_FIELD, &where);
+                duration = text_of(doc, DURATION_FIELD, &where);
+        }
+        if (lkg_trial_rules_make(
+                    settings, duration, threshold, lkg_configmap_annotation(&base->configmap, DURATION_NOTE),
+                    lkg_configmap_annotation(&base->configmap, THRESHOLD_NOTE), &base->rules, why) < 0)
+                lkg_report_add(report, LKG_ERROR, 6005, &where, "%s", why);
+        return 0;
+}
+
+int lkg_remote_base_new(struct lkg_configmap *configmap, const struct lkg_config_source *source,
+                        const struct lkg_trial_settings *settings, struct lkg_remote_base **ret,
+                        struct lkg_report *report)
+{
+        struct lkg_remote_base *base = calloc(1, sizeof(*base));
+        struct lkg_error err = { 0 };
+        int r = base ? 0 : -ENOMEM;
+
+        if (r < 0) {
+                lkg_configmap_deinit(configmap);
+                return r;
+        }
+        base->configmap = *configmap;
+        *configmap = (struct lkg_configmap){ 0 };
+        r = set_names(base, source);
+        if (r == 0 &&
+            lkg_configmap_payload(&base->configmap, source->key, &base->text, &base->size, &err) < 0) {
+                const struct lkg_where where = { .file = base->file };
+
+                base->text = NULL;
+                lkg_report_add(report, LKG_ERROR, 6004, &where, "%s", err.message);
+        }
+        if (r == 0)
+                r = read_rules(base, settings, report);
+        if (r < 0) {
+                lkg_remote_base_free(base);
+                return r;
+        }
+        *ret = base;
+        return 0;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Staged rollout: see rollout.h. If anything is unclear, hold back: going on later is easy, going back is not. */
+
+#include <lkg/limits.h>
+#include <lkg/rollout.h>
+
+#define BUCKETS      100000u /* thousandths of a percent */
+#define DECIMALS_MAX 3u
+
+const char *lkg_rollout_state_name(enum lkg_rollout_state state)
+{
+        switch (state) {
+        case LKG_ROLLOUT_GO:
+                return "go";
+        case LKG_ROLLOUT_WAITING:
+                return "waiting";
+        case LKG_ROLLOUT_HALTED:
+                return "halted";
+        case LKG_ROLLOUT_UNCLEAR:
+                return "unclear";
+        }
+        return "unclear";
+}
+
+/* Without memory the node is one of the last: it asks again with the next look. */
+unsigned lkg_rollout_bucket(const char *salt, const char *uid)
+{
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        char digest[LKG_SHA256_HEX];
+        uint64_t first;
+        int n = asprintf(&text, "%s/%s", salt, uid);
+
+        if (n < 0) {
+                text = NULL;
+                return BUCKETS - 1;
+        }
+        if (lkg_sha256_hex(text, (size_t)n, digest) < 0)
+                return BUCKETS - 1;
+        digest[16] = '\0'; /* the first 8 bytes */
+        first = strtoull(digest, NULL, 16);
+        return (unsigned)(first % BUCKETS);
+}
+
+static bool is_digit(char c)
+{
+        return c >= '0' && c <= '9';
+}
+
+/* `0` to `100`, up to three decimals. Return: 0 or -EINVAL. */
+static int parse_percent(const char *text, unsigned *ret_milli)
+{
+        unsigned whole = 0, fraction = 0, n = 0;
+
+        for (; is_digit(*text) && n < 3; text++, n++)
+                whole = 10 * whole + (unsigned)(*text - '0');
+        if (n == 0 || (*text != '\0' && *text != '.'))
+                return -EINVAL;
+        if (*text == '.') {
+                for (n = 0, text++; is_digit(*text) && n < DECIMALS_MAX; text++, n++)
+                        fraction = 10 * fraction + (unsigned)(*text - '0');
+                if (n == 0 || *text != '\0')
+                        return -EINVAL;
+                for (; n < DECIMALS_MAX; n++)
+                        fraction *= 10;
+        }
+        if (1000 * whole + fraction > BUCKETS)
+                return -EINVAL;
+        *ret_milli = 1000 * whole + fraction;
+        return 0;
+}
+
+/* `10`, `0.5`: as somebody would write it. */
+static void format_percent(unsigned milli, char ret[static 12])
+{
+        size_t n = (size_t)snprintf(ret, 12, "%u.%03u", milli / 1000 % 1000, milli % 1000);
+
+        while (n > 0 && ret[n - 1] == '0')
+                ret[--n] = '\0';
+        if (n > 0 && ret[n - 1] == '.')
+                ret[n - 1] = '\0';
+}
+
+static void unclear(struct lkg_rollout *ret, const char *annotation, const char *value, const char *want)
+{
+        char quoted[5 * LKG_QUOTE_MAX + 8];
+
+        ret->state = LKG_ROLLOUT_UNCLEAR;
+        (void)snprintf(ret->words, sizeof(ret->words), "rollout unclear: annotation %s is %.100s; want %s",
+                       annotation, lkg_quote(value, strlen(value), quoted), want);
+}
+
+/* Return: true when @value was understood. */
+static bool read_halt(const char *value, struct lkg_rollout *ret)
+{
+        if (!value || strcmp(value, "false") == 0)
+                return true;
+        if (strcmp(value, "true") == 0) {
+                ret->halt = true;
+                ret->state = LKG_ROLLOUT_HALTED;
+                (void)snprintf(ret->words, sizeof(ret->words), "rollout halted");
+                return true;
+        }
+        unclear(ret, LKG_ANNOTATION_HALT, value, "\"true\" or \"false\"");
+        return false;
+}
+
+static void compare(struct lkg_rollout *ret)
+{
+        char percent[12];
+
+        if (ret->bucket_milli < ret->percent_milli)
+                return;
+        format_percent(ret->percent_milli, percent);
+        ret->state = LKG_ROLLOUT_WAITING;
+        (void)snprintf(ret->words, sizeof(ret->words),
+                       "waiting for the rollout: bucket %u.%03u is not below rollout-percent %s",
+                       ret->bucket_milli / 1000, ret->bucket_milli % 1000, percent);
+}
+
+void lkg_rollout_decide(const struct lkg_configmap *configmap, const char *uid, struct lkg_rollout *ret)
+{
+        const char *halt = lkg_configmap_annotation(configmap, LKG_ANNOTATION_HALT);
+        const char *percent = lkg_configmap_annotation(configmap, LKG_ANNOTATION_PERCENT);
+        const char *salt = lkg_configmap_annotation(configmap, LKG_ANNOTATION_SALT);
+        bool clear;
+
+        *ret = (struct lkg_rollout){
+                .state = LKG_ROLLOUT_GO,
+                .has_percent = percent != NULL,
+                .percent_milli = BUCKETS,
+                .bucket_milli = lkg_rollout_bucket(salt ? salt : "", uid),
+        };
+        clear = read_halt(halt, ret);
+        if (percent && parse_percent(percent, &ret->percent_milli) < 0) {
+                ret->percent_milli = 0;
+                if (clear && !ret->halt)
+                        unclear(ret, LKG_ANNOTATION_PERCENT, percent,
+                                "0 to 100, with at most three decimals");
+                return;
+        }
+        if (clear && !ret->halt)
+                compare(ret);
+}

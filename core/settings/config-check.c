@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rules that concern more than one setting: names that must differ, names the view keeps for itself, settings that
+ * make no sense together. Runs after decoding, on typed values; the document is only asked for places.
+ */
+#include <limits.h>
+
+#include <lkg/config.h>
+#include <lkg/fallback.h>
+
+#define COMPONENT_NAME_MAX 128u
+
+const char *const lkg_config_virtual_dirs[] = {
+        "bad", "control", "history", "layers", "lkg", "status", NULL
+};
+
+struct checker {
+        const struct lkg_config *config;
+        const struct lkg_value *doc; /* may be NULL */
+        struct lkg_report *report;
+};
+
+bool lkg_config_is_virtual(const struct lkg_config *config, const char *name)
+{
+        if (*config->virtual_dir)
+                return strcmp(config->virtual_dir, name) == 0;
+        for (size_t i = 0; lkg_config_virtual_dirs[i]; i++)
+                if (strcmp(lkg_config_virtual_dirs[i], name) == 0)
+                        return true;
+        return false;
+}
+
+/* The place of component @i's @field, or of the component, or of nothing. */
+static struct lkg_where component_where(const struct checker *c, size_t i, const char *field)
+{
+        const struct lkg_value *list =
+                c->doc && lkg_value_type(c->doc) == LKG_MAP ? lkg_map_get(c->doc, "components") : NULL;
+        const struct lkg_value *item = list && lkg_value_type(list) == LKG_LIST && i < lkg_value_size(list)
+                                               ? lkg_list_get(list, i)
+                                               : NULL;
+        const struct lkg_value *value =
+                item && lkg_value_type(item) == LKG_MAP ? lkg_map_get(item, field) : NULL;
+
+        return lkg_where_of(value ? value : item);
+}
+
+static struct lkg_where top_where(const struct checker *c, const char *field)
+{
+        return lkg_where_of(
+                c->doc && lkg_value_type(c->doc) == LKG_MAP ? lkg_value_get_pointer(c->doc, field) : NULL);
+}
+
+static bool reserved(const struct checker *c, const char *name)
+{
+        return lkg_config_is_virtual(c->config, name) || strcmp(name, LKG_FALLBACK_DIR) == 0 ||
+               strcmp(name, LKG_WAKE_NAME) == 0;
+}
+
+/* Every name a component claims in the root of the view: number 0 is `file`, the rest are aliases. */
+static const char *claimed(const struct lkg_config_component *component, size_t k)
+{
+        if (k == 0)
+                return component->file;
+        return k <= component->aliases.n_items ? component->aliases.items[k - 1] : NULL;
+}
+
+static const char *claim_field(size_t k)
+{
+        return k == 0 ? "file" : "aliases";
+}
+
+/* Earlier claims of the same name, in the order a reader of the document meets them. */
+static bool claimed_before(const struct lkg_config *config, size_t i, size_t k, const char **ret_by)
+{
+        const char *name = claimed(&config->components[i], k);
+
+        for (size_t a = 0; a <= i; a++)
+                for (size_t b = 0; claimed(&config->components[a], b); b++) {
+                        if (a == i && b >= k)
+                                return false;
+                        if (strcmp(claimed(&config->components[a], b), name) == 0) {
+                                *ret_by = config->components[a].name;
+                                return true;
+                        }
+                }
+        return false;
+}
+
+static void check_claims(const struct checker *c, size_t i)
+{
+        const struct lkg_config_component *component = &c->config->components[i];
+        char quoted[5 * 64 + 8];
+
+        for (size_t k = 0; claimed(component, k); k++) {
+                const char *name = claimed(component, k), *by;
+                const struct lkg_where where = component_where(c, i, claim_field(k));
+
+                (void)lkg_quote(name, strlen(name), quoted);
+                if (!*name)
+                        lkg_report_add(c->report, LKG_ERROR, 3008, &where,
+                                       "components[%s].%s: is empty, want a bare "
+                                       "file name like kubelet.conf",
+                                       component->name, claim_field(k));
+                else if (reserved(c, name))
+                        lkg_report_add(
+                                c->report, LKG_ERROR, 3014, &where,
+                                "components[%s].%s: %s is reserved for the view itself, choose another name",
+                                component->name, claim_field(k), quoted);
+                else if (claimed_before(c->config, i, k, &by))
+                        lkg_report_add(c->report, LKG_ERROR, 3013, &where,
+                                       "components[%s].%s: %s is already a file of component %s, choose "
+                                       "another name",
+                                       component->name, claim_field(k), quoted, by);
+        }
+}
+
+static void check_layers(const struct checker *c, size_t i)
+{
+        const struct lkg_config_component *component = &c->config->components[i];
+        const struct {
+                const char *field, *path;
+        } layers[] = { { "base", component->base },
+                       { "dropInDir", component->dropin_dir },
+                       { "instance", component->instance },
+                       { "patchesDir", component->patches_dir } };
+
+        for (size_t k = 0; k < LKG_ARRAY_SIZE(layers); k++) {
+                const char *path = layers[k].path;
+                size_t n = strcspn(path, "/");
+                char first[NAME_MAX + 1], quoted[5 * 64 + 8];
+                const struct lkg_where where = component_where(c, i, layers[k].field);
+
+                if (n == 0 || n > NAME_MAX ||
+                    strcmp(path, component->file) == 0) /* the file's name is judged already */
+                        continue;
+                memcpy(first, path, n);
+                first[n] = '\0';
+                if (reserved(c, first))
+                        lkg_report_add(
+                                c->report, LKG_ERROR, 3014, &where,
+                                "components[%s].%s: %s lies below a name that the view keeps for itself",
+                                component->name, layers[k].field, lkg_quote(path, strlen(path), quoted));
+        }
+        if (*component->dropin_dir && (strcmp(component->dropin_dir, component->file) == 0 ||
+                                       strcmp(component->dropin_dir, component->base) == 0)) {
+                const struct lkg_where where = component_where(c, i, "dropInDir");
+
+                lkg_report_add(c->report, LKG_ERROR, 3020, &where,
+                               "components[%s].dropInDir: is the same name as the file or the base",
+                               component->name);
+        }
+}
+
+static void check_restart(const struct checker *c, size_t i)
+{
+        const struct lkg_config_component *component = &c->config->components[i];
+        const struct lkg_where where = component_where(c, i, "restart");
+
+        if (component->restart.policy == LKG_RESTART_UNIT && !*component->restart.unit &&
+            !*component->match.unit)
+                lkg_report_add(
+                        c->report, LKG_ERROR, 3020, &where,
+                        "components[%s].restart: policy unit needs a unit (want unit: kubelet.service)",
+                        component->name);
+        if (component->restart.policy != LKG_RESTART_HOOK)
+                return;
+        if (!component->restart.hook.n_items || component->restart.hook.items[0][0] != '/')
+                lkg_report_add(c->report, LKG_ERROR, 3012, &where,
+                               "components[%s].restart.hook: policy hook needs an argument list that begins "
+                               "with an "
+                               "absolute path (want hook: [/usr/local/sbin/restart-kubelet])",
+                               component->name);
+}
+
+/* `a.b.c`, each part a field name; a final `*` stands for any rest of one name. */
+static bool field_pattern_ok(const char *text)
+{
+        size_t n = strlen(text);
+
+        if (n == 0 || text[0] == '.' || text[n - 1] == '.' || strstr(text, ".."))
+                return false;
+        for (size_t i = 0; i < n; i++)
+                if (!((text[i] >= 'a' && text[i] <= 'z') || (text[i] >= 'A' && text[i] <= 'Z') ||
+                      (text[i] >= '0' && text[i] <= '9') || strchr("._-", text[i]) ||
+                      (text[i] == '*' && i == n - 1)))
+                        return false;
+        return true;
+}
+
+static void check_guard(const struct checker *c, size_t i)
+{
+        const struct lkg_config_component *component = &c->config->components[i];
+        const struct lkg_strings *lists[] = { &component->guard.deny, &component->guard.pinned };
+        const struct lkg_where where = component_where(c, i, "guard");
+        char quoted[5 * 64 + 8];
+
+        for (size_t k = 0; k < LKG_ARRAY_SIZE(lists); k++)
+                for (size_t n = 0; n < lists[k]->n_items; n++)
+                        if (!field_pattern_ok(lists[k]->items[n]))
+                                lkg_report_add(
+                                        c->report, LKG_ERROR, 3021, &where,
+                                        "components[%s].guard: %s is not a field (want "
+                                        "authentication.anonymous.enabled or staticPod*)",
+                                        component->name,
+                                        lkg_quote(lists[k]->items[n], strlen(lists[k]->items[n]), quoted));
+}
+
+/* `namespace/name`, either part may be `*` or end in one. */
+static bool source_pattern_ok(const char *text)
+{
+        const char *slash = strchr(text, '/');
+
+        if (!slash || slash == text || !slash[1] || strchr(slash + 1, '/'))
+                return false;
+        for (const char *p = text; *p; p++)
+                if (!((*p >= 'a' && *p <= 'z') || (*p >= '0' && *p <= '9') || strchr("-./*", *p)))
+                        return false;
+        return true;
+}
+
+static void check_remote(const struct checker *c)
+{
+        const struct lkg_config *config = c->config;
+        char quoted[5 * 64 + 8];
+
+        for (size_t i = 0; i < config->remote.allowed_sources.n_items; i++) {
+                const char *text = config->remote.allowed_sources.items[i];
+                const struct lkg_where where = top_where(c, "remote.allowedSources");
+
+                if (!source_pattern_ok(text))
+                        lkg_report_add(
+                                c->report, LKG_ERROR, 3021, &where,
+                                "remote.allowedSources: %s is not namespace/name (want kube-system/*)",
+                                lkg_quote(text, strlen(text), quoted));
+        }
+        if (config->remote.max_bytes == 0 || config->remote.max_bytes > LKG_DOC_BYTES_MAX) {
+                const struct lkg_where where = top_where(c, "remote.maxBytes");
+
+                lkg_report_add(c->report, LKG_ERROR, 3010, &where, "remote.maxBytes: want 1 to %u bytes",
+                               LKG_DOC_BYTES_MAX);
+        }
+        if (config->remote.poll_interval_ns < LKG_NSEC_PER_SEC) {
+                const struct lkg_where where = top_where(c, "remote.pollInterval");
+
+                lkg_report_add(c->report, LKG_ERROR, 3010, &where, "remote.pollInterval: want at least 1s");
+        }
+}
+
+static void check_top(const struct checker *c)
+{
+        const struct lkg_config *config = c->config;
+        uint64_t ms = config->engine_timeout_ns / LKG_NSEC_PER_MSEC;
+        char quoted[5 * 64 + 8];
+
+        if (ms < 10 || ms > 60000) {
+                const struct lkg_where where = top_where(c, "engineTimeout");
+
+                lkg_report_add(c->report, LKG_ERROR, 3010, &where, "engineTimeout: want 10ms to 1m");
+        }
+        if (config->engine_user_missing && config->engine_user_set) {
+                const struct lkg_where where = top_where(c, "engineUser");
+
+                lkg_report_add(c->report, LKG_WARNING, 3022, &where,
+                               "engineUser: there is no user %s on this machine; the engine runs as root",
+                               lkg_quote(config->engine_user, strlen(config->engine_user), quoted));
+        }
+        if (config->trial.min_duration_set && config->trial.max_duration_ns &&
+            config->trial.min_duration_ns > config->trial.max_duration_ns) {
+                const struct lkg_where where = top_where(c, "trial.minDuration");
+
+                lkg_report_add(c->report, LKG_ERROR, 3020, &where,
+                               "trial.minDuration: is longer than trial.maxDuration");
+        }
+        for (size_t i = 0; i < config->native_dirs.n_items; i++) {
+                const char *name = config->native_dirs.items[i];
+                const struct lkg_where where = top_where(c, "nativeDirs");
+
+                if (reserved(c, name))
+                        lkg_report_add(c->report, LKG_ERROR, 3014, &where,
+                                       "nativeDirs: %s is reserved for the view itself",
+                                       lkg_quote(name, strlen(name), quoted));
+                for (size_t k = 0; k < config->n_components; k++)
+                        if (strcmp(config->components[k].dropin_dir, name) == 0)
+                                lkg_report_add(
+                                        c->report, LKG_ERROR, 3020, &where,
+                                        "nativeDirs: %s is the drop-in directory of component %s, whose "
+                                        "changes lkgfs must see",
+                                        lkg_quote(name, strlen(name), quoted), config->components[k].name);
+        }
+        if (strcmp(config->virtual_dir, LKG_FALLBACK_DIR) == 0 ||
+            strcmp(config->virtual_dir, LKG_WAKE_NAME) == 0) {
+                const struct lkg_where where = top_where(c, "virtualDir");
+
+                lkg_report_add(c->report, LKG_ERROR, 3014, &where,
+                               "virtualDir: %s is reserved (want .lkgfs)", config->virtual_dir);
+        }
+}
+
+static void check_names(const struct checker *c)
+{
+        const struct lkg_config *config = c->config;
+
+        for (size_t i = 0; i < config->n_components; i++) {
+                const struct lkg_where where = component_where(c, i, "name");
+
+                if (strlen(config->components[i].name) > COMPONENT_NAME_MAX)
+                        lkg_report_add(
+                                c->report, LKG_ERROR, 3008, &where,
+                                "components: a name has more than %u bytes; it names directories and files",
+                                COMPONENT_NAME_MAX);
+                for (size_t k = 0; k < i; k++) {
+                        if (strcmp(config->components[i].name, config->components[k].name) != 0)
+                                continue;
+                        lkg_report_add(c->report, LKG_ERROR, 3013, &where,
+                                       "components: two components are named %s",
+                                       config->components[i].name);
+                        break;
+                }
+        }
+}
+
+/* Two components of the same name in one file: a later merge by name would take the first for both. */
+static void check_document(const struct checker *c)
+{
+        const struct lkg_value *list = lkg_map_get(c->doc, "components");
+        size_t n = list && lkg_value_type(list) == LKG_LIST ? lkg_value_size(list) : 0;
+
+        if (n > LKG_COMPONENTS_MAX) /* refused by the decoder; do not compare millions */
+                return;
+        for (size_t i = 0; i < n; i++) {
+                const struct lkg_value *a = lkg_list_get(list, i);
+                const char *name = lkg_value_type(a) == LKG_MAP ? lkg_map_get_string(a, "name") : NULL;
+
+                for (size_t k = 0; name && k < i; k++) {
+                        const struct lkg_value *b = lkg_list_get(list, k);
+                        const char *other =
+                                lkg_value_type(b) == LKG_MAP ? lkg_map_get_string(b, "name") : NULL;
+                        const struct lkg_where where = lkg_where_of(lkg_map_get(a, "name"));
+
+                        if (!other || strcmp(other, name) != 0)
+                                continue;
+                        lkg_report_add(c->report, LKG_ERROR, 3013, &where,
+                                       "components: two components are named %s", name);
+                        break;
+                }
+        }
+}
+
+void lkg_config_check(const struct lkg_config *config, const struct lkg_value *doc,
+                      struct lkg_report *report)
+{
+        const struct checker c = { config, doc, report };
+
+        if (!config) {
+                check_document(&c);
+                return;
+        }
+        for (size_t i = 0; i < config->n_components; i++)
+                if (!config->components[i].name || !config->components[i].file ||
+                    !config->components[i].base || !config->components[i].dropin_dir)
+                        return; /* decoding has complained already */
+        check_top(&c);
+        check_remote(&c);
+        check_names(&c);
+        for (size_t i = 0; i < config->n_components; i++) {
+                check_claims(&c, i);
+                check_layers(&c, i);
+                check_restart(&c, i);
+                check_guard(&c, i);
+        }
+}

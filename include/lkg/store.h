@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What dynamic configuration must remember across restarts, reboots and power cuts, in the private state directory (0700).
+ * A person can read all of it with cat:
+ *
+ *     format                                       "lkgfs-state 1"
+ *     store.lock                                   flock(2): one engine at a time (`lock` is the daemon's own)
+ *     checkpoints/<uid>/<version>/configmap.json   the whole object, immutable (0600)
+ *     dynamic/<component>/pointers.json            assigned, active, last known good, rollback, whose Node
+ *     dynamic/<component>/trial.json               of the active source; saved often
+ *     dynamic/<component>/documents/<sha256>       full document of the last known good (0600)
+ *     dynamic/<component>/release                  name of the directory that counts now, without a line break
+ *     dynamic/<component>/releases/<name>/bad/<source id or uid>   one file per configuration known to be bad
+ *     dynamic/<component>/releases/<name>/startups.json            the last LKG_STARTUPS_MAX starts
+ *
+ * Every change is one atomic step: a file is written under another name, flushed, renamed, and its directory flushed. If
+ * one file refers to another, the other one is durable first (checkpoint before pointers, document before
+ * pointers, bad mark before pointers), so a crash at any system call leaves the old or the new state. An operation that fails
+ * leaves the old one, unless only the last flush failed: then the new one is there, but may not survive a power cut.
+ * Rules: docs/specification.md 4.16.
+ *
+ * A file that cannot be read or understood (torn, empty, foreign, of a newer format) is reported, kept as
+ * `<name>.damaged`, because it will be overwritten, and treated as absent: the rest is still used. In a record that can be
+ * read, each field is judged alone.
+ *
+ * The names of the directories of a component are checked by the configuration; sources are checked by
+ * lkg_config_source_check() before they come here.
+ */
+#pragma once
+
+#include <lkg/admission.h>
+#include <lkg/buf.h>
+#include <lkg/configmap.h>
+#include <lkg/error.h>
+#include <lkg/source.h>
+#include <lkg/trial.h>
+
+#define LKG_STARTUPS_MAX   11u  /* the highest threshold and one more: dynamic-configuration proposal */
+#define LKG_BAD_MAX        256u /* entries kept; the oldest goes first */
+#define LKG_RELEASE_NAME   64u  /* with its final NUL */
+#define LKG_RELEASES_MAX   5u   /* directories kept; those used longest ago go first */
+#define LKG_COMPONENT_PATH 160u
+
+/* ---- the whole directory ---- */
+
+struct lkg_store_lock {
+        int fd;
+        bool read_only;
+};
+
+struct lkg_store {
+        int fd;         /* state directory; borrowed */
+        int lock_fd;    /* held */
+        bool read_only; /* on a read-only file system: the stored state is used, every save fails with -EROFS */
+        const struct lkg_admission
+                *admission; /* asked before a checkpoint is parsed; borrowed, NULL = no check */
+};
+
+/**
+ * lkg_store_lock() - the part of lkg_store_open() that needs flock(2), which the engine must not call any more when it reads
+ * foreign content.
+ * Return: 0 (caller: lkg_store_open_locked() or lkg_close()); -EBUSY: another daemon has it (its pid is in @err when it can be
+ * known); -EPROTO: a newer format, nothing was touched; -errno.
+ */
+int lkg_store_lock(int state_fd, struct lkg_store_lock *ret, struct lkg_error *err);
+/**
+ * lkg_store_open_locked() - check the format, create what is missing, remove temporary files that a crash left. @lock is taken
+ * over, also on failure.
+ * Return: 0; -EPROTO as above; -EROFS, -ENOSPC, ...: something is missing and cannot be made (the caller may go on without a
+ * store); -errno. A complete one on a read-only file system is opened, with a finding.
+ */
+int lkg_store_open_locked(int state_fd, const struct lkg_store_lock *lock, struct lkg_store *ret,
+                          struct lkg_report *report, struct lkg_error *err);
+/** lkg_store_open() - both. */
+int lkg_store_open(int state_fd, struct lkg_store *ret, struct lkg_report *report, struct lkg_error *err);
+void lkg_store_close(struct lkg_store *store);
+
+/* ---- checkpoints: shared by all components ---- */
+
+/** lkg_store_has_checkpoint() - is there a complete checkpoint of exactly this object? */
+bool lkg_store_has_checkpoint(const struct lkg_store *store, const struct lkg_config_source *source);
+/** lkg_store_save_checkpoint() - durable when it returns; an equal one that exists is left alone, a damaged one replaced. */
+int lkg_store_save_checkpoint(const struct lkg_store *store, const struct lkg_configmap *configmap,
+                              struct lkg_error *err);
+/**
+ * lkg_store_load_checkpoint() - the object of @source.
+ * Return: 0; -ENOENT; -EBADMSG: it is damaged or another object; -errno. Caller: lkg_configmap_deinit().
+ */
+int lkg_store_load_checkpoint(const struct lkg_store *store, const struct lkg_config_source *source,
+                              struct lkg_configmap *ret, struct lkg_error *err);
+/** lkg_store_collect() - remove every checkpoint except those of @keep. Return: number removed, or -errno. */
+int lkg_store_collect(const struct lkg_store *store, const struct lkg_config_source *keep, size_t n_keep,
+                      struct lkg_error *err);
+
+/* ---- one component ---- */
+
+/* Its directories, and the release whose bad list and startups count. */
+struct lkg_store_component {
+        const struct lkg_store *store;  /* borrowed */
+        int fd;                         /* dynamic/<component> */
+        char path[LKG_COMPONENT_PATH];  /* the same below the state directory, for findings */
+        char release[LKG_RELEASE_NAME]; /* "v1.36.3"; "" = not known yet: the directory "unknown" counts */
+};
+
+/**
+ * lkg_store_component_open() - make and open the directories; release is the one used last.
+ * The caller goes on without remote configuration when this fails.
+ */
+int lkg_store_component_open(const struct lkg_store *store, const char *component,
+                             struct lkg_store_component *ret, struct lkg_report *report,
+                             struct lkg_error *err);
+void lkg_store_component_close(struct lkg_store_component *c);
+
+/**
+ * lkg_store_set_release() - bad list and startups of another release count from now on; durable. Others are kept: the five used
+ * last. @release: any text; made fit for a file name.
+ * Return: 1 when it is another one than before, 0, -errno.
+ */
+int lkg_store_set_release(struct lkg_store_component *c, const char *release, struct lkg_error *err);
+
+/* The last known good. source local: any local configuration was. */
+struct lkg_good {
+        struct lkg_config_source source;
+        uint64_t generation;         /* 0 = none yet */
+        uint64_t time_ns;            /* wall time when it became the last known good */
+        char sha256[LKG_SHA256_HEX]; /* of the stored document; "" = none */
+};
+
+#define LKG_PASSED_OVER_UNKNOWN "unknown" /* the engine ended first: the next result of the layers */
+
+struct lkg_pointers {
+        struct lkg_config_source assigned; /* local = nothing is assigned */
+        uint64_t assigned_ns;              /* wall time of its last change */
+        char node_uid[LKG_IDENTIFIER_MAX +
+                      1]; /* the Node whose reference was followed last; "" = none was */
+        struct lkg_config_source
+                active; /* the configuration that the view follows; differs from assigned when that is bad or held */
+        struct lkg_good good;
+        /* Why active is not assigned; reason "" = no rollback. */
+        struct {
+                struct lkg_config_source from;
+                char reason[LKG_REASON_MAX];
+                uint64_t time_ns;
+                unsigned starts_since; /* counted starts on the last known good since: exoneration */
+                uint64_t abandoned_generation;
+                /*
+                 * trial.scope all: digest of the merge of the layers at the time when the stored document was taken instead;
+                 * "" = none; or LKG_PASSED_OVER_UNKNOWN.
+                 */
+                char passed_over[LKG_SHA256_HEX];
+        } rollback;
+};
+
+/** lkg_store_load_pointers() - Return: 0, all empty when there are none; damage goes to @report. -ENOMEM. */
+int lkg_store_load_pointers(const struct lkg_store_component *c, struct lkg_pointers *ret,
+                            struct lkg_report *report);
+/** lkg_store_save_pointers() - durable when it returns. The checkpoints and the document they name must be there. */
+int lkg_store_save_pointers(const struct lkg_store_component *c, const struct lkg_pointers *pointers,
+                            struct lkg_error *err);
+
+/** lkg_store_save_document() - durable; named by its content. All others except @keep (may be NULL) are removed afterwards. */
+int lkg_store_save_document(const struct lkg_store_component *c, const void *data, size_t size,
+                            const char *keep, char ret_sha256[static LKG_SHA256_HEX], struct lkg_error *err);
+/** lkg_store_load_document() - Return: 0; -ENOENT; -EBADMSG when the content is not that of its name. Caller frees. */
+int lkg_store_load_document(const struct lkg_store_component *c, const char *sha256, char **ret,
+                            size_t *ret_size, struct lkg_error *err);
+
+/**
+ * lkg_store_load_trial() - the trial of @source; if the record is of another source, or there is none: IDLE. Times are for
+ * this boot: running_since_ns is 0.
+ */
+int lkg_store_load_trial(const struct lkg_store_component *c, const struct lkg_config_source *source,
+                         struct lkg_trial *ret, struct lkg_report *report);
+int lkg_store_save_trial(const struct lkg_store_component *c, const struct lkg_config_source *source,
+                         const struct lkg_trial *trial, uint64_t now_ns, struct lkg_error *err);
+
+/* ---- bad list ---- */
+
+/* The cause of a mark, for programs. The reason is for people and may contain foreign text. */
+enum lkg_bad_cause {
+        LKG_BAD_MARKED,   /* by hand, in bad/ */
+        LKG_BAD_LOAD,     /* it cannot be loaded, or an engine died of it */
+        LKG_BAD_PARSE,    /* its payload cannot be decoded */
+        LKG_BAD_INVALID,  /* a rule or the guard refuses it */
+        LKG_BAD_CRASHED,  /* a crash loop during its trial */
+        LKG_BAD_OPERATOR, /* an operator rolled back to something earlier */
+        _LKG_BAD_CAUSE_MAX
+};
+
+struct lkg_bad {
+        char id[LKG_SOURCE_ID_MAX + 1]; /* file name: a source id, or a uid = all its versions */
+        uint64_t time_ns;
+        enum lkg_bad_cause cause;
+        char reason[LKG_REASON_MAX];
+        struct lkg_config_source source; /* as far as known */
+};
+
+struct lkg_bad_list {
+        struct lkg_bad *items; /* sorted by id */
+        size_t n_items;
+};
+
+/** lkg_store_load_bad() - of the current release. Damaged entries still condemn: their reason says so. */
+int lkg_store_load_bad(const struct lkg_store_component *c, struct lkg_bad_list *ret,
+                       struct lkg_report *report);
+void lkg_bad_list_deinit(struct lkg_bad_list *list);
+/** lkg_bad_find() - the entry that condemns @source: its id, or its uid. NULL = it is not bad. */
+const struct lkg_bad *lkg_bad_find(const struct lkg_bad_list *list, const struct lkg_config_source *source);
+/** lkg_bad_same_content() - an entry about the same bytes of the same object under another version. */
+const struct lkg_bad *lkg_bad_same_content(const struct lkg_bad_list *list,
+                                           const struct lkg_config_source *source);
+/** lkg_store_mark_bad() - durable, then added to @list. An existing entry is replaced. */
+int lkg_store_mark_bad(const struct lkg_store_component *c, struct lkg_bad_list *list,
+                       const struct lkg_bad *bad, struct lkg_error *err);
+/**
+ * lkg_store_forgive() - durable, then removed from @list. @id: NULL = all. Return: number forgiven (a uid: with all its
+ * versions); -errno.
+ */
+int lkg_store_forgive(const struct lkg_store_component *c, struct lkg_bad_list *list, const char *id,
+                      struct lkg_error *err);
+/** lkg_store_forgive_one() - remove the entry of exactly this name, as rm(1) does. Return: 1; 0: none; -errno. */
+int lkg_store_forgive_one(const struct lkg_store_component *c, struct lkg_bad_list *list, const char *id,
+                          struct lkg_error *err);
+/** lkg_bad_format() - the JSON of docs/specification.md 2.12, one line, as stored and as shown. */
+void lkg_bad_format(const struct lkg_bad *bad, struct lkg_buf *buf);
+
+/* ---- starts ---- */
+
+struct lkg_startup {
+        uint64_t time_ns; /* wall time */
+        int pid;          /* 0 = reported by hand */
+        uint64_t
+                start_time; /* field 22 of /proc/PID/stat: identifies a process of this boot, together with pid; 0 = none */
+        bool counted;
+        bool local; /* on the local configuration or the last known good */
+};
+
+struct lkg_startups {
+        struct lkg_startup items[LKG_STARTUPS_MAX]; /* oldest first */
+        size_t n_items;
+        char boot[40]; /* boot id of the last one; "" = none yet */
+};
+
+int lkg_store_load_startups(const struct lkg_store_component *c, struct lkg_startups *ret,
+                            struct lkg_report *report);
+int lkg_store_save_startups(const struct lkg_store_component *c, const struct lkg_startups *startups,
+                            struct lkg_error *err);
+/**
+ * lkg_startups_add() - the oldest goes when there are too many.
+ * @boot: id of this boot; if it has changed, earlier processes are forgotten
+ */
+void lkg_startups_add(struct lkg_startups *startups, const char *boot, const struct lkg_startup *startup);
+/** lkg_startups_knows() - was this very process on @boot recorded before? */
+bool lkg_startups_knows(const struct lkg_startups *startups, const char *boot, int pid, uint64_t start_time);
