@@ -38,12 +38,19 @@ static int take_fds(const struct lkg_job_spec *spec)
         return 0;
 }
 
+static bool leads_group(const struct lkg_job_spec *spec)
+{
+        return !(spec->flags & (LKG_JOB_OUTLIVES_US | LKG_JOB_IN_GROUP));
+}
+
 _Noreturn static void become(const struct lkg_job_spec *spec, pid_t parent, int out, int err)
 {
         sigset_t none;
 
         if (!(spec->flags & LKG_JOB_OUTLIVES_US) &&
-            (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != parent || setpgid(0, 0) < 0))
+            (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != parent))
+                _exit(127);
+        if (leads_group(spec) && setpgid(0, 0) < 0)
                 _exit(127);
         if (take_stdio(spec, out, err) < 0 || take_fds(spec) < 0)
                 _exit(127);
@@ -89,7 +96,7 @@ static int start(struct lkg_job *job, const struct lkg_job_spec *spec, int out, 
         if (pid < 0)
                 return -errno;
         *job = (struct lkg_job){ .pid = pid, .pidfd = -EBADF };
-        job->leads = !(spec->flags & LKG_JOB_OUTLIVES_US);
+        job->leads = leads_group(spec);
         if (job->leads)
                 (void)setpgid(pid, pid); /* as it does itself: whoever is first */
         pidfd = pidfd_open(pid, 0);

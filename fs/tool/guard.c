@@ -10,12 +10,9 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
-#include <sys/pidfd.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 
 #include <lkg/file.h>
+#include <lkg/job.h>
 
 #define N_OUTPUTS 2
 
@@ -26,41 +23,20 @@ struct output {
         int error;             /* -errno of passing on, e.g. a full disk */
 };
 
-static void outputs_close(struct output (*outputs)[N_OUTPUTS])
-{
-        for (size_t i = 0; i < N_OUTPUTS; i++) {
-                lkg_closep(&(*outputs)[i].read_fd);
-                lkg_closep(&(*outputs)[i].write_fd);
-        }
-}
-
 /* A terminal is passed to the child: no reader waits for its end, and colour and width depend on it. */
-static int outputs_open(struct output (*outputs)[N_OUTPUTS])
+static int outputs_open(struct output outputs[N_OUTPUTS])
 {
         for (size_t i = 0; i < N_OUTPUTS; i++) {
                 int fds[2];
 
-                if (isatty((*outputs)[i].to))
+                if (isatty(outputs[i].to))
                         continue;
                 if (pipe2(fds, O_CLOEXEC) < 0)
                         return -errno;
-                (*outputs)[i].read_fd = fds[0];
-                (*outputs)[i].write_fd = fds[1];
+                outputs[i].read_fd = fds[0];
+                outputs[i].write_fd = fds[1];
         }
         return 0;
-}
-
-static int status_of(const struct lkg_tool *tool, pid_t pid)
-{
-        int status;
-
-        while (waitpid(pid, &status, 0) < 0)
-                if (errno != EINTR)
-                        return lkg_tool_fail(tool, LKG_TOOL_FAILED, "wait for the child: %s",
-                                             strerror(errno));
-        if (WIFEXITED(status))
-                return WEXITSTATUS(status);
-        return lkg_tool_fail(tool, LKG_TOOL_FAILED, "ended by signal %d", WTERMSIG(status));
 }
 
 /* One piece of the child's output. */
@@ -108,49 +84,68 @@ static bool wait_child(uint64_t limit_ns, int pidfd, struct output outputs[N_OUT
         }
 }
 
-/* The verb, in the child. A kill of the tool must end the verb too. */
-static int run_verb(const struct lkg_tool *tool, pid_t parent, const struct output outputs[N_OUTPUTS])
+struct guarded {
+        const struct lkg_tool *tool;
+        struct output outputs[N_OUTPUTS];
+};
+
+static int run_verb(void *userdata)
 {
-        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
-                return LKG_TOOL_FAILED;
+        const struct guarded *guarded = userdata;
+
         for (size_t i = 0; i < N_OUTPUTS; i++)
-                if (outputs[i].write_fd >= 0 && dup2(outputs[i].write_fd, outputs[i].to) < 0)
+                if (guarded->outputs[i].write_fd >= 0 &&
+                    dup2(guarded->outputs[i].write_fd, guarded->outputs[i].to) < 0)
                         return LKG_TOOL_FAILED;
-        return tool->verb->run(tool);
+        return guarded->tool->verb->run(guarded->tool);
+}
+
+/* Of a child that has ended. */
+static int finish(const struct lkg_tool *tool, struct lkg_job *job, const struct output outputs[N_OUTPUTS])
+{
+        int status = lkg_job_reap(job);
+
+        if (status < 0)
+                status = lkg_tool_fail(tool, LKG_TOOL_FAILED, "ended by a signal");
+        for (size_t i = 0; i < N_OUTPUTS; i++)
+                if (outputs[i].error < 0)
+                        status = lkg_tool_fail(tool, LKG_TOOL_FAILED, "write the output: %s",
+                                               strerror(-outputs[i].error));
+        return status;
+}
+
+static void guarded_deinit(struct guarded *guarded)
+{
+        for (size_t i = 0; i < N_OUTPUTS; i++) {
+                lkg_closep(&guarded->outputs[i].read_fd);
+                lkg_closep(&guarded->outputs[i].write_fd);
+        }
 }
 
 int lkg_tool_guard(const struct lkg_tool *tool)
 {
-        LKG_CLEANUP(outputs_close)
-        struct output outputs[N_OUTPUTS] = { { STDOUT_FILENO, -EBADF, -EBADF, 0 },
-                                             { STDERR_FILENO, -EBADF, -EBADF, 0 } };
-        LKG_CLEANUP(lkg_closep) int pidfd = -EBADF;
-        pid_t parent = getpid(), pid;
-        int r = outputs_open(&outputs);
+        LKG_CLEANUP(guarded_deinit)
+        struct guarded guarded = {
+                tool, { { STDOUT_FILENO, -EBADF, -EBADF, 0 }, { STDERR_FILENO, -EBADF, -EBADF, 0 } }
+        };
+        const struct lkg_job_spec spec = {
+                .run = run_verb,
+                .userdata = &guarded,
+                .flags = LKG_JOB_KEEPS_STDIO | LKG_JOB_KEEPS_FDS | LKG_JOB_IN_GROUP,
+        };
+        struct lkg_job job = LKG_JOB_INIT;
+        int r = outputs_open(guarded.outputs);
 
         if (r < 0)
                 return lkg_tool_fail(tool, LKG_TOOL_FAILED, "pipe: %s", strerror(-r));
-        pid = fork();
-        if (pid < 0)
-                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "fork: %s", strerror(errno));
-        if (pid == 0)
-                _exit(run_verb(tool, parent, outputs));
+        r = lkg_job_start(&job, &spec, NULL, NULL);
+        if (r < 0)
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "fork: %s", strerror(-r));
         for (size_t i = 0; i < N_OUTPUTS; i++)
-                lkg_closep(&outputs[i].write_fd);
-        pidfd = pidfd_open(pid, 0);
-        if (pidfd < 0) {
-                (void)kill(pid, SIGKILL);
-                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "pidfd_open: %s", strerror(errno));
-        }
-        if (wait_child(tool->verb->limit_s * LKG_NSEC_PER_SEC, pidfd, outputs)) {
-                r = status_of(tool, pid);
-                for (size_t i = 0; i < N_OUTPUTS; i++)
-                        if (outputs[i].error < 0)
-                                r = lkg_tool_fail(tool, LKG_TOOL_FAILED, "write the output: %s",
-                                                  strerror(-outputs[i].error));
-                return r;
-        }
-        (void)kill(pid, SIGKILL);
+                lkg_closep(&guarded.outputs[i].write_fd);
+        if (wait_child(tool->verb->limit_s * LKG_NSEC_PER_SEC, job.pidfd, guarded.outputs))
+                return finish(tool, &job, guarded.outputs);
+        lkg_job_kill(&job); /* waits for nothing: we end, and init reaps it */
         (void)lkg_tool_fail(tool, LKG_TOOL_FAILED,
                             "the mount has not answered for %u s: is lkgfsd running? "
                             "(journalctl -u lkgfs; lkgfsd adopts the mount when it is started again)",

@@ -4,7 +4,7 @@
  * no more than a limit of time and of bytes.
  *
  * The rules, for every job:
- *  - It leads a process group. At the limit the group gets SIGKILL, and so does the process itself, which may not have made the
+ *  - It leads a process group, unless a flag says otherwise. At the limit the group gets SIGKILL, and so does the process itself, which may not have made the
  *    group yet.
  *  - It ends when its parent does (PR_SET_PDEATHSIG), unless LKG_JOB_OUTLIVES_US is set.
  *  - It ends with its process, not with its output: a process that it left behind may hold a pipe for ever.
@@ -26,6 +26,7 @@ enum lkg_job_flags {
                 1, /* our 0, 1 and 2; else /dev/null and pipes for collected output; works in the root directory */
         LKG_JOB_KEEPS_FDS = 2,   /* all our descriptors; else only @fds */
         LKG_JOB_OUTLIVES_US = 4, /* it goes on without us, in our process group */
+        LKG_JOB_IN_GROUP = 8,    /* in our process group: what the terminal sends us it gets, too */
 };
 
 struct lkg_job_spec {
