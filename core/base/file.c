@@ -87,7 +87,7 @@ static int untrusted(struct lkg_error *err, const char *path, const char *what, 
  * The state of a walk through a path with symlinks: the current directory and the rest of the path. Within bounds
  * `..` goes back to the directory that we came from, whatever is renamed meanwhile, and never above the root.
  */
-struct walk {
+struct path_walk {
         int dir;                         /* O_PATH */
         bool strict;                     /* judged although there may be no link */
         const struct lkg_bounds *bounds; /* NULL = anywhere */
@@ -97,14 +97,14 @@ struct walk {
         unsigned n_links;
 };
 
-static void walk_end(struct walk *w)
+static void walk_end(struct path_walk *w)
 {
         lkg_close(w->dir);
         while (w->depth > 0)
                 lkg_close(w->above[--w->depth]);
 }
 
-static int walk_check_dir(struct walk *w, const char *path, struct lkg_error *err)
+static int walk_check_dir(struct path_walk *w, const char *path, struct lkg_error *err)
 {
         struct stat st;
 
@@ -114,7 +114,7 @@ static int walk_check_dir(struct walk *w, const char *path, struct lkg_error *er
 }
 
 /* Takes over @fd. */
-static int walk_enter(struct walk *w, int fd, const char *path, struct lkg_error *err)
+static int walk_enter(struct path_walk *w, int fd, const char *path, struct lkg_error *err)
 {
         if (w->bounds && w->depth == DEPTH_MAX) {
                 lkg_close(fd);
@@ -129,7 +129,7 @@ static int walk_enter(struct walk *w, int fd, const char *path, struct lkg_error
         return 0;
 }
 
-static int leads_outside(const struct walk *w, const char *path, struct lkg_error *err)
+static int leads_outside(const struct path_walk *w, const char *path, struct lkg_error *err)
 {
         return lkg_error_set(
                 err, -EXDEV, NULL,
@@ -139,7 +139,7 @@ static int leads_outside(const struct walk *w, const char *path, struct lkg_erro
 }
 
 /* Within bounds: to where `..` or the beginning of an absolute path leads. */
-static int walk_back(struct walk *w, bool to_root, const char *path, struct lkg_error *err)
+static int walk_back(struct path_walk *w, bool to_root, const char *path, struct lkg_error *err)
 {
         if (w->depth == 0 && !to_root)
                 return leads_outside(w, path, err);
@@ -153,7 +153,7 @@ static int walk_back(struct walk *w, bool to_root, const char *path, struct lkg_
 }
 
 /* An absolute target: the rest of the text after the directory where it begins. */
-static int walk_from_root(struct walk *w, const char **target, const char *path, struct lkg_error *err)
+static int walk_from_root(struct path_walk *w, const char **target, const char *path, struct lkg_error *err)
 {
         int root;
 
@@ -165,7 +165,7 @@ static int walk_from_root(struct walk *w, const char **target, const char *path,
         return root < 0 ? lkg_error_set(err, -errno, NULL, "%s", path) : walk_enter(w, root, path, err);
 }
 
-static int walk_follow(struct walk *w, int link, const char *path, struct lkg_error *err)
+static int walk_follow(struct path_walk *w, int link, const char *path, struct lkg_error *err)
 {
         char text[PATH_MAX], next[PATH_MAX];
         ssize_t n = readlinkat(link, "", text, sizeof(text) - 1);
@@ -188,7 +188,7 @@ static int walk_follow(struct walk *w, int link, const char *path, struct lkg_er
 }
 
 /* One component. Return: 1 when it was the last one and @ret_fd is an O_PATH descriptor of it, 0 to go on. */
-static int walk_step(struct walk *w, const char *path, int *ret_fd, struct lkg_error *err)
+static int walk_step(struct path_walk *w, const char *path, int *ret_fd, struct lkg_error *err)
 {
         char name[NAME_MAX + 1];
         size_t skip = strspn(w->rest, "/"), n = strcspn(w->rest + skip, "/");
@@ -243,7 +243,7 @@ static int walk_step(struct walk *w, const char *path, int *ret_fd, struct lkg_e
 static int open_through_links(int dirfd, const char *path, const char *way, bool strict,
                               const struct lkg_bounds *bounds, struct lkg_error *err)
 {
-        struct walk w = { .dir = -EBADF, .strict = strict, .bounds = bounds };
+        struct path_walk w = { .dir = -EBADF, .strict = strict, .bounds = bounds };
         char proc[64];
         struct stat st;
         int r, fd = -EBADF, result;

@@ -15,7 +15,7 @@ struct list {
         size_t *n_items;
 };
 
-struct key {
+struct setting_key {
         const char *name;
         char **text;
         struct list list;
@@ -55,7 +55,7 @@ static int set_number(uint32_t *number, const char *value)
 }
 
 /* Names become paths below the runtime directory, and the process that decodes the configuration may have been taken over. */
-static bool is_fit(const struct key *key, const char *value)
+static bool is_fit(const struct setting_key *key, const char *value)
 {
         if (!*value)
                 return key->what == ANY || key->what == NAME_OR_NONE || key->what == PATH_OR_NONE;
@@ -65,7 +65,7 @@ static bool is_fit(const struct key *key, const char *value)
 }
 
 /* Return: 0; -ENOENT: no such key; -EBADMSG: an invalid value; -ENOMEM. */
-static int set_one_of(const struct key *keys, size_t n_keys, const char *name, const char *value)
+static int set_one_of(const struct setting_key *keys, size_t n_keys, const char *name, const char *value)
 {
         for (size_t i = 0; i < n_keys; i++) {
                 if (strcmp(keys[i].name, name) != 0)
@@ -130,7 +130,7 @@ static int set_component_key(struct lkg_settings *s, const char *name, const cha
                 return -EBADMSG;
         if (strcmp(name, "component_restart") == 0)
                 return set_restart(&c->restart, value);
-        const struct key keys[] = {
+        const struct setting_key keys[] = {
                 { .name = "component_unit", .text = &c->unit },
                 { .name = "component_file", .text = &c->file },
                 { .name = "component_uid", .number = &c->uid },
@@ -147,7 +147,7 @@ static int set_component_key(struct lkg_settings *s, const char *name, const cha
 
 static int set_key(struct lkg_settings *s, const char *name, const char *value)
 {
-        const struct key keys[] = {
+        const struct setting_key keys[] = {
                 { .name = "state_dir", .text = &s->state_dir, .what = PATH },
                 { .name = "runtime_dir", .text = &s->runtime_dir, .what = PATH },
                 { .name = "source_dir", .text = &s->source_dir, .what = PATH_OR_NONE },

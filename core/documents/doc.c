@@ -23,19 +23,19 @@ static const struct lkg_value *seen(const struct lkg_value *value)
 }
 
 /* The source of a value, and the value that it has replaced. */
-struct place {
+struct value_place {
         struct lkg_source *source;
         unsigned line, column;
         struct lkg_value *over;
 };
 
-static struct place place_of(const struct lkg_value *value, struct lkg_value *over)
+static struct value_place place_of(const struct lkg_value *value, struct lkg_value *over)
 {
-        return (struct place){ lkg_value_source_mut(value), lkg_value_line(value), lkg_value_column(value),
-                               over };
+        return (struct value_place){ lkg_value_source_mut(value), lkg_value_line(value),
+                                     lkg_value_column(value), over };
 }
 
-static struct lkg_value *value_new(size_t size, enum lkg_type type, const struct place *place)
+static struct lkg_value *value_new(size_t size, enum lkg_type type, const struct value_place *place)
 {
         size_t before = place->over ? sizeof(place->over) : 0;
         char *piece = lkg_piece_new(before + size);
@@ -54,12 +54,12 @@ static struct lkg_value *value_new(size_t size, enum lkg_type type, const struct
         return &value->head;
 }
 
-static struct lkg_value *null_new(const struct place *place)
+static struct lkg_value *null_new(const struct value_place *place)
 {
         return value_new(sizeof(struct whole_value), LKG_NULL, place);
 }
 
-static struct lkg_value *bool_new(bool b, const struct place *place)
+static struct lkg_value *bool_new(bool b, const struct value_place *place)
 {
         struct lkg_value *value = value_new(sizeof(struct whole_value), LKG_BOOL, place);
 
@@ -69,7 +69,7 @@ static struct lkg_value *bool_new(bool b, const struct place *place)
 }
 
 static struct lkg_value *text_new(enum lkg_type type, const char *text, size_t size,
-                                  const struct place *place)
+                                  const struct value_place *place)
 {
         struct text_value *t;
 
@@ -85,7 +85,7 @@ static struct lkg_value *text_new(enum lkg_type type, const char *text, size_t s
         return &t->head.head;
 }
 
-static struct lkg_value *collection_new(size_t size, enum lkg_type type, const struct place *place)
+static struct lkg_value *collection_new(size_t size, enum lkg_type type, const struct value_place *place)
 {
         struct lkg_value *value = value_new(size, type, place);
 
@@ -96,31 +96,31 @@ static struct lkg_value *collection_new(size_t size, enum lkg_type type, const s
 
 struct lkg_value *lkg_value_new_null(struct lkg_source *source, unsigned line, unsigned column)
 {
-        return null_new(&(struct place){ source, line, column, NULL });
+        return null_new(&(struct value_place){ source, line, column, NULL });
 }
 
 struct lkg_value *lkg_value_new_bool(bool b, struct lkg_source *source, unsigned line, unsigned column)
 {
-        return bool_new(b, &(struct place){ source, line, column, NULL });
+        return bool_new(b, &(struct value_place){ source, line, column, NULL });
 }
 
 struct lkg_value *lkg_value_new_number(const char *json_text, struct lkg_source *source, unsigned line,
                                        unsigned column)
 {
         return text_new(LKG_NUMBER, json_text, strlen(json_text),
-                        &(struct place){ source, line, column, NULL });
+                        &(struct value_place){ source, line, column, NULL });
 }
 
 struct lkg_value *lkg_value_new_string(const char *text, size_t size, struct lkg_source *source,
                                        unsigned line, unsigned column)
 {
-        return text_new(LKG_STRING, text, size, &(struct place){ source, line, column, NULL });
+        return text_new(LKG_STRING, text, size, &(struct value_place){ source, line, column, NULL });
 }
 
 struct lkg_value *lkg_value_new_list(struct lkg_source *source, unsigned line, unsigned column)
 {
         return collection_new(sizeof(struct list_value), LKG_LIST,
-                              &(struct place){ source, line, column, NULL });
+                              &(struct value_place){ source, line, column, NULL });
 }
 
 struct lkg_value *lkg_value_new_map(struct lkg_source *source, unsigned line, unsigned column)
@@ -132,13 +132,13 @@ struct lkg_value *lkg_map_new_over(struct lkg_source *source, unsigned line, uns
                                    struct lkg_value *shadowed)
 {
         return collection_new(sizeof(struct map_value), LKG_MAP,
-                              &(struct place){ source, line, column, shadowed });
+                              &(struct value_place){ source, line, column, shadowed });
 }
 
 static struct lkg_value *clone_list(const struct lkg_value *value, struct lkg_value *shadowed)
 {
         const struct list_value *from = lkg_as_list(value);
-        const struct place place = place_of(value, shadowed);
+        const struct value_place place = place_of(value, shadowed);
         struct lkg_value *copy = collection_new(sizeof(*from), LKG_LIST, &place);
         struct list_value *to;
 
@@ -172,7 +172,7 @@ static struct lkg_value *clone_map(const struct lkg_value *value, struct lkg_val
 /* A copy with another shadow. */
 static struct lkg_value *clone(const struct lkg_value *value, struct lkg_value *shadowed)
 {
-        const struct place place = place_of(value, shadowed);
+        const struct value_place place = place_of(value, shadowed);
         const char *text;
         size_t size;
 

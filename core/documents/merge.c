@@ -13,7 +13,7 @@
 #include <lkg/tree.h>
 
 /* A map or list under construction: the rest of @patch has to be put into @to. */
-struct job {
+struct merge_job {
         const struct lkg_value *base; /* the map underneath; NULL = @patch is only pruned of nulls */
         const struct lkg_value *patch;
         struct lkg_value
@@ -22,7 +22,7 @@ struct job {
 };
 
 struct jobs {
-        struct job *items;
+        struct merge_job *items;
         size_t n, allocated;
 };
 
@@ -30,7 +30,7 @@ static int jobs_push(struct jobs *jobs, const struct lkg_value *base, const stru
 {
         if (LKG_RESERVE(jobs->items, jobs->n, jobs->allocated) < 0)
                 return -ENOMEM;
-        jobs->items[jobs->n++] = (struct job){ .base = base, .patch = patch };
+        jobs->items[jobs->n++] = (struct merge_job){ .base = base, .patch = patch };
         return 0;
 }
 
@@ -42,7 +42,7 @@ static void jobs_deinit(struct jobs *jobs)
 }
 
 /* The result of a job may be changed only once it is a copy of its own. */
-static int job_own(struct job *job)
+static int job_own(struct merge_job *job)
 {
         const struct lkg_value *from = job->base ? job->base : job->patch;
 
@@ -51,7 +51,7 @@ static int job_own(struct job *job)
         return job->to ? 0 : -ENOMEM;
 }
 
-static const struct lkg_value *job_member(const struct job *job, const char **key, size_t *size)
+static const struct lkg_value *job_member(const struct merge_job *job, const char **key, size_t *size)
 {
         if (lkg_value_type(job->patch) == LKG_LIST)
                 return lkg_list_get(job->patch, job->i);
@@ -64,7 +64,7 @@ static bool is_collection(const struct lkg_value *value)
 }
 
 /* The result for the member of the patch at work. Takes over @result; @shadow is what it replaces. */
-static int job_put(struct job *job, struct lkg_value *result, const struct lkg_value *shadow)
+static int job_put(struct merge_job *job, struct lkg_value *result, const struct lkg_value *shadow)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *value = result;
         int r = job_own(job);
@@ -101,7 +101,7 @@ static bool must_prune(const struct lkg_value *value, const struct lkg_value *ea
 /* One member of a patch that is merged into a map. Return: 1 when another job was put on the stack first. */
 static int merge_member(struct jobs *jobs)
 {
-        struct job *job = &jobs->items[jobs->n - 1];
+        struct merge_job *job = &jobs->items[jobs->n - 1];
         const struct lkg_value *value, *earlier;
         const char *key = NULL;
         size_t size = 0;
@@ -133,7 +133,7 @@ static int merge_member(struct jobs *jobs)
 /* One member of a value that is taken over as it is, but for null members of maps. */
 static int prune_member(struct jobs *jobs)
 {
-        struct job *job = &jobs->items[jobs->n - 1];
+        struct merge_job *job = &jobs->items[jobs->n - 1];
         const struct lkg_value *value;
         const char *key = NULL;
         size_t size = 0;
@@ -155,7 +155,7 @@ static int prune_member(struct jobs *jobs)
 /* The finished result of the topmost job goes into the one below it, or to @ret. */
 static int finish(struct jobs *jobs, struct lkg_value **ret)
 {
-        struct job done = jobs->items[--jobs->n], *below;
+        struct merge_job done = jobs->items[--jobs->n], *below;
         const struct lkg_value *earlier = NULL;
         const char *key = NULL;
         size_t size = 0;
@@ -179,7 +179,7 @@ static int finish(struct jobs *jobs, struct lkg_value **ret)
 }
 
 /* Members of a patch that go into the result all at once, since nothing there is between them. Return: 1; 0 or -ENOMEM. */
-static int take_leaf(struct job *job)
+static int take_leaf(struct merge_job *job)
 {
         int r;
 
@@ -199,7 +199,7 @@ static int run(struct jobs *jobs, struct lkg_value **ret)
         int r = 0;
 
         while (r == 0) {
-                struct job *job = &jobs->items[jobs->n - 1];
+                struct merge_job *job = &jobs->items[jobs->n - 1];
 
                 if (job->i == lkg_value_size(job->patch)) {
                         bool last = jobs->n == 1;

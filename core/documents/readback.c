@@ -21,7 +21,7 @@ struct open {
         struct json_object_iterator at, end;
 };
 
-struct compare {
+struct comparison {
         struct open *items;
         size_t n, allocated;
         struct lkg_error *err;
@@ -29,13 +29,13 @@ struct compare {
         yaml_event_t event;
 };
 
-static void compare_deinit(struct compare *c)
+static void compare_deinit(struct comparison *c)
 {
         free(c->items);
 }
 
 /* Where we are, as a dotted field: for a message. */
-static void put_field(const struct compare *c, struct lkg_buf *buf)
+static void put_field(const struct comparison *c, struct lkg_buf *buf)
 {
         for (size_t i = 0; i < c->n; i++) {
                 const struct open *o = &c->items[i];
@@ -53,7 +53,7 @@ static void put_field(const struct compare *c, struct lkg_buf *buf)
         }
 }
 
-static int differs(struct compare *c, size_t line, const char *how)
+static int differs(struct comparison *c, size_t line, const char *how)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf field = LKG_BUF_INIT;
 
@@ -67,7 +67,7 @@ static int differs(struct compare *c, size_t line, const char *how)
         return lkg_error_set(c->err, -EBADMSG, NULL, "field '%s': %s.", field.data, how);
 }
 
-static struct open *push(struct compare *c, const struct lkg_value *value)
+static struct open *push(struct comparison *c, const struct lkg_value *value)
 {
         if (LKG_RESERVE(c->items, c->n, c->allocated) < 0)
                 return NULL;
@@ -82,7 +82,7 @@ static bool is_collection(const struct lkg_value *value)
 
 /* ---- YAML ---- */
 
-static int next_event(struct compare *c)
+static int next_event(struct comparison *c)
 {
         char how[160];
 
@@ -95,7 +95,7 @@ static int next_event(struct compare *c)
         return differs(c, c->parser.problem_mark.line + 1, how);
 }
 
-static int want_event(struct compare *c, yaml_event_type_t type, const char *how)
+static int want_event(struct comparison *c, yaml_event_type_t type, const char *how)
 {
         int r = next_event(c);
 
@@ -165,7 +165,7 @@ static bool yaml_scalar_says(const yaml_event_t *event, const struct lkg_value *
 }
 
 /* A key is a string whatever it is written as. */
-static int yaml_key(struct compare *c, const char *key, size_t size)
+static int yaml_key(struct comparison *c, const char *key, size_t size)
 {
         int r = want_event(c, YAML_SCALAR_EVENT, "no key is read here");
         struct lkg_scalar scalar;
@@ -184,7 +184,7 @@ static int yaml_key(struct compare *c, const char *key, size_t size)
 }
 
 /* The event is there: of @value it must be. */
-static int yaml_value(struct compare *c, const struct lkg_value *value)
+static int yaml_value(struct comparison *c, const struct lkg_value *value)
 {
         bool is_map = lkg_value_type(value) == LKG_MAP, same;
 
@@ -203,7 +203,7 @@ static int yaml_value(struct compare *c, const struct lkg_value *value)
         return push(c, value) ? 0 : -ENOMEM;
 }
 
-static int yaml_member(struct compare *c)
+static int yaml_member(struct comparison *c)
 {
         struct open *o = &c->items[c->n - 1];
         const struct lkg_value *child;
@@ -230,7 +230,7 @@ static int yaml_member(struct compare *c)
         return r < 0 ? r : yaml_value(c, child);
 }
 
-static int compare_yaml(struct compare *c, const struct lkg_value *value, const char *text, size_t size)
+static int compare_yaml(struct comparison *c, const struct lkg_value *value, const char *text, size_t size)
 {
         int r;
 
@@ -252,7 +252,7 @@ static int compare_yaml(struct compare *c, const struct lkg_value *value, const 
         return r;
 }
 
-static int readback_yaml(struct compare *c, const struct lkg_value *value, const char *text, size_t size)
+static int readback_yaml(struct comparison *c, const struct lkg_value *value, const char *text, size_t size)
 {
         int r;
 
@@ -312,7 +312,7 @@ static bool json_scalar_says(struct json_object *json, const struct lkg_value *v
         return false;
 }
 
-static int json_value(struct compare *c, struct json_object *json, const struct lkg_value *value)
+static int json_value(struct comparison *c, struct json_object *json, const struct lkg_value *value)
 {
         bool is_map = lkg_value_type(value) == LKG_MAP;
         size_t n_read;
@@ -336,7 +336,7 @@ static int json_value(struct compare *c, struct json_object *json, const struct 
         return 0;
 }
 
-static int json_member(struct compare *c)
+static int json_member(struct comparison *c)
 {
         struct open *o = &c->items[c->n - 1];
         struct json_object *json;
@@ -379,7 +379,7 @@ static bool is_whole_to_json_c(const struct lkg_value *value)
 }
 
 /* Of at most so many values, no name that has a NUL, at which json-c ends it, and no number that it cannot tell. */
-static bool is_for_json_c(struct compare *c, const struct lkg_value *value)
+static bool is_for_json_c(struct comparison *c, const struct lkg_value *value)
 {
         size_t n = 1;
         bool fit = is_whole_to_json_c(value) && (!is_collection(value) || push(c, value));
@@ -404,7 +404,7 @@ static bool is_for_json_c(struct compare *c, const struct lkg_value *value)
         return fit;
 }
 
-static int readback_json(struct compare *c, const struct lkg_value *value, const char *text, size_t size)
+static int readback_json(struct comparison *c, const struct lkg_value *value, const char *text, size_t size)
 {
         LKG_CLEANUP(tokener_freep) struct json_tokener *tokener = NULL;
         LKG_CLEANUP(json_putp) struct json_object *json = NULL;
@@ -433,7 +433,7 @@ static int readback_json(struct compare *c, const struct lkg_value *value, const
 int lkg_readback(const struct lkg_value *value, enum lkg_format format, const char *text, size_t size,
                  struct lkg_error *err)
 {
-        LKG_CLEANUP(compare_deinit) struct compare c = { .err = err };
+        LKG_CLEANUP(compare_deinit) struct comparison c = { .err = err };
 
         if (memchr(text, '\0', size)) /* where both libraries think that the text ends */
                 return differs(&c, 0, "the text has a NUL byte");

@@ -28,7 +28,7 @@ static bool is_special(uint32_t c)
 }
 
 /* Properties of a string, found in one pass. */
-struct shape {
+struct yaml_shape {
         bool special;      /* needs double quotes */
         bool lines;        /* a line feed */
         bool block_unsafe; /* a literal block would not give the same text back */
@@ -46,11 +46,11 @@ static bool starts_like_indicator(const char *text, size_t size)
         return false;
 }
 
-static void look_at(const char *text, size_t size, struct shape *ret)
+static void look_at(const char *text, size_t size, struct yaml_shape *ret)
 {
         uint32_t c;
 
-        *ret = (struct shape){ .punctuation = starts_like_indicator(text, size) };
+        *ret = (struct yaml_shape){ .punctuation = starts_like_indicator(text, size) };
         if (size == 0)
                 return;
         if (text[0] == ' ' || text[size - 1] == ' ' || text[size - 1] == ':')
@@ -178,7 +178,7 @@ static void literal_block(struct lkg_buf *buf, const char *text, size_t size, si
 
 static void yaml_string(struct lkg_buf *buf, const char *text, size_t size, size_t indent, bool is_key)
 {
-        struct shape shape;
+        struct yaml_shape shape;
 
         look_at(text, size, &shape);
         if (!shape.special && shape.lines && !shape.block_unsafe && !is_key)

@@ -29,7 +29,7 @@ static bool has_url(const char *text, size_t size)
 /* ---- trees ---- */
 
 /* A collection whose members are being masked. */
-struct job {
+struct mask_job {
         const struct lkg_value *from;
         struct lkg_value *to; /* owned; NULL while nothing had to be masked */
         size_t i;
@@ -37,7 +37,7 @@ struct job {
 };
 
 struct jobs {
-        struct job *items;
+        struct mask_job *items;
         size_t n, allocated;
 };
 
@@ -45,7 +45,7 @@ static int jobs_push(struct jobs *jobs, const struct lkg_value *from, enum lkg_s
 {
         if (LKG_RESERVE(jobs->items, jobs->n, jobs->allocated) < 0)
                 return -ENOMEM;
-        jobs->items[jobs->n++] = (struct job){ .from = from, .secrecy = secrecy };
+        jobs->items[jobs->n++] = (struct mask_job){ .from = from, .secrecy = secrecy };
         return 0;
 }
 
@@ -82,7 +82,7 @@ static struct lkg_value *mask_scalar(const struct lkg_value *value, enum lkg_sec
 /*
  * The job's own copy, made when the first member differs; without the shadow, which may hold masked values.
  */
-static int job_own(struct job *job)
+static int job_own(struct mask_job *job)
 {
         if (!job->to)
                 job->to = lkg_value_over(job->from, NULL);
@@ -99,7 +99,7 @@ static bool mask_key(const char *key, size_t size, bool secret, struct lkg_buf *
 }
 
 /* Puts the masked form of member @i (taken over) into the job's copy. */
-static int job_put(struct job *job, struct lkg_value *masked)
+static int job_put(struct mask_job *job, struct lkg_value *masked)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf key_buf = LKG_BUF_INIT;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *value = masked;
@@ -176,7 +176,7 @@ static enum lkg_secrecy member_secrecy(const struct lkg_value *map, const char *
 
 static int step(struct jobs *jobs, struct lkg_value **ret)
 {
-        struct job *job = &jobs->items[jobs->n - 1];
+        struct mask_job *job = &jobs->items[jobs->n - 1];
         enum lkg_secrecy secrecy = job->secrecy, own;
         const struct lkg_value *member;
         const char *key;

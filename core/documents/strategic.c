@@ -17,7 +17,7 @@
 #include <lkg/array.h>
 
 /* A map that is being merged into, or a value that is being pruned (@base NULL). */
-struct job {
+struct strategic_job {
         const struct lkg_value *base, *patch;
         struct lkg_value *to;       /* owned: what @base has become, or @patch */
         struct lkg_merge_type type; /* of @base */
@@ -29,7 +29,7 @@ struct job {
 };
 
 struct jobs {
-        struct job *items;
+        struct strategic_job *items;
         size_t n, allocated;
 };
 
@@ -112,18 +112,19 @@ int lkg_strategic_member(struct lkg_strategic *ctx, const struct lkg_merge_type 
 /* ---- jobs ---- */
 
 /* The result may be changed only once it is a copy of its own. */
-static int own(struct job *job)
+static int own(struct strategic_job *job)
 {
         if (!job->to)
                 job->to = lkg_value_clone_shallow(job->base ? job->base : job->patch);
         return job->to ? 0 : -ENOMEM;
 }
 
-static struct job *push(struct jobs *jobs, const struct lkg_value *base, const struct lkg_value *patch)
+static struct strategic_job *push(struct jobs *jobs, const struct lkg_value *base,
+                                  const struct lkg_value *patch)
 {
         if (LKG_RESERVE(jobs->items, jobs->n, jobs->allocated) < 0)
                 return NULL;
-        jobs->items[jobs->n++] = (struct job){ .base = base, .patch = patch };
+        jobs->items[jobs->n++] = (struct strategic_job){ .base = base, .patch = patch };
         return &jobs->items[jobs->n - 1];
 }
 
@@ -180,7 +181,8 @@ static void note_idle(struct lkg_strategic *ctx, const struct lkg_value *map)
         }
 }
 
-static int prune_member(struct lkg_strategic *ctx, struct job *job, const struct lkg_value **ret_inner)
+static int prune_member(struct lkg_strategic *ctx, struct strategic_job *job,
+                        const struct lkg_value **ret_inner)
 {
         bool list = is_list(job->patch);
         const struct lkg_value *member = list ? lkg_list_get(job->patch, job->i)
@@ -205,7 +207,7 @@ static int prune_member(struct lkg_strategic *ctx, struct job *job, const struct
 }
 
 /* The pruned member @done goes into its parent. */
-static int prune_put(struct job *parent, struct lkg_value *done)
+static int prune_put(struct strategic_job *parent, struct lkg_value *done)
 {
         int r;
 
@@ -243,7 +245,7 @@ static int prune(struct lkg_strategic *ctx, const struct lkg_value *value, struc
         if (!push(&jobs, NULL, value))
                 return -ENOMEM;
         while (r == 0 && jobs.n > 0) {
-                struct job *job = &jobs.items[jobs.n - 1];
+                struct strategic_job *job = &jobs.items[jobs.n - 1];
                 const struct lkg_value *inner;
 
                 if (job->i == lkg_value_size(job->patch)) {
@@ -367,10 +369,10 @@ static int retain_keys(struct lkg_strategic *ctx, const struct lkg_value *patch,
 /* The result of a job goes under its key into the job below, or to @ret. */
 static int finish(struct jobs *jobs, struct lkg_value **ret)
 {
-        struct job *job = &jobs->items[--jobs->n];
+        struct strategic_job *job = &jobs->items[--jobs->n];
         struct lkg_value *result =
                 job->to ? LKG_STEAL(job->to) : lkg_value_ref((struct lkg_value *)job->base);
-        struct job *below;
+        struct strategic_job *below;
         int r;
 
         if (jobs->n == 0) {
@@ -390,7 +392,7 @@ static int finish(struct jobs *jobs, struct lkg_value **ret)
  * Begins to merge @patch into the map @base: what its directives say first. Return: 0; 1 when they decided
  * the result, or when there is nothing to do.
  */
-static int begin(struct lkg_strategic *ctx, struct job *job)
+static int begin(struct lkg_strategic *ctx, struct strategic_job *job)
 {
         int r = patch_directive(ctx, job->base, job->patch, &job->to);
 
@@ -416,7 +418,7 @@ static int begin_below(struct lkg_strategic *ctx, struct jobs *jobs, const struc
                        const struct lkg_value *patch, struct lkg_merge_type type, const char *key,
                        size_t size)
 {
-        struct job *job = push(jobs, base, patch);
+        struct strategic_job *job = push(jobs, base, patch);
         int r;
 
         if (!job)
@@ -433,7 +435,7 @@ static int begin_below(struct lkg_strategic *ctx, struct jobs *jobs, const struc
 }
 
 /* Has begin() dealt with this member? */
-static bool is_handled(const struct job *job, const char *key, size_t size)
+static bool is_handled(const struct strategic_job *job, const char *key, size_t size)
 {
         return strcmp(key, LKG_DIRECTIVE_RETAIN) == 0 || has_prefix(key, LKG_DIRECTIVE_ORDER) ||
                (job->ordered && lkg_strategic_is_ordered(job->patch, key, size));
@@ -443,7 +445,7 @@ static bool is_handled(const struct job *job, const char *key, size_t size)
  * @delete: the list of `$deleteFromPrimitiveList`; else the list is atomic and taken verbatim, with its
  * nulls.
  */
-static int merge_lists(struct lkg_strategic *ctx, struct job *job, const char *key, size_t size,
+static int merge_lists(struct lkg_strategic *ctx, struct strategic_job *job, const char *key, size_t size,
                        const struct lkg_value *value, const struct lkg_value *earlier, bool delete)
 {
         struct lkg_value *left = NULL;
@@ -456,7 +458,7 @@ static int merge_lists(struct lkg_strategic *ctx, struct job *job, const char *k
         return r < 0 ? r : put(job->to, key, size, left, earlier);
 }
 
-static int replace(struct lkg_strategic *ctx, struct job *job, const char *key, size_t size,
+static int replace(struct lkg_strategic *ctx, struct strategic_job *job, const char *key, size_t size,
                    const struct lkg_value *value, const struct lkg_value *earlier)
 {
         struct lkg_value *pruned = NULL;
@@ -475,7 +477,7 @@ static int replace(struct lkg_strategic *ctx, struct job *job, const char *key, 
  */
 static int merge_member(struct lkg_strategic *ctx, struct jobs *jobs)
 {
-        struct job *job = &jobs->items[jobs->n - 1];
+        struct strategic_job *job = &jobs->items[jobs->n - 1];
         const struct lkg_value *value, *earlier;
         struct lkg_merge_type type;
         const char *key;
@@ -530,7 +532,7 @@ int lkg_merge_strategic_typed(const struct lkg_value *base, const struct lkg_val
         r = begin_below(&ctx, &jobs, is_map(base) ? base : empty, is_map(patch) ? patch : empty,
                         type ? *type : any, NULL, 0);
         while (r == 0 && jobs.n > 0) {
-                struct job *job = &jobs.items[jobs.n - 1];
+                struct strategic_job *job = &jobs.items[jobs.n - 1];
 
                 r = job->i == lkg_value_size(job->patch) ? finish(&jobs, ret) : merge_member(&ctx, &jobs);
         }

@@ -22,7 +22,7 @@
 #include "history.h"
 #include "poison.h"
 #include "state.h"
-#include "watch.h"
+#include "inotify.h"
 
 struct lkg_api;
 

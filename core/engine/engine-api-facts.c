@@ -76,7 +76,8 @@ enum lkg_trouble lkg_api_trouble(struct lkg_api *api, struct lkg_followed *follo
         return trouble;
 }
 
-void lkg_api_node_says(struct lkg_api *api, enum lkg_place place, uint64_t now_ns, struct lkg_saying *ret)
+void lkg_api_node_says(struct lkg_api *api, enum lkg_object_place place, uint64_t now_ns,
+                       struct lkg_saying *ret)
 {
         *ret = (struct lkg_saying){ .says = LKG_SAYS_UNKNOWN };
         if (*api->name_fault)

@@ -9,7 +9,7 @@ static const char *const place_words[] = {
         [LKG_PLACE_FILE] = "file",
 };
 
-const char *lkg_place_name(enum lkg_place place)
+const char *lkg_place_name(enum lkg_object_place place)
 {
         return place_words[place];
 }
@@ -32,7 +32,7 @@ bool lkg_api_has_credential(const struct lkg_engine *e)
                           lkg_credential_kind(e->api->credential) != LKG_CREDENTIAL_NONE);
 }
 
-bool lkg_api_in_use(const struct lkg_engine *e, enum lkg_place place)
+bool lkg_api_in_use(const struct lkg_engine *e, enum lkg_object_place place)
 {
         const struct lkg_config *config = e->config;
 

@@ -10,11 +10,11 @@
 #pragma once
 
 #include <lkg/control.h>
+#include <lkg/informer.h>
 #include <lkg/node.h>
+#include <lkg/reporter.h>
 #include <lkg/rollout.h>
 
-#include "../remote/informer.h"
-#include "../remote/reporter.h"
 #include "component.h"
 
 struct lkg_engine;
@@ -26,7 +26,7 @@ struct lkg_engine;
 #define LKG_API_PAUSE_NS (1 * LKG_NSEC_PER_SEC) /* at least, between two periodic checks of the credential */
 
 /* The places of a reference, as in remote.references. */
-enum lkg_place {
+enum lkg_object_place {
         LKG_PLACE_NONE, /* nowhere: none of them is configured */
         LKG_PLACE_NODE_ANNOTATION,
         LKG_PLACE_NODE_SPEC,
@@ -34,7 +34,7 @@ enum lkg_place {
         LKG_PLACE_FILE,
         _LKG_PLACE_MAX
 };
-const char *lkg_place_name(enum lkg_place place); /* "nodeAnnotation", ...; "none" */
+const char *lkg_place_name(enum lkg_object_place place); /* "nodeAnnotation", ...; "none" */
 
 enum lkg_object_answer {
         LKG_ANSWER_NONE, /* none yet */
@@ -132,10 +132,11 @@ enum lkg_trouble lkg_api_trouble(struct lkg_api *api, struct lkg_followed *follo
                                  char ret[static LKG_REASON_MAX]);
 
 /** lkg_api_in_use() - does place @place count: is it configured, and is there a credential where it needs one? */
-bool lkg_api_in_use(const struct lkg_engine *e, enum lkg_place place);
+bool lkg_api_in_use(const struct lkg_engine *e, enum lkg_object_place place);
 bool lkg_api_has_credential(const struct lkg_engine *e);
 /** lkg_api_node_says() - annotation or spec of the node. @now_ns: CLOCK_BOOTTIME */
-void lkg_api_node_says(struct lkg_api *api, enum lkg_place place, uint64_t now_ns, struct lkg_saying *ret);
+void lkg_api_node_says(struct lkg_api *api, enum lkg_object_place place, uint64_t now_ns,
+                       struct lkg_saying *ret);
 /** lkg_api_configmap() - the ConfigMap that is followed. Return: NULL and why not in @fault. */
 const struct lkg_configmap *lkg_api_configmap(struct lkg_api *api, uint64_t now_ns,
                                               char fault[static LKG_REASON_MAX]);

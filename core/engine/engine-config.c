@@ -35,7 +35,7 @@ int lkg_engine_new_components(struct lkg_engine *e, struct lkg_error *err)
 
 int lkg_engine_build_rules(struct lkg_engine *e, struct lkg_error *err)
 {
-        struct lkg_rules rules;
+        struct lkg_manifest_rules rules;
         size_t before = e->report.n_findings;
         int r = lkg_rules_build(e->config, e->options.source_fd, e->source_path, &rules, &e->report);
 

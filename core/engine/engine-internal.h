@@ -11,9 +11,9 @@
 #include "engine-api.h"
 #include "engine.h"
 #include "publish.h"
-#include "rules.h"
-#include "server.h"
-#include "watch.h"
+#include "manifest-rules.h"
+#include "peers.h"
+#include "inotify.h"
 
 #define LKG_NEVER UINT64_MAX
 #define LKG_PERSIST_NS \
@@ -84,15 +84,15 @@ struct lkg_engine {
         struct lkg_state state;
         struct lkg_publisher publisher;
         struct lkg_watch watch;
-        struct lkg_server server;
+        struct lkg_peers server;
         struct lkg_claims *claims; /* which commands may still be carried out; NULL = none */
-        struct lkg_rules rules;
+        struct lkg_manifest_rules rules;
         struct lkg_store store; /* lock_fd < 0: none */
         struct lkg_poison poison;
         struct lkg_admission admission;     /* of remote objects */
         struct lkg_remote_file remote_file; /* path NULL = not configured */
         struct lkg_api *api;                /* NULL = remote configuration is off */
-        enum lkg_place place;               /* the place of the reference that counts */
+        enum lkg_object_place place;        /* the place of the reference that counts */
         bool reference_pending;             /* the places must be read again */
         struct lkg_report report;           /* about the configuration, the state, the source directory */
         struct lkg_report reload_report;

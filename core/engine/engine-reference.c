@@ -359,11 +359,11 @@ static void follow_nothing(struct lkg_engine *e, struct lkg_component *c)
 
 /* ---- the chain ---- */
 
-static enum lkg_place parse_place(const char *word)
+static enum lkg_object_place parse_place(const char *word)
 {
         for (int place = LKG_PLACE_NODE_ANNOTATION; place < _LKG_PLACE_MAX; place++)
-                if (strcmp(word, lkg_place_name((enum lkg_place)place)) == 0)
-                        return (enum lkg_place)place;
+                if (strcmp(word, lkg_place_name((enum lkg_object_place)place)) == 0)
+                        return (enum lkg_object_place)place;
         return LKG_PLACE_NONE;
 }
 
@@ -387,7 +387,8 @@ static bool is_allowed(const struct lkg_config *config, const struct lkg_referen
 }
 
 /* What @place says; the file speaks for itself. */
-static void ask(struct lkg_engine *e, struct lkg_component *c, enum lkg_place place, struct lkg_saying *ret)
+static void ask(struct lkg_engine *e, struct lkg_component *c, enum lkg_object_place place,
+                struct lkg_saying *ret)
 {
         if (place == LKG_PLACE_STATIC)
                 say_static(e->config, ret);
@@ -402,12 +403,12 @@ static void ask(struct lkg_engine *e, struct lkg_component *c, enum lkg_place pl
 }
 
 /* The first place with a result. Return: NONE: no place has one, or (@ret_any false) there is no place. */
-static enum lkg_place find_place(struct lkg_engine *e, struct lkg_component *c, struct lkg_saying *ret,
-                                 bool *ret_any)
+static enum lkg_object_place find_place(struct lkg_engine *e, struct lkg_component *c,
+                                        struct lkg_saying *ret, bool *ret_any)
 {
         *ret_any = false;
         for (size_t i = 0; i < e->config->remote.references.n_items; i++) {
-                enum lkg_place place = parse_place(e->config->remote.references.items[i]);
+                enum lkg_object_place place = parse_place(e->config->remote.references.items[i]);
 
                 if (!lkg_api_in_use(e, place))
                         continue;
@@ -453,7 +454,7 @@ static void follow_saying(struct lkg_engine *e, struct lkg_component *c, const s
 void lkg_engine_follow_reference(struct lkg_engine *e, struct lkg_component *c)
 {
         struct lkg_saying saying = { .says = LKG_SAYS_NOTHING };
-        enum lkg_place before = e->place;
+        enum lkg_object_place before = e->place;
         struct lkg_error err = { 0 };
         bool any;
 

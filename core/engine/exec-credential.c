@@ -7,12 +7,12 @@
 
 #include <openssl/crypto.h>
 
+#include <lkg/credential.h>
+#include <lkg/exec-plugin.h>
 #include <lkg/file.h>
 #include <lkg/log.h>
 #include <lkg/span.h>
 
-#include "core/remote/credential.h"
-#include "core/remote/exec-plugin.h"
 #include "sandbox.h"
 
 #define SAID_LINES_MAX 8u

@@ -9,7 +9,7 @@
 
 #include "command.h"
 #include "engine-internal.h"
-#include "rules.h"
+#include "manifest-rules.h"
 #include "slot.h"
 #include "status.h"
 
@@ -341,24 +341,25 @@ static void add_tops(struct builder *b)
         }
 }
 
-struct pair {
+struct entry_blob {
         struct lkg_entry entry;
         struct lkg_blob *blob;
 };
 
 static int compare_pairs(const void *a, const void *b)
 {
-        return strcmp(((const struct pair *)a)->entry.path, ((const struct pair *)b)->entry.path);
+        return strcmp(((const struct entry_blob *)a)->entry.path,
+                      ((const struct entry_blob *)b)->entry.path);
 }
 
 static int sort_all(struct builder *b)
 {
-        struct pair *pairs = calloc(b->n ? b->n : 1, sizeof(*pairs));
+        struct entry_blob *pairs = calloc(b->n ? b->n : 1, sizeof(*pairs));
 
         if (!pairs)
                 return -ENOMEM;
         for (size_t i = 0; i < b->n; i++)
-                pairs[i] = (struct pair){ b->entries[i], b->blobs[i] };
+                pairs[i] = (struct entry_blob){ b->entries[i], b->blobs[i] };
         qsort(pairs, b->n, sizeof(*pairs), compare_pairs);
         for (size_t i = 0; i < b->n; i++) {
                 b->entries[i] = pairs[i].entry;
@@ -456,7 +457,7 @@ static int keep(struct lkg_publisher *p, uint64_t number, struct lkg_blob **blob
                 free(blobs);
                 return -ENOMEM;
         }
-        p->kept[p->n_kept++] = (struct lkg_kept){ number, blobs, n };
+        p->kept[p->n_kept++] = (struct lkg_kept_blobs){ number, blobs, n };
         return 0;
 }
 

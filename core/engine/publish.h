@@ -22,7 +22,7 @@
 #define LKG_LAYERS_MERGED_MAX (16u << 20) /* bytes of all .merged.yaml files of one component */
 #define LKG_PUBLICATIONS_KEPT 256u        /* unacknowledged publications whose blobs are kept */
 
-struct lkg_kept {
+struct lkg_kept_blobs {
         uint64_t number;
         struct lkg_blob **blobs;
         size_t n_blobs;
@@ -32,19 +32,19 @@ struct lkg_publisher {
         int runtime_fd; /* borrowed */
         struct lkg_blobs blobs;
         uint64_t number; /* of the current publication */
-        struct lkg_kept *kept;
+        struct lkg_kept_blobs *kept;
         size_t n_kept;
         size_t n_entries, n_bytes; /* of the last manifest: how big the next will be */
         bool fresh; /* there was no publication when we started: the first boot of this runtime directory */
 };
 
-struct lkg_rules; /* rules.h */
+struct lkg_manifest_rules; /* manifest-rules.h */
 
 struct lkg_publication_input {
         const struct lkg_config *config;
         struct lkg_component *components;
         size_t n_components;
-        const struct lkg_rules *rules;
+        const struct lkg_manifest_rules *rules;
         const struct lkg_report *findings; /* of the whole engine */
         uint64_t now_ns;                   /* wall time */
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What stack.c, fold.c, layer.c, walk.c and watch.c share: one layer file, the walk over a directory of
+ * What stack.c, fold.c, layer.c, walk.c and watched.c share: one layer file, the walk over a directory of
  * them.
  */
 #pragma once
@@ -170,7 +170,7 @@ int lkg_steps_running(const struct lkg_step *steps, size_t n, struct lkg_value *
 /** lkg_candidate_same() - were they made of the very same layers and results? Pointers are compared; @a may be NULL. */
 bool lkg_candidate_same(const struct lkg_candidate *a, const struct lkg_candidate *b);
 
-/* ---- watch.c ---- */
+/* ---- watched.c ---- */
 
 /** lkg_watches_add() - remember directory @path and the @name in it that matters; NULL = a member of a tree. */
 int lkg_watches_add(struct lkg_way *watches, const char *path, const char *name);

@@ -6,11 +6,10 @@
 
 #include <lkg/buf.h>
 #include <lkg/guard.h>
+#include <lkg/kinds.h>
 #include <lkg/limits.h>
 #include <lkg/merge.h>
 #include <lkg/span.h>
-
-#include "core/schema/kinds.h"
 
 #define FINDING_DENIED 6002u
 #define FINDING_PINNED 6003u

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "client.h"
+#include <lkg/client.h>
 
 /* The request that was answered. */
 struct lkg_api_question {

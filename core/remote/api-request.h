@@ -3,8 +3,7 @@
 #pragma once
 
 #include <lkg/buf.h>
-
-#include "client.h"
+#include <lkg/client.h>
 
 /** lkg_resource_copy() - with texts of its own. Return: 0 or -ENOMEM; then @ret is empty. */
 int lkg_resource_copy(const struct lkg_resource *resource, struct lkg_resource *ret);

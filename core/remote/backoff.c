@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <sys/random.h>
 
-#include "backoff.h"
+#include <lkg/backoff.h>
 
 #define DOUBLINGS_MAX 6u /* 800 ms << 6 is over 30 s */
 

@@ -3,11 +3,11 @@
  * A call waits in a list until the loop's next turn, and until the rate limit lets it pass (pump()); then it is with http.c, which
  * says once how it ended. Its owner may cancel any call from any callback, so nothing here holds on to a call across one.
  */
+#include <lkg/backoff.h>
 #include <lkg/limits.h>
 
 #include "api-answer.h"
 #include "api-request.h"
-#include "backoff.h"
 
 #define WATCH_GRACE_S 30u /* a server that does not end a watch as it was asked to */
 #define DOUBT_IDLES \

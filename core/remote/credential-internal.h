@@ -2,9 +2,8 @@
 /* Shared by the credential*.c files only. */
 #pragma once
 
+#include <lkg/credential.h>
 #include <lkg/file.h>
-
-#include "credential.h"
 
 enum lkg_credential_code {
         LKG_K_KUBECONFIG = 7001,

@@ -4,12 +4,13 @@
  * together. What a look came across is remembered by file identity, so that the next refresh costs a stat for each file until
  * one differs.
  */
-#include "credential.h"
 
 #include <fcntl.h>
 #include <limits.h>
 
 #include <openssl/crypto.h>
+
+#include <lkg/credential.h>
 
 #include "credential-internal.h"
 #include "wipe.h"

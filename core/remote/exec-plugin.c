@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "exec-plugin.h"
 
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -7,6 +6,7 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 
+#include <lkg/exec-plugin.h>
 #include <lkg/file.h>
 #include <lkg/job.h>
 #include <lkg/json-out.h>

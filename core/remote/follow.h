@@ -9,8 +9,9 @@
  */
 #pragma once
 
-#include "informer.h"
-#include "object.h"
+#include <lkg/informer.h>
+
+#include "answered-object.h"
 #include "watch-stream.h"
 
 #define LKG_FOLLOW_IDLE_NS (150 * LKG_NSEC_PER_SEC) /* bookmarks come every minute, once one has come */

@@ -5,9 +5,8 @@
 #include <curl/curl.h>
 
 #include <lkg/buf.h>
+#include <lkg/http.h>
 #include <lkg/span.h>
-
-#include "http.h"
 
 #define LKG_HTTP_HEADER_BYTES_MAX \
         (256u << 10)          /* all header lines of one reply, trailers and 1xx replies too */

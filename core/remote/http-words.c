@@ -7,7 +7,8 @@
 
 #include <openssl/x509_vfy.h>
 
-#include "backoff.h"
+#include <lkg/backoff.h>
+
 #include "http-internal.h"
 
 #define WORDS_BYTES 256

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <lkg/buf.h>
+#include <lkg/reporter.h>
 
 #include "outbox.h"
-#include "reporter.h"
 
 /** lkg_body_condition() - a strategic merge patch of nodes/<name>/status: one condition, the others stay. */
 void lkg_body_condition(const struct lkg_node_condition *condition, uint64_t wall_ns, struct lkg_buf *buf);

@@ -4,7 +4,7 @@
  * the loop only (pump()), so callers may ask from any callback.
  */
 #include <lkg/buf.h>
-#include "reporter.h"
+#include <lkg/reporter.h>
 
 #include "heartbeat.h"
 #include "outbox.h"

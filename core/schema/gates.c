@@ -3,8 +3,8 @@
 #include "gates.h"
 
 #include "findings-codes.h"
-#include "kinds.h"
 
+#include <lkg/kinds.h>
 #include <lkg/nearest.h>
 #include <lkg/tree.h>
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <lkg/array.h>
+#include <lkg/kinds.h>
 #include <lkg/tree.h>
 
 #include "judge.h"
@@ -8,7 +9,6 @@
 
 #include "command-line.h"
 #include "findings-codes.h"
-#include "kinds.h"
 
 /* ---- life ---- */
 

@@ -6,9 +6,8 @@
 
 #include <lkg/array.h>
 #include <lkg/decode.h>
+#include <lkg/kinds.h>
 #include <lkg/tree.h>
-
-#include "kinds.h"
 
 struct lkg_schema {
         const struct lkg_kind *kind;

@@ -46,7 +46,7 @@ int lkg_typed_encode(const struct lkg_schema_node *root, const struct lkg_value 
 int lkg_typed_scalar(const struct lkg_schema_node *node, const struct lkg_value *value, const char *path,
                      struct lkg_report *report, struct lkg_value **ret);
 
-/* ---- object.c: reading and changing a typed document ---- */
+/* ---- typed-object.c: reading and changing a typed document ---- */
 
 /* Missing values are returned as zero. @path is dotted, without lists. */
 const struct lkg_value *lkg_object_get(const struct lkg_value *object, const char *path);

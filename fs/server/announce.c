@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tells the engine, pollers and watchers that a new publication is current. In the thread of the event loop. */
-#include "server.h"
+#include "file-server.h"
 
 void announce(void)
 {

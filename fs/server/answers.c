@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What one thread is doing, and whether the request in a slot has been answered. */
-#include "held.h"
+#include "held-requests.h"
 
 __thread struct lkg_task task;
 

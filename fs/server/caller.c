@@ -8,7 +8,7 @@
 #include <lkg/settings.h>
 
 #include "quota.h"
-#include "server.h"
+#include "file-server.h"
 
 /*
  * The kernel has checked the caller's permissions (default_permissions) with the caller's groups, which we do not

@@ -10,7 +10,7 @@
 #include <lkg/privilege.h>
 #include <lkg/syscalls.h>
 
-#include "server.h"
+#include "file-server.h"
 
 static const int capabilities[] = {
         /* the kernel has judged the caller's permission (default_permissions) */

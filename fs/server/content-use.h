@@ -2,7 +2,7 @@
 /* Limits and users of old content, for content.c and content-use.c. */
 #pragma once
 
-#include "server.h"
+#include "file-server.h"
 
 #define OLD_MAX   1024u /* old contents that users may have open, and as many that they may refer to without */
 #define OLD_BYTES (256u << 20)

@@ -12,7 +12,7 @@
 
 #include "content-use.h"
 #include "quota.h"
-#include "server.h"
+#include "file-server.h"
 
 #define PRICE 65536u /* of one old content; a part of it for each of those who have it open */
 

@@ -19,7 +19,7 @@
 
 #include <lkg/file.h>
 
-#include "server.h"
+#include "file-server.h"
 
 #define RETRY_NS    (100 * LKG_NSEC_PER_MSEC)
 #define TAKEN_NS    (30 * LKG_NSEC_PER_SEC) /* for a command that an engine has begun */

@@ -7,7 +7,7 @@
 #include <fcntl.h>
 
 #include "quota.h"
-#include "server.h"
+#include "file-server.h"
 
 /* What this process has for each record; the record itself is in the shared memory. */
 static struct {

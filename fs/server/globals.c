@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The one server of a process. */
-#include "server.h"
+#include "file-server.h"
 
 struct lkg_server server = {
         .device = -EBADF,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Handles one request, in any thread: through libfuse, except for requests that are quicker without it. */
-#include "held.h"
+#include "held-requests.h"
 
 /* A reply without a body. */
 void request_reply_code(uint64_t unique, int error)

@@ -6,7 +6,7 @@
  */
 #include <time.h>
 
-#include "server.h"
+#include "file-server.h"
 
 #define FRESH_NS   (1 * LKG_NSEC_PER_SEC) /* after a message this recent it need not be asked */
 #define SILENT_NS  (1 * LKG_NSEC_PER_SEC)

@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <time.h>
 
-#include "held.h"
+#include "held-requests.h"
 
 #define IDLE_S 1
 

@@ -8,7 +8,7 @@
 
 #include <lkg/file.h>
 
-#include "server.h"
+#include "file-server.h"
 
 /* Of open(2); O_CREAT or O_TMPFILE must not be repeated, and there is no mode. */
 #define OPEN_AGAIN (O_ACCMODE | O_APPEND | O_NONBLOCK | O_DSYNC | O_SYNC)

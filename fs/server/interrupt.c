@@ -20,7 +20,7 @@
 #include <signal.h>
 #include <sys/timerfd.h>
 
-#include "held.h"
+#include "held-requests.h"
 
 #define LOOK_NS (100 * LKG_NSEC_PER_MSEC)
 #define PATIENT_NS \

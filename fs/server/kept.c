@@ -12,7 +12,7 @@
 
 #include <lkg/privilege.h>
 
-#include "server.h"
+#include "file-server.h"
 
 static struct {
         uint64_t node;

@@ -2,7 +2,7 @@
 /* Messages to the kernel without libfuse: recorded replies, and names that it must forget. <linux/fuse.h>. */
 #include <sys/uio.h>
 
-#include "server.h"
+#include "file-server.h"
 
 void kernel_send_raw(const void *data, size_t size)
 {

@@ -14,7 +14,7 @@
 
 #include <lkg/array.h>
 
-#include "server.h"
+#include "file-server.h"
 
 struct listed {
         uint64_t offset;

@@ -4,7 +4,7 @@
 
 #include <lkg/file.h>
 
-#include "server.h"
+#include "file-server.h"
 
 static int read_manifest(struct lkg_publication **ret, struct lkg_error *err)
 {

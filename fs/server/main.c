@@ -16,7 +16,7 @@
 #include <lkg/file.h>
 
 #include "lkg-config.h"
-#include "server.h"
+#include "file-server.h"
 
 static int parse_arguments(int argc, char **argv, bool *ret_handshake, int *ret_priority)
 {

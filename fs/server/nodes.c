@@ -25,7 +25,7 @@
 #include <lkg/file.h>
 
 #include "quota.h"
-#include "server.h"
+#include "file-server.h"
 
 #define BUCKETS     16384u
 #define WINDOW_MIN  1024u

@@ -11,7 +11,7 @@
  *
  * Records are dropped by age. A process whose record is gone counts as new: the engine knows it by its start time.
  */
-#include "server.h"
+#include "file-server.h"
 
 #define INCARNATION_BITS 24u
 #define INDEX_BITS       18u /* the other bits of 64 are for the thread: PID_MAX_LIMIT is 2^22 */

@@ -8,7 +8,7 @@
 #include <linux/fs.h>
 #include <sys/statvfs.h>
 
-#include "server.h"
+#include "file-server.h"
 
 /* The node, or a reply of ESTALE. */
 static struct lkg_node *resolve(fuse_req_t req, fuse_ino_t ino)

@@ -13,7 +13,7 @@
 #include <lkg/file.h>
 #include <lkg/json-out.h>
 
-#include "server.h"
+#include "file-server.h"
 
 #define SUPERVISED_NS (90 * LKG_NSEC_PER_SEC) /* lkgfsd looks once a minute at least */
 #define TEXT_MAX      (1u << 20)
@@ -25,7 +25,7 @@ static struct lkg_health *health(void)
 
 /* ---- words ---- */
 
-struct words {
+struct outage_words {
         bool down;
         char since[21], reason[64];
         char heard[21]; /* "" = not yet */
@@ -44,7 +44,7 @@ static int read_blob(const struct lkg_entry *entry, char **ret)
 }
 
 /* The configuration in use is part of the engine's last message, which condition.json has as a field of its own. */
-static int put_using(const struct words *w, struct lkg_buf *buf)
+static int put_using(const struct outage_words *w, struct lkg_buf *buf)
 {
         LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
         LKG_CLEANUP(lkg_freep) char *text = NULL, *path = NULL;
@@ -68,7 +68,7 @@ static int put_using(const struct words *w, struct lkg_buf *buf)
         return r == -ENOMEM ? r : 0;
 }
 
-static int say_condition(const struct words *w, const char *old, struct lkg_buf *buf)
+static int say_condition(const struct outage_words *w, const char *old, struct lkg_buf *buf)
 {
         int r;
 
@@ -83,7 +83,7 @@ static int say_condition(const struct words *w, const char *old, struct lkg_buf 
 }
 
 /* Of an engine that was silent, or wrote what we cannot read, only what we know ourselves. */
-static int say_condition_json(const struct words *w, const char *old, struct lkg_buf *buf)
+static int say_condition_json(const struct outage_words *w, const char *old, struct lkg_buf *buf)
 {
         LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
         int r;
@@ -111,7 +111,7 @@ static int say_condition_json(const struct words *w, const char *old, struct lkg
         return lkg_json_write_line(&json, buf);
 }
 
-static int say_error(const struct words *w, const char *old, struct lkg_buf *buf)
+static int say_error(const struct outage_words *w, const char *old, struct lkg_buf *buf)
 {
         if (!w->down)
                 lkg_buf_puts(buf, old);
@@ -154,7 +154,7 @@ static bool is_up(const struct lkg_process *process)
 }
 
 /* Names as `ps` shows them. One that is stopped does nothing for anybody, so it is not up. */
-static void put_processes(const struct words *w, struct lkg_buf *buf)
+static void put_processes(const struct outage_words *w, struct lkg_buf *buf)
 {
         uint64_t looked_ns = atomic_load(&health()->looked_ns);
         bool looks = looked_ns == 0 || lkg_boottime_ns() - looked_ns < SUPERVISED_NS;
@@ -174,7 +174,7 @@ static void put_processes(const struct words *w, struct lkg_buf *buf)
                                rows[i].name, rows[i].up);
 }
 
-static int say_metrics(const struct words *w, const char *old, struct lkg_buf *buf)
+static int say_metrics(const struct outage_words *w, const char *old, struct lkg_buf *buf)
 {
         if (w->down)
                 put_with_zero(buf, old, "lkgfs_condition_ok");
@@ -194,7 +194,7 @@ static int say_metrics(const struct words *w, const char *old, struct lkg_buf *b
 
 static const struct told {
         const char *name;
-        int (*say)(const struct words *w, const char *old, struct lkg_buf *buf);
+        int (*say)(const struct outage_words *w, const char *old, struct lkg_buf *buf);
 } told[] = {
         { "condition", say_condition },
         { "condition.json", say_condition_json },
@@ -230,14 +230,14 @@ static const struct told *find_told(const struct lkg_publication *p, const struc
 }
 
 static void fill_words(const struct lkg_publication *p, const struct lkg_entry *entry, bool down,
-                       struct words *ret)
+                       struct outage_words *ret)
 {
         uint64_t heard_ns = atomic_load(&health()->heard_wall_ns);
 
-        *ret = (struct words){ .down = down,
-                               .component = p->components[entry->component].name,
-                               .publication = p,
-                               .entry = entry };
+        *ret = (struct outage_words){ .down = down,
+                                      .component = p->components[entry->component].name,
+                                      .publication = p,
+                                      .entry = entry };
         lkg_format_rfc3339(atomic_load(&health()->silent_wall_ns), ret->since);
         (void)snprintf(ret->reason, sizeof(ret->reason), "engine not answering since %s", ret->since);
         if (heard_ns)
@@ -251,7 +251,7 @@ int outage_node(const struct lkg_publication *publication, const struct lkg_entr
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
         LKG_CLEANUP(lkg_freep) char *old = NULL;
         struct lkg_entry changed = *entry;
-        struct words words;
+        struct outage_words words;
         int64_t heard_ns;
         int r;
 

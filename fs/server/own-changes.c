@@ -2,7 +2,7 @@
 /*
  * Changes behind the mount. inotify on a FUSE file system shows only what happens through it, so a process that writes to the
  * source directory directly (an older bind, another mount namespace) would be invisible to watchers of the view. The file
- * server watches the source directories that the kernel knows (watch.c), and lets the notifier cause the same events
+ * server watches the source directories that the kernel knows (source-watch.c), and lets the notifier cause the same events
  * (relay.c).
  *
  * Own changes must not be relayed: relay_begin()/relay_end() around each of them record the file that was there afterwards; an
@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 
 #include "quota.h"
-#include "server.h"
+#include "file-server.h"
 
 #define OWN_SLOTS 512u
 #define BEGUN_NS  (2 * LKG_NSEC_PER_SEC)

@@ -5,7 +5,7 @@
  */
 #include <lkg/fallback.h>
 
-#include "server.h"
+#include "file-server.h"
 
 struct publication_ref *publication_get(void)
 {

@@ -12,7 +12,7 @@
  * The kernel locks the directory for that, so it may have to wait for a reply to another caller there: a separate thread does
  * it, and no request waits for it.
  */
-#include "held.h"
+#include "held-requests.h"
 
 #define BATCH 32
 

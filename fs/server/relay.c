@@ -8,7 +8,7 @@
 #include <linux/futex.h>
 
 #include "quota.h"
-#include "server.h"
+#include "file-server.h"
 
 /* A view file as it was announced last. Only the thread of the event loop announces. */
 struct announced {

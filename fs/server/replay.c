@@ -2,10 +2,10 @@
 /*
  * Requests that a dead server left. They are replayed one at a time, the oldest first, with the id noted as suspect: a request
  * that kills the server three times is answered EIO (docs/specification.md 6.8). One that needs the source directory is held
- * (held.c), so that others need not wait for it. FORGETs are not replayed: counting one twice would free a node that the
+ * (held-requests.c), so that others need not wait for it. FORGETs are not replayed: counting one twice would free a node that the
  * kernel still uses; dropping one only leaks a node.
  */
-#include "held.h"
+#include "held-requests.h"
 
 static uint32_t *blame_of(uint64_t unique)
 {

@@ -9,7 +9,7 @@
  */
 #include <sys/uio.h>
 
-#include "held.h"
+#include "held-requests.h"
 
 static void keep_reply(const struct iovec *iov, int count, char *to)
 {

@@ -4,7 +4,7 @@
  * others, but libfuse trusts every length, and a replayed request was written into memory by a predecessor that may have been
  * taken over. A name such as `..` or `a/b` would lead into the host's file system.
  */
-#include "held.h"
+#include "held-requests.h"
 
 struct shape {
         uint8_t fixed; /* bytes that it begins with, at least */

@@ -4,7 +4,7 @@
  * request is read into them (a SIGKILL during the kernel's copy would fail that request), and given back when they are
  * unlikely to be used soon: otherwise a storm of waiting requests would leave 33 MiB.
  */
-#include "held.h"
+#include "held-requests.h"
 
 #define WARM_MAX 8u /* free ones that keep their memory, until slots_cool() */
 

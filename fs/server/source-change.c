@@ -10,7 +10,7 @@
 #include <limits.h>
 #include <linux/fs.h>
 
-#include "server.h"
+#include "file-server.h"
 
 /* The file at (dirfd, name) now; in a replay that of the first attempt. */
 static void intend(int dirfd, const char *name)

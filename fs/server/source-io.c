@@ -9,7 +9,7 @@
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 
-#include "server.h"
+#include "file-server.h"
 
 /* A file younger than this at its last open may have changed without a new time stamp: its pages are not kept. */
 #define RACY_NS (20 * LKG_NSEC_PER_MSEC)

@@ -3,7 +3,7 @@
 #include <fcntl.h>
 #include <sys/sysmacros.h>
 
-#include "server.h"
+#include "file-server.h"
 
 int source_stat(int dirfd, const char *name, int flags, struct stat *ret)
 {

@@ -11,7 +11,7 @@
 #include <fcntl.h>
 #include <limits.h>
 
-#include "server.h"
+#include "file-server.h"
 
 #define SEEN_SLOTS 512u
 /* Within this time a thread number is not reused: all other numbers would have to be used up first. */
@@ -176,7 +176,7 @@ static struct lkg_parked *ask(const struct lkg_message *started, bool by_name)
         return parked;
 }
 
-/** start_park() - see server.h. Until the reply the opener cannot go away, so that all of this is about it. */
+/** start_park() - see file-server.h. Until the reply the opener cannot go away, so that all of this is about it. */
 struct lkg_parked *start_park(const struct fuse_ctx *ctx, const struct lkg_node *node)
 {
         LKG_CLEANUP(publication_putp) struct publication_ref *ref = NULL;

@@ -3,7 +3,7 @@
 #include <sched.h>
 #include <sys/prctl.h>
 
-#include "held.h"
+#include "held-requests.h"
 
 #define STACK_BYTES (256u * 1024)
 

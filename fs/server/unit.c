@@ -16,7 +16,7 @@
 #include <fnmatch.h>
 #include <limits.h>
 
-#include "server.h"
+#include "file-server.h"
 
 struct name {
         const char *text;

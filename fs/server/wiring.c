@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Connects the hooks of the lower files with the functions above them. The only file that knows both sides. */
-#include "held.h"
+#include "held-requests.h"
 
 const struct server_hooks server_hooks = {
         .nodes_crowded = reclaim,

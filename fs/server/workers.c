@@ -5,7 +5,7 @@
  *
  * One worker at a time, the leader, reads the device; the others sleep. Waking a second thread costs as much as a whole
  * request, so the leader handles what is usually quick itself. It hands over first when it is about to change something (which
- * may wait for a disk); a request that needs the source directory goes to a helper (held.h) when no other worker is free to
+ * may wait for a disk); a request that needs the source directory goes to a helper (held-requests.h) when no other worker is free to
  * read on, and whenever a request has waited recently. A tick finds workers that are stuck all the same: the request is held
  * from then on, and another worker takes over. So a dead disk stops the requests that need it and no others, and the second
  * request that waits for it does not even stop the leader. The tick runs only while there is traffic.
@@ -16,7 +16,7 @@
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 
-#include "held.h"
+#include "held-requests.h"
 
 #define TICK_NS     WAIT_NS /* how long others wait behind a leader that is stuck: once or twice this */
 #define WARY_NS     LKG_NSEC_PER_SEC

@@ -7,7 +7,7 @@
 #include <linux/xattr.h>
 #include <sys/xattr.h>
 
-#include "server.h"
+#include "file-server.h"
 
 #define VALUE_MAX 65536u /* XATTR_SIZE_MAX, linux/limits.h */
 

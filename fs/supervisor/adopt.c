@@ -31,7 +31,7 @@
 enum { FD_DEVICE, FD_SHARED, FD_SOURCE, FD_LISTEN, N_FDS };
 _Static_assert(N_FDS == LKG_HANDOVER_FDS_MAX, "FDS carries these, in this order");
 
-/* The numbers at which a file server that we started has them; see server.c. */
+/* The numbers at which a file server that we started has them; see server-child.c. */
 static const int numbers_in_server[N_FDS] = {
         [FD_DEVICE] = 3, [FD_SHARED] = 4, [FD_SOURCE] = 5, [FD_LISTEN] = 7
 };

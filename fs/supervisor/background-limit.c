@@ -2,7 +2,7 @@
 /*
  * For the kernel, reads of pages and closes are background requests, and it sends no more of them while max_background of
  * FUSE_INIT (32) are unanswered: thirty reads of a dead file system below the source directory would stop those of the view.
- * The file server itself limits waiting requests (fs/server/held.h), so the kernel's limit is lifted.
+ * The file server itself limits waiting requests (fs/server/held-requests.h), so the kernel's limit is lifted.
  *
  * Not in the answer to FUSE_INIT, which must not change: a build takes over a connection of an earlier build only if it would
  * answer the same. The control file system is used without being mounted anywhere.

@@ -15,7 +15,7 @@
 #include <lkg/job.h>
 
 #include "consumer.h"
-#include "facts.h"
+#include "facts-collectors.h"
 
 #define MANAGER      "org.freedesktop.systemd1"
 #define MANAGER_PATH "/org/freedesktop/systemd1"

@@ -11,7 +11,7 @@
 
 #include "consumer-plan.h"
 #include "consumer.h"
-#include "facts.h"
+#include "facts-collectors.h"
 #include "helper.h"
 #include "supervisor.h"
 

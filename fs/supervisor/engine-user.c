@@ -97,7 +97,7 @@ static void note_owner(int top, const struct lkg_account *account)
 
 /* ---- handing over ---- */
 
-struct walk {
+struct owner_walk {
         const struct lkg_account *account;
         uid_t before; /* whose the top was */
         bool whole;
@@ -105,7 +105,7 @@ struct walk {
         int r; /* the first failure */
 };
 
-static void failed(struct walk *w, int r)
+static void failed(struct owner_walk *w, int r)
 {
         if (w->r == 0 && r != -EROFS && r != -ENOENT)
                 w->r = r;
@@ -125,13 +125,13 @@ static bool stays_ours(const char *name)
  * With another name elsewhere (a hard link), the hand-over would give that file away. The engine's own files can only be
  * linked where the engine writes.
  */
-static bool may_hand_over(const struct walk *w, const struct stat *st)
+static bool may_hand_over(const struct owner_walk *w, const struct stat *st)
 {
         return S_ISDIR(st->st_mode) ||
                (S_ISREG(st->st_mode) && (st->st_nlink == 1 || (st->st_uid != 0 && st->st_uid == w->before)));
 }
 
-static void give(struct walk *w, int fd, const struct stat *st)
+static void give(struct owner_walk *w, int fd, const struct stat *st)
 {
         if (st->st_uid == w->account->uid && st->st_gid == w->account->gid)
                 return;
@@ -150,9 +150,9 @@ static int open_entry(int dirfd, const char *name)
         return fd < 0 ? -errno : (int)fd;
 }
 
-static void walk_directory(struct walk *w, int dirfd, unsigned depth);
+static void walk_directory(struct owner_walk *w, int dirfd, unsigned depth);
 
-static void walk_entry(struct walk *w, int dirfd, const char *name, unsigned depth)
+static void walk_entry(struct owner_walk *w, int dirfd, const char *name, unsigned depth)
 {
         LKG_CLEANUP(lkg_closep) int fd = open_entry(dirfd, name);
         struct stat st;
@@ -170,7 +170,7 @@ static void walk_entry(struct walk *w, int dirfd, const char *name, unsigned dep
 }
 
 /* @dirfd may be an O_PATH descriptor. */
-static void walk_directory(struct walk *w, int dirfd, unsigned depth)
+static void walk_directory(struct owner_walk *w, int dirfd, unsigned depth)
 {
         int copy = depth < DEPTH_MAX ? openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
         DIR *dir = copy < 0 ? NULL : fdopendir(copy);
@@ -193,7 +193,7 @@ static void walk_directory(struct walk *w, int dirfd, unsigned depth)
 
 int lkg_engine_hand_over(int top, const struct lkg_account *account, bool whole)
 {
-        struct walk w = { .account = account, .whole = whole, .n_left = ENTRIES_MAX };
+        struct owner_walk w = { .account = account, .whole = whole, .n_left = ENTRIES_MAX };
         struct stat st;
 
         if (fstat(top, &st) < 0)

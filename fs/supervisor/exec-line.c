@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Command lines and environment files as the service manager reads them: see facts.h. */
+/* Command lines and environment files as the service manager reads them: see facts-collectors.h. */
 #include <string.h>
 
 #include <lkg/strings.h>
 
-#include "facts.h"
+#include "facts-collectors.h"
 
 /* ---- the environment ---- */
 

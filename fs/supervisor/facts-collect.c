@@ -13,7 +13,7 @@
 #include <lkg/file.h>
 #include <lkg/job.h>
 
-#include "facts.h"
+#include "facts-collectors.h"
 
 #define VERSION_LIMIT_NS  (5 * LKG_NSEC_PER_SEC)
 #define VERSION_BYTES_MAX 4096u

@@ -17,7 +17,7 @@
  *               be read in between; it means nothing while a process runs.
  *   MainPID     0 while no main process runs.
  *
- * All are read with one call, so they belong to one moment. The state is kept in the file `end`, see facts.h.
+ * All are read with one call, so they belong to one moment. The state is kept in the file `end`, see facts-collectors.h.
  */
 #include <inttypes.h>
 #include <limits.h>
@@ -25,7 +25,7 @@
 #include <lkg/file.h>
 #include <lkg/shared.h>
 
-#include "facts.h"
+#include "facts-collectors.h"
 
 #define MANAGER       "org.freedesktop.systemd1"
 #define MANAGER_PATH  "/org/freedesktop/systemd1"

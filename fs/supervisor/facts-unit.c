@@ -7,7 +7,7 @@
 #include <lkg/array.h>
 #include <lkg/file.h>
 
-#include "facts.h"
+#include "facts-collectors.h"
 
 #define MANAGER       "org.freedesktop.systemd1"
 #define MANAGER_PATH  "/org/freedesktop/systemd1"

@@ -13,7 +13,7 @@
 
 #include <lkg/log.h>
 
-#include "facts.h"
+#include "facts-collectors.h"
 #include "supervisor.h"
 
 #define MANAGER      "org.freedesktop.systemd1"

@@ -7,7 +7,7 @@
 #include <lkg/log.h>
 
 #include "consumer.h"
-#include "facts.h"
+#include "facts-collectors.h"
 #include "supervisor.h"
 
 #define SETTINGS_MAX (1u << 20)

@@ -32,13 +32,13 @@ uint64_t lkg_restart_pause_ns(struct lkg_restart *restart, const struct lkg_rest
         return pause < policy->max_ns ? pause : policy->max_ns;
 }
 
-void lkg_heartbeat_start(struct lkg_heartbeat *heartbeat, uint64_t served)
+void lkg_heartbeat_start(struct lkg_server_heartbeat *heartbeat, uint64_t served)
 {
-        *heartbeat = (struct lkg_heartbeat){ .served = served };
+        *heartbeat = (struct lkg_server_heartbeat){ .served = served };
 }
 
-enum lkg_heartbeat_verdict lkg_heartbeat_tick(struct lkg_heartbeat *heartbeat, uint64_t served, bool waiting,
-                                              bool busy, uint64_t busy_age_ns)
+enum lkg_heartbeat_verdict lkg_heartbeat_tick(struct lkg_server_heartbeat *heartbeat, uint64_t served,
+                                              bool waiting, bool busy, uint64_t busy_age_ns)
 {
         if (served != heartbeat->served) {
                 lkg_heartbeat_start(heartbeat, served);

@@ -44,13 +44,13 @@ enum lkg_heartbeat_verdict {
         LKG_HEARTBEAT_HUNG,  /* requests wait and none was answered for LKG_HEARTBEAT_HUNG_NS */
 };
 
-struct lkg_heartbeat {
+struct lkg_server_heartbeat {
         uint64_t served;  /* counter at the last tick */
         unsigned n_still; /* ticks in a row without progress */
 };
 
 /** lkg_heartbeat_start() - begin to watch: @served as it is now. */
-void lkg_heartbeat_start(struct lkg_heartbeat *heartbeat, uint64_t served);
+void lkg_heartbeat_start(struct lkg_server_heartbeat *heartbeat, uint64_t served);
 /**
  * lkg_heartbeat_tick() - one tick (LKG_HEARTBEAT_TICK_NS) has passed.
  * @served:      requests answered or parked so far
@@ -60,8 +60,8 @@ void lkg_heartbeat_start(struct lkg_heartbeat *heartbeat, uint64_t served);
  *
  * A slow request while others are served is not a hang.
  */
-enum lkg_heartbeat_verdict lkg_heartbeat_tick(struct lkg_heartbeat *heartbeat, uint64_t served, bool waiting,
-                                              bool busy, uint64_t busy_age_ns);
+enum lkg_heartbeat_verdict lkg_heartbeat_tick(struct lkg_server_heartbeat *heartbeat, uint64_t served,
+                                              bool waiting, bool busy, uint64_t busy_age_ns);
 
 /* At most LKG_LOG_BURST lines in one second, then only a count. */
 #define LKG_LOG_BURST 10u

@@ -21,9 +21,9 @@
 #include <lkg/publication.h>
 
 #include "consumer.h"
-#include "credential.h"
-#include "facts.h"
-#include "fallback.h"
+#include "plugin.h"
+#include "facts-collectors.h"
+#include "fallback-copies.h"
 #include "supervisor.h"
 
 #define ENGINE_LIMIT_NS  (30 * LKG_NSEC_PER_SEC)
@@ -530,7 +530,7 @@ static int prepare_consumer(struct lkg_supervisor *s, struct lkg_error *err)
 
 /*
  * A dead view is replaced before the engine starts: callers wait from now on instead of failing, and
- * unmounting it later would, by propagation, take away what hides the view from the engine (engine.c).
+ * unmounting it later would, by propagation, take away what hides the view from the engine (engine-child.c).
  */
 static int replace_dead_view(struct lkg_supervisor *s, struct lkg_error *err)
 {

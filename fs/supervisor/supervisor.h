@@ -6,7 +6,7 @@
  * Two rules shape the code. First: it never waits for the file server, because it is the one that must start
  * the next one; whatever may send a request through the view (native mounts, unmounting) runs in a forked
  * task that the loop watches. Second: nothing here sits between the kernel and the file server; the device
- * is polled only to notice that traffic begins (heartbeat.c).
+ * is polled only to notice that traffic begins (server-heartbeat.c).
  *
  * Functions that belong to the start return 0 or a sysexits code with the reason in @err: the start ends
  * with exactly that code. Functions of the running system return 0 or -errno, and log, because the loop has no caller to report to.
@@ -30,7 +30,7 @@
 #include "alive.h"
 #include "helper.h"
 #include "mounts.h"
-#include "options.h"
+#include "daemon-options.h"
 #include "restart.h"
 #include "said.h"
 #include "spawn.h"
@@ -75,26 +75,26 @@ struct lkg_child {
 };
 
 /* A forked piece of ourselves that may block, see task.c. */
-struct lkg_task {
+struct lkg_view_task {
         struct lkg_helper helper;
         int (*run)(struct lkg_supervisor *s);
         void (*done)(struct lkg_supervisor *s, int status); /* exit status, or -1: killed or timed out */
 };
 
-/* The processes that ask about the components, see facts.h. */
+/* The processes that ask about the components, see facts-collectors.h. */
 struct lkg_facts_task {
         struct lkg_helper starts, rest;
         bool again_starts, again_rest; /* something happened meanwhile: ask once more */
 };
 
-/* The process that runs the exec plugin of a kubeconfig, see credential.h. */
+/* The process that runs the exec plugin of a kubeconfig, see plugin.h. */
 struct lkg_exec_task {
         struct lkg_helper helper;
         int output_fd, said_fd;
         uint64_t started_ns; /* CLOCK_BOOTTIME of the last one; 0 = there was none */
 };
 
-/* The process that writes the copies for the day we are gone, see fallback.h. */
+/* The process that writes the copies for the day we are gone, see fallback-copies.h. */
 struct lkg_copies {
         struct lkg_helper helper;
         uint32_t current; /* index of the component whose copies it writes */
@@ -185,14 +185,14 @@ struct lkg_supervisor {
         bool engine_took_too_long; /* and was killed for that */
         struct lkg_child children[_LKG_CHILD_KIND_MAX];
         struct lkg_kept kept[LKG_KEPT];
-        struct lkg_task task;
+        struct lkg_view_task task;
         struct lkg_facts_task facts;
         struct lkg_exec_task exec;
         struct lkg_copies copies;
         struct lkg_helper leaving; /* asks whether SIGTERM is a stop or half of a restart */
         struct lkg_dentries dentries;
         struct lkg_consumer *consumer; /* NULL before the loop */
-        struct lkg_heartbeat heartbeat;
+        struct lkg_server_heartbeat heartbeat;
         struct lkg_watchdog watchdog;
         struct lkg_restart mount_restart;
 
@@ -351,7 +351,7 @@ void lkg_child_hear_out(struct lkg_child *child);
 /** lkg_notifier_look() - replaces one that is stopped or stuck. Return: whether it must be looked at again in a tick. */
 bool lkg_notifier_look(struct lkg_supervisor *s);
 extern const struct lkg_child_ops lkg_engine_ops, lkg_server_ops,
-        lkg_notifier_ops; /* engine.c, server.c, notifier.c */
+        lkg_notifier_ops; /* engine-child.c, server-child.c, notifier-child.c */
 
 /* children.c */
 extern const char *const lkg_child_names[_LKG_CHILD_KIND_MAX];
@@ -450,7 +450,7 @@ int lkg_engine_prepare(const void *setup);
  */
 int lkg_hide_view(const char *mount_point);
 
-/* engine.c */
+/* engine-child.c */
 /**
  * lkg_engine_check_mounts() - it has the source with the mounts that were below it when it started: when others are there now,
  * another engine is started. Nothing to do for a directory that the view covers.
@@ -498,7 +498,7 @@ int lkg_adopt(struct lkg_supervisor *s, struct lkg_error *err);
  */
 int lkg_adopt_receive(struct lkg_supervisor *s, int channel, int ret[static LKG_HANDOVER_FDS_MAX]);
 
-/* heartbeat.c */
+/* server-heartbeat.c */
 /** lkg_heartbeat_arm() - wait for the next request, then watch until there are none. */
 void lkg_heartbeat_arm(struct lkg_supervisor *s);
 void lkg_heartbeat_disarm(struct lkg_supervisor *s);

@@ -2,7 +2,7 @@
 /* What `lkgfs explain` finds under a word: fields, flags, feature gates. */
 #pragma once
 
-#include <core/schema/kinds.h>
+#include <include/lkg/kinds.h>
 
 #include "tool.h"
 

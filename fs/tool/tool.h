@@ -103,7 +103,7 @@ const struct lkg_tool_verb *lkg_tool_find_verb(const char *name);
 /** lkg_tool_nearest() - the verb a person may have meant (edit distance at most 2, or a prefix), or NULL. */
 const char *lkg_tool_nearest(const char *name);
 
-/* options.c */
+/* arguments.c */
 /**
  * lkg_tool_parse() - read a command line.
  * @tool:  filled in; @tool->words points into @argv, which is reordered
@@ -268,7 +268,7 @@ struct lkg_value *lkg_view_read_json(const struct lkg_view *view, const char *fm
  */
 int lkg_view_list_numbers(const struct lkg_view *view, const char *path, uint64_t **ret, size_t *ret_n);
 
-/* guard.c */
+/* hang.c */
 /**
  * lkg_tool_guard() - run the verb in a child of its own; kill it, with a message, when the mount does not answer.
  */
@@ -295,6 +295,6 @@ int lkg_verb_mount(const struct lkg_tool *tool);
 int lkg_verb_npd(const struct lkg_tool *tool);
 int lkg_npd_silent(const struct lkg_tool *tool); /* struct lkg_tool_verb.silent */
 
-/* blame.c, shared with its tests */
+/* verb-blame.c, shared with its tests */
 /** lkg_blame_matches() - does @pointer (JSON pointer) lie at or below @field (dotted or JSON pointer)? */
 bool lkg_blame_matches(const char *pointer, const char *field);

@@ -10,7 +10,7 @@
  * has the digest that it carries is never a base. A copy under the view's name that somebody has edited is meant as a base:
  * from then on it is one, and the next write of copies removes the attribute. Rules: docs/specification.md 2.16.
  *
- * The engine only looks, because its source directory is read-only. lkgfsd writes (fs/supervisor/fallback.c), from the blobs
+ * The engine only looks, because its source directory is read-only. lkgfsd writes (fs/supervisor/fallback-copies.c), from the blobs
  * of the publication and with the names, owners and modes of its own settings.
  *
  * Where extended attributes are not supported only the copy in .lkgfs-fallback is written.

@@ -20,10 +20,10 @@
 #include <sys/wait.h>
 
 #include <lkg/configmap.h>
+#include <lkg/kinds.h>
 #include <lkg/merge.h>
 #include <lkg/render.h>
 
-#include "core/schema/kinds.h"
 #include "tests/lib/layer-place.h"
 
 #define PATHS_MAX  2048

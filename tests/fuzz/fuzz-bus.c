@@ -7,7 +7,7 @@
 
 #include <lkg/buf.h>
 
-#include "fs/supervisor/facts.h"
+#include "fs/supervisor/facts-collectors.h"
 #include "fs/supervisor/supervisor.h"
 #include "fuzz-check.h"
 

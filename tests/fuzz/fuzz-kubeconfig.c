@@ -3,7 +3,8 @@
  * Any bytes as a kubeconfig: it is taken or there is an error that says why, what is taken is whole, and no finding has a
  * line break or a word of the place where secrets stand, also where the space before it is missing.
  */
-#include "core/remote/kubeconfig.h"
+
+#include <lkg/kubeconfig.h>
 
 #include "fuzz-check.h"
 

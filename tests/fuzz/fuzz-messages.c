@@ -16,7 +16,7 @@
 
 #include "fs/supervisor/consumer-plan.h"
 #include "fs/supervisor/consumer.h"
-#include "fs/supervisor/credential.h"
+#include "fs/supervisor/plugin.h"
 #include "fs/supervisor/supervisor.h"
 #include "fuzz-check.h"
 #include "tests/unit/tmpdir.h"

@@ -7,7 +7,7 @@
 #include <lkg/file.h>
 
 #include "fuzz-check.h"
-#include "held.h"
+#include "held-requests.h"
 #include "tests/unit/tmpdir.h"
 
 #define FUZZ_NOBODY  65534u

@@ -13,7 +13,7 @@
 #include <signal.h>
 #include <sysexits.h>
 
-#include "core/remote/http.h"
+#include <lkg/http.h>
 
 #define SLOTS      32u
 #define LEFT_ALONE 10u

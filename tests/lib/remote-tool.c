@@ -33,8 +33,7 @@
 #include <sysexits.h>
 
 #include <lkg/buf.h>
-
-#include "core/remote/client.h"
+#include <lkg/client.h>
 
 #define CALLS_MAX 64u
 

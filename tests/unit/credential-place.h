@@ -16,9 +16,9 @@
 #include <openssl/x509.h>
 
 #include <lkg/buf.h>
+#include <lkg/credential.h>
 #include <lkg/file.h>
 
-#include "core/remote/credential.h"
 #include "tmpdir.h"
 
 #define DAY_NS (UINT64_C(86400) * LKG_NSEC_PER_SEC)

@@ -6,9 +6,8 @@
 #pragma once
 
 #include <lkg/decode.h>
-
-#include "core/remote/informer.h"
-#include "core/remote/reporter.h"
+#include <lkg/informer.h>
+#include <lkg/reporter.h>
 
 #define FAKE_OBJECTS 4
 #define FAKE_EVENTS  32

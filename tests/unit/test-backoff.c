@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/remote/backoff.h"
+#include <lkg/backoff.h>
 
 #define S    LKG_NSEC_PER_SEC
 #define MS   LKG_NSEC_PER_MSEC

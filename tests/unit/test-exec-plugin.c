@@ -12,9 +12,9 @@
 #include <cmocka.h>
 
 #include <lkg/decode.h>
+#include <lkg/exec-plugin.h>
 #include <lkg/file.h>
 
-#include "core/remote/exec-plugin.h"
 #include "tmpdir.h"
 
 #define LIMIT_NS (60 * LKG_NSEC_PER_SEC) /* longer than any machine is slow */

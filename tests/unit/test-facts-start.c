@@ -14,7 +14,7 @@
 #include <lkg/shared.h>
 
 #include "fake-systemd.h"
-#include "fs/supervisor/facts.h"
+#include "fs/supervisor/facts-collectors.h"
 #include "fs/supervisor/supervisor.h"
 #include "tmpdir.h"
 

@@ -14,7 +14,7 @@
 
 #include <lkg/file.h>
 
-#include "fs/supervisor/facts.h"
+#include "fs/supervisor/facts-collectors.h"
 #include "tmpdir.h"
 
 /* NUL-terminated words as `a|b|`. */

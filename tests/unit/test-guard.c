@@ -10,9 +10,8 @@
 #include <lkg/buf.h>
 #include <lkg/decode.h>
 #include <lkg/guard.h>
+#include <lkg/kinds.h>
 #include <lkg/span.h>
-
-#include "core/schema/kinds.h"
 
 static struct lkg_value *value_of(const char *text)
 {

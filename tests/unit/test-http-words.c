@@ -8,7 +8,8 @@
 #include <cmocka.h>
 #include <openssl/x509_vfy.h>
 
-#include "core/remote/backoff.h"
+#include <lkg/backoff.h>
+
 #include "core/remote/http-internal.h"
 
 #define S   LKG_NSEC_PER_SEC

@@ -8,8 +8,7 @@
 #include <cmocka.h>
 
 #include <lkg/decode.h>
-
-#include "core/remote/informer.h"
+#include <lkg/informer.h>
 
 #define MAX 2000u
 

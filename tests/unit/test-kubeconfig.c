@@ -8,8 +8,7 @@
 #include <cmocka.h>
 
 #include <lkg/buf.h>
-
-#include "core/remote/kubeconfig.h"
+#include <lkg/kubeconfig.h>
 
 #define FILE_NAME "/k/config"
 

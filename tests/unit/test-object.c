@@ -9,7 +9,7 @@
 
 #include <lkg/decode.h>
 
-#include "core/remote/object.h"
+#include "core/remote/answered-object.h"
 
 static void test_versions_are_compared_as_numbers_of_any_length(void **state)
 {

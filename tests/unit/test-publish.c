@@ -14,7 +14,7 @@
 #include <lkg/file.h>
 
 #include "core/engine/publish.h"
-#include "core/engine/rules.h"
+#include "core/engine/manifest-rules.h"
 #include "tmpdir.h"
 
 struct place {
@@ -22,7 +22,7 @@ struct place {
         int fd;
         struct lkg_config *config;
         struct lkg_component components[2];
-        struct lkg_rules rules;
+        struct lkg_manifest_rules rules;
         struct lkg_report findings;
         struct lkg_publisher publisher;
 };
@@ -290,7 +290,8 @@ static void test_damaged_blob_is_noticed(void **state)
         assert_int_equal(count_blobs(p), 0);
 }
 
-static const struct lkg_rule *rule(const struct lkg_rules *rules, enum lkg_rule_type type, const char *text)
+static const struct lkg_rule *rule(const struct lkg_manifest_rules *rules, enum lkg_rule_type type,
+                                   const char *text)
 {
         for (size_t i = 0; i < rules->n_items; i++)
                 if (rules->items[i].type == type && strcmp(rules->items[i].text, text) == 0)
@@ -303,7 +304,7 @@ static void test_rules(void **state)
         struct place *p = *state;
         struct lkg_report report = LKG_REPORT_INIT;
         struct lkg_config_component *k = &p->config->components[0];
-        struct lkg_rules rules;
+        struct lkg_manifest_rules rules;
 
         for (size_t i = 0; lkg_config_virtual_dirs[i]; i++)
                 if (strcmp(lkg_config_virtual_dirs[i], "control") != 0)

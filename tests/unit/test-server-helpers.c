@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "held.h"
+#include "held-requests.h"
 
 /* Two requests before the one that is idle has run: it takes the first one, which may hang. */
 static void test_two_at_once(void **state)

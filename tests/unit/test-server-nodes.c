@@ -12,7 +12,7 @@
 #include <lkg/fallback.h>
 
 #include "quota.h"
-#include "server.h"
+#include "file-server.h"
 #include "tmpdir.h"
 
 #define SHA_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "held.h"
+#include "held-requests.h"
 
 static char buf[4096] __attribute__((aligned(8)));
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "server.h"
+#include "file-server.h"
 
 /* --- units --- */
 

@@ -13,7 +13,7 @@
 
 #include <lkg/file.h>
 
-#include "fs/supervisor/credential.h"
+#include "fs/supervisor/plugin.h"
 #include "fs/supervisor/supervisor.h"
 #include "tmpdir.h"
 

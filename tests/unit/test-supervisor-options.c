@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "fs/supervisor/options.h"
+#include "fs/supervisor/daemon-options.h"
 
 #define WORDS_MAX 12
 

@@ -80,7 +80,7 @@ struct beat {
 
 static void run_beats(const struct beat *beats, size_t n)
 {
-        struct lkg_heartbeat heartbeat;
+        struct lkg_server_heartbeat heartbeat;
 
         lkg_heartbeat_start(&heartbeat, 100);
         for (size_t i = 0; i < n; i++)
@@ -130,7 +130,7 @@ static void test_a_request_in_hand_for_two_seconds_is_a_hang(void **state)
 
 static void test_slow_work_beside_progress_is_no_hang(void **state)
 {
-        struct lkg_heartbeat heartbeat;
+        struct lkg_server_heartbeat heartbeat;
 
         (void)state;
         lkg_heartbeat_start(&heartbeat, 0);

@@ -9,8 +9,7 @@
  * On standard output; no input. Not installed.
  */
 #include <lkg/error.h>
-
-#include "../kinds.h"
+#include <lkg/kinds.h>
 
 /* ---- lkgfs-findings(7) ---- */
 

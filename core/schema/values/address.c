@@ -5,17 +5,17 @@
 #define WANT_IP "; want an IP address, such as 10.0.0.1 or fd00::1"
 
 /* The position of a parser. */
-struct cursor {
+struct address_cursor {
         const char *p, *end;
         bool strict; /* no leading zeros in IPv4, at most four digits in a group of IPv6 */
 };
 
-static bool at(const struct cursor *c, char want)
+static bool at(const struct address_cursor *c, char want)
 {
         return c->p < c->end && *c->p == want;
 }
 
-static bool take(struct cursor *c, char want)
+static bool take(struct address_cursor *c, char want)
 {
         if (!at(c, want))
                 return false;
@@ -33,7 +33,7 @@ static int hex_value(char c)
 }
 
 /* Digits of @base up to @max, at least one. */
-static bool take_number(struct cursor *c, unsigned base, unsigned max, unsigned *ret)
+static bool take_number(struct address_cursor *c, unsigned base, unsigned max, unsigned *ret)
 {
         const char *start = c->p;
         unsigned n = 0;
@@ -52,7 +52,7 @@ static bool take_number(struct cursor *c, unsigned base, unsigned max, unsigned 
 }
 
 /* Four decimal numbers up to the end of the text. */
-static bool take_v4(struct cursor *c, uint8_t ret[static 4])
+static bool take_v4(struct address_cursor *c, uint8_t ret[static 4])
 {
         for (size_t i = 0; i < 4; i++) {
                 const char *start;
@@ -71,7 +71,7 @@ static bool take_v4(struct cursor *c, uint8_t ret[static 4])
 }
 
 /* One group, or an IPv4 address in place of the last two. */
-static bool take_group(struct cursor *c, bool gap, uint8_t *bytes, size_t *n_bytes)
+static bool take_group(struct address_cursor *c, bool gap, uint8_t *bytes, size_t *n_bytes)
 {
         const char *start = c->p;
         unsigned n;
@@ -93,7 +93,7 @@ static bool take_group(struct cursor *c, bool gap, uint8_t *bytes, size_t *n_byt
 }
 
 /* Groups between colons, one gap `::` for a run of zeros. */
-static bool take_v6(struct cursor *c, struct lkg_ip *ret)
+static bool take_v6(struct address_cursor *c, struct lkg_ip *ret)
 {
         struct lkg_ip ip = { 0 };
         size_t n = 0, gap = SIZE_MAX;
@@ -131,7 +131,7 @@ static bool take_v6(struct cursor *c, struct lkg_ip *ret)
 
 static bool parse_v4(struct lkg_span text, struct lkg_ip *ret)
 {
-        struct cursor c = { text.data, text.data + text.size, false };
+        struct address_cursor c = { text.data, text.data + text.size, false };
         struct lkg_ip ip = { { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff } };
 
         if (!take_v4(&c, ip.bytes + 12))
@@ -142,7 +142,7 @@ static bool parse_v4(struct lkg_span text, struct lkg_ip *ret)
 
 static bool parse_v6(struct lkg_span text, struct lkg_ip *ret)
 {
-        struct cursor c = { text.data, text.data + text.size, false };
+        struct address_cursor c = { text.data, text.data + text.size, false };
 
         return take_v6(&c, ret);
 }
@@ -177,7 +177,7 @@ bool lkg_ip_is_v4(const struct lkg_ip *ip)
 
 bool lkg_ip_is_v6_strict(const char *text, size_t size)
 {
-        struct cursor c = { text, text + size, true };
+        struct address_cursor c = { text, text + size, true };
         struct lkg_ip ip;
 
         return take_v6(&c, &ip);
@@ -192,7 +192,7 @@ int lkg_cidr_parse(const char *text, size_t size, struct lkg_cidr *ret, char *re
         struct lkg_cidr cidr;
 
         if (lkg_span_cut(all, '/', &address, &prefix)) {
-                struct cursor c = { prefix.data, prefix.data + prefix.size, false };
+                struct address_cursor c = { prefix.data, prefix.data + prefix.size, false };
 
                 cidr.v4 = parse_v4(address, &cidr.ip);
                 if ((cidr.v4 || parse_v6(address, &cidr.ip)) &&

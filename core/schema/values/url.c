@@ -7,7 +7,7 @@
 #include "address.h"
 
 /* The parts of a URL in which a percent escape means something else. */
-enum part { PART_ANY, PART_HOST, PART_ZONE };
+enum url_part { PART_ANY, PART_HOST, PART_ZONE };
 
 static bool is_alpha(char c)
 {
@@ -37,7 +37,7 @@ static bool host_byte(unsigned char c)
 }
 
 /* The byte of `%XX` at @p if it is allowed there; -1: invalid. */
-static int escaped(const char *p, const char *end, enum part part)
+static int escaped(const char *p, const char *end, enum url_part part)
 {
         int high, low, c;
 
@@ -55,7 +55,7 @@ static int escaped(const char *p, const char *end, enum part part)
         return c == ' ' || (c < 0x80 ? host_byte((unsigned char)c) : false) ? c : -1;
 }
 
-static const char *check_escapes(struct lkg_span s, enum part part)
+static const char *check_escapes(struct lkg_span s, enum url_part part)
 {
         const char *end = s.data + s.size;
 

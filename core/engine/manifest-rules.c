@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Manifest rules: see manifest-rules.h. */
+#include <assert.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
+
+#include <lkg/array.h>
+#include <lkg/fallback.h>
+#include <lkg/file.h>
+#include <lkg/strings.h>
+
+#include "manifest-rules.h"
+
+static const char *keep_text(struct lkg_manifest_rules *rules, char *text)
+{
+        return lkg_strings_take(&rules->texts, &rules->n_texts, text) < 0 ? NULL : text;
+}
+
+static int add(struct lkg_manifest_rules *rules, enum lkg_rule_type type, unsigned component, char *text,
+               char *target)
+{
+        const char *kept = keep_text(rules, text), *kept_target = target ? keep_text(rules, target) : NULL;
+
+        if (!kept || (target && !kept_target) || LKG_GROW(rules->items, rules->n_items) < 0)
+                return -ENOMEM;
+        rules->items[rules->n_items++] = (struct lkg_rule){ type, component, kept, kept_target };
+        return 0;
+}
+
+static int add_copy(struct lkg_manifest_rules *rules, enum lkg_rule_type type, unsigned component,
+                    const char *text)
+{
+        return add(rules, type, component, strdup(text), NULL);
+}
+
+static int add_watches(struct lkg_manifest_rules *rules, const struct lkg_config_component *c,
+                       unsigned index, const char *source_path)
+{
+        const struct {
+                enum lkg_rule_type type;
+                const char *path;
+        } watches[] = {
+                { LKG_RULE_FILE, c->base },
+                { LKG_RULE_TREE, c->dropin_dir },
+                { LKG_RULE_TREE, c->patches_dir },
+                { LKG_RULE_FILE, c->instance },
+        };
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < LKG_ARRAY_SIZE(watches); i++) {
+                const char *below = lkg_path_below(watches[i].path, source_path);
+
+                if (below && *below)
+                        r = add_copy(rules, watches[i].type, index, below);
+        }
+        return r;
+}
+
+static int add_component(struct lkg_manifest_rules *rules, const struct lkg_config_component *c,
+                         unsigned index, const char *source_path)
+{
+        int r = add_watches(rules, c, index, source_path);
+
+        if (r >= 0 && *c->match.unit)
+                r = add_copy(rules, LKG_RULE_UNIT, index, c->match.unit);
+        for (size_t i = 0; r >= 0 && i < c->match.exe.n_items; i++)
+                r = add_copy(rules, LKG_RULE_EXE, index, c->match.exe.items[i]);
+        for (size_t i = 0; r >= 0 && i < c->match.cgroup.n_items; i++)
+                r = add_copy(rules, LKG_RULE_CGROUP, index, c->match.cgroup.items[i]);
+        if (r >= 0 && strcmp(c->base, c->file) == 0) {
+                char *alias;
+
+                if (asprintf(&alias, "%s.base", c->file) < 0)
+                        return -ENOMEM;
+                r = add(rules, LKG_RULE_ALIAS, UINT_MAX, alias, strdup(c->base));
+        }
+        return r;
+}
+
+static bool exists(int source_fd, const char *name)
+{
+        struct stat st;
+
+        return fstatat(source_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static int add_clash(struct lkg_manifest_rules *rules, int source_fd, const char *source_path,
+                     const char *name, struct lkg_report *report)
+{
+        const struct lkg_where where = { .file = source_path };
+
+        assert(name);
+        if (!exists(source_fd, name))
+                return 0;
+        lkg_report_add(report, LKG_WARNING, 4004, &where,
+                       "%s of the source directory is covered by the virtual directory of that name; set "
+                       "virtualDir to "
+                       "move all of them below one name",
+                       name);
+        return add_copy(rules, LKG_RULE_CLASH, UINT_MAX, name);
+}
+
+/* A view name or alias that covers a real file nobody merges: its content cannot be reached through the view. */
+static void note_covered(const struct lkg_config_component *c, const char *name, int source_fd,
+                         const char *source_path, struct lkg_report *report)
+{
+        const struct lkg_where where = { .file = source_path };
+
+        if (strcmp(name, c->base) == 0 || !exists(source_fd, name) || lkg_fallback_is_ours(source_fd, name))
+                return;
+        lkg_report_add(report, LKG_WARNING, 4003, &where,
+                       "%s of the source directory is covered by the file of "
+                       "component %s and is not a layer",
+                       name, c->name);
+}
+
+int lkg_rules_build(const struct lkg_config *config, int source_fd, const char *source_path,
+                    struct lkg_manifest_rules *ret, struct lkg_report *report)
+{
+        struct lkg_manifest_rules rules = { 0 };
+        int r = add_copy(&rules, LKG_RULE_HIDE, UINT_MAX, LKG_FALLBACK_DIR);
+
+        if (r >= 0)
+                r = add_copy(&rules, LKG_RULE_HIDE, UINT_MAX, LKG_WAKE_NAME);
+        for (unsigned i = 0; r >= 0 && i < config->n_components; i++) {
+                const struct lkg_config_component *c = &config->components[i];
+
+                r = add_component(&rules, c, i, source_path);
+                note_covered(c, c->file, source_fd, source_path, report);
+                for (size_t k = 0; k < c->aliases.n_items; k++)
+                        note_covered(c, c->aliases.items[k], source_fd, source_path, report);
+        }
+        if (r >= 0 && *config->virtual_dir)
+                r = add_clash(&rules, source_fd, source_path, config->virtual_dir, report);
+        for (size_t i = 0; r >= 0 && !*config->virtual_dir && lkg_config_virtual_dirs[i]; i++)
+                r = add_clash(&rules, source_fd, source_path, lkg_config_virtual_dirs[i], report);
+        if (r < 0) {
+                lkg_rules_deinit(&rules);
+                return r;
+        }
+        *ret = rules;
+        return 0;
+}
+
+void lkg_rules_deinit(struct lkg_manifest_rules *rules)
+{
+        for (size_t i = 0; i < rules->n_texts; i++)
+                free(rules->texts[i]);
+        free(rules->texts);
+        free(rules->items);
+        *rules = (struct lkg_manifest_rules){ 0 };
+}

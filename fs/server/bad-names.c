@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bad/<component>: one published file for each configuration that is known to be bad; root condemns by writing to a name and
+ * forgives by removing one. This file keeps nothing: each write and each removal is a command for the engine, whose verdict is
+ * the result of the call, and the directory shows what the engine has published since.
+ *
+ * So a new name exists only for the process that made it: it is a node of its own until its last close, and no lookup finds it.
+ * `touch` leaves nothing, and one write is one command, as with control files.
+ */
+#include <fcntl.h>
+#include <limits.h>
+
+#include "file-server.h"
+
+/* Return: 0; -EEXIST; -ENAMETOOLONG: the kernel lets names of 1024 bytes pass. @path: of @name in @dir. */
+static int free_name(const struct lkg_node *dir, const char *name, char path[static LKG_NODE_NAME])
+{
+        LKG_CLEANUP(publication_putp) struct publication_ref *ref = publication_get();
+        int r = strlen(name) > NAME_MAX ? -ENAMETOOLONG : node_child_path(dir, name, path, LKG_NODE_NAME);
+
+        return r < 0 ? r : lkg_publication_find(ref->publication, path) ? -EEXIST : 0;
+}
+
+/* A file that is nothing yet. Return: 0 or -errno. */
+static int make(fuse_req_t req, const struct lkg_node *dir, const char *name, struct fuse_entry_param *ret)
+{
+        struct lkg_entry entry = { .mode = 0600,
+                                   .mtime_ns = (int64_t)lkg_realtime_ns(),
+                                   .component = dir->component };
+        char path[LKG_NODE_NAME];
+        struct lkg_node *node;
+        int r = caller_may_command(fuse_req_ctx(req));
+
+        if (r == 0)
+                r = free_name(dir, name, path);
+        if (r == 0)
+                r = node_virtual(LKG_NODE_BAD_MADE, path, &entry, &node);
+        if (r == 0)
+                view_entry(node, ret);
+        return r;
+}
+
+void bad_create(fuse_req_t req, struct lkg_node *dir, const char *name, struct fuse_file_info *fi)
+{
+        struct fuse_entry_param entry;
+        int r = make(req, dir, name, &entry);
+
+        if (r == -EEXIST && !(fi->flags & O_EXCL))
+                r = -ESTALE; /* published since the kernel looked: it looks again and opens that */
+        if (r < 0) {
+                fuse_reply_err(req, -r);
+                return;
+        }
+        fi->fh = 0;
+        fi->direct_io = 1;
+        fi->noflush = 1;
+        fuse_reply_create(req, &entry, fi);
+}
+
+/* mknod() of a regular file: the node is gone with the reply. */
+void bad_make(fuse_req_t req, struct lkg_node *dir, const char *name)
+{
+        struct fuse_entry_param entry;
+        int r = make(req, dir, name, &entry);
+
+        if (r < 0)
+                fuse_reply_err(req, -r);
+        else
+                fuse_reply_entry(req, &entry);
+}
+
+void bad_write(fuse_req_t req, struct lkg_node *node, const char *data, size_t size)
+{
+        LKG_CLEANUP(publication_putp) struct publication_ref *ref = publication_get();
+        const struct lkg_entry *dir = publication_bad_directory(ref->publication, node);
+        struct lkg_parked *parked;
+
+        if (!dir) {
+                fuse_reply_err(req, EPERM);
+                return;
+        }
+        if (size == 0) {
+                fuse_reply_write(req, 0);
+                return;
+        }
+        parked = view_command(req, dir->component, "bad");
+        if (!parked)
+                return;
+        engine_named_text(&parked->message, strrchr(node->name, '/') + 1, data, size);
+        fuse_reply_write(req, size);
+        engine_submit(parked);
+}
+
+void bad_unlink(fuse_req_t req, struct lkg_node *dir, const char *name)
+{
+        char path[LKG_NODE_NAME];
+        struct lkg_parked *parked;
+        int r = free_name(dir, name, path);
+
+        if (r != -EEXIST) {
+                fuse_reply_err(req, r < 0 ? -r : ENOENT);
+                return;
+        }
+        parked = view_command(req, dir->component, "forgive");
+        if (!parked)
+                return;
+        engine_text(&parked->message, name, strlen(name));
+        fuse_reply_err(req, 0);
+        engine_submit(parked);
+}

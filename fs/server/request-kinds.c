@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Classifies a request by its header and the first words of its arguments, before it is decoded: only requests that the view
+ * answers from memory and tmpfs are sure to end; one that reaches the source directory may hang on a dead disk.
+ */
+#include <fcntl.h>
+
+#include "held-requests.h"
+#include "file-server.h"
+
+struct opcode {
+        enum request_kind kind; /* when the node is one of the source */
+        bool has_handle; /* its arguments begin with a file handle, which may lead to the source from anywhere */
+};
+
+/* An unlisted request may do anything to its node. */
+static const struct opcode opcodes[] = {
+        [FUSE_LOOKUP] = { REQUEST_QUICK, false },      [FUSE_FORGET] = { REQUEST_VIEW, false },
+        [FUSE_BATCH_FORGET] = { REQUEST_VIEW, false }, [FUSE_INTERRUPT] = { REQUEST_VIEW, false },
+        [FUSE_GETATTR] = { REQUEST_QUICK, false },     [FUSE_SETATTR] = { REQUEST_LONG, false },
+        [FUSE_READLINK] = { REQUEST_QUICK, false },    [FUSE_SYMLINK] = { REQUEST_LONG, false },
+        [FUSE_MKNOD] = { REQUEST_LONG, false },        [FUSE_MKDIR] = { REQUEST_LONG, false },
+        [FUSE_UNLINK] = { REQUEST_LONG, false },       [FUSE_RMDIR] = { REQUEST_LONG, false },
+        [FUSE_RENAME] = { REQUEST_LONG, false },       [FUSE_RENAME2] = { REQUEST_LONG, false },
+        [FUSE_LINK] = { REQUEST_LONG, false },         [FUSE_OPEN] = { REQUEST_QUICK, false },
+        [FUSE_READ] = { REQUEST_QUICK, true },         [FUSE_WRITE] = { REQUEST_LONG, true },
+        [FUSE_STATFS] = { REQUEST_QUICK, false },      [FUSE_RELEASE] = { REQUEST_QUICK, true },
+        [FUSE_FSYNC] = { REQUEST_LONG, true },         [FUSE_SETXATTR] = { REQUEST_LONG, false },
+        [FUSE_GETXATTR] = { REQUEST_QUICK, false },    [FUSE_LISTXATTR] = { REQUEST_QUICK, false },
+        [FUSE_REMOVEXATTR] = { REQUEST_LONG, false },  [FUSE_FLUSH] = { REQUEST_LONG, true },
+        [FUSE_OPENDIR] = { REQUEST_VIEW, false }, /* nothing is opened yet */
+        [FUSE_READDIR] = { REQUEST_QUICK, false },     [FUSE_RELEASEDIR] = { REQUEST_QUICK, false },
+        [FUSE_FSYNCDIR] = { REQUEST_LONG, false },     [FUSE_CREATE] = { REQUEST_LONG, false },
+        [FUSE_POLL] = { REQUEST_VIEW, false },         [FUSE_IOCTL] = { REQUEST_QUICK, true },
+        [FUSE_FALLOCATE] = { REQUEST_LONG, true },     [FUSE_READDIRPLUS] = { REQUEST_QUICK, false },
+        [FUSE_LSEEK] = { REQUEST_QUICK, true },        [FUSE_COPY_FILE_RANGE] = { REQUEST_LONG, true },
+};
+
+static struct opcode opcode_of(const struct fuse_in_header *header)
+{
+        static const struct opcode other = { REQUEST_LONG, false };
+
+        return header->opcode < LKG_ARRAY_SIZE(opcodes) ? opcodes[header->opcode] : other;
+}
+
+static const void *argument(const struct fuse_in_header *header)
+{
+        return header + 1;
+}
+
+/* The handle that it is about; 0 = none, or none of an open file of the source. */
+static uint64_t handle_of(const struct fuse_in_header *header)
+{
+        uint64_t fh;
+
+        if (!opcode_of(header).has_handle || header->len < sizeof(*header) + sizeof(fh))
+                return 0;
+        memcpy(&fh, argument(header), sizeof(fh));
+        return handle_is_file(fh) ? fh : 0;
+}
+
+/* `baseWrites: through`: a view file whose writes go to the base, opened or cut by its name. */
+static bool goes_through(const struct fuse_in_header *header, const struct lkg_node *node)
+{
+        uint32_t flags;
+
+        if (!(node->flags & LKG_ENTRY_THROUGH))
+                return false;
+        if (header->opcode != FUSE_OPEN)
+                return header->opcode == FUSE_SETATTR;
+        memcpy(&flags, argument(header), sizeof(flags));
+        return (flags & (O_ACCMODE | O_TRUNC)) != O_RDONLY;
+}
+
+/* In the root the view answers for its own names and for the attributes (source_attributes). */
+static enum request_kind kind_in_root(const struct fuse_in_header *header, const struct lkg_node *root)
+{
+        enum request_kind kind = opcode_of(header).kind;
+        const char *name = argument(header);
+
+        if (header->opcode == FUSE_GETATTR)
+                return REQUEST_VIEW;
+        if (header->opcode == FUSE_LOOKUP &&
+            (strcmp(name, LKG_DOOR_DIR) == 0 || publication_owns(root, name)))
+                return REQUEST_VIEW;
+        return kind;
+}
+
+/* Has it a handle of an open file that is not content? */
+static bool leads_to_source(const struct fuse_in_header *header)
+{
+        uint64_t fh = handle_of(header);
+        const struct lkg_file *file = fh ? file_get(fh) : NULL;
+        const struct lkg_node *node = file ? node_get(file->node) : NULL;
+
+        return fh != 0 && (!node || node_is_source(node));
+}
+
+enum request_kind request_kind(const struct fuse_in_header *header)
+{
+        const struct lkg_node *node = node_get(header->nodeid);
+        enum request_kind kind = opcode_of(header).kind;
+
+        if (kind == REQUEST_VIEW || leads_to_source(header))
+                return kind;
+        if (header->opcode == FUSE_STATFS)
+                return kind;
+        if (!node)
+                return REQUEST_VIEW;
+        if (atomic_load(&node->kind) == LKG_NODE_ROOT)
+                return kind_in_root(header, node);
+        if (atomic_load(&node->kind) == LKG_NODE_SOURCE)
+                return kind;
+        return goes_through(header, node) ? REQUEST_LONG : REQUEST_VIEW;
+}
+
+bool request_is_long(const struct fuse_in_header *header)
+{
+        return opcode_of(header).kind == REQUEST_LONG;
+}
+
+/* Names and attributes of a directory are changed, looked up and listed under its lock. */
+static bool locks_directory(uint32_t opcode)
+{
+        static const bool locks[] = {
+                [FUSE_LOOKUP] = true,      [FUSE_SETATTR] = true,     [FUSE_SYMLINK] = true,
+                [FUSE_MKNOD] = true,       [FUSE_MKDIR] = true,       [FUSE_UNLINK] = true,
+                [FUSE_RMDIR] = true,       [FUSE_RENAME] = true,      [FUSE_LINK] = true,
+                [FUSE_READDIR] = true,     [FUSE_READDIRPLUS] = true, [FUSE_CREATE] = true,
+                [FUSE_RENAME2] = true,     [FUSE_FSYNCDIR] = true,    [FUSE_SETXATTR] = true,
+                [FUSE_REMOVEXATTR] = true,
+        };
+
+        return opcode < LKG_ARRAY_SIZE(locks) && locks[opcode];
+}
+
+/* Two that share the root's lock, a look-up and a listing, are kept out by one that waits for it alone. */
+bool request_locks_root(const struct fuse_in_header *header)
+{
+        uint64_t newdir;
+
+        if (!locks_directory(header->opcode))
+                return false;
+        if (header->nodeid == FUSE_ROOT_ID)
+                return true;
+        if (header->opcode != FUSE_RENAME && header->opcode != FUSE_RENAME2)
+                return false;
+        memcpy(&newdir, argument(header), sizeof(newdir)); /* both begin with it */
+        return newdir == FUSE_ROOT_ID;
+}
+
+/* A look-up of a name that is new, and open(O_CREAT) of any name, lock its directory; fsync() and lseek() lock what is merely read. */
+bool request_locks(const struct fuse_in_header *header)
+{
+        return locks_directory(header->opcode) || header->opcode == FUSE_FSYNC ||
+               header->opcode == FUSE_LSEEK;
+}
+
+uint64_t request_device(const struct fuse_in_header *header)
+{
+        const struct lkg_file *file = file_get(handle_of(header));
+        const struct lkg_node *node = node_get(file ? file->node : header->nodeid);
+
+        return node && atomic_load(&node->kind) == LKG_NODE_SOURCE ? node->dev : server.source_dev;
+}
+
+/* A release, and a page that is written back, do not name their caller. */
+uint32_t request_owner(const struct fuse_in_header *header)
+{
+        const struct fuse_ctx ctx = { .uid = header->uid, .gid = header->gid, .pid = (pid_t)header->pid };
+        uint64_t fh = handle_of(header);
+        bool unknown = header->opcode == FUSE_RELEASE || header->pid == 0;
+
+        if (header->opcode == FUSE_WRITE)
+                unknown = ((const struct fuse_write_in *)argument(header))->write_flags & FUSE_WRITE_CACHE;
+        return unknown && fh != 0 ? file_owner(fh) : caller_owner(&ctx);
+}

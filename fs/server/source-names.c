@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The pass-through: names and attributes. The kernel has checked permissions (default_permissions) before it asks, so
+ * this runs as root on the real directory; only what creates something takes the caller's ids (source-change.c).
+ */
+#include <fcntl.h>
+#include <limits.h>
+
+#include "file-server.h"
+
+static bool is_native(const struct lkg_node *dir, const char *name)
+{
+        if (atomic_load(&dir->kind) != LKG_NODE_ROOT)
+                return false;
+        for (uint32_t i = 0; i < server.shm->n_native_names; i++)
+                if (strcmp(server.shm->native_names[i], name) == 0)
+                        return true;
+        return false;
+}
+
+double source_attr_timeout(const struct stat *st)
+{
+        return S_ISDIR(st->st_mode) ? DIRECTORY_S : SOURCE_ATTR_S;
+}
+
+/*
+ * Attributes; cached ones when the file is on another file system than the source directory: a file system that is mounted
+ * there may be dead, and a lookup must not wait for it while the kernel has the directory locked. A caller that needs exact
+ * ones asks again (no attr_timeout). On the same file system they are read as always.
+ */
+static int look(int dirfd, const char *name, int flags, const struct lkg_node *dir, struct stat *ret)
+{
+        uint64_t dev = atomic_load(&dir->kind) == LKG_NODE_ROOT ? server.source_dev : dir->dev;
+        int r = source_stat(dirfd, name, flags, ret);
+
+        if (r < 0 || ret->st_dev != dev ||
+            (dev == server.source_dev && atomic_load(&server.source_is_local)))
+                return r;
+        return fstatat(dirfd, name, ret, flags) < 0 ? -errno : 0;
+}
+
+/*
+ * A file name is looked up at every use, so that a change behind the mount is seen at once; a name that carries a
+ * native mount never expires, or the mount would vanish with it (docs/specification.md 2.8).
+ */
+void source_entry(struct lkg_node *node, const struct lkg_node *dir, const char *name, const struct stat *st,
+                  struct fuse_entry_param *ret)
+{
+        memset(ret, 0, sizeof(*ret));
+        ret->ino = node_id(node);
+        ret->attr = *st;
+        ret->attr_timeout = source_attr_timeout(st);
+        ret->entry_timeout = S_ISDIR(st->st_mode) ? DIRECTORY_S : 0;
+        if (st->st_dev != (atomic_load(&dir->kind) == LKG_NODE_ROOT ? server.source_dev : dir->dev))
+                ret->attr_timeout = 0; /* look(): of another file system */
+        if (is_native(dir, name))
+                ret->entry_timeout = ret->attr_timeout = FOREVER_S;
+        if (S_ISDIR(st->st_mode))
+                watch_add(node);
+}
+
+/* `kubelet.conf.base` is `kubelet.conf` of the source directory. */
+const char *source_real_name(const struct lkg_node *dir, const char *name, char *buf, size_t size)
+{
+        LKG_CLEANUP(publication_putp) struct publication_ref *ref = NULL;
+        const struct lkg_rule *rule;
+
+        if (atomic_load(&dir->kind) != LKG_NODE_ROOT)
+                return name;
+        ref = publication_get();
+        rule = publication_rule(ref->publication, LKG_RULE_ALIAS, name);
+        if (!rule)
+                return name;
+        (void)snprintf(buf, size, "%s", rule->target);
+        return buf;
+}
+
+/** source_adopt() - entry of the inode behind @fd (O_PATH, taken over), which is @name in @dir. */
+int source_adopt(struct lkg_node *dir, const char *name, int fd, struct fuse_entry_param *ret)
+{
+        LKG_CLEANUP(lkg_closep) int owned = fd;
+        struct lkg_node *node;
+        struct stat st;
+        int r;
+
+        r = look(owned, "", AT_EMPTY_PATH, dir, &st);
+        if (r < 0)
+                return r;
+        r = node_source(node_id(dir), name, &owned, &st, &node);
+        if (r < 0)
+                return r;
+        source_entry(node, dir, name, &st, ret);
+        return 0;
+}
+
+void source_unless_lost(const struct fuse_entry_param *entry)
+{
+        struct lkg_node *node = task.lost ? node_get(entry->ino) : NULL;
+
+        if (node)
+                node_forget(node, 1);
+}
+
+int source_lookup(struct lkg_node *dir, const char *name, struct fuse_entry_param *ret)
+{
+        char buf[PATH_MAX];
+        const char *real = source_real_name(dir, name, buf, sizeof(buf));
+        int dirfd = node_fd(dir), none = -EBADF, fd, r;
+        struct lkg_node *node;
+        struct stat st;
+
+        if (dirfd < 0)
+                return dirfd;
+        r = look(dirfd, real, AT_SYMLINK_NOFOLLOW, dir, &st);
+        if (r < 0)
+                return r;
+        r = node_source(node_id(dir), real, &none, &st, &node);
+        if (r == 0) {
+                source_entry(node, dir, name, &st, ret);
+                return 0;
+        }
+        if (r != -ENOENT)
+                return r;
+        fd = openat(dirfd, real, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0)
+                return -errno;
+        return source_adopt(dir, real, fd, ret);
+}
+
+int source_attributes(struct lkg_node *node, struct stat *ret)
+{
+        int fd = node_fd(node);
+
+        if (fd < 0)
+                return fd;
+        if (atomic_load(&node->kind) ==
+            LKG_NODE_ROOT) /* on the way to every file of the view: never waits */
+                return source_stat(fd, "", AT_EMPTY_PATH, ret);
+        return fstatat(fd, "", ret, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+}
+
+static void reply_attributes(fuse_req_t req, struct lkg_node *node)
+{
+        struct stat st;
+        int r = source_attributes(node, &st);
+
+        if (r < 0)
+                fuse_reply_err(req, -r);
+        else
+                fuse_reply_attr(req, &st,
+                                atomic_load(&node->kind) == LKG_NODE_ROOT ? FOREVER_S
+                                                                          : source_attr_timeout(&st));
+}
+
+void source_getattr(fuse_req_t req, struct lkg_node *node)
+{
+        reply_attributes(req, node);
+}
+
+static int set_times(int fd, const struct stat *attr, int valid)
+{
+        struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_nsec = UTIME_OMIT } };
+
+        if (valid & FUSE_SET_ATTR_ATIME_NOW)
+                times[0].tv_nsec = UTIME_NOW;
+        else if (valid & FUSE_SET_ATTR_ATIME)
+                times[0] = attr->st_atim;
+        if (valid & FUSE_SET_ATTR_MTIME_NOW)
+                times[1].tv_nsec = UTIME_NOW;
+        else if (valid & FUSE_SET_ATTR_MTIME)
+                times[1] = attr->st_mtim;
+        return utimensat(fd, "", times, AT_EMPTY_PATH) < 0 ? -errno : 0;
+}
+
+static int set_size(const char *path, off_t size, const struct fuse_file_info *fi)
+{
+        int fd;
+
+        if (!fi || !handle_is_file(fi->fh))
+                return truncate(path, size) < 0 ? -errno : 0;
+        fd = file_fd(fi->fh);
+        if (fd < 0)
+                return fd;
+        return ftruncate(fd, size) < 0 ? -errno : 0;
+}
+
+static int set_attributes(struct lkg_node *node, const struct stat *attr, int valid,
+                          const struct fuse_file_info *fi)
+{
+        int fd = node_fd(node), r = 0;
+        char path[FD_PATH_MAX];
+
+        if (fd < 0)
+                return fd;
+        (void)fd_path(fd, path);
+        if (valid & FUSE_SET_ATTR_SIZE)
+                r = set_size(path, attr->st_size, fi);
+        if (r == 0 && (valid & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) &&
+            fchownat(fd, "", valid & FUSE_SET_ATTR_UID ? attr->st_uid : (uid_t)-1,
+                     valid & FUSE_SET_ATTR_GID ? attr->st_gid : (gid_t)-1,
+                     AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) < 0)
+                r = -errno;
+        /* After the owner: chown clears set-id bits, and the kernel sends the mode that shall remain. */
+        if (r == 0 && (valid & FUSE_SET_ATTR_MODE) && chmod(path, attr->st_mode & 07777) < 0)
+                r = -errno;
+        if (r == 0 && (valid & (FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_ATIME_NOW |
+                                FUSE_SET_ATTR_MTIME_NOW)))
+                r = set_times(fd, attr, valid);
+        return r;
+}
+
+struct lkg_parked *source_park(const char *path)
+{
+        LKG_CLEANUP(publication_putp) struct publication_ref *ref = publication_get();
+        struct lkg_parked *parked;
+
+        if (!publication_commits(ref->publication, path))
+                return NULL;
+        parked = engine_park(LKG_MSG_CHANGED);
+        if (!parked)
+                return NULL;
+        engine_text(&parked->message, path, strlen(path));
+        return parked;
+}
+
+void source_reply(fuse_req_t req, const char *path)
+{
+        struct lkg_parked *parked = source_park(path);
+
+        fuse_reply_err(req, 0);
+        if (parked)
+                engine_submit(parked);
+}
+
+void source_setattr(fuse_req_t req, struct lkg_node *node, struct stat *attr, int valid,
+                    struct fuse_file_info *fi)
+{
+        struct lkg_parked *parked = NULL;
+        char path[PATH_MAX];
+        int r;
+
+        relay_begin(node->parent, node->name);
+        r = set_attributes(node, attr, valid, fi);
+        relay_end(node->parent, node->name);
+        if (r < 0) {
+                fuse_reply_err(req, -r);
+                return;
+        }
+        if (valid & FUSE_SET_ATTR_SIZE) {
+                if (fi && handle_is_file(fi->fh))
+                        atomic_fetch_or(&node->dirty,
+                                        LKG_DIRTY_WROTE); /* somebody has it open: counts at close */
+                else if (node_path(node, path, sizeof(path)) == 0)
+                        parked = source_park(path);
+        }
+        reply_attributes(req, node);
+        if (parked)
+                engine_submit(parked);
+}
+
+void source_readlink(fuse_req_t req, struct lkg_node *node)
+{
+        int fd = node_fd(node);
+        ssize_t n;
+
+        if (fd < 0) {
+                fuse_reply_err(req, -fd);
+                return;
+        }
+        n = readlinkat(fd, "", task.buf, PATH_MAX);
+        if (n < 0) {
+                fuse_reply_err(req, errno);
+                return;
+        }
+        task.buf[n] = '\0';
+        fuse_reply_readlink(req, task.buf);
+}

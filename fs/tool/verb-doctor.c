@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lkgfs doctor: why does it not do what I expect? Looks at the node and at status/ of each component for what is wrong without
+ * being an error of a document: lkgfs does not run, a switch or a hold was left on, starts that nobody sees, a component that
+ * crash-looped or runs with something else, stored state that was lost, an API server that cannot be asked, an assigned
+ * configuration that is not served. One line each, with what to do about it; nothing is changed.
+ *
+ * Exit status 1 when there is an error or a warning. A view that cannot be opened is one: this is made for broken nodes.
+ */
+#include "verb-drift.h"
+#include "view-dynamic.h"
+#include "view-held.h"
+#include "processes.h"
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <stdarg.h>
+
+#include <lkg/file.h>
+
+#define DISABLED "/etc/lkgfs/disabled"
+#define DEVICE   "/dev/fuse"
+
+/* The problems so far, in printed form. */
+struct diagnosis {
+        const struct lkg_tool *tool;
+        struct lkg_view view;
+        const char *component;  /* the one being looked at; NULL = the node */
+        struct lkg_value *list; /* structured output; NULL = text */
+        struct lkg_buf text;
+        size_t n_severity[_LKG_SEVERITY_MAX];
+        bool looked_at_processes; /* they are the same for every component */
+        bool engine_silent;
+        bool failed;
+};
+
+static void add(struct diagnosis *d, enum lkg_severity severity, const char *advice, const char *fmt, ...)
+        LKG_PRINTF(4, 5);
+
+static void add(struct diagnosis *d, enum lkg_severity severity, const char *advice, const char *fmt, ...)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf clean = LKG_BUF_INIT;
+        bool colour = !d->list && lkg_tool_colour_for(d->tool, STDOUT_FILENO);
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        struct lkg_tool_map item;
+        va_list ap;
+        int r;
+
+        va_start(ap, fmt);
+        r = vasprintf(&text, fmt, ap);
+        va_end(ap);
+        if (r < 0) {
+                text = NULL;
+                d->failed = true;
+                return;
+        }
+        d->n_severity[severity]++;
+        lkg_tool_put_clean(&clean, text);
+        if (!d->list) {
+                lkg_buf_printf(&d->text, "%s%s%s: %s%s%s\n    %s\n", lkg_tool_paint(colour, severity),
+                               lkg_severity_name(severity), lkg_tool_paint_end(colour),
+                               d->component ? d->component : "", d->component ? ": " : "",
+                               clean.data ? clean.data : "", advice);
+                return;
+        }
+        lkg_tool_map_init(&item, false);
+        lkg_tool_map_string(&item, "severity", lkg_severity_name(severity));
+        lkg_tool_map_string(&item, "component", d->component);
+        lkg_tool_map_string(&item, "text", clean.data);
+        lkg_tool_map_string(&item, "advice", advice);
+        lkg_tool_list_take(d->list, &item, &d->failed);
+}
+
+/* ---- the node ---- */
+
+static void look_at_node(struct diagnosis *d)
+{
+        if (access(DISABLED, F_OK) == 0)
+                add(d, LKG_WARNING, "remove the file, so that components wait for lkgfs again",
+                    DISABLED " exists: `lkgfs gate` lets components start without lkgfs");
+        if (access(DEVICE, F_OK) < 0)
+                add(d, LKG_ERROR, "load the kernel module fuse; in a container, pass the device to it",
+                    DEVICE ": %s", strerror(errno));
+}
+
+/* ---- one component ---- */
+
+/* Return: the text, NULL when it is missing or not readable. Caller frees. */
+static char *fact(const struct diagnosis *d, const char *file)
+{
+        char *text = NULL;
+
+        return lkg_view_read(&d->view, &text, NULL, "status/%s/%s", d->component, file) < 0 ? NULL : text;
+}
+
+static void check_condition(struct diagnosis *d)
+{
+        LKG_CLEANUP(lkg_freep) char *condition = fact(d, "condition");
+        const char *advice = "see `lkgfs status`";
+        const char *silent = "see journalctl -u lkgfs; changes take effect when the engine is back, "
+                             "commands fail until then";
+
+        if (!condition)
+                add(d, LKG_WARNING, "check that lkgfsd has the same version as this tool",
+                    "no condition can be read");
+        else if (d->engine_silent)
+                add(d, LKG_ERROR, silent, "%s", condition);
+        else if (strncmp(condition, "False ", 6) == 0)
+                add(d, LKG_ERROR, advice, "%s", condition);
+        else if (strncmp(condition, "True ", 5) != 0)
+                add(d, LKG_WARNING, advice, "%s", condition);
+}
+
+static void check_hold(struct diagnosis *d, const struct lkg_held *held)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf who = LKG_BUF_INIT, advice = LKG_BUF_INIT;
+        bool waits = held->newer_waits;
+
+        if (!lkg_held_next(held, d->component, &advice))
+                return;
+        lkg_held_who(held, &who);
+        lkg_buf_putc(&who, '\0');
+        lkg_buf_putc(&advice, '\0');
+        if (lkg_buf_failed(&who) || lkg_buf_failed(&advice))
+                d->failed = true;
+        else if (held->mode)
+                add(d, waits ? LKG_WARNING : LKG_NOTE, advice.data, "held at generation %s (%s)%s%s",
+                    held->generation ? held->generation : "?", held->mode, who.data,
+                    waits ? ", and a newer one waits" : "; nothing newer waits");
+        else
+                add(d, LKG_NOTE, advice.data, "on try until %s", held->until ? held->until : "?");
+}
+
+static void check_generation(struct diagnosis *d)
+{
+        LKG_CLEANUP(lkg_freep) char *generation = fact(d, "generation");
+
+        if (generation && strtoull(generation, NULL, 10) == 0)
+                add(d, LKG_ERROR, "create a base or a drop-in; `lkgfs status` names the problem",
+                    "no document is served");
+}
+
+/* Codes of findings about what lkgfs itself keeps on disk; one row each in core/base/findings.c. */
+static bool is_about_state(unsigned code)
+{
+        return code == 4005 || code == 4022 || (code >= 6010 && code <= 6019);
+}
+
+/* `... [LKGnnnn]` at the end of a line; 0: none. */
+static unsigned code_of(const char *line, size_t size)
+{
+        unsigned code = 0;
+
+        if (size < 9 || strncmp(line + size - 9, "[LKG", 4) != 0 || line[size - 1] != ']')
+                return 0;
+        for (size_t i = size - 5; i < size - 1; i++) {
+                if (!isdigit((unsigned char)line[i]))
+                        return 0;
+                code = code * 10 + (unsigned)(line[i] - '0');
+        }
+        return code;
+}
+
+/* Codes of findings about the API server and the credential for it; some are notes, which need no action. */
+static bool is_about_remote(unsigned code)
+{
+        return code >= 7000 && code <= 7999;
+}
+
+/* Codes of findings about our own configuration, which leave the condition as it is. */
+static bool is_about_configuration(unsigned code)
+{
+        return code == 4011 || (code >= 3000 && code <= 3999);
+}
+
+/* The word at the beginning or after a place: `error: text`, `file:1:2: error: text`. */
+static enum lkg_severity severity_of(const char *line, size_t size)
+{
+        for (size_t i = 0; i < size; i++) {
+                if (i > 0 && (i < 2 || line[i - 2] != ':' || line[i - 1] != ' '))
+                        continue;
+                for (int severity = 0; severity < _LKG_SEVERITY_MAX; severity++) {
+                        const char *name = lkg_severity_name((enum lkg_severity)severity);
+                        size_t n = strlen(name);
+
+                        if (size - i > n && strncmp(line + i, name, n) == 0 && line[i + n] == ':')
+                                return (enum lkg_severity)severity;
+                }
+        }
+        return LKG_NOTE;
+}
+
+/* Findings that are about no document: what lkgfs keeps on disk, its configuration, and the way to the API server. */
+static void check_findings(struct diagnosis *d)
+{
+        LKG_CLEANUP(lkg_freep) char *findings = fact(d, "findings");
+
+        for (const char *line = findings; line && *line;) {
+                size_t size = strcspn(line, "\n");
+                enum lkg_severity severity = severity_of(line, size);
+                unsigned code = code_of(line, size);
+                char advice[64];
+
+                (void)snprintf(advice, sizeof(advice), "`lkgfs explain LKG%04u`", code);
+                if (is_about_state(code))
+                        add(d, LKG_WARNING, advice, "stored state: %.*s", (int)size, line);
+                else if (is_about_configuration(code) && severity != LKG_NOTE)
+                        add(d, severity, advice, "configuration of lkgfs: %.*s", (int)size, line);
+                else if (is_about_remote(code) && severity != LKG_NOTE)
+                        add(d, severity, advice, "API server: %.*s", (int)size, line);
+                line += size + (line[size] != '\0');
+        }
+}
+
+static void check_assigned(struct diagnosis *d, const struct lkg_view_dynamic *dynamic,
+                           const struct lkg_held *held)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf advice = LKG_BUF_INIT;
+        bool bad = dynamic->assigned_mark;
+
+        if (!lkg_dynamic_is_remote(dynamic->assigned) || !dynamic->active ||
+            strcmp(dynamic->assigned, dynamic->active) == 0)
+                return;
+        if (held->mode) /* nothing else is served before that */
+                lkg_buf_printf(&advice, "`lkgfs hold off --component %s`%s", d->component,
+                               bad ? ", then " : " lets it be served");
+        if (bad)
+                (void)lkg_dynamic_next(dynamic, d->component, &advice);
+        else if (!held->mode)
+                lkg_buf_puts(&advice,
+                             "remote.enabled may be false, or invalid local layers are in the way: see "
+                             "the condition");
+        lkg_buf_putc(&advice, '\0');
+        if (lkg_buf_failed(&advice))
+                d->failed = true;
+        else if (bad)
+                add(d, LKG_WARNING, advice.data, "%s is assigned and known to be bad; %s is served",
+                    dynamic->assigned, dynamic->active);
+        else
+                add(d, LKG_WARNING, advice.data, "%s is assigned, and %s is served", dynamic->assigned,
+                    dynamic->active);
+}
+
+/* The log with the reason of its end: that of its unit, or of programs with its name. */
+static void put_log(const struct diagnosis *d, const char *until, struct lkg_buf *buf)
+{
+        LKG_CLEANUP(lkg_freep) char *process = fact(d, "process");
+        const char *unit = process ? process : "";
+        size_t date = strcspn(until, "T"), n;
+
+        while (*unit && strncmp(unit, "unit=", 5) != 0)
+                unit += strcspn(unit, "\n") + (unit[strcspn(unit, "\n")] != '\0');
+        unit += *unit ? 5 : 0;
+        n = strcspn(unit, "\n");
+        if (n)
+                lkg_buf_printf(buf, "`journalctl -u %.*s", (int)n, unit);
+        else
+                lkg_buf_printf(buf, "`journalctl _COMM=%.*s", (int)LKG_PROC_NAMES, d->component);
+        if (until[date] && strlen(until) > date + 9)
+                lkg_buf_printf(buf, " --until '%.*s %.8s UTC'", (int)date, until, until + date + 1);
+        lkg_buf_puts(buf, " -n 50` shows its last messages");
+}
+
+/* The last one; earlier ones are in `lkgfs bad`. */
+static void check_crash_loop(struct diagnosis *d)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf advice = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_freep) char *id = NULL;
+        char **names = NULL, time[32] = "";
+        size_t n = 0;
+
+        if (lkg_view_bad_names(&d->view, d->component, &names, &n) < 0)
+                return;
+        for (size_t i = 0; i < n; i++) {
+                LKG_CLEANUP(lkg_value_unrefp)
+                struct lkg_value *mark = lkg_view_read_json(&d->view, "bad/%s/%s", d->component, names[i]);
+                const char *cause = mark ? lkg_map_get_string(mark, "cause") : NULL;
+                const char *at = mark ? lkg_map_get_string(mark, "time") : NULL;
+
+                if (!cause || !at || strcmp(cause, "crash_loop") != 0 || strcmp(at, time) <= 0)
+                        continue;
+                (void)snprintf(time, sizeof(time), "%s", at);
+                free(id);
+                id = strdup(names[i]);
+        }
+        lkg_view_free_mounts(names, n);
+        if (!id)
+                return;
+        put_log(d, time, &advice);
+        lkg_buf_putc(&advice, '\0');
+        if (lkg_buf_failed(&advice))
+                d->failed = true;
+        else
+                add(d, LKG_WARNING, advice.data, "crash-looped with %s, which is bad since %s", id, time);
+}
+
+/* Return: true when status/<component>/startups is an empty list. */
+static bool never_started(const struct diagnosis *d)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *list = NULL;
+        LKG_CLEANUP(lkg_freep) char *text = fact(d, "startups");
+
+        if (!text || lkg_decode_json(text, strlen(text), 0, NULL, &report, &list) < 0)
+                return false;
+        return lkg_value_type(list) == LKG_LIST && lkg_value_size(list) == 0;
+}
+
+/* Return: true when that was said. */
+static bool check_starts(struct diagnosis *d, const struct lkg_view_dynamic *dynamic)
+{
+        const char *advice =
+                "it reads another path, or components[].match names neither its unit nor its program; "
+                "otherwise report starts with `lkgfs startup`";
+        unsigned long pid = never_started(d) ? lkg_process_named(d->component) : 0;
+
+        if (pid && lkg_dynamic_is_on_trial(dynamic))
+                add(d, LKG_ERROR, advice,
+                    "runs as process %lu, but no start of it was ever seen: the trial cannot notice a crash "
+                    "loop",
+                    pid);
+        else if (pid && lkg_dynamic_matters(dynamic))
+                add(d, LKG_WARNING, advice, "runs as process %lu, but no start of it was ever seen", pid);
+        return pid && (lkg_dynamic_is_on_trial(dynamic) || lkg_dynamic_matters(dynamic));
+}
+
+/* While it is not known which generation it has read, the time of a trial does not pass. */
+static void check_unseen(struct diagnosis *d, const struct lkg_view_dynamic *dynamic,
+                         const struct lkg_drift *drift)
+{
+        bool trial = lkg_dynamic_is_on_trial(dynamic);
+
+        if (drift->unseen)
+                add(d, trial ? LKG_WARNING : LKG_NOTE,
+                    "restart it when it suits: lkgfs then knows what it reads", LKG_DRIFT_UNSEEN "%s",
+                    drift->unseen,
+                    trial ? ", and the trial waits for a process that reads what is on trial" : "");
+}
+
+static void check_drift(struct diagnosis *d, const struct lkg_view_dynamic *dynamic, bool never_seen)
+{
+        LKG_CLEANUP(lkg_drift_deinit) struct lkg_drift drift = { 0 };
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf first = LKG_BUF_INIT;
+
+        if (lkg_drift_read(&d->view, d->component, &drift) < 0)
+                return;
+        if (!never_seen)
+                check_unseen(d, dynamic, &drift);
+        if (drift.n_fields == 0)
+                return;
+        lkg_drift_text(&drift.fields[0], &first);
+        lkg_buf_putc(&first, '\0');
+        if (lkg_buf_failed(&first)) {
+                d->failed = true;
+                return;
+        }
+        add(d, LKG_WARNING, "`lkgfs drift` shows all; restart it when it suits, or let restart.policy do so",
+            "differs from what is served in %zu field%s: %s%s", drift.n_fields,
+            drift.n_fields == 1 ? "" : "s", first.data, drift.n_fields == 1 ? "" : ", ...");
+}
+
+/* Once, as something of the node and not of the component. */
+static void look_at_processes(struct diagnosis *d)
+{
+        const char *component = d->component;
+        LKG_CLEANUP(lkg_freep) char *findings = NULL;
+        struct lkg_processes processes;
+        bool warned;
+
+        if (d->looked_at_processes)
+                return;
+        d->looked_at_processes = true;
+        lkg_processes_read(&d->view, component, &processes);
+        d->engine_silent = processes.engine_silent;
+        findings = processes.no_user ? fact(d, "findings") : NULL;
+        warned = findings && strstr(findings, "[LKG3022]"); /* of a user that somebody named */
+        d->component = NULL;
+        for (size_t i = 0; i < processes.n; i++) {
+                const char *advice, *loss = lkg_process_loss(processes.items[i].name, &advice);
+
+                if (lkg_process_missing(&processes.items[i]))
+                        add(d, LKG_ERROR, advice, "%s does not run: %s", processes.items[i].name, loss);
+        }
+        if (processes.no_user && !warned)
+                add(d, LKG_NOTE,
+                    "run `systemd-sysusers`, which creates the user lkgfs, and `systemctl reload lkgfs`; or "
+                    "set "
+                    "`engineUser: root` if this is intended",
+                    "the engine runs as root, without capabilities: the user that it is to run as does not "
+                    "exist");
+        d->component = component;
+}
+
+static void look_at_component(struct diagnosis *d)
+{
+        LKG_CLEANUP(lkg_dynamic_deinit) struct lkg_view_dynamic dynamic = { 0 };
+        LKG_CLEANUP(lkg_held_deinit) struct lkg_held held = { 0 };
+
+        look_at_processes(d);
+        lkg_dynamic_read(&d->view, d->component, &dynamic);
+        lkg_held_read(&d->view, d->component, &held);
+        check_condition(d);
+        check_hold(d, &held);
+        check_generation(d);
+        check_findings(d);
+        check_assigned(d, &dynamic, &held);
+        check_crash_loop(d);
+        check_drift(d, &dynamic, check_starts(d, &dynamic));
+}
+
+/* ---- all of it ---- */
+
+/* A container whose volume is read-only can write there: a runtime makes only the topmost mount of a volume read-only. */
+static void check_native(struct diagnosis *d)
+{
+        LKG_CLEANUP(lkg_freep) char *mountinfo = NULL, *mount = NULL;
+
+        if (lkg_view_read_mountinfo(&mountinfo) < 0 ||
+            lkg_view_find_shared(mountinfo, d->view.mountpoint, &mount) < 0 || !mount)
+                return;
+        add(d, LKG_WARNING, "remove it from nativeDirs, or make such volumes recursiveReadOnly",
+            "%s is a mount of its own and shared: a container that has %s as a read-only volume can write "
+            "there",
+            mount, d->view.mountpoint);
+}
+
+/* The view, or the reason why there is none. */
+static void look_at_view(struct diagnosis *d)
+{
+        const char *only = d->tool->options.component;
+        struct lkg_tool quiet = *d->tool;
+        char said[512] = "", **names = NULL;
+        bool found = false;
+        size_t n = 0;
+        int r;
+
+        quiet.said = &said;
+        if (lkg_view_open(&quiet, &d->view) != LKG_TOOL_OK) {
+                add(d, LKG_ERROR,
+                    "start it with `systemctl start lkgfs`, or name another mount with --mountpoint; "
+                    "journalctl -u lkgfs shows why it ended",
+                    "%s", said);
+                return;
+        }
+        check_native(d);
+        r = lkg_view_components(&d->view, &names, &n);
+        if (r < 0)
+                add(d, LKG_ERROR, "journalctl -u lkgfs", "%s/status: %s", d->view.root, strerror(-r));
+        for (size_t i = 0; i < n; i++) {
+                if (only && strcmp(only, names[i]) != 0)
+                        continue;
+                found = true;
+                d->component = names[i];
+                look_at_component(d);
+        }
+        d->component = NULL;
+        if (r == 0 && !found)
+                add(d, LKG_ERROR, "components[].name in the configuration lists the components",
+                    "no component \"%.60s\" in %s", only ? only : "", d->view.root);
+        lkg_view_free_mounts(names, n);
+}
+
+int lkg_verb_doctor(const struct lkg_tool *tool)
+{
+        bool structured = tool->options.format == LKG_TOOL_JSON || tool->options.format == LKG_TOOL_YAML;
+        struct diagnosis d = { .tool = tool, .view.fd = -EBADF, .text = LKG_BUF_INIT };
+        struct lkg_tool_map map;
+        int status;
+
+        if (structured)
+                d.list = lkg_value_new_list(NULL, 0, 0);
+        if (structured && !d.list)
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
+        look_at_node(&d);
+        look_at_view(&d);
+        lkg_view_close(&d.view);
+        status = d.n_severity[LKG_ERROR] || d.n_severity[LKG_WARNING] ? LKG_TOOL_DIFFERENT : LKG_TOOL_OK;
+        if (structured) {
+                lkg_tool_map_init(&map, true);
+                map.failed |= d.failed;
+                lkg_tool_map_value(&map, "problems", d.list);
+                return lkg_tool_print_map(tool, &map, status);
+        }
+        if (d.text.size == 0)
+                lkg_buf_puts(&d.text, "no problem found\n");
+        status = d.failed ? lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM))
+                          : lkg_tool_print(&d.text, status);
+        lkg_buf_deinit(&d.text);
+        return status;
+}
