@@ -564,7 +564,7 @@ static void take_candidate(struct lkg_component *c, struct lkg_candidate *candid
                 c->facts_unchecked = true;
         lkg_candidate_unref(c->candidate);
         c->candidate = candidate;
-        c->same = false;
+        c->same = c->made_active = false;
         c->dirty |= LKG_DIRTY_CANDIDATE | LKG_DIRTY_CONDITION | LKG_DIRTY_LAYERS;
         if (invalid)
                 c->n_refused++;
@@ -623,7 +623,7 @@ void lkg_component_set_active(struct lkg_component *c, struct lkg_generation *ge
         lkg_generation_unref(c->previous);
         c->previous = c->active;
         c->active = lkg_generation_ref(generation);
-        c->same = false;
+        c->same = c->made_active = false;
         c->dirty |= LKG_DIRTY_ACTIVE | LKG_DIRTY_CONDITION;
 }
 

@@ -311,7 +311,7 @@ static int new_generation(struct lkg_engine *e, struct lkg_component *c, struct 
                 lkg_component_set_lost(c, NULL); /* somebody has changed something since */
         u->number = number;
         lkg_component_set_active(c, g);
-        c->same = true;
+        c->same = c->made_active = true;
         c->n_published++;
         c->dirty |= LKG_DIRTY_HISTORY;
         return 0;
@@ -360,7 +360,7 @@ static void take_back(struct lkg_component *c, struct undo *u)
         lkg_generation_unref(c->previous);
         c->active = LKG_STEAL(u->active);
         c->previous = LKG_STEAL(u->previous);
-        c->same = false;
+        c->same = c->made_active = false;
         c->last_good = u->last_good;
         if (c->state.hold.try_phase != u->hold.try_phase) {
                 c->state.hold = u->hold;

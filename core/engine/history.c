@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <limits.h>
 
+#include <lkg/array.h>
 #include <lkg/doc.h>
 #include <lkg/file.h>
 #include <lkg/log.h>
@@ -252,6 +253,7 @@ void lkg_history_deinit(struct lkg_history *history)
         for (size_t i = 0; i < history->n_entries; i++)
                 lkg_generation_unref(history->entries[i].generation);
         free(history->entries);
+        free(history->forgotten);
         *history = (struct lkg_history){ .dirfd = lkg_close(history->dirfd) };
 }
 
@@ -337,6 +339,22 @@ static int sync_record(const struct lkg_history *history, const struct lkg_histo
         return r < 0 ? lkg_error_set(err, r, NULL, "fsync history record %s", name) : 0;
 }
 
+static void remove_number(const struct lkg_history *history, uint64_t number)
+{
+        char name[32];
+
+        (void)snprintf(name, sizeof(name), "%" PRIu64, number);
+        remove_record(history->dirfd, name);
+}
+
+/* First of all: a full disk has room again. */
+static void remove_forgotten(struct lkg_history *history)
+{
+        for (size_t i = 0; i < history->n_forgotten; i++)
+                remove_number(history, history->forgotten[i]);
+        history->n_forgotten = 0;
+}
+
 /*
  * Only records that are needed after a power cut are synced: the active one, and one that a command pins. A power cut may
  * damage the others of a burst; their digests show it, and they are removed.
@@ -345,6 +363,7 @@ int lkg_history_write(struct lkg_history *history, uint64_t durable, struct lkg_
 {
         bool any = false;
 
+        remove_forgotten(history);
         for (size_t i = 0; i < history->n_entries; i++) {
                 struct lkg_history_entry *entry = &history->entries[i];
                 int r;
@@ -424,19 +443,25 @@ static size_t find_dispensable(const struct lkg_history *history, const uint64_t
         return oldest;
 }
 
+static void forget_record(struct lkg_history *history, uint64_t number)
+{
+        if (LKG_GROW(history->forgotten, history->n_forgotten) < 0)
+                remove_number(history, number);
+        else
+                history->forgotten[history->n_forgotten++] = number;
+}
+
 bool lkg_history_prune(struct lkg_history *history, size_t limit, const uint64_t *keep, size_t n_keep)
 {
         bool any = false;
 
         while (history->n_entries > limit) {
                 size_t i = find_dispensable(history, keep, n_keep);
-                char name[32];
 
                 if (i == history->n_entries)
                         break;
-                (void)snprintf(name, sizeof(name), "%" PRIu64, history->entries[i].number);
                 if (history->entries[i].written)
-                        remove_record(history->dirfd, name);
+                        forget_record(history, history->entries[i].number);
                 drop_entry(history, i);
                 any = true;
         }

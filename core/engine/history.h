@@ -34,6 +34,8 @@ struct lkg_history {
         int dirfd; /* history/<component> */
         struct lkg_history_entry *entries;
         size_t n_entries;
+        uint64_t *forgotten; /* records on disk that no entry has any more */
+        size_t n_forgotten;
 };
 
 /**
@@ -55,7 +57,7 @@ int lkg_history_add(struct lkg_history *history, struct lkg_generation *generati
 void lkg_history_remove(struct lkg_history *history, uint64_t number);
 
 /**
- * lkg_history_write() - write entries that are not on disk, and free their memory.
+ * lkg_history_write() - write entries that are not on disk, free their memory, and remove what was pruned.
  * @durable: the generation that survives a power cut when this has returned 0, also when it was written before; 0 = none
  */
 int lkg_history_write(struct lkg_history *history, uint64_t durable, struct lkg_error *err);
@@ -63,7 +65,8 @@ int lkg_history_write(struct lkg_history *history, uint64_t durable, struct lkg_
 /**
  * lkg_history_prune() - forget entries until @limit are left, but none of @keep (active, held, the one a try goes back to):
  * first those that are there again under a newer number, then the oldest, so that a burst that goes back and forth leaves what was
- * before it. Return: true when some went.
+ * before it. Their records go with the next lkg_history_write(), when nobody waits; a next engine prunes what it still finds. Return:
+ * true when some went.
  */
 bool lkg_history_prune(struct lkg_history *history, size_t limit, const uint64_t *keep, size_t n_keep);
 

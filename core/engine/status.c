@@ -257,7 +257,8 @@ static void render_origin(const struct lkg_status_context *x, struct lkg_buf *bu
 {
         const struct lkg_component *c = x->component;
 
-        if (active(x) && c->same && c->candidate && c->candidate->state == LKG_CANDIDATE_VALID)
+        if (active(x) && c->same && !c->made_active && c->candidate &&
+            c->candidate->state == LKG_CANDIDATE_VALID)
                 lkg_origin_render(c->candidate->doc, buf);
         else if (active(x))
                 lkg_buf_append(buf, active(x)->origin.data, active(x)->origin.size);
