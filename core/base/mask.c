@@ -107,6 +107,13 @@ bool lkg_is_secret_name(const char *name, size_t size)
         return false;
 }
 
+bool lkg_has_private_key(const char *text, size_t size)
+{
+        static const char mark[] = "PRIVATE KEY-----";
+
+        return size >= strlen(mark) && memmem(text, size, mark, strlen(mark)) != NULL;
+}
+
 /* Characters of a name; any other character ends the part that was meant to be the name. */
 static bool in_word(unsigned char c)
 {
@@ -114,8 +121,23 @@ static bool in_word(unsigned char c)
                c == '_' || c >= 0x80;
 }
 
+bool lkg_holds_secret_name(const char *name, size_t size)
+{
+        for (size_t i = 0, word; i < size; i++) {
+                for (word = i; i < size && in_word((unsigned char)name[i]); i++)
+                        ;
+                if (lkg_is_secret_name(name + word, i - word))
+                        return true;
+        }
+        return false;
+}
+
 bool lkg_mask_name(const char *name, size_t size, bool secret, struct lkg_buf *buf)
 {
+        if (lkg_has_private_key(name, size)) {
+                lkg_buf_puts(buf, MASK);
+                return true;
+        }
         for (size_t i = 0, word; i < size; i++) {
                 for (word = i; i < size && in_word((unsigned char)name[i]); i++)
                         ;

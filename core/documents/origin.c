@@ -44,7 +44,7 @@ static int put_name(const char *escaped, size_t size, bool secret, struct lkg_bu
         return 0;
 }
 
-/* It contains no URL and no name of a credential. */
+/* It contains no URL, no name of a credential and no key. */
 static bool is_plain(const char *pointer)
 {
         return !strstr(pointer, "~1~1") && !strpbrk(pointer, ":= \t,;{}\"'()<>&*!|@#$%^?`\\+");
@@ -64,7 +64,7 @@ int lkg_pointer_text(const char *pointer, struct lkg_buf *buf)
 
                 lkg_buf_putc(buf, '/');
                 r = put_name(pointer, n, secret, buf);
-                secret |= lkg_is_secret_name(pointer, n);
+                secret |= lkg_holds_secret_name(pointer, n);
                 pointer += n;
         }
         return lkg_buf_failed(buf) ? -ENOMEM : r;

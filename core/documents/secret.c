@@ -14,12 +14,6 @@
 
 #define MASK "<masked>"
 
-static bool has_private_key(const char *text, size_t size)
-{
-        return size >= strlen("PRIVATE KEY-----") &&
-               memmem(text, size, "PRIVATE KEY-----", strlen("PRIVATE KEY-----")) != NULL;
-}
-
 static bool has_url(const char *text, size_t size)
 {
         return text && size > 0 && (memchr(text, '@', size) || memchr(text, '?', size)) &&
@@ -68,7 +62,7 @@ static struct lkg_value *mask_scalar(const struct lkg_value *value, enum lkg_sec
                 return new_text(value, MASK, strlen(MASK));
         if (type == LKG_STRING)
                 text = lkg_value_text(value, &size);
-        if (text && has_private_key(text, size))
+        if (text && lkg_has_private_key(text, size))
                 return new_text(value, MASK, strlen(MASK));
         if (text && secrecy == LKG_SECRET_URL)
                 masked = lkg_mask_url(text, size, &buf);
@@ -141,7 +135,7 @@ enum lkg_secrecy lkg_name_secrecy(const char *name, size_t size)
 {
         static const char url[] = "staticPodURL";
 
-        if (lkg_is_secret_name(name, size))
+        if (lkg_holds_secret_name(name, size))
                 return LKG_SECRET;
         if (size == strlen(url) && strncasecmp(name, url, size) == 0)
                 return LKG_SECRET_URL;

@@ -78,9 +78,12 @@ static void note_hold(const struct lkg_component *c, struct lkg_report *report)
         else
                 lkg_report_add(report, waits ? LKG_WARNING : LKG_NOTE, waits ? 4018 : 4019, NULL,
                                "held%s at generation %llu (%s)%s; nothing newer is served before off is "
-                               "written to %scontrol/%s/hold",
+                               "written to %scontrol/%s/hold%s",
                                holder, (unsigned long long)hold->generation, lkg_hold_mode_name(hold->mode),
-                               waits ? ", and a newer one waits" : "", c->top, c->config->name);
+                               waits ? ", and a newer one waits" : "", c->top, c->config->name,
+                               hold->mode == LKG_HOLD_ROLLBACK && c->dynamic
+                                       ? ", or another configuration is assigned"
+                                       : "");
 }
 
 static void note_try(const struct lkg_component *c, struct lkg_report *report)

@@ -657,12 +657,13 @@ int lkg_component_effective(const struct lkg_component *c, struct lkg_value **re
         return lkg_judge_document(c->judge, doc, ret);
 }
 
-/* Why the assigned configuration is not used. */
-static const char *why_not_assigned(const struct lkg_component *c)
+/* Why the assigned configuration is not used. *@ret_marked: by hand, in words of somebody. */
+static const char *why_not_assigned(const struct lkg_component *c, bool *ret_marked)
 {
         const struct lkg_dynamic *d = c->dynamic;
         const struct lkg_bad *bad = lkg_dynamic_is_bad(d, &d->pointers.assigned);
 
+        *ret_marked = bad && bad->cause == LKG_BAD_MARKED;
         if (bad)
                 return bad->reason;
         if (*d->pointers.rollback.reason && c->verdict == LKG_AVOID)
@@ -712,10 +713,11 @@ static struct lkg_condition_remote remote_facts(const struct lkg_component *c,
                 .followed_lost = c->base && c->base->fault,
                 .assigned_version = in_use ? p->assigned.version : NULL,
                 .active_version = shown->version,
-                .bad = in_use || d->scope_all ? why_not_assigned(c) : NULL,
                 .good_failed = d->good_failed,
                 .active_is_assigned = lkg_config_source_equal(&p->assigned, shown),
-                .active_is_good = lkg_config_source_equal(&p->good.source, shown),
+                .active_is_good =
+                        lkg_config_source_equal(&p->good.source, shown) &&
+                        (!d->scope_all || !c->active || lkg_dynamic_is_good_document(d, c->active->sha256)),
                 .went_back = d->scope_all && *p->rollback.reason && c->active &&
                              lkg_dynamic_is_good_document(d, c->active->sha256) &&
                              !(c->same && c->verdict == LKG_KEEP),
@@ -725,6 +727,8 @@ static struct lkg_condition_remote remote_facts(const struct lkg_component *c,
                 .untried = *c->untried ? c->untried : NULL,
         };
 
+        if (in_use || d->scope_all)
+                remote.bad = why_not_assigned(c, &remote.marked);
         if (d->desired == LKG_DESIRED_UNKNOWN)
                 remote.desired_fault = d->desired_fault;
         remote.waiting = lkg_component_waiting(c);

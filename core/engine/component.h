@@ -119,6 +119,7 @@ struct lkg_component {
         struct lkg_candidate *candidate; /* last looked at; NULL = none yet */
         struct lkg_text rendered;        /* of a valid candidate that differs from active; else empty */
         bool same;                       /* its bytes are those of active */
+        bool good_has_base;              /* of what a rollback would serve, where that is local */
         bool made_active; /* active was made of this very candidate, so their origins are one */
         enum lkg_verdict verdict;
         uint64_t rejected_ns; /* wall time since when the candidate is invalid, 0 = it is not */

@@ -381,11 +381,13 @@ int lkg_dynamic_resume(struct lkg_dynamic *d, const char *sha256, struct lkg_rep
                 return r;
         believe_pointers(d, sha256);
         d->trial = lkg_trial_resume(d->trial, d->watched, lkg_boottime_ns());
-        /* The trial was that of the abandoned document, and failed; the last known good has none. */
+        /* The last one was that of the abandoned document, and failed; the last known good has none. */
         if (d->trial.state == LKG_TRIAL_IDLE && *d->pointers.rollback.reason &&
-            lkg_dynamic_is_good_document(d, sha256))
+            lkg_dynamic_is_good_document(d, sha256)) {
+                r = lkg_store_load_trial(&d->store, NULL, &d->trial, report);
                 d->trial.state = LKG_TRIAL_FAILED;
-        return 0;
+        }
+        return r;
 }
 
 int lkg_dynamic_begin_trial(struct lkg_dynamic *d, const char *sha256, struct lkg_trial_rules rules,

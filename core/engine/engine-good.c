@@ -414,8 +414,10 @@ int lkg_engine_look_at_local(struct lkg_engine *e, struct lkg_component *c,
                 return 0;
         r = c->local.stack ? lkg_track_refresh(&c->local, touched, err)
                            : lkg_engine_open_track(e, c, &c->local, NULL, err);
-        if (r > 0)
+        if (r > 0) {
+                c->explained = false;
                 c->dirty |= LKG_DIRTY_CONDITION | LKG_DIRTY_FINDINGS;
+        }
         return r;
 }
 

@@ -55,6 +55,8 @@ static void refresh_component(struct lkg_engine *e, struct lkg_component *c,
         lkg_component_clear_fault(c);
         if (r > 0 && c->candidate->state == LKG_CANDIDATE_INVALID)
                 log_refusal(c);
+        if (r > 0 && !c->base) /* what is assigned would meet other layers now */
+                c->explained = false;
 }
 
 /*

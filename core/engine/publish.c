@@ -17,6 +17,17 @@
 
 /* ---- slots ---- */
 
+/* Wall time. A generation that a rollback has pinned is served since then. */
+static uint64_t served_since(const struct lkg_component *c)
+{
+        const struct lkg_hold *hold = &c->state.hold;
+        uint64_t pinned_ns = hold->mode == LKG_HOLD_ROLLBACK && hold->generation == c->active->number
+                                     ? c->state.held_by.time_ns
+                                     : 0;
+
+        return pinned_ns > c->active->time_ns ? pinned_ns : c->active->time_ns;
+}
+
 static int render_status(struct lkg_publisher *p, const struct lkg_publication_input *in,
                          struct lkg_component *c, struct lkg_error *err)
 {
@@ -25,6 +36,7 @@ static int render_status(struct lkg_publisher *p, const struct lkg_publication_i
 
         for (size_t i = 0; i < lkg_n_status_files; i++) {
                 struct lkg_buf buf = LKG_BUF_INIT;
+                bool first = !c->status[i].blob;
                 int r;
 
                 if (!(lkg_status_files[i].depends & dirty) &&
@@ -38,6 +50,8 @@ static int render_status(struct lkg_publisher *p, const struct lkg_publication_i
                 r = lkg_slot_fill_buf(p, &c->status[i], &buf, in->now_ns, err);
                 if (r < 0)
                         return r;
+                if (lkg_status_files[i].dated && first && c->active)
+                        c->status[i].mtime_ns = served_since(c);
         }
         return 0;
 }
@@ -56,6 +70,7 @@ static int render_good(struct lkg_publisher *p, const struct lkg_publication_inp
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "last known good");
         shown = good ? good : c->active;
+        c->good_has_base = good ? good->has_base : lkg_component_served_has_base(c);
         if (!shown) {
                 lkg_slot_clear(p, &c->good_document);
                 return 0;

@@ -46,6 +46,8 @@ static void render_condition_json(const struct lkg_status_context *x, struct lkg
         lkg_json_text(&json, "status", lkg_condition_status_name(c->status));
         lkg_json_foreign(&json, "reason", c->reason);
         lkg_json_foreign(&json, "message", c->message);
+        if (*c->pending)
+                lkg_json_foreign(&json, "pending", c->pending);
         lkg_json_time(&json, "lastTransitionTime", c->transition_ns);
         lkg_json_end(&json);
         (void)lkg_json_write_line(&json, buf);
@@ -145,7 +147,7 @@ static void render_config_json(const struct lkg_status_context *x, struct lkg_bu
         lkg_json_u64(&json, "schemaVersion", 1);
         put_source(&json, "assigned", &p->assigned, base, is_active ? number : 0, sha256);
         put_source(&json, "active", &active, lkg_component_served_has_base(c), number, sha256);
-        put_source(&json, "lastKnownGood", &p->good.source, base, good_number, good_sha256);
+        put_source(&json, "lastKnownGood", &p->good.source, c->good_has_base, good_number, good_sha256);
         lkg_json_foreign(&json, "error", lkg_status_error(c));
         put_rejected(&json, c);
         lkg_json_end(&json);
@@ -163,20 +165,22 @@ static void render_sha256(const struct lkg_status_context *x, struct lkg_buf *bu
                 lkg_buf_printf(buf, "%s\n", active(x)->sha256);
 }
 
+/* @has_base: where it is local */
 static void put_word(const struct lkg_status_context *x, const struct lkg_config_source *source,
-                     struct lkg_buf *buf)
+                     bool has_base, struct lkg_buf *buf)
 {
         char word[LKG_SOURCE_ID_MAX + 2 * LKG_IDENTIFIER_MAX + 4];
 
         if (!active(x) && lkg_config_source_is_local(source))
                 return;
-        lkg_dynamic_word(source, lkg_component_local_has_base(x->component), word);
+        lkg_dynamic_word(source, has_base, word);
         lkg_buf_printf(buf, "%s\n", word);
 }
 
 static void render_assigned(const struct lkg_status_context *x, struct lkg_buf *buf)
 {
-        put_word(x, &lkg_status_pointers(x->component)->assigned, buf);
+        put_word(x, &lkg_status_pointers(x->component)->assigned, lkg_component_local_has_base(x->component),
+                 buf);
 }
 
 static void render_active(const struct lkg_status_context *x, struct lkg_buf *buf)
@@ -188,12 +192,12 @@ static void render_active(const struct lkg_status_context *x, struct lkg_buf *bu
         if (g && lkg_config_source_is_local(&shown))
                 lkg_buf_printf(buf, "%s\n", lkg_local_word(lkg_component_served_has_base(x->component)));
         else if (g)
-                put_word(x, &shown, buf);
+                put_word(x, &shown, false, buf);
 }
 
 static void render_good(const struct lkg_status_context *x, struct lkg_buf *buf)
 {
-        put_word(x, &lkg_status_pointers(x->component)->good.source, buf);
+        put_word(x, &lkg_status_pointers(x->component)->good.source, x->component->good_has_base, buf);
 }
 
 /* ---- trial and starts ---- */
@@ -250,16 +254,15 @@ static void render_drift(const struct lkg_status_context *x, struct lkg_buf *buf
 }
 
 /*
- * Of the layers as they are now, when what they come to is what is served: a comment moves lines, and of two layers that
- * say the same one may go. Else as it was when the generation was made.
+ * Of the layers as they were when they last came to what is served, as in effective.yaml: a comment moves lines, and of two layers
+ * that say the same one may go. Not known after a restart: then as it was when the generation was made.
  */
 static void render_origin(const struct lkg_status_context *x, struct lkg_buf *buf)
 {
         const struct lkg_component *c = x->component;
 
-        if (active(x) && c->same && !c->made_active && c->candidate &&
-            c->candidate->state == LKG_CANDIDATE_VALID)
-                lkg_origin_render(c->candidate->doc, buf);
+        if (active(x) && !c->made_active && c->served && c->served_number == active(x)->number)
+                lkg_origin_render(c->served, buf);
         else if (active(x))
                 lkg_buf_append(buf, active(x)->origin.data, active(x)->origin.size);
 }
@@ -376,7 +379,7 @@ const struct lkg_status_file lkg_status_files[] = {
         { "findings.json", true, 0, CANDIDATE | LKG_DIRTY_FINDINGS, lkg_status_render_findings_json,
           "the same as JSON" },
         { "generation", false, LKG_ENTRY_POLL, ACTIVE, render_generation,
-          "number of the published document; poll(2) reports a change" },
+          "number of the published document; poll(2) reports a change", .dated = true },
         { "hold", false, 0, CANDIDATE | ACTIVE | CONDITION, lkg_status_render_hold,
           "what keeps the view from following: hold, pin, try, rollout; since when, by whom; one key=value "
           "a "

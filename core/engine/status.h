@@ -22,6 +22,7 @@ struct lkg_status_file {
         void (*render)(const struct lkg_status_context *context, struct lkg_buf *buf);
         const char *manual;
         bool optional; /* rendered as nothing = there is no such file */
+        bool dated; /* its time says since when this generation is served, also in an engine that found it served */
 };
 
 /** lkg_status_error() - what the field `error` of NodeConfigStatus says; "" = nothing. */

@@ -141,11 +141,11 @@ static bool say_bad(struct lkg_condition *c, const struct lkg_condition_facts *f
         if (!f->remote.bad)
                 return false;
         c->status = LKG_CONDITION_FALSE;
-        if (strstr(f->remote.bad, "(UID: ") || strstr(f->remote.bad, "(local@"))
-                (void)snprintf(c->reason, sizeof(c->reason), "%.255s", f->remote.bad);
-        else
+        if (f->remote.marked)
                 (void)snprintf(c->reason, sizeof(c->reason), "marked bad (UID: %.64s): %.160s",
                                f->remote.assigned, f->remote.bad);
+        else
+                (void)snprintf(c->reason, sizeof(c->reason), "%.255s", f->remote.bad);
         return true;
 }
 
@@ -411,6 +411,8 @@ bool lkg_condition_update(struct lkg_condition *condition, const struct lkg_cond
                 tell_mistake(&next, facts);
         if (facts->lost && rows[row] != say_lost) /* something else is worse, or just as true */
                 add_words(&next, "; failed to keep %.160s", facts->lost);
+        if (rows[row] == say_try || rows[row] == say_waiting)
+                memcpy(next.pending, next.reason, sizeof(next.pending));
         tell_hold(&next, facts, rows[row] == say_held || rows[row] == say_try_expired);
         tell_try(&next, facts, rows[row] == say_try);
         /* The fleet's operator holds back, whatever this node's does. */
@@ -419,6 +421,7 @@ bool lkg_condition_update(struct lkg_condition *condition, const struct lkg_cond
         /* Somebody else's words (a server's, an operator's) are cut to fit. */
         lkg_utf8_mend(next.reason);
         lkg_utf8_mend(next.message);
+        lkg_utf8_mend(next.pending);
         if (next.status != condition->status || next.transition_ns == 0)
                 next.transition_ns = now_ns;
         changed = next.status != condition->status || next.transition_ns != condition->transition_ns ||

@@ -36,7 +36,7 @@ struct decode {
 static bool is_below_secret(const struct step *step)
 {
         for (const struct step *up = step->up; up; up = up->up)
-                if (up->name && lkg_is_secret_name(up->name, up->size))
+                if (up->name && lkg_holds_secret_name(up->name, up->size))
                         return true;
         return false;
 }

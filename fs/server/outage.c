@@ -43,13 +43,29 @@ static int read_blob(const struct lkg_entry *entry, char **ret)
         return lkg_read_file(fd, TEXT_MAX, ret, NULL, NULL);
 }
 
-/* The configuration in use is part of the engine's last message, which condition.json has as a field of its own. */
+/*
+ * The engine's last message, which begins with the configuration in use, and what its last reason said of a try or a rollout: these go
+ * on without it. Return: 0; -ENOMEM.
+ */
+static int put_message(const struct lkg_json *json, struct lkg_buf *buf)
+{
+        const char *const parts[] = { lkg_json_get(json, "message"), lkg_json_get(json, "pending") };
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(parts); i++) {
+                if (i > 0 && parts[i])
+                        lkg_buf_puts(buf, "; ");
+                if (parts[i])
+                        lkg_buf_shown(buf, parts[i], strlen(parts[i]));
+        }
+        return lkg_buf_failed(buf) ? -ENOMEM : 0;
+}
+
+/* From condition.json, which has them as fields of their own. */
 static int put_using(const struct outage_words *w, struct lkg_buf *buf)
 {
         LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
         LKG_CLEANUP(lkg_freep) char *text = NULL, *path = NULL;
         const struct lkg_entry *entry;
-        const char *message;
         int r;
 
         if (asprintf(&path, "%s.json", w->entry->path) < 0) {
@@ -62,9 +78,8 @@ static int put_using(const struct outage_words *w, struct lkg_buf *buf)
                 return r;
         lkg_json_map(&json, NULL, LKG_JSON_TIGHT);
         r = lkg_json_read_flat(&json, text, strcspn(text, "\n"));
-        message = r < 0 ? NULL : lkg_json_get(&json, "message");
-        if (message)
-                lkg_buf_shown(buf, message, strlen(message));
+        if (r == 0)
+                r = put_message(&json, buf);
         return r == -ENOMEM ? r : 0;
 }
 
@@ -86,12 +101,15 @@ static int say_condition(const struct outage_words *w, const char *old, struct l
 static int say_condition_json(const struct outage_words *w, const char *old, struct lkg_buf *buf)
 {
         LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf message = LKG_BUF_INIT;
         int r;
 
         lkg_json_map(&json, NULL, LKG_JSON_TIGHT);
         r = lkg_json_read_flat(&json, old, strcspn(old, "\n"));
         if (r == -ENOMEM)
                 return r;
+        if (r == 0 && w->down && put_message(&json, &message) < 0)
+                return -ENOMEM;
         if (r < 0 && !w->down) {
                 lkg_buf_puts(buf, old);
                 return 0;
@@ -105,6 +123,8 @@ static int say_condition_json(const struct outage_words *w, const char *old, str
         if (w->down) {
                 lkg_json_text(&json, "status", "Unknown");
                 lkg_json_text(&json, "reason", w->reason);
+                if (message.size > 0)
+                        lkg_json_text_n(&json, "message", message.data, message.size);
                 lkg_json_text(&json, "lastTransitionTime", w->since);
         }
         lkg_json_end(&json);

@@ -15,6 +15,8 @@ const char *lkg_condition_status_name(enum lkg_condition_status status); /* "Unk
 struct lkg_condition {
         enum lkg_condition_status status;
         char reason[256], message[512];
+        char pending
+                [256]; /* of a try or a rollout: the part of @reason that an engine which falls silent leaves true */
         uint64_t transition_ns; /* wall time at which status last changed */
 };
 
@@ -32,6 +34,7 @@ struct lkg_condition_remote {
         const char *desired_fault; /* the reference cannot be determined; NULL = it can */
         const char *waiting;   /* why the rollout holds back the desired configuration; NULL = it does not */
         const char *bad;       /* why assigned is not used; NULL = it is */
+        bool marked;           /* by hand: @bad is what somebody wrote */
         bool good_failed;      /* the last known good could not be used either */
         bool exonerated;       /* the component crash-loops on the last known good, too */
         bool local_has_base;   /* of the local layers, while a remote configuration hides them */

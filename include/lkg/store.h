@@ -166,7 +166,7 @@ int lkg_store_load_document(const struct lkg_store_component *c, const char *sha
                             size_t *ret_size, struct lkg_error *err);
 
 /**
- * lkg_store_load_trial() - the trial of @source; if the record is of another source, or there is none: IDLE. Times are for
+ * lkg_store_load_trial() - the trial of @source (NULL: whosever is there); if the record is of another source, or there is none: IDLE. Times are for
  * this boot: running_since_ns is 0.
  */
 int lkg_store_load_trial(const struct lkg_store_component *c, const struct lkg_config_source *source,

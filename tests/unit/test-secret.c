@@ -60,6 +60,7 @@ static void test_names(void **state)
                 { "Authorization:s3cret", true, "Authorization:<masked>" },
                 { "Authorization: Bearer s3cret", true, "Authorization:<masked>" },
                 { "token:", false, "token:" },
+                { "-----BEGIN EC PRIVATE KEY-----\nMHc", false, "<masked>" },
                 { "", false, "" },
         };
 
@@ -94,9 +95,28 @@ static void test_names_wherever_they_are_shown(void **state)
         assert_non_null(strstr(origin.data, "/staticPodURLHeader/Authorization:<masked>\t"));
         assert_non_null(strstr(origin.data, "/user/token:<masked>\t"));
         assert_string_equal(lkg_quote("token:s3cret", 12, quoted), "\"token:<masked>\"");
+        assert_string_equal(lkg_quote("x -----BEGIN PRIVATE KEY-----", 29, quoted), "\"<masked>\"");
         lkg_buf_deinit(&origin);
         lkg_value_unref(masked);
         lkg_value_unref(value);
+}
+
+/* A space too few or too many: what stands under such a name is a credential, too. */
+static void test_values_below_names_that_hold_one(void **state)
+{
+        static const char *const rows[] = { "staticPodURLHeader:Authorization: s3cret\n",
+                                            "staticPodURLHeader Authorization: s3cret\n",
+                                            "staticPodURLHeader.Authorization: [s3cret]\n",
+                                            "x/token: {a: {b: s3cret}}\n" };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                struct lkg_value *value = doc(rows[i]), *masked = lkg_mask_secrets(value);
+
+                assert_null(strstr(json(masked), "s3cret"));
+                lkg_value_unref(masked);
+                lkg_value_unref(value);
+        }
 }
 
 /* A field that is one URL: nothing that may be a credential is shown, however badly it is written. */
@@ -222,10 +242,15 @@ static void test_pointer(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_names),   cmocka_unit_test(test_names_wherever_they_are_shown),
-                cmocka_unit_test(test_text),    cmocka_unit_test(test_url),
-                cmocka_unit_test(test_tree),    cmocka_unit_test(test_innocent_is_shared),
-                cmocka_unit_test(test_shadows), cmocka_unit_test(test_pointer),
+                cmocka_unit_test(test_names),
+                cmocka_unit_test(test_names_wherever_they_are_shown),
+                cmocka_unit_test(test_values_below_names_that_hold_one),
+                cmocka_unit_test(test_text),
+                cmocka_unit_test(test_url),
+                cmocka_unit_test(test_tree),
+                cmocka_unit_test(test_innocent_is_shared),
+                cmocka_unit_test(test_shadows),
+                cmocka_unit_test(test_pointer),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

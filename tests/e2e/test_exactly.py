@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is said is exact also where two things come together: an engine that dies, words of others, layers that go away."""
+import os
+import pathlib
+import signal
+
+import pytest
+
+import lkgfs_testlib as lib
+from test_remote import followed, put  # pylint: disable=unused-import
+
+KEY = "  -----BEGIN PRIVATE KEY-----\n  MIIs3cretKEYMATERIALabcdefghijk\n  -----END PRIVATE KEY-----\n"
+
+
+def shown(mount):
+    """Everything about the component that people and programs read, but for the served document."""
+    found = [mount.tool("blame").stdout]
+    for folder in ("status", "layers", "history"):
+        for path in sorted(pathlib.Path(mount.vpath(folder)).rglob("*")):
+            if path.is_file():
+                found.append(path.read_bytes())
+    return b"\n".join(found)
+
+
+@pytest.mark.parametrize("body", [
+    "staticPodURLHeader:Authorization: s3cret\n", "staticPodURLHeader Authorization: s3cret\n",
+    "staticPodURLHeader.Authorization: [s3cret]\n", "user:\n  bearerToken=: {x: s3cret}\n",
+    f"tlsPrivateKeyFile: |\n{KEY}", f"maxPods: |\n{KEY}", f"featureGates: |\n{KEY}", f"? |\n{KEY}: 1\n", f"tlsPrivateKeyFile: {{? |\n{KEY}: 1}}\n",
+])
+def test_a_credential_in_the_wrong_place(mount, body):
+    """A space too few or too many: neither the name nor the value is shown."""
+    mount.drop("50-x.conf", body)
+    mount.sync()
+    assert b"s3cret" not in shown(mount)
+
+
+def where(mount):
+    """Which file sets maxPods, as origin and as the comments of effective.yaml have it."""
+    line = next(line for line in mount.status("origin").splitlines() if line.startswith("/maxPods\t"))
+    effective = next(line for line in mount.status("effective.yaml").splitlines() if line.startswith("maxPods:"))
+    return line.split("\t")[2], effective.split(" # ")[1]
+
+
+@pytest.mark.parametrize("body", ["podsPerCore: 5\n", "podsPerCore: -5\n", "featureGates: {Nope: true}\n", "podsPerCore: [\n"])
+def test_origin_and_effective_agree_while_the_layers_are_not_served(mount, body):
+    """Both tell of the layers as they were when they last came to what is served."""
+    mount.drop("30-a.conf", "maxPods: 64\n")
+    mount.drop("60-x.conf", "maxPods: 64\n")
+    mount.command("hold", "on")
+    mount.drop("70-z.conf", body)
+    for step in (lambda: None, lambda: os.unlink(mount.path("kubelet.conf.d/60-x.conf")),
+                 lambda: mount.drop("30-a.conf", "# one\nmaxPods: 64\n")):
+        step()
+        mount.sync()
+        assert where(mount) == ("drop-in 60-x.conf", "drop-in 60-x.conf")
+    os.unlink(mount.path("kubelet.conf.d/70-z.conf"))
+    mount.command("hold", "off")
+    mount.sync()
+    assert where(mount) == ("drop-in 30-a.conf", "drop-in 30-a.conf")
+
+
+def silence(mount):
+    """Condition while lkgfsd and the engine are stopped."""
+    pids = (mount.process.pid, mount.child("lkgfs-engine"))
+    for pid in pids:
+        lib.stop_process(pid)
+    mount.wait_for(lambda: mount.condition()[0] == "Unknown", "an engine that does not answer is told")
+    try:
+        return mount.condition()[1], mount.status("condition.json")
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+
+
+def test_a_try_is_told_while_the_engine_is_silent(mount):
+    mount.command("try", "10m")
+    mount.drop("50-x.conf", "maxPods: 61\n")
+    reason = mount.condition()[1].split(": using")[0]
+    assert reason.startswith("on try until ") and reason.endswith(", then back to generation 1 unless committed")
+    for text in silence(mount):
+        assert "engine not answering" in text and f"; {reason}" in text and "using current (init)" in text
+
+
+def test_a_rollout_is_told_while_the_engine_is_silent(followed):
+    api, n = followed
+    put(api, "maxPods: 43\n", annotations={"lkgfs.io/rollout-percent": "0"})
+    n.wait("condition", "waiting for the rollout")
+    reason = n.mount.condition()[1].split(": using")[0]
+    for text in silence(n.mount):
+        assert "engine not answering" in text and f"; {reason}" in text
+
+
+def scope_all(node):
+    n = node(trial={"scope": "all", "duration": "10m", "crashLoopThreshold": 1}, remote={"enabled": False},
+             dropins={"10.conf": lib.HEADER + "maxPods: 50\n"})
+    n.mount.drop("10.conf", "maxPods: 51\n")
+    return n
+
+
+def test_a_failed_trial_is_told_alike_by_the_next_engine(node):
+    """One start that counts on the last known good does not acquit what failed, whoever tells it."""
+    n = scope_all(node)
+    for _ in range(4):
+        n.crash()
+    n.wait("condition", "False current failed trial period due to crash loop")
+    before = n.mount.condition(), n.status("trial")
+    assert "threshold=1" in before[1]
+    n.mount.kill_child("lkgfs-engine")
+    n.mount.sync()
+    assert (n.mount.condition(), n.status("trial")) == before
+    n.mount.stop()
+    n.mount.start()
+    assert (n.mount.condition(), n.status("trial")) == before
+
+
+def test_what_is_served_is_not_called_last_known_good_for_its_source(node):
+    """trial.scope all: 50 is good, 51 failed and is written again while 52 is on trial."""
+    n = scope_all(node)
+    for _ in range(4):
+        n.crash()
+    n.wait("condition", "using last-known-good (init)")
+    n.mount.drop("10.conf", "maxPods: 52\n")
+    n.mount.drop("10.conf", "maxPods: 51\n")
+    assert "\nmaxPods: 52\n" in n.mount.document() and "\nmaxPods: 50\n" in n.good_document()
+    assert n.mount.condition()[1].endswith(": using previous (init)")
+
+
+def test_the_words_of_a_mark_are_nothing_but_words(node):
+    n = node()
+    n.assign("maxPods: 42\n")
+    source = n.sources()[1]
+    for words in ("superseded by the one of team B (UID: 77aa)", "current failed trial period due to crash loop (UID: 8f1c)"):
+        assert n.mount.tool("bad", source, words).returncode == 0
+        assert n.mount.condition()[1].startswith(f"marked bad (UID: 8f1c): {words}"), n.mount.condition()
+        n.mount.command("forget", "all")
+
+
+def test_a_pin_says_what_ends_it(node):
+    n = node()
+    n.assign("maxPods: 42\n")
+    n.assign("maxPods: 43\n")
+    n.mount.command("rollback", "2")
+    held = [line for line in n.status("findings").splitlines() if "[LKG4018]" in line or "[LKG4019]" in line]
+    assert len(held) == 1 and "control/kubelet/hold, or another configuration is assigned [" in held[0]
+
+
+def test_no_error_names_a_file_that_is_gone(node):
+    """A ConfigMap that was refused together with a drop-in is looked at again when the drop-in goes."""
+    n = node()
+    n.assign("maxPods: 42\n")
+    n.mount.drop("51-x.conf", "serializeImagePulls: true\n")
+    n.assign("maxParallelImagePulls: 5\nserializeImagePulls: false\n", wait=False)
+    n.wait("findings", "51-x.conf")
+    os.unlink(n.mount.path("kubelet.conf.d/51-x.conf"))
+    n.mount.sync()
+    findings = n.status("findings")
+    assert "51-x.conf" not in findings and "is assigned and not used: failed to validate current" in findings
+
+
+def test_the_last_known_good_has_its_base_also_after_a_restart(node):
+    """The base is removed while a remote configuration takes its place."""
+    n = node(dropins={})
+    n.assign("maxPods: 42\n")
+    os.unlink(n.mount.behind("kubelet.conf"))
+    n.mount.sync()
+    assert n.status("last-known-good") == "init\n"
+    n.mount.stop()
+    n.mount.start()
+    assert n.status("last-known-good") == "init\n" and "clusterDomain" in n.good_document()
+
+
+def test_since_when_a_generation_is_served(mount):
+    """Not since the engine was started again."""
+    served = os.stat(mount.path("kubelet.conf")).st_mtime_ns
+    since = os.stat(mount.vpath("status/kubelet/generation")).st_mtime_ns
+    assert since == served
+    mount.kill_child("lkgfs-engine")
+    mount.sync()
+    assert os.stat(mount.vpath("status/kubelet/generation")).st_mtime_ns == served
