@@ -5,7 +5,7 @@
 #include <lkg/claims.h>
 #include <lkg/file.h>
 
-enum { OFFERED = 1, TAKEN = 2 };
+enum { OFFERED = 1, TAKEN = 2, RETURNED = 3 /* taken by an engine that has died: offered again */ };
 
 static uint64_t word_of(uint64_t ticket, unsigned state)
 {
@@ -55,35 +55,45 @@ struct lkg_claims *lkg_claims_close(struct lkg_claims *claims)
 
 /* ---- words ---- */
 
+/* Return: whether the word was @from. */
+static bool turn(struct lkg_claims *claims, uint64_t ticket, unsigned from, uint64_t to)
+{
+        uint64_t now = word_of(ticket, from);
+
+        return atomic_compare_exchange_strong(slot_of(claims, ticket), &now, to);
+}
+
+static bool is_now(struct lkg_claims *claims, uint64_t ticket, unsigned state)
+{
+        return atomic_load(slot_of(claims, ticket)) == word_of(ticket, state);
+}
+
 bool lkg_claim_offer(struct lkg_claims *claims, uint64_t ticket)
 {
         uint64_t now = 0;
 
         return atomic_compare_exchange_strong(slot_of(claims, ticket), &now, word_of(ticket, OFFERED)) ||
-               now == word_of(ticket, OFFERED);
+               now == word_of(ticket, OFFERED) || now == word_of(ticket, RETURNED);
 }
 
 bool lkg_claim_take(struct lkg_claims *claims, uint64_t ticket)
 {
-        uint64_t now = word_of(ticket, OFFERED);
-
-        return atomic_compare_exchange_strong(slot_of(claims, ticket), &now, word_of(ticket, TAKEN)) ||
-               now == word_of(ticket, TAKEN);
+        return turn(claims, ticket, OFFERED, word_of(ticket, TAKEN)) ||
+               turn(claims, ticket, RETURNED, word_of(ticket, TAKEN)) || is_now(claims, ticket, TAKEN);
 }
 
-bool lkg_claim_withdraw(struct lkg_claims *claims, uint64_t ticket)
+enum lkg_claim_fate lkg_claim_withdraw(struct lkg_claims *claims, uint64_t ticket)
 {
-        uint64_t now = word_of(ticket, OFFERED);
-
-        return atomic_compare_exchange_strong(slot_of(claims, ticket), &now, 0) ||
-               now != word_of(ticket, TAKEN);
+        if (turn(claims, ticket, RETURNED, 0))
+                return LKG_CLAIM_UNKNOWN;
+        /* Nobody returns it meanwhile: that, too, is for the file server to do. */
+        return turn(claims, ticket, OFFERED, 0) || !is_now(claims, ticket, TAKEN) ? LKG_CLAIM_NEVER
+                                                                                  : LKG_CLAIM_TAKEN;
 }
 
 void lkg_claim_return(struct lkg_claims *claims, uint64_t ticket)
 {
-        uint64_t now = word_of(ticket, TAKEN);
-
-        (void)atomic_compare_exchange_strong(slot_of(claims, ticket), &now, word_of(ticket, OFFERED));
+        (void)turn(claims, ticket, TAKEN, word_of(ticket, RETURNED));
 }
 
 void lkg_claim_end(struct lkg_claims *claims, uint64_t ticket)

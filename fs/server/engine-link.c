@@ -223,8 +223,10 @@ static void warn_late(const struct lkg_message *m)
 static void expire(struct lkg_parked *parked, uint64_t waited_ns)
 {
         uint64_t *until_ns = &server.taken_until_ns[parked - server.shm->parked], now_ns = lkg_boottime_ns();
-        bool begun = is_command(parked) && server.claims &&
-                     !lkg_claim_withdraw(server.claims, parked->message.ticket);
+        enum lkg_claim_fate fate = is_command(parked) && server.claims
+                                           ? lkg_claim_withdraw(server.claims, parked->message.ticket)
+                                           : LKG_CLAIM_NEVER;
+        bool begun = fate == LKG_CLAIM_TAKEN;
 
         if (atomic_load(&parked->state) != LKG_PARKED_WAITING)
                 return;
@@ -236,7 +238,7 @@ static void expire(struct lkg_parked *parked, uint64_t waited_ns)
         }
         if (waited_ns)
                 warn_late(&parked->message);
-        answer(parked, begun ? -EIO : -ETIMEDOUT);
+        answer(parked, fate == LKG_CLAIM_NEVER ? -ETIMEDOUT : -EIO);
         if (is_command(parked))
                 forget_record(parked);
         else

@@ -37,8 +37,13 @@ bool lkg_claim_offer(struct lkg_claims *claims, uint64_t ticket);
  * True again for a command that an earlier engine had taken: it died in the middle, and nobody was told that it failed.
  */
 bool lkg_claim_take(struct lkg_claims *claims, uint64_t ticket);
-/** lkg_claim_withdraw() - file server: the command must not be carried out any more. Return: false when it has been taken. */
-bool lkg_claim_withdraw(struct lkg_claims *claims, uint64_t ticket);
+enum lkg_claim_fate {
+        LKG_CLAIM_NEVER,   /* it was not carried out, and will not be */
+        LKG_CLAIM_UNKNOWN, /* an engine that has died may have carried it out; no other one will */
+        LKG_CLAIM_TAKEN,   /* it is being carried out */
+};
+/** lkg_claim_withdraw() - file server: the command must not be carried out any more, unless it has been taken. */
+enum lkg_claim_fate lkg_claim_withdraw(struct lkg_claims *claims, uint64_t ticket);
 /** lkg_claim_return() - file server: the engine that took it has died; the next one may take it. */
 void lkg_claim_return(struct lkg_claims *claims, uint64_t ticket);
 /** lkg_claim_end() - file server: the command has been answered, with whatever result. */

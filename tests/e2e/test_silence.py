@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """An engine that is dead, stopped or hung, and helpers that are missing: who looks is told, and nobody waits twice."""
+import concurrent.futures
 import contextlib
 import errno
 import json
+import mmap
 import os
 import pathlib
 import re
@@ -470,3 +472,26 @@ def test_below_a_virtual_directory(mounts):
     assert sample(mount.status("metrics.prom"), "lkgfs_engine_up") == 1
     lib.stop_process(mount.child("lkgfs-engine"))
     mount.wait_for(lambda: silent(mount), "it is told")
+
+
+def test_a_command_of_an_engine_that_died_in_the_middle_is_not_called_refused(mounts):
+    """ETIMEDOUT means that it is never carried out. This engine had taken it (include/lkg/claims.h) and may have."""
+    mount = mounts(config={"engineTimeout": "5s"})
+    engine, claims = mount.child("lkgfs-engine"), os.path.join(mount.runtime, "private", "claims")
+    for pid in (mount.process.pid, engine):
+        lib.stop_process(pid)
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        writer = pool.submit(lib.error_of, mount.command, "hold", "on")
+        with open(claims, "rb+") as file, mmap.mmap(file.fileno(), 0) as words:
+            end = lib.deadline()
+            while not any(words[8:]) and time.monotonic() < end:
+                time.sleep(0.005)
+            at = next(i for i in range(8, len(words), 8) if any(words[i:i + 8]))
+            word = struct.unpack_from("=Q", words, at)[0]
+            assert word & 3 == 1  # offered
+            struct.pack_into("=Q", words, at, word + 1)
+        lib.kill_and_wait(engine)
+        assert writer.result(lib.TIMEOUT_S) == errno.EIO
+    os.kill(mount.process.pid, signal.SIGCONT)
+    mount.sync()
+    assert mount.condition()[0] == "True" and not mount.condition()[1].startswith("held"), "nor by the next engine"

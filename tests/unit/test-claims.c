@@ -30,12 +30,13 @@ static void test_one_of_both(void **state)
         (void)state;
         assert_true(lkg_claim_offer(&claims, T));
         assert_true(lkg_claim_take(&claims, T));
-        assert_false(lkg_claim_withdraw(&claims, T)); /* too late: the engine's answer counts */
+        assert_int_equal(lkg_claim_withdraw(&claims, T),
+                         LKG_CLAIM_TAKEN); /* too late: the engine's answer counts */
         lkg_claim_end(&claims, T);
         assert_true(lkg_claim_offer(&claims, T + 1));
-        assert_true(lkg_claim_withdraw(&claims, T + 1));
+        assert_int_equal(lkg_claim_withdraw(&claims, T + 1), LKG_CLAIM_NEVER);
         assert_false(lkg_claim_take(&claims, T + 1)); /* it was told that it failed */
-        assert_true(lkg_claim_withdraw(&claims, T + 1));
+        assert_int_equal(lkg_claim_withdraw(&claims, T + 1), LKG_CLAIM_NEVER);
 }
 
 static void test_what_was_never_offered(void **state)
@@ -68,9 +69,14 @@ static void test_an_engine_that_dies_in_the_middle(void **state)
         assert_true(lkg_claim_take(&claims, T));
         assert_true(lkg_claim_take(&claims, T)); /* its successor, before anybody has noticed */
         lkg_claim_return(&claims, T);
-        assert_true(lkg_claim_withdraw(&claims, T));
+        assert_true(lkg_claim_offer(&claims, T)); /* by the next file server */
+        assert_true(lkg_claim_take(&claims, T));
+        lkg_claim_return(&claims, T);
+        assert_int_equal(lkg_claim_withdraw(&claims, T),
+                         LKG_CLAIM_UNKNOWN); /* it may have been carried out */
         lkg_claim_return(&claims, T);
         assert_false(lkg_claim_take(&claims, T));
+        assert_int_equal(lkg_claim_withdraw(&claims, T), LKG_CLAIM_NEVER);
 }
 
 static bool only_the_first(uint64_t ticket)
@@ -104,7 +110,7 @@ static void test_two_processes_one_file(void **state)
         assert_int_equal(lkg_claims_open(fd, &server, &err), 0);
         assert_true(lkg_claim_offer(server, T));
         assert_true(lkg_claim_take(engine, T));
-        assert_false(lkg_claim_withdraw(server, T));
+        assert_int_equal(lkg_claim_withdraw(server, T), LKG_CLAIM_TAKEN);
         engine = lkg_claims_close(engine);
         assert_int_equal(lkg_claims_open(fd, &engine, &err), 0); /* the next engine */
         assert_true(lkg_claim_take(engine, T));
