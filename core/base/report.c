@@ -249,7 +249,8 @@ const char *lkg_quote(const char *text, size_t size, char buf[static 5 * 64 + 8]
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf masked = LKG_BUF_INIT;
 
-        if (!memmem(text, size, "://", 3) || !lkg_mask_text(text, size, &masked)) {
+        if (lkg_has_private_key(text, size) || !memmem(text, size, "://", 3) ||
+            !lkg_mask_text(text, size, &masked)) {
                 lkg_buf_reset(&masked);
                 if (!lkg_mask_name(text, size, false, &masked))
                         return quote(text, size, buf);

@@ -147,13 +147,15 @@ const char *lkg_piece(struct lkg_span span, char buf[static LKG_PIECE_MAX])
         return buf;
 }
 
-/* `://` and `@` or `?` somewhere behind it: more than lkg_mask_text() finds, since a piece may be cut anywhere. */
+/* A private key; or `://` and `@` or `?` somewhere behind it: more than lkg_mask_text() finds, since a piece may be cut anywhere. */
 static bool has_credentials(struct lkg_span span)
 {
         const char *scheme = span.size > 0 ? memmem(span.data, span.size, "://", 3) : NULL;
 
         size_t rest = scheme ? span.size - (size_t)(scheme - span.data) : 0;
 
+        if (span.size > 0 && lkg_has_private_key(span.data, span.size))
+                return true;
         return scheme && (memchr(scheme, '@', rest) || memchr(scheme, '?', rest));
 }
 

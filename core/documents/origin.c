@@ -27,7 +27,8 @@ static int put_name(const char *escaped, size_t size, bool secret, struct lkg_bu
         lkg_buf_putc(&name, '\0');
         if (lkg_buf_failed(&name))
                 return -ENOMEM;
-        if (!lkg_mask_text(name.data, name.size - 1, &masked)) {
+        if (lkg_has_private_key(name.data, name.size - 1) ||
+            !lkg_mask_text(name.data, name.size - 1, &masked)) {
                 lkg_buf_reset(&masked);
                 (void)lkg_mask_name(name.data, name.size - 1, secret, &masked);
         }

@@ -86,7 +86,7 @@ static int job_own(struct mask_job *job)
 /* A key with a URL in it, or with a credential that became part of it. */
 static bool mask_key(const char *key, size_t size, bool secret, struct lkg_buf *buf)
 {
-        if (has_url(key, size) && lkg_mask_text(key, size, buf))
+        if (!lkg_has_private_key(key, size) && has_url(key, size) && lkg_mask_text(key, size, buf))
                 return true;
         lkg_buf_reset(buf);
         return lkg_mask_name(key, size, secret, buf);

@@ -25,7 +25,9 @@ def shown(mount):
 @pytest.mark.parametrize("body", [
     "staticPodURLHeader:Authorization: s3cret\n", "staticPodURLHeader Authorization: s3cret\n",
     "staticPodURLHeader.Authorization: [s3cret]\n", "user:\n  bearerToken=: {x: s3cret}\n",
-    f"tlsPrivateKeyFile: |\n{KEY}", f"maxPods: |\n{KEY}", f"featureGates: |\n{KEY}", f"? |\n{KEY}: 1\n", f"tlsPrivateKeyFile: {{? |\n{KEY}: 1}}\n",
+    f"tlsPrivateKeyFile: |\n{KEY}", f"maxPods: |\n{KEY}", f"syncFrequency: |\n{KEY}", f"evictionHard:\n memory.available: |\n{KEY}",
+    f"clusterDNS:\n- |\n{KEY}", f"reservedSystemCPUs: |\n{KEY}", f"containerLogMaxSize: |\n{KEY}", f"featureGates:\n Nope: |\n{KEY}",
+    f"registerWithTaints:\n- key: |\n{KEY}", f"logging:\n format: |\n{KEY}", f"kubeReserved:\n cpu: |\n{KEY}", f"unknown: |\n{KEY}", f"featureGates: |\n{KEY}", f"? |\n{KEY}: 1\n", f"tlsPrivateKeyFile: {{? |\n{KEY}: 1}}\n",
 ])
 def test_a_credential_in_the_wrong_place(mount, body):
     """A space too few or too many: neither the name nor the value is shown."""

@@ -96,6 +96,7 @@ static void test_names_wherever_they_are_shown(void **state)
         assert_non_null(strstr(origin.data, "/user/token:<masked>\t"));
         assert_string_equal(lkg_quote("token:s3cret", 12, quoted), "\"token:<masked>\"");
         assert_string_equal(lkg_quote("x -----BEGIN PRIVATE KEY-----", 29, quoted), "\"<masked>\"");
+        assert_string_equal(lkg_quote("a://b@c -----BEGIN PRIVATE KEY-----", 35, quoted), "\"<masked>\"");
         lkg_buf_deinit(&origin);
         lkg_value_unref(masked);
         lkg_value_unref(value);
