@@ -94,7 +94,7 @@ bool lkg_mask_url(const char *text, size_t size, struct lkg_buf *buf)
 
 /* ---- names ---- */
 
-bool lkg_is_secret_name(const char *name, size_t size)
+static bool is_secret_name(const char *name, size_t size)
 {
         static const char *const names[] = { "password",      "passwd",          "token",
                                              "bearerToken",   "id-token",        "access-token",
@@ -121,40 +121,54 @@ static bool in_word(unsigned char c)
                c == '_' || c >= 0x80;
 }
 
+static size_t word_end(const char *name, size_t size, size_t i)
+{
+        while (i < size && in_word((unsigned char)name[i]))
+                i++;
+        return i;
+}
+
 bool lkg_holds_secret_name(const char *name, size_t size)
 {
-        for (size_t i = 0, word; i < size; i++) {
-                for (word = i; i < size && in_word((unsigned char)name[i]); i++)
-                        ;
-                if (lkg_is_secret_name(name + word, i - word))
+        for (size_t word = 0, end; word < size; word = end + 1) {
+                end = word_end(name, size, word);
+                if (is_secret_name(name + word, end - word))
                         return true;
         }
         return false;
 }
 
+/* Of `token:s3cret`, and in a path. Return: bytes of @name to be shown before what is a credential; 0 = there is none. */
+static size_t before_credential(const char *name, size_t size, bool secret)
+{
+        for (size_t word = 0, end; (end = word_end(name, size, word)) + 1 < size; word = end + 1) {
+                if (end == word)
+                        continue;
+                secret |= is_secret_name(name + word, end - word);
+                if (strchr("./[]", name[end])) /* a path: the next part is below this one */
+                        continue;
+                if (secret)
+                        return end + 1;
+        }
+        return 0;
+}
+
 bool lkg_mask_name(const char *name, size_t size, bool secret, struct lkg_buf *buf)
 {
+        size_t before = buf->size, shown;
+
         if (lkg_has_private_key(name, size)) {
                 lkg_buf_puts(buf, MASK);
                 return true;
         }
-        for (size_t i = 0, word; i < size; i++) {
-                for (word = i; i < size && in_word((unsigned char)name[i]); i++)
-                        ;
-                if (i + 1 >= size)
-                        break;
-                if (i == word)
-                        continue;
-                if (strchr("./[]", name[i])) { /* a path: the next part is below this one */
-                        secret |= lkg_is_secret_name(name + word, i - word);
-                        continue;
-                }
-                if (!secret && !lkg_is_secret_name(name + word, i - word))
-                        continue;
-                lkg_buf_append(buf, name, i + 1);
-                lkg_buf_puts(buf, MASK);
-                return true;
+        if (memmem(name, size, "://", 3)) {
+                if (lkg_mask_text(name, size, buf))
+                        return true;
+                buf->size = before;
         }
-        lkg_buf_append(buf, name, size);
-        return false;
+        shown = before_credential(name, size, secret);
+        lkg_buf_append(buf, name, shown > 0 ? shown : size);
+        if (shown > 0)
+                lkg_buf_puts(buf, MASK);
+        return shown > 0;
 }

@@ -249,11 +249,7 @@ const char *lkg_quote(const char *text, size_t size, char buf[static 5 * 64 + 8]
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf masked = LKG_BUF_INIT;
 
-        if (lkg_has_private_key(text, size) || !memmem(text, size, "://", 3) ||
-            !lkg_mask_text(text, size, &masked)) {
-                lkg_buf_reset(&masked);
-                if (!lkg_mask_name(text, size, false, &masked))
-                        return quote(text, size, buf);
-        }
+        if (!lkg_mask_name(text, size, false, &masked))
+                return quote(text, size, buf);
         return lkg_buf_failed(&masked) ? quote("", 0, buf) : quote(masked.data, masked.size, buf);
 }

@@ -151,12 +151,10 @@ const char *lkg_piece(struct lkg_span span, char buf[static LKG_PIECE_MAX])
 static bool has_credentials(struct lkg_span span)
 {
         const char *scheme = span.size > 0 ? memmem(span.data, span.size, "://", 3) : NULL;
-
         size_t rest = scheme ? span.size - (size_t)(scheme - span.data) : 0;
 
-        if (span.size > 0 && lkg_has_private_key(span.data, span.size))
-                return true;
-        return scheme && (memchr(scheme, '@', rest) || memchr(scheme, '?', rest));
+        return lkg_has_private_key(span.data, span.size) ||
+               (scheme && (memchr(scheme, '@', rest) || memchr(scheme, '?', rest)));
 }
 
 const char *lkg_reason(struct lkg_span value, const char *reason)

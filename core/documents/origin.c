@@ -27,11 +27,7 @@ static int put_name(const char *escaped, size_t size, bool secret, struct lkg_bu
         lkg_buf_putc(&name, '\0');
         if (lkg_buf_failed(&name))
                 return -ENOMEM;
-        if (lkg_has_private_key(name.data, name.size - 1) ||
-            !lkg_mask_text(name.data, name.size - 1, &masked)) {
-                lkg_buf_reset(&masked);
-                (void)lkg_mask_name(name.data, name.size - 1, secret, &masked);
-        }
+        (void)lkg_mask_name(name.data, name.size - 1, secret, &masked);
         for (size_t i = 0; i < masked.size; i++) {
                 if (masked.data[i] == '~' || masked.data[i] == '/')
                         lkg_buf_puts(&shown, masked.data[i] == '~' ? "~0" : "~1");

@@ -83,15 +83,6 @@ static int job_own(struct mask_job *job)
         return job->to ? 0 : -ENOMEM;
 }
 
-/* A key with a URL in it, or with a credential that became part of it. */
-static bool mask_key(const char *key, size_t size, bool secret, struct lkg_buf *buf)
-{
-        if (!lkg_has_private_key(key, size) && has_url(key, size) && lkg_mask_text(key, size, buf))
-                return true;
-        lkg_buf_reset(buf);
-        return lkg_mask_name(key, size, secret, buf);
-}
-
 /* Puts the masked form of member @i (taken over) into the job's copy. */
 static int job_put(struct mask_job *job, struct lkg_value *masked)
 {
@@ -114,7 +105,7 @@ static int job_put(struct mask_job *job, struct lkg_value *masked)
                 return r;
         }
         old = lkg_map_at(job->from, job->i, &key, &size);
-        rename = mask_key(key, size, job->secrecy == LKG_SECRET, &key_buf);
+        rename = lkg_mask_name(key, size, job->secrecy == LKG_SECRET, &key_buf);
         if (value == old && !rename)
                 return 0;
         r = job_own(job);

@@ -38,18 +38,17 @@ bool lkg_mask_text(const char *text, size_t size, struct lkg_buf *buf);
  * `@` and after its first `?` or `#` is masked. Return: whether there was any.
  */
 bool lkg_mask_url(const char *text, size_t size, struct lkg_buf *buf);
-/** lkg_is_secret_name() - does a field of this name hold a credential, in any case? */
-bool lkg_is_secret_name(const char *name, size_t size);
 /**
- * lkg_holds_secret_name() - or is such a name a word of it? A space or a colon may be missing or too much
- * (`token:s3cret: x`, `user.token`): what stands under it is a credential, too.
+ * lkg_holds_secret_name() - is a word of it the name of a field that holds a credential, in any case? A space or a colon may be
+ * missing or too much (`token:s3cret: x`, `user.token`): what stands under it is a credential, too.
  */
 bool lkg_holds_secret_name(const char *name, size_t size);
 /** lkg_has_private_key() - is there a private key in PEM, or the beginning of one? */
 bool lkg_has_private_key(const char *text, size_t size);
 /**
  * lkg_mask_name() - append a name as people may see it: of `token:s3cret`, a key because a space is missing, the part after
- * the name of a credential is masked; all of a private key. @secret: it is below one (a header), so this applies to any first word.
+ * the name of a credential is masked; of URLs what lkg_mask_text() masks; all of a private key.
+ * @secret: it is below the name of a credential (a header), so this applies to any first word.
  * Return: whether anything was masked.
  */
 bool lkg_mask_name(const char *name, size_t size, bool secret, struct lkg_buf *buf);
