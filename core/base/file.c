@@ -7,9 +7,9 @@
  * by others, because the author of the link chooses what root reads.
  */
 #include <fcntl.h>
-#include <poll.h>
 #include <limits.h>
 #include <linux/openat2.h>
+#include <poll.h>
 #include <sys/syscall.h>
 
 #include <lkg/file.h>

@@ -46,8 +46,8 @@ static void render_condition_json(const struct lkg_status_context *x, struct lkg
         lkg_json_text(&json, "status", lkg_condition_status_name(c->status));
         lkg_json_foreign(&json, "reason", c->reason);
         lkg_json_foreign(&json, "message", c->message);
-        if (*c->pending)
-                lkg_json_foreign(&json, "pending", c->pending);
+        if (c->pending)
+                lkg_json_foreign(&json, "pending", c->reason);
         lkg_json_time(&json, "lastTransitionTime", c->transition_ns);
         lkg_json_end(&json);
         (void)lkg_json_write_line(&json, buf);

@@ -487,8 +487,7 @@ static int miss_base(struct collect *c)
         say(c, LKG_LAYER_BASE, LKG_ERROR, LKG_C_BASE_MISSING, full,
             "the base does not exist, and without it the component would run with its defaults (for a "
             "kubelet, anonymous access among them); put it back, or write base: \"\" for this component if "
-            "there is to be "
-            "none");
+            "there is to be none");
         return 0;
 }
 

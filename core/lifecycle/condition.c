@@ -411,8 +411,7 @@ bool lkg_condition_update(struct lkg_condition *condition, const struct lkg_cond
                 tell_mistake(&next, facts);
         if (facts->lost && rows[row] != say_lost) /* something else is worse, or just as true */
                 add_words(&next, "; failed to keep %.160s", facts->lost);
-        if (rows[row] == say_try || rows[row] == say_waiting)
-                memcpy(next.pending, next.reason, sizeof(next.pending));
+        next.pending = rows[row] == say_try || rows[row] == say_waiting;
         tell_hold(&next, facts, rows[row] == say_held || rows[row] == say_try_expired);
         tell_try(&next, facts, rows[row] == say_try);
         /* The fleet's operator holds back, whatever this node's does. */
@@ -421,7 +420,6 @@ bool lkg_condition_update(struct lkg_condition *condition, const struct lkg_cond
         /* Somebody else's words (a server's, an operator's) are cut to fit. */
         lkg_utf8_mend(next.reason);
         lkg_utf8_mend(next.message);
-        lkg_utf8_mend(next.pending);
         if (next.status != condition->status || next.transition_ns == 0)
                 next.transition_ns = now_ns;
         changed = next.status != condition->status || next.transition_ns != condition->transition_ns ||

@@ -45,18 +45,16 @@ static int read_blob(const struct lkg_entry *entry, char **ret)
 
 /*
  * The engine's last message, which begins with the configuration in use, and what its last reason said of a try or a rollout: these go
- * on without it. @shown: for people; else as it is. Return: 0; -ENOMEM.
+ * on without it. Return: 0; -ENOMEM.
  */
-static int put_message(const struct lkg_json *json, bool shown, struct lkg_buf *buf)
+static int put_message(const struct lkg_json *json, struct lkg_buf *buf)
 {
         const char *const parts[] = { lkg_json_get(json, "message"), lkg_json_get(json, "pending") };
 
         for (size_t i = 0; i < LKG_ARRAY_SIZE(parts); i++) {
                 if (i > 0 && parts[i])
                         lkg_buf_puts(buf, "; ");
-                if (parts[i] && shown)
-                        lkg_buf_shown(buf, parts[i], strlen(parts[i]));
-                else if (parts[i])
+                if (parts[i])
                         lkg_buf_puts(buf, parts[i]);
         }
         return lkg_buf_failed(buf) ? -ENOMEM : 0;
@@ -66,6 +64,7 @@ static int put_message(const struct lkg_json *json, bool shown, struct lkg_buf *
 static int put_using(const struct outage_words *w, struct lkg_buf *buf)
 {
         LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf message = LKG_BUF_INIT;
         LKG_CLEANUP(lkg_freep) char *text = NULL, *path = NULL;
         const struct lkg_entry *entry;
         int r;
@@ -81,7 +80,9 @@ static int put_using(const struct outage_words *w, struct lkg_buf *buf)
         lkg_json_map(&json, NULL, LKG_JSON_TIGHT);
         r = lkg_json_read_flat(&json, text, strcspn(text, "\n"));
         if (r == 0)
-                r = put_message(&json, true, buf);
+                r = put_message(&json, &message);
+        if (message.size > 0)
+                lkg_buf_shown(buf, message.data, message.size);
         return r == -ENOMEM ? r : 0;
 }
 
@@ -110,7 +111,7 @@ static int say_condition_json(const struct outage_words *w, const char *old, str
         r = lkg_json_read_flat(&json, old, strcspn(old, "\n"));
         if (r == -ENOMEM)
                 return r;
-        if (r == 0 && w->down && lkg_json_get(&json, "pending") && put_message(&json, false, &message) < 0)
+        if (r == 0 && w->down && lkg_json_get(&json, "pending") && put_message(&json, &message) < 0)
                 return -ENOMEM;
         if (r < 0 && !w->down) {
                 lkg_buf_puts(buf, old);

@@ -267,8 +267,8 @@ int lkg_source_uncover(struct lkg_supervisor *s, struct lkg_error *err);
 /** lkg_listen_open() - the socket on which engines, one after the other, accept file servers. */
 int lkg_listen_open(struct lkg_supervisor *s, struct lkg_error *err);
 /**
- * lkg_private_connect() - to the socket @name of the private runtime directory. We hold the engine's listening socket, so that
- * succeeds while no engine lives, too, and the next one accepts. Return: the socket; -EAGAIN: too many wait to be accepted; -errno.
+ * lkg_private_connect() - to the socket @name of the private runtime directory. We hold the engine's listening socket, so to
+ * that one it succeeds while no engine lives, too, and the next one accepts. Return: the socket; -EAGAIN: too many wait to be accepted; -errno.
  */
 int lkg_private_connect(const struct lkg_supervisor *s, const char *name);
 /**

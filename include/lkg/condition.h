@@ -15,8 +15,7 @@ const char *lkg_condition_status_name(enum lkg_condition_status status); /* "Unk
 struct lkg_condition {
         enum lkg_condition_status status;
         char reason[256], message[512];
-        char pending
-                [256]; /* of a try or a rollout: the part of @reason that an engine which falls silent leaves true */
+        bool pending; /* a try runs or a rollout waits: @reason stays true when the engine falls silent */
         uint64_t transition_ns; /* wall time at which status last changed */
 };
 

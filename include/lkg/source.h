@@ -12,8 +12,8 @@
 #pragma once
 
 #include <lkg/error.h>
-#include <lkg/span.h>
 #include <lkg/limits.h>
+#include <lkg/span.h>
 
 #define LKG_IDENTIFIER_MAX 253u
 #define LKG_SOURCE_ID_MAX  255u /* NAME_MAX */

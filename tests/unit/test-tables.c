@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include <core/schema/findings-codes.h>
-#include <include/lkg/kinds.h>
+#include <lkg/kinds.h>
 #include <core/schema/tree.h>
 #include <lkg/decode.h>
 
