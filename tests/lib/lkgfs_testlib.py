@@ -489,29 +489,22 @@ class Mount:
         except OSError:
             return ""
 
-    def children(self):
-        """Name -> pid of the living processes of this mount besides the supervisor."""
+    def helpers(self):
+        """Name -> pids of all living helpers of this mount, the newest last; what one of them has forked for a job is none."""
         found = {}
         # An adopted helper is nobody's child that we know of, but was seen before.
         adopted = [pid for pid, began in self.known.items() if began and start_time(pid) == began]
-        for pid in adopted + processes_naming(os.path.basename(self.root)) + self._descendants():
-            with contextlib.suppress(OSError):
-                name = os.path.basename(os.readlink(f"/proc/{pid}/exe"))
-                if name.startswith("lkgfs-"):
-                    found[name] = pid
-                    self.known[pid] = start_time(pid)
-        return found
-
-    def helpers(self):
-        """Name -> pids of all living helpers of this mount; what one of them has forked for a job is none."""
-        found = {}
-        for pid in sorted({*self.known, *processes_naming(os.path.basename(self.root)), *self._descendants()}):
-            name = program_of(pid)
+        for pid in {*adopted, *processes_naming(os.path.basename(self.root)), *self._descendants()}:
+            name, began = program_of(pid), start_time(pid)
             with contextlib.suppress(OSError):  # it has ended
-                if name in CHILDREN.values() and self.known.setdefault(pid, start_time(pid)) == start_time(pid) \
-                        and program_of(parent_of(pid)) != name:
-                    found.setdefault(name, []).append(pid)
-        return found
+                if name in CHILDREN.values() and began and program_of(parent_of(pid)) != name:
+                    self.known[pid] = began
+                    found.setdefault(name, []).append((began, pid))
+        return {name: [pid for _, pid in sorted(pids)] for name, pids in found.items()}
+
+    def children(self):
+        """Name -> pid of the living processes of this mount besides the supervisor."""
+        return {name: pids[-1] for name, pids in self.helpers().items()}
 
     def crowd(self):
         """Those of which there are two: file servers would take each other's requests, engines each other's publications."""
