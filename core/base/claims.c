@@ -19,21 +19,34 @@ static _Atomic uint64_t *slot_of(struct lkg_claims *claims, uint64_t ticket)
 
 /* ---- the file ---- */
 
+static int open_file(int runtime_fd)
+{
+        int fd = openat(runtime_fd, LKG_CLAIMS_NAME, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
+                        0600);
+
+        return fd < 0 ? -errno : fd;
+}
+
+int lkg_claims_make(int runtime_fd)
+{
+        LKG_CLEANUP(lkg_closep) int fd = open_file(runtime_fd);
+
+        return fd < 0 ? fd : 0;
+}
+
 /*
  * Two processes may open it at the same time, so it is never replaced: a file of zeros is a valid one without commands, and the
  * magic is only there to tell another layout.
  */
 int lkg_claims_open(int runtime_fd, struct lkg_claims **ret, struct lkg_error *err)
 {
-        LKG_CLEANUP(lkg_closep)
-        int fd = openat(runtime_fd, LKG_CLAIMS_NAME, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
-                        0600);
+        LKG_CLEANUP(lkg_closep) int fd = open_file(runtime_fd);
         struct lkg_claims *claims;
         void *p;
         int r;
 
         if (fd < 0)
-                return lkg_error_set(err, -errno, NULL, "open %s", LKG_CLAIMS_NAME);
+                return lkg_error_set(err, fd, NULL, "open %s", LKG_CLAIMS_NAME);
         r = lkg_map_file(fd, sizeof(*claims), &p);
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "make %s", LKG_CLAIMS_NAME);

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include <lkg/claims.h>
 #include <lkg/log.h>
 
 #include "consumer.h"
@@ -106,6 +107,7 @@ static int start(struct lkg_supervisor *s, struct lkg_child *child)
         (void)snprintf(user, sizeof(user), "%u:%u", (unsigned)setup.account.uid,
                        (unsigned)setup.account.gid);
         lkg_engine_note_open(s);
+        (void)lkg_claims_make(s->runtime_fd); /* else the engine or the file server says why there is none */
         s->source_mounts = s->over ? 0 : lkg_mounts_below(s->source_path);
         r = lkg_child_spawn(child, &spawn, &ours);
         if (r >= 0)

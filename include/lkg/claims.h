@@ -25,6 +25,11 @@ struct lkg_claims {
         _Atomic uint64_t words[LKG_CLAIMS]; /* ticket << 2 | state, by ticket % LKG_CLAIMS; 0 = free */
 };
 
+/**
+ * lkg_claims_make() - lkgfsd, before an engine starts: there is a file, which is handed to the engine's user with the directory. A file
+ * server that made it meanwhile would make it root's. Return: 0 or -errno.
+ */
+int lkg_claims_make(int runtime_fd);
 /** lkg_claims_open() - map the file in @runtime_fd, create it if there is none. Its space is allocated at once. 0 or -errno. */
 int lkg_claims_open(int runtime_fd, struct lkg_claims **ret, struct lkg_error *err);
 struct lkg_claims *lkg_claims_close(struct lkg_claims *claims);

@@ -495,3 +495,13 @@ def test_a_command_of_an_engine_that_died_in_the_middle_is_not_called_refused(mo
     os.kill(mount.process.pid, signal.SIGCONT)
     mount.sync()
     assert mount.condition()[0] == "True" and not mount.condition()[1].startswith("held"), "nor by the next engine"
+
+
+def test_the_file_of_claims_is_there_before_an_engine(mounts):
+    """And is its user's: one that a file server made in between would be root's, and every command would come too late."""
+    engine = StandIn(mounts)
+    try:
+        engine.start()
+        assert os.stat(f"/proc/self/fd/{engine.runtime}/claims").st_uid == lib.ENGINE_USER_ID
+    finally:
+        engine.close()
