@@ -13,7 +13,7 @@
 
 #include "escape.h"
 
-#define FIELDS_MAX 11
+#define FIELDS_MAX 13
 
 struct parser {
         struct lkg_publication *pub;
@@ -212,6 +212,21 @@ static int line_file(struct parser *p, char **f)
         return add_entry(p, &e);
 }
 
+static int line_part(struct parser *p, char **f)
+{
+        struct lkg_entry *e;
+        int r = line_file(p, f);
+
+        if (r < 0)
+                return r;
+        e = &p->pub->entries[p->pub->n_entries - 1];
+        if (!lkg_is_sha256(f[11]) || parse_u64(f[12], 10, INT64_MAX, &e->offset) < 0 ||
+            e->size > LKG_PART_BYTES_MAX)
+                return bad(p, "not a part of a pack");
+        e->pack = f[11];
+        return 0;
+}
+
 static int line_control(struct parser *p, char **f)
 {
         struct lkg_entry e = { .type = LKG_ENTRY_CONTROL };
@@ -331,6 +346,7 @@ static const struct {
         int (*parse)(struct parser *p, char **fields);
 } line_types[] = {
         { "file", 11, line_file },
+        { "part", 13, line_part },
         { "dir", 6, line_dir },
         { "control", 7, line_control },
         { "number", 2, line_number },
@@ -565,7 +581,7 @@ static void format_entry(const struct lkg_entry *e, struct lkg_buf *buf)
                                              [LKG_ENTRY_CONTROL] = "control",
                                              [LKG_ENTRY_BAD] = "bad" };
 
-        lkg_buf_puts(buf, words[e->type]);
+        lkg_buf_puts(buf, e->pack ? "part" : words[e->type]);
         put_field(buf, e->path);
         put_owner(buf, e);
         switch (e->type) {
@@ -584,6 +600,11 @@ static void format_entry(const struct lkg_entry *e, struct lkg_buf *buf)
                 put_flags(buf, e->flags);
                 put_index(buf, e->component);
                 put_u64(buf, e->generation);
+                if (e->pack) {
+                        lkg_buf_putc(buf, '\t');
+                        lkg_buf_puts(buf, e->pack);
+                        put_u64(buf, e->offset);
+                }
                 break;
         case LKG_ENTRY_CONTROL:
                 put_index(buf, e->component);
@@ -627,6 +648,46 @@ int lkg_publication_read_blob(int blobs, const char *sha256, size_t max, char **
         if (strcmp(actual, sha256) != 0)
                 return -EBADMSG;
         *ret = LKG_STEAL(data);
-        *ret_size = size;
+        if (ret_size)
+                *ret_size = size;
+        return 0;
+}
+
+/* @data: room for the part and a NUL. Return: 0; -EBADMSG the file is shorter or has other bytes; -errno. */
+static int read_part(int blobs, const struct lkg_entry *entry, char *data)
+{
+        LKG_CLEANUP(lkg_closep) int fd = lkg_open_plain(blobs, entry->pack);
+        char actual[LKG_SHA256_HEX];
+        ssize_t n;
+        int r;
+
+        if (fd < 0)
+                return fd == -EINVAL ? -EBADMSG : fd;
+        n = pread(fd, data, entry->size, (off_t)entry->offset);
+        if (n < 0)
+                return -errno;
+        data[n] = '\0';
+        r = lkg_sha256_hex(data, (size_t)n, actual);
+        return r < 0 ? r : strcmp(actual, entry->sha256) != 0 ? -EBADMSG : 0;
+}
+
+int lkg_publication_read(int blobs, const struct lkg_entry *entry, size_t max, char **ret, size_t *ret_size)
+{
+        LKG_CLEANUP(lkg_freep) char *data = NULL;
+        int r;
+
+        if (!entry->pack)
+                return lkg_publication_read_blob(blobs, entry->sha256, max, ret, ret_size);
+        if (entry->size > max)
+                return -EFBIG;
+        data = malloc(entry->size + 1);
+        if (!data)
+                return -ENOMEM;
+        r = read_part(blobs, entry, data);
+        if (r < 0)
+                return r;
+        *ret = LKG_STEAL(data);
+        if (ret_size)
+                *ret_size = entry->size;
         return 0;
 }

@@ -10,8 +10,6 @@
 
 #include "blob.h"
 
-#define TMP_NAME ".new"
-
 static int compare(const void *a, const void *b)
 {
         return strcmp(((const struct lkg_blob *)a)->sha256, ((const struct lkg_blob *)b)->sha256);
@@ -29,7 +27,6 @@ int lkg_blobs_open(int runtime_fd, struct lkg_blobs *ret, struct lkg_error *err)
         };
         if (ret->dirfd < 0)
                 return lkg_error_set(err, -errno, NULL, "open %s", LKG_PUBLICATION_BLOBS);
-        (void)unlinkat(ret->dirfd, TMP_NAME, 0);
         return 0;
 }
 
@@ -66,42 +63,62 @@ static int add(struct lkg_blobs *blobs, const char *sha256, uint64_t size, struc
         return 0;
 }
 
+/*
+ * Under its own name at once: no manifest names it before it is complete, and one that a killed engine left incomplete is
+ * shorter than it should be (lkg_blob_put()).
+ */
 static int write_blob(struct lkg_blobs *blobs, const char *sha256, const char *data, size_t size)
 {
         LKG_CLEANUP(lkg_closep)
-        int fd = openat(blobs->dirfd, TMP_NAME, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+        int fd = openat(blobs->dirfd, sha256, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
         int r;
 
         if (fd < 0)
                 return -errno;
         r = lkg_write_all(fd, data, size);
-        if (r >= 0 && renameat(blobs->dirfd, TMP_NAME, blobs->dirfd, sha256) < 0)
-                r = -errno;
         if (r < 0)
-                (void)unlinkat(blobs->dirfd, TMP_NAME, 0);
+                (void)unlinkat(blobs->dirfd, sha256, 0);
         else
                 blobs->n_written++;
         return r;
+}
+
+/* A predecessor was killed while it wrote this one. */
+static int complete_blob(struct lkg_blobs *blobs, struct lkg_blob *blob, const char *data, size_t size)
+{
+        int r;
+
+        (void)unlinkat(blobs->dirfd, blob->sha256, 0);
+        r = write_blob(blobs, blob->sha256, data, size);
+        if (r >= 0)
+                blob->size = size;
+        return r;
+}
+
+int lkg_blob_put_as(struct lkg_blobs *blobs, const char *name, const void *data, size_t size,
+                    struct lkg_blob **ret, struct lkg_error *err)
+{
+        struct lkg_blob *blob = find(blobs, name);
+        int r = 0;
+
+        if (!blob) {
+                r = write_blob(blobs, name, data, size);
+                if (r >= 0)
+                        r = add(blobs, name, size, ret);
+        } else if (blob->size == size || (r = complete_blob(blobs, blob, data, size)) >= 0) {
+                *ret = lkg_blob_ref(blob);
+        }
+        return r < 0 ? lkg_error_set(err, r, NULL, "write blob") : 0;
 }
 
 int lkg_blob_put(struct lkg_blobs *blobs, const void *data, size_t size, struct lkg_blob **ret,
                  struct lkg_error *err)
 {
         char sha256[LKG_SHA256_HEX];
-        struct lkg_blob *blob;
         int r = lkg_sha256_hex(data, size, sha256);
 
-        if (r < 0)
-                return lkg_error_set(err, r, NULL, "digest");
-        blob = find(blobs, sha256);
-        if (blob) {
-                *ret = lkg_blob_ref(blob);
-                return 0;
-        }
-        r = write_blob(blobs, sha256, data, size);
-        if (r >= 0)
-                r = add(blobs, sha256, size, ret);
-        return r < 0 ? lkg_error_set(err, r, NULL, "write blob") : 0;
+        return r < 0 ? lkg_error_set(err, r, NULL, "digest")
+                     : lkg_blob_put_as(blobs, sha256, data, size, ret, err);
 }
 
 int lkg_blob_adopt(struct lkg_blobs *blobs, const char *sha256, struct lkg_blob **ret, struct lkg_error *err)

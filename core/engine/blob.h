@@ -3,8 +3,8 @@
  * The blobs of the runtime directory: immutable content named by its SHA-256, shared by all publications that name it.
  *
  * References are counted; a blob without references is unlinked. The file server keeps what it still needs by a hard
- * link of its own (pinned/). A blob is written under a temporary name and renamed, so a name always means the whole
- * content, also after a kill.
+ * link of its own (pinned/). A manifest names a blob only when it is complete. A file that is shorter than its content was
+ * being written when the engine was killed; no reader knows it, and it is written again or removed.
  */
 #pragma once
 
@@ -22,7 +22,7 @@ struct lkg_blobs {
         uint64_t n_written;
 };
 
-/** lkg_blobs_open() - create blobs/ below @runtime_fd, remove leftovers of unfinished writes. */
+/** lkg_blobs_open() - create blobs/ below @runtime_fd. */
 int lkg_blobs_open(int runtime_fd, struct lkg_blobs *ret, struct lkg_error *err);
 /** lkg_blobs_deinit() - forget everything; the files stay for the next engine. */
 void lkg_blobs_deinit(struct lkg_blobs *blobs);
@@ -30,6 +30,10 @@ void lkg_blobs_deinit(struct lkg_blobs *blobs);
 /** lkg_blob_put() - the blob with this content, written unless it is known. Caller owns one reference. -ENOSPC ... */
 int lkg_blob_put(struct lkg_blobs *blobs, const void *data, size_t size, struct lkg_blob **ret,
                  struct lkg_error *err);
+
+/** lkg_blob_put_as() - the same under another @name of its form, which must mean these very bytes. */
+int lkg_blob_put_as(struct lkg_blobs *blobs, const char *name, const void *data, size_t size,
+                    struct lkg_blob **ret, struct lkg_error *err);
 
 /** lkg_blob_adopt() - one that a predecessor wrote. Return: 0; -ENOENT; -errno. Caller owns one reference. */
 int lkg_blob_adopt(struct lkg_blobs *blobs, const char *sha256, struct lkg_blob **ret,

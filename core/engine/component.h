@@ -57,6 +57,13 @@ struct lkg_file_slot {
         uint64_t mtime_ns;
 };
 
+/* The same for a small file that is rendered with nearly every publication: its bytes are a part of the blob. */
+struct lkg_part_slot {
+        struct lkg_file_slot file;
+        char sha256[LKG_SHA256_HEX]; /* of the part; "" = all of the blob */
+        uint64_t size, offset;       /* of the part */
+};
+
 /* Values are immutable, so an equal pointer is an equal text. */
 struct lkg_layer_slot {
         char *name;  /* NNNN-role-name */
@@ -157,7 +164,7 @@ struct lkg_component {
         struct lkg_file_slot good_document; /* lkg/ */
         struct lkg_bad_slot *bad;
         size_t n_bad;
-        struct lkg_file_slot status[LKG_STATUS_FILES_MAX];
+        struct lkg_part_slot status[LKG_STATUS_FILES_MAX];
         struct lkg_layer_slot *layers;
         size_t n_layers;
         bool layers_cut; /* more layers than the view shows */

@@ -42,7 +42,7 @@ static int read_published(struct lkg_engine *e, const struct lkg_publication *p,
         entry = lkg_publication_find(p, path);
         if (!entry || entry->type != LKG_ENTRY_FILE)
                 return -ENOENT;
-        return lkg_blob_read(&e->publisher.blobs, entry->sha256, &ret->data, &ret->size, NULL);
+        return lkg_publication_read(e->publisher.blobs.dirfd, entry, SIZE_MAX / 4, &ret->data, &ret->size);
 }
 
 /* As status/<c>/active has it: `init`, `default`, or an id and an object. */

@@ -36,22 +36,21 @@ static int render_status(struct lkg_publisher *p, const struct lkg_publication_i
 
         for (size_t i = 0; i < lkg_n_status_files; i++) {
                 struct lkg_buf buf = LKG_BUF_INIT;
-                bool first = !c->status[i].blob;
+                bool first = !c->status[i].file.blob;
                 int r;
 
-                if (!(lkg_status_files[i].depends & dirty) &&
-                    (c->status[i].blob || lkg_status_files[i].optional))
+                if (!(lkg_status_files[i].depends & dirty) && (!first || lkg_status_files[i].optional))
                         continue;
                 lkg_status_files[i].render(&x, &buf);
                 if (lkg_status_files[i].optional && buf.size == 0 && !lkg_buf_failed(&buf)) {
-                        lkg_slot_clear(p, &c->status[i]);
+                        lkg_slot_clear(p, &c->status[i].file);
                         continue;
                 }
-                r = lkg_slot_fill_buf(p, &c->status[i], &buf, in->now_ns, err);
+                r = lkg_part_fill(
+                        p, &c->status[i], &buf,
+                        lkg_status_files[i].dated && first && c->active ? served_since(c) : in->now_ns, err);
                 if (r < 0)
                         return r;
-                if (lkg_status_files[i].dated && first && c->active)
-                        c->status[i].mtime_ns = served_since(c);
         }
         return 0;
 }
@@ -136,7 +135,7 @@ static int render_component(struct lkg_publisher *p, const struct lkg_publicatio
         }
         if (r >= 0 && (c->dirty & LKG_DIRTY_LAYERS)) /* what is left stays dirty and follows */
                 r = lkg_publish_component_layers(
-                        p, in, c, c->status[0].blob ? LKG_LAYERS_AT_ONCE : LKG_LAYERS_AT_FIRST, err);
+                        p, in, c, c->status[0].file.blob ? LKG_LAYERS_AT_ONCE : LKG_LAYERS_AT_FIRST, err);
         if (r >= 0 && (c->dirty & LKG_DIRTY_HISTORY))
                 r = lkg_publish_component_history(p, c, err);
         if (r >= 0)
@@ -245,6 +244,16 @@ static void add_view(struct builder *b, const struct lkg_component *c)
                 add_entry(b, entry, c->document.blob, "%s", c->config->aliases.items[i]);
 }
 
+static void be_part(struct lkg_entry *entry, const struct lkg_part_slot *slot)
+{
+        if (!*slot->sha256)
+                return;
+        entry->pack = slot->file.blob->sha256;
+        entry->offset = slot->offset;
+        entry->size = slot->size;
+        memcpy(entry->sha256, slot->sha256, LKG_SHA256_HEX);
+}
+
 static void add_status(struct builder *b, const struct lkg_component *c)
 {
         uint64_t generation = c->active ? c->active->number : 0;
@@ -252,16 +261,17 @@ static void add_status(struct builder *b, const struct lkg_component *c)
         add_dir(b, 0755, c->changed_ns, "status", c->config->name, NULL);
         for (size_t i = 0; i < lkg_n_status_files; i++) {
                 const struct lkg_status_file *f = &lkg_status_files[i];
-                const struct lkg_file_slot *slot = &c->status[i];
+                const struct lkg_part_slot *slot = &c->status[i];
                 struct lkg_entry entry;
 
-                if (!slot->blob)
+                if (!slot->file.blob)
                         continue;
-                entry = f->document ? document_entry(c, slot, generation)
-                                    : file_entry(c, slot, b->in->config->status_mode, 0, 0, f->flags,
+                entry = f->document ? document_entry(c, &slot->file, generation)
+                                    : file_entry(c, &slot->file, b->in->config->status_mode, 0, 0, f->flags,
                                                  generation);
                 entry.flags = f->flags;
-                add_entry(b, entry, slot->blob, "status/%s/%s", c->config->name, f->name);
+                be_part(&entry, slot);
+                add_entry(b, entry, slot->file.blob, "status/%s/%s", c->config->name, f->name);
         }
 }
 
@@ -569,7 +579,10 @@ int lkg_publish(struct lkg_publisher *p, const struct lkg_publication_input *in,
         for (size_t i = 0; r >= 0 && i < in->n_components; i++)
                 r = render_component(p, in, &in->components[i], err);
         if (r >= 0)
+                r = lkg_pack_finish(p, err);
+        if (r >= 0)
                 r = make_current(p, &b, err);
+        lkg_pack_drop(p);
         free_builder(&b);
         if (r < 0)
                 return r;
@@ -639,7 +652,7 @@ void lkg_publisher_release(struct lkg_publisher *p, struct lkg_component *c)
         lkg_slot_clear(p, &c->good_document);
         clear_bad(p, c);
         for (size_t i = 0; i < LKG_STATUS_FILES_MAX; i++)
-                lkg_slot_clear(p, &c->status[i]);
+                lkg_slot_clear(p, &c->status[i].file);
         for (size_t i = 0; i < c->n_layers; i++) {
                 lkg_slot_clear(p, &c->layers[i].doc);
                 lkg_slot_clear(p, &c->layers[i].merged);
@@ -677,6 +690,8 @@ void lkg_publisher_deinit(struct lkg_publisher *p)
         for (size_t i = 0; i < p->n_kept; i++)
                 free(p->kept[i].blobs);
         free(p->kept);
+        lkg_pack_drop(p);
+        free(p->pack.parts);
         lkg_blobs_deinit(&p->blobs);
         *p = (struct lkg_publisher){ .runtime_fd = -EBADF, .blobs = { .dirfd = -EBADF } };
 }

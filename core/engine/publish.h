@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include <lkg/buf.h>
 #include <lkg/publication.h>
 
 #include "blob.h"
@@ -28,9 +29,23 @@ struct lkg_kept_blobs {
         size_t n_blobs;
 };
 
+/* A part that is not written yet. */
+struct lkg_pending_part {
+        struct lkg_part_slot *slot;
+        struct lkg_part_slot now; /* what it becomes; without the blob */
+};
+
+/* The small files of one publication, which are one blob: a tenth of what as many files cost. */
+struct lkg_pack {
+        struct lkg_buf bytes;
+        struct lkg_pending_part *parts;
+        size_t n_parts, n_allocated;
+};
+
 struct lkg_publisher {
         int runtime_fd; /* borrowed */
         struct lkg_blobs blobs;
+        struct lkg_pack pack;
         uint64_t number; /* of the current publication */
         struct lkg_kept_blobs *kept;
         size_t n_kept;

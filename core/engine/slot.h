@@ -15,6 +15,17 @@ int lkg_slot_fill_buf(struct lkg_publisher *p, struct lkg_file_slot *slot, struc
                       uint64_t mtime_ns, struct lkg_error *err);
 
 /**
+ * lkg_part_fill() - as lkg_slot_fill_buf(), for a small file: its bytes join the pack of this publication. @slot must stay where it is
+ * until lkg_pack_finish().
+ */
+int lkg_part_fill(struct lkg_publisher *p, struct lkg_part_slot *slot, struct lkg_buf *buf,
+                  uint64_t mtime_ns, struct lkg_error *err);
+/** lkg_pack_finish() - write the pack; the slots show it from now on. Return: 0; -errno: all of them are as they were. */
+int lkg_pack_finish(struct lkg_publisher *p, struct lkg_error *err);
+/** lkg_pack_drop() - nothing of it is needed. */
+void lkg_pack_drop(struct lkg_publisher *p);
+
+/**
  * lkg_publish_component_layers() - bring at most @budget files of layers/ of @c up to date.
  * Return: 1 more to do; 0 done, the mark is cleared; -errno.
  */

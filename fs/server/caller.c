@@ -2,6 +2,7 @@
 /* The caller of a request: acting with its ids on create, the right to command, facts from /proc. */
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <poll.h>
 #include <sys/fsuid.h>
 #include <sys/syscall.h>
 
@@ -52,13 +53,53 @@ void caller_leave(const struct caller *caller)
         set_caps(true);
 }
 
+/*
+ * The notifier of the last question. Half of all requests after a change are its own, and each is asked about several times; a look
+ * at /proc costs ten times what a descriptor of the process costs.
+ */
+static struct {
+        struct lkg_process process;
+        int pidfd; /* + 1 */
+} known_notifier;
+static pthread_mutex_t known_notifier_lock =
+        PTHREAD_MUTEX_INITIALIZER; /* protects: known_notifier. A leaf. */
+
+/* Lock held. A process whose descriptor was opened while its start time was right is that process, until it has ended. */
+static bool know_notifier(int pid, uint64_t start_time)
+{
+        if (known_notifier.pidfd > 0)
+                (void)close(known_notifier.pidfd - 1);
+        known_notifier.process.pid = pid;
+        known_notifier.process.start_time = start_time;
+        known_notifier.pidfd = (int)syscall(SYS_pidfd_open, pid, 0) + 1;
+        if (known_notifier.pidfd > 0 && lkg_process_start_time(pid) == start_time)
+                return true;
+        known_notifier.process.pid = 0;
+        return false;
+}
+
+static bool has_ended(int pidfd)
+{
+        struct pollfd end = { .fd = pidfd, .events = POLLIN };
+
+        return poll(&end, 1, 0) != 0;
+}
+
 bool is_notifier(int tid)
 {
         const struct lkg_process *notifier = &server.shm->notifier;
+        uint64_t start_time = notifier->start_time;
+        bool yes;
 
+        if (tid == 0 || tid != atomic_load(&notifier->pid))
+                return false;
         /* A notifier that has ended may have left its number to another process, until lkgfsd (if it runs) starts a new one. */
-        return tid != 0 && tid == atomic_load(&notifier->pid) &&
-               lkg_process_start_time(tid) == notifier->start_time;
+        (void)pthread_mutex_lock(&known_notifier_lock);
+        yes = known_notifier.process.pid == tid && known_notifier.process.start_time == start_time
+                      ? !has_ended(known_notifier.pidfd - 1)
+                      : know_notifier(tid, start_time);
+        (void)pthread_mutex_unlock(&known_notifier_lock);
+        return yes;
 }
 
 bool caller_is_notifier(const struct fuse_ctx *ctx)

@@ -385,14 +385,28 @@ static int on_timer(sd_event_source *source, int fd, uint32_t revents, void *use
         return 0;
 }
 
+static struct {
+        bool in_turn;    /* messages of the engine are being handled */
+        uint64_t number; /* to be told afterwards; 0 = nothing */
+} loaded;
+
+static void tell_loaded(void)
+{
+        struct lkg_message message;
+
+        lkg_message_init(&message, LKG_MSG_LOADED);
+        message.number = loaded.number;
+        loaded.number = 0;
+        if (server.engine >= 0)
+                (void)lkg_message_send(server.engine, &message);
+}
+
+/* After the answers that came with it: the engine clears up then, and who waits for an answer would wait for a processor. */
 void engine_loaded(uint64_t number)
 {
-        struct lkg_message loaded;
-
-        lkg_message_init(&loaded, LKG_MSG_LOADED);
         loaded.number = number;
-        if (server.engine >= 0)
-                (void)lkg_message_send(server.engine, &loaded);
+        if (!loaded.in_turn)
+                tell_loaded();
 }
 
 /*
@@ -422,6 +436,7 @@ static int on_engine(sd_event_source *source, int fd, uint32_t revents, void *us
 
         (void)revents;
         (void)userdata;
+        loaded.in_turn = true;
         for (unsigned n = 0; n < LKG_MESSAGES_AT_ONCE && (r = lkg_message_recv(fd, &message)) > 0; n++) {
                 health_heard();
                 if (message.type == LKG_MSG_PUBLISHED || message.type == LKG_MSG_DONE)
@@ -429,6 +444,9 @@ static int on_engine(sd_event_source *source, int fd, uint32_t revents, void *us
                 if (message.type == LKG_MSG_DONE)
                         on_done(&message);
         }
+        loaded.in_turn = false;
+        if (loaded.number != 0)
+                tell_loaded();
         if (r > 0 || r == -EAGAIN)
                 return 0;
         if (r == -EBADMSG) {

@@ -344,20 +344,24 @@ static int write_pin(const char *name, const char *bytes, size_t size)
 }
 
 /*
- * @bytes: of a file of our own; NULL = the blob @sha256 has them.
+ * @bytes: of a file of our own; NULL = the engine has written them.
  * Return: 0; -EAGAIN: the publication was replaced and its blob is gone; another -errno.
  */
-static int pin(const struct lkg_node *node, const char *sha256, const char *bytes)
+static int pin(const struct lkg_node *node, const struct lkg_entry *entry, const char *bytes)
 {
+        LKG_CLEANUP(lkg_freep) char *part = NULL;
         char name[32];
+        int r = 0;
 
         pin_name(node, name);
         (void)unlinkat(server.pinned, name, 0);
-        if (bytes)
-                return write_pin(name, bytes, node->size);
-        if (linkat(server.blobs, sha256, server.pinned, name, 0) < 0)
-                return errno == ENOENT ? -EAGAIN : -errno;
-        return 0;
+        if (!bytes && entry->pack)
+                r = lkg_publication_read(server.blobs, entry, LKG_PART_BYTES_MAX, &part, NULL);
+        else if (!bytes && linkat(server.blobs, entry->sha256, server.pinned, name, 0) < 0)
+                r = -errno;
+        if (r == 0 && (bytes || part))
+                r = write_pin(name, bytes ? bytes : part, node->size);
+        return r == -ENOENT ? -EAGAIN : r;
 }
 
 /* Lock held. It is in there. */
@@ -926,7 +930,7 @@ static int get_virtual(enum lkg_node_kind kind, const char *path, const struct l
                 fill_virtual(node, path, entry);
                 content_reset(node);
                 if (kind == LKG_NODE_CONTENT && entry)
-                        r = pin(node, entry->sha256, bytes);
+                        r = pin(node, entry, bytes);
                 if (r == 0 && is_listed(kind))
                         r = content_list_add(node);
                 if (r == 0) {

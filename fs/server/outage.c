@@ -34,13 +34,11 @@ struct outage_words {
         const struct lkg_entry *entry;
 };
 
-static int read_blob(const struct lkg_entry *entry, char **ret)
+static int read_entry(const struct lkg_entry *entry, char **ret)
 {
-        LKG_CLEANUP(lkg_closep) int fd = lkg_open_plain(server.blobs, entry->sha256);
+        int r = lkg_publication_read(server.blobs, entry, TEXT_MAX, ret, NULL);
 
-        if (fd < 0)
-                return errno == ENOENT ? -EAGAIN : -errno;
-        return lkg_read_file(fd, TEXT_MAX, ret, NULL, NULL);
+        return r == -ENOENT ? -EAGAIN : r;
 }
 
 /*
@@ -74,7 +72,7 @@ static int put_using(const struct outage_words *w, struct lkg_buf *buf)
                 return -ENOMEM;
         }
         entry = lkg_publication_find(w->publication, path);
-        r = entry ? read_blob(entry, &text) : -ENOENT;
+        r = entry ? read_entry(entry, &text) : -ENOENT;
         if (r < 0)
                 return r;
         lkg_json_map(&json, NULL, LKG_JSON_TIGHT);
@@ -281,7 +279,7 @@ int outage_node(const struct lkg_publication *publication, const struct lkg_entr
         if (!file)
                 return -ENOENT;
         fill_words(publication, entry, health_find_out(engine_ask), &words);
-        r = read_blob(entry, &old);
+        r = read_entry(entry, &old);
         if (r >= 0)
                 r = file->say(&words, old, &buf);
         if (r < 0)

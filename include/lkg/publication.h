@@ -4,7 +4,8 @@
  *
  * In the private runtime directory (tmpfs, 0700):
  *
- *     blobs/<sha256>     immutable bytes, named by content, 0600
+ *     blobs/<sha256>     immutable bytes, named by content, 0600; a pack (the small files of one publication) by the digests
+ *                        of its parts
  *     current            the manifest; replaced by rename(2): the one atomic step
  *     pinned/<node id>   hard links made by the file server for content that an inode it handed out still needs
  *
@@ -27,6 +28,7 @@
  *     dir <view path> <mode> <uid> <gid> <mtime ns>
  *     bad <view path> <mode> <uid> <gid> <mtime ns> <index>
  *     file <view path> <mode> <uid> <gid> <mtime ns> <size> <sha256> <flags> <index> <generation>
+ *     part <as file> <pack> <offset>          its bytes are part of the blob <pack>
  *     control <view path> <mode> <uid> <gid> <index> <command>
  *     end
  *
@@ -47,6 +49,7 @@
 #define LKG_PUBLICATION_CURRENT "current"
 #define LKG_PUBLICATION_BLOBS   "blobs"
 #define LKG_PUBLICATION_PINNED  "pinned"
+#define LKG_PART_BYTES_MAX      (64u << 10) /* what is longer is a blob of its own */
 
 enum lkg_entry_type {
         LKG_ENTRY_DIR,
@@ -68,6 +71,8 @@ struct lkg_entry {
         int64_t mtime_ns;
         uint64_t size;
         char sha256[LKG_SHA256_HEX];
+        const char *pack; /* the blob that its bytes are part of; NULL = the one that sha256 names */
+        uint64_t offset;  /* in it */
         unsigned flags;
         unsigned component; /* index; UINT_MAX = none */
         uint64_t generation;
@@ -132,6 +137,8 @@ const struct lkg_entry *lkg_publication_find(const struct lkg_publication *publi
  * Return: 0, caller frees; -EBADMSG not a digest, not a regular file, or other bytes; -EFBIG longer than @max; -errno.
  */
 int lkg_publication_read_blob(int blobs, const char *sha256, size_t max, char **ret, size_t *ret_size);
+/** lkg_publication_read() - the same for @entry, wherever its bytes are. @ret_size: may be NULL; the text ends with a NUL */
+int lkg_publication_read(int blobs, const struct lkg_entry *entry, size_t max, char **ret, size_t *ret_size);
 
 struct lkg_buf;
 /** lkg_publication_format() - the manifest text of @publication; entries must be sorted. Failure is sticky in @buf. */

@@ -327,25 +327,19 @@ static inline struct lkg_publication *current(struct node *n)
 /* Every blob of the manifest exists and is what it says. */
 static inline void check_blobs(struct node *n)
 {
+        LKG_CLEANUP(lkg_closep)
+        int blobs = openat(n->runtime_fd, LKG_PUBLICATION_BLOBS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         struct lkg_publication *p = current(n);
 
         for (size_t i = 0; i < p->n_entries; i++) {
                 LKG_CLEANUP(lkg_freep) char *text = NULL;
-                char name[100], sha256[LKG_SHA256_HEX];
                 size_t size;
-                int fd;
 
                 if (p->entries[i].type != LKG_ENTRY_FILE)
                         continue;
-                (void)snprintf(name, sizeof(name), "blobs/%s", p->entries[i].sha256);
-                fd = openat(n->runtime_fd, name, O_RDONLY | O_CLOEXEC);
-                if (fd < 0)
-                        fail_msg("%s: no blob", p->entries[i].path);
-                assert_int_equal(lkg_read_file(fd, SIZE_MAX / 4, &text, &size, NULL), 0);
-                lkg_close(fd);
+                if (lkg_publication_read(blobs, &p->entries[i], SIZE_MAX / 4, &text, &size) < 0)
+                        fail_msg("%s: no blob, or another one", p->entries[i].path);
                 assert_int_equal(size, p->entries[i].size);
-                assert_int_equal(lkg_sha256_hex(text, size, sha256), 0);
-                assert_string_equal(sha256, p->entries[i].sha256);
         }
         lkg_publication_free(p);
 }
@@ -355,18 +349,12 @@ static inline char *view(struct node *n, const char *path)
 {
         struct lkg_publication *p = current(n);
         const struct lkg_entry *e = lkg_publication_find(p, path);
-        char name[100], *text = NULL;
-        size_t size;
+        LKG_CLEANUP(lkg_closep)
+        int blobs = openat(n->runtime_fd, LKG_PUBLICATION_BLOBS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        char *text = NULL;
 
-        if (e) {
-                int fd;
-
-                (void)snprintf(name, sizeof(name), "blobs/%s", e->sha256);
-                fd = openat(n->runtime_fd, name, O_RDONLY | O_CLOEXEC);
-                assert_true(fd >= 0);
-                assert_int_equal(lkg_read_file(fd, SIZE_MAX / 4, &text, &size, NULL), 0);
-                lkg_close(fd);
-        }
+        if (e)
+                assert_int_equal(lkg_publication_read(blobs, e, SIZE_MAX / 4, &text, NULL), 0);
         lkg_publication_free(p);
         return text;
 }

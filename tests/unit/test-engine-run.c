@@ -595,9 +595,10 @@ static void test_old_blobs_go_when_they_are_not_needed(void **state)
         start(n);
         put_dropin(n, "10-a.conf", "maxPods: [\n");
         assert_int_equal(changed(n, "kubelet.conf.d/10-a.conf"), 0);
-        p = current(n); /* its findings file is named by this publication alone */
+        p = current(n); /* its findings are in no other publication */
+        assert_non_null(lkg_publication_find(p, "status/kubelet/findings")->pack);
         (void)snprintf(name, sizeof(name), "blobs/%s",
-                       lkg_publication_find(p, "status/kubelet/findings")->sha256);
+                       lkg_publication_find(p, "status/kubelet/findings")->pack);
         put_dropin(n, "10-a.conf", "maxPods: 4\n");
         assert_int_equal(changed(n, "kubelet.conf.d/10-a.conf"), 0);
         assert_int_equal(faccessat(n->runtime_fd, name, F_OK, 0), 0); /* somebody may be loading it */

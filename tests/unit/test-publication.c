@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The manifest: what is written is read back, and nothing that is not a manifest is believed. */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 
 #include <lkg/buf.h>
+#include <lkg/file.h>
 #include <lkg/publication.h>
 
+#include "tmpdir.h"
+
 #define SHA  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define PACK "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 #define HEAD LKG_PUBLICATION_MAGIC "\nnumber\t7\n"
 
 static struct lkg_publication *parse(const char *text)
@@ -35,7 +41,8 @@ static void test_every_line(void **state)
                 "dir\tcontrol\t0700\t0\t0\t5\ncontrol\tcontrol/hold\t0200\t0\t0\t0\thold\n"
                 "control\tcontrol/x\t0200\t0\t0\t0\tx%20y%25\n"
                 "file\tkubelet.conf\t0600\t0\t12\t-9\t4\t" SHA "\tvw\t0\t3\n"
-                "dir\tstatus\t0755\t0\t0\t5\nfile\tstatus/a%20b\t0444\t0\t0\t5\t0\t" SHA "\tp\t-\t0\nend\n";
+                "dir\tstatus\t0755\t0\t0\t5\nfile\tstatus/a%20b\t0444\t0\t0\t5\t0\t" SHA "\tp\t-\t0\n"
+                "part\tstatus/c\t0444\t0\t0\t5\t12\t" SHA "\t-\t-\t0\t" PACK "\t700\nend\n";
         struct lkg_publication *publication = parse(text);
         struct lkg_buf buf = LKG_BUF_INIT;
         const struct lkg_entry *entry;
@@ -59,6 +66,12 @@ static void test_every_line(void **state)
         assert_false(lkg_entry_is_dir(lkg_publication_find(publication, "bad/kubelet/3f9a@12")));
         assert_string_equal(lkg_publication_find(publication, "control/x")->command, "x y%");
         assert_non_null(lkg_publication_find(publication, "status/a b"));
+        assert_null(lkg_publication_find(publication, "status/a b")->pack);
+        entry = lkg_publication_find(publication, "status/c");
+        assert_int_equal(entry->type, LKG_ENTRY_FILE);
+        assert_string_equal(entry->pack, PACK);
+        assert_int_equal(entry->offset, 700);
+        assert_int_equal(entry->size, 12);
         assert_null(lkg_publication_find(publication, "status/a"));
         assert_null(lkg_publication_find(publication, ""));
         lkg_publication_format(publication, &buf);
@@ -101,6 +114,13 @@ static void test_refused(void **state)
                 { "names without a time", HEAD "component\t0\tk\t1\nbad\tbad\t0755\t0\t0\tx\t0\nend\n" },
                 { "entry below a file",
                   HEAD "control\ta\t0200\t0\t0\t-\thold\ndir\ta/b\t0755\t0\t0\t5\nend\n" },
+                { "pack that is a path",
+                  HEAD "part\ta\t0444\t0\t0\t5\t0\t" SHA "\t-\t-\t0\t../current\t0\nend\n" },
+                { "negative offset",
+                  HEAD "part\ta\t0444\t0\t0\t5\t0\t" SHA "\t-\t-\t0\t" PACK "\t-1\nend\n" },
+                { "part without a pack", HEAD "part\ta\t0444\t0\t0\t5\t0\t" SHA "\t-\t-\t0\nend\n" },
+                { "part of more than 64 KiB",
+                  HEAD "part\ta\t0444\t0\t0\t5\t65537\t" SHA "\t-\t-\t0\t" PACK "\t0\nend\n" },
                 { "unknown flag", HEAD "file\ta\t0444\t0\t0\t5\t0\t" SHA "\tq\t-\t0\nend\n" },
                 { "broken escape", HEAD "dir\ta%2\t0755\t0\t0\t5\nend\n" },
                 { "escaped NUL", HEAD "dir\ta%00\t0755\t0\t0\t5\nend\n" },
@@ -115,6 +135,45 @@ static void test_refused(void **state)
                 if (r != -EBADMSG || publication || !err.message[0])
                         fail_msg("%s: %d '%s'", cases[i].what, r, err.message);
         }
+}
+
+/* Another process wrote them: what is not there, shorter or something else is an error, never other bytes. */
+static void test_read(void **state)
+{
+        struct lkg_entry entry = { .path = "a", .type = LKG_ENTRY_FILE, .size = 3 };
+        char top[TMPDIR_MAX];
+        char *text = NULL;
+        size_t size;
+        int fd;
+
+        (void)state;
+        assert_int_equal(tmpdir_make(top), 0);
+        fd = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        assert_int_equal(lkg_sha256_hex("abc", 3, entry.sha256), 0);
+        assert_int_equal(lkg_publication_read(fd, &entry, 100, &text, &size), -ENOENT);
+        assert_int_equal(lkg_write_file_atomic(fd, entry.sha256, "abc", 3, 0600, false, NULL), 0);
+        assert_int_equal(lkg_publication_read(fd, &entry, 100, &text, &size), 0);
+        assert_string_equal(text, "abc");
+        free(text);
+        entry.pack = PACK;
+        entry.offset = 2;
+        assert_int_equal(lkg_publication_read(fd, &entry, 100, &text, &size), -ENOENT);
+        assert_int_equal(lkg_write_file_atomic(fd, PACK, "xyabcde", 7, 0600, false, NULL), 0);
+        assert_int_equal(lkg_publication_read(fd, &entry, 100, &text, &size), 0);
+        assert_string_equal(text, "abc");
+        assert_int_equal(size, 3);
+        free(text);
+        assert_int_equal(lkg_publication_read(fd, &entry, 2, &text, &size), -EFBIG);
+        entry.offset = 3;
+        assert_int_equal(lkg_publication_read(fd, &entry, 100, &text, &size), -EBADMSG); /* other bytes */
+        entry.offset = 6;
+        assert_int_equal(lkg_publication_read(fd, &entry, 100, &text, &size), -EBADMSG); /* behind its end */
+        assert_int_equal(unlinkat(fd, PACK, 0), 0);
+        assert_int_equal(mkfifoat(fd, PACK, 0600), 0);
+        assert_int_equal(lkg_publication_read(fd, &entry, 100, &text, &size),
+                         -EBADMSG); /* and nobody waits */
+        lkg_close(fd);
+        assert_int_equal(tmpdir_remove(top), 0);
 }
 
 static void test_nul_byte(void **state)
@@ -132,6 +191,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_every_line),
                 cmocka_unit_test(test_refused),
+                cmocka_unit_test(test_read),
                 cmocka_unit_test(test_nul_byte),
         };
 

@@ -165,7 +165,7 @@ static void test_only_what_changed_is_written(void **state)
         p->components[0].last_error = strdup("hold: no");
         publish(p, 2 * LKG_NSEC_PER_SEC);
         assert_int_equal(p->publisher.blobs.n_written,
-                         before + 2); /* last-error, and metrics name the publication */
+                         before + 1); /* a pack of last-error, and of metrics, which name the publication */
         pub = current(p);
         assert_int_equal(lkg_publication_find(pub, "status/kubelet/condition")->mtime_ns, LKG_NSEC_PER_SEC);
         assert_int_equal(lkg_publication_find(pub, "status/kubelet/last-error")->mtime_ns,
@@ -187,12 +187,12 @@ static void test_blobs_stay_until_nobody_can_need_them(void **state)
                 p->components[0].dirty |= LKG_DIRTY_LAST_ERROR;
                 publish(p, i);
         }
-        assert_true(count_blobs(p) >= first + 19); /* one metrics.prom each: a reader may load any of them */
+        assert_int_equal(count_blobs(p), first + 19); /* one pack each: a reader may load any of them */
         lkg_publisher_loaded(&p->publisher, 20);
-        assert_int_equal(count_blobs(p), first + 1);
+        assert_int_equal(count_blobs(p), first + 2); /* the pack of the last one, and that of last-error */
         assert_int_equal(p->publisher.n_kept, 1);
         lkg_publisher_loaded(&p->publisher, 1000); /* nonsense from a peer: the current one stays */
-        assert_int_equal(count_blobs(p), first + 1);
+        assert_int_equal(count_blobs(p), first + 2);
 }
 
 static void test_without_a_reader_old_publications_are_bounded(void **state)
@@ -244,15 +244,12 @@ static void test_successor_takes_over(void **state)
 
         serve(p, 3, "a: 1\n");
         publish(p, 1);
-        fd = openat(p->fd, "blobs/.new", O_WRONLY | O_CREAT | O_CLOEXEC, 0600); /* killed while writing */
-        lkg_close(fd);
         n = count_blobs(p);
         assert_int_equal(lkg_publisher_open(p->fd, &second, &previous, &err), 0);
         assert_false(second.fresh);
         assert_int_equal(second.number, 1);
         assert_int_equal(lkg_publication_find(previous, "kubelet.conf")->generation, 3);
         assert_int_equal(count_blobs(p), n);
-        assert_int_equal(faccessat(p->fd, "blobs/.new", F_OK, 0), -1);
         lkg_publication_free(previous);
         lkg_publisher_deinit(&second);
         fd = openat(p->fd, "current", O_WRONLY | O_TRUNC | O_CLOEXEC); /* a broken manifest */
@@ -262,6 +259,75 @@ static void test_successor_takes_over(void **state)
         assert_null(previous);
         assert_true(second.number > 1000); /* more than were ever published */
         lkg_publisher_deinit(&second);
+}
+
+/* Killed while it wrote a blob: no manifest names it, and the next engine does not take it for whole. */
+static void test_what_was_not_written_to_the_end(void **state)
+{
+        struct place *p = *state;
+        struct lkg_publication *previous = NULL;
+        struct lkg_publisher second;
+        struct lkg_blob *blob = NULL;
+        struct lkg_error err = { 0 };
+        char sha256[LKG_SHA256_HEX], *data = NULL;
+        size_t size;
+        int fd;
+
+        publish(p, 1);
+        assert_int_equal(lkg_sha256_hex("abc", 3, sha256), 0);
+        fd = openat(p->publisher.blobs.dirfd, sha256, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        assert_int_equal(write(fd, "a", 1), 1);
+        lkg_close(fd);
+        assert_int_equal(lkg_publisher_open(p->fd, &second, &previous, &err), 0);
+        assert_int_equal(lkg_blob_put(&second.blobs, "abc", 3, &blob, &err), 0);
+        assert_int_equal(blob->size, 3);
+        assert_int_equal(lkg_blob_read(&second.blobs, sha256, &data, &size, &err), 0);
+        assert_string_equal(data, "abc");
+        free(data);
+        lkg_blob_unref(&second.blobs, blob);
+        lkg_publication_free(previous);
+        lkg_publisher_deinit(&second);
+}
+
+/* The files of status/ are one file of the runtime directory for each publication; a long one is a blob of its own. */
+static void test_small_files_are_packed(void **state)
+{
+        struct place *p = *state;
+        struct lkg_component *c = &p->components[0];
+        size_t n_written, n_parts = 0;
+        struct lkg_publication *pub;
+        char *text;
+
+        serve(p, 1, "a: 1\n");
+        publish(p, 1);
+        n_written = p->publisher.blobs.n_written;
+        lkg_component_set_last_error(c, "x");
+        publish(p, 2);
+        assert_int_equal(p->publisher.blobs.n_written, n_written + 1);
+        pub = current(p);
+        for (size_t i = 0; i < pub->n_entries; i++)
+                n_parts += pub->entries[i].pack && strncmp(pub->entries[i].path, "status/", 7) == 0;
+        assert_true(n_parts > 10);
+        assert_int_equal(lkg_publication_read(p->publisher.blobs.dirfd,
+                                              lkg_publication_find(pub, "status/kubelet/last-error"), 100,
+                                              &text, NULL),
+                         0);
+        assert_string_equal(text, "x\n");
+        free(text);
+        lkg_publication_free(pub);
+        c->last_error = (free(c->last_error), calloc(1, LKG_PART_BYTES_MAX + 1));
+        memset(c->last_error, 'x', LKG_PART_BYTES_MAX);
+        c->dirty |= LKG_DIRTY_LAST_ERROR;
+        publish(p, 3);
+        pub = current(p);
+        assert_null(lkg_publication_find(pub, "status/kubelet/last-error")->pack);
+        assert_true(lkg_publication_find(pub, "status/kubelet/last-error")->size > LKG_PART_BYTES_MAX);
+        lkg_publication_free(pub);
+        lkg_component_set_last_error(c, "y"); /* and back */
+        publish(p, 4);
+        pub = current(p);
+        assert_non_null(lkg_publication_find(pub, "status/kubelet/last-error")->pack);
+        lkg_publication_free(pub);
 }
 
 static void test_damaged_blob_is_noticed(void **state)
@@ -343,6 +409,8 @@ int main(void)
                 CASE(test_without_a_reader_old_publications_are_bounded),
                 CASE(test_failure_changes_nothing_for_readers),
                 CASE(test_successor_takes_over),
+                CASE(test_what_was_not_written_to_the_end),
+                CASE(test_small_files_are_packed),
                 CASE(test_damaged_blob_is_noticed),
                 CASE(test_rules),
         };

@@ -358,6 +358,40 @@ static void test_forgetting_is_not_left_half_done(void **state)
         assert_int_equal(look_up_view("kubelet.conf")->size, 4);
 }
 
+/* A part of a pack is a file like any other: it stays as it was opened, and one that is not what it should be is nobody's content. */
+static void test_part_of_a_pack(void **state)
+{
+        const struct lkg_entry *entry;
+        struct publication_ref *ref;
+        struct lkg_node *node;
+        char text[512], name[32], bytes[8] = "";
+        struct lkg_error err = { 0 };
+        int fd;
+
+        (void)state;
+        put("runtime/blobs/" SHA_B, "xxaaaayy");
+        (void)snprintf(text, sizeof(text),
+                       HEAD "part\tkubelet.conf\t0600\t0\t0\t5\t4\t%s\tv\t0\t7\t" SHA_B "\t2\nend\n", 7,
+                       "61be55a8e2f6b4e172338bddf184d6dbee29c98853e0a0485ecee7f27b9af0b4");
+        put("runtime/current", text);
+        assert_int_equal(publication_load(&err), 0);
+        node = look_up_view("kubelet.conf");
+        assert_int_equal(node->generation, 7);
+        assert_int_equal(node->size, 4);
+        assert_int_equal(unlinkat(server.blobs, SHA_B, 0), 0);
+        (void)snprintf(name, sizeof(name), "%llx", (unsigned long long)node_id(node));
+        fd = openat(server.pinned, name, O_RDONLY | O_CLOEXEC);
+        assert_int_equal(read(fd, bytes, sizeof(bytes)), 4);
+        assert_string_equal(bytes, "aaaa");
+        lkg_close(fd);
+        node_forget(node, 1);
+        put("runtime/blobs/" SHA_B, "xxbbbbyy");
+        ref = publication_get();
+        entry = lkg_publication_find(ref->publication, "kubelet.conf");
+        assert_int_equal(node_virtual(LKG_NODE_CONTENT, "kubelet.conf", entry, &node), -EBADMSG);
+        publication_put(ref);
+}
+
 /* A new engine published and cleaned up before its news reached us. */
 static void test_blob_gone_means_newer_publication(void **state)
 {
@@ -630,6 +664,7 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_old_content_stays_readable, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_forgetting_is_not_left_half_done, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_blob_gone_means_newer_publication, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_part_of_a_pack, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_what_commits, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_files, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_open_files_are_shared_out, set_up, tear_down),
