@@ -387,10 +387,16 @@ static int new_api(struct lkg_engine *e, struct lkg_error *err)
         return 0;
 }
 
+static void set_api(struct lkg_component *c, struct lkg_api *api)
+{
+        c->api = api;
+        c->api_findings = api ? &api->findings : NULL;
+}
+
 static void attach(struct lkg_engine *e)
 {
         for (size_t i = 0; i < e->n_components; i++)
-                e->components[i].api = e->api && lkg_engine_is_remote(e, &e->components[i]) ? e->api : NULL;
+                set_api(&e->components[i], lkg_engine_is_remote(e, &e->components[i]) ? e->api : NULL);
 }
 
 int lkg_api_open(struct lkg_engine *e, struct lkg_error *err)

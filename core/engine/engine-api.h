@@ -15,7 +15,7 @@
 #include <lkg/reporter.h>
 #include <lkg/rollout.h>
 
-#include "component.h"
+#include <lkg/component.h>
 
 struct lkg_engine;
 

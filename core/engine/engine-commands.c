@@ -9,7 +9,7 @@
 
 #include <lkg/log.h>
 
-#include "command.h"
+#include <lkg/command.h>
 #include "engine-internal.h"
 
 /* Why a command was refused: a literal, or text of its own. */
@@ -178,7 +178,7 @@ static int serve_merge_or_stored(struct lkg_engine *e, struct lkg_component *c)
         int r = e->hooks->commit(e, /* force= */ false);
 
         if (r >= 0)
-                r = lkg_engine_good_generation(c, &good);
+                r = lkg_component_good_generation(c, &good);
         if (r >= 0 && good)
                 r = lkg_engine_serve_stored(e, c);
         lkg_generation_unref(good);

@@ -5,15 +5,15 @@
 #include <lkg/claims.h>
 #include <lkg/file.h>
 #include <lkg/log.h>
+#include <lkg/publish.h>
 #include <lkg/remote-file.h>
 
-#include "component.h"
+#include <lkg/component.h>
 #include "engine-api.h"
 #include "engine.h"
-#include "publish.h"
-#include "manifest-rules.h"
+#include <lkg/manifest-rules.h>
 #include "peers.h"
-#include "inotify.h"
+#include <lkg/inotify.h>
 
 #define LKG_NEVER UINT64_MAX
 #define LKG_PERSIST_NS \
@@ -82,7 +82,7 @@ struct lkg_engine {
         struct lkg_component *components;
         size_t n_components;
         struct lkg_state state;
-        struct lkg_publisher publisher;
+        struct lkg_publisher *publisher;
         struct lkg_watch watch;
         struct lkg_peers server;
         struct lkg_claims *claims; /* which commands may still be carried out; NULL = none */
@@ -145,7 +145,6 @@ void lkg_engine_persist(struct lkg_engine *e);
 /* engine-parts.c: asked by all of them */
 /** lkg_engine_save_state() - durable, before a publication shows it. Return: 0 or -errno. */
 int lkg_engine_save_state(struct lkg_engine *e, struct lkg_component *c);
-struct lkg_publication_input lkg_engine_input(const struct lkg_engine *e);
 struct lkg_log_fields lkg_engine_fields(const struct lkg_component *c);
 /** lkg_component_find() - the one named @name; NULL: none. */
 struct lkg_component *lkg_component_find(struct lkg_component *components, size_t n, const char *name);
@@ -154,6 +153,17 @@ void lkg_engine_mark_findings(struct lkg_engine *e);
 bool lkg_engine_serves_active(const struct lkg_component *c);
 /** lkg_engine_is_remote() - may @c follow a remote configuration? */
 bool lkg_engine_is_remote(const struct lkg_engine *e, const struct lkg_component *c);
+
+/* engine-snapshot.c */
+struct lkg_engine_snapshot {
+        struct lkg_snapshot snapshot;
+        struct lkg_snapshot_component components[LKG_COMPONENTS_MAX];
+        struct lkg_remote_status remote[LKG_COMPONENTS_MAX];
+};
+/** lkg_engine_take_snapshot() - everything that is known now. @ret borrows all of it. */
+void lkg_engine_take_snapshot(struct lkg_engine *e, struct lkg_engine_snapshot *ret);
+/** lkg_engine_note_published() - what the publisher has not shown yet stays dirty. */
+void lkg_engine_note_published(struct lkg_engine *e, const struct lkg_engine_snapshot *snapshot);
 
 /* engine-fallback.c */
 /** lkg_engine_ask_fallback() - ask lkgfsd to update the fallback copies of @c, or to remove the one under the view's name. */
@@ -328,12 +338,6 @@ int lkg_engine_reload_dynamic(struct lkg_engine *e, struct lkg_error *err);
 void lkg_engine_collect(struct lkg_engine *e);
 /** lkg_engine_learn_version() - bad list and startups of the component's version count. */
 void lkg_engine_learn_version(struct lkg_engine *e, struct lkg_component *c);
-/**
- * lkg_engine_good_generation() - the generation that a rollback now would serve.
- * @ret: one reference; NULL: the very bytes of c->active, or nothing
- * Return: 0 or -ENOMEM.
- */
-int lkg_engine_good_generation(const struct lkg_component *c, struct lkg_generation **ret);
 
 /* engine-flags.c */
 /** lkg_engine_check_facts() - findings about release and command line of @c. */

@@ -161,7 +161,7 @@ static int on_inotify(sd_event_source *source, int fd, uint32_t revents, void *u
 static int on_layers(sd_event_source *source, void *userdata)
 {
         struct lkg_engine *e = userdata;
-        struct lkg_publication_input in = lkg_engine_input(e);
+        struct lkg_engine_snapshot now;
         struct lkg_error err = { 0 };
         bool behind = false;
         int r;
@@ -170,7 +170,9 @@ static int on_layers(sd_event_source *source, void *userdata)
                 behind = behind || e->components[i].dirty & LKG_DIRTY_LAYERS;
         if (!behind)
                 return 0; /* a later change took them along */
-        r = lkg_publish_layers(&e->publisher, &in, LKG_LAYERS_BUDGET, &err);
+        lkg_engine_take_snapshot(e, &now);
+        r = lkg_publish_layers(e->publisher, &now.snapshot, LKG_LAYERS_BUDGET, &err);
+        lkg_engine_note_published(e, &now);
         if (r > 0)
                 return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
         if (r == 0) {

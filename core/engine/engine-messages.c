@@ -22,7 +22,8 @@ static void answer_changes(struct lkg_engine *e)
         while (e->n_vouched > 0)
                 free(e->vouched[--e->n_vouched]);
         for (size_t i = 0; i < n; i++)
-                lkg_server_done(e->pending[i].peer, e->pending[i].ticket, 0, e->publisher.number);
+                lkg_server_done(e->pending[i].peer, e->pending[i].ticket, 0,
+                                lkg_publisher_number(e->publisher));
 }
 
 /* @path: of the source directory. A path that is not a layer yet, or is known under another name, causes a full look. */
@@ -62,11 +63,11 @@ static void on_command(struct lkg_engine *e, struct lkg_peer *peer, const struct
         /* Its caller may have got an error while it was in our queue: then it must not be carried out. */
         if (!e->claims || !lkg_claim_take(e->claims, m->ticket)) {
                 lkg_log_notice("'%s' comes too late and is not carried out", m->command);
-                lkg_server_done(peer, m->ticket, -ETIMEDOUT, e->publisher.number);
+                lkg_server_done(peer, m->ticket, -ETIMEDOUT, lkg_publisher_number(e->publisher));
                 return;
         }
         r = lkg_engine_run_command(e, m);
-        lkg_server_done(peer, m->ticket, r, e->publisher.number);
+        lkg_server_done(peer, m->ticket, r, lkg_publisher_number(e->publisher));
 }
 
 /* ---- the rest ---- */
@@ -79,7 +80,7 @@ static void on_loaded(struct lkg_engine *e, struct lkg_peer *peer, const struct 
                 peer->loaded = m->number;
         oldest = lkg_server_loaded(&e->server);
         if (oldest != UINT64_MAX)
-                lkg_publisher_loaded(&e->publisher, oldest);
+                lkg_publisher_loaded(e->publisher, oldest);
 }
 
 static void on_supervisor(struct lkg_engine *e, const struct lkg_message *m)
@@ -161,10 +162,10 @@ static void on_came(struct lkg_peer *peer, void *userdata)
         struct lkg_message m;
 
         watch_for_orphans(e);
-        if (peer->is_supervisor || e->publisher.number == 0)
+        if (peer->is_supervisor || lkg_publisher_number(e->publisher) == 0)
                 return;
         lkg_message_init(&m, LKG_MSG_PUBLISHED);
-        m.number = e->publisher.number;
+        m.number = lkg_publisher_number(e->publisher);
         lkg_peer_send(peer, &m);
 }
 

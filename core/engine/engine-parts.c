@@ -62,15 +62,3 @@ int lkg_engine_save_state(struct lkg_engine *e, struct lkg_component *c)
                 c->state_changed = false;
         return r;
 }
-
-struct lkg_publication_input lkg_engine_input(const struct lkg_engine *e)
-{
-        return (struct lkg_publication_input){
-                .config = e->config,
-                .components = e->components,
-                .n_components = e->n_components,
-                .rules = &e->rules,
-                .findings = &e->shown,
-                .now_ns = lkg_realtime_ns(),
-        };
-}

@@ -10,7 +10,7 @@
 
 #include "engine-api.h"
 #include "engine-internal.h"
-#include "track.h"
+#include <lkg/track.h>
 
 /* @waiting: why the rollout holds back the desired configuration; "" = it does not */
 static void set_wanted(struct lkg_component *c, enum lkg_desired_state state, const char *fault,

@@ -76,12 +76,10 @@ static void take_over(struct lkg_component *to, struct lkg_component *from)
         to->fallback_due = true;
 }
 
-static void free_components(struct lkg_engine *e, struct lkg_component *components, size_t n)
+static void free_components(struct lkg_component *components, size_t n)
 {
-        for (size_t i = 0; i < n; i++) {
-                lkg_publisher_release(&e->publisher, &components[i]);
+        for (size_t i = 0; i < n; i++)
                 lkg_component_deinit(&components[i]);
-        }
         free(components);
 }
 
@@ -100,7 +98,7 @@ static int apply_config(struct lkg_engine *e, struct lkg_config *next, struct lk
         if (r >= 0)
                 r = lkg_engine_build_rules(e, err);
         if (r < 0) { /* no memory, or the state directory is gone: go on as before */
-                free_components(e, e->components, e->n_components);
+                free_components(e->components, e->n_components);
                 e->components = old;
                 e->n_components = n_old;
                 e->config = old_config;
@@ -115,7 +113,8 @@ static int apply_config(struct lkg_engine *e, struct lkg_config *next, struct lk
                 else
                         lkg_engine_recover_last_good(&e->components[i]);
         }
-        free_components(e, old, n_old);
+        lkg_publisher_reset(e->publisher);
+        free_components(old, n_old);
         lkg_config_free(old_config);
         if (lkg_engine_reload_dynamic(e, &ignored) < 0)
                 lkg_log_error("dynamic configuration is off: %s", ignored.message);

@@ -10,7 +10,7 @@
 #include <lkg/log.h>
 
 #include "engine-internal.h"
-#include "track.h"
+#include <lkg/track.h>
 
 #define BUSY_TRIES       20u /* 100 ms each */
 #define TRY_PAUSE_MAX_NS (60 * LKG_NSEC_PER_SEC)
@@ -144,7 +144,8 @@ static bool is_damaged(const struct lkg_report *report, size_t first)
 int lkg_engine_open_dynamic(struct lkg_engine *e, struct lkg_error *err)
 {
         bool fresh = !e->started &&
-                     e->publisher.fresh; /* the death of an engine is not a start of the component */
+                     lkg_publisher_is_fresh(
+                             e->publisher); /* the death of an engine is not a start of the component */
 
         for (size_t i = 0; i < e->n_components && e->store.lock_fd >= 0; i++) {
                 struct lkg_component *c = &e->components[i];

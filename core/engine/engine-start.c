@@ -42,7 +42,7 @@ static int read_published(struct lkg_engine *e, const struct lkg_publication *p,
         entry = lkg_publication_find(p, path);
         if (!entry || entry->type != LKG_ENTRY_FILE)
                 return -ENOENT;
-        return lkg_publication_read(e->publisher.blobs.dirfd, entry, SIZE_MAX / 4, &ret->data, &ret->size);
+        return lkg_publisher_read(e->publisher, entry, &ret->data, &ret->size);
 }
 
 /* As status/<c>/active has it: `init`, `default`, or an id and an object. */
@@ -74,7 +74,7 @@ static int from_publication(struct lkg_engine *e, const struct lkg_component *c,
         g->number = view->generation;
         g->time_ns = (uint64_t)view->mtime_ns;
         memcpy(g->sha256, view->sha256, LKG_SHA256_HEX);
-        r = lkg_blob_read(&e->publisher.blobs, view->sha256, &g->document.data, &g->document.size, NULL);
+        r = lkg_publisher_read(e->publisher, view, &g->document.data, &g->document.size);
         if (r >= 0)
                 r = read_published(e, p, &g->origin, "status/%s/origin", name);
         if (r >= 0)
@@ -192,7 +192,7 @@ static int open_engine(struct lkg_engine *e, struct lkg_error *err)
                 if (e->components[i].state.ticket &&
                     e->components[i].state.unfinished.kind == LKG_UNFINISHED_NONE)
                         lkg_server_remember(&e->server, e->components[i].state.ticket, 0,
-                                            e->publisher.number);
+                                            lkg_publisher_number(e->publisher));
         if (r >= 0 && ((r = lkg_engine_add_sources(e)) < 0 || (r = lkg_engine_watch_poison(e)) < 0 ||
                        (r = lkg_engine_watch_facts(e)) < 0))
                 (void)lkg_error_set(err, r, NULL, "event loop");
@@ -210,7 +210,7 @@ int lkg_engine_new(const struct lkg_engine_options *options, sd_event *event, st
         e->hooks = &lkg_engine_hooks;
         e->options = *options;
         e->event = sd_event_ref(event);
-        e->watch.fd = e->publisher.blobs.dirfd = e->store.lock_fd = -EBADF;
+        e->watch.fd = e->store.lock_fd = -EBADF;
         e->persist_at_ns = e->retry_at_ns = e->poll_at_ns = e->orphan_at_ns = e->layers_at_ns = LKG_NEVER;
         e->retry_delay_ns = LKG_RETRY_MIN_NS;
         e->config_path = copy_or_null(options->config_path);
@@ -242,17 +242,14 @@ struct lkg_engine *lkg_engine_free(struct lkg_engine *e)
         e->api = lkg_api_free(e->api);
         lkg_server_deinit(&e->server);
         e->claims = lkg_claims_close(e->claims);
-        for (size_t i = 0; i < e->n_components; i++) {
-                lkg_publisher_forget(&e->components[i]); /* the files stay: a file server is serving them */
+        for (size_t i = 0; i < e->n_components; i++)
                 lkg_component_deinit(&e->components[i]);
-        }
         free(e->components);
         lkg_poison_close(&e->poison);
         lkg_remote_file_deinit(&e->remote_file);
         if (e->store.lock_fd >= 0)
                 lkg_store_close(&e->store);
-        if (e->publisher.blobs.dirfd >= 0)
-                lkg_publisher_deinit(&e->publisher);
+        e->publisher = lkg_publisher_free(e->publisher); /* the files stay: a file server is serving them */
         if (e->watch.fd >= 0)
                 lkg_watch_deinit(&e->watch);
         while (e->n_stability_samples > 0)
@@ -376,7 +373,7 @@ static void publish_before_looking(struct lkg_engine *e)
 
         for (size_t i = 0; i < e->n_components; i++)
                 any = any || e->components[i].active;
-        if (died && any && e->publisher.fresh) {
+        if (died && any && lkg_publisher_is_fresh(e->publisher)) {
                 lkg_log_warning("an engine died before its first publication; serving the last good "
                                 "documents first");
                 (void)lkg_engine_commit(e, /* force= */ true);
@@ -386,7 +383,7 @@ static void publish_before_looking(struct lkg_engine *e)
 
 int lkg_engine_start(struct lkg_engine *e, struct lkg_error *err)
 {
-        bool fresh = e->publisher.fresh, first = false;
+        bool fresh = lkg_publisher_is_fresh(e->publisher), first = false;
 
         lkg_engine_mark_findings(e);
         publish_before_looking(e);
@@ -416,7 +413,7 @@ int lkg_engine_start(struct lkg_engine *e, struct lkg_error *err)
                 (void)lkg_engine_finish_command(e, &e->components[i]);
         }
         lkg_engine_cycle(e, /* look= */ false);
-        if (e->publisher.number == 0 && e->retry_at_ns != LKG_NEVER) {
+        if (lkg_publisher_number(e->publisher) == 0 && e->retry_at_ns != LKG_NEVER) {
                 (void)lkg_error_set(err, -EIO, NULL, "the runtime directory cannot be written: %s.",
                                     e->components[0].fault ? e->components[0].fault : "no publication");
                 return fatal(e, EX_IOERR, err);

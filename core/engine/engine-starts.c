@@ -279,7 +279,7 @@ void lkg_engine_start_seen(struct lkg_engine *e, struct lkg_peer *peer, const st
         bool is_new;
 
         if (!c) {
-                lkg_server_done(peer, m->ticket, -EINVAL, e->publisher.number);
+                lkg_server_done(peer, m->ticket, -EINVAL, lkg_publisher_number(e->publisher));
                 return;
         }
         is_new = lkg_engine_started(e, m); /* asks the supervisor, too */
@@ -288,7 +288,7 @@ void lkg_engine_start_seen(struct lkg_engine *e, struct lkg_peer *peer, const st
                 e->hooks->arm(e);
                 return;
         }
-        lkg_server_done(peer, m->ticket, finish(e, &s), e->publisher.number);
+        lkg_server_done(peer, m->ticket, finish(e, &s), lkg_publisher_number(e->publisher));
         if (is_new)
                 lkg_engine_learn(e, c);
 }
@@ -310,7 +310,7 @@ void lkg_engine_resolve_starts(struct lkg_engine *e)
                 e->starting[i] = e->starting[--e->n_starting];
                 r = finish(e, &s);
                 if (s.peer)
-                        lkg_server_done(s.peer, s.ticket, r, e->publisher.number);
+                        lkg_server_done(s.peer, s.ticket, r, lkg_publisher_number(e->publisher));
                 lkg_engine_learn(e, c);
         }
 }

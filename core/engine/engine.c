@@ -258,14 +258,17 @@ static void prune_history(struct lkg_engine *e, struct lkg_component *c)
                 c->dirty |= LKG_DIRTY_HISTORY;
 }
 
+struct layer_files {
+        const struct lkg_publisher *publisher;
+        unsigned component;
+};
+
 /* The file below layers/ is the canonical text; when it shows this very value, its name is the digest. */
 static const char *digest_of_layer(const struct lkg_layer_info *layer, size_t i, void *userdata)
 {
-        const struct lkg_component *c = userdata;
+        const struct layer_files *files = userdata;
 
-        if (i >= c->n_layers || c->layers[i].doc_value != layer->doc || !c->layers[i].doc.blob)
-                return NULL;
-        return c->layers[i].doc.blob->sha256;
+        return lkg_publisher_layer_sha256(files->publisher, files->component, i, layer->doc);
 }
 
 /* Durable before the tried generation is visible: otherwise a restart would keep it for ever. */
@@ -285,6 +288,7 @@ static int new_generation(struct lkg_engine *e, struct lkg_component *c, struct 
                           struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
+        struct layer_files files = { e->publisher, c->index };
         struct lkg_hold hold;
         uint64_t number;
         int r = lkg_state_next_generation(&e->state, &number, err);
@@ -298,7 +302,7 @@ static int new_generation(struct lkg_engine *e, struct lkg_component *c, struct 
                 return lkg_error_wrap(err, r, "write generation %" PRIu64 ", which the try may go back to",
                                       hold.try_previous);
         r = lkg_generation_new(c->candidate, lkg_component_source(c), c->hint, number, lkg_realtime_ns(),
-                               c->rendered, digest_of_layer, c, &g);
+                               c->rendered, digest_of_layer, &files, &g);
         c->rendered = (struct lkg_text){ 0 };
         if (r >= 0)
                 r = lkg_history_add(&c->history, g);
@@ -386,23 +390,26 @@ static void announce(struct lkg_engine *e, struct lkg_component *c, const struct
         else
                 lkg_log(LOG_INFO, &fields,
                         "serving generation %" PRIu64 " (publication %" PRIu64 ", %zu layers)",
-                        c->active->number, e->publisher.number, c->candidate ? c->candidate->n_layers : 0);
+                        c->active->number, lkg_publisher_number(e->publisher),
+                        c->candidate ? c->candidate->n_layers : 0);
 }
 
 static int publish(struct lkg_engine *e, struct lkg_error *err)
 {
-        struct lkg_publication_input in = lkg_engine_input(e);
+        struct lkg_engine_snapshot now;
         int r = 0;
 
         for (size_t i = 0; r >= 0 && i < e->n_components; i++)
                 r = lkg_engine_update_drift(&e->components[i]);
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "drift");
-        r = lkg_publish(&e->publisher, &in, err);
+        lkg_engine_take_snapshot(e, &now);
+        r = lkg_publish(e->publisher, &now.snapshot, err);
+        lkg_engine_note_published(e, &now);
         if (r < 0)
                 return r;
         lkg_engine_ask_first_fallback(e);
-        lkg_server_published(&e->server, e->publisher.number);
+        lkg_server_published(&e->server, lkg_publisher_number(e->publisher));
         for (size_t i = 0; i < e->n_components; i++)
                 if (e->components[i].api)
                         lkg_api_published(e->api, &e->components[i]);
@@ -439,7 +446,7 @@ static void publish_failed(struct lkg_engine *e, struct undo *undo, int cause, c
         e->retry_delay_ns =
                 2 * e->retry_delay_ns < LKG_RETRY_MAX_NS ? 2 * e->retry_delay_ns : LKG_RETRY_MAX_NS;
         update_conditions(e);
-        if (e->publisher.number > 0)
+        if (lkg_publisher_number(e->publisher) > 0)
                 (void)publish(e, &ignored);
 }
 

@@ -26,7 +26,7 @@
 #include <lkg/settings.h>
 #include <lkg/stack.h>
 
-#include "component.h"
+#include <lkg/component.h>
 #include "engine.h"
 #include "exec-credential.h"
 #include "sandbox.h"

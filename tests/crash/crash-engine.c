@@ -19,7 +19,7 @@
 #include <sys/inotify.h>
 #include <sys/wait.h>
 
-#include "core/engine/command.h"
+#include <lkg/command.h>
 #include "disk.h"
 
 #define STEPS_MAX  40u

@@ -25,7 +25,7 @@ EXPRESSIONS = [rule["expr"] for rule in ALERTS] + [target["expr"] for panel in P
 
 
 def metrics_source():
-    paths = [path for folder in ("core/engine", "fs/server") for path in sorted((lib.REPOSITORY / folder).glob("*.c"))]
+    paths = [path for folder in ("core/engine", "core/publish", "fs/server") for path in sorted((lib.REPOSITORY / folder).glob("*.c"))]
     return "".join(path.read_text() for path in paths)
 
 

@@ -80,9 +80,9 @@ def test_words_are_found_in_the_sources_at_all():
 
 @pytest.mark.parametrize("text", sorted(set(cells("Conditions"))))
 def test_every_documented_word_is_in_the_code(text):
-    files = [source(name) for name in ("engine/status.c", "engine/status-facts.c", "reference/remote-file.c")]
+    files = [source(name) for name in ("publish/status.c", "component/component-facts.c", "reference/remote-file.c")]
     sources = CONDITION + remote_words() + literals("".join(files))
-    reference = source("reference/reference.c") + source("reference/configmap.c") + source("engine/dynamic.c")
+    reference = source("reference/reference.c") + source("reference/configmap.c") + source("state/dynamic.c")
     reference = re.sub(r'INVALID\s+"', '"invalid NodeConfigSource, ', reference)
     known = sources + literals(reference) + literals(API)
     if text.startswith(("hold", "rollback", "trial.scope", "commit", "configMapRef", "cause:", "status/", "ConfigOK")):
@@ -100,8 +100,8 @@ def test_why_a_start_does_not_count():
 
 
 @pytest.mark.parametrize("table,name,page", [
-    ("engine/status.c", r'^\s*\{ "([\w.-]+)", (?:true|false),', "lkgfs-view.7"),
-    ("engine/command.c", r'^\s*\{ "(\w+)", parse_\w+,', "lkgfs-view.7"),
+    ("publish/status.c", r'^\s*\{ "([\w.-]+)", (?:true|false),', "lkgfs-view.7"),
+    ("component/command.c", r'^\s*\{ "(\w+)", parse_\w+,', "lkgfs-view.7"),
     ("settings/config-fields.c", r'^\s*\{ "(\w+)", F_', "lkgfs.conf.5"),
 ])
 def test_every_name_has_its_place_in_the_manual(table, name, page):
@@ -162,7 +162,7 @@ def test_every_finding_of_the_api_client_is_in_the_table():
 
 
 FOLDERS = ["core/base", "core/documents", "core/layers", "core/schema", "core/settings", "core/lifecycle", "core/reference",
-           "core/state", "core/remote", "core/engine", "fs/supervisor", "fs/server", "fs/notifier", "fs/tool"]
+           "core/state", "core/component", "core/publish", "core/remote", "core/engine", "fs/supervisor", "fs/server", "fs/notifier", "fs/tool"]
 
 
 @pytest.mark.parametrize("folder", FOLDERS)

@@ -7,7 +7,7 @@
 
 #include <lkg/file.h>
 
-#include "core/engine/facts.h"
+#include <lkg/facts.h>
 #include "fuzz-check.h"
 #include "tests/unit/tmpdir.h"
 

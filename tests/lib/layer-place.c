@@ -9,8 +9,8 @@
 #include <lkg/render.h>
 
 #include "core/layers/layers.h"
-#include "core/engine/component.h"
-#include "core/engine/generation.h"
+#include <lkg/component.h>
+#include <lkg/generation.h>
 
 #define CHECK(condition)                                                                        \
         do {                                                                                    \

@@ -27,15 +27,19 @@ USES = {
     "core/settings": ("core/base", "core/documents", "core/schema"),
     "core/lifecycle": ("core/base", "core/documents", "core/layers"),
     "core/reference": ("core/base", "core/documents", "core/layers", "core/schema", "core/lifecycle"),
-    "core/state": ("core/base", "core/documents", "core/lifecycle", "core/reference"),
+    "core/state": ("core/base", "core/documents", "core/layers", "core/schema", "core/settings", "core/lifecycle", "core/reference"),
+    "core/component": ("core/base", "core/documents", "core/layers", "core/schema", "core/settings", "core/lifecycle",
+                       "core/reference", "core/state"),
+    "core/publish": ("core/base", "core/documents", "core/layers", "core/schema", "core/settings", "core/lifecycle", "core/reference",
+                     "core/state", "core/component"),
     "core/remote": ("core/base", "core/documents", "core/layers", "core/reference"),
     "core/engine": ("core/base", "core/documents", "core/layers", "core/schema", "core/settings", "core/lifecycle", "core/reference",
-                    "core/state", "core/remote"),
+                    "core/state", "core/component", "core/publish", "core/remote"),
     "fs/server": ("core/base",),
     "fs/notifier": ("core/base",),
     "fs/supervisor": ("core/base",),
     "fs/tool": ("core/base", "core/documents", "core/layers", "core/schema", "core/settings", "core/lifecycle", "core/reference",
-                "core/state", "core/remote", "core/engine"),
+                "core/state", "core/component", "core/publish", "core/remote", "core/engine"),
 }
 
 # Who may type JSON as text: the two writers, and a message that says what JSON was wanted. All else is <lkg/json-out.h>.

@@ -609,7 +609,7 @@ static void test_a_planned_restart_is_shown(void **state)
 
 static uint64_t publication(struct node *n)
 {
-        return n->engine->publisher.number;
+        return lkg_publisher_number(n->engine->publisher);
 }
 
 static void test_figures_alone_wait_for_the_next_minute(void **state)

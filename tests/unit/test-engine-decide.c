@@ -13,7 +13,7 @@
 #include <lkg/decide.h>
 #include <lkg/utf8.h>
 
-#include "core/engine/command.h"
+#include <lkg/command.h>
 
 #define FREE                          \
         {                             \

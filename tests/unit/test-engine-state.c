@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "core/engine/history.h"
-#include "core/engine/state.h"
+#include <lkg/history.h>
+#include <lkg/state.h>
 #include "tmpdir.h"
 
 struct place {

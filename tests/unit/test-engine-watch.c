@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "core/engine/inotify.h"
+#include <lkg/inotify.h>
 #include "tmpdir.h"
 
 #define T0 (UINT64_C(100) * LKG_NSEC_PER_SEC)

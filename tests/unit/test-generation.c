@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A candidate that passes is read by another reader before it is anything more. */
 #include "config-helpers.h"
-#include "core/engine/generation.h"
+#include <lkg/generation.h>
 
 #include <lkg/schema.h>
 

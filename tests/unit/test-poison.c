@@ -12,7 +12,7 @@
 
 #include <lkg/file.h>
 
-#include "core/engine/poison.h"
+#include <lkg/poison.h>
 #include "tmpdir.h"
 
 static char top[TMPDIR_MAX];

@@ -13,8 +13,7 @@
 
 #include <lkg/file.h>
 
-#include "core/engine/publish.h"
-#include "core/engine/manifest-rules.h"
+#include "core/publish/publisher.h"
 #include "tmpdir.h"
 
 struct place {
@@ -24,7 +23,8 @@ struct place {
         struct lkg_component components[2];
         struct lkg_manifest_rules rules;
         struct lkg_report findings;
-        struct lkg_publisher publisher;
+        struct lkg_publisher *publisher;
+        struct lkg_snapshot_component now[1];
 };
 
 static int setup(void **state)
@@ -44,7 +44,7 @@ static int setup(void **state)
         assert_int_equal(lkg_rules_build(p->config, p->fd, p->top, &p->rules, &p->findings), 0);
         assert_int_equal(lkg_publisher_open(p->fd, &p->publisher, &previous, &err), 0);
         assert_null(previous);
-        assert_true(p->publisher.fresh);
+        assert_true(p->publisher->fresh);
         *state = p;
         return 0;
 }
@@ -53,9 +53,9 @@ static int teardown(void **state)
 {
         struct place *p = *state;
 
-        lkg_publisher_release(&p->publisher, &p->components[0]);
+        lkg_publisher_reset(p->publisher);
         lkg_component_deinit(&p->components[0]);
-        lkg_publisher_deinit(&p->publisher);
+        lkg_publisher_free(p->publisher);
         lkg_rules_deinit(&p->rules);
         lkg_report_deinit(&p->findings);
         lkg_config_free(p->config);
@@ -65,11 +65,13 @@ static int teardown(void **state)
         return 0;
 }
 
-static struct lkg_publication_input input(struct place *p, uint64_t now_ns)
+static struct lkg_snapshot input(struct place *p, uint64_t now_ns)
 {
-        return (struct lkg_publication_input){
+        p->now[0] = (struct lkg_snapshot_component){ .component = &p->components[0],
+                                                     .changed = p->components[0].dirty };
+        return (struct lkg_snapshot){
                 .config = p->config,
-                .components = p->components,
+                .components = p->now,
                 .n_components = 1,
                 .rules = &p->rules,
                 .findings = &p->findings,
@@ -79,11 +81,12 @@ static struct lkg_publication_input input(struct place *p, uint64_t now_ns)
 
 static void publish(struct place *p, uint64_t now_ns)
 {
-        struct lkg_publication_input in = input(p, now_ns);
+        struct lkg_snapshot in = input(p, now_ns);
         struct lkg_error err = { 0 };
 
-        if (lkg_publish(&p->publisher, &in, &err) < 0)
+        if (lkg_publish(p->publisher, &in, &err) < 0)
                 fail_msg("%s", err.message);
+        p->components[0].dirty = p->now[0].changed;
 }
 
 static void serve(struct place *p, uint64_t number, const char *document)
@@ -160,11 +163,11 @@ static void test_only_what_changed_is_written(void **state)
 
         serve(p, 1, "a: 1\n");
         publish(p, LKG_NSEC_PER_SEC);
-        before = p->publisher.blobs.n_written;
+        before = p->publisher->blobs.n_written;
         p->components[0].dirty |= LKG_DIRTY_LAST_ERROR;
         p->components[0].last_error = strdup("hold: no");
         publish(p, 2 * LKG_NSEC_PER_SEC);
-        assert_int_equal(p->publisher.blobs.n_written,
+        assert_int_equal(p->publisher->blobs.n_written,
                          before + 1); /* a pack of last-error, and of metrics, which name the publication */
         pub = current(p);
         assert_int_equal(lkg_publication_find(pub, "status/kubelet/condition")->mtime_ns, LKG_NSEC_PER_SEC);
@@ -180,7 +183,7 @@ static void test_blobs_stay_until_nobody_can_need_them(void **state)
 
         serve(p, 1, "a: 1\n");
         publish(p, 1);
-        lkg_publisher_loaded(&p->publisher, 1);
+        lkg_publisher_loaded(p->publisher, 1);
         first = count_blobs(p);
         for (uint64_t i = 2; i <= 20; i++) {
                 p->components[0].last_error = (free(p->components[0].last_error), strdup("x"));
@@ -188,10 +191,10 @@ static void test_blobs_stay_until_nobody_can_need_them(void **state)
                 publish(p, i);
         }
         assert_int_equal(count_blobs(p), first + 19); /* one pack each: a reader may load any of them */
-        lkg_publisher_loaded(&p->publisher, 20);
+        lkg_publisher_loaded(p->publisher, 20);
         assert_int_equal(count_blobs(p), first + 2); /* the pack of the last one, and that of last-error */
-        assert_int_equal(p->publisher.n_kept, 1);
-        lkg_publisher_loaded(&p->publisher, 1000); /* nonsense from a peer: the current one stays */
+        assert_int_equal(p->publisher->n_kept, 1);
+        lkg_publisher_loaded(p->publisher, 1000); /* nonsense from a peer: the current one stays */
         assert_int_equal(count_blobs(p), first + 2);
 }
 
@@ -201,13 +204,13 @@ static void test_without_a_reader_old_publications_are_bounded(void **state)
 
         for (uint64_t i = 1; i <= LKG_PUBLICATIONS_KEPT + 50; i++)
                 publish(p, i);
-        assert_int_equal(p->publisher.n_kept, LKG_PUBLICATIONS_KEPT);
+        assert_int_equal(p->publisher->n_kept, LKG_PUBLICATIONS_KEPT);
 }
 
 static void test_failure_changes_nothing_for_readers(void **state)
 {
         struct place *p = *state;
-        struct lkg_publication_input in = input(p, 2);
+        struct lkg_snapshot in = input(p, 2);
         struct lkg_publication *pub;
         struct lkg_error err = { 0 };
 
@@ -216,13 +219,13 @@ static void test_failure_changes_nothing_for_readers(void **state)
         serve(p, 2, "a: 2\n");
         assert_int_equal(renameat(p->fd, "current", p->fd, "aside"), 0);
         assert_int_equal(mkdirat(p->fd, "current", 0700), 0);
-        assert_true(lkg_publish(&p->publisher, &in, &err) < 0);
-        assert_int_equal(p->publisher.number, 1);
+        assert_true(lkg_publish(p->publisher, &in, &err) < 0);
+        assert_int_equal(p->publisher->number, 1);
         assert_true(p->components[0].dirty & LKG_DIRTY_ACTIVE);
         assert_int_equal(unlinkat(p->fd, "current", AT_REMOVEDIR), 0);
         assert_int_equal(renameat(p->fd, "aside", p->fd, "current"), 0);
         pub = current(p);
-        assert_int_equal(faccessat(p->publisher.blobs.dirfd,
+        assert_int_equal(faccessat(p->publisher->blobs.dirfd,
                                    lkg_publication_find(pub, "kubelet.conf")->sha256, F_OK, 0),
                          0);
         lkg_publication_free(pub);
@@ -237,7 +240,7 @@ static void test_successor_takes_over(void **state)
 {
         struct place *p = *state;
         struct lkg_publication *previous = NULL;
-        struct lkg_publisher second;
+        struct lkg_publisher *second;
         struct lkg_error err = { 0 };
         size_t n;
         int fd;
@@ -246,19 +249,19 @@ static void test_successor_takes_over(void **state)
         publish(p, 1);
         n = count_blobs(p);
         assert_int_equal(lkg_publisher_open(p->fd, &second, &previous, &err), 0);
-        assert_false(second.fresh);
-        assert_int_equal(second.number, 1);
+        assert_false(second->fresh);
+        assert_int_equal(second->number, 1);
         assert_int_equal(lkg_publication_find(previous, "kubelet.conf")->generation, 3);
         assert_int_equal(count_blobs(p), n);
         lkg_publication_free(previous);
-        lkg_publisher_deinit(&second);
+        lkg_publisher_free(second);
         fd = openat(p->fd, "current", O_WRONLY | O_TRUNC | O_CLOEXEC); /* a broken manifest */
         lkg_close(fd);
         previous = NULL;
         assert_int_equal(lkg_publisher_open(p->fd, &second, &previous, &err), 0);
         assert_null(previous);
-        assert_true(second.number > 1000); /* more than were ever published */
-        lkg_publisher_deinit(&second);
+        assert_true(second->number > 1000); /* more than were ever published */
+        lkg_publisher_free(second);
 }
 
 /* Killed while it wrote a blob: no manifest names it, and the next engine does not take it for whole. */
@@ -266,7 +269,7 @@ static void test_what_was_not_written_to_the_end(void **state)
 {
         struct place *p = *state;
         struct lkg_publication *previous = NULL;
-        struct lkg_publisher second;
+        struct lkg_publisher *second;
         struct lkg_blob *blob = NULL;
         struct lkg_error err = { 0 };
         char sha256[LKG_SHA256_HEX], *data = NULL;
@@ -275,18 +278,18 @@ static void test_what_was_not_written_to_the_end(void **state)
 
         publish(p, 1);
         assert_int_equal(lkg_sha256_hex("abc", 3, sha256), 0);
-        fd = openat(p->publisher.blobs.dirfd, sha256, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        fd = openat(p->publisher->blobs.dirfd, sha256, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
         assert_int_equal(write(fd, "a", 1), 1);
         lkg_close(fd);
         assert_int_equal(lkg_publisher_open(p->fd, &second, &previous, &err), 0);
-        assert_int_equal(lkg_blob_put(&second.blobs, "abc", 3, &blob, &err), 0);
+        assert_int_equal(lkg_blob_put(&second->blobs, "abc", 3, &blob, &err), 0);
         assert_int_equal(blob->size, 3);
-        assert_int_equal(lkg_blob_read(&second.blobs, sha256, &data, &size, &err), 0);
+        assert_int_equal(lkg_blob_read(&second->blobs, sha256, &data, &size, &err), 0);
         assert_string_equal(data, "abc");
         free(data);
-        lkg_blob_unref(&second.blobs, blob);
+        lkg_blob_unref(&second->blobs, blob);
         lkg_publication_free(previous);
-        lkg_publisher_deinit(&second);
+        lkg_publisher_free(second);
 }
 
 /* The files of status/ are one file of the runtime directory for each publication; a long one is a blob of its own. */
@@ -300,15 +303,15 @@ static void test_small_files_are_packed(void **state)
 
         serve(p, 1, "a: 1\n");
         publish(p, 1);
-        n_written = p->publisher.blobs.n_written;
+        n_written = p->publisher->blobs.n_written;
         lkg_component_set_last_error(c, "x");
         publish(p, 2);
-        assert_int_equal(p->publisher.blobs.n_written, n_written + 1);
+        assert_int_equal(p->publisher->blobs.n_written, n_written + 1);
         pub = current(p);
         for (size_t i = 0; i < pub->n_entries; i++)
                 n_parts += pub->entries[i].pack && strncmp(pub->entries[i].path, "status/", 7) == 0;
         assert_true(n_parts > 10);
-        assert_int_equal(lkg_publication_read(p->publisher.blobs.dirfd,
+        assert_int_equal(lkg_publication_read(p->publisher->blobs.dirfd,
                                               lkg_publication_find(pub, "status/kubelet/last-error"), 100,
                                               &text, NULL),
                          0);
@@ -339,20 +342,20 @@ static void test_damaged_blob_is_noticed(void **state)
         size_t size;
         int fd;
 
-        assert_int_equal(lkg_blob_put(&p->publisher.blobs, "abc", 3, &blob, &err), 0);
-        assert_int_equal(lkg_blob_put(&p->publisher.blobs, "abc", 3, &again, &err), 0);
+        assert_int_equal(lkg_blob_put(&p->publisher->blobs, "abc", 3, &blob, &err), 0);
+        assert_int_equal(lkg_blob_put(&p->publisher->blobs, "abc", 3, &again, &err), 0);
         assert_ptr_equal(blob, again);
-        assert_int_equal(p->publisher.blobs.n_written, 1);
-        assert_int_equal(lkg_blob_read(&p->publisher.blobs, blob->sha256, &data, &size, &err), 0);
+        assert_int_equal(p->publisher->blobs.n_written, 1);
+        assert_int_equal(lkg_blob_read(&p->publisher->blobs, blob->sha256, &data, &size, &err), 0);
         assert_string_equal(data, "abc");
         free(data);
-        fd = openat(p->publisher.blobs.dirfd, blob->sha256, O_WRONLY | O_CLOEXEC);
+        fd = openat(p->publisher->blobs.dirfd, blob->sha256, O_WRONLY | O_CLOEXEC);
         assert_int_equal(write(fd, "xyz", 3), 3);
         lkg_close(fd);
-        assert_int_equal(lkg_blob_read(&p->publisher.blobs, blob->sha256, &data, &size, &err), -EBADMSG);
-        lkg_blob_unref(&p->publisher.blobs, again);
+        assert_int_equal(lkg_blob_read(&p->publisher->blobs, blob->sha256, &data, &size, &err), -EBADMSG);
+        lkg_blob_unref(&p->publisher->blobs, again);
         assert_int_equal(count_blobs(p), 1);
-        lkg_blob_unref(&p->publisher.blobs, blob);
+        lkg_blob_unref(&p->publisher->blobs, blob);
         assert_int_equal(count_blobs(p), 0);
 }
 

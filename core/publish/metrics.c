@@ -8,7 +8,6 @@
 
 #include <lkg-config.h>
 
-#include "engine-internal.h"
 #include "status.h"
 
 static void put_metric(struct lkg_buf *buf, const char *name, const char *type, const char *help)
@@ -75,13 +74,13 @@ static void put_info(struct lkg_buf *buf, const struct lkg_component *c, const c
 
 static void put_config_info(struct lkg_buf *buf, const struct lkg_component *c)
 {
-        const struct lkg_pointers *p = lkg_status_pointers(c);
+        const struct lkg_pointers *p = lkg_component_pointers(c);
         const char *good_sha256;
 
         put_metric(buf, "lkgfs_config_info", "gauge", "Configuration in each role; the value is always 1.");
         if (!c->active)
                 return;
-        (void)lkg_status_good_document(c, &good_sha256);
+        (void)lkg_component_good_document(c, &good_sha256);
         put_info(buf, c, "assigned", &p->assigned,
                  lkg_config_source_equal(&p->assigned, lkg_component_source(c)) ? c->active->sha256 : "");
         put_info(buf, c, "active", lkg_component_source(c), c->active->sha256);
@@ -100,7 +99,7 @@ static void put_served(struct lkg_buf *buf, const struct lkg_component *c)
 {
         put_config_info(buf, c);
         put_number(buf, "lkgfs_config_error", "gauge", "1 while the newest configuration is refused.", c,
-                   *lkg_status_error(c) != '\0');
+                   *lkg_component_error(c) != '\0');
         put_number(buf, "lkgfs_condition_ok", "gauge", "1 while the condition ConfigOK is True.", c,
                    c->condition.status == LKG_CONDITION_TRUE);
         put_number(buf, "lkgfs_generation", "gauge", "Number of the generation that is served, 0 for none.",
@@ -132,7 +131,7 @@ static const char *const rollback_words[] = {
 static void put_trial(struct lkg_buf *buf, const struct lkg_component *c)
 {
         const struct lkg_dynamic *d = c->dynamic;
-        uint64_t deadline = d ? lkg_status_trial_deadline(&d->trial) : 0;
+        uint64_t deadline = d ? lkg_trial_wall_deadline(&d->trial) : 0;
 
         put_metric(buf, "lkgfs_rollbacks_total", "counter",
                    "Rollbacks to the last known good since the engine started, by reason.");
@@ -152,37 +151,35 @@ static void put_trial(struct lkg_buf *buf, const struct lkg_component *c)
 
 /* ---- API server ---- */
 
-static const struct lkg_followed *followed_at(const struct lkg_api *api, size_t i, const char **ret_name)
+static uint64_t is_up(const struct lkg_remote_object *object)
 {
-        const struct lkg_followed *const followed[] = { &api->node, &api->object };
-        static const char *const names[] = { "node", "configmap" };
-
-        *ret_name = names[i];
-        if (followed[i] == &api->node && lkg_api_may_do_without_node(api))
-                return NULL; /* not an outage that needs an alert */
-        return followed[i]->informer ? followed[i] : NULL;
+        return object->success_ns && !object->failing;
 }
 
-static uint64_t is_up(const struct lkg_informer *informer)
+static uint64_t is_watching(const struct lkg_remote_object *object)
 {
-        return lkg_informer_success_ns(informer) && !lkg_informer_failing_since_ns(informer);
+        return object->watching;
 }
 
-static uint64_t is_watching(const struct lkg_informer *informer)
+static uint64_t last_success(const struct lkg_remote_object *object)
 {
-        return lkg_informer_mode(informer) == LKG_INFORMER_WATCH;
+        return object->success_ns / LKG_NSEC_PER_SEC;
 }
 
-static uint64_t last_success(const struct lkg_informer *informer)
+/* One that may be missing is no outage that needs an alert. */
+static void put_object(struct lkg_buf *buf, const struct lkg_component *c, const char *metric, const char *name,
+                       const struct lkg_remote_object *object,
+                       uint64_t (*value)(const struct lkg_remote_object *object))
 {
-        return lkg_informer_success_ns(informer) / LKG_NSEC_PER_SEC;
+        if (object->followed && !object->may_be_missing)
+                put_labelled(buf, metric, c, "object", name, value(object));
 }
 
-static void put_objects(struct lkg_buf *buf, const struct lkg_component *c)
+static void put_objects(struct lkg_buf *buf, const struct lkg_component *c, const struct lkg_remote_status *remote)
 {
         static const struct {
                 const char *name, *help;
-                uint64_t (*value)(const struct lkg_informer *informer);
+                uint64_t (*value)(const struct lkg_remote_object *object);
         } rows[] = {
                 { "lkgfs_remote_up", "1 while the API server answers for this object.", is_up },
                 { "lkgfs_remote_watching", "1 while this object is watched, 0 while it is polled or down.",
@@ -193,44 +190,34 @@ static void put_objects(struct lkg_buf *buf, const struct lkg_component *c)
 
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 put_metric(buf, rows[i].name, "gauge", rows[i].help);
-                for (size_t k = 0; k < 2; k++) {
-                        const char *name;
-                        const struct lkg_followed *f = followed_at(c->api, k, &name);
-
-                        if (f)
-                                put_labelled(buf, rows[i].name, c, "object", name,
-                                             rows[i].value(f->informer));
-                }
+                put_object(buf, c, rows[i].name, "node", &remote->node, rows[i].value);
+                put_object(buf, c, rows[i].name, "configmap", &remote->configmap, rows[i].value);
         }
 }
 
-static void put_client(struct lkg_buf *buf, const struct lkg_component *c)
+static void put_client(struct lkg_buf *buf, const struct lkg_component *c, const struct lkg_remote_status *remote)
 {
-        struct lkg_client_counters counters = { .n_connections = 0 };
-
-        lkg_client_counters(c->api->client, &counters);
         put_metric(buf, "lkgfs_remote_requests_total", "counter",
                    "Answers of the API server since the engine started, by what they mean.");
-        for (int s = 0; s < _LKG_API_STATUS_MAX; s++)
-                put_labelled(buf, "lkgfs_remote_requests_total", c, "code",
-                             lkg_api_status_name((enum lkg_api_status)s), counters.n_answers[s]);
+        for (size_t i = 0; i < remote->n_counts; i++)
+                put_labelled(buf, "lkgfs_remote_requests_total", c, "code", remote->counts[i].code,
+                             remote->counts[i].n);
         put_number(buf, "lkgfs_remote_received_bytes_total", "counter",
-                   "Bytes received from the API server since the engine started.", c,
-                   counters.received_bytes);
+                   "Bytes received from the API server since the engine started.", c, remote->received_bytes);
         put_number(buf, "lkgfs_remote_sent_bytes_total", "counter",
-                   "Bytes sent to the API server since the engine started.", c, counters.sent_bytes);
+                   "Bytes sent to the API server since the engine started.", c, remote->sent_bytes);
         put_number(buf, "lkgfs_remote_connections_total", "counter",
-                   "Connections to the API server since the engine started.", c, counters.n_connections);
+                   "Connections to the API server since the engine started.", c, remote->n_connections);
 }
 
-static void put_rollout(struct lkg_buf *buf, const struct lkg_component *c)
+static void put_rollout(struct lkg_buf *buf, const struct lkg_component *c, const struct lkg_remote_status *remote)
 {
-        const struct lkg_rollout *rollout = &c->api->rollout;
+        const struct lkg_rollout *rollout = remote->rollout;
 
         put_number(buf, "lkgfs_rollout_waiting", "gauge",
                    "1 while a rollout holds back the configuration that the reference names.", c,
                    *c->dynamic->waiting != '\0');
-        if (!c->api->has_rollout)
+        if (!remote->has_rollout)
                 return;
         put_metric(buf, "lkgfs_rollout_bucket_ratio", "gauge",
                    "Bucket of this node in a rollout: it switches if the allowed ratio is larger.");
@@ -242,20 +229,17 @@ static void put_rollout(struct lkg_buf *buf, const struct lkg_component *c)
         lkg_buf_printf(buf, "%u.%05u\n", rollout->percent_milli / 100000, rollout->percent_milli % 100000);
 }
 
-static void put_remote(struct lkg_buf *buf, const struct lkg_component *c)
+static void put_remote(struct lkg_buf *buf, const struct lkg_component *c, const struct lkg_remote_status *remote)
 {
-        const struct lkg_identity *identity;
-
-        if (!c->api || !c->api->client)
+        if (!remote || !remote->has_client)
                 return;
-        put_objects(buf, c);
-        put_client(buf, c);
-        identity = lkg_credential_identity(c->api->credential);
-        if (identity && identity->expires_ns)
+        put_objects(buf, c, remote);
+        put_client(buf, c, remote);
+        if (remote->expires_ns)
                 put_number(buf, "lkgfs_credential_expiration_timestamp_seconds", "gauge",
                            "When the certificate or token for the API server expires.", c,
-                           identity->expires_ns / LKG_NSEC_PER_SEC);
-        put_rollout(buf, c);
+                           remote->expires_ns / LKG_NSEC_PER_SEC);
+        put_rollout(buf, c, remote);
 }
 
 void lkg_status_render_metrics(const struct lkg_status_context *x, struct lkg_buf *buf)
@@ -269,7 +253,7 @@ void lkg_status_render_metrics(const struct lkg_status_context *x, struct lkg_bu
                    x->config->engine_user_missing);
         put_served(buf, c);
         put_trial(buf, c);
-        put_remote(buf, c);
+        put_remote(buf, c, x->remote);
         put_findings(buf, x->component);
         put_number(buf, "lkgfs_publication", "gauge", "Number of the publication this file belongs to.", c,
                    x->publication);

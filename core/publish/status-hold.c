@@ -5,7 +5,7 @@
  */
 #include <inttypes.h>
 
-#include "component.h"
+#include <lkg/component.h>
 #include "status.h"
 
 static void put_time(struct lkg_buf *buf, const char *key, uint64_t wall_ns)

@@ -12,7 +12,7 @@
 #include <lkg/json-out.h>
 #include <lkg/record.h>
 
-#include "facts.h"
+#include <lkg/facts.h>
 
 /* ---- the release ---- */
 

@@ -3,7 +3,7 @@
 #include <lkg/array.h>
 #include <lkg/render.h>
 
-#include "slot.h"
+#include "publisher.h"
 
 static void free_layer_slot(struct lkg_publisher *p, struct lkg_layer_slot *slot)
 {
@@ -16,7 +16,7 @@ static void free_layer_slot(struct lkg_publisher *p, struct lkg_layer_slot *slot
         *slot = (struct lkg_layer_slot){ 0 };
 }
 
-static size_t layers_wanted(const struct lkg_publication_input *in, const struct lkg_component *c)
+static size_t layers_wanted(const struct lkg_snapshot *in, const struct lkg_component *c)
 {
         size_t n =
                 c->candidate && c->candidate->state != LKG_CANDIDATE_NAME_TAKEN ? c->candidate->n_layers : 0;
@@ -27,18 +27,18 @@ static size_t layers_wanted(const struct lkg_publication_input *in, const struct
         return n < most ? n : most;
 }
 
-static int resize_layers(struct lkg_publisher *p, struct lkg_component *c, size_t n)
+static int resize_layers(struct lkg_publisher *p, struct lkg_shown *shown, size_t n)
 {
-        for (size_t i = n; i < c->n_layers; i++)
-                free_layer_slot(p, &c->layers[i]);
-        if (n <= c->n_layers) {
-                c->n_layers = n;
+        for (size_t i = n; i < shown->n_layers; i++)
+                free_layer_slot(p, &shown->layers[i]);
+        if (n <= shown->n_layers) {
+                shown->n_layers = n;
                 return 0;
         }
-        if (LKG_RESIZE(c->layers, n) < 0)
+        if (LKG_RESIZE(shown->layers, n) < 0)
                 return -ENOMEM;
-        memset(c->layers + c->n_layers, 0, (n - c->n_layers) * sizeof(*c->layers));
-        c->n_layers = n;
+        memset(shown->layers + shown->n_layers, 0, (n - shown->n_layers) * sizeof(*shown->layers));
+        shown->n_layers = n;
         return 0;
 }
 
@@ -145,25 +145,27 @@ static int render_layer(struct lkg_publisher *p, const struct lkg_candidate *can
 }
 
 /* Return: 1 more to do, 0 done. */
-int lkg_publish_component_layers(struct lkg_publisher *p, const struct lkg_publication_input *in,
-                                 struct lkg_component *c, size_t budget, struct lkg_error *err)
+int lkg_publish_component_layers(struct lkg_publisher *p, const struct lkg_snapshot *in, size_t index,
+                                 size_t budget, struct lkg_error *err)
 {
-        size_t n = layers_wanted(in, c), merged_bytes = 0, done = 0;
-        bool cut = c->candidate && n < c->candidate->n_layers &&
-                   c->candidate->state != LKG_CANDIDATE_NAME_TAKEN;
-        int r = resize_layers(p, c, n);
+        struct lkg_snapshot_component *now = &in->components[index];
+        const struct lkg_candidate *candidate = now->component->candidate;
+        struct lkg_shown *shown = &p->shown[index];
+        size_t n = layers_wanted(in, now->component), merged_bytes = 0, done = 0;
+        bool cut = candidate && n < candidate->n_layers && candidate->state != LKG_CANDIDATE_NAME_TAKEN;
+        int r = resize_layers(p, shown, n);
 
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "layers");
         for (size_t i = 0; i < n; i++) {
-                struct lkg_layer_slot *slot = &c->layers[i];
+                struct lkg_layer_slot *slot = &shown->layers[i];
                 bool with_merged = merged_bytes < LKG_LAYERS_MERGED_MAX;
 
                 if (done >= budget)
                         return 1;
-                r = name_layer(slot, &c->candidate->layers[i], i);
+                r = name_layer(slot, &candidate->layers[i], i);
                 if (r >= 0)
-                        r = render_layer(p, c->candidate, i, slot, with_merged, in->now_ns, err);
+                        r = render_layer(p, candidate, i, slot, with_merged, in->now_ns, err);
                 if (r < 0)
                         return r;
                 done += (size_t)r;
@@ -172,27 +174,37 @@ int lkg_publish_component_layers(struct lkg_publisher *p, const struct lkg_publi
                 cut = cut || !with_merged;
         }
         if (done > 0)
-                c->changed_ns = in->now_ns;
-        if (cut != c->layers_cut) {
-                c->layers_cut = cut;
-                c->dirty |= LKG_DIRTY_FINDINGS;
+                shown->changed_ns = in->now_ns;
+        if (cut != shown->layers_cut) {
+                shown->layers_cut = cut;
+                now->changed |= LKG_DIRTY_FINDINGS;
         }
-        c->dirty &= ~(unsigned)LKG_DIRTY_LAYERS;
+        now->changed &= ~(unsigned)LKG_DIRTY_LAYERS;
         return 0;
 }
 
-int lkg_publish_layers(struct lkg_publisher *p, const struct lkg_publication_input *in, size_t budget,
+int lkg_publish_layers(struct lkg_publisher *p, const struct lkg_snapshot *in, size_t budget,
                        struct lkg_error *err)
 {
         for (size_t i = 0; i < in->n_components; i++) {
-                int r = in->components[i].dirty & LKG_DIRTY_LAYERS
-                                ? lkg_publish_component_layers(p, in, &in->components[i], budget, err)
+                int r = in->components[i].changed & LKG_DIRTY_LAYERS
+                                ? lkg_publish_component_layers(p, in, i, budget, err)
                                 : 0;
 
                 if (r != 0)
                         return r;
         }
         return 0;
+}
+
+const char *lkg_publisher_layer_sha256(const struct lkg_publisher *p, unsigned component, size_t i,
+                                       const struct lkg_value *doc)
+{
+        const struct lkg_shown *shown = &p->shown[component];
+
+        if (i >= shown->n_layers || shown->layers[i].doc_value != doc || !shown->layers[i].doc.blob)
+                return NULL;
+        return shown->layers[i].doc.blob->sha256;
 }
 
 /* ---- history ---- */
@@ -204,7 +216,7 @@ void lkg_history_slot_clear(struct lkg_publisher *p, struct lkg_history_slot *sl
         lkg_slot_clear(p, &slot->meta);
 }
 
-static int fill_past(struct lkg_publisher *p, struct lkg_component *c, const struct lkg_history_entry *entry,
+static int fill_past(struct lkg_publisher *p, const struct lkg_component *c, const struct lkg_history_entry *entry,
                      struct lkg_history_slot *slot, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
@@ -225,13 +237,13 @@ static int fill_past(struct lkg_publisher *p, struct lkg_component *c, const str
         return r;
 }
 
-static bool move_past(struct lkg_component *c, uint64_t number, struct lkg_history_slot *to)
+static bool move_past(struct lkg_shown *shown, uint64_t number, struct lkg_history_slot *to)
 {
-        for (size_t i = 0; i < c->n_past; i++) {
-                if (c->past[i].number != number || !c->past[i].document.blob)
+        for (size_t i = 0; i < shown->n_past; i++) {
+                if (shown->past[i].number != number || !shown->past[i].document.blob)
                         continue;
-                *to = c->past[i];
-                c->past[i] = (struct lkg_history_slot){ 0 };
+                *to = shown->past[i];
+                shown->past[i] = (struct lkg_history_slot){ 0 };
                 return true;
         }
         return false;
@@ -241,7 +253,8 @@ static bool move_past(struct lkg_component *c, uint64_t number, struct lkg_histo
  * Records are immutable: those already rendered move over, those that are gone are given back. After a failure what was
  * rendered so far stays, and the next attempt goes on from there.
  */
-int lkg_publish_component_history(struct lkg_publisher *p, struct lkg_component *c, struct lkg_error *err)
+int lkg_publish_component_history(struct lkg_publisher *p, const struct lkg_component *c,
+                                  struct lkg_shown *shown, struct lkg_error *err)
 {
         struct lkg_history_slot *slots = calloc(c->history.n_entries + 1, sizeof(*slots));
         size_t n = 0;
@@ -253,17 +266,17 @@ int lkg_publish_component_history(struct lkg_publisher *p, struct lkg_component 
                 const struct lkg_history_entry *entry = &c->history.entries[i];
                 int k = 0;
 
-                if (!move_past(c, entry->number, &slots[n]))
+                if (!move_past(shown, entry->number, &slots[n]))
                         k = r < 0 ? r : fill_past(p, c, entry, &slots[n], err);
                 if (k >= 0)
                         n++;
                 else if (k != -ENOENT && k != -EBADMSG) /* removed or damaged since the start: not shown */
                         r = k;
         }
-        for (size_t i = 0; i < c->n_past; i++)
-                lkg_history_slot_clear(p, &c->past[i]);
-        free(c->past);
-        c->past = slots;
-        c->n_past = n;
+        for (size_t i = 0; i < shown->n_past; i++)
+                lkg_history_slot_clear(p, &shown->past[i]);
+        free(shown->past);
+        shown->past = slots;
+        shown->n_past = n;
         return r;
 }

@@ -10,7 +10,7 @@
 #include <lkg/file.h>
 #include <lkg/strings.h>
 
-#include "manifest-rules.h"
+#include <lkg/manifest-rules.h>
 
 static const char *keep_text(struct lkg_manifest_rules *rules, char *text)
 {

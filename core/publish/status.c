@@ -12,7 +12,6 @@
 #include <lkg/render.h>
 #include <lkg/schema.h>
 
-#include "engine-internal.h"
 #include "status.h"
 
 static void put_time(struct lkg_buf *buf, uint64_t ns)
@@ -55,7 +54,7 @@ static void render_condition_json(const struct lkg_status_context *x, struct lkg
 
 static void render_error(const struct lkg_status_context *x, struct lkg_buf *buf)
 {
-        const char *text = lkg_status_error(x->component);
+        const char *text = lkg_component_error(x->component);
 
         lkg_buf_printf(buf, "%s%s", text, *text ? "\n" : "");
 }
@@ -112,7 +111,7 @@ static void put_source(struct lkg_json *json, const char *name, const struct lkg
 static void put_rejected(struct lkg_json *json, const struct lkg_component *c)
 {
         const struct lkg_dynamic *d = c->dynamic;
-        const struct lkg_bad *bad = d ? lkg_dynamic_is_bad(d, &lkg_status_pointers(c)->assigned) : NULL;
+        const struct lkg_bad *bad = d ? lkg_dynamic_is_bad(d, &lkg_component_pointers(c)->assigned) : NULL;
         bool avoided = !bad && d && c->verdict == LKG_AVOID;
 
         if (!bad && !avoided && !c->rejected_ns)
@@ -134,12 +133,12 @@ static void render_config_json(const struct lkg_status_context *x, struct lkg_bu
 {
         LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
         const struct lkg_component *c = x->component;
-        const struct lkg_pointers *p = lkg_status_pointers(c);
+        const struct lkg_pointers *p = lkg_component_pointers(c);
         const struct lkg_generation *g = c->active;
         struct lkg_config_source active;
         bool is_active, base = lkg_component_local_has_base(c);
         const char *sha256 = g ? g->sha256 : "", *good_sha256;
-        uint64_t number = g ? g->number : 0, good_number = lkg_status_good_document(c, &good_sha256);
+        uint64_t number = g ? g->number : 0, good_number = lkg_component_good_document(c, &good_sha256);
 
         lkg_component_shown(c, &active);
         is_active = lkg_config_source_equal(&p->assigned, &active);
@@ -147,8 +146,8 @@ static void render_config_json(const struct lkg_status_context *x, struct lkg_bu
         lkg_json_u64(&json, "schemaVersion", 1);
         put_source(&json, "assigned", &p->assigned, base, is_active ? number : 0, sha256);
         put_source(&json, "active", &active, lkg_component_served_has_base(c), number, sha256);
-        put_source(&json, "lastKnownGood", &p->good.source, c->good_has_base, good_number, good_sha256);
-        lkg_json_foreign(&json, "error", lkg_status_error(c));
+        put_source(&json, "lastKnownGood", &p->good.source, x->good_has_base, good_number, good_sha256);
+        lkg_json_foreign(&json, "error", lkg_component_error(c));
         put_rejected(&json, c);
         lkg_json_end(&json);
         (void)lkg_json_write_line(&json, buf);
@@ -179,7 +178,7 @@ static void put_word(const struct lkg_status_context *x, const struct lkg_config
 
 static void render_assigned(const struct lkg_status_context *x, struct lkg_buf *buf)
 {
-        put_word(x, &lkg_status_pointers(x->component)->assigned, lkg_component_local_has_base(x->component),
+        put_word(x, &lkg_component_pointers(x->component)->assigned, lkg_component_local_has_base(x->component),
                  buf);
 }
 
@@ -197,7 +196,7 @@ static void render_active(const struct lkg_status_context *x, struct lkg_buf *bu
 
 static void render_good(const struct lkg_status_context *x, struct lkg_buf *buf)
 {
-        put_word(x, &lkg_status_pointers(x->component)->good.source, x->component->good_has_base, buf);
+        put_word(x, &lkg_component_pointers(x->component)->good.source, x->good_has_base, buf);
 }
 
 /* ---- trial and starts ---- */
@@ -214,7 +213,7 @@ static void render_trial(const struct lkg_status_context *x, struct lkg_buf *buf
 {
         const struct lkg_dynamic *d = x->component->dynamic;
         struct lkg_trial trial = d ? d->trial : (struct lkg_trial){ 0 };
-        uint64_t deadline = lkg_status_trial_deadline(&trial);
+        uint64_t deadline = lkg_trial_wall_deadline(&trial);
 
         lkg_buf_printf(buf, "state=%s\n", lkg_trial_state_name(trial.state));
         put_pair_time(buf, "started", trial.started_wall_ns);
@@ -332,7 +331,7 @@ static void render_diff(const struct lkg_status_context *x, struct lkg_buf *buf)
 
         if (!b)
                 return;
-        if (lkg_engine_good_generation(x->component, &good) < 0) {
+        if (lkg_component_good_generation(x->component, &good) < 0) {
                 buf->failed = true;
                 return;
         }

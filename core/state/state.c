@@ -9,7 +9,7 @@
 #include <lkg/json-out.h>
 #include <lkg/record.h>
 
-#include "state.h"
+#include <lkg/state.h>
 
 #define BLOCK     64u
 #define AHEAD     16u /* fewer left than this: reserve while nobody waits */

@@ -5,7 +5,7 @@
  */
 #include <lkg/render.h>
 
-#include "component.h"
+#include <lkg/component.h>
 
 /* ---- files on disk that differ from what is pinned ---- */
 

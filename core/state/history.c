@@ -11,8 +11,8 @@
 #include <lkg/log.h>
 #include <lkg/record.h>
 
-#include "history.h"
-#include "state.h"
+#include <lkg/history.h>
+#include <lkg/state.h>
 
 #define RECORD_BYTES_MAX (64u << 20)
 #define NEW_NAME         ".new"

@@ -5,9 +5,8 @@
 #include <lkg/fallback.h>
 #include <lkg/render.h>
 
-#include "component.h"
-#include "status.h"
-#include "track.h"
+#include <lkg/component.h>
+#include <lkg/track.h>
 
 /* ---- begin and end ---- */
 
@@ -763,7 +762,7 @@ static void count_findings(struct lkg_component *c, const struct lkg_report *nod
 
         if (!(c->dirty & (LKG_DIRTY_CANDIDATE | LKG_DIRTY_FINDINGS | LKG_DIRTY_CONDITION)))
                 return;
-        lkg_status_count_findings(c, node, c->n_findings);
+        lkg_component_count_findings(c, node, c->n_findings);
         if (c->n_findings[LKG_ERROR] != errors)
                 c->dirty |= LKG_DIRTY_CONDITION;
 }

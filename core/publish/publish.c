@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rendering, blobs, manifest, and which old blobs may go: see publish.h. */
+/* Rendering, blobs, manifest, and which old blobs may go: see <lkg/publish.h>. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 
 #include <lkg/array.h>
+#include <lkg/command.h>
 #include <lkg/file.h>
 
-#include "command.h"
-#include "engine-internal.h"
-#include "manifest-rules.h"
-#include "slot.h"
-#include "status.h"
+#include "publisher.h"
 
 #define INSERTIONS_MAX 64 /* entries out of order before all are sorted */
 
@@ -28,27 +25,40 @@ static uint64_t served_since(const struct lkg_component *c)
         return pinned_ns > c->active->time_ns ? pinned_ns : c->active->time_ns;
 }
 
-static int render_status(struct lkg_publisher *p, const struct lkg_publication_input *in,
-                         struct lkg_component *c, struct lkg_error *err)
+static int render_status(struct lkg_publisher *p, const struct lkg_snapshot *in, size_t index,
+                         struct lkg_error *err)
 {
-        const struct lkg_status_context x = { in->config, c, in->findings, p->number + 1, in->now_ns };
-        unsigned dirty = c->dirty | LKG_DIRTY_EVER;
+        const struct lkg_snapshot_component *now = &in->components[index];
+        const struct lkg_component *c = now->component;
+        struct lkg_shown *shown = &p->shown[index];
+        const struct lkg_status_context x = {
+                .config = in->config,
+                .component = c,
+                .remote = now->remote,
+                .findings = in->findings,
+                .publication = p->number + 1,
+                .now_ns = in->now_ns,
+                .good_has_base = shown->good_has_base,
+                .layers_cut = shown->layers_cut,
+        };
+        unsigned changed = now->changed | LKG_DIRTY_EVER;
 
         for (size_t i = 0; i < lkg_n_status_files; i++) {
+                const struct lkg_status_file *f = &lkg_status_files[i];
+                struct lkg_part_slot *slot = &shown->status[i];
                 struct lkg_buf buf = LKG_BUF_INIT;
-                bool first = !c->status[i].file.blob;
+                bool first = !slot->file.blob;
                 int r;
 
-                if (!(lkg_status_files[i].depends & dirty) && (!first || lkg_status_files[i].optional))
+                if (!(f->depends & changed) && (!first || f->optional))
                         continue;
-                lkg_status_files[i].render(&x, &buf);
-                if (lkg_status_files[i].optional && buf.size == 0 && !lkg_buf_failed(&buf)) {
-                        lkg_slot_clear(p, &c->status[i].file);
+                f->render(&x, &buf);
+                if (f->optional && buf.size == 0 && !lkg_buf_failed(&buf)) {
+                        lkg_slot_clear(p, &slot->file);
                         continue;
                 }
-                r = lkg_part_fill(
-                        p, &c->status[i], &buf,
-                        lkg_status_files[i].dated && first && c->active ? served_since(c) : in->now_ns, err);
+                r = lkg_part_fill(p, slot, &buf, f->dated && first && c->active ? served_since(c) : in->now_ns,
+                                  err);
                 if (r < 0)
                         return r;
         }
@@ -56,103 +66,109 @@ static int render_status(struct lkg_publisher *p, const struct lkg_publication_i
 }
 
 /* lkg/: what a rollback now would serve; usually what is served. */
-static int render_good(struct lkg_publisher *p, const struct lkg_publication_input *in,
-                       struct lkg_component *c, struct lkg_error *err)
+static int render_good(struct lkg_publisher *p, const struct lkg_snapshot *in,
+                       const struct lkg_component *c, struct lkg_shown *shown, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *good = NULL;
-        const struct lkg_generation *shown;
-        int r;
+        const struct lkg_generation *served;
+        int r = lkg_component_good_generation(c, &good);
 
-        if (!(c->dirty & (LKG_DIRTY_ACTIVE | LKG_DIRTY_CANDIDATE | LKG_DIRTY_DYNAMIC)))
-                return 0;
-        r = lkg_engine_good_generation(c, &good);
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "last known good");
-        shown = good ? good : c->active;
-        c->good_has_base = good ? good->has_base : lkg_component_served_has_base(c);
-        if (!shown) {
-                lkg_slot_clear(p, &c->good_document);
+        served = good ? good : c->active;
+        shown->good_has_base = good ? good->has_base : lkg_component_served_has_base(c);
+        if (!served) {
+                lkg_slot_clear(p, &shown->good_document);
                 return 0;
         }
-        r = lkg_slot_fill(p, &c->good_document, shown->document.data, shown->document.size, in->now_ns, err);
+        r = lkg_slot_fill(p, &shown->good_document, served->document.data, served->document.size, in->now_ns,
+                          err);
         if (r >= 0 && !good)
-                c->good_document.mtime_ns = shown->time_ns;
+                shown->good_document.mtime_ns = served->time_ns;
         return r;
 }
 
-static void clear_bad(struct lkg_publisher *p, struct lkg_component *c)
+static void clear_bad(struct lkg_publisher *p, struct lkg_shown *shown)
 {
-        for (size_t i = 0; i < c->n_bad; i++) {
-                lkg_slot_clear(p, &c->bad[i].slot);
-                free(c->bad[i].id);
+        for (size_t i = 0; i < shown->n_bad; i++) {
+                lkg_slot_clear(p, &shown->bad[i].slot);
+                free(shown->bad[i].id);
         }
-        free(c->bad);
-        c->bad = NULL;
-        c->n_bad = 0;
+        free(shown->bad);
+        shown->bad = NULL;
+        shown->n_bad = 0;
 }
 
-static int render_bad(struct lkg_publisher *p, const struct lkg_publication_input *in,
-                      struct lkg_component *c, struct lkg_error *err)
+static int render_bad(struct lkg_publisher *p, const struct lkg_component *c, struct lkg_shown *shown,
+                      struct lkg_error *err)
 {
         const struct lkg_bad_list *list = c->dynamic ? &c->dynamic->bad : NULL;
         size_t n = list ? list->n_items : 0;
         int r = 0;
 
-        if (!(c->dirty & LKG_DIRTY_BAD))
-                return 0;
-        clear_bad(p, c);
-        c->bad = calloc(n + 1, sizeof(*c->bad));
-        if (!c->bad)
+        clear_bad(p, shown);
+        shown->bad = calloc(n + 1, sizeof(*shown->bad));
+        if (!shown->bad)
                 return lkg_error_set(err, -ENOMEM, NULL, "bad list");
         for (size_t i = 0; r >= 0 && i < n; i++) {
                 struct lkg_buf buf = LKG_BUF_INIT;
-                struct lkg_bad_slot *slot = &c->bad[c->n_bad];
+                struct lkg_bad_slot *slot = &shown->bad[shown->n_bad];
 
                 lkg_bad_format(&list->items[i], &buf);
                 r = lkg_slot_fill_buf(p, &slot->slot, &buf, list->items[i].time_ns, err);
                 slot->id = r < 0 ? NULL : strdup(list->items[i].id);
                 if (r >= 0 && !slot->id)
                         r = lkg_error_set(err, -ENOMEM, NULL, "bad list");
-                c->n_bad++;
+                shown->n_bad++;
         }
-        (void)in;
         return r;
 }
 
-static int render_component(struct lkg_publisher *p, const struct lkg_publication_input *in,
-                            struct lkg_component *c, struct lkg_error *err)
+static int render_document(struct lkg_publisher *p, const struct lkg_generation *active,
+                           struct lkg_file_slot *slot, struct lkg_error *err)
 {
+        int r;
+
+        if (!active) {
+                lkg_slot_clear(p, slot);
+                return 0;
+        }
+        r = lkg_slot_fill(p, slot, active->document.data, active->document.size, active->time_ns, err);
+        if (r >= 0)
+                slot->mtime_ns = active->time_ns;
+        return r;
+}
+
+static int render_component(struct lkg_publisher *p, const struct lkg_snapshot *in, size_t i,
+                            struct lkg_error *err)
+{
+        struct lkg_snapshot_component *now = &in->components[i];
+        const struct lkg_component *c = now->component;
+        struct lkg_shown *shown = &p->shown[i];
         int r = 0;
 
-        if (c->dirty & LKG_DIRTY_ACTIVE) {
-                if (c->active)
-                        r = lkg_slot_fill(p, &c->document, c->active->document.data,
-                                          c->active->document.size, c->active->time_ns, err);
-                else
-                        lkg_slot_clear(p, &c->document);
-                if (r >= 0 && c->active)
-                        c->document.mtime_ns = c->active->time_ns;
-        }
-        if (r >= 0 && (c->dirty & LKG_DIRTY_LAYERS)) /* what is left stays dirty and follows */
+        if (now->changed & LKG_DIRTY_ACTIVE)
+                r = render_document(p, c->active, &shown->document, err);
+        if (r >= 0 && (now->changed & LKG_DIRTY_LAYERS)) /* what is left stays marked and follows */
                 r = lkg_publish_component_layers(
-                        p, in, c, c->status[0].file.blob ? LKG_LAYERS_AT_ONCE : LKG_LAYERS_AT_FIRST, err);
-        if (r >= 0 && (c->dirty & LKG_DIRTY_HISTORY))
-                r = lkg_publish_component_history(p, c, err);
+                        p, in, i, shown->status[0].file.blob ? LKG_LAYERS_AT_ONCE : LKG_LAYERS_AT_FIRST, err);
+        if (r >= 0 && (now->changed & LKG_DIRTY_HISTORY))
+                r = lkg_publish_component_history(p, c, shown, err);
+        if (r >= 0 && (now->changed & (LKG_DIRTY_ACTIVE | LKG_DIRTY_CANDIDATE | LKG_DIRTY_DYNAMIC)))
+                r = render_good(p, in, c, shown, err);
+        if (r >= 0 && (now->changed & LKG_DIRTY_BAD))
+                r = render_bad(p, c, shown, err);
         if (r >= 0)
-                r = render_good(p, in, c, err);
-        if (r >= 0)
-                r = render_bad(p, in, c, err);
-        if (r >= 0)
-                r = render_status(p, in, c, err);
-        if (r >= 0 && (c->dirty & ~(unsigned)LKG_DIRTY_EVER || !c->changed_ns))
-                c->changed_ns = in->now_ns;
+                r = render_status(p, in, i, err);
+        if (r >= 0 && (now->changed & ~(unsigned)LKG_DIRTY_EVER || !shown->changed_ns))
+                shown->changed_ns = in->now_ns;
         return r;
 }
 
 /* ---- the manifest ---- */
 
 struct builder {
-        const struct lkg_publication_input *in;
+        const struct lkg_snapshot *in;
         struct lkg_entry *entries;
         struct lkg_blob **blobs; /* of the same index; borrowed; NULL for directories and control files */
         size_t n, n_allocated, n_expected;
@@ -229,19 +245,19 @@ static struct lkg_entry document_entry(const struct lkg_component *c, const stru
         return file_entry(c, slot, c->config->mode, c->config->uid, c->config->gid, 0, generation);
 }
 
-static void add_view(struct builder *b, const struct lkg_component *c)
+static void add_view(struct builder *b, const struct lkg_component *c, const struct lkg_shown *shown)
 {
         unsigned flags =
                 LKG_ENTRY_VIEW | (c->config->base_writes == LKG_BASE_WRITES_THROUGH ? LKG_ENTRY_THROUGH : 0);
         struct lkg_entry entry;
 
-        if (!c->active || !c->document.blob)
+        if (!c->active || !shown->document.blob)
                 return;
-        entry = file_entry(c, &c->document, c->config->mode, c->config->uid, c->config->gid, flags,
+        entry = file_entry(c, &shown->document, c->config->mode, c->config->uid, c->config->gid, flags,
                            c->active->number);
-        add_entry(b, entry, c->document.blob, "%s", c->config->file);
+        add_entry(b, entry, shown->document.blob, "%s", c->config->file);
         for (size_t i = 0; i < c->config->aliases.n_items; i++)
-                add_entry(b, entry, c->document.blob, "%s", c->config->aliases.items[i]);
+                add_entry(b, entry, shown->document.blob, "%s", c->config->aliases.items[i]);
 }
 
 static void be_part(struct lkg_entry *entry, const struct lkg_part_slot *slot)
@@ -254,14 +270,14 @@ static void be_part(struct lkg_entry *entry, const struct lkg_part_slot *slot)
         memcpy(entry->sha256, slot->sha256, LKG_SHA256_HEX);
 }
 
-static void add_status(struct builder *b, const struct lkg_component *c)
+static void add_status(struct builder *b, const struct lkg_component *c, const struct lkg_shown *shown)
 {
         uint64_t generation = c->active ? c->active->number : 0;
 
-        add_dir(b, 0755, c->changed_ns, "status", c->config->name, NULL);
+        add_dir(b, 0755, shown->changed_ns, "status", c->config->name, NULL);
         for (size_t i = 0; i < lkg_n_status_files; i++) {
                 const struct lkg_status_file *f = &lkg_status_files[i];
-                const struct lkg_part_slot *slot = &c->status[i];
+                const struct lkg_part_slot *slot = &shown->status[i];
                 struct lkg_entry entry;
 
                 if (!slot->file.blob)
@@ -275,11 +291,11 @@ static void add_status(struct builder *b, const struct lkg_component *c)
         }
 }
 
-static void add_layers(struct builder *b, const struct lkg_component *c)
+static void add_layers(struct builder *b, const struct lkg_component *c, const struct lkg_shown *shown)
 {
-        add_dir(b, 0700, c->changed_ns, "layers", c->config->name, NULL);
-        for (size_t i = 0; i < c->n_layers; i++) {
-                const struct lkg_layer_slot *slot = &c->layers[i];
+        add_dir(b, 0700, shown->changed_ns, "layers", c->config->name, NULL);
+        for (size_t i = 0; i < shown->n_layers; i++) {
+                const struct lkg_layer_slot *slot = &shown->layers[i];
 
                 if (slot->merged.blob && slot->name)
                         add_entry(b, document_entry(c, &slot->merged, 0), slot->merged.blob,
@@ -290,11 +306,11 @@ static void add_layers(struct builder *b, const struct lkg_component *c)
         }
 }
 
-static void add_history(struct builder *b, const struct lkg_component *c)
+static void add_history(struct builder *b, const struct lkg_component *c, const struct lkg_shown *shown)
 {
-        add_dir(b, 0700, c->changed_ns, "history", c->config->name, NULL);
-        for (size_t i = 0; i < c->n_past; i++) {
-                const struct lkg_history_slot *slot = &c->past[i];
+        add_dir(b, 0700, shown->changed_ns, "history", c->config->name, NULL);
+        for (size_t i = 0; i < shown->n_past; i++) {
+                const struct lkg_history_slot *slot = &shown->past[i];
                 const char *name = c->config->name;
                 char number[24];
 
@@ -309,28 +325,29 @@ static void add_history(struct builder *b, const struct lkg_component *c)
         }
 }
 
-static void add_bad(struct builder *b, const struct lkg_component *c)
+static void add_bad(struct builder *b, const struct lkg_component *c, const struct lkg_shown *shown)
 {
         const struct lkg_entry dir = { .type = LKG_ENTRY_BAD,
                                        .mode = 0755,
-                                       .mtime_ns = (int64_t)c->changed_ns,
+                                       .mtime_ns = (int64_t)shown->changed_ns,
                                        .component = c->index };
 
         add_entry(b, dir, NULL, "bad/%s", c->config->name);
-        for (size_t i = 0; i < c->n_bad; i++)
-                add_entry(b, file_entry(c, &c->bad[i].slot, 0644, 0, 0, 0, 0), c->bad[i].slot.blob,
-                          "bad/%s/%s", c->config->name, c->bad[i].id);
+        for (size_t i = 0; i < shown->n_bad; i++)
+                add_entry(b, file_entry(c, &shown->bad[i].slot, 0644, 0, 0, 0, 0), shown->bad[i].slot.blob,
+                          "bad/%s/%s", c->config->name, shown->bad[i].id);
 }
 
-static void add_good(struct builder *b, const struct lkg_component *c)
+static void add_good(struct builder *b, const struct lkg_component *c, const struct lkg_shown *shown)
 {
-        if (c->good_document.blob)
-                add_entry(b, document_entry(c, &c->good_document, 0), c->good_document.blob, "lkg/%s",
+        if (shown->good_document.blob)
+                add_entry(b, document_entry(c, &shown->good_document, 0), shown->good_document.blob, "lkg/%s",
                           c->config->file);
 }
 
-static void add_control(struct builder *b, const struct lkg_component *c)
+static void add_control(struct builder *b, const struct lkg_component *c, const struct lkg_shown *shown)
 {
+        (void)shown;
         add_dir(b, 0700, b->dirs_ns, "control", c->config->name, NULL);
         for (size_t i = 0; i < lkg_n_commands; i++) {
                 const struct lkg_entry entry = {
@@ -440,7 +457,7 @@ static void free_builder(struct builder *b)
 
 static int format_manifest(const struct lkg_publisher *p, struct builder *b, struct lkg_buf *buf)
 {
-        const struct lkg_publication_input *in = b->in;
+        const struct lkg_snapshot *in = b->in;
         struct lkg_publication_component components[LKG_COMPONENTS_MAX];
         struct lkg_publication pub = {
                 .number = p->number + 1,
@@ -453,11 +470,12 @@ static int format_manifest(const struct lkg_publisher *p, struct builder *b, str
                 .n_entries = b->n,
         };
 
-        for (size_t i = 0; i < in->n_components; i++)
-                components[i] = (struct lkg_publication_component){
-                        in->components[i].config->name,
-                        in->components[i].active ? in->components[i].active->number : 0,
-                };
+        for (size_t i = 0; i < in->n_components; i++) {
+                const struct lkg_component *c = in->components[i].component;
+
+                components[i] = (struct lkg_publication_component){ c->config->name,
+                                                                    c->active ? c->active->number : 0 };
+        }
         lkg_publication_format(&pub, buf);
         return lkg_buf_failed(buf) ? -ENOMEM : 0;
 }
@@ -497,17 +515,18 @@ void lkg_publisher_loaded(struct lkg_publisher *p, uint64_t number)
 /* The directories in the order of their names, the few names of the root last: see sort_entries(). */
 static int build(struct lkg_publisher *p, struct builder *b, struct lkg_error *err)
 {
-        static void (*const parts[])(struct builder * b, const struct lkg_component *c) = {
-                add_bad, add_control, add_history, add_layers, add_good, add_status, add_view
-        };
-        const struct lkg_publication_input *in = b->in;
+        static void (*const parts[])(struct builder * b, const struct lkg_component *c,
+                                     const struct lkg_shown *shown) = { add_bad,  add_control, add_history,
+                                                                        add_layers, add_good, add_status,
+                                                                        add_view };
+        const struct lkg_snapshot *in = b->in;
 
         for (size_t i = 0; i < in->n_components; i++)
-                if (in->components[i].changed_ns > b->dirs_ns)
-                        b->dirs_ns = in->components[i].changed_ns;
+                if (p->shown[i].changed_ns > b->dirs_ns)
+                        b->dirs_ns = p->shown[i].changed_ns;
         for (size_t k = 0; k < LKG_ARRAY_SIZE(parts); k++)
                 for (size_t i = 0; i < in->n_components; i++)
-                        parts[k](b, &in->components[i]);
+                        parts[k](b, in->components[i].component, &p->shown[i]);
         add_tops(b);
         if (b->no_memory || sort_entries(b) < 0)
                 return lkg_error_set(err, -ENOMEM, NULL, "publication %" PRIu64, p->number + 1);
@@ -571,13 +590,13 @@ static int make_current(struct lkg_publisher *p, struct builder *b, struct lkg_e
         return r;
 }
 
-int lkg_publish(struct lkg_publisher *p, const struct lkg_publication_input *in, struct lkg_error *err)
+int lkg_publish(struct lkg_publisher *p, const struct lkg_snapshot *in, struct lkg_error *err)
 {
         struct builder b = { .in = in, .n_expected = p->n_entries };
         int r = 0;
 
         for (size_t i = 0; r >= 0 && i < in->n_components; i++)
-                r = render_component(p, in, &in->components[i], err);
+                r = render_component(p, in, i, err);
         if (r >= 0)
                 r = lkg_pack_finish(p, err);
         if (r >= 0)
@@ -588,7 +607,7 @@ int lkg_publish(struct lkg_publisher *p, const struct lkg_publication_input *in,
                 return r;
         p->number++;
         for (size_t i = 0; i < in->n_components; i++)
-                in->components[i].dirty &= LKG_DIRTY_LAYERS;
+                in->components[i].changed &= LKG_DIRTY_LAYERS;
         while (p->n_kept > LKG_PUBLICATIONS_KEPT)
                 drop_kept(p, 0);
         return 0;
@@ -619,26 +638,30 @@ static int read_previous(struct lkg_publisher *p, struct lkg_publication **ret)
         return 0;
 }
 
-int lkg_publisher_open(int runtime_fd, struct lkg_publisher *ret, struct lkg_publication **ret_previous,
+int lkg_publisher_open(int runtime_fd, struct lkg_publisher **ret, struct lkg_publication **ret_previous,
                        struct lkg_error *err)
 {
-        struct lkg_publisher p = { .runtime_fd = runtime_fd };
+        struct lkg_publisher *p = calloc(1, sizeof(*p));
         struct lkg_publication *previous = NULL;
         struct lkg_blob **all = NULL;
         size_t n = 0;
-        int r = lkg_blobs_open(runtime_fd, &p.blobs, err);
+        int r;
 
-        if (r < 0)
-                return r;
-        r = read_previous(&p, &previous);
+        if (!p)
+                return lkg_error_set(err, -ENOMEM, NULL, "publisher");
+        p->runtime_fd = runtime_fd;
+        p->blobs.dirfd = -EBADF;
+        r = lkg_blobs_open(runtime_fd, &p->blobs, err);
         if (r >= 0)
-                r = lkg_blobs_adopt_all(&p.blobs, &all, &n, err);
+                r = read_previous(p, &previous);
+        if (r >= 0)
+                r = lkg_blobs_adopt_all(&p->blobs, &all, &n, err);
         /* A reader may be in the middle of loading what the predecessor published. */
         if (r >= 0)
-                r = keep(&p, p.number, all, n);
+                r = keep(p, p->number, all, n);
         if (r < 0) {
                 lkg_publication_free(previous);
-                lkg_publisher_deinit(&p);
+                lkg_publisher_free(p);
                 return lkg_error_set(err, r, NULL, "take over the runtime directory");
         }
         *ret = p;
@@ -646,52 +669,71 @@ int lkg_publisher_open(int runtime_fd, struct lkg_publisher *ret, struct lkg_pub
         return 0;
 }
 
-void lkg_publisher_release(struct lkg_publisher *p, struct lkg_component *c)
+uint64_t lkg_publisher_number(const struct lkg_publisher *p)
 {
-        lkg_slot_clear(p, &c->document);
-        lkg_slot_clear(p, &c->good_document);
-        clear_bad(p, c);
+        return p->number;
+}
+
+bool lkg_publisher_is_fresh(const struct lkg_publisher *p)
+{
+        return p->fresh;
+}
+
+int lkg_publisher_read(const struct lkg_publisher *p, const struct lkg_entry *entry, char **ret, size_t *ret_size)
+{
+        return lkg_publication_read(p->blobs.dirfd, entry, SIZE_MAX / 4, ret, ret_size);
+}
+
+static void forget(struct lkg_shown *shown)
+{
+        for (size_t i = 0; i < shown->n_layers; i++) {
+                lkg_value_unref(shown->layers[i].doc_value);
+                lkg_value_unref(shown->layers[i].merged_value);
+                free(shown->layers[i].name);
+                free(shown->layers[i].layer);
+        }
+        for (size_t i = 0; i < shown->n_bad; i++)
+                free(shown->bad[i].id);
+        free(shown->bad);
+        free(shown->layers);
+        free(shown->past);
+        *shown = (struct lkg_shown){ .n_bad = 0 };
+}
+
+static void give_back(struct lkg_publisher *p, struct lkg_shown *shown)
+{
+        lkg_slot_clear(p, &shown->document);
+        lkg_slot_clear(p, &shown->good_document);
+        clear_bad(p, shown);
         for (size_t i = 0; i < LKG_STATUS_FILES_MAX; i++)
-                lkg_slot_clear(p, &c->status[i].file);
-        for (size_t i = 0; i < c->n_layers; i++) {
-                lkg_slot_clear(p, &c->layers[i].doc);
-                lkg_slot_clear(p, &c->layers[i].merged);
+                lkg_slot_clear(p, &shown->status[i].file);
+        for (size_t i = 0; i < shown->n_layers; i++) {
+                lkg_slot_clear(p, &shown->layers[i].doc);
+                lkg_slot_clear(p, &shown->layers[i].merged);
         }
-        for (size_t i = 0; i < c->n_past; i++)
-                lkg_history_slot_clear(p, &c->past[i]);
-        lkg_publisher_forget(c);
+        for (size_t i = 0; i < shown->n_past; i++)
+                lkg_history_slot_clear(p, &shown->past[i]);
+        forget(shown);
 }
 
-void lkg_publisher_forget(struct lkg_component *c)
+void lkg_publisher_reset(struct lkg_publisher *p)
 {
-        for (size_t i = 0; i < c->n_layers; i++) {
-                lkg_value_unref(c->layers[i].doc_value);
-                lkg_value_unref(c->layers[i].merged_value);
-                free(c->layers[i].name);
-                free(c->layers[i].layer);
-        }
-        for (size_t i = 0; i < c->n_bad; i++)
-                free(c->bad[i].id);
-        free(c->bad);
-        c->bad = NULL;
-        c->n_bad = 0;
-        free(c->layers);
-        free(c->past);
-        c->layers = NULL;
-        c->past = NULL;
-        c->n_layers = c->n_past = 0;
-        c->document = c->good_document = (struct lkg_file_slot){ 0 };
-        memset(c->status, 0, sizeof(c->status));
-        c->dirty = LKG_DIRTY_ALL;
+        for (size_t i = 0; i < LKG_COMPONENTS_MAX; i++)
+                give_back(p, &p->shown[i]);
 }
 
-void lkg_publisher_deinit(struct lkg_publisher *p)
+struct lkg_publisher *lkg_publisher_free(struct lkg_publisher *p)
 {
+        if (!p)
+                return NULL;
+        for (size_t i = 0; i < LKG_COMPONENTS_MAX; i++)
+                forget(&p->shown[i]);
         for (size_t i = 0; i < p->n_kept; i++)
                 free(p->kept[i].blobs);
         free(p->kept);
         lkg_pack_drop(p);
         free(p->pack.parts);
         lkg_blobs_deinit(&p->blobs);
-        *p = (struct lkg_publisher){ .runtime_fd = -EBADF, .blobs = { .dirfd = -EBADF } };
+        free(p);
+        return NULL;
 }

@@ -2,7 +2,7 @@
 /* One file of the view, as the next publication shows it: a blob of its own, or a part of the pack of that publication. */
 #include <lkg/array.h>
 
-#include "slot.h"
+#include "publisher.h"
 
 void lkg_slot_clear(struct lkg_publisher *p, struct lkg_file_slot *slot)
 {

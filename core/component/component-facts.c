@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What several status files and the metrics say. */
-#include "status.h"
+/* Questions about a component that several files of the view answer. */
+#include <lkg/component.h>
 
 /* The text of the NodeConfigStatus field `error`; empty if there is none. A hint for people, never a value. */
-const char *lkg_status_error(const struct lkg_component *c)
+const char *lkg_component_error(const struct lkg_component *c)
 {
         const struct lkg_dynamic *d = c->dynamic;
         const struct lkg_bad *bad = d ? lkg_dynamic_is_bad(d, &d->pointers.assigned) : NULL;
@@ -27,7 +27,7 @@ const char *lkg_status_error(const struct lkg_component *c)
                        : "";
 }
 
-const struct lkg_pointers *lkg_status_pointers(const struct lkg_component *c)
+const struct lkg_pointers *lkg_component_pointers(const struct lkg_component *c)
 {
         static const struct lkg_pointers none = { 0 };
 
@@ -35,9 +35,9 @@ const struct lkg_pointers *lkg_status_pointers(const struct lkg_component *c)
 }
 
 /* The document of the last known good where it has been served or stored: number and SHA-256; 0 = not known. */
-uint64_t lkg_status_good_document(const struct lkg_component *c, const char **ret_sha256)
+uint64_t lkg_component_good_document(const struct lkg_component *c, const char **ret_sha256)
 {
-        const struct lkg_good *good = &lkg_status_pointers(c)->good;
+        const struct lkg_good *good = &lkg_component_pointers(c)->good;
 
         if (c->dynamic && c->dynamic->scope_all && *c->dynamic->pointers.good.sha256)
                 good = &c->dynamic->pointers.good;
@@ -51,7 +51,7 @@ uint64_t lkg_status_good_document(const struct lkg_component *c, const char **re
 }
 
 /* The deadline while the clock runs: a time. While the clock is stopped there is none. */
-uint64_t lkg_status_trial_deadline(const struct lkg_trial *trial)
+uint64_t lkg_trial_wall_deadline(const struct lkg_trial *trial)
 {
         uint64_t left;
 

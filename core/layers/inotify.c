@@ -7,8 +7,8 @@
 #include <lkg/array.h>
 #include <lkg/strings.h>
 
-#include "manifest-rules.h"
-#include "inotify.h"
+#include <lkg/manifest-rules.h>
+#include <lkg/inotify.h>
 
 #define EVENTS                                                                                          \
         (IN_CLOSE_WRITE | IN_MOVED_FROM | IN_MOVED_TO | IN_CREATE | IN_DELETE | IN_MODIFY | IN_ATTRIB | \

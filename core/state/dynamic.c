@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The durable steps of dynamic configuration: see dynamic.h. */
-#include "dynamic.h"
+#include <lkg/dynamic.h>
 
 /* ---- begin and end ---- */
 

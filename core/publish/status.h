@@ -4,14 +4,19 @@
 
 #include <lkg/buf.h>
 
-#include "component.h"
+#include <lkg/snapshot.h>
+
+#define LKG_STATUS_FILES_MAX 24
 
 struct lkg_status_context {
         const struct lkg_config *config;
         const struct lkg_component *component;
-        const struct lkg_report *findings; /* of the whole engine */
+        const struct lkg_remote_status *remote; /* NULL = it follows no reference */
+        const struct lkg_report *findings;      /* that are not about a component */
         uint64_t publication;
         uint64_t now_ns; /* wall time of the publication */
+        bool good_has_base; /* of what a rollback would serve, where that is local */
+        bool layers_cut;    /* more layers than layers/ shows */
 };
 
 struct lkg_status_file {
@@ -25,25 +30,9 @@ struct lkg_status_file {
         bool dated; /* its time says since when this generation is served, also in an engine that found it served */
 };
 
-/** lkg_status_error() - what the field `error` of NodeConfigStatus says; "" = nothing. */
-const char *lkg_status_error(const struct lkg_component *c);
-/** lkg_status_pointers() - which source plays which part; all local while remote configuration is off. */
-const struct lkg_pointers *lkg_status_pointers(const struct lkg_component *c);
-/** lkg_status_good_document() - of the last known good, where it is known. Return: its generation, 0 = none. */
-uint64_t lkg_status_good_document(const struct lkg_component *c, const char **ret_sha256);
-
-/** lkg_status_trial_deadline() - wall time; 0 = there is none now. */
-uint64_t lkg_status_trial_deadline(const struct lkg_trial *trial);
-
 /* Renderers with a file of their own: metrics.c, status-findings.c, status-hold.c, status-remote.c. */
 void lkg_status_render_findings(const struct lkg_status_context *context, struct lkg_buf *buf);
 void lkg_status_render_findings_json(const struct lkg_status_context *context, struct lkg_buf *buf);
-/**
- * lkg_status_count_findings() - of each severity, how many both of them show or count. @node: those that are not about a
- * component.
- */
-void lkg_status_count_findings(const struct lkg_component *c, const struct lkg_report *node,
-                               size_t ret[static _LKG_SEVERITY_MAX]);
 void lkg_status_render_metrics(const struct lkg_status_context *context, struct lkg_buf *buf);
 void lkg_status_render_hold(const struct lkg_status_context *context, struct lkg_buf *buf);
 void lkg_status_render_process(const struct lkg_status_context *context, struct lkg_buf *buf);

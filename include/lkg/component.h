@@ -15,7 +15,6 @@
 #include <lkg/schema.h>
 #include <lkg/stack.h>
 
-#include "blob.h"
 #include "dynamic.h"
 #include "facts.h"
 #include "generation.h"
@@ -24,7 +23,7 @@
 #include "state.h"
 #include "inotify.h"
 
-struct lkg_api;
+struct lkg_api; /* the engine's */
 
 enum lkg_component_dirty {
         LKG_DIRTY_ACTIVE = 1 << 0,
@@ -51,39 +50,6 @@ enum lkg_rollback {
         _LKG_ROLLBACK_MAX
 };
 
-/* One file as it was last rendered; mtime is the publication in which its content last changed. */
-struct lkg_file_slot {
-        struct lkg_blob *blob; /* NULL = no such file now */
-        uint64_t mtime_ns;
-};
-
-/* The same for a small file that is rendered with nearly every publication: its bytes are a part of the blob. */
-struct lkg_part_slot {
-        struct lkg_file_slot file;
-        char sha256[LKG_SHA256_HEX]; /* of the part; "" = all of the blob */
-        uint64_t size, offset;       /* of the part */
-};
-
-/* Values are immutable, so an equal pointer is an equal text. */
-struct lkg_layer_slot {
-        char *name;  /* NNNN-role-name */
-        char *layer; /* the layer's own name */
-        enum lkg_layer_role role;
-        struct lkg_value *doc_value, *merged_value; /* shown in files; one reference each */
-        unsigned merged_cookie;                     /* of the layer when the result was rendered */
-        struct lkg_file_slot doc, merged;
-};
-
-struct lkg_history_slot {
-        uint64_t number;
-        struct lkg_file_slot document, origin, meta;
-};
-
-struct lkg_bad_slot {
-        char *id;
-        struct lkg_file_slot slot;
-};
-
 /* The layers over another base than the active one: see track.h. All zero = not open. */
 struct lkg_track {
         struct lkg_remote_base *base; /* NULL = the base file */
@@ -91,8 +57,6 @@ struct lkg_track {
         struct lkg_stack *stack;
         struct lkg_candidate *candidate; /* NULL = not looked at yet */
 };
-
-#define LKG_STATUS_FILES_MAX 24
 
 struct lkg_component {
         const struct lkg_config_component *config; /* borrowed from the engine's configuration */
@@ -111,6 +75,7 @@ struct lkg_component {
         struct lkg_poison *poison;    /* borrowed from the engine; NULL = everything is admitted */
         struct lkg_dynamic *dynamic;  /* NULL = no store: see the findings */
         struct lkg_api *api;          /* borrowed from the engine; NULL = it follows no reference */
+        const struct lkg_report *api_findings; /* borrowed: about the API server; NULL = none */
         struct lkg_remote_base *base; /* in place of the base; NULL = the base file */
         struct lkg_track local,
                 good; /* open while base is remote, while the last known good is another source */
@@ -126,7 +91,6 @@ struct lkg_component {
         struct lkg_candidate *candidate; /* last looked at; NULL = none yet */
         struct lkg_text rendered;        /* of a valid candidate that differs from active; else empty */
         bool same;                       /* its bytes are those of active */
-        bool good_has_base;              /* of what a rollback would serve, where that is local */
         bool made_active; /* active was made of this very candidate, so their origins are one */
         enum lkg_verdict verdict;
         uint64_t rejected_ns; /* wall time since when the candidate is invalid, 0 = it is not */
@@ -159,18 +123,7 @@ struct lkg_component {
         int ended_fd;       /* ... unless this one says that it was killed; -EBADF = it does not */
         bool answers_start; /* the generation that comes is read by a process that is just starting */
 
-        unsigned dirty;
-        struct lkg_file_slot document;      /* of active */
-        struct lkg_file_slot good_document; /* lkg/ */
-        struct lkg_bad_slot *bad;
-        size_t n_bad;
-        struct lkg_part_slot status[LKG_STATUS_FILES_MAX];
-        struct lkg_layer_slot *layers;
-        size_t n_layers;
-        bool layers_cut; /* more layers than the view shows */
-        struct lkg_history_slot *past;
-        size_t n_past;
-        uint64_t changed_ns; /* mtime of the component's directories */
+        unsigned dirty; /* enum lkg_component_dirty: since the last publication */
 };
 
 struct lkg_component_env {
@@ -301,3 +254,42 @@ const char *lkg_component_waiting(const struct lkg_component *c);
 
 /** lkg_component_try_deadline() - wall time, in whole seconds, at which a running try ends. */
 uint64_t lkg_component_try_deadline(const struct lkg_component *c);
+
+/* ---- questions that several files of the view answer: component-facts.c ---- */
+
+/** lkg_component_error() - what the field `error` of NodeConfigStatus says; "" = nothing. */
+const char *lkg_component_error(const struct lkg_component *c);
+/** lkg_component_pointers() - which source plays which part; all local while remote configuration is off. */
+const struct lkg_pointers *lkg_component_pointers(const struct lkg_component *c);
+/** lkg_component_good_document() - of the last known good, where it is known. Return: its generation, 0 = none. */
+uint64_t lkg_component_good_document(const struct lkg_component *c, const char **ret_sha256);
+/** lkg_trial_wall_deadline() - wall time; 0 = there is none now. */
+uint64_t lkg_trial_wall_deadline(const struct lkg_trial *trial);
+
+/* ---- the last known good: good-generation.c ---- */
+
+/**
+ * lkg_component_good_generation() - the generation that a rollback now would serve.
+ * @ret: one reference; NULL: the very bytes of c->active, or nothing
+ * Return: 0 or -ENOMEM.
+ */
+int lkg_component_good_generation(const struct lkg_component *c, struct lkg_generation **ret);
+/** lkg_component_stored_good() - its stored document. Return: 0; -ENOENT; -EBADMSG; -errno. */
+int lkg_component_stored_good(const struct lkg_component *c, struct lkg_generation **ret, struct lkg_error *err);
+
+/* ---- all findings: component-findings.c ---- */
+
+/* In their order; the first is about the layers that are followed, and the list ends with what is not about a component. */
+#define LKG_COMPONENT_REPORTS_MAX 8
+struct lkg_component_reports {
+        const struct lkg_report *items[LKG_COMPONENT_REPORTS_MAX];
+        size_t n_items;
+        struct lkg_report layers, local; /* of these two, what is true of this component */
+};
+/** lkg_component_reports() - @node: findings that are not about a component; may be NULL. Give it to the next. */
+void lkg_component_reports(const struct lkg_component *c, const struct lkg_report *node,
+                           struct lkg_component_reports *ret);
+void lkg_component_reports_deinit(struct lkg_component_reports *reports);
+/** lkg_component_count_findings() - of each severity, how many of them there are. */
+void lkg_component_count_findings(const struct lkg_component *c, const struct lkg_report *node,
+                                  size_t ret[static _LKG_SEVERITY_MAX]);

@@ -7,7 +7,7 @@
 #include <lkg/render.h>
 #include <lkg/schema.h>
 
-#include "generation.h"
+#include <lkg/generation.h>
 
 #define META_DIGESTS_MAX \
         64 /* layers whose digest is in meta.json; digests of a thousand would cost more than the merge */

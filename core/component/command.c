@@ -5,7 +5,7 @@
 #include <lkg/config.h>
 #include <lkg/duration.h>
 
-#include "command.h"
+#include <lkg/command.h>
 
 #define TEXT_MAX \
         LKG_SOURCE_ID_MAX /* the longest word; a longer write is EINVAL, not E2BIG, which shells misreport */

@@ -2,7 +2,7 @@
 /* What poison.c and poison-file.c share. */
 #pragma once
 
-#include "poison.h"
+#include <lkg/poison.h>
 
 /** lkg_poison_add() - one more entry; the oldest goes when there are too many. Return: 0 or -ENOMEM. */
 int lkg_poison_add(struct lkg_poison *poison, const struct lkg_refused *refused);

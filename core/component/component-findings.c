@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All that is to be said about a component, in the order in which it is shown. */
+#include <lkg/component.h>
+
+/*
+ * Of the local layers that a remote configuration hides: what would be wrong after a rollback. What is wrong with a drop-in is
+ * the same over both bases, and was said.
+ */
+static void add_local_errors(const struct lkg_component *c, struct lkg_report *errors)
+{
+        const struct lkg_report *report = &c->local.candidate->report;
+
+        for (size_t i = 0; i < report->n_findings; i++) {
+                const struct lkg_finding *f = &report->findings[i];
+
+                if (f->code == LKG_BASE_MISSING)
+                        lkg_report_add(
+                                errors, LKG_WARNING, f->code, &(struct lkg_where){ .file = f->file },
+                                "the base does not exist; a remote configuration stands in its place, but a "
+                                "reset to local would be refused: put it back, or write base: \"\" for this "
+                                "component if there is to be none");
+                else if (f->severity == LKG_ERROR && !f->incomplete &&
+                         !(c->candidate && lkg_report_has(&c->candidate->report, f)))
+                        lkg_report_add_copy(errors, f);
+        }
+}
+
+/*
+ * The stack of a component whose base is our own copy has none, and takes that for what is wanted. What is true of it stands in
+ * c->findings.
+ */
+static void copy_without_base(const struct lkg_report *report, struct lkg_report *copy)
+{
+        for (size_t i = 0; i < report->n_findings; i++)
+                if (report->findings[i].code != LKG_NO_BASE)
+                        lkg_report_add_copy(copy, &report->findings[i]);
+        copy->n_dropped = report->n_dropped;
+}
+
+static bool hides_local_layers(const struct lkg_component *c)
+{
+        return c->base && c->local.candidate;
+}
+
+static void add(struct lkg_component_reports *reports, const struct lkg_report *report)
+{
+        if (report)
+                reports->items[reports->n_items++] = report;
+}
+
+/* Those that stand behind the layers' own. */
+static void add_others(const struct lkg_component *c, const struct lkg_report *node,
+                       struct lkg_component_reports *reports)
+{
+        add(reports, &c->remote_findings);
+        add(reports, c->api_findings);
+        add(reports, &c->findings);
+        add(reports, &c->fallback_findings);
+        add(reports, &c->facts_findings);
+        add(reports, node);
+}
+
+void lkg_component_reports(const struct lkg_component *c, const struct lkg_report *node,
+                           struct lkg_component_reports *ret)
+{
+        *ret = (struct lkg_component_reports){ .n_items = 0 };
+        if (c->candidate && c->base_is_fallback) {
+                copy_without_base(&c->candidate->report, &ret->layers);
+                add(ret, &ret->layers);
+        } else if (c->candidate) {
+                add(ret, &c->candidate->report);
+        }
+        if (hides_local_layers(c)) {
+                add_local_errors(c, &ret->local);
+                add(ret, &ret->local);
+        }
+        add_others(c, node, ret);
+}
+
+void lkg_component_reports_deinit(struct lkg_component_reports *reports)
+{
+        lkg_report_deinit(&reports->layers);
+        lkg_report_deinit(&reports->local);
+}
+
+void lkg_component_count_findings(const struct lkg_component *c, const struct lkg_report *node,
+                                  size_t ret[static _LKG_SEVERITY_MAX])
+{
+        struct lkg_component_reports reports = { .n_items = 0 };
+
+        add(&reports, c->candidate ? &c->candidate->report : NULL);
+        if (hides_local_layers(c)) {
+                add_local_errors(c, &reports.local);
+                add(&reports, &reports.local);
+        }
+        add_others(c, node, &reports);
+        for (int s = 0; s < _LKG_SEVERITY_MAX; s++) {
+                ret[s] = 0;
+                for (size_t i = 0; i < reports.n_items; i++)
+                        ret[s] += reports.items[i]->n_severity[s];
+        }
+        lkg_component_reports_deinit(&reports);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a rollback would serve now: the last known good merged with today's local layers, else its stored document. */
+#include <lkg/component.h>
+
+int lkg_component_stored_good(const struct lkg_component *c, struct lkg_generation **ret,
+                              struct lkg_error *err)
+{
+        const struct lkg_good *good = &c->dynamic->pointers.good;
+        LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
+        struct lkg_text text = { 0 };
+        int r;
+
+        /* Any local configuration counts as good, so the last one that was served takes the place of a stored one. */
+        for (size_t i = c->history.n_entries; !*good->sha256 && i-- > 0;) {
+                r = lkg_history_get(&c->history, c->history.entries[i].number, &g, err);
+                if (r >= 0 && !*g->source) {
+                        *ret = LKG_STEAL(g);
+                        return 0;
+                }
+                g = lkg_generation_unref(g);
+        }
+        if (!*good->sha256)
+                return lkg_error_set(err, -ENOENT, NULL, "no document was stored");
+        if (lkg_history_get(&c->history, good->generation, &g, NULL) >= 0 &&
+            strcmp(g->sha256, good->sha256) == 0) {
+                *ret = LKG_STEAL(g);
+                return 0;
+        }
+        g = lkg_generation_unref(g);
+        r = lkg_store_load_document(&c->dynamic->store, good->sha256, &text.data, &text.size, err);
+        if (r >= 0)
+                r = lkg_generation_stored(&good->source, good->generation, good->time_ns, text, ret);
+        return r;
+}
+
+/* Of the merge for a rollback now; NULL = it cannot be merged. */
+static const struct lkg_candidate *good_candidate(const struct lkg_component *c)
+{
+        const struct lkg_config_source *source = &c->dynamic->pointers.good.source;
+        const struct lkg_candidate *candidate = lkg_config_source_equal(lkg_component_source(c), source)
+                                                        ? c->candidate
+                                                : lkg_config_source_is_local(source) ? c->local.candidate
+                                                                                     : c->good.candidate;
+
+        return candidate && candidate->state == LKG_CANDIDATE_VALID ? candidate : NULL;
+}
+
+/* Without remote configuration the local configuration is good, whatever was good before. */
+static bool has_good(const struct lkg_component *c)
+{
+        return c->dynamic->scope_all || c->dynamic->desired != LKG_DESIRED_NONE;
+}
+
+/* With its secrets masked, too. */
+static int render_good(const struct lkg_component *c, const struct lkg_candidate *candidate,
+                       struct lkg_generation **ret)
+{
+        struct lkg_buf buf = LKG_BUF_INIT;
+        struct lkg_text text;
+
+        lkg_document_render(candidate->doc, candidate->format, c->hint, &buf);
+        text.data = lkg_buf_steal(&buf, &text.size);
+        if (!text.data)
+                return -ENOMEM;
+        return lkg_generation_new(candidate, &c->dynamic->pointers.good.source, c->hint, 0, 0, text, NULL,
+                                  NULL, ret);
+}
+
+int lkg_component_good_generation(const struct lkg_component *c, struct lkg_generation **ret)
+{
+        const struct lkg_candidate *candidate = NULL;
+        struct lkg_generation *g = NULL;
+        int r;
+
+        *ret = NULL;
+        if (!c->dynamic || !c->active || !has_good(c))
+                return 0;
+        if (!c->dynamic->scope_all) {
+                candidate = good_candidate(c);
+                if (candidate == c->candidate && c->same)
+                        return 0; /* it is what is active */
+        }
+        r = candidate ? render_good(c, candidate, &g) : lkg_component_stored_good(c, &g, NULL);
+        if (r == -ENOMEM)
+                return r;
+        if (g && strcmp(g->sha256, c->active->sha256) == 0)
+                g = lkg_generation_unref(g);
+        *ret = g;
+        return 0;
+}
