@@ -359,6 +359,57 @@ int lkg_component_init(struct lkg_component *c, const struct lkg_component_env *
         return 0;
 }
 
+/* Whatever was merged or judged with other settings. */
+static void drop_judged(struct lkg_component *c)
+{
+        lkg_track_close(&c->local);
+        lkg_track_close(&c->good);
+        c->candidate = lkg_candidate_unref(c->candidate);
+        c->waited = lkg_candidate_unref(c->waited);
+        free(c->rendered.data);
+        c->rendered = (struct lkg_text){ 0 };
+        c->same = c->made_active = c->explained = c->bad_document = false;
+        c->verdict = LKG_KEEP;
+}
+
+#define SWAP(a, b)                       \
+        do {                             \
+                __typeof__(a) swap_ = a; \
+                (a) = b;                 \
+                (b) = swap_;             \
+        } while (0)
+
+static void swap_what_settings_decide(struct lkg_component *a, struct lkg_component *b)
+{
+        SWAP(a->config, b->config);
+        SWAP(a->index, b->index);
+        SWAP(a->hint, b->hint);
+        SWAP(a->top, b->top);
+        SWAP(a->status_path, b->status_path);
+        SWAP(a->flags, b->flags);
+        SWAP(a->release, b->release);
+        SWAP(a->judge, b->judge);
+        SWAP(a->stack, b->stack);
+        SWAP(a->base_is_fallback, b->base_is_fallback);
+}
+
+void lkg_component_keep(struct lkg_component *c, struct lkg_component *known)
+{
+        struct lkg_stack_remote remote;
+
+        drop_judged(known);
+        SWAP(*c, *known);                    /* everything changes places ... */
+        swap_what_settings_decide(c, known); /* ... except this */
+        if (c->base) {
+                remote = lkg_remote_base_stack(c->base);
+                lkg_stack_set_remote(c->stack, &remote);
+        }
+        lkg_stack_want_base(c->stack, lkg_component_wanted_base(c));
+        c->guard_unchecked = c->facts_unchecked = true;
+        c->fallback_due = true;
+        c->dirty = LKG_DIRTY_ALL;
+}
+
 void lkg_component_deinit(struct lkg_component *c)
 {
         lkg_track_close(&c->local);

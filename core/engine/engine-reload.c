@@ -45,37 +45,6 @@ static void keep_mount_settings(struct lkg_engine *e, struct lkg_config *next)
         next->native_dirs = list;
 }
 
-/* A component of the same name keeps its state. */
-static void take_over(struct lkg_component *to, struct lkg_component *from)
-{
-        for (size_t i = 0; i < from->history.n_entries; i++)
-                if (from->history.entries[i].generation)
-                        (void)lkg_history_add(&to->history, from->history.entries[i].generation);
-        to->facts = LKG_STEAL(from->facts);
-        to->dynamic = LKG_STEAL(from->dynamic);
-        if (from->base)
-                lkg_component_set_base(to, LKG_STEAL(from->base));
-        to->guard_unchecked = true;
-        lkg_report_append(&to->remote_findings, &from->remote_findings);
-        to->state = from->state;
-        lkg_stack_want_base(to->stack, lkg_component_wanted_base(to));
-        to->condition = from->condition;
-        to->active = lkg_generation_ref(from->active);
-        to->previous = lkg_generation_ref(from->previous);
-        to->last_good = from->last_good;
-        to->served_ns = from->served_ns;
-        to->own_event = from->own_event;
-        to->ended_fd = from->ended_fd;
-        from->ended_fd = -EBADF;
-        to->n_published = from->n_published;
-        to->n_refused = from->n_refused;
-        to->n_starts = from->n_starts;
-        memcpy(to->n_rollbacks, from->n_rollbacks, sizeof(to->n_rollbacks));
-        lkg_component_set_last_error(to, from->last_error);
-        to->dirty = LKG_DIRTY_ALL;
-        to->fallback_due = true;
-}
-
 static void free_components(struct lkg_component *components, size_t n)
 {
         for (size_t i = 0; i < n; i++)
@@ -109,7 +78,7 @@ static int apply_config(struct lkg_engine *e, struct lkg_config *next, struct lk
                 struct lkg_component *from = lkg_component_find(old, n_old, e->components[i].config->name);
 
                 if (from)
-                        take_over(&e->components[i], from);
+                        lkg_component_keep(&e->components[i], from);
                 else
                         lkg_engine_recover_last_good(&e->components[i]);
         }

@@ -71,12 +71,12 @@ struct lkg_component {
         bool facts_unchecked;     /* facts_findings are about older facts */
         struct lkg_judge *judge;
         struct lkg_stack *stack;
-        bool base_is_fallback;        /* the base file is our own fallback copy, so the stack has none */
-        struct lkg_poison *poison;    /* borrowed from the engine; NULL = everything is admitted */
-        struct lkg_dynamic *dynamic;  /* NULL = no store: see the findings */
-        struct lkg_api *api;          /* borrowed from the engine; NULL = it follows no reference */
+        bool base_is_fallback;       /* the base file is our own fallback copy, so the stack has none */
+        struct lkg_poison *poison;   /* borrowed from the engine; NULL = everything is admitted */
+        struct lkg_dynamic *dynamic; /* NULL = no store: see the findings */
+        struct lkg_api *api;         /* borrowed from the engine; NULL = it follows no reference */
         const struct lkg_report *api_findings; /* borrowed: about the API server; NULL = none */
-        struct lkg_remote_base *base; /* in place of the base; NULL = the base file */
+        struct lkg_remote_base *base;          /* in place of the base; NULL = the base file */
         struct lkg_track local,
                 good; /* open while base is remote, while the last known good is another source */
         struct lkg_candidate
@@ -197,7 +197,11 @@ int lkg_component_take_candidate(struct lkg_component *c, struct lkg_candidate *
 /** lkg_component_init() - stack, history and state of @config. @report: lost state. */
 int lkg_component_init(struct lkg_component *c, const struct lkg_component_env *env, unsigned index,
                        struct lkg_report *report, struct lkg_error *err);
-/** lkg_component_deinit() - slots must have been given back to the publisher. */
+/**
+ * lkg_component_keep() - @c was made for another configuration; it becomes @known, except for what a configuration decides. Layers are
+ * looked at anew. @known is left with the rest of @c, for lkg_component_deinit().
+ */
+void lkg_component_keep(struct lkg_component *c, struct lkg_component *known);
 void lkg_component_deinit(struct lkg_component *c);
 
 /**
@@ -275,7 +279,8 @@ uint64_t lkg_trial_wall_deadline(const struct lkg_trial *trial);
  */
 int lkg_component_good_generation(const struct lkg_component *c, struct lkg_generation **ret);
 /** lkg_component_stored_good() - its stored document. Return: 0; -ENOENT; -EBADMSG; -errno. */
-int lkg_component_stored_good(const struct lkg_component *c, struct lkg_generation **ret, struct lkg_error *err);
+int lkg_component_stored_good(const struct lkg_component *c, struct lkg_generation **ret,
+                              struct lkg_error *err);
 
 /* ---- all findings: component-findings.c ---- */
 

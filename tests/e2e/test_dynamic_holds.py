@@ -24,7 +24,12 @@ def again_restart(node):
     node.mount.start()
 
 
-AGAIN = pytest.mark.parametrize("again", [again_not, again_kill, again_restart], ids=["", "engine killed", "restarted"])
+def again_reload(node):
+    node.mount.reload()
+
+
+AGAIN = pytest.mark.parametrize("again", [again_not, again_kill, again_restart, again_reload],
+                                ids=["", "engine killed", "restarted", "reloaded"])
 
 
 @AGAIN

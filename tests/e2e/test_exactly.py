@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is said is exact also where two things come together: an engine that dies, words of others, layers that go away."""
+import errno
 import os
 import pathlib
+import re
 import signal
 
 import pytest
@@ -179,3 +181,98 @@ def test_since_when_a_generation_is_served(mount):
     mount.kill_child("lkgfs-engine")
     mount.sync()
     assert os.stat(mount.vpath("status/kubelet/generation")).st_mtime_ns == served
+
+
+def refused(node):
+    n = node()
+    n.mount.drop("50-a.conf", "maxPods: [\n")
+    return n
+
+
+def held_by_hand(node):
+    n = node()
+    n.mount.command("hold", "on")
+    n.mount.drop("50-a.conf", "maxPods: 77\n")
+    return n
+
+
+def tried(node):
+    n = node()
+    n.mount.command("try", "10m")
+    n.mount.drop("50-a.conf", "maxPods: 77\n")
+    return n
+
+
+def rolled_back(node):
+    n = node()
+    n.assign("maxPods: 42\n")
+    n.assign("maxPods: 43\n")
+    n.mount.command("rollback", "lkg")
+    return n
+
+
+def on_trial(node):
+    n = node(trial={"duration": "10m"})
+    n.assign("maxPods: 42\n")
+    n.crash()
+    return n
+
+
+def crashed(node):
+    n = node(trial={"duration": "10m", "crashLoopThreshold": 1})
+    n.assign("maxPods: 42\n")
+    for _ in range(3):
+        n.crash()
+    return n
+
+
+def refused_remote(node):
+    n = node()
+    n.assign("maxPods: 42\n")
+    n.assign("maxPods: -1\n", wait=False)
+    n.wait("condition", "failed to validate")
+    return n
+
+
+def crashed_document(node):
+    n = scope_all(node)
+    for _ in range(4):
+        n.crash()
+    n.wait("condition", "using last-known-good (init)")
+    return n
+
+
+def wrong_command(node):
+    n = node()
+    assert lib.error_of(n.mount.command, "rollback", "999") == errno.EINVAL
+    return n
+
+
+STATES = [refused, held_by_hand, tried, rolled_back, on_trial, crashed, refused_remote, crashed_document, wrong_command]
+
+
+# What counts or ticks. A refused candidate is judged anew, and counted.
+TICKS = re.compile(rb'(?m)^lkgfs_(publication|heartbeat_timestamp_seconds|refusals_total)\{.*|"lastHeartbeatTime":"[^"]*"')
+
+
+def all_that_is_shown(mount):
+    files = {}
+    for top in ("status", "bad", "lkg", "layers", "history"):
+        for folder, _, names in os.walk(mount.vpath(top)):
+            files.update({os.path.join(folder, name): lib.read_file(os.path.join(folder, name)) for name in names})
+    return {path: TICKS.sub(b"", text) for path, text in files.items()}
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_a_reload_changes_nothing_that_is_shown(node, state):
+    """What is known is kept by construction: all of it, not what somebody thought of."""
+    n = state(node)
+    n.mount.sync()
+    before, document = all_that_is_shown(n.mount), n.mount.document()
+    for _ in range(2):
+        n.mount.reload()
+        n.mount.sync()
+        assert n.mount.document() == document
+        now = all_that_is_shown(n.mount)
+        assert now.keys() == before.keys()
+        assert {path: (text, now[path]) for path, text in before.items() if text != now[path]} == {}
