@@ -474,6 +474,16 @@ bool lkg_is_tmp_name(const char *name)
         return name[0] == '.' && size > suffix && strcmp(name + size - suffix, LKG_TMP_SUFFIX) == 0;
 }
 
+/* A umask may have taken bits of it away. The engine may not call fchmod(2), and needs it for none of its files. */
+static int set_mode(int fd, mode_t mode)
+{
+        struct stat st;
+
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        return (st.st_mode & 07777) == mode || fchmod(fd, mode) == 0 ? 0 : -errno;
+}
+
 int lkg_write_file_atomic(int dirfd, const char *name, const void *data, size_t size, mode_t mode,
                           bool durable, struct lkg_error *err)
 {
@@ -492,7 +502,9 @@ int lkg_write_file_atomic(int dirfd, const char *name, const void *data, size_t 
         fd = openat(dirfd, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
         if (fd < 0)
                 return lkg_error_set(err, -errno, NULL, "create %s", tmp);
-        r = fchmod(fd, mode) < 0 ? -errno : lkg_write_all(fd, data, size);
+        r = set_mode(fd, mode);
+        if (r >= 0)
+                r = lkg_write_all(fd, data, size);
         if (r >= 0 && durable && fsync(fd) < 0)
                 r = -errno;
         if (r >= 0 && renameat(dirfd, tmp, dirfd, name) < 0)

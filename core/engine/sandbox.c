@@ -90,7 +90,7 @@ int lkg_sandbox_become(const struct lkg_account *account, struct lkg_error *err)
 int lkg_sandbox_enter(const int *writable, size_t n_writable, struct lkg_error *err)
 {
         static const int nothing[] = { -1 };
-        const int *capabilities = geteuid() == 0 ? nothing : reading;
+        bool root = geteuid() == 0;
         int r = 0;
 
         if (!LKG_SANITIZED) /* a sanitizer's shadow memory counts as data */
@@ -104,5 +104,8 @@ int lkg_sandbox_enter(const int *writable, size_t n_writable, struct lkg_error *
             ask_one_by_one() < 0)
                 return lkg_error_set(err, -errno, NULL, "process attributes");
         r = LKG_SANITIZED ? 0 : lkg_landlock_enter(writable, n_writable, false, err);
-        return r < 0 ? r : lkg_confine(capabilities, &lkg_engine_syscalls, err);
+        if (r < 0)
+                return r;
+        return root ? lkg_confine(nothing, &lkg_engine_syscalls_of_root, err)
+                    : lkg_confine(reading, &lkg_engine_syscalls, err);
 }

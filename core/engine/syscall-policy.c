@@ -8,7 +8,33 @@
 /* socketpair(2) has its flags in the type. */
 #define STREAM(flags) (SOCK_STREAM | (flags))
 
+#define NEVER(call)                                         \
+        {                                                   \
+                SYS_##call, 0, true, false, 0, { 0 }, EPERM \
+        }
+
+/* Calls that an engine of root may not make, and then those that are judged by an argument. */
+#ifdef SYS_open
+#define N_OLD 6
+#else
+#define N_OLD 0
+#endif
+#define N_OF_ROOT (5 + N_OLD)
+
 static const struct lkg_syscall_argument arguments[] = {
+        NEVER(fchmod),
+        NEVER(fchmodat),
+        NEVER(fchown),
+        NEVER(fchownat),
+        NEVER(utimensat),
+#ifdef SYS_open
+        NEVER(chmod),
+        NEVER(chown),
+        NEVER(lchown),
+        NEVER(utime),
+        NEVER(utimes),
+        NEVER(futimesat),
+#endif
         /*
          * No AF_UNIX: by a name it would reach every socket of root's on this node, the service manager's and the container
          * runtime's first of all. Netlink: the resolver asks for the addresses of this machine.
@@ -75,7 +101,16 @@ static const int allowed[] = {
 #endif
 };
 
+_Static_assert(LKG_ARRAY_SIZE(arguments) > N_OF_ROOT, "the first ones");
+
 const struct lkg_syscall_policy lkg_engine_syscalls = {
+        .arguments = arguments + N_OF_ROOT,
+        .n_arguments = LKG_ARRAY_SIZE(arguments) - N_OF_ROOT,
+        .allowed = allowed,
+        .n_allowed = LKG_ARRAY_SIZE(allowed),
+};
+
+const struct lkg_syscall_policy lkg_engine_syscalls_of_root = {
         .arguments = arguments,
         .n_arguments = LKG_ARRAY_SIZE(arguments),
         .allowed = allowed,

@@ -361,7 +361,7 @@ const struct lkg_status_file lkg_status_files[] = {
         { "config.json", false, 0, ACTIVE | CANDIDATE | CONDITION | DYNAMIC | LKG_DIRTY_BAD,
           render_config_json,
           "assigned, active, last known good and error in the shape of NodeConfigStatus" },
-        { "diff", true, 0, ACTIVE | DYNAMIC, render_diff,
+        { "diff", true, 0, ACTIVE | CANDIDATE | DYNAMIC, render_diff,
           "from the last known good to what is active, as a unified diff; from the generation before where "
           "they are one" },
         { "drift", true, 0, ACTIVE | DYNAMIC, render_drift,

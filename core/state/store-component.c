@@ -255,6 +255,16 @@ void lkg_store_component_close(struct lkg_store_component *c)
         c->fd = lkg_close(c->fd);
 }
 
+/* The order of the releases is by the time of their directories, which a name that comes and goes changes. */
+static void mark_used(int releases, const char *name)
+{
+        char path[LKG_RELEASE_NAME + sizeof("/.used" LKG_TMP_SUFFIX)];
+
+        (void)snprintf(path, sizeof(path), "%s/.used" LKG_TMP_SUFFIX, name);
+        lkg_close(openat(releases, path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+        (void)unlinkat(releases, path, 0);
+}
+
 /* The bad list per component version: from now on that of @release counts, and its starts. */
 int lkg_store_set_release(struct lkg_store_component *c, const char *release, struct lkg_error *err)
 {
@@ -272,8 +282,7 @@ int lkg_store_set_release(struct lkg_store_component *c, const char *release, st
                 r = lkg_write_file_atomic(c->fd, RELEASE_NAME, name, strlen(name), 0600, true, err);
         if (r < 0)
                 return lkg_error_wrap(err, r, "release %s of %s", name, c->path);
-        /* The order of the releases is by this time; opening an existing directory does not change it. */
-        (void)utimensat(releases, name, NULL, AT_SYMLINK_NOFOLLOW);
+        mark_used(releases, name);
         memcpy(c->release, name, sizeof(c->release));
         prune(releases, name);
         return 1;

@@ -3,7 +3,8 @@
  * lkgfs-notify: does harmless operations on files of the view, so that the kernel wakes their watchers.
  *
  * A separate process without the device: it may wait for the file server (every call here does), and it can be killed at any
- * time; its successor goes on from the shared memory. One thread touches the view: the file server knows it by its process id.
+ * time; its successor goes on from the shared memory. It has one thread, which the file server knows by its process id: what
+ * it asks for changes nothing in the source directory.
  *
  * Announcing a publication (docs/specification.md 2.6): for every inode of an older generation that is still in use, and then
  * for each view file, set the modification time (IN_MODIFY) and open it for writing and close it (IN_CLOSE_WRITE). Afterwards
@@ -18,7 +19,7 @@
 #include <linux/futex.h>
 #include <linux/openat2.h>
 #include <poll.h>
-#include <pthread.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sysexits.h>
@@ -32,23 +33,42 @@
 
 #define DOOR ".lv"
 
-static struct lkg_shared *shm;
+static struct lkg_notify *notify;
 static int root = -EBADF, shared = -EBADF, supervisor = -EBADF;
 
-/* The supervisor ended: its successor starts its own notifier. */
-static void *wait_for_end(void *arg)
+/*
+ * The supervisor ended: its successor starts its own notifier. The kernel then sends SIGIO, which ends a process, also in a call that
+ * waits for the file server. No thread waits for it: the file server would not know the thread, which could do all that root may.
+ */
+static int end_with_supervisor(void)
 {
-        struct pollfd fd = { .fd = supervisor, .events = POLLIN };
+        struct pollfd now = { .fd = supervisor, .events = POLLIN };
 
-        for (;;) {
-                char c;
+        if (fcntl(supervisor, F_SETOWN, getpid()) < 0 ||
+            fcntl(supervisor, F_SETFL, O_NONBLOCK | O_ASYNC) < 0)
+                return -errno;
+        return poll(&now, 1, 0) > 0 ? -ECONNRESET : 0; /* it had ended before; it never says anything */
+}
 
-                (void)poll(&fd, 1, -1);
-                if ((fd.revents & (POLLHUP | POLLERR | POLLNVAL)) ||
-                    ((fd.revents & POLLIN) && read(supervisor, &c, 1) == 0))
-                        _exit(EX_OK);
-        }
-        return arg;
+/*
+ * Of the shared memory it keeps the pages that are meant for it: the others hold what callers wrote, and who may do what.
+ * Return: 0 or -errno.
+ */
+static int map_ours(void)
+{
+        struct lkg_shared *shm = lkg_shared_map(shared);
+
+        if (!shm)
+                return -errno;
+        notify = mmap(NULL, sizeof(*notify), PROT_READ | PROT_WRITE, MAP_SHARED, shared,
+                      (off_t)offsetof(struct lkg_shared, notify));
+        if (notify == MAP_FAILED)
+                return -errno;
+        shm->notifier.start_time = lkg_process_start_time(getpid());
+        atomic_store(&shm->notifier.pid, getpid());
+        (void)munmap(shm, sizeof(*shm));
+        shared = lkg_close(shared);
+        return 0;
 }
 
 /* MODIFY, then CLOSE_WRITE, for the inode and for its directory. O_NONBLOCK: whatever it is by now, do not wait. */
@@ -57,7 +77,7 @@ static void touch(int dir, const char *name)
         const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_nsec = UTIME_NOW } };
         int fd;
 
-        atomic_fetch_add(&shm->notifier_steps, 1);
+        atomic_fetch_add(&notify->steps, 1);
         (void)utimensat(dir, name, times, AT_SYMLINK_NOFOLLOW);
         fd = openat(dir, name, O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
         lkg_close(fd);
@@ -84,7 +104,7 @@ static void look(int dir, const char *name)
 {
         struct stat st;
 
-        atomic_fetch_add(&shm->notifier_steps, 1);
+        atomic_fetch_add(&notify->steps, 1);
         (void)fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW);
 }
 
@@ -99,24 +119,24 @@ static bool take_name(const char *from, char *name, size_t size)
 static void announce(uint64_t publication)
 {
         int door = openat(root, DOOR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        uint32_t n = atomic_load(&shm->n_view_names);
+        uint32_t n = atomic_load(&notify->n_view_names);
 
-        atomic_store(&shm->lv_closing, 0);
+        atomic_store(&notify->lv_closing, 0);
         if (door >= 0)
                 for_each_door(door, touch);
         for (uint32_t i = 0; i < n && i < LKG_VIEW_NAMES; i++) {
-                char name[sizeof(shm->view_names[i])];
+                char name[sizeof(notify->view_names[i])];
 
-                if (take_name(shm->view_names[i], name, sizeof(name)))
+                if (take_name(notify->view_names[i], name, sizeof(name)))
                         touch(root, name);
         }
         if (door >= 0) {
-                atomic_store(&shm->lv_closing, 1);
+                atomic_store(&notify->lv_closing, 1);
                 for_each_door(door, look);
-                atomic_store(&shm->lv_closing, 0);
+                atomic_store(&notify->lv_closing, 0);
                 lkg_close(door);
         }
-        atomic_store(&shm->wake_done, publication);
+        atomic_store(&notify->wake_done, publication);
 }
 
 static int make(int dir, const char *name, uint32_t type)
@@ -168,28 +188,28 @@ static void carry_out(const struct lkg_relay_job *job)
 
 static bool relay_one(void)
 {
-        uint32_t tail = atomic_load(&shm->relay_tail);
+        uint32_t tail = atomic_load(&notify->relay_tail);
 
-        if (tail == atomic_load_explicit(&shm->relay_head, memory_order_acquire))
+        if (tail == atomic_load_explicit(&notify->relay_head, memory_order_acquire))
                 return false;
-        atomic_store(&shm->relay_done, 0);
-        atomic_store(&shm->relay_active, 1);
-        carry_out(&shm->relay[tail % LKG_RELAY_JOBS]);
-        atomic_store(&shm->relay_active, 0);
-        atomic_store(&shm->relay_tail, tail + 1);
+        atomic_store(&notify->relay_done, 0);
+        atomic_store(&notify->relay_active, 1);
+        carry_out(&notify->relay[tail % LKG_RELAY_JOBS]);
+        atomic_store(&notify->relay_active, 0);
+        atomic_store(&notify->relay_tail, tail + 1);
         return true;
 }
 
 static bool work(void)
 {
-        uint64_t wanted = atomic_load(&shm->wake_wanted);
+        uint64_t wanted = atomic_load(&notify->wake_wanted);
         bool busy = false;
 
-        if (wanted != atomic_load(&shm->wake_done)) {
+        if (wanted != atomic_load(&notify->wake_done)) {
                 announce(wanted);
                 busy = true;
         }
-        if (atomic_exchange(&shm->root_changed, 0)) {
+        if (atomic_exchange(&notify->root_changed, 0)) {
                 struct stat st;
 
                 (void)fstatat(root, "", &st, AT_EMPTY_PATH);
@@ -207,7 +227,13 @@ static int confine(struct lkg_error *err)
         static const int capabilities[] = { CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER, -1 };
         static const int allowed[] = { SYS_utimensat, SYS_mkdirat, SYS_mknodat, SYS_symlinkat,
                                        SYS_unlinkat };
+        /* One thread: what another one did through the view would be what any process of root does. */
+        static const struct lkg_syscall_argument arguments[] = {
+                { SYS_clone, 0, true, false, 0, { 0 }, EPERM }
+        };
         const struct lkg_syscall_policy policy = {
+                .arguments = arguments,
+                .n_arguments = LKG_ARRAY_SIZE(arguments),
                 .allowed = allowed,
                 .n_allowed = LKG_ARRAY_SIZE(allowed),
         };
@@ -226,8 +252,7 @@ int main(int argc, char **argv)
                 { 0 },
         };
         struct lkg_error err = { 0 };
-        pthread_t thread;
-        int c;
+        int c, r;
 
         while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
                 int *fd = c == 'r' ? &root : c == 'm' ? &shared : c == 'p' ? &supervisor : NULL;
@@ -243,23 +268,21 @@ int main(int argc, char **argv)
                 (void)fprintf(stderr, "lkgfs-notify: started by lkgfsd, see lkgfsd(8)\n");
                 return EX_USAGE;
         }
-        shm = lkg_shared_map(shared);
-        if (!shm) {
-                lkg_log_error("map the shared memory: %m");
+        r = map_ours();
+        if (r < 0) {
+                lkg_log_error("map the shared memory: %s", strerror(-r));
                 return EX_SOFTWARE;
         }
-        shm->notifier.start_time = lkg_process_start_time(getpid());
-        atomic_store(&shm->notifier.pid, getpid());
+        if (end_with_supervisor() < 0)
+                return EX_OK;
         if (confine(&err) < 0) {
                 lkg_log_error("%s", err.message);
                 return EX_OSERR;
         }
-        if (pthread_create(&thread, NULL, wait_for_end, NULL) != 0)
-                return EX_OSERR;
         for (;;) {
-                uint32_t bell = atomic_load(&shm->bell);
+                uint32_t bell = atomic_load(&notify->bell);
 
                 if (!work())
-                        (void)syscall(SYS_futex, &shm->bell, FUTEX_WAIT, bell, NULL, NULL, 0);
+                        (void)syscall(SYS_futex, &notify->bell, FUTEX_WAIT, bell, NULL, NULL, 0);
         }
 }

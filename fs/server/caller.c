@@ -54,29 +54,16 @@ void caller_leave(const struct caller *caller)
 }
 
 /*
- * The notifier of the last question. Half of all requests after a change are its own, and each is asked about several times; a look
- * at /proc costs ten times what a descriptor of the process costs.
+ * Half of all requests after a change are the notifier's, and each is asked about several times; a look at /proc costs ten times what a
+ * descriptor of the process costs. The ones before are known, too, until they have ended: a request may be handled after its
+ * notifier was replaced, and is nobody else's.
  */
+#define NOTIFIERS 8
 static struct {
-        struct lkg_process process;
-        int pidfd; /* + 1 */
-} known_notifier;
-static pthread_mutex_t known_notifier_lock =
-        PTHREAD_MUTEX_INITIALIZER; /* protects: known_notifier. A leaf. */
-
-/* Lock held. A process whose descriptor was opened while its start time was right is that process, until it has ended. */
-static bool know_notifier(int pid, uint64_t start_time)
-{
-        if (known_notifier.pidfd > 0)
-                (void)close(known_notifier.pidfd - 1);
-        known_notifier.process.pid = pid;
-        known_notifier.process.start_time = start_time;
-        known_notifier.pidfd = (int)syscall(SYS_pidfd_open, pid, 0) + 1;
-        if (known_notifier.pidfd > 0 && lkg_process_start_time(pid) == start_time)
-                return true;
-        known_notifier.process.pid = 0;
-        return false;
-}
+        int pid, pidfd; /* pid 0 = none */
+} notifiers[NOTIFIERS];
+static unsigned next_notifier;
+static pthread_mutex_t notifiers_lock = PTHREAD_MUTEX_INITIALIZER; /* protects: both. A leaf. */
 
 static bool has_ended(int pidfd)
 {
@@ -85,20 +72,48 @@ static bool has_ended(int pidfd)
         return poll(&end, 1, 0) != 0;
 }
 
+/* Lock held. A process whose descriptor was opened while its start time was right is that process, until it has ended. */
+static bool know_notifier(int pid, uint64_t start_time)
+{
+        int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+        unsigned i = next_notifier;
+
+        if (pidfd < 0)
+                return false;
+        if (lkg_process_start_time(pid) != start_time) {
+                (void)close(pidfd);
+                return false;
+        }
+        if (notifiers[i].pid != 0)
+                (void)close(notifiers[i].pidfd);
+        notifiers[i].pid = pid;
+        notifiers[i].pidfd = pidfd;
+        next_notifier = (i + 1) % NOTIFIERS;
+        return true;
+}
+
+/* Lock held. */
+static bool is_known_notifier(int pid)
+{
+        for (unsigned i = 0; i < NOTIFIERS; i++)
+                if (notifiers[i].pid == pid && !has_ended(notifiers[i].pidfd))
+                        return true;
+        return false;
+}
+
 bool is_notifier(int tid)
 {
-        const struct lkg_process *notifier = &server.shm->notifier;
-        uint64_t start_time = notifier->start_time;
+        const struct lkg_process *current = &server.shm->notifier;
+        uint64_t start_time = current->start_time;
         bool yes;
 
-        if (tid == 0 || tid != atomic_load(&notifier->pid))
+        if (tid == 0)
                 return false;
-        /* A notifier that has ended may have left its number to another process, until lkgfsd (if it runs) starts a new one. */
-        (void)pthread_mutex_lock(&known_notifier_lock);
-        yes = known_notifier.process.pid == tid && known_notifier.process.start_time == start_time
-                      ? !has_ended(known_notifier.pidfd - 1)
-                      : know_notifier(tid, start_time);
-        (void)pthread_mutex_unlock(&known_notifier_lock);
+        (void)pthread_mutex_lock(&notifiers_lock);
+        /* One that has ended may have left its number to another process, until lkgfsd (if it runs) starts a new one. */
+        yes = is_known_notifier(tid) ||
+              (tid == atomic_load(&current->pid) && know_notifier(tid, start_time));
+        (void)pthread_mutex_unlock(&notifiers_lock);
         return yes;
 }
 
@@ -166,6 +181,8 @@ int caller_may_command(const struct fuse_ctx *ctx)
 {
         if (!caller_is_root(ctx))
                 return -EACCES;
+        if (caller_is_notifier(ctx))
+                return -EPERM;
         return !is_allowed(LKG_FOREIGN_ALL) && is_foreign(ctx) ? -EPERM : 0;
 }
 

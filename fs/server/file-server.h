@@ -207,7 +207,7 @@ static inline bool node_is_source(const struct lkg_node *node)
 
         return kind == LKG_NODE_SOURCE || kind == LKG_NODE_ROOT;
 }
-int node_open_content(const struct lkg_node *node); /* its bytes; descriptor or -errno */
+ssize_t node_read_content(const struct lkg_node *node, char *buf, size_t size, off_t off); /* or -errno */
 #define ROOT_INDEX 1u
 int nodes_init(void);
 int node_source(uint64_t parent, const char *name, int *fd, const struct stat *st, struct lkg_node **ret);
@@ -468,6 +468,7 @@ void relay_end(uint64_t dir, const char *name); /* we have changed it: the file 
 /* relay.c: work for the notifier. relay_lookup() and similar functions return true when they have answered. */
 void relay_announce(void); /* wake watchers of view files; have the root's attributes fetched */
 bool relay_lookup(fuse_req_t req, struct lkg_node *dir, const char *name);
+bool relay_refuse(fuse_req_t req); /* replied: the notifier has no such request */
 bool relay_matches(fuse_req_t req, const struct lkg_node *dir,
                    const char *name); /* the notifier's present job */
 bool relay_make(fuse_req_t req, struct lkg_node *dir, const char *name);

@@ -98,11 +98,11 @@ static void mend_parked(struct lkg_shared *shm)
 
 static void mend_relay(struct lkg_shared *shm)
 {
-        uint32_t head = atomic_load(&shm->relay_head), tail = atomic_load(&shm->relay_tail);
+        uint32_t head = atomic_load(&shm->notify.relay_head), tail = atomic_load(&shm->notify.relay_tail);
 
-        bound(&shm->n_view_names, LKG_VIEW_NAMES);
+        bound(&shm->notify.n_view_names, LKG_VIEW_NAMES);
         if (head - tail > LKG_RELAY_JOBS)
-                atomic_store(&shm->relay_head, tail);
+                atomic_store(&shm->notify.relay_head, tail);
 }
 
 void inherit(struct lkg_shared *shm)

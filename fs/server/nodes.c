@@ -322,14 +322,22 @@ static void pin_name(const struct lkg_node *node, char buf[static 32])
         (void)snprintf(buf, 32, "%llx", (unsigned long long)node_id(node));
 }
 
-int node_open_content(const struct lkg_node *node)
+ssize_t node_read_content(const struct lkg_node *node, char *buf, size_t size, off_t off)
 {
+        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
         char name[32];
-        int fd;
+        ssize_t n;
 
+        if (off < 0 || (uint64_t)off >= node->size)
+                return 0;
+        if (size > node->size - (uint64_t)off)
+                size = node->size - (uint64_t)off; /* other files follow in a pack */
         pin_name(node, name);
         fd = openat(server.pinned, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-        return fd < 0 ? -errno : fd;
+        if (fd < 0)
+                return -EIO;
+        n = pread(fd, buf, size, (off_t)node->ino + off);
+        return n < 0 ? -errno : n;
 }
 
 static int write_pin(const char *name, const char *bytes, size_t size)
@@ -344,24 +352,22 @@ static int write_pin(const char *name, const char *bytes, size_t size)
 }
 
 /*
+ * A link takes no space, so it can be made also when the runtime directory is full.
  * @bytes: of a file of our own; NULL = the engine has written them.
  * Return: 0; -EAGAIN: the publication was replaced and its blob is gone; another -errno.
  */
 static int pin(const struct lkg_node *node, const struct lkg_entry *entry, const char *bytes)
 {
-        LKG_CLEANUP(lkg_freep) char *part = NULL;
+        const char *blob = entry->pack ? entry->pack : entry->sha256;
         char name[32];
-        int r = 0;
 
         pin_name(node, name);
         (void)unlinkat(server.pinned, name, 0);
-        if (!bytes && entry->pack)
-                r = lkg_publication_read(server.blobs, entry, LKG_PART_BYTES_MAX, &part, NULL);
-        else if (!bytes && linkat(server.blobs, entry->sha256, server.pinned, name, 0) < 0)
-                r = -errno;
-        if (r == 0 && (bytes || part))
-                r = write_pin(name, bytes ? bytes : part, node->size);
-        return r == -ENOENT ? -EAGAIN : r;
+        if (bytes)
+                return write_pin(name, bytes, node->size);
+        if (linkat(server.blobs, blob, server.pinned, name, 0) < 0)
+                return errno == ENOENT ? -EAGAIN : -errno;
+        return 0;
 }
 
 /* Lock held. It is in there. */
@@ -863,6 +869,7 @@ static void fill_virtual(struct lkg_node *node, const char *path, const struct l
         node->flags = entry->flags;
         node->component = entry->component;
         node->generation = entry->generation;
+        node->ino = entry->pack ? entry->offset : 0;
         memcpy(node->sha256, entry->sha256, sizeof(node->sha256));
 }
 

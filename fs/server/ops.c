@@ -165,7 +165,7 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int va
                 return;
         if (node_is_source(node))
                 source_setattr(req, node, attr, valid, fi);
-        else if (!truncate_through(req, node, attr, valid, fi))
+        else if (caller_is_notifier(fuse_req_ctx(req)) || !truncate_through(req, node, attr, valid, fi))
                 view_setattr(req, node, valid);
 }
 
@@ -188,12 +188,8 @@ static struct lkg_node *changeable(fuse_req_t req, fuse_ino_t parent, const char
 
         if (!dir || refuse_foreign(req))
                 return NULL;
-        if (caller_is_notifier(fuse_req_ctx(req)) && !relay_matches(req, dir, name)) {
-                fuse_reply_err(
-                        req,
-                        ESTALE); /* its path leads somewhere else by now: it must never touch anything real */
+        if (!relay_matches(req, dir, name) && relay_refuse(req))
                 return NULL;
-        }
         if (publication_owns(dir, name)) {
                 fuse_reply_err(req, EPERM);
                 return NULL;
@@ -286,7 +282,8 @@ static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_
 {
         struct lkg_node *dir, *newdir;
 
-        if (refuse_foreign(req) || rename_through(req, parent, name, newparent, newname, flags))
+        if (refuse_foreign(req) || relay_refuse(req) ||
+            rename_through(req, parent, name, newparent, newname, flags))
                 return;
         dir = changeable(req, parent, name);
         if (!dir)
@@ -300,7 +297,7 @@ static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t newparent, const 
 {
         struct lkg_node *node = resolve(req, ino), *dir;
 
-        if (!node)
+        if (!node || relay_refuse(req))
                 return;
         dir = changeable(req, newparent, newname);
         if (!dir)
@@ -320,6 +317,8 @@ static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
                 bad_create(req, dir, name, fi);
                 return;
         }
+        if (relay_refuse(req))
+                return;
         dir = changeable(req, parent, name);
         if (dir)
                 source_create(req, dir, name, mode, fi);
@@ -479,7 +478,7 @@ static void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const 
 {
         struct lkg_node *node = resolve(req, ino);
 
-        if (!node || refuse_foreign(req))
+        if (!node || refuse_foreign(req) || relay_refuse(req))
                 return;
         xattr_set(req, node, name, value, size, flags);
 }
@@ -504,7 +503,7 @@ static void op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
 {
         struct lkg_node *node = resolve(req, ino);
 
-        if (!node || refuse_foreign(req))
+        if (!node || refuse_foreign(req) || relay_refuse(req))
                 return;
         xattr_remove(req, node, name);
 }
@@ -546,7 +545,8 @@ static void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, of
                          struct fuse_file_info *fi)
 {
         struct lkg_node *node = resolve(req, ino);
-        int fd;
+        struct caller caller;
+        int fd, r;
 
         if (!node)
                 return;
@@ -556,8 +556,11 @@ static void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, of
                 fuse_reply_err(req, -fd);
                 return;
         }
-        if (fallocate(fd, mode, off, length) < 0) {
-                fuse_reply_err(req, errno);
+        caller_enter(fuse_req_ctx(req), &caller);
+        r = fallocate(fd, mode, off, length) < 0 ? -errno : 0;
+        caller_leave(&caller);
+        if (r < 0) {
+                fuse_reply_err(req, -r);
                 return;
         }
         atomic_fetch_or(&node->dirty, LKG_DIRTY_WROTE);
@@ -569,7 +572,8 @@ static void op_copy_file_range(fuse_req_t req, fuse_ino_t in, off_t in_off, stru
                                int flags)
 {
         struct lkg_node *node = resolve(req, out);
-        int from = file_fd(in_fi->fh), to = file_fd(out_fi->fh);
+        int from = file_fd(in_fi->fh), to = file_fd(out_fi->fh), error;
+        struct caller caller;
         ssize_t n;
 
         (void)in;
@@ -580,9 +584,12 @@ static void op_copy_file_range(fuse_req_t req, fuse_ino_t in, off_t in_off, stru
                 fuse_reply_err(req, EXDEV); /* the caller reads and writes instead */
                 return;
         }
+        caller_enter(fuse_req_ctx(req), &caller);
         n = copy_file_range(from, &in_off, to, &out_off, size, (unsigned)flags);
+        error = errno;
+        caller_leave(&caller);
         if (n < 0) {
-                fuse_reply_err(req, errno);
+                fuse_reply_err(req, error);
                 return;
         }
         atomic_fetch_or(&node->dirty, LKG_DIRTY_WROTE);

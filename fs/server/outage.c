@@ -271,7 +271,7 @@ int outage_node(const struct lkg_publication *publication, const struct lkg_entr
         const struct told *file = find_told(publication, entry);
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
         LKG_CLEANUP(lkg_freep) char *old = NULL;
-        struct lkg_entry changed = *entry;
+        struct lkg_entry changed = *entry; /* and not a part of anything */
         struct outage_words words;
         int64_t heard_ns;
         int r;
@@ -287,6 +287,7 @@ int outage_node(const struct lkg_publication *publication, const struct lkg_entr
         if (lkg_buf_failed(&buf) || !buf.data || strcmp(buf.data, old) == 0)
                 return -ENOENT;
         heard_ns = (int64_t)atomic_load(&health()->heard_wall_ns);
+        changed.pack = NULL;
         changed.size = buf.size;
         changed.mtime_ns = heard_ns > entry->mtime_ns ? heard_ns : entry->mtime_ns;
         r = lkg_sha256_hex(buf.data, buf.size, changed.sha256);

@@ -36,8 +36,8 @@ static uint32_t
 
 void notifier_ring(void)
 {
-        atomic_fetch_add(&server.shm->bell, 1);
-        (void)syscall(SYS_futex, &server.shm->bell, FUTEX_WAKE, 1, NULL, NULL, 0);
+        atomic_fetch_add(&server.shm->notify.bell, 1);
+        (void)syscall(SYS_futex, &server.shm->notify.bell, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
 /* --- our own changes --- */
@@ -102,7 +102,7 @@ void relay_end(uint64_t dir, const char *name)
         own[slot].identity = now;
         (void)pthread_mutex_unlock(&relay_lock);
         if (dir == FUSE_ROOT_ID) { /* the kernel dropped the root's attributes with this change */
-                atomic_store(&server.shm->root_changed, 1);
+                atomic_store(&server.shm->notify.root_changed, 1);
                 notifier_ring();
         }
 }
@@ -152,16 +152,16 @@ static void enqueue(enum lkg_relay_op op, mode_t type, uint64_t dir, const char 
         if (!node)
                 return;
         (void)pthread_mutex_lock(&relay_lock);
-        head = atomic_load(&shm->relay_head);
-        job = &shm->relay[head % LKG_RELAY_JOBS];
-        if (has_room_for(node, head, atomic_load(&shm->relay_tail)) &&
+        head = atomic_load(&shm->notify.relay_head);
+        job = &shm->notify.relay[head % LKG_RELAY_JOBS];
+        if (has_room_for(node, head, atomic_load(&shm->notify.relay_tail)) &&
             node_path(node, job->path, sizeof(job->path)) == 0) {
                 job->op = op;
                 job->type = type & S_IFMT;
                 job->dir = dir;
                 (void)snprintf(job->name, sizeof(job->name), "%s", name);
                 job_owners[head % LKG_RELAY_JOBS] = quota_owner(node->uid);
-                atomic_store_explicit(&shm->relay_head, head + 1, memory_order_release);
+                atomic_store_explicit(&shm->notify.relay_head, head + 1, memory_order_release);
         }
         (void)pthread_mutex_unlock(&relay_lock);
 }
@@ -192,6 +192,6 @@ void relay_event(uint64_t dir, uint32_t mask, const char *name)
 
 void relay_ring(void)
 {
-        if (atomic_load(&server.shm->relay_head) != atomic_load(&server.shm->relay_tail))
+        if (atomic_load(&server.shm->notify.relay_head) != atomic_load(&server.shm->notify.relay_tail))
                 notifier_ring();
 }

@@ -12,7 +12,7 @@
 
 /* A view file as it was announced last. Only the thread of the event loop announces. */
 struct announced {
-        char path[sizeof(((struct lkg_shared *)NULL)->view_names[0])], sha256[LKG_SHA256_HEX];
+        char path[sizeof(((struct lkg_notify *)NULL)->view_names[0])], sha256[LKG_SHA256_HEX];
         uint64_t generation;
 };
 static struct announced announced[LKG_VIEW_NAMES];
@@ -31,11 +31,12 @@ static bool was_announced(const struct lkg_entry *entry)
 static uint32_t want_name(uint32_t n, const char *path)
 {
         for (uint32_t i = 0; i < n; i++)
-                if (strcmp(server.shm->view_names[i], path) == 0)
+                if (strcmp(server.shm->notify.view_names[i], path) == 0)
                         return n;
         if (n == LKG_VIEW_NAMES)
                 return n;
-        (void)snprintf(server.shm->view_names[n], sizeof(server.shm->view_names[n]), "%s", path);
+        (void)snprintf(server.shm->notify.view_names[n], sizeof(server.shm->notify.view_names[n]), "%s",
+                       path);
         return n + 1;
 }
 
@@ -62,11 +63,11 @@ static void remember(const struct lkg_publication *publication)
 void relay_announce(void)
 {
         LKG_CLEANUP(publication_putp) struct publication_ref *ref = publication_get();
-        uint32_t n = atomic_load(&server.shm->n_view_names), n_new = 0;
+        uint32_t n = atomic_load(&server.shm->notify.n_view_names), n_new = 0;
 
         if (n > LKG_VIEW_NAMES)
                 n = LKG_VIEW_NAMES;
-        if (atomic_load(&server.shm->wake_done) == atomic_load(&server.shm->wake_wanted))
+        if (atomic_load(&server.shm->notify.wake_done) == atomic_load(&server.shm->notify.wake_wanted))
                 n = 0; /* the notifier has done all of them */
         for (size_t i = 0; i < ref->publication->n_entries; i++) {
                 const struct lkg_entry *entry = &ref->publication->entries[i];
@@ -77,10 +78,10 @@ void relay_announce(void)
                 n_new++;
         }
         remember(ref->publication);
-        atomic_store(&server.shm->root_changed, 1);
+        atomic_store(&server.shm->notify.root_changed, 1);
         if (n_new > 0) {
-                atomic_store(&server.shm->n_view_names, n);
-                atomic_store(&server.shm->wake_wanted, ref->publication->number);
+                atomic_store(&server.shm->notify.n_view_names, n);
+                atomic_store(&server.shm->notify.wake_wanted, ref->publication->number);
         }
         notifier_ring();
 }
@@ -91,10 +92,19 @@ static const struct lkg_relay_job *active(fuse_req_t req, const struct lkg_node 
 {
         const struct lkg_relay_job *job;
 
-        if (!caller_is_notifier(fuse_req_ctx(req)) || atomic_load(&server.shm->relay_active) == 0)
+        if (!caller_is_notifier(fuse_req_ctx(req)) || atomic_load(&server.shm->notify.relay_active) == 0)
                 return NULL;
-        job = &server.shm->relay[atomic_load(&server.shm->relay_tail) % LKG_RELAY_JOBS];
+        job = &server.shm->notify.relay[atomic_load(&server.shm->notify.relay_tail) % LKG_RELAY_JOBS];
         return job->dir == node_id(dir) && strcmp(job->name, name) == 0 ? job : NULL;
+}
+
+/* Its path leads somewhere else by now, or somebody has taken it over: it never changes anything real. */
+bool relay_refuse(fuse_req_t req)
+{
+        if (!caller_is_notifier(fuse_req_ctx(req)))
+                return false;
+        fuse_reply_err(req, ESTALE);
+        return true;
 }
 
 bool relay_matches(fuse_req_t req, const struct lkg_node *dir, const char *name)
@@ -123,7 +133,7 @@ bool relay_lookup(fuse_req_t req, struct lkg_node *dir, const char *name)
         struct fuse_entry_param entry = { 0 };
         struct lkg_node *node;
 
-        if (!job || atomic_load(&server.shm->relay_done))
+        if (!job || atomic_load(&server.shm->notify.relay_done))
                 return false;
         if (job->op == LKG_RELAY_CREATED) {
                 fuse_reply_err(req, ENOENT);
@@ -154,8 +164,8 @@ bool relay_make(fuse_req_t req, struct lkg_node *dir, const char *name)
         int r;
 
         if (!job)
-                return false;
-        atomic_store(&server.shm->relay_done, 1);
+                return relay_refuse(req);
+        atomic_store(&server.shm->notify.relay_done, 1);
         r = source_lookup(dir, name, &entry);
         if (r < 0)
                 fuse_reply_err(req, -r); /* gone again: its removal is the next job */
@@ -167,8 +177,8 @@ bool relay_make(fuse_req_t req, struct lkg_node *dir, const char *name)
 bool relay_remove(fuse_req_t req, struct lkg_node *dir, const char *name)
 {
         if (!active(req, dir, name))
-                return false;
-        atomic_store(&server.shm->relay_done, 1);
+                return relay_refuse(req);
+        atomic_store(&server.shm->notify.relay_done, 1);
         fuse_reply_err(req, 0);
         return true;
 }
@@ -186,7 +196,7 @@ bool relay_touch(fuse_req_t req, struct lkg_node *node)
 bool relay_open(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi)
 {
         (void)node;
-        if (!caller_is_notifier(fuse_req_ctx(req)) || (fi->flags & O_ACCMODE) == O_RDONLY)
+        if (!caller_is_notifier(fuse_req_ctx(req)) || (fi->flags & (O_ACCMODE | O_TRUNC)) == O_RDONLY)
                 return false;
         fi->fh = 0;
         fi->noflush = 1;

@@ -145,22 +145,26 @@ void source_write(fuse_req_t req, struct lkg_node *node, const char *data, size_
 {
         const struct lkg_file *file = file_get(fi->fh);
         struct lkg_parked *parked = NULL;
+        struct caller caller;
         char path[PATH_MAX];
-        int fd = file_fd(fi->fh);
+        int fd = file_fd(fi->fh), error;
         ssize_t n;
 
         if (fd < 0) {
                 fuse_reply_err(req, -fd);
                 return;
         }
+        caller_enter(fuse_req_ctx(req), &caller); /* blocks that are reserved for root are not for everybody */
         if (file->flags & O_APPEND && fi->writepage)
                 n = write_back(node, data, size, off);
         else if (file->flags & O_APPEND)
                 n = append(fd, data, size);
         else
                 n = pwrite(fd, data, size, off);
+        error = errno;
+        caller_leave(&caller);
         if (n < 0) {
-                fuse_reply_err(req, errno);
+                fuse_reply_err(req, error);
                 return;
         }
         if (fi->writepage) { /* a mapping written back after its descriptor was closed: nothing else will come */
@@ -193,6 +197,17 @@ static void commit(fuse_req_t req, struct lkg_node *node)
                 source_reply(req, path);
 }
 
+/* A reader does not say that a writer's file is complete, whatever he calls. */
+static void commit_if_writer(fuse_req_t req, struct lkg_node *node, const struct fuse_file_info *fi)
+{
+        const struct lkg_file *file = file_get(fi->fh);
+
+        if (file && (file->flags & O_ACCMODE) != O_RDONLY)
+                commit(req, node);
+        else
+                fuse_reply_err(req, 0);
+}
+
 void source_flush(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi)
 {
         int fd = file_fd(fi->fh);
@@ -202,7 +217,7 @@ void source_flush(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *
                 fuse_reply_err(req, errno);
                 return;
         }
-        commit(req, node);
+        commit_if_writer(req, node, fi);
 }
 
 void source_fsync(fuse_req_t req, struct lkg_node *node, int datasync, struct fuse_file_info *fi)
@@ -217,7 +232,7 @@ void source_fsync(fuse_req_t req, struct lkg_node *node, int datasync, struct fu
                 fuse_reply_err(req, errno);
                 return;
         }
-        commit(req, node);
+        commit_if_writer(req, node, fi);
 }
 
 /*

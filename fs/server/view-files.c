@@ -77,7 +77,7 @@ static int lookup_door(const char *name, struct fuse_entry_param *ret)
         char *end;
         uint64_t id = strtoull(name, &end, 16);
 
-        if (*end || atomic_load(&server.shm->lv_closing))
+        if (*end || atomic_load(&server.shm->notify.lv_closing))
                 return -ENOENT;
         node = node_old_view(id);
         if (!node)
@@ -212,7 +212,6 @@ void view_open(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi)
 
 void view_read(fuse_req_t req, struct lkg_node *node, size_t size, off_t off)
 {
-        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
         uint32_t kind = atomic_load(&node->kind);
         ssize_t n;
 
@@ -220,14 +219,9 @@ void view_read(fuse_req_t req, struct lkg_node *node, size_t size, off_t off)
                 fuse_reply_buf(req, NULL, 0);
                 return;
         }
-        fd = node_open_content(node);
-        if (fd < 0) {
-                fuse_reply_err(req, EIO);
-                return;
-        }
-        n = pread(fd, task.buf, size < LKG_MAX_WRITE ? size : LKG_MAX_WRITE, off);
+        n = node_read_content(node, task.buf, size < LKG_MAX_WRITE ? size : LKG_MAX_WRITE, off);
         if (n < 0)
-                fuse_reply_err(req, errno);
+                fuse_reply_err(req, (int)-n);
         else
                 fuse_reply_buf(req, task.buf, (size_t)n);
 }

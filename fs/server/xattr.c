@@ -109,6 +109,21 @@ void xattr_get(fuse_req_t req, struct lkg_node *node, const char *name, size_t s
         reply_read(req, r < 0 ? r : n < 0 ? -no_acl(name, errno) : n, size);
 }
 
+/* Their names are for those who may read them (xattr(7)). @names: each ends with a NUL. Return: what is left. */
+static size_t leave_out_trusted(char *names, size_t size)
+{
+        size_t n = 0;
+
+        for (size_t at = 0, length; at < size; at += length) {
+                length = strnlen(names + at, size - at - 1) + 1;
+                if (strncmp(names + at, XATTR_TRUSTED_PREFIX, XATTR_TRUSTED_PREFIX_LEN) == 0)
+                        continue;
+                memmove(names + n, names + at, length);
+                n += length;
+        }
+        return n;
+}
+
 void xattr_list(fuse_req_t req, struct lkg_node *node, size_t size)
 {
         char path[FD_PATH_MAX];
@@ -122,8 +137,14 @@ void xattr_list(fuse_req_t req, struct lkg_node *node, size_t size)
                 return;
         }
         r = source_path(node, path);
-        n = r < 0 ? r : listxattr(path, size ? task.buf : NULL, size < VALUE_MAX ? size : VALUE_MAX);
-        reply_read(req, r < 0 ? r : n < 0 ? -errno : n, size);
+        n = r < 0 ? r : listxattr(path, task.buf, VALUE_MAX);
+        if (r < 0 || n < 0) {
+                fuse_reply_err(req, r < 0 ? -r : errno);
+                return;
+        }
+        if (!caller_is_root(fuse_req_ctx(req)))
+                n = (ssize_t)leave_out_trusted(task.buf, (size_t)n);
+        reply_value(req, task.buf, (size_t)n, size);
 }
 
 void xattr_set(fuse_req_t req, struct lkg_node *node, const char *name, const char *value, size_t size,

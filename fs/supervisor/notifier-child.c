@@ -74,10 +74,10 @@ bool lkg_notifier_look(struct lkg_supervisor *s)
                 *progress = (struct lkg_progress){ 0 };
                 return false;
         }
-        has_work = atomic_load(&shared->wake_wanted) != atomic_load(&shared->wake_done) ||
-                   atomic_load(&shared->relay_head) != atomic_load(&shared->relay_tail);
-        trace = atomic_load(&shared->wake_done) + atomic_load(&shared->relay_tail) +
-                atomic_load(&shared->notifier_steps);
+        has_work = atomic_load(&shared->notify.wake_wanted) != atomic_load(&shared->notify.wake_done) ||
+                   atomic_load(&shared->notify.relay_head) != atomic_load(&shared->notify.relay_tail);
+        trace = atomic_load(&shared->notify.wake_done) + atomic_load(&shared->notify.relay_tail) +
+                atomic_load(&shared->notify.steps);
         stopped = lkg_process_running((int)child->pid, 0) == 0;
         switch (lkg_progress_look(progress, has_work, stopped, trace, lkg_boottime_ns(), STUCK_NS)) {
         case LKG_PROGRESS_NONE:

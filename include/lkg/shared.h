@@ -129,8 +129,8 @@ struct lkg_node {
         _Atomic uint64_t nlookup; /* at least what the kernel holds */
         uint64_t retired_ns;      /* content: when it stopped being current; 0 = current */
         /* source */
-        uint64_t dev, ino;
-        uint64_t parent; /* node id */
+        uint64_t dev, ino; /* of content: ino says where in pinned/<node id> it begins */
+        uint64_t parent;   /* node id */
         _Atomic uint32_t n_open, n_writers;
         _Atomic uint32_t dirty;               /* enum lkg_dirty */
         uint32_t kept;                        /* the supervisor holds a descriptor */
@@ -199,6 +199,28 @@ struct lkg_process {
         uint64_t start_time; /* field 22 of /proc/pid/stat: pid and this name one process */
 };
 
+#define LKG_SHARED_PAGE 65536 /* the largest page of a machine that Kubernetes runs on */
+
+/*
+ * Work for the notifier, and all of the shared memory that it has: pages of their own. A process that adds some rings: it raises
+ * `bell` and wakes its futex.
+ */
+struct lkg_notify {
+        _Alignas(LKG_SHARED_PAGE) _Atomic uint32_t bell;
+        _Atomic uint64_t wake_wanted;  /* publications to be announced; written by the server */
+        _Atomic uint64_t wake_done;    /* written by the notifier when all of them were */
+        _Atomic uint32_t root_changed; /* server: the root's attributes must be fetched; notifier: done, 0 */
+        _Atomic uint32_t
+                lv_closing; /* notifier: names below .lv do not exist now, so that their dentries go */
+        _Atomic uint32_t relay_head, relay_tail; /* server appends at head, notifier takes at tail */
+        _Atomic uint32_t relay_active;        /* notifier: job tail % LKG_RELAY_JOBS is being carried out */
+        _Atomic uint32_t relay_done;          /* server: the active job's make or remove was answered */
+        char view_names[LKG_VIEW_NAMES][256]; /* the view files, for the notifier */
+        _Atomic uint32_t n_view_names;
+        _Atomic uint64_t steps; /* notifier: each call through the view; only its growth matters */
+        struct lkg_relay_job relay[LKG_RELAY_JOBS];
+};
+
 /*
  * Does the engine answer? The supervisor and the file server both ask it and note what they find; the file server shows it
  * (fs/server/health.c). A time of 0 means none.
@@ -244,21 +266,13 @@ struct lkg_shared {
         } blamed[LKG_BLAMED];
         _Atomic uint32_t n_blamed;
 
-        /*
-         * Work for the notifier. A process that adds some rings: it raises `bell` and wakes its futex.
-         */
-        _Atomic uint32_t bell;
-        _Atomic uint64_t wake_wanted;  /* publications to be announced; written by the server */
-        _Atomic uint64_t wake_done;    /* written by the notifier when all of them were */
-        _Atomic uint32_t root_changed; /* server: the root's attributes must be fetched; notifier: done, 0 */
-        _Atomic uint32_t
-                lv_closing; /* notifier: names below .lv do not exist now, so that their dentries go */
-        _Atomic uint32_t relay_head, relay_tail; /* server appends at head, notifier takes at tail */
-        _Atomic uint32_t relay_active;        /* notifier: job tail % LKG_RELAY_JOBS is being carried out */
-        _Atomic uint32_t relay_done;          /* server: the active job's make or remove was answered */
-        char view_names[LKG_VIEW_NAMES][256]; /* the view files, for the notifier */
-        _Atomic uint32_t n_view_names;
-        struct lkg_relay_job relay[LKG_RELAY_JOBS];
+        /* only of an earlier build, whose notifier mapped all of this; now: notify */
+        uint32_t earlier_bell;
+        uint64_t earlier_wakes[2];
+        uint32_t earlier_words[6];
+        char earlier_names[LKG_VIEW_NAMES][256];
+        uint32_t earlier_n_names;
+        struct lkg_relay_job earlier_jobs[LKG_RELAY_JOBS];
 
         _Atomic uint64_t looked[LKG_LOOKED]; /* thread and node: fs/server/opener.c */
         struct lkg_opener openers[LKG_OPENERS];
@@ -277,7 +291,7 @@ struct lkg_shared {
          * build makes it longer (lkg_shared_adopt), and new members read as 0 then.
          */
         struct lkg_health health;
-        _Atomic uint64_t notifier_steps; /* notifier: each call through the view; only its growth matters */
+        uint64_t earlier_steps; /* only of an earlier build; now: notify.steps */
         _Atomic uint64_t
                 mount_namespace; /* supervisor: inode of the one that the view is mounted in; 0 = unknown */
         _Atomic uint32_t foreign_writes;        /* supervisor: enum lkg_foreign_writes (settings.h) */
@@ -291,7 +305,11 @@ struct lkg_shared {
         _Atomic uint32_t n_more_slots; /* high-water mark: slots above were never touched */
         struct lkg_slot more_slots[LKG_MORE_SLOTS];
         struct lkg_content_use content_use[LKG_NODES];
+        _Alignas(LKG_SHARED_PAGE) struct lkg_notify notify;
 };
+
+_Static_assert(offsetof(struct lkg_shared, health) == 179802112, "the layout of 0.1.0 stays");
+_Static_assert(sizeof(struct lkg_notify) % LKG_SHARED_PAGE == 0, "nothing else is in its pages");
 
 /** lkg_shared_slots() - how many slots are in use at most; lkg_shared_slot() - one of them. */
 static inline size_t lkg_shared_slots(const struct lkg_shared *s)

@@ -12,6 +12,7 @@ import time
 
 import pytest
 
+import lkgfs_container as container
 import lkgfs_testlib as lib
 from lkgfs_deadfs import DeadFs
 from lkgfs_inject import Injected
@@ -468,3 +469,24 @@ def test_without_a_user_everything_works(mounts):
     check_engine_works(mount, 59)
     assert mount.tool("doctor").returncode == 0
     assert json.loads(mount.tool("doctor", "-o", "json").stdout)["problems"] == []
+
+
+def test_as_root_it_changes_no_mode_owner_or_time(mounts):
+    """Also on a file system that was mounted after it had started, which is not read-only for it: all of root's would be its own."""
+    mount = mounts(config={"engineUser": "root"})
+    later = os.path.join(mount.root, "later")
+    os.mkdir(later)
+    container.mount("tmpfs", later, "tmpfs")
+    try:
+        path = os.path.join(later, "file")
+        lib.write_file(path, "x", 0o600)
+        before = os.stat(path)
+        with Injected(mount.child("lkgfs-engine")) as process:
+            for name, arguments in (("fchmodat", (-100, path, 0o4777)), ("fchownat", (-100, path, 1, 1, 0)), ("utimensat", (-100, path, 0, 0))):
+                assert process.call(name, *arguments) == -errno.EPERM, name
+            fd = process.call("openat", -100, path, os.O_RDONLY, 0)
+            if fd >= 0:
+                assert process.call("fchmod", fd, 0o4777) == -errno.EPERM
+        assert os.stat(path)[:7] == before[:7] and os.stat(path).st_mtime_ns == before.st_mtime_ns
+    finally:
+        container.umount(later)

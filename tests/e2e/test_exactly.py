@@ -267,6 +267,7 @@ def all_that_is_shown(mount):
 def test_a_reload_changes_nothing_that_is_shown(node, state):
     """What is known is kept by construction: all of it, not what somebody thought of."""
     n = state(node)
+    n.wait("process", "version=Python")  # asked for in the background
     n.mount.sync()
     before, document = all_that_is_shown(n.mount), n.mount.document()
     for _ in range(2):

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What anybody can fill is shared out: nobody takes what root or another user needs, and who is refused has changed nothing."""
+import contextlib
 import errno
 import mmap
 import os
 import resource
 import select
+import subprocess
 import threading
 import time
 
@@ -619,3 +621,45 @@ def hold_many(path, most):
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return container.hold_open(path, os.O_RDONLY, most)
+
+
+# space
+
+def fill(path, how):
+    """How many bytes fit."""
+    size = 0
+    with open(path, "wb", buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            if how == "write":
+                size += file.write(bytes(1 << 16))
+            else:
+                os.posix_fallocate(file.fileno(), size, 1 << 16)
+                size += 1 << 16
+    return size
+
+
+@pytest.mark.parametrize("how", ["write", "fallocate"])
+def test_blocks_that_are_reserved_for_root_stay_so(mounts, tmp_path, how):
+    """Of a file system keeps a part for root, so that the node goes on when users have filled it: mkfs.ext4 -m."""
+    if not os.path.exists("/dev/loop-control"):
+        pytest.skip("no loop devices in this kernel")
+    image, mount = tmp_path / "image", mounts(over=False, start=False)
+    image.write_bytes(b"")
+    os.truncate(image, 32 << 20)
+    subprocess.run(["mkfs.ext4", "-q", "-m", "40", image], check=True)
+    os.chmod(mount.root, 0o755)
+    below = os.path.join(mount.source, "own")
+    os.mkdir(below)
+    subprocess.run(["mount", "-o", "loop", image, below], check=True)
+    try:
+        os.chmod(below, 0o777)
+        with container.User(NOBODY) as nobody:
+            room = nobody.call(fill, os.path.join(below, "direct"), how)
+            os.unlink(os.path.join(below, "direct"))
+            os.sync()
+            mount.start()
+            assert abs(nobody.call(fill, mount.path("own/file"), how) - room) <= 1 << 20
+        assert fill(mount.path("own/roots"), how) > 4 << 20
+        mount.stop()
+    finally:
+        container.umount(below)

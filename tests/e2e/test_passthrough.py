@@ -5,7 +5,6 @@ import ctypes
 import errno
 import fcntl
 import mmap
-import mmap
 import os
 import random
 import select
@@ -18,6 +17,7 @@ import time
 
 import pytest
 
+import lkgfs_container as container
 import lkgfs_testlib as lib
 
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -567,3 +567,17 @@ def test_create_over_a_name_made_behind(shared):
         fd = os.open(os.path.join(directory, name), os.O_CREAT | os.O_RDWR, 0o600)
         assert os.read(fd, 10) == b"there"
         os.close(fd)
+
+
+def test_names_of_trusted_attributes_are_roots(mount):
+    """As on a plain file system: xattr(7)."""
+    os.chmod(mount.root, 0o755)
+    path = mount.path("attributes")
+    lib.write_file(path, "x", 0o666)
+    os.chmod(path, 0o666)
+    for name in ("user.a", "trusted.b", "trusted.c"):
+        os.setxattr(path, name, b"1")
+    os.setxattr(path, "user.d", b"1")
+    assert sorted(os.listxattr(path)) == ["trusted.b", "trusted.c", "user.a", "user.d"]
+    with container.User(65534) as nobody:
+        assert sorted(nobody.call(os.listxattr, path)) == ["user.a", "user.d"]

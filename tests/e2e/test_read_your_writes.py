@@ -4,10 +4,14 @@ import mmap
 import os
 import pty
 import subprocess
+import time
 
 import pytest
 
+import lkgfs_container as container
 import lkgfs_testlib as lib
+
+NOBODY = 65534
 
 ROUNDS = 20
 
@@ -367,3 +371,30 @@ def test_configmap_layout(mount):
             os.symlink("..data/95.conf", os.path.join(directory, "95.conf"))
         mount.wait_for(lambda v=value: f"\nmaxPods: {v}\n" in mount.document(), "the switched volume", timeout=5)
         assert mount.condition()[0] == "True"
+
+
+def sync_as_reader(path, call):
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        call(fd)
+    finally:
+        os.close(fd)
+
+
+@pytest.mark.parametrize("call", [os.fsync, os.fdatasync], ids=["fsync", "fdatasync"])
+def test_a_reader_does_not_say_that_a_file_is_complete(mount, call):
+    """Root is in the middle of `maxPods: 150`, and anybody who may read the file asks for it to be written out."""
+    os.chmod(mount.root, 0o755)
+    before = mount.generation()
+    path = mount.path("kubelet.conf.d/50-x.conf")
+    with container.User(NOBODY) as nobody, open(path, "wb", buffering=0) as file:
+        os.chmod(path, 0o644)
+        for text in (lib.HEADER + "maxPods: 1", "5", "0\n"):
+            file.write(text.encode())
+            written = time.monotonic()
+            assert nobody.error(sync_as_reader, path, call) == 0
+            generation = mount.generation()
+            # a writer that is silent for two seconds is believed
+            assert generation == before or time.monotonic() - written > 1.5
+        os.fsync(file.fileno())
+        assert mount.generation() > before and "\nmaxPods: 150\n" in mount.document()

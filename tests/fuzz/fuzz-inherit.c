@@ -27,8 +27,8 @@ static const struct table {
         TABLE(pollers[0], RECORDS),
         TABLE(slots[0], 2),
         TABLE(more_slots[0], 2),
-        TABLE(relay[0], RECORDS),
-        TABLE(view_names[0], RECORDS),
+        TABLE(notify.relay[0], RECORDS),
+        TABLE(notify.view_names[0], RECORDS),
         TABLE(blamed[0], RECORDS),
         TABLE(openers[0], RECORDS),
         TABLE(file_owner[0], RECORDS),
@@ -36,10 +36,10 @@ static const struct table {
         TABLE(n_nodes, 1),
         TABLE(n_files, 1),
         TABLE(n_blamed, 1),
-        TABLE(n_view_names, 1),
+        TABLE(notify.n_view_names, 1),
         TABLE(n_more_slots, 1),
-        TABLE(relay_head, 1),
-        TABLE(relay_tail, 1),
+        TABLE(notify.relay_head, 1),
+        TABLE(notify.relay_tail, 1),
         TABLE(init_request_size, 1),
         TABLE(init_reply_size, 1),
         TABLE(init_request, 1),
@@ -204,15 +204,13 @@ static void use_nodes(void)
 
         for (uint32_t i = ROOT_INDEX; i < atomic_load(&server.shm->n_nodes); i = node_next(i + 1)) {
                 struct lkg_node *node = node_get(node_id(node_at(i)));
-                int fd;
 
                 if (!node)
                         continue;
                 (void)node_fd(node);
                 if (node_path(node, path, sizeof(path)) == 0)
                         FUZZ_CHECK(strlen(path) < sizeof(path) && !strstr(path, ".."));
-                fd = node_open_content(node);
-                lkg_close(fd);
+                (void)node_read_content(node, path, sizeof(path), 0);
                 (void)node_find_child(node_id(node), "a");
                 node_attributes(node, &st);
         }

@@ -37,7 +37,7 @@ NUMBERS = {
     "unlinkat": (263, 35), "mkdirat": (258, 34), "socketpair": (53, 199), "fchmodat": (268, 53),
     "fchownat": (260, 54), "mknodat": (259, 33), "setresuid": (117, 147), "setuid": (105, 146), "setgroups": (116, 159),
     "open_by_handle_at": (304, 265), "sendmsg": (46, 211), "fcntl": (72, 25),
-    "write": (1, 64), "ftruncate": (77, 46), "ioctl": (16, 29), "lseek": (8, 62),
+    "write": (1, 64), "utimensat": (280, 88), "fchmod": (91, 52), "ftruncate": (77, 46), "ioctl": (16, 29), "lseek": (8, 62),
 }
 libc = ctypes.CDLL(None, use_errno=True)
 libc.ptrace.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p)
