@@ -337,6 +337,14 @@ int source_stat(int dirfd, const char *name, int flags, struct stat *ret);
  */
 int source_open_path(const char *path, int flags);
 
+/* program-file.c */
+struct lkg_program_file {
+        dev_t dev;
+        ino_t ino; /* 0 = there is none, or it is not known */
+};
+/** program_file() - the file at @path, which a rule names. Waits for its file system for a moment at most. */
+struct lkg_program_file program_file(const char *path);
+
 /* start.c */
 /**
  * start_park() - recognise a component that opens a view file.

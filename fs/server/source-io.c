@@ -72,6 +72,7 @@ static int open_file(uint32_t record, struct lkg_node *node, struct fuse_file_in
 
 void source_open(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi)
 {
+        struct caller caller = { 0 };
         uint32_t record;
         int r = file_reserve(fuse_req_ctx(req), &record);
 
@@ -81,9 +82,11 @@ void source_open(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *f
         }
         if (fi->flags & O_TRUNC) {
                 relay_begin(node->parent, node->name);
-                file_announce_writer(node, 1); /* before the truncation: see source_release() */
+                file_announce_writer(node, 1);            /* before the truncation: see source_release() */
+                caller_enter(fuse_req_ctx(req), &caller); /* one of root's leaves set-id bits */
         }
         r = open_file(record, node, fi);
+        caller_leave(&caller);
         if (r < 0)
                 file_give_back(record);
         if (fi->flags & O_TRUNC)
@@ -154,7 +157,8 @@ void source_write(fuse_req_t req, struct lkg_node *node, const char *data, size_
                 fuse_reply_err(req, -fd);
                 return;
         }
-        caller_enter(fuse_req_ctx(req), &caller); /* blocks that are reserved for root are not for everybody */
+        caller_enter(fuse_req_ctx(req),
+                     &caller); /* blocks that are reserved for root are not for everybody */
         if (file->flags & O_APPEND && fi->writepage)
                 n = write_back(node, data, size, off);
         else if (file->flags & O_APPEND)

@@ -10,6 +10,7 @@
  */
 #include <fcntl.h>
 #include <limits.h>
+#include <sys/sysmacros.h>
 
 #include "file-server.h"
 
@@ -26,15 +27,22 @@ static bool is_match_rule(const struct lkg_rule *rule, unsigned component)
                (rule->type == LKG_RULE_EXE || rule->type == LKG_RULE_UNIT || rule->type == LKG_RULE_CGROUP);
 }
 
-/* Does it run the very file that has this path here? A path of its own root says nothing. */
+/*
+ * Does it run the very file that has this path here? A path of its own root says nothing. What the kernel remembers of its file is
+ * enough: the file system may not answer.
+ */
 static bool runs_program(int tid, const char *path)
 {
+        struct lkg_program_file ours;
+        struct statx theirs;
         char exe[64];
-        struct stat theirs, ours;
 
         (void)snprintf(exe, sizeof(exe), "/proc/%d/exe", tid);
-        return stat(exe, &theirs) == 0 && stat(path, &ours) == 0 && theirs.st_dev == ours.st_dev &&
-               theirs.st_ino == ours.st_ino;
+        if (statx(AT_FDCWD, exe, AT_STATX_DONT_SYNC, STATX_INO, &theirs) < 0)
+                return false;
+        ours = program_file(path);
+        return ours.ino != 0 && ours.ino == theirs.stx_ino &&
+               ours.dev == makedev(theirs.stx_dev_major, theirs.stx_dev_minor);
 }
 
 static bool matches(const struct lkg_rule *rule, int tid, const char *cgroups)

@@ -706,3 +706,28 @@ def test_replaced_servers_are_reaped(mount):
         assert mount.child("lkgfs-fs") != server
     mount.wait_for(lambda: "Z" not in states_of_children(mount.process.pid), "all of them are reaped")
     assert len(states_of_children(mount.process.pid)) == 3
+
+
+def read_in_a_new_process(path):
+    return subprocess.run(["cat", path], stdout=subprocess.PIPE, check=True, timeout=lib.TIMEOUT_S).stdout.decode()
+
+
+@pytest.mark.parametrize("over", [True, False], ids=["over", "aside"])
+def test_a_program_on_a_dead_file_system(mounts, over):
+    """`match.exe` names a file on it: each process of root that opens kubelet.conf is compared with it, and none waits."""
+    mount = mounts(over=over, start=False)
+    point = os.path.join(mount.root, "opt")
+    os.mkdir(point)
+    with deadfs.DeadFs(point) as fs:
+        mount.write_config(components=[{"name": "kubelet", "match": {"unit": "", "exe": [f"{point}/file", "/usr/bin/kubelet"]}}])
+        mount.start()
+        document = read_in_a_new_process(mount.path("kubelet.conf"))
+        server = mount.child("lkgfs-fs")
+        fs.die()
+        try:
+            for _ in range(20):
+                assert read_in_a_new_process(mount.path("kubelet.conf")) == document
+            assert how_long(mount.path("kubelet.conf"))[90] < SOON_S
+            assert mount.child("lkgfs-fs") == server
+        finally:
+            fs.close()  # or what runs it for its version waits for ever

@@ -581,3 +581,18 @@ def test_names_of_trusted_attributes_are_roots(mount):
     assert sorted(os.listxattr(path)) == ["trusted.b", "trusted.c", "user.a", "user.d"]
     with container.User(65534) as nobody:
         assert sorted(nobody.call(os.listxattr, path)) == ["user.a", "user.d"]
+
+
+def test_who_truncates_another_ones_program_takes_its_set_id_bits(mount):
+    """As on a plain file system; root's truncation leaves them."""
+    os.chmod(mount.root, 0o755)
+    path = mount.path("program")
+    for by_root in (False, True):
+        lib.write_file(path, "x")
+        os.chmod(path, 0o6777)
+        if by_root:
+            os.close(os.open(path, os.O_WRONLY | os.O_TRUNC))
+        else:
+            with container.User(65534) as nobody:
+                nobody.call(lib.write_file, path, "")
+        assert os.stat(path).st_size == 0 and os.stat(path).st_mode & 0o7777 == (0o6777 if by_root else 0o777)
