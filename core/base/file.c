@@ -381,6 +381,21 @@ int lkg_open_owned(const char *path, struct stat *ret_st, struct lkg_error *err)
         return fd < 0 ? fd : regular_only(fd, path, ret_st, err);
 }
 
+int lkg_judge_program(const char *path, struct stat *ret_st, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+        struct stat st;
+
+        fd = lkg_open_owned(path, &st, err);
+        if (fd < 0)
+                return fd;
+        if (!(st.st_mode & 0111))
+                return lkg_error_set(err, -EACCES, NULL, "%s is not executable.", path);
+        if (ret_st)
+                *ret_st = st;
+        return 0;
+}
+
 int lkg_read_file(int fd, size_t max, char **ret, size_t *ret_size, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_freep) char *data = NULL;

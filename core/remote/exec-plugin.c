@@ -18,18 +18,6 @@
 
 /* ---- the program ---- */
 
-/* Return: 0; -errno with @err. */
-static int judge_program(const char *path, struct lkg_error *err)
-{
-        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
-        struct stat st;
-
-        fd = lkg_open_owned(path, &st, err);
-        if (fd < 0)
-                return fd;
-        return st.st_mode & 0111 ? 0 : lkg_error_set(err, -EACCES, NULL, "%s is not executable.", path);
-}
-
 /* Searches like execvp(3), but a file that is not trusted or not executable ends the search instead of being skipped. */
 static int search_program(const char *name, const char *search, char **ret, struct lkg_error *err)
 {
@@ -43,7 +31,7 @@ static int search_program(const char *name, const char *search, char **ret, stru
                         path = NULL;
                         return lkg_error_set(err, -ENOMEM, NULL, "find %s", name);
                 }
-                r = judge_program(path, err);
+                r = lkg_judge_program(path, NULL, err);
                 if (r == -ENOENT || r == -ENOTDIR)
                         continue;
                 if (r == 0)
@@ -61,7 +49,7 @@ int lkg_exec_plugin_find(const char *command, const char *search, char **ret, st
 
         if (!strchr(command, '/'))
                 return search_program(command, search, ret, err);
-        r = judge_program(command, err);
+        r = lkg_judge_program(command, NULL, err);
         if (r < 0)
                 return r;
         copy = strdup(command);

@@ -49,19 +49,12 @@ static void put_reason(struct lkg_buf *report, const char *fmt, ...)
 /* Return: 0 or -errno, the reason is in @report. */
 static int check_program(const char *path, struct lkg_buf *report)
 {
-        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
         struct lkg_error err = { 0 };
-        struct stat st;
+        int r = lkg_judge_program(path, NULL, &err);
 
-        fd = lkg_open_owned(path, &st, &err);
-        if (fd < 0) {
+        if (r < 0)
                 put_reason(report, "%s", err.message);
-                return fd;
-        }
-        if (st.st_mode & 0111)
-                return 0;
-        put_reason(report, "%s is not executable", path);
-        return -EACCES;
+        return r;
 }
 
 struct hook {

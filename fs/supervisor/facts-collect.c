@@ -12,6 +12,7 @@
 
 #include <lkg/file.h>
 #include <lkg/job.h>
+#include <lkg/log.h>
 
 #include "facts-collectors.h"
 
@@ -93,11 +94,15 @@ static bool ask_version(const char *exe, struct lkg_buf *ret)
         return true;
 }
 
-/* Only a program that only root can replace is run as root. */
-static bool may_run(const struct stat *st)
+/*
+ * Only a program that nobody but root can replace is run as root. Return: 0; 1: not to be run, ever; -errno: it may be in the
+ * middle of an upgrade.
+ */
+static int judge(const char *exe, struct stat *ret_st, struct lkg_error *err)
 {
-        return S_ISREG(st->st_mode) && (st->st_mode & 0111) && st->st_uid == geteuid() &&
-               !(st->st_mode & (S_IWGRP | S_IWOTH));
+        int r = lkg_judge_program(exe, ret_st, err);
+
+        return r == -EPERM || r == -EACCES || r == -EINVAL ? 1 : r;
 }
 
 static bool recorded(int dirfd, const char *identity)
@@ -116,20 +121,28 @@ static bool recorded(int dirfd, const char *identity)
 void lkg_facts_version(int dirfd, char *const *exes, size_t n_exes)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        struct lkg_error err = { 0 };
         struct stat st;
         char identity[128];
         size_t i = 0;
+        int refused;
 
         while (i < n_exes && stat(exes[i], &st) < 0)
                 i++;
         if (i == n_exes)
                 return; /* it may be in the middle of an upgrade: keep the old answer */
-        (void)snprintf(identity, sizeof(identity), "%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
+        refused = judge(exes[i], &st, &err);
+        if (refused < 0)
+                return;
+        (void)snprintf(identity, sizeof(identity), "%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "%s\n",
                        (uint64_t)st.st_dev, (uint64_t)st.st_ino, (uint64_t)st.st_size,
-                       (uint64_t)st.st_mtim.tv_sec * LKG_NSEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec);
+                       (uint64_t)st.st_mtim.tv_sec * LKG_NSEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec,
+                       refused ? " refused" : "");
         if (recorded(dirfd, identity))
                 return;
-        if (may_run(&st) && !ask_version(exes[i], &buf))
+        if (refused)
+                lkg_log_warning("match.exe: --version is not asked for: %s", err.message);
+        else if (!ask_version(exes[i], &buf))
                 return;
         lkg_buf_putc(&buf, '\n');
         lkg_buf_puts(&buf, identity);

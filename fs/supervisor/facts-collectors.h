@@ -51,7 +51,8 @@ void lkg_facts_collect(int runtime_fd, const struct lkg_settings_component *comp
 
 /**
  * lkg_facts_version() - record the version of the first of @exes that exists in @dirfd, unless it is
- * recorded.
+ * recorded. A program that others than root could replace (lkg_judge_program()) is not run: that is logged, and recorded as no
+ * version, so that it is logged once.
  */
 void lkg_facts_version(int dirfd, char *const *exes, size_t n_exes);
 

@@ -6,6 +6,7 @@
  * service manager (the engine may use neither):
  *
  *     version      line 1: what `EXE --version` printed, "" = nothing usable; line 2: which file was asked
+ *                  (`refused`: it was not run, because others than root could replace it)
  *     exec-start   the words of the unit's ExecStart behind the first, each ended by a NUL
  *
  * The engine itself reads /proc/PID/cmdline of a recognised process and keeps it as `process` ("PID START-TIME GENERATION" and

@@ -82,6 +82,14 @@ int lkg_open_plain_directory(int dirfd, const char *name);
  */
 int lkg_open_owned(const char *path, struct stat *ret_st, struct lkg_error *err);
 
+/**
+ * lkg_judge_program() - may root run the program @path? A file of lkg_open_owned() that is executable.
+ * @ret_st: of the program; may be NULL
+ *
+ * Return: 0; as lkg_open_owned(); -EACCES: not executable.
+ */
+int lkg_judge_program(const char *path, struct stat *ret_st, struct lkg_error *err);
+
 /** lkg_read_file() - whole descriptor into heap memory with a final NUL. -EFBIG over @max. Caller frees. */
 int lkg_read_file(int fd, size_t max, char **ret, size_t *ret_size, struct lkg_error *err);
 

@@ -240,6 +240,25 @@ def test_the_version_is_asked_once_per_executable(component):
     assert lib.read_file(kubelet.asked) == b"asked\n" * 2
 
 
+def test_a_program_that_others_could_replace_is_not_asked(component):
+    kubelet = component(version=None)
+    mount, refused = kubelet.mount, "match.exe: --version is not asked for"
+    kubelet.install("v1.34.2")
+    os.chmod(os.path.dirname(kubelet.exe), 0o777)
+    mount.reload()
+    mount.wait_for(lambda: refused in mount.log(), "it is refused")
+    for _ in range(3):
+        kubelet.start(*flags(mount))
+        mount.reload()
+    kubelet.stop()
+    assert not os.path.exists(kubelet.asked)
+    os.chmod(os.path.dirname(kubelet.exe), 0o755)
+    mount.reload()
+    mount.wait_for(lambda: "release 1.34," in effective(mount), "its directory is root's alone now")
+    assert mount.log().count(refused) == 1
+    assert lib.read_file(kubelet.asked) == b"asked\n"
+
+
 def test_schema_release_of_the_configuration_wins(component):
     mount = component("v1.34.2", settings={"schemaRelease": 1.35}).mount
     assert "release 1.35," in effective(mount)

@@ -206,7 +206,7 @@ static void test_only_what_nobody_else_can_change_is_run(void **state)
                        p->hook);
         check_hook(p, false, report);
         put_hook(p, "#!/bin/sh\n", 0644);
-        (void)snprintf(report, sizeof(report), "%s is not executable\n", p->hook);
+        (void)snprintf(report, sizeof(report), "%s is not executable.\n", p->hook);
         check_hook(p, false, report);
         put_hook(p, "#!/bin/sh\n", 0755);
         check_hook(p, true, "\n");

@@ -398,6 +398,28 @@ static void test_a_program_that_others_may_write_is_not_run(void **state)
         check_version(p, "");
 }
 
+static void test_a_program_that_others_may_replace_is_not_run(void **state)
+{
+        struct place *p = *state;
+        char way[160];
+
+        (void)snprintf(way, sizeof(way), "%s/bin", p->top);
+        (void)snprintf(p->first, sizeof(p->first), "%s/bin/kubelet", p->top);
+        assert_int_equal(mkdir(way, 0755), 0);
+        put(p->top, "bin/kubelet", "#!/bin/sh\necho Kubernetes v1.36.0\n", 0755);
+        assert_int_equal(chmod(way, 0777), 0);
+        check_version(p, "");
+        assert_int_equal(chmod(way, 0755), 0);
+        check_version(p, "Kubernetes v1.36.0"); /* the same file, and now it may be run */
+        assert_int_equal(chmod(way, 0777), 0);
+        check_version(p, "");
+        assert_int_equal(symlinkat("bin/kubelet", p->fd, "second"), 0);
+        p->exes[0] = p->second;
+        check_version(p, "");
+        assert_int_equal(chmod(way, 0755), 0);
+        check_version(p, "Kubernetes v1.36.0");
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -409,6 +431,8 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_version_is_asked_once, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_version_that_is_of_no_use, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_a_program_that_others_may_write_is_not_run, setup,
+                                                teardown),
+                cmocka_unit_test_setup_teardown(test_a_program_that_others_may_replace_is_not_run, setup,
                                                 teardown),
         };
 
