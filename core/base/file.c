@@ -69,6 +69,22 @@ static bool trusted_owner(const struct stat *st, bool directory)
         return directory && (st->st_mode & S_ISVTX);
 }
 
+/* Its name, whatever led to it: @path may go through links. */
+static int untrusted_directory(struct lkg_error *err, const char *path, int dir, const struct stat *st)
+{
+        char proc[64], name[PATH_MAX];
+        ssize_t n;
+
+        (void)snprintf(proc, sizeof(proc), "/proc/self/fd/%d", dir);
+        n = readlink(proc, name, sizeof(name) - 1);
+        name[n < 0 ? 0 : n] = '\0';
+        return lkg_error_set(
+                err, -EPERM, NULL,
+                "%s: the way leads through a directory that is not owned by root or is writable "
+                "by others: %s (user %u, mode %04o).",
+                path, n < 0 ? "it" : name, (unsigned)st->st_uid, (unsigned)st->st_mode & 07777);
+}
+
 static int untrusted(struct lkg_error *err, const char *path, const char *what, bool strict)
 {
         if (strict)
@@ -110,7 +126,10 @@ static int walk_check_dir(struct path_walk *w, const char *path, struct lkg_erro
 
         if (fstat(w->dir, &st) < 0)
                 return lkg_error_set(err, -errno, NULL, "%s", path);
-        return trusted_owner(&st, true) ? 0 : untrusted(err, path, "a directory", w->strict);
+        if (trusted_owner(&st, true))
+                return 0;
+        return w->strict ? untrusted_directory(err, path, w->dir, &st)
+                         : untrusted(err, path, "a directory", false);
 }
 
 /* Takes over @fd. */
@@ -239,14 +258,15 @@ static int walk_step(struct path_walk *w, const char *path, int *ret_fd, struct 
         return r < 0 ? r : walk_check_dir(w, path, err);
 }
 
-/* The slow way, only for paths with symlinks and for those that decide much: every step looked at. @path: for messages */
-static int open_through_links(int dirfd, const char *path, const char *way, bool strict,
-                              const struct lkg_bounds *bounds, struct lkg_error *err)
+/*
+ * The slow way, only for paths with symlinks and for those that decide much: every step looked at, but for the owner of what
+ * is at the end. @path: for messages. Return: O_PATH descriptor of that; -errno.
+ */
+static int walk_to(int dirfd, const char *path, const char *way, bool strict,
+                   const struct lkg_bounds *bounds, struct lkg_error *err)
 {
         struct path_walk w = { .dir = -EBADF, .strict = strict, .bounds = bounds };
-        char proc[64];
-        struct stat st;
-        int r, fd = -EBADF, result;
+        int r, fd = -EBADF;
 
         if (strlen(way) >= sizeof(w.rest))
                 return lkg_error_set(err, -ENAMETOOLONG, NULL, "%s", path);
@@ -259,8 +279,18 @@ static int open_through_links(int dirfd, const char *path, const char *way, bool
         while (r == 0)
                 r = walk_step(&w, path, &fd, err);
         walk_end(&w);
-        if (r < 0)
-                return r;
+        return r < 0 ? r : fd;
+}
+
+static int open_through_links(int dirfd, const char *path, const char *way, bool strict,
+                              const struct lkg_bounds *bounds, struct lkg_error *err)
+{
+        int fd = walk_to(dirfd, path, way, strict, bounds, err), result;
+        char proc[64];
+        struct stat st;
+
+        if (fd < 0)
+                return fd;
         if (fstat(fd, &st) < 0 || !trusted_owner(&st, false)) {
                 lkg_close(fd);
                 return strict ? lkg_error_set(err, -EPERM, NULL,
@@ -379,6 +409,47 @@ int lkg_open_owned(const char *path, struct stat *ret_st, struct lkg_error *err)
                 return lkg_error_set(err, -EINVAL, NULL, "%s is not an absolute path.", path);
         fd = open_through_links(AT_FDCWD, path, path, /* strict= */ true, NULL, err);
         return fd < 0 ? fd : regular_only(fd, path, ret_st, err);
+}
+
+/* Without the last part of @path: where that is to be made. Return: new memory; NULL: out of it. */
+static char *without_last_part(const char *path, size_t *ret_last)
+{
+        size_t n = strlen(path);
+
+        while (n > 1 && path[n - 1] == '/')
+                n--;
+        while (n > 1 && path[n - 1] != '/')
+                n--;
+        *ret_last = n;
+        return strndup(path, n);
+}
+
+int lkg_make_owned_way(const char *path, mode_t mode, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+        LKG_CLEANUP(lkg_closep) int parent = -EBADF;
+        LKG_CLEANUP(lkg_freep) char *above = NULL;
+        size_t last;
+        int copy;
+
+        if (path[0] != '/')
+                return lkg_error_set(err, -EINVAL, NULL, "%s is not an absolute path.", path);
+        fd = walk_to(AT_FDCWD, path, path, /* strict= */ true, NULL, err);
+        if (fd == -ENOENT && path[strspn(path, "/")]) {
+                above = without_last_part(path, &last);
+                if (!above)
+                        return lkg_error_set(err, -ENOMEM, NULL, "%s", path);
+                parent = lkg_make_owned_way(above, mode, err);
+                if (parent < 0)
+                        return parent;
+                if (mkdirat(parent, path + last, mode) < 0 && errno != EEXIST)
+                        return lkg_error_set(err, -errno, NULL, "create directory %s", path);
+                fd = walk_to(AT_FDCWD, path, path, /* strict= */ true, NULL, err);
+        }
+        if (fd < 0)
+                return fd;
+        copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        return copy < 0 ? lkg_error_set(err, -errno, NULL, "open directory %s", path) : copy;
 }
 
 int lkg_judge_program(const char *path, struct stat *ret_st, struct lkg_error *err)

@@ -54,7 +54,7 @@ void lkg_consumer_request(struct lkg_consumer *consumer, uint32_t index, uint64_
 
 #define LKG_RESTART_REPORT_MAX   8192u
 #define LKG_RESTART_OUTPUT_LINES 20u
-#define LKG_RESTART_LINE_MAX     200u
+#define LKG_RESTART_LINE_MAX     300u
 
 struct lkg_buf;
 

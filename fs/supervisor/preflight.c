@@ -296,17 +296,24 @@ static int keep_to_us(int fd, const struct lkg_settings *settings, const char *p
         return 0;
 }
 
-static int open_directory(const struct lkg_settings *settings, const char *path, mode_t mode, int *ret,
-                          struct lkg_error *err)
+/*
+ * The place must be root's, too: who may write a directory on the way could put a link there, and the next start would hand another
+ * tree over to the engine. In a sticky directory only the owner can, who is root or the engine (keep_to_us()).
+ */
+static int open_directory(const struct lkg_settings *settings, const char *what, const char *path,
+                          mode_t mode, int *ret, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_closep) int parent = -EBADF;
         int fd, r;
 
-        r = lkg_mkdir_p(AT_FDCWD, path, mode, err);
-        if (r < 0)
+        fd = lkg_make_owned_way(path, mode, err);
+        if (fd == -EPERM)
+                return lkg_fail(err, EX_NOPERM, 0,
+                                "%s Give it to root and chmod go-w it, or choose another %s.", err->message,
+                                what);
+        if (fd < 0)
                 return EX_IOERR;
-        fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        fd = fd < 0 ? -errno : lkg_lift_fd(fd);
+        fd = lkg_lift_fd(fd);
         if (fd < 0)
                 return lkg_fail(err, EX_IOERR, -fd, "open directory %s", path);
         r = keep_to_us(fd, settings, path, mode, err);
@@ -332,11 +339,11 @@ int lkg_preflight_locks(struct lkg_supervisor *s, struct lkg_error *err)
                 s->private_dir = NULL;
                 return lkg_fail(err, EX_OSERR, ENOMEM, "runtime directory");
         }
-        r = open_directory(settings, settings->state_dir, 0700, &s->state_fd, err);
+        r = open_directory(settings, "stateDir", settings->state_dir, 0700, &s->state_fd, err);
         if (r == 0)
-                r = open_directory(NULL, settings->runtime_dir, 0755, &s->records_fd, err);
+                r = open_directory(NULL, "runtimeDir", settings->runtime_dir, 0755, &s->records_fd, err);
         if (r == 0)
-                r = open_directory(settings, s->private_dir, 0700, &s->runtime_fd, err);
+                r = open_directory(settings, "runtimeDir", s->private_dir, 0700, &s->runtime_fd, err);
         if (r == 0)
                 r = lkg_lock_take(s, s->state_fd, settings->state_dir, "state directory", &s->state_lock,
                                   err);

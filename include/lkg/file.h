@@ -83,6 +83,17 @@ int lkg_open_plain_directory(int dirfd, const char *name);
 int lkg_open_owned(const char *path, struct stat *ret_st, struct lkg_error *err);
 
 /**
+ * lkg_make_owned_way() - open a directory whose place in the tree only root decides, make it and its parents with @mode if need be.
+ * @path: absolute
+ *
+ * Every directory and link on the way as in lkg_open_owned(), before anything is made below it. Whose the directory itself is,
+ * is for the caller to judge: in a sticky directory its owner can put another one in its place.
+ *
+ * Return: the descriptor, for reading; -EPERM for a way that is not trusted; another -errno.
+ */
+int lkg_make_owned_way(const char *path, mode_t mode, struct lkg_error *err);
+
+/**
  * lkg_judge_program() - may root run the program @path? A file of lkg_open_owned() that is executable.
  * @ret_st: of the program; may be NULL
  *

@@ -150,6 +150,46 @@ def test_a_directory_that_is_open_to_others(mounts, which):
     assert mount.condition()[0] == "True"
 
 
+@pytest.mark.parametrize("which", ["state", "runtime"])
+def test_a_directory_that_others_could_replace(mounts, which):
+    """Who may write a directory on the way could put a link there, and the next start would give another tree away."""
+    mount = mounts(start=False)
+    above, victim = os.path.join(mount.root, "above"), os.path.join(mount.root, "victim")
+    os.makedirs(os.path.join(victim, "sub"))
+    lib.write_file(os.path.join(victim, "cron"), "root's")
+    os.chmod(victim, 0o711)
+    os.mkdir(above)
+    setattr(mount, which, os.path.join(above, "lkgfs"))
+    mount.write_config()
+
+    def refused(owner, mode):
+        code, text = refusal(mount, "--config", mount.config_path, mount.mountpoint)
+        assert code == EX_NOPERM and f"{above} (user {owner}, mode {mode})" in text and f"choose another {which}Dir" in text
+        assert {os.stat(path).st_uid for path in (victim, *(entry.path for entry in os.scandir(victim)))} == {0}
+        assert stat.S_IMODE(os.stat(victim).st_mode) == 0o711
+
+    os.chmod(above, 0o777)
+    refused(0, "0777")
+    assert not os.listdir(above)  # nothing was made there either
+    os.symlink(victim, os.path.join(above, "lkgfs"))
+    refused(0, "0777")
+    os.chmod(above, 0o755)
+    os.chown(above, 65534, 65534)
+    refused(65534, "0755")
+    os.chown(above, 0, 0)
+    os.unlink(os.path.join(above, "lkgfs"))
+    os.chmod(above, 0o1777)  # as /tmp is: what is root's in it, others cannot replace
+    os.symlink(victim, os.path.join(above, "lkgfs"))
+    os.chown(os.path.join(above, "lkgfs"), 65534, 65534, follow_symlinks=False)
+    code, text = refusal(mount, "--config", mount.config_path, mount.mountpoint)
+    assert code == EX_NOPERM and "a link" in text
+    os.unlink(os.path.join(above, "lkgfs"))
+    for _ in range(2):  # the second time it is engineUser's
+        mount.start()
+        assert mount.condition()[0] == "True"
+        mount.stop()
+
+
 def test_nobody_attaches_to_it(mounts):
     """It handles credentials: not dumpable, so only CAP_SYS_PTRACE looks into it."""
     mount = mounts()

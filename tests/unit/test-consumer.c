@@ -199,7 +199,7 @@ static void test_too_much_output_is_cut(void **state)
 static void test_only_what_nobody_else_can_change_is_run(void **state)
 {
         struct place *p = *state;
-        char link[120], report[400], inner[150];
+        char link[120], report[600], inner[150];
 
         put_hook(p, "#!/bin/sh\n", 0775);
         (void)snprintf(report, sizeof(report), "%s is not owned by root or is writable by others.\n",
@@ -213,8 +213,8 @@ static void test_only_what_nobody_else_can_change_is_run(void **state)
         assert_int_equal(chmod(p->top, 0777), 0); /* a directory on the way */
         (void)snprintf(report, sizeof(report),
                        "%s: the way leads through a directory that is not owned by root or is writable by "
-                       "others.\n",
-                       p->hook);
+                       "others: %s (user %u, mode 0777).\n",
+                       p->hook, p->top, (unsigned)getuid());
         check_hook(p, false, report);
         /* ... also behind a link that is fine itself */
         (void)snprintf(link, sizeof(link), "%s/d", p->top);
@@ -227,8 +227,8 @@ static void test_only_what_nobody_else_can_change_is_run(void **state)
         assert_int_equal(chmod(link, 0777), 0);
         (void)snprintf(report, sizeof(report),
                        "%s: the way leads through a directory that is not owned by root or is writable by "
-                       "others.\n",
-                       inner);
+                       "others: %s (user %u, mode 0777).\n",
+                       inner, link, (unsigned)getuid());
         check_hook(p, false, report);
         p->argv[0] = p->top;
         assert_int_equal(chmod(p->top, 0755), 0);

@@ -273,6 +273,71 @@ static void test_a_plain_path_is_judged_when_it_decides_what_root_does(void **st
         assert_int_equal(lkg_open_owned("plain", NULL, &err), -EINVAL);
 }
 
+/* @code: 0 or what it fails with; @said: in the message then */
+static void expect_way(const char *name, int code, const char *said)
+{
+        struct lkg_error err = { 0 };
+        char path[TMPDIR_MAX + 64];
+        struct stat by_path, st;
+        int fd;
+
+        (void)snprintf(path, sizeof(path), "%s/%s", top, name);
+        fd = lkg_make_owned_way(path, 0700, &err);
+        if ((fd < 0 ? fd : 0) != code || (said && !strstr(err.message, said)))
+                fail_msg("%s: %d '%s'", name, fd, err.message);
+        if (fd < 0)
+                return;
+        assert_int_equal(fstat(fd, &st), 0);
+        assert_int_equal(fstatat(dir, name, &by_path, 0), 0);
+        assert_true(st.st_ino == by_path.st_ino && S_ISDIR(st.st_mode));
+        lkg_close(fd);
+}
+
+static void test_the_way_to_a_directory_is_roots(void **state)
+{
+        struct lkg_error err = { 0 };
+        struct stat st;
+
+        (void)state;
+        expect_way("a/b//c/", 0, NULL);
+        expect_way("a/b/c", 0, NULL);
+        expect_way("a/../d", 0, NULL);
+        assert_int_equal(fchmodat(dir, "a/b/c", 0777, 0), 0);
+        expect_way("a/b/c", 0, NULL); /* the directory itself is the caller's business */
+        expect_way("a/b/c/d", -EPERM, "a/b/c (user ");
+        assert_int_equal(fchmodat(dir, "a", 0777, 0), 0);
+        expect_way("a/b/c", -EPERM, "mode 0777)");
+        expect_way("a/new/x", -EPERM, "/a (user ");
+        assert_int_equal(fstatat(dir, "a/new", &st, 0), -1); /* nothing was made there */
+        assert_int_equal(symlinkat("a/b", dir, "link"), 0);
+        expect_way("link", -EPERM, "/a (user ");
+        assert_int_equal(fchmodat(dir, "a", 01777, 0), 0); /* sticky: as /tmp is */
+        expect_way("a/b", 0, NULL);
+        expect_way("link", 0, NULL);
+        expect_way("link/x", 0, NULL);
+        assert_int_equal(symlinkat("nowhere", dir, "dangling"), 0);
+        expect_way("dangling/x", -ENOENT, NULL);
+        put("file", "");
+        expect_way("file", -ENOTDIR, NULL);
+        expect_way("file/x", -ENOTDIR, NULL);
+        assert_int_equal(lkg_make_owned_way("a", 0700, &err), -EINVAL);
+}
+
+static void test_a_link_of_another_user_leads_to_no_directory(void **state)
+{
+        (void)state;
+        if (geteuid() != 0)
+                skip();
+        assert_int_equal(mkdirat(dir, "target", 0700), 0);
+        assert_int_equal(symlinkat("target", dir, "link"), 0);
+        expect_way("link", 0, NULL);
+        assert_int_equal(fchownat(dir, "link", 65534, 65534, AT_SYMLINK_NOFOLLOW), 0);
+        expect_way("link", -EPERM, "a link");
+        assert_int_equal(mkdirat(dir, "theirs", 0700), 0);
+        assert_int_equal(fchownat(dir, "theirs", 65534, 65534, 0), 0);
+        expect_way("theirs/x", -EPERM, "theirs (user 65534, mode 0700)");
+}
+
 static void test_mkdir(void **state)
 {
         struct lkg_error err = { 0 };
@@ -318,6 +383,9 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_hostile_link, make_dir, remove_dir),
                 cmocka_unit_test_setup_teardown(test_a_plain_path_is_judged_when_it_decides_what_root_does,
                                                 make_dir, remove_dir),
+                cmocka_unit_test_setup_teardown(test_the_way_to_a_directory_is_roots, make_dir, remove_dir),
+                cmocka_unit_test_setup_teardown(test_a_link_of_another_user_leads_to_no_directory, make_dir,
+                                                remove_dir),
                 cmocka_unit_test_setup_teardown(test_mkdir, make_dir, remove_dir),
                 cmocka_unit_test_setup_teardown(test_identity, make_dir, remove_dir),
         };
