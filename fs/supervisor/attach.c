@@ -141,6 +141,29 @@ int lkg_view_clone(struct lkg_supervisor *s, int mount_fd, struct lkg_error *err
         return 0;
 }
 
+/*
+ * What nobody may do in the source directory, they may not do through the view. From mountinfo and not by statfs(2), which a dead file
+ * system does not answer. A source directory that is in no mount any more has no flags that could be read.
+ */
+static int restrict_view(const struct lkg_supervisor *s)
+{
+        struct mount_attr attr = { 0 };
+        struct lkg_mount source;
+        int r = lkg_mounts_of(s->source_fd, &source);
+
+        if (r <= 0) {
+                lkg_log_warning(
+                        "the mount of the source directory is not known: if it is noexec or nosymfollow, "
+                        "the view is not");
+                return 0;
+        }
+        attr.attr_set = lkg_mount_restrictions(&source);
+        if (attr.attr_set == 0)
+                return 0;
+        return mount_setattr(s->connection.mount_fd, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0 ? -errno
+                                                                                                 : 0;
+}
+
 int lkg_attach(struct lkg_supervisor *s, struct lkg_error *err)
 {
         struct lkg_connection *c = &s->connection;
@@ -148,6 +171,9 @@ int lkg_attach(struct lkg_supervisor *s, struct lkg_error *err)
 
         if (c->attached)
                 return 0;
+        r = restrict_view(s);
+        if (r < 0)
+                return lkg_fail(err, EX_UNAVAILABLE, -r, "mount_setattr of the view on %s", s->mount_point);
         r = s->stale ? replace_stale(s) : move(c->mount_fd, s->mount_point, 0);
         if (r < 0)
                 return lkg_fail(err, EX_UNAVAILABLE, -r, "mount on %s", s->mount_point);

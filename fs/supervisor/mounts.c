@@ -47,6 +47,8 @@ int lkg_mounts_parse_line(const char *line, struct lkg_mount *ret)
                 return -EBADMSG;
         p = take_field(line + n, root, sizeof(root));
         p = p ? take_field(p, ret->point, sizeof(ret->point)) : NULL;
+        if (p && !take_field(p, ret->flags, sizeof(ret->flags)))
+                ret->flags[0] = '\0';
         p = p ? strstr(p, " - ") : NULL; /* options and optional fields hold no blank-dash-blank */
         p = p ? take_field(p + 3, ret->type, sizeof(ret->type)) : NULL;
         if (!p)
@@ -195,11 +197,11 @@ int lkg_mounts_of(int fd, struct lkg_mount *ret)
         return r < 0 ? r : lkg_mounts_find_in(text, id, ret);
 }
 
-static bool has_option(const struct lkg_mount *mount, const char *option)
+static bool has_option(const char *options, const char *option)
 {
         size_t size = strlen(option);
 
-        for (const char *p = mount->options; *p; p += strcspn(p, ",") + (p[strcspn(p, ",")] != '\0'))
+        for (const char *p = options; *p; p += strcspn(p, ",") + (p[strcspn(p, ",")] != '\0'))
                 if (strcspn(p, ",") == size && strncmp(p, option, size) == 0)
                         return true;
         return false;
@@ -212,8 +214,14 @@ bool lkg_mount_asks_elsewhere(const struct lkg_mount *mount)
         for (size_t i = 0; i < LKG_ARRAY_SIZE(types); i++)
                 if (strcmp(mount->type, types[i]) == 0)
                         return true;
-        return lkg_mount_is_fuse(mount) &&
-               !(has_option(mount, "allow_other") && has_option(mount, "default_permissions"));
+        return lkg_mount_is_fuse(mount) && !(has_option(mount->options, "allow_other") &&
+                                             has_option(mount->options, "default_permissions"));
+}
+
+uint64_t lkg_mount_restrictions(const struct lkg_mount *mount)
+{
+        return (has_option(mount->flags, "noexec") ? MOUNT_ATTR_NOEXEC : 0) |
+               (has_option(mount->flags, "nosymfollow") ? MOUNT_ATTR_NOSYMFOLLOW : 0);
 }
 
 bool lkg_mount_is_lkgfs(const struct lkg_mount *mount)

@@ -15,6 +15,7 @@ struct lkg_mount {
         char point[PATH_MAX];
         char type[64]; /* "fuse.lkgfs" */
         char source[256];
+        char flags[128];   /* of the mount: "rw,nosuid,noexec"; "" when they are longer */
         char options[512]; /* of the file system, not of the mount; "" when they are longer */
 };
 
@@ -56,6 +57,12 @@ int lkg_mounts_of(int fd, struct lkg_mount *ret);
  * help: a network file system, or a FUSE server that admits only its owner or checks permissions itself.
  */
 bool lkg_mount_asks_elsewhere(const struct lkg_mount *mount);
+
+/**
+ * lkg_mount_restrictions() - what a mount forbids that the view of a directory in it must forbid, too: MOUNT_ATTR_NOEXEC,
+ * MOUNT_ATTR_NOSYMFOLLOW. (nosuid and nodev the view is anyway.)
+ */
+uint64_t lkg_mount_restrictions(const struct lkg_mount *mount);
 
 bool lkg_mount_is_lkgfs(const struct lkg_mount *mount);
 bool lkg_mount_is_fuse(const struct lkg_mount *mount);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The view at rest: what is there, with which attributes, and that nobody can change what is generated."""
+import contextlib
 import ctypes
 import errno
 import fcntl
@@ -8,8 +9,10 @@ import json
 import mmap
 import os
 import re
+import shutil
 import stat
 import struct
+import subprocess
 import tarfile
 import time
 
@@ -259,7 +262,49 @@ def test_statfs_and_mount_flags(shared):
         line = next(line for line in file if f" {shared.mountpoint} " in line)
     options = line.split()[5].split(",")
     assert "nosuid" in options and "nodev" in options
+    assert "noexec" not in options and "nosymfollow" not in options
     assert "default_permissions" in line and "allow_other" in line
+
+
+@contextlib.contextmanager
+def source_mounted(mount, options):
+    """Its source directory is a mount with these options."""
+    tree = os.path.join(mount.root, "tree")
+    os.rename(mount.source, tree)
+    os.mkdir(mount.source, 0o755)
+    lib.run("mount", "-t", "tmpfs", "-o", f"mode=755,{options}", "none", mount.source, check=True)
+    os.close(mount.covered)
+    try:
+        lib.run("cp", "-a", tree + "/.", mount.source, check=True)
+        mount.covered = os.open(mount.source, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        yield
+    finally:
+        mount.stop()
+        lib.run("umount", "-l", mount.source, check=True)
+
+
+@pytest.mark.parametrize("over", [True, False])
+def test_what_the_mount_of_the_source_forbids(mounts, over):
+    """No programs, no links: neither through the view, nor through one that took the place of a dead one."""
+    mount = mounts(over=over, start=False)
+    with source_mounted(mount, "noexec,nosymfollow"):
+        shutil.copy("/bin/true", mount.source)
+        os.symlink("true", os.path.join(mount.source, "link"))
+
+        def forbidden(directory):
+            return (lib.error_of(subprocess.run, [os.path.join(directory, "true")]),
+                    lib.error_of(os.open, os.path.join(directory, "link"), os.O_RDONLY))
+
+        assert forbidden(mount.source) == (errno.EACCES, errno.ELOOP)
+        mount.start()
+        assert forbidden(mount.mountpoint) == (errno.EACCES, errno.ELOOP)
+        assert os.readlink(mount.path("link")) == "true" and mount.condition()[0] == "True"
+        for pid in (mount.process.pid, *mount.children().values()):
+            lib.kill_and_wait(pid)
+        mount.process.wait()
+        mount.start()
+        assert forbidden(mount.mountpoint) == (errno.EACCES, errno.ELOOP)
+        assert "is not known" not in mount.log()
 
 
 def test_native_directory(mounts):

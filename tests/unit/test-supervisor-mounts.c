@@ -7,6 +7,8 @@
 
 #include <cmocka.h>
 
+#include <sys/mount.h>
+
 #include "fs/supervisor/mounts.h"
 
 static void test_line(void **state)
@@ -93,6 +95,29 @@ static void test_types(void **state)
                 (void)snprintf(m.type, sizeof(m.type), "%s", rows[i].type);
                 assert_int_equal(lkg_mount_is_fuse(&m), rows[i].fuse);
                 assert_int_equal(lkg_mount_is_lkgfs(&m), rows[i].lkgfs);
+        }
+}
+
+static void test_what_a_mount_forbids(void **state)
+{
+        static const struct {
+                const char *line;
+                uint64_t forbids;
+        } rows[] = {
+                { "1 2 3:4 / /m rw,relatime - tmpfs t rw", 0 },
+                { "1 2 3:4 / /m rw,nosuid,noexec,relatime shared:7 - tmpfs t rw", MOUNT_ATTR_NOEXEC },
+                { "1 2 3:4 / /m ro,nosymfollow - tmpfs t rw", MOUNT_ATTR_NOSYMFOLLOW },
+                { "1 2 3:4 / /m noexec,nosymfollow - tmpfs t rw",
+                  MOUNT_ATTR_NOEXEC | MOUNT_ATTR_NOSYMFOLLOW },
+                { "1 2 3:4 / /m rw,noexecs - tmpfs noexec rw,noexec", 0 },
+                { "1 2 3:4 /noexec /noexec rw - tmpfs t nosymfollow", 0 },
+        };
+        struct lkg_mount m;
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                assert_int_equal(lkg_mounts_parse_line(rows[i].line, &m), 0);
+                assert_int_equal(lkg_mount_restrictions(&m), rows[i].forbids);
         }
 }
 
@@ -240,6 +265,7 @@ int main(void)
                 cmocka_unit_test(test_bad_lines),
                 cmocka_unit_test(test_path_too_long_is_no_overflow),
                 cmocka_unit_test(test_types),
+                cmocka_unit_test(test_what_a_mount_forbids),
                 cmocka_unit_test(test_who_says_what_may_be_read),
                 cmocka_unit_test(test_the_top_of_a_stack),
                 cmocka_unit_test(test_what_is_mounted_below),
