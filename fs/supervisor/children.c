@@ -309,15 +309,35 @@ void lkg_child_end(struct lkg_child *child, int signal, uint64_t limit_ns)
                 (void)pidfd_send_signal(child->pidfd, SIGKILL, NULL, 0);
 }
 
+static int on_abandoned_end(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+        struct lkg_child *child = userdata;
+        siginfo_t info = { 0 };
+
+        (void)revents;
+        (void)waitid(P_PIDFD, (id_t)fd, &info, WEXITED | WNOHANG); /* not ours to reap when it was adopted */
+        sd_event_source_disable_unref(source);
+        lkg_close(fd);
+        child->n_abandoned--;
+        if (child->held) {
+                child->held = false;
+                lkg_child_start(child->supervisor, child->kind);
+        }
+        return 0;
+}
+
 void lkg_child_abandon(struct lkg_child *child, uint64_t grace_ns)
 {
         int pidfd = LKG_STEAL_FD(child->pidfd);
-        pid_t pid = child->pid;
+        sd_event_source *source = NULL;
 
         (void)pidfd_send_signal(pidfd, SIGKILL, NULL, 0);
         (void)lkg_wait_pidfd(pidfd, grace_ns); /* a successor has it easier when this one is really gone */
         reset(child); /* first: the loop watches a descriptor for one purpose only */
-        lkg_reap_later(child->supervisor->event, pid, pidfd);
+        if (sd_event_add_io(child->supervisor->event, &source, pidfd, EPOLLIN, on_abandoned_end, child) < 0)
+                lkg_close(pidfd);
+        else
+                child->n_abandoned++;
 }
 
 int lkg_child_adopt(struct lkg_child *child, const struct lkg_process *process, int channel)

@@ -18,6 +18,26 @@
  * (LKG_HEARTBEAT_HUNG_NS). So longer than that.
  */
 #define STUCK_NS (5 * LKG_NSEC_PER_SEC)
+/*
+ * A user who keeps a directory of the view locked (a listing into memory of a file system that does not answer) keeps everybody out who
+ * changes it, and SIGKILL does not end that wait. The next notifier would join the others.
+ */
+#define ABANDONED_MAX 4u
+
+/* Return: whether there may be one more; if not, one is started when another has ended. */
+static bool may_start(struct lkg_child *child)
+{
+        if (child->n_abandoned < ABANDONED_MAX)
+                return true;
+        if (!child->held)
+                lkg_child_log(
+                        child, LOG_ERR,
+                        "is not started: %u that were killed wait in the kernel; nobody wakes watchers "
+                        "until one of them has ended",
+                        child->n_abandoned);
+        child->held = true;
+        return false;
+}
 
 static int start(struct lkg_supervisor *s, struct lkg_child *child)
 {
@@ -32,6 +52,8 @@ static int start(struct lkg_supervisor *s, struct lkg_child *child)
 
         if (s->connection.view_fd < 0)
                 return 0; /* being mounted or unmounted: started when there is a view again */
+        if (!may_start(child))
+                return 0;
         r = lkg_channel_pair(&ours, &theirs);
         if (r < 0)
                 return r;
@@ -87,7 +109,7 @@ bool lkg_notifier_look(struct lkg_supervisor *s)
         case LKG_PROGRESS_STUCK:
                 break;
         }
-        lkg_child_log(child, LOG_ERR, "(pid %d) %s for %u s: killed and replaced", (int)child->pid,
+        lkg_child_log(child, LOG_ERR, "(pid %d) %s for %u s: killed", (int)child->pid,
                       stopped ? "was stopped" : "has done nothing", (unsigned)(STUCK_NS / LKG_NSEC_PER_SEC));
         end.adopted = child->adopted;
         end.lived_ns = lkg_boottime_ns() - child->started_ns;

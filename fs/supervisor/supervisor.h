@@ -60,13 +60,15 @@ struct lkg_child {
         struct lkg_supervisor *supervisor; /* borrowed */
         const struct lkg_child_ops *ops;
         enum lkg_child_kind kind;
-        pid_t pid;           /* 0 = not running */
-        int pidfd, channel;  /* channel: our end of its --supervisor-fd */
-        bool adopted;        /* started by a predecessor: its end is visible, its exit code is not */
-        bool ready;          /* engine: has published; file server: serves */
-        bool fatal;          /* engine: said FATAL */
-        bool ending;         /* we asked it to end */
-        uint64_t started_ns; /* CLOCK_BOOTTIME */
+        pid_t pid;            /* 0 = not running */
+        int pidfd, channel;   /* channel: our end of its --supervisor-fd */
+        bool adopted;         /* started by a predecessor: its end is visible, its exit code is not */
+        bool ready;           /* engine: has published; file server: serves */
+        bool fatal;           /* engine: said FATAL */
+        bool ending;          /* we asked it to end */
+        uint64_t started_ns;  /* CLOCK_BOOTTIME */
+        unsigned n_abandoned; /* earlier ones that were killed and still exist: they stick in the kernel */
+        bool held;            /* not started before one of those has ended */
         struct lkg_restart restart;
         struct lkg_log_limit log_limit;
         struct lkg_said said; /* its output */
@@ -368,7 +370,10 @@ void lkg_child_start(struct lkg_supervisor *s, enum lkg_child_kind kind);
 void lkg_child_start_later(struct lkg_child *child, uint64_t pause_ns);
 /** lkg_child_end() - send @signal (0 = it was told in another way), and SIGKILL after @limit_ns. */
 void lkg_child_end(struct lkg_child *child, int signal, uint64_t limit_ns);
-/** lkg_child_abandon() - SIGKILL, and go on without it, after @grace_ns even if it sticks in the kernel. */
+/**
+ * lkg_child_abandon() - SIGKILL, and go on without it, after @grace_ns even if it sticks in the kernel. It counts as abandoned until
+ * it has ended; a child that is `held` is started then.
+ */
 void lkg_child_abandon(struct lkg_child *child, uint64_t grace_ns);
 /** lkg_child_log() - one line that begins with the child's name; rate-limited per child. */
 void lkg_child_log(struct lkg_child *child, int priority, const char *fmt, ...) LKG_PRINTF(3, 4);

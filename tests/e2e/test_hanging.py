@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The source directory may hang, for whatever reason: what the view shows is served all the same, and nobody waits but who asked."""
 import contextlib
+import ctypes
 import errno
 import faulthandler
 import mmap
@@ -18,6 +19,7 @@ import lkgfs_deadfs as deadfs
 import lkgfs_testlib as lib
 
 NOBODY = 65534
+GETDENTS64 = 217 if os.uname().machine == "x86_64" else 61
 SOON_S = 0.010  # as long as a file of the view may take
 THREADS_OF_ONE = 64 // 8
 
@@ -731,3 +733,54 @@ def test_a_program_on_a_dead_file_system(mounts, over):
             assert mount.child("lkgfs-fs") == server
         finally:
             fs.close()  # or what runs it for its version waits for ever
+
+
+def map_file(path):
+    """The address of its first page, which is not read yet."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        return libc.mmap(None, 4096, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE, fd, ctypes.c_long(0))
+    finally:
+        os.close(fd)
+
+
+def list_into(address, directory):
+    """List a directory into memory that does not come: the kernel has it locked meanwhile."""
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    ctypes.CDLL(None).syscall(GETDENTS64, fd, ctypes.c_void_p(address), 4096)
+
+
+@pytest.mark.limit(200)
+def test_notifiers_that_stick_are_not_joined_by_more(mounts, waiters):
+    """They wait for a directory that a user keeps locked. No further one is started before one of them has ended."""
+    mount, said = mounts(over=False), "notifier is not started: 4 that were killed wait in the kernel"
+    os.chmod(mount.root, 0o711)
+    os.mkdir(mount.behind("pub"))
+    for name in ("first", "second"):
+        lib.write_file(mount.behind("pub", name), "")
+        os.stat(mount.path("pub", name))
+    point = os.path.join(mount.root, "dead")
+    os.mkdir(point)
+    fs = waiters.stack.enter_context(deadfs.DeadFs(point))
+    address = map_file(os.path.join(point, "file"))
+    fs.die(deadfs.READ)
+    lister = waiters(list_into, address, mount.path("pub"))
+    mount.wait_for(fs.waiting, "the directory is locked")
+    os.unlink(mount.behind("pub", "first"))
+    mount.wait_for(lambda: said in mount.log(), "the bound", timeout=90)
+    stuck = mount.helpers()["lkgfs-notify"]
+    assert len(stuck) == 4
+    mount.drop("50-more.conf", "maxPods: 71\n")  # what it would do next
+    mount.wait_for(lambda: "maxPods: 71" in mount.document(), "readers do not notice")
+    mount.reload()
+    assert mount.helpers()["lkgfs-notify"] == stuck
+    fs.live()
+    assert lister.result() == 0
+    mount.wait_for(lambda: len(mount.helpers().get("lkgfs-notify", ())) == 1, "one again")
+    assert mount.child("lkgfs-notify") not in stuck and mount.log().count(said) == 1
+    with lib.Inotify() as inotify:
+        wd = inotify.add(mount.path("kubelet.conf"), inotify.CLOSE_WRITE)
+        mount.drop("50-more.conf", "maxPods: 72\n")
+        inotify.wait(lambda events: any(e[0] == wd for e in events))
