@@ -35,6 +35,8 @@ static void test_hidden_characters(void **state)
                 { "\xe2\x80\x8b", "\\xe2\\x80\\x8b", "???", "\"\\u200b\"" },
                 { "\xe2\x80\xa8", "\\xe2\\x80\\xa8", "???", "\"\\u2028\"" },
                 { "\xf3\xa0\x81\x81", "\\xf3\\xa0\\x81\\x81", "????", "\"\\udb40\\udc41\"" },
+                { "\xe1\x85\x9f", "\\xe1\\x85\\x9f", "???", "\"\\u115f\"" },
+                { "\xef\xb8\x8f", "\\xef\\xb8\\x8f", "???", "\"\\ufe0f\"" },
                 { "\xff\xc3", "\\xff\\xc3", "??", "\"\xef\xbf\xbd\xef\xbf\xbd\"" },
         };
 
