@@ -55,7 +55,7 @@ static int read_fact(int dirfd, const char *name, char **ret, size_t *ret_size, 
         if (!S_ISREG(st.st_mode))
                 return -EINVAL;
         *ret_time_ns = (uint64_t)st.st_mtim.tv_sec * LKG_NSEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec;
-        return lkg_read_file(fd, LKG_FACTS_BYTES_MAX, ret, ret_size, NULL);
+        return lkg_read_file(fd, LKG_FACT_BYTES_MAX, ret, ret_size, NULL);
 }
 
 static void line_deinit(struct lkg_line *line)
@@ -67,19 +67,17 @@ static void line_deinit(struct lkg_line *line)
 static int load_version(struct lkg_facts *facts)
 {
         LKG_CLEANUP(lkg_freep) char *text = NULL;
-        uint64_t time_ns;
-        size_t size, n;
-        int r = read_fact(facts->dirfd, "version", &text, &size, &time_ns);
+        struct lkg_fact_version version;
+        int r = lkg_fact_read(facts->dirfd, LKG_FACT_VERSION, &text, NULL);
 
         facts->version[0] = '\0';
         facts->release = 0;
         if (r < 0)
                 return r == -ENOMEM ? r : 0;
-        n = strcspn(text, "\n");
-        if (n >= sizeof(facts->version))
+        lkg_fact_version_parse(text, &version);
+        if (strlen(version.printed) >= sizeof(facts->version))
                 return 0;
-        memcpy(facts->version, text, n);
-        facts->version[n] = '\0';
+        (void)snprintf(facts->version, sizeof(facts->version), "%s", version.printed);
         facts->release = lkg_facts_release(facts->version);
         return 0;
 }
@@ -89,7 +87,7 @@ static int load_unit(struct lkg_facts *facts)
         LKG_CLEANUP(lkg_freep) char *data = NULL;
         struct lkg_line line = { .known = true };
         size_t size;
-        int r = read_fact(facts->dirfd, "exec-start", &data, &size, &line.time_ns);
+        int r = read_fact(facts->dirfd, LKG_FACT_EXEC_START, &data, &size, &line.time_ns);
 
         if (r == 0)
                 r = lkg_strings_parse(data, size, &line.words);
@@ -175,7 +173,7 @@ static int read_command_line(int pid, struct lkg_line *ret)
         fd = open(path, O_RDONLY | O_CLOEXEC);
         if (fd < 0)
                 return errno == ENOENT ? -ESRCH : -errno;
-        r = lkg_read_file(fd, LKG_FACTS_BYTES_MAX, &data, &size, NULL);
+        r = lkg_read_file(fd, LKG_FACT_BYTES_MAX, &data, &size, NULL);
         if (r < 0)
                 return r;
         if (size == 0)
@@ -265,7 +263,7 @@ static void save_process(const struct lkg_facts *facts, const struct lkg_tracked
         for (size_t i = 0; i < t->line.words.n_items; i++)
                 lkg_buf_append(&buf, t->line.words.items[i], strlen(t->line.words.items[i]) + 1);
         if (!lkg_buf_failed(&buf))
-                (void)lkg_write_file_atomic(facts->dirfd, "process", buf.data, buf.size, 0600,
+                (void)lkg_write_file_atomic(facts->dirfd, LKG_FACT_PROCESS, buf.data, buf.size, 0600,
                                             /* durable= */ false, NULL);
         save_record(facts, t);
 }
@@ -275,7 +273,7 @@ static int load_process(struct lkg_facts *facts)
         struct lkg_tracked t = { .pidfd = -EBADF, .line = { .known = true } };
         LKG_CLEANUP(lkg_freep) char *data = NULL;
         size_t size, first;
-        int r = read_fact(facts->dirfd, "process", &data, &size, &t.line.time_ns);
+        int r = read_fact(facts->dirfd, LKG_FACT_PROCESS, &data, &size, &t.line.time_ns);
 
         if (r == -ENOENT)
                 return load_record(facts);

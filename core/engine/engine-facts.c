@@ -120,21 +120,22 @@ static int on_facts(sd_event_source *source, const struct inotify_event *event, 
         struct lkg_engine *e = userdata;
         const struct lkg_log_fields *none = NULL;
 
-        if (event->len > 0 && strcmp(event->name, "start") == 0) {
+        if (event->len > 0 && strcmp(event->name, LKG_FACT_START) == 0) {
                 e->hooks->resolve_starts(e);
                 return 0;
         }
-        if (event->len > 0 && strcmp(event->name, "restarts") == 0) {
+        if (event->len > 0 && strcmp(event->name, LKG_FACT_RESTARTS) == 0) {
                 mark_restarts(e, source);
                 return 0;
         }
-        if (event->len > 0 && strcmp(event->name, "restart-plan") == 0) {
+        if (event->len > 0 && strcmp(event->name, LKG_FACT_PLAN) == 0) {
                 for (size_t i = 0; i < e->n_components; i++)
                         if (e->facts[i] == source && e->components[i].api)
                                 lkg_api_kick(e->api); /* status/<c>/remote shows when it is due */
                 return 0;
         }
-        if (event->len > 0 && strcmp(event->name, "version") != 0 && strcmp(event->name, "exec-start") != 0)
+        if (event->len > 0 && strcmp(event->name, LKG_FACT_VERSION) != 0 &&
+            strcmp(event->name, LKG_FACT_EXEC_START) != 0)
                 return 0; /* our own, or read when it is needed */
         for (size_t i = 0; i < e->n_components; i++) {
                 struct lkg_component *c = &e->components[i];

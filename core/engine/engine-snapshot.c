@@ -1,27 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the engine knows at one moment, for the publisher (<lkg/snapshot.h>). */
-#include <fcntl.h>
-
 #include "engine-api.h"
 #include "engine-internal.h"
-
-#define PLAN_NAME      "restart-plan" /* facts/<c>: the supervisor's, see fs/supervisor/consumer-plan.c */
-#define PLAN_BYTES_MAX (64u << 10)
 
 /* A remote change restarts each node at a moment of its own (remote.restartJitter): when this one is due. */
 static uint64_t planned_restart(const struct lkg_component *c)
 {
-        LKG_CLEANUP(lkg_closep)
-        int fd = c->facts ? openat(c->facts->dirfd, PLAN_NAME, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -EBADF;
         LKG_CLEANUP(lkg_freep) char *text = NULL;
         uint64_t now = lkg_boottime_ns(), at = 0;
-        const char *found;
-        size_t size;
 
-        if (fd >= 0 && lkg_read_file(fd, PLAN_BYTES_MAX, &text, &size, NULL) >= 0) {
-                found = strstr(text, "\nnot_before_ns=");
-                at = found ? strtoull(found + strlen("\nnot_before_ns="), NULL, 10) : 0;
-        }
+        if (c->facts && lkg_fact_read(c->facts->dirfd, LKG_FACT_PLAN, &text, NULL) >= 0)
+                at = lkg_fact_plan_due(text);
         return at ? lkg_realtime_ns() + (at > now ? at - now : 0) : 0;
 }
 

@@ -16,49 +16,36 @@
 
 #define MANAGER_NS   (1 * LKG_NSEC_PER_SEC) /* for the manager's word; the caller's open() is waiting */
 #define OWN_EVENT_NS (2 * LKG_NSEC_PER_SEC) /* a watcher ends itself at once */
-#define LINE_MAX_    256u
 
 /* ---- facts ---- */
-
-static bool read_line(int dirfd, const char *name, char ret[static LINE_MAX_])
-{
-        LKG_CLEANUP(lkg_closep) int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-        ssize_t n = fd < 0 ? -1 : read(fd, ret, LINE_MAX_ - 1);
-
-        if (n <= 0)
-                return false;
-        ret[n] = '\0';
-        ret[strcspn(ret, "\n")] = '\0';
-        return true;
-}
 
 /* Did we ask for this start? Then nothing started since we did. */
 static bool was_asked_for(const struct lkg_component *c)
 {
         const struct lkg_startups *starts = &c->dynamic->startups;
-        uint64_t asked, now = lkg_boottime_ns(), wall = lkg_realtime_ns();
-        char line[LINE_MAX_], boot[LKG_BOOT_ID_MAX], result[16];
+        uint64_t now = lkg_boottime_ns(), wall = lkg_realtime_ns();
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        struct lkg_fact_restarted last;
 
-        if (!c->facts || !read_line(c->facts->dirfd, "restarted", line) ||
-            sscanf(line, "%" SCNu64 " %39s %*u %15s", &asked, boot, result) != 3 ||
-            strncmp(result, "failed", strlen("failed")) == 0 || strcmp(boot, c->dynamic->boot) != 0 ||
-            asked > now)
+        if (!c->facts || lkg_fact_read(c->facts->dirfd, LKG_FACT_RESTARTED, &text, NULL) < 0 ||
+            !lkg_fact_restarted_parse(text, &last) ||
+            strncmp(last.result, "failed", strlen("failed")) == 0 ||
+            strcmp(last.boot, c->dynamic->boot) != 0 || last.asked_ns > now)
                 return false;
-        return starts->n_items == 0 || starts->items[starts->n_items - 1].time_ns < wall - (now - asked);
+        return starts->n_items == 0 ||
+               starts->items[starts->n_items - 1].time_ns < wall - (now - last.asked_ns);
 }
 
 /* The service manager's word about this very process. Return: true when it has one. */
 static bool manager_says(const struct lkg_component *c, int pid, uint64_t start_time, bool *ret_automatic)
 {
-        char line[LINE_MAX_], why[32];
-        uint64_t their_time;
-        int their_pid;
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        struct lkg_fact_start start;
 
-        if (!c->facts || !read_line(c->facts->dirfd, "start", line) ||
-            sscanf(line, "%d %" SCNu64 " %31s", &their_pid, &their_time, why) != 3 || their_pid != pid ||
-            their_time != start_time)
+        if (!c->facts || lkg_fact_read(c->facts->dirfd, LKG_FACT_START, &text, NULL) < 0 ||
+            !lkg_fact_start_parse(text, &start) || start.pid != pid || start.start_time != start_time)
                 return false;
-        *ret_automatic = strcmp(why, "automatic") == 0;
+        *ret_automatic = start.why == LKG_START_AUTOMATIC;
         return true;
 }
 

@@ -178,8 +178,8 @@ static void put_word(const struct lkg_status_context *x, const struct lkg_config
 
 static void render_assigned(const struct lkg_status_context *x, struct lkg_buf *buf)
 {
-        put_word(x, &lkg_component_pointers(x->component)->assigned, lkg_component_local_has_base(x->component),
-                 buf);
+        put_word(x, &lkg_component_pointers(x->component)->assigned,
+                 lkg_component_local_has_base(x->component), buf);
 }
 
 static void render_active(const struct lkg_status_context *x, struct lkg_buf *buf)
@@ -238,11 +238,9 @@ static void render_restarts(const struct lkg_status_context *x, struct lkg_buf *
 {
         const struct lkg_facts *facts = x->component->facts;
         LKG_CLEANUP(lkg_freep) char *text = NULL;
-        LKG_CLEANUP(lkg_closep)
-        int fd = facts ? openat(facts->dirfd, "restarts", O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -EBADF;
         size_t size;
 
-        if (fd >= 0 && lkg_read_file(fd, 64u << 10, &text, &size, NULL) >= 0)
+        if (facts && lkg_fact_read(facts->dirfd, LKG_FACT_RESTARTS, &text, &size) >= 0)
                 lkg_buf_append(buf, text, size);
 }
 

@@ -60,10 +60,12 @@ void caller_leave(const struct caller *caller)
  */
 #define NOTIFIERS 8
 static struct {
-        int pid, pidfd; /* pid 0 = none */
+        _Atomic int pid; /* 0 = none */
+        int pidfd;
 } notifiers[NOTIFIERS];
 static unsigned next_notifier;
-static pthread_mutex_t notifiers_lock = PTHREAD_MUTEX_INITIALIZER; /* protects: both. A leaf. */
+static pthread_mutex_t notifiers_lock =
+        PTHREAD_MUTEX_INITIALIZER; /* protects: both; pids are read without it. A leaf. */
 
 static bool has_ended(int pidfd)
 {
@@ -86,8 +88,8 @@ static bool know_notifier(int pid, uint64_t start_time)
         }
         if (notifiers[i].pid != 0)
                 (void)close(notifiers[i].pidfd);
-        notifiers[i].pid = pid;
         notifiers[i].pidfd = pidfd;
+        atomic_store(&notifiers[i].pid, pid);
         next_notifier = (i + 1) % NOTIFIERS;
         return true;
 }
@@ -101,13 +103,24 @@ static bool is_known_notifier(int pid)
         return false;
 }
 
+/* Nearly nobody is, and that is known without a lock. */
+static bool may_be_notifier(int tid)
+{
+        if (tid == 0 || tid == atomic_load_explicit(&server.shm->notifier.pid, memory_order_relaxed))
+                return tid != 0;
+        for (unsigned i = 0; i < NOTIFIERS; i++)
+                if (atomic_load_explicit(&notifiers[i].pid, memory_order_relaxed) == tid)
+                        return true;
+        return false;
+}
+
 bool is_notifier(int tid)
 {
         const struct lkg_process *current = &server.shm->notifier;
         uint64_t start_time = current->start_time;
         bool yes;
 
-        if (tid == 0)
+        if (!may_be_notifier(tid))
                 return false;
         (void)pthread_mutex_lock(&notifiers_lock);
         /* One that has ended may have left its number to another process, until lkgfsd (if it runs) starts a new one. */

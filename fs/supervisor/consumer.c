@@ -68,7 +68,7 @@ static void save_plan(struct entry *e)
         int r;
 
         lkg_plan_format(&e->plan, e->consumer->boot_id, &buf);
-        r = lkg_facts_write(e->dirfd, "restart-plan", &buf);
+        r = lkg_fact_write(e->dirfd, LKG_FACT_PLAN, &buf);
         if (r < 0)
                 lkg_log(LOG_WARNING, &fields, "the plan of restarts of %s is not kept for a successor: %s",
                         e->name, strerror(-r));
@@ -89,15 +89,16 @@ static char *read_text(int dirfd, const char *name, size_t max)
 static int write_restarted(const struct entry *e, uint64_t generation, const char *result)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        struct lkg_fact_restarted restarted = { .asked_ns = e->running.asked_ns, .generation = generation };
 
-        lkg_buf_printf(&buf, "%" PRIu64 " %s %" PRIu64 " %s\n", e->running.asked_ns, e->consumer->boot_id,
-                       generation, result);
-        return lkg_facts_write(e->dirfd, "restarted", &buf);
+        (void)snprintf(restarted.boot, sizeof(restarted.boot), "%s", e->consumer->boot_id);
+        lkg_fact_restarted_format(&restarted, result, &buf);
+        return lkg_fact_write(e->dirfd, LKG_FACT_RESTARTED, &buf);
 }
 
 static void write_history(const struct entry *e, uint64_t generation, const char *result)
 {
-        LKG_CLEANUP(lkg_freep) char *old = read_text(e->dirfd, "restarts", LINES_BYTES_MAX);
+        LKG_CLEANUP(lkg_freep) char *old = read_text(e->dirfd, LKG_FACT_RESTARTS, LINES_BYTES_MAX);
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf line = LKG_BUF_INIT, buf = LKG_BUF_INIT;
         char time[21];
 
@@ -107,7 +108,7 @@ static void write_history(const struct entry *e, uint64_t generation, const char
         if (lkg_buf_failed(&line))
                 return;
         lkg_restarts_append(old, line.data, &buf);
-        (void)lkg_facts_write(e->dirfd, "restarts", &buf);
+        (void)lkg_fact_write(e->dirfd, LKG_FACT_RESTARTS, &buf);
 }
 
 /* ---- the end of a restart ---- */

@@ -19,24 +19,8 @@
 #define VERSION_LIMIT_NS  (5 * LKG_NSEC_PER_SEC)
 #define VERSION_BYTES_MAX 4096u
 #define BUS_LIMIT_USEC    (5 * UINT64_C(1000000))
-#define FACT_BYTES_MAX    (256u << 10)
 
 /* ---- files ---- */
-
-/* An unchanged file is not written, so no watcher is woken. */
-int lkg_facts_write(int dirfd, const char *name, const struct lkg_buf *buf)
-{
-        LKG_CLEANUP(lkg_closep) int fd = lkg_open_plain(dirfd, name);
-        LKG_CLEANUP(lkg_freep) char *old = NULL;
-        size_t size;
-
-        if (lkg_buf_failed(buf) || buf->size > FACT_BYTES_MAX)
-                return lkg_buf_failed(buf) ? -ENOMEM : -EFBIG;
-        if (fd >= 0 && lkg_read_file(fd, FACT_BYTES_MAX, &old, &size, NULL) >= 0 && size == buf->size &&
-            memcmp(old, buf->data, size) == 0)
-                return 0;
-        return lkg_write_file_atomic(dirfd, name, buf->data, buf->size, 0600, /* durable= */ false, NULL);
-}
 
 /* The directory @name in @dirfd, made if need be; no link is followed. */
 static int plain_directory(int dirfd, const char *name)
@@ -48,7 +32,7 @@ static int plain_directory(int dirfd, const char *name)
 
 int lkg_facts_dir(int runtime_fd, const char *component)
 {
-        LKG_CLEANUP(lkg_closep) int facts = plain_directory(runtime_fd, "facts");
+        LKG_CLEANUP(lkg_closep) int facts = plain_directory(runtime_fd, LKG_FACTS_DIR);
 
         return facts < 0 ? facts : plain_directory(facts, component);
 }
@@ -105,22 +89,20 @@ static int judge(const char *exe, struct stat *ret_st, struct lkg_error *err)
         return r == -EPERM || r == -EACCES || r == -EINVAL ? 1 : r;
 }
 
-static bool recorded(int dirfd, const char *identity)
+static bool recorded(int dirfd, const char *program)
 {
-        LKG_CLEANUP(lkg_closep) int fd = lkg_open_plain(dirfd, "version");
         LKG_CLEANUP(lkg_freep) char *text = NULL;
-        size_t size;
-        const char *second;
+        struct lkg_fact_version version;
 
-        if (fd < 0 || lkg_read_file(fd, FACT_BYTES_MAX, &text, &size, NULL) < 0)
+        if (lkg_fact_read(dirfd, LKG_FACT_VERSION, &text, NULL) < 0)
                 return false;
-        second = strchr(text, '\n');
-        return second && strcmp(second + 1, identity) == 0;
+        lkg_fact_version_parse(text, &version);
+        return strcmp(version.program, program) == 0;
 }
 
 void lkg_facts_version(int dirfd, char *const *exes, size_t n_exes)
 {
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf printed = LKG_BUF_INIT, buf = LKG_BUF_INIT;
         struct lkg_error err = { 0 };
         struct stat st;
         char identity[128];
@@ -134,7 +116,7 @@ void lkg_facts_version(int dirfd, char *const *exes, size_t n_exes)
         refused = judge(exes[i], &st, &err);
         if (refused < 0)
                 return;
-        (void)snprintf(identity, sizeof(identity), "%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "%s\n",
+        (void)snprintf(identity, sizeof(identity), "%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "%s",
                        (uint64_t)st.st_dev, (uint64_t)st.st_ino, (uint64_t)st.st_size,
                        (uint64_t)st.st_mtim.tv_sec * LKG_NSEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec,
                        refused ? " refused" : "");
@@ -142,11 +124,13 @@ void lkg_facts_version(int dirfd, char *const *exes, size_t n_exes)
                 return;
         if (refused)
                 lkg_log_warning("match.exe: --version is not asked for: %s", err.message);
-        else if (!ask_version(exes[i], &buf))
+        else if (!ask_version(exes[i], &printed))
                 return;
-        lkg_buf_putc(&buf, '\n');
-        lkg_buf_puts(&buf, identity);
-        (void)lkg_facts_write(dirfd, "version", &buf);
+        if (lkg_buf_failed(&printed))
+                return;
+        lkg_fact_version_format(&(struct lkg_fact_version){ printed.data ? printed.data : "", identity },
+                                &buf);
+        (void)lkg_fact_write(dirfd, LKG_FACT_VERSION, &buf);
 }
 
 /* ---- all ---- */
@@ -160,9 +144,10 @@ static void ask_unit(int dirfd, sd_bus *bus, const char *name)
         if (r == 0)
                 r = lkg_unit_words(&unit, &buf);
         if (r == 0)
-                (void)lkg_facts_write(dirfd, "exec-start", &buf);
+                (void)lkg_fact_write(dirfd, LKG_FACT_EXEC_START, &buf);
         else if (r == -ENOENT)
-                (void)unlinkat(dirfd, "exec-start", 0); /* the service manager says that there is none */
+                (void)unlinkat(dirfd, LKG_FACT_EXEC_START,
+                               0); /* the service manager says that there is none */
 }
 
 sd_bus *lkg_facts_bus(void)

@@ -18,6 +18,7 @@
 
 #include <systemd/sd-bus.h>
 
+#include <lkg/fact.h>
 #include <lkg/buf.h>
 #include <lkg/settings.h>
 
@@ -35,11 +36,6 @@ void lkg_facts_cancel(struct lkg_supervisor *s);
  * or -errno.
  */
 int lkg_facts_dir(int runtime_fd, const char *component);
-/**
- * lkg_facts_write() - replace the file @name atomically, unless its content is the same: then no watcher is woken. 0 or
- * -errno.
- */
-int lkg_facts_write(int dirfd, const char *name, const struct lkg_buf *buf);
 /** lkg_facts_bus() - the system bus, with a time limit for each call; NULL when there is none. */
 sd_bus *lkg_facts_bus(void);
 
@@ -67,8 +63,6 @@ struct lkg_unit_now {
         char sub_state[LKG_UNIT_WORD_MAX], result[LKG_UNIT_WORD_MAX];
 };
 
-enum lkg_start_why { LKG_START_AUTOMATIC, LKG_START_CLEAN, LKG_START_MANUAL };
-
 /* The last main process that was seen. */
 struct lkg_unit_last {
         int pid; /* 0 = none was */
@@ -79,7 +73,6 @@ struct lkg_unit_last {
         char sub_state[LKG_UNIT_WORD_MAX], result[LKG_UNIT_WORD_MAX]; /* when it had ended */
 };
 
-const char *lkg_start_why_word(enum lkg_start_why why);
 /**
  * lkg_unit_now_read() - from the reply @m to GetAll. Return: 0; -EBADMSG: no service, or not as we know
  * them; -errno.

@@ -126,17 +126,6 @@ int lkg_unit_now_query(sd_bus *bus, const char *name, struct lkg_unit_now *ret)
 
 /* ---- what follows from it ---- */
 
-static const char *const why_words[] = {
-        [LKG_START_AUTOMATIC] = "automatic",
-        [LKG_START_CLEAN] = "clean",
-        [LKG_START_MANUAL] = "manual",
-};
-
-const char *lkg_start_why_word(enum lkg_start_why why)
-{
-        return why_words[why];
-}
-
 enum lkg_start_why lkg_start_why(const struct lkg_unit_last *last, uint32_t n_restarts)
 {
         if (n_restarts == 0)
@@ -195,32 +184,26 @@ bool lkg_unit_last_parse(const char *text, struct lkg_unit_last *ret)
                    &last.n_restarts, why, last.sub_state, last.result) != 6 ||
             last.pid <= 0)
                 return false;
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(why_words); i++) {
-                if (strcmp(why_words[i], why) != 0)
-                        continue;
-                last.why = (enum lkg_start_why)i;
-                last.ended = strcmp(last.sub_state, "running") != 0;
-                *ret = last;
-                return true;
-        }
-        return false;
+        if (!lkg_start_why_parse(why, &last.why))
+                return false;
+        last.ended = strcmp(last.sub_state, "running") != 0;
+        *ret = last;
+        return true;
 }
 
 void lkg_unit_last_format(const struct lkg_unit_last *last, struct lkg_buf *buf)
 {
         lkg_buf_printf(buf, "%d %" PRIu64 " %" PRIu32 " %s %s %s\n", last->pid, last->start_time,
-                       last->n_restarts, why_words[last->why], last->ended ? last->sub_state : "running",
-                       last->ended ? last->result : "-");
+                       last->n_restarts, lkg_start_why_word(last->why),
+                       last->ended ? last->sub_state : "running", last->ended ? last->result : "-");
 }
 
 static void read_last(int dirfd, struct lkg_unit_last *ret)
 {
-        LKG_CLEANUP(lkg_closep) int fd = lkg_open_plain(dirfd, "end");
         LKG_CLEANUP(lkg_freep) char *text = NULL;
-        size_t size;
 
         *ret = (struct lkg_unit_last){ 0 };
-        if (fd >= 0 && lkg_read_file(fd, LINE_MAX_SIZE, &text, &size, NULL) >= 0)
+        if (lkg_fact_read(dirfd, LKG_FACT_END, &text, NULL) >= 0)
                 (void)lkg_unit_last_parse(text, ret);
 }
 
@@ -229,7 +212,7 @@ static void write_last(int dirfd, const struct lkg_unit_last *last)
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
 
         lkg_unit_last_format(last, &buf);
-        (void)lkg_facts_write(dirfd, "end", &buf);
+        (void)lkg_fact_write(dirfd, LKG_FACT_END, &buf);
 }
 
 /*
@@ -253,8 +236,8 @@ void lkg_start_record(int dirfd, const struct lkg_unit_now *now)
                 next = last; /* judged already: the counter that is remembered is this one */
         else
                 next.why = lkg_start_why(&last, now->n_restarts);
-        lkg_buf_printf(&buf, "%d %" PRIu64 " %s\n", next.pid, next.start_time, why_words[next.why]);
-        (void)lkg_facts_write(dirfd, "start", &buf);
+        lkg_fact_start_format(&(struct lkg_fact_start){ next.pid, next.start_time, next.why }, &buf);
+        (void)lkg_fact_write(dirfd, LKG_FACT_START, &buf);
         write_last(dirfd, &next);
 }
 
@@ -281,7 +264,7 @@ int lkg_starts_collect(int runtime_fd, const struct lkg_settings_component *comp
                 if (r >= 0)
                         lkg_start_record(fd, &now);
                 else
-                        (void)unlinkat(fd, "start", 0);
+                        (void)unlinkat(fd, LKG_FACT_START, 0);
                 if (!bus)
                         status = 1; /* the others need not try; the loop removes theirs */
                 if (!bus)
@@ -296,7 +279,7 @@ void lkg_starts_unknown(int runtime_fd, const struct lkg_settings_component *com
         for (size_t i = 0; i < n; i++) {
                 char path[NAME_MAX + 16];
 
-                (void)snprintf(path, sizeof(path), "facts/%s/start", components[i].name);
+                (void)snprintf(path, sizeof(path), LKG_FACTS_DIR "/%s/" LKG_FACT_START, components[i].name);
                 (void)unlinkat(runtime_fd, path, 0);
         }
 }

@@ -24,10 +24,9 @@
 #include <systemd/sd-event.h>
 
 #include <lkg/config.h>
+#include <lkg/fact.h>
 
-#define LKG_FACTS_DIR           "facts"
 #define LKG_FACTS_PROCESSES_MAX 4u
-#define LKG_FACTS_BYTES_MAX     (256u << 10)
 
 /* A command line without its first word. */
 struct lkg_line {

@@ -68,7 +68,7 @@ static void check_line(const struct lkg_line *line)
         FUZZ_CHECK(line->known);
         for (size_t i = 0; i < line->words.n_items; i++)
                 bytes += strlen(line->words.items[i]) + 1;
-        FUZZ_CHECK(bytes <= LKG_FACTS_BYTES_MAX + 1);
+        FUZZ_CHECK(bytes <= LKG_FACT_BYTES_MAX + 1);
         FUZZ_CHECK(lkg_strings_copy(&line->words, &copy) == 0 && lkg_strings_equal(&copy, &line->words));
         lkg_strings_deinit(&copy);
 }
@@ -92,9 +92,47 @@ static void check_facts(const struct lkg_facts *facts)
         FUZZ_CHECK(!running || facts->n_processes == 1);
 }
 
+/* What is understood is written back as something that is understood in the same way. */
+static void check_round_trips(const char *text)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        struct lkg_fact_restarted restarted, restarted_again;
+        struct lkg_fact_start start, start_again;
+
+        if (lkg_fact_start_parse(text, &start)) {
+                FUZZ_CHECK(start.pid > 0 && start.why < _LKG_START_MAX);
+                lkg_fact_start_format(&start, &buf);
+                FUZZ_CHECK(lkg_fact_start_parse(buf.data, &start_again) && start_again.pid == start.pid &&
+                           start_again.start_time == start.start_time && start_again.why == start.why);
+                lkg_buf_deinit(&buf);
+        }
+        if (lkg_fact_restarted_parse(text, &restarted)) {
+                lkg_fact_restarted_format(&restarted, restarted.result, &buf);
+                FUZZ_CHECK(lkg_fact_restarted_parse(buf.data, &restarted_again) &&
+                           restarted_again.asked_ns == restarted.asked_ns &&
+                           restarted_again.generation == restarted.generation &&
+                           strcmp(restarted_again.boot, restarted.boot) == 0 &&
+                           strcmp(restarted_again.result, restarted.result) == 0);
+        }
+        (void)lkg_fact_plan_due(text);
+}
+
+static void check_protocol(const char *data, size_t size)
+{
+        LKG_CLEANUP(lkg_freep) char *text = strndup(data, size);
+        struct lkg_fact_version version;
+
+        FUZZ_CHECK(text);
+        check_round_trips(text);
+        lkg_fact_version_parse(text, &version);
+        FUZZ_CHECK(!strchr(version.printed, '\n') && !strchr(version.program, '\n'));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
         struct lkg_facts *facts = NULL;
+
+        check_protocol((const char *)data, size);
 
         if (place < 0)
                 make_place();

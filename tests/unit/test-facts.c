@@ -33,6 +33,51 @@ static void check_words(struct lkg_buf *buf, const char *want)
         lkg_buf_deinit(buf);
 }
 
+/* ---- the protocol ---- */
+
+static void test_a_start_as_text(void **state)
+{
+        static const char *const wrong[] = { "",          "7",          "7 8",       "7 8 yesterday",
+                                             "0 8 clean", "-7 8 clean", "x 8 clean", "7 8 automatical" };
+        struct lkg_fact_start start = { 7, UINT64_MAX, LKG_START_CLEAN }, read;
+        struct lkg_buf buf = LKG_BUF_INIT;
+
+        (void)state;
+        lkg_fact_start_format(&start, &buf);
+        assert_string_equal(buf.data, "7 18446744073709551615 clean\n");
+        assert_true(lkg_fact_start_parse(buf.data, &read));
+        assert_int_equal(read.pid, 7);
+        assert_true(read.start_time == UINT64_MAX);
+        assert_int_equal(read.why, LKG_START_CLEAN);
+        lkg_buf_deinit(&buf);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(wrong); i++)
+                if (lkg_fact_start_parse(wrong[i], &read))
+                        fail_msg("'%s' is understood", wrong[i]);
+}
+
+static void test_a_restart_as_text(void **state)
+{
+        struct lkg_fact_restarted restarted = { .asked_ns = 5, .boot = "b-1", .generation = 12 }, read;
+        struct lkg_buf buf = LKG_BUF_INIT;
+
+        (void)state;
+        lkg_fact_restarted_format(&restarted, "failed: no such unit", &buf);
+        assert_string_equal(buf.data, "5 b-1 12 failed: no such unit\n");
+        assert_true(lkg_fact_restarted_parse(buf.data, &read));
+        assert_int_equal(read.asked_ns, 5);
+        assert_string_equal(read.boot, "b-1");
+        assert_int_equal(read.generation, 12);
+        assert_string_equal(read.result, "failed:");
+        lkg_buf_deinit(&buf);
+        assert_false(lkg_fact_restarted_parse("5 b-1 12", &read));
+        assert_false(lkg_fact_restarted_parse("five b-1 12 done", &read));
+        assert_int_equal(lkg_fact_plan_due("boot_id=b\nplanned_generation=4\nnot_before_ns=99\nretries=0\n"),
+                         99);
+        assert_int_equal(lkg_fact_plan_due("not_before_ns=7"), 7);
+        assert_int_equal(lkg_fact_plan_due("boot_id=not_before_ns=7\n"), 0);
+        assert_int_equal(lkg_fact_plan_due(""), 0);
+}
+
 /* ---- expansion ---- */
 
 static void test_expansion(void **state)
@@ -423,6 +468,8 @@ static void test_a_program_that_others_may_replace_is_not_run(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_a_start_as_text),
+                cmocka_unit_test(test_a_restart_as_text),
                 cmocka_unit_test(test_expansion),
                 cmocka_unit_test(test_environment_files),
                 cmocka_unit_test(test_words_of_a_unit),
