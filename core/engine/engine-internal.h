@@ -339,11 +339,4 @@ void lkg_engine_collect(struct lkg_engine *e);
 /** lkg_engine_learn_version() - bad list and startups of the component's version count. */
 void lkg_engine_learn_version(struct lkg_engine *e, struct lkg_component *c);
 
-/* engine-flags.c */
-/** lkg_engine_check_facts() - findings about release and command line of @c. */
-void lkg_engine_check_facts(struct lkg_engine *e, struct lkg_component *c);
-/** lkg_engine_flag_value() - what flag @name has on the command line, by @flags of its kind; NULL = not there. */
-const char *lkg_engine_flag_value(const struct lkg_flag *flags, size_t n_flags,
-                                  const struct lkg_strings *words, const char *name);
-
 extern const struct lkg_server_ops lkg_engine_server_ops;

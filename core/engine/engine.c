@@ -350,7 +350,8 @@ static int prepare(struct lkg_engine *e, struct lkg_component *c, struct undo *u
         lkg_engine_prepare_remote(e, c);
         lkg_component_note(c, e->source_path);
         if (c->facts_unchecked && c->candidate)
-                lkg_engine_check_facts(e, c);
+                lkg_component_check_facts(c,
+                                          &(struct lkg_view_place){ e->mount_point, e->options.source_fd });
         return r < 0 ? lkg_error_set(err, r, NULL, "component %s", c->config->name) : 0;
 }
 

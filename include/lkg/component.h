@@ -270,6 +270,19 @@ uint64_t lkg_component_good_document(const struct lkg_component *c, const char *
 /** lkg_trial_wall_deadline() - wall time; 0 = there is none now. */
 uint64_t lkg_trial_wall_deadline(const struct lkg_trial *trial);
 
+/* ---- its command line: component-flags.c ---- */
+
+/* The view, which the engine does not see, and what is underneath. */
+struct lkg_view_place {
+        const char *mount_point; /* NULL = none (tests) */
+        int source_fd;
+};
+/** lkg_component_check_facts() - c->facts_findings: about release and command line. */
+void lkg_component_check_facts(struct lkg_component *c, const struct lkg_view_place *place);
+/** lkg_flag_on_line() - what flag @name has on the command line, by @flags of its kind; NULL = not there. */
+const char *lkg_flag_on_line(const struct lkg_flag *flags, size_t n_flags, const struct lkg_strings *words,
+                             const char *name);
+
 /* ---- the last known good: good-generation.c ---- */
 
 /**

@@ -176,7 +176,7 @@ static void test_value_of_one_flag(void **state)
 
                 while (words.n_items < 6 && words.items[words.n_items])
                         words.n_items++;
-                got = lkg_engine_flag_value(lkg_kubelet_flags, lkg_n_kubelet_flags, &words, "config");
+                got = lkg_flag_on_line(lkg_kubelet_flags, lkg_n_kubelet_flags, &words, "config");
                 if (!got != !cases[i].want || (got && strcmp(got, cases[i].want) != 0))
                         fail_msg("case %zu gives %s", i, got ? got : "nothing");
         }

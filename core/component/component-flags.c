@@ -9,7 +9,7 @@
 #include <limits.h>
 #include <sys/stat.h>
 
-#include "engine-internal.h"
+#include <lkg/component.h>
 
 #define LINKS_MAX 40u /* as the kernel counts */
 
@@ -44,8 +44,8 @@ static bool short_takes_next(const struct lkg_flag *flags, size_t n, const char 
         return false;
 }
 
-const char *lkg_engine_flag_value(const struct lkg_flag *flags, size_t n_flags,
-                                  const struct lkg_strings *words, const char *name)
+const char *lkg_flag_on_line(const struct lkg_flag *flags, size_t n_flags, const struct lkg_strings *words,
+                             const char *name)
 {
         const char *value = NULL;
 
@@ -78,18 +78,18 @@ const char *lkg_engine_flag_value(const struct lkg_flag *flags, size_t n_flags,
 /* ---- where a path leads ---- */
 
 struct walk {
-        const struct lkg_engine *engine;
+        const struct lkg_view_place *place;
         const struct lkg_config_component *component;
         char done[PATH_MAX]; /* without links, no final slash; "" = the root */
         char rest[2 * PATH_MAX];
 };
 
 /* Below the root of the view: the path there ("" = the root itself); else NULL. */
-static const char *inside_view(const struct lkg_engine *e, const char *path)
+static const char *inside_view(const struct lkg_view_place *place, const char *path)
 {
-        size_t n = strlen(e->mount_point);
+        size_t n = strlen(place->mount_point);
 
-        if (strncmp(path, e->mount_point, n) != 0 || (path[n] != '/' && path[n] != '\0'))
+        if (strncmp(path, place->mount_point, n) != 0 || (path[n] != '/' && path[n] != '\0'))
                 return NULL;
         return path[n] ? path + n + 1 : path + n;
 }
@@ -107,13 +107,13 @@ static bool is_view_file(const struct lkg_config_component *k, const char *name)
 /* The link at w->done, if it is one. A file of the view is not one, whatever the view covers. */
 static ssize_t read_link(const struct walk *w, char *buf, size_t size)
 {
-        const char *inside = inside_view(w->engine, w->done);
+        const char *inside = inside_view(w->place, w->done);
 
         if (!inside)
                 return readlink(w->done, buf, size);
         if (!*inside || is_view_file(w->component, inside))
                 return -1;
-        return readlinkat(w->engine->options.source_fd, inside, buf, size);
+        return readlinkat(w->place->source_fd, inside, buf, size);
 }
 
 static void go_up(struct walk *w)
@@ -175,28 +175,27 @@ static int follow(struct walk *w, const char *path)
 
 static bool look_up(const struct walk *w, struct stat *ret)
 {
-        const char *inside = inside_view(w->engine, w->done);
+        const char *inside = inside_view(w->place, w->done);
         int r;
 
         if (inside)
-                r = fstatat(w->engine->options.source_fd, *inside ? inside : ".", ret, 0);
+                r = fstatat(w->place->source_fd, *inside ? inside : ".", ret, 0);
         else
                 r = stat(*w->done ? w->done : "/", ret);
         return r == 0;
 }
 
-static void check_config_dir(const struct lkg_engine *e, struct lkg_component *c, const char *value)
+static void check_config_dir(const struct lkg_view_place *place, struct lkg_component *c, const char *value)
 {
         struct walk *w = calloc(1, sizeof(*w));
         const char *ours = c->config->dropin_dir;
         struct stat a, b;
 
         if (w && value && *value && *ours) {
-                w->engine = e;
+                w->place = place;
                 w->component = c->config;
-                if (follow(w, value) == 0 && look_up(w, &a) &&
-                    fstatat(e->options.source_fd, ours, &b, 0) == 0 && a.st_dev == b.st_dev &&
-                    a.st_ino == b.st_ino)
+                if (follow(w, value) == 0 && look_up(w, &a) && fstatat(place->source_fd, ours, &b, 0) == 0 &&
+                    a.st_dev == b.st_dev && a.st_ino == b.st_ino)
                         lkg_report_add(&c->facts_findings, LKG_ERROR, 5019, NULL,
                                        "the command line of %s has --config-dir for %s, whose drop-ins are "
                                        "in %s already: they are applied twice; take --config-dir out",
@@ -209,7 +208,7 @@ static void check_config_dir(const struct lkg_engine *e, struct lkg_component *c
  * A process was recognised because it opened our file. So a --config of it that we cannot find leads to the view by a
  * way that we do not see (a container); one that we can find is another file, which it reads as well or instead.
  */
-static void check_config(const struct lkg_engine *e, struct lkg_component *c, const char *value,
+static void check_config(const struct lkg_view_place *place, struct lkg_component *c, const char *value,
                          bool running)
 {
         struct walk *w = calloc(1, sizeof(*w));
@@ -219,20 +218,20 @@ static void check_config(const struct lkg_engine *e, struct lkg_component *c, co
 
         if (!w)
                 return;
-        w->engine = e;
+        w->place = place;
         w->component = c->config;
         found = value && *value && follow(w, value) == 0;
         if (found)
-                inside = inside_view(e, w->done);
+                inside = inside_view(place, w->done);
         if (!value || !*value)
                 lkg_report_add(&c->facts_findings, LKG_WARNING, 4016, NULL,
                                "the command line of %s has no --config, so it does not read %s/%s",
-                               c->config->name, e->mount_point, c->config->file);
+                               c->config->name, place->mount_point, c->config->file);
         else if (!(inside && is_view_file(c->config, inside)) && (!running || (found && look_up(w, &st))))
                 lkg_report_add(&c->facts_findings, LKG_WARNING, 4016, NULL,
                                "--config on the command line of %s does not name %s/%s, so what is served "
                                "there is not what it reads",
-                               c->config->name, e->mount_point, c->config->file);
+                               c->config->name, place->mount_point, c->config->file);
         free(w);
 }
 
@@ -252,7 +251,7 @@ static void check_release(struct lkg_component *c)
                 lkg_release_text(LKG_RELEASE_MAX, last), lkg_release_text(lkg_component_release(c), taken));
 }
 
-void lkg_engine_check_facts(struct lkg_engine *e, struct lkg_component *c)
+void lkg_component_check_facts(struct lkg_component *c, const struct lkg_view_place *place)
 {
         bool proxy = c->candidate && c->candidate->schema &&
                      strcmp(lkg_schema_kind(c->candidate->schema), "KubeProxyConfiguration") == 0;
@@ -269,8 +268,8 @@ void lkg_engine_check_facts(struct lkg_engine *e, struct lkg_component *c)
                 return;
         check_release(c);
         line = lkg_facts_line(c->facts, &running);
-        if (!line || !e->mount_point)
+        if (!line || !place->mount_point)
                 return;
-        check_config_dir(e, c, lkg_engine_flag_value(flags, n, &line->words, "config-dir"));
-        check_config(e, c, lkg_engine_flag_value(flags, n, &line->words, "config"), running);
+        check_config_dir(place, c, lkg_flag_on_line(flags, n, &line->words, "config-dir"));
+        check_config(place, c, lkg_flag_on_line(flags, n, &line->words, "config"), running);
 }
