@@ -14,7 +14,7 @@ int lkg_track_open(struct lkg_track *track, const struct lkg_component *c,
         track->base = base;
         if (base)
                 config.remote = lkg_remote_base_stack(base);
-        else if (c->base_is_fallback)
+        if (c->base_is_fallback)
                 config.base = "";
         config.base_wanted = lkg_component_wanted_base(c);
         r = lkg_judge_new(&judge, &track->judge);
@@ -60,6 +60,20 @@ int lkg_track_refresh(struct lkg_track *track, const struct lkg_touched *touched
 bool lkg_track_valid(const struct lkg_track *track)
 {
         return track->candidate && track->candidate->state == LKG_CANDIDATE_VALID;
+}
+
+int lkg_component_follow(struct lkg_component *c, struct lkg_track *track)
+{
+        struct lkg_track before = { .base = c->base, .judge = c->judge, .stack = c->stack };
+        struct lkg_candidate *candidate = LKG_STEAL(track->candidate);
+
+        c->base = track->base;
+        c->judge = track->judge;
+        c->stack = track->stack;
+        *track = before;
+        lkg_track_close(track);
+        c->dirty |= LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION;
+        return lkg_component_take_candidate(c, candidate);
 }
 
 void lkg_track_rejudge(struct lkg_track *track, const struct lkg_judge_config *config)

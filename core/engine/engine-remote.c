@@ -394,21 +394,24 @@ static void try_later(struct lkg_engine *e, struct lkg_component *c, const struc
         retry_by(e, c->try_at_ns);
 }
 
-/* Takes @base over. */
-static void follow(struct lkg_engine *e, struct lkg_component *c, struct lkg_remote_base *base)
+/* What was tried is what is followed: nothing is read or judged again. */
+static void follow(struct lkg_engine *e, struct lkg_component *c, struct lkg_track *track)
 {
         const struct lkg_log_fields fields = lkg_engine_fields(c);
+        const struct lkg_config_source *source;
         struct lkg_error err = { 0 };
+        int r;
 
         if (lkg_dynamic_follow(c->dynamic, &err) < 0) {
-                lkg_remote_base_free(base);
                 try_later(e, c, &err);
                 return;
         }
-        lkg_component_set_base(c, base);
-        (void)lkg_engine_refresh_anew(e, c, &err);
-        lkg_log(LOG_NOTICE, &fields, "following ConfigMap %s/%s, UID %s, resourceVersion %s",
-                base->source.ns, base->source.name, base->source.uid, base->source.version);
+        r = lkg_component_follow(c, track);
+        if (r < 0)
+                lkg_component_set_fault(c, "failed to read the layers: %s", strerror(-r));
+        source = lkg_component_source(c);
+        lkg_log(LOG_NOTICE, &fields, "following ConfigMap %s/%s, UID %s, resourceVersion %s", source->ns,
+                source->name, source->uid, source->version);
 }
 
 static void try_assigned(struct lkg_engine *e, struct lkg_component *c)
@@ -431,7 +434,7 @@ static void try_assigned(struct lkg_engine *e, struct lkg_component *c)
         }
         switch (blame(c, &track, &syntax)) {
         case TRIED_GOOD:
-                follow(e, c, LKG_STEAL(track.base));
+                follow(e, c, &track);
                 break;
         case TRIED_BAD:
                 keep_findings(c, track.candidate);

@@ -21,6 +21,13 @@ void lkg_track_close(struct lkg_track *track);
 /** lkg_track_refresh() - Return: 1 when it has another candidate than before, 0, -errno. */
 int lkg_track_refresh(struct lkg_track *track, const struct lkg_touched *touched, struct lkg_error *err);
 
+/**
+ * lkg_component_follow() - the layers of @c are those of @track from now on, as they were read, merged and judged. @track has a base and a
+ * candidate; it is closed.
+ * Return: 0; -ENOMEM: the next refresh looks at them again.
+ */
+int lkg_component_follow(struct lkg_component *c, struct lkg_track *track);
+
 /** lkg_track_rejudge() - judge by @config from the next refresh on. A track that is not open stays so. */
 void lkg_track_rejudge(struct lkg_track *track, const struct lkg_judge_config *config);
 

@@ -104,6 +104,27 @@ static void test_annotation_is_followed(void **state)
         check_blobs(n);
 }
 
+/* What was tried is what is followed: its stack becomes that of the component. */
+static void test_an_assignment_is_merged_once(void **state)
+{
+        const struct lkg_stack *before;
+        struct node *n = *state;
+        const struct lkg_component *c;
+
+        follow(n, CONFIG(""));
+        c = &n->engine->components[0];
+        before = c->stack;
+        assert_int_equal(lkg_stack_stats(c->stack)->n_refreshes, 1);
+        assert_int_equal(lkg_stack_stats(c->stack)->n_merges, c->candidate->n_layers);
+        tell_configmap(n, "2", "", 42);
+        assert_has(n, "kubelet.conf", "maxPods: 42\n");
+        assert_ptr_not_equal(c->stack, before);
+        assert_int_equal(lkg_stack_stats(c->stack)->n_refreshes, 1);
+        put_dropin(n, "90-later.conf", "maxPods: 43\n");
+        assert_int_equal(changed(n, "kubelet.conf.d/90-later.conf"), 0);
+        assert_has(n, "kubelet.conf", "maxPods: 43\n");
+}
+
 static void test_the_first_place_that_is_set_counts(void **state)
 {
         struct node *n = *state;
@@ -757,6 +778,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 CASE(test_annotation_is_followed),
+                CASE(test_an_assignment_is_merged_once),
                 CASE(test_the_first_place_that_is_set_counts),
                 CASE(test_what_is_not_allowed_is_never_fetched),
                 CASE(test_allowed_sources_narrowed_by_a_reload),
