@@ -427,6 +427,7 @@ void lkg_component_deinit(struct lkg_component *c)
         lkg_candidate_unref(c->candidate);
         lkg_generation_unref(c->active);
         lkg_generation_unref(c->previous);
+        lkg_generation_unref(c->published);
         lkg_history_deinit(&c->history);
         lkg_report_deinit(&c->findings);
         lkg_report_deinit(&c->fallback_findings);
@@ -675,6 +676,23 @@ void lkg_component_set_active(struct lkg_component *c, struct lkg_generation *ge
         c->active = lkg_generation_ref(generation);
         c->same = c->made_active = false;
         c->dirty |= LKG_DIRTY_ACTIVE | LKG_DIRTY_CONDITION;
+}
+
+void lkg_component_serve_again(struct lkg_component *c, struct lkg_generation *generation)
+{
+        lkg_component_set_active(c, generation);
+        c->last_good = false;
+        c->served_before = true;
+        c->dirty |= LKG_DIRTY_HISTORY;
+}
+
+bool lkg_component_note_published(struct lkg_component *c)
+{
+        if (c->published == c->active)
+                return false;
+        lkg_generation_unref(c->published);
+        c->published = lkg_generation_ref(c->active);
+        return true;
 }
 
 int lkg_component_effective(const struct lkg_component *c, struct lkg_value **ret)

@@ -180,7 +180,7 @@ static int serve_merge_or_stored(struct lkg_engine *e, struct lkg_component *c)
         if (r >= 0)
                 r = lkg_component_good_generation(c, &good);
         if (r >= 0 && good)
-                r = lkg_engine_serve_stored(e, c);
+                r = lkg_engine_serve_stored(c);
         lkg_generation_unref(good);
         return r;
 }
@@ -195,7 +195,7 @@ static int serve_good(struct lkg_engine *e, struct lkg_component *c, struct lkg_
                 c->state.hold = (struct lkg_hold){ 0 };
                 c->dirty |= LKG_DIRTY_CONDITION;
         }
-        r = c->dynamic->scope_all ? lkg_engine_serve_stored(e, c) : serve_merge_or_stored(e, c);
+        r = c->dynamic->scope_all ? lkg_engine_serve_stored(c) : serve_merge_or_stored(e, c);
         if (r >= 0 && !c->active)
                 r = -EBUSY;
         if (r < 0)

@@ -64,5 +64,6 @@ void lkg_engine_recover_last_good(struct lkg_component *c)
                 return;
         }
         lkg_component_set_active(c, g);
+        (void)lkg_component_note_published(c); /* it was; nothing new follows from it */
         c->last_good = true;
 }

@@ -133,31 +133,23 @@ int lkg_engine_load_base(struct lkg_engine *e, const struct lkg_component *c,
 /* ---- the last known good ---- */
 
 /* Serve the stored document instead of a merge, byte for byte. */
-static int serve_stored(struct lkg_engine *e, struct lkg_component *c, struct lkg_error *err)
+static int serve_stored(struct lkg_component *c, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
-        const struct lkg_log_fields fields = { .component = c->config->name };
         int r = lkg_component_stored_good(c, &g, err);
 
         if (r >= 0)
                 r = lkg_history_add(&c->history, g);
-        if (r < 0)
-                return r;
-        lkg_component_set_active(c, g);
-        c->last_good = false;
-        c->fallback_due = c->state_changed = true;
-        c->served_ns = lkg_boottime_ns();
-        c->dirty |= LKG_DIRTY_HISTORY;
-        lkg_log(LOG_NOTICE, &fields, "serving generation %" PRIu64 " again", g->number);
-        lkg_engine_consume(e, c);
-        return 0;
+        if (r >= 0)
+                lkg_component_serve_again(c, g);
+        return r;
 }
 
-int lkg_engine_serve_stored(struct lkg_engine *e, struct lkg_component *c)
+int lkg_engine_serve_stored(struct lkg_component *c)
 {
         struct lkg_error err = { 0 };
 
-        return serve_stored(e, c, &err);
+        return serve_stored(c, &err);
 }
 
 /* Layers over the last known good. Return: 0; negative: its checkpoint cannot be used, nothing has changed. */
@@ -205,7 +197,7 @@ void lkg_engine_follow_missing(struct lkg_engine *e, struct lkg_component *c, co
                        "the checkpoint is lost; what was served last, or its stored document, serves until "
                        "the object is read again: %.250s",
                        why->message);
-        if (serve_stored(e, c, &err) >= 0)
+        if (serve_stored(c, &err) >= 0)
                 base = lkg_remote_base_missing(&c->dynamic->pointers.good.source, fault);
         if (base)
                 lkg_component_set_base(c, base);
@@ -287,7 +279,7 @@ int lkg_engine_roll_back(struct lkg_engine *e, struct lkg_component *c, enum lkg
                 (void)lkg_sha256_hex(c->rendered.data, c->rendered.size, sha256);
         if (lkg_dynamic_pass_over(d, sha256, &why) < 0) /* it stays unknown until the next look */
                 lkg_log(LOG_ERR, &fields, "cannot note what was passed over: %s", why.message);
-        if (serve_stored(e, c, &why) >= 0)
+        if (serve_stored(c, &why) >= 0)
                 return 0;
         go_local(e, c, &why);
         return 0;

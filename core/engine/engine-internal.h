@@ -331,7 +331,7 @@ void lkg_engine_follow_missing(struct lkg_engine *e, struct lkg_component *c, co
 int lkg_engine_roll_back(struct lkg_engine *e, struct lkg_component *c, enum lkg_bad_cause cause,
                          const char *reason, struct lkg_error *err);
 /** lkg_engine_serve_stored() - the stored document of the last known good instead of a merge. */
-int lkg_engine_serve_stored(struct lkg_engine *e, struct lkg_component *c);
+int lkg_engine_serve_stored(struct lkg_component *c);
 /** lkg_engine_reload_dynamic() - our own configuration has changed: references, scope, allowed sources. */
 int lkg_engine_reload_dynamic(struct lkg_engine *e, struct lkg_error *err);
 /** lkg_engine_collect() - remove checkpoints that are not needed. */

@@ -113,6 +113,7 @@ static int recover_running(struct lkg_engine *e, struct lkg_component *c,
         if (r < 0)
                 return r == -ENOMEM ? r : 0;
         lkg_component_set_active(c, g);
+        (void)lkg_component_note_published(c); /* readers have it already */
         return 1;
 }
 

@@ -188,7 +188,6 @@ static void lose_hold(struct lkg_engine *e, struct lkg_component *c, const struc
 static void apply_hold(struct lkg_engine *e, struct lkg_component *c)
 {
         LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
-        const struct lkg_log_fields fields = lkg_engine_fields(c);
         const struct lkg_hold *hold = &c->state.hold;
         struct lkg_error err = { 0 };
         int r;
@@ -204,12 +203,7 @@ static void apply_hold(struct lkg_engine *e, struct lkg_component *c)
                 lose_hold(e, c, &err);
                 return;
         }
-        lkg_component_set_active(c, g);
-        c->last_good = false;
-        c->fallback_due = true; /* the fallback copy follows the served document */
-        c->served_ns = lkg_boottime_ns();
-        lkg_engine_consume(e, c);
-        lkg_log(LOG_NOTICE, &fields, "serving generation %" PRIu64 " again", g->number);
+        lkg_component_serve_again(c, g);
 }
 
 /* ---- committing ---- */
@@ -316,6 +310,7 @@ static int new_generation(struct lkg_engine *e, struct lkg_component *c, struct 
         if (e->started && !c->lost_now)
                 lkg_component_set_lost(c, NULL); /* somebody has changed something since */
         u->number = number;
+        c->served_before = false;
         lkg_component_set_active(c, g);
         c->same = c->made_active = true;
         c->n_published++;
@@ -376,18 +371,23 @@ static void take_back(struct lkg_component *c, struct undo *u)
         c->dirty |= LKG_DIRTY_ACTIVE | LKG_DIRTY_CONDITION | LKG_DIRTY_HISTORY;
 }
 
-static void announce(struct lkg_engine *e, struct lkg_component *c, const struct undo *u)
+/* The one place for what follows when readers get another generation, whoever has chosen it. */
+static void announce(struct lkg_engine *e, struct lkg_component *c)
 {
         const struct lkg_log_fields fields = lkg_engine_fields(c);
+        bool again = c->served_before;
 
-        if (!u->changed)
+        if (!lkg_component_note_published(c))
                 return;
+        c->served_before = false;
         c->fallback_due = c->state_changed = true;
         c->served_ns = lkg_boottime_ns();
         lkg_engine_consume(e, c);
         if (!c->active)
                 lkg_log(LOG_NOTICE, &fields, "%s is not served any more: %s", c->config->file,
                         c->condition.reason);
+        else if (again)
+                lkg_log(LOG_NOTICE, &fields, "serving generation %" PRIu64 " again", c->active->number);
         else
                 lkg_log(LOG_INFO, &fields,
                         "serving generation %" PRIu64 " (publication %" PRIu64 ", %zu layers)",
@@ -479,7 +479,7 @@ int lkg_engine_commit(struct lkg_engine *e, bool force)
                 e->retry_delay_ns = LKG_RETRY_MIN_NS;
                 e->hooks->persist_soon(e);
                 for (size_t i = 0; i < e->n_components; i++)
-                        announce(e, &e->components[i], &undo[i]);
+                        announce(e, &e->components[i]);
         }
         for (size_t i = 0; i < e->n_components; i++) {
                 e->components[i].lost_now = false;

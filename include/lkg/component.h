@@ -99,6 +99,8 @@ struct lkg_component {
         bool last_good;       /* active comes from disk because no candidate was valid yet */
 
         struct lkg_generation *active, *previous; /* previous: what `diff` compares with */
+        struct lkg_generation *published;         /* what readers get since the last publication */
+        bool served_before;                       /* active was, and is served again */
         /* The document of generation served_number, whose values know their layers; NULL = it came from disk. */
         struct lkg_value *served;
         uint64_t served_number;
@@ -234,8 +236,16 @@ int lkg_component_effective(const struct lkg_component *c, struct lkg_value **re
 /** lkg_component_judge() - decide again: the hold or the active generation has changed. */
 int lkg_component_judge(struct lkg_component *c);
 
-/** lkg_component_set_active() - another generation (or none) is what readers get. Takes a reference of its own. */
+/**
+ * lkg_component_set_active() - another generation (or none) is what readers get with the next publication. Takes a reference of its
+ * own. What follows from it (restart, fallback copy) follows when that has succeeded.
+ */
 void lkg_component_set_active(struct lkg_component *c, struct lkg_generation *generation);
+
+/** lkg_component_serve_again() - the same for one that was served before. */
+void lkg_component_serve_again(struct lkg_component *c, struct lkg_generation *generation);
+/** lkg_component_note_published() - readers get c->active now. Return: whether they got another one before. */
+bool lkg_component_note_published(struct lkg_component *c);
 
 /** lkg_component_update_condition() - facts -> words. @node: findings that are not about a component. */
 void lkg_component_update_condition(struct lkg_component *c, const struct lkg_report *node, bool not_ready);

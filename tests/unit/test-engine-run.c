@@ -563,6 +563,42 @@ static void test_full_runtime_directory_is_tried_again(void **state)
         check_blobs(n);
 }
 
+/* Did the engine ask for a restart? Of the messages so far. */
+static bool asks_for_a_restart(const struct node *n)
+{
+        struct lkg_message m;
+        bool yes = false;
+
+        while (hear(n, &m) == 1)
+                yes = yes || (m.type == LKG_MSG_RESTART && m.number != 0);
+        return yes;
+}
+
+/* A component that is restarted while readers still get the old document would read that. Whoever chose the new one. */
+static void test_a_restart_waits_for_the_publication(void **state)
+{
+        struct node *n = *state;
+
+        put(n, "etc/config.yaml",
+            "apiVersion: config.lkgfs.io/v1alpha1\nkind: LkgfsConfiguration\ncomponents:\n"
+            "- {name: kubelet, match: {unit: '', exe: []}, restart: {policy: hook, hook: [/bin/true]}}\n");
+        start(n);
+        put_dropin(n, "10-a.conf", "maxPods: 5\n");
+        assert_int_equal(changed(n, "kubelet.conf.d/10-a.conf"), 0);
+        assert_true(asks_for_a_restart(n));
+        assert_int_equal(renameat(n->runtime_fd, "current", n->runtime_fd, "aside"), 0);
+        assert_int_equal(mkdirat(n->runtime_fd, "current", 0700), 0);
+        (void)command(n, "rollback", "1");
+        assert_false(asks_for_a_restart(n));
+        assert_int_equal(unlinkat(n->runtime_fd, "current", AT_REMOVEDIR), 0);
+        assert_int_equal(renameat(n->runtime_fd, "aside", n->runtime_fd, "current"), 0);
+        turn_until(n, "kubelet.conf", "maxPods: 100\n");
+        assert_int_equal(generation(n), 1);
+        assert_true(asks_for_a_restart(n));
+        turn(n, 10);
+        assert_false(asks_for_a_restart(n)); /* once */
+}
+
 static void test_many_layers_are_rendered_later(void **state)
 {
         struct node *n = *state;
@@ -750,6 +786,7 @@ int main(void)
                 CASE(test_fallback_copies),
                 CASE(test_a_copy_that_cannot_be_written),
                 CASE(test_full_runtime_directory_is_tried_again),
+                CASE(test_a_restart_waits_for_the_publication),
                 CASE(test_many_layers_are_rendered_later),
                 CASE(test_old_blobs_go_when_they_are_not_needed),
                 CASE(test_reload),
