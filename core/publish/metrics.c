@@ -167,15 +167,16 @@ static uint64_t last_success(const struct lkg_remote_object *object)
 }
 
 /* One that may be missing is no outage that needs an alert. */
-static void put_object(struct lkg_buf *buf, const struct lkg_component *c, const char *metric, const char *name,
-                       const struct lkg_remote_object *object,
+static void put_object(struct lkg_buf *buf, const struct lkg_component *c, const char *metric,
+                       const char *name, const struct lkg_remote_object *object,
                        uint64_t (*value)(const struct lkg_remote_object *object))
 {
         if (object->followed && !object->may_be_missing)
                 put_labelled(buf, metric, c, "object", name, value(object));
 }
 
-static void put_objects(struct lkg_buf *buf, const struct lkg_component *c, const struct lkg_remote_status *remote)
+static void put_objects(struct lkg_buf *buf, const struct lkg_component *c,
+                        const struct lkg_remote_status *remote)
 {
         static const struct {
                 const char *name, *help;
@@ -195,7 +196,8 @@ static void put_objects(struct lkg_buf *buf, const struct lkg_component *c, cons
         }
 }
 
-static void put_client(struct lkg_buf *buf, const struct lkg_component *c, const struct lkg_remote_status *remote)
+static void put_client(struct lkg_buf *buf, const struct lkg_component *c,
+                       const struct lkg_remote_status *remote)
 {
         put_metric(buf, "lkgfs_remote_requests_total", "counter",
                    "Answers of the API server since the engine started, by what they mean.");
@@ -203,14 +205,16 @@ static void put_client(struct lkg_buf *buf, const struct lkg_component *c, const
                 put_labelled(buf, "lkgfs_remote_requests_total", c, "code", remote->counts[i].code,
                              remote->counts[i].n);
         put_number(buf, "lkgfs_remote_received_bytes_total", "counter",
-                   "Bytes received from the API server since the engine started.", c, remote->received_bytes);
+                   "Bytes received from the API server since the engine started.", c,
+                   remote->received_bytes);
         put_number(buf, "lkgfs_remote_sent_bytes_total", "counter",
                    "Bytes sent to the API server since the engine started.", c, remote->sent_bytes);
         put_number(buf, "lkgfs_remote_connections_total", "counter",
                    "Connections to the API server since the engine started.", c, remote->n_connections);
 }
 
-static void put_rollout(struct lkg_buf *buf, const struct lkg_component *c, const struct lkg_remote_status *remote)
+static void put_rollout(struct lkg_buf *buf, const struct lkg_component *c,
+                        const struct lkg_remote_status *remote)
 {
         const struct lkg_rollout *rollout = remote->rollout;
 
@@ -229,7 +233,8 @@ static void put_rollout(struct lkg_buf *buf, const struct lkg_component *c, cons
         lkg_buf_printf(buf, "%u.%05u\n", rollout->percent_milli / 100000, rollout->percent_milli % 100000);
 }
 
-static void put_remote(struct lkg_buf *buf, const struct lkg_component *c, const struct lkg_remote_status *remote)
+static void put_remote(struct lkg_buf *buf, const struct lkg_component *c,
+                       const struct lkg_remote_status *remote)
 {
         if (!remote || !remote->has_client)
                 return;

@@ -216,8 +216,9 @@ void lkg_history_slot_clear(struct lkg_publisher *p, struct lkg_history_slot *sl
         lkg_slot_clear(p, &slot->meta);
 }
 
-static int fill_past(struct lkg_publisher *p, const struct lkg_component *c, const struct lkg_history_entry *entry,
-                     struct lkg_history_slot *slot, struct lkg_error *err)
+static int fill_past(struct lkg_publisher *p, const struct lkg_component *c,
+                     const struct lkg_history_entry *entry, struct lkg_history_slot *slot,
+                     struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
         const struct lkg_text *shown;

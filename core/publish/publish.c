@@ -57,8 +57,8 @@ static int render_status(struct lkg_publisher *p, const struct lkg_snapshot *in,
                         lkg_slot_clear(p, &slot->file);
                         continue;
                 }
-                r = lkg_part_fill(p, slot, &buf, f->dated && first && c->active ? served_since(c) : in->now_ns,
-                                  err);
+                r = lkg_part_fill(p, slot, &buf,
+                                  f->dated && first && c->active ? served_since(c) : in->now_ns, err);
                 if (r < 0)
                         return r;
         }
@@ -66,8 +66,8 @@ static int render_status(struct lkg_publisher *p, const struct lkg_snapshot *in,
 }
 
 /* lkg/: what a rollback now would serve; usually what is served. */
-static int render_good(struct lkg_publisher *p, const struct lkg_snapshot *in,
-                       const struct lkg_component *c, struct lkg_shown *shown, struct lkg_error *err)
+static int render_good(struct lkg_publisher *p, const struct lkg_snapshot *in, const struct lkg_component *c,
+                       struct lkg_shown *shown, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *good = NULL;
         const struct lkg_generation *served;
@@ -151,7 +151,8 @@ static int render_component(struct lkg_publisher *p, const struct lkg_snapshot *
                 r = render_document(p, c->active, &shown->document, err);
         if (r >= 0 && (now->changed & LKG_DIRTY_LAYERS)) /* what is left stays marked and follows */
                 r = lkg_publish_component_layers(
-                        p, in, i, shown->status[0].file.blob ? LKG_LAYERS_AT_ONCE : LKG_LAYERS_AT_FIRST, err);
+                        p, in, i, shown->status[0].file.blob ? LKG_LAYERS_AT_ONCE : LKG_LAYERS_AT_FIRST,
+                        err);
         if (r >= 0 && (now->changed & LKG_DIRTY_HISTORY))
                 r = lkg_publish_component_history(p, c, shown, err);
         if (r >= 0 && (now->changed & (LKG_DIRTY_ACTIVE | LKG_DIRTY_CANDIDATE | LKG_DIRTY_DYNAMIC)))
@@ -341,8 +342,8 @@ static void add_bad(struct builder *b, const struct lkg_component *c, const stru
 static void add_good(struct builder *b, const struct lkg_component *c, const struct lkg_shown *shown)
 {
         if (shown->good_document.blob)
-                add_entry(b, document_entry(c, &shown->good_document, 0), shown->good_document.blob, "lkg/%s",
-                          c->config->file);
+                add_entry(b, document_entry(c, &shown->good_document, 0), shown->good_document.blob,
+                          "lkg/%s", c->config->file);
 }
 
 static void add_control(struct builder *b, const struct lkg_component *c, const struct lkg_shown *shown)
@@ -516,8 +517,8 @@ void lkg_publisher_loaded(struct lkg_publisher *p, uint64_t number)
 static int build(struct lkg_publisher *p, struct builder *b, struct lkg_error *err)
 {
         static void (*const parts[])(struct builder * b, const struct lkg_component *c,
-                                     const struct lkg_shown *shown) = { add_bad,  add_control, add_history,
-                                                                        add_layers, add_good, add_status,
+                                     const struct lkg_shown *shown) = { add_bad,    add_control, add_history,
+                                                                        add_layers, add_good,    add_status,
                                                                         add_view };
         const struct lkg_snapshot *in = b->in;
 
@@ -679,7 +680,8 @@ bool lkg_publisher_is_fresh(const struct lkg_publisher *p)
         return p->fresh;
 }
 
-int lkg_publisher_read(const struct lkg_publisher *p, const struct lkg_entry *entry, char **ret, size_t *ret_size)
+int lkg_publisher_read(const struct lkg_publisher *p, const struct lkg_entry *entry, char **ret,
+                       size_t *ret_size)
 {
         return lkg_publication_read(p->blobs.dirfd, entry, SIZE_MAX / 4, ret, ret_size);
 }

@@ -14,7 +14,7 @@ struct lkg_status_context {
         const struct lkg_remote_status *remote; /* NULL = it follows no reference */
         const struct lkg_report *findings;      /* that are not about a component */
         uint64_t publication;
-        uint64_t now_ns; /* wall time of the publication */
+        uint64_t now_ns;    /* wall time of the publication */
         bool good_has_base; /* of what a rollback would serve, where that is local */
         bool layers_cut;    /* more layers than layers/ shows */
 };

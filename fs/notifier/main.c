@@ -60,7 +60,7 @@ static int map_ours(void)
 
         if (!shm)
                 return -errno;
-        notify = mmap(NULL, sizeof(*notify), PROT_READ | PROT_WRITE, MAP_SHARED, shared,
+        notify = mmap(NULL, LKG_NOTIFY_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, shared,
                       (off_t)offsetof(struct lkg_shared, notify));
         if (notify == MAP_FAILED)
                 return -errno;

@@ -206,7 +206,7 @@ struct lkg_process {
  * `bell` and wakes its futex.
  */
 struct lkg_notify {
-        _Alignas(LKG_SHARED_PAGE) _Atomic uint32_t bell;
+        _Atomic uint32_t bell;
         _Atomic uint64_t wake_wanted;  /* publications to be announced; written by the server */
         _Atomic uint64_t wake_done;    /* written by the notifier when all of them were */
         _Atomic uint32_t root_changed; /* server: the root's attributes must be fetched; notifier: done, 0 */
@@ -220,6 +220,9 @@ struct lkg_notify {
         _Atomic uint64_t steps; /* notifier: each call through the view; only its growth matters */
         struct lkg_relay_job relay[LKG_RELAY_JOBS];
 };
+
+#define LKG_NOTIFY_BYTES \
+        ((sizeof(struct lkg_notify) + LKG_SHARED_PAGE - 1) / LKG_SHARED_PAGE * LKG_SHARED_PAGE)
 
 /*
  * Does the engine answer? The supervisor and the file server both ask it and note what they find; the file server shows it
@@ -305,11 +308,16 @@ struct lkg_shared {
         _Atomic uint32_t n_more_slots; /* high-water mark: slots above were never touched */
         struct lkg_slot more_slots[LKG_MORE_SLOTS];
         struct lkg_content_use content_use[LKG_NODES];
-        _Alignas(LKG_SHARED_PAGE) struct lkg_notify notify;
+        /* pages of their own, which the notifier maps: before them what is missing to a whole page */
+        char up_to_a_page[8192];
+        union {
+                struct lkg_notify notify;
+                char notify_pages[LKG_NOTIFY_BYTES];
+        };
 };
 
 _Static_assert(offsetof(struct lkg_shared, health) == 179802112, "the layout of 0.1.0 stays");
-_Static_assert(sizeof(struct lkg_notify) % LKG_SHARED_PAGE == 0, "nothing else is in its pages");
+_Static_assert(offsetof(struct lkg_shared, notify) % LKG_SHARED_PAGE == 0, "change up_to_a_page");
 
 /** lkg_shared_slots() - how many slots are in use at most; lkg_shared_slot() - one of them. */
 static inline size_t lkg_shared_slots(const struct lkg_shared *s)
