@@ -44,8 +44,8 @@
 struct lkg_node;
 /* Hooks: calls from the lower files to those above, which they do not know (wiring.c). */
 struct server_hooks {
-        void (*nodes_crowded)(uint32_t owner); /* most of what @owner may have is used. nodes_lock held. */
-        void (*node_gone)(struct lkg_node *node); /* the kernel has forgotten it. nodes_lock held. */
+        void (*nodes_crowded)(uint32_t owner);  /* most of what @owner may have is used. nodes_lock held. */
+        void (*directory_gone)(uint32_t index); /* node_get() no longer finds it. nodes_lock held. */
         bool (*kept_owner)(uint64_t node, uint32_t *ret_uid); /* its owner; false: no such node */
         void (*engine_linked)(int fd);      /* a connection to the engine has come; taken over */
         void (*published)(uint64_t number); /* the engine says that there is a publication */
@@ -465,7 +465,7 @@ void xattr_remove(fuse_req_t req, struct lkg_node *node, const char *name);
 /* source-watch.c: inotify on the source directory; what happens there goes to relay_event() */
 int watch_init(struct lkg_error *err);
 void watch_add(struct lkg_node *dir);
-void watch_drop(struct lkg_node *dir);
+void watch_drop(uint32_t index);
 
 /* own-changes.c: changes behind the mount, and our own changes */
 void relay_event(uint64_t dir, uint32_t mask, const char *name); /* of inotify */

@@ -462,10 +462,13 @@ void node_forget(struct lkg_node *node, uint64_t n)
                 left = had > n ? had - n : 0;
         while (!atomic_compare_exchange_weak(&node->nlookup, &had, left));
         if (left == 0) {
-                server.hooks->node_gone(node);
+                bool is_dir = atomic_load(&node->kind) == LKG_NODE_SOURCE && S_ISDIR(node->mode);
+
                 if (node->kept)
                         node_unkeep(node);
                 fd = release_node(node);
+                if (is_dir)
+                        server.hooks->directory_gone(node_index(node));
         }
         (void)pthread_mutex_unlock(&server.nodes_lock);
         lkg_close(fd);

@@ -97,28 +97,40 @@ static bool is_watched(uint64_t node)
 {
         size_t i = watch_of[(uint32_t)node];
 
-        if (i == 0)
+        if (i == 0 || watches[i - 1].node != node)
                 return false;
-        if (watches[i - 1].node != node) { /* of a node that is gone */
-                drop(i - 1);
-                return false;
-        }
         watches[i - 1].wanted = ++wants;
         return true;
 }
 
-static void add(uint64_t node, uint32_t owner, int wd, int side)
+/*
+ * A directory has one watch for each inotify, whatever node it is asked for: another node of the directory takes over its watch, and a
+ * node that was forgotten meanwhile gets none. (Mount something on a known directory: the kernel asks what is there, forgets that
+ * node at once because it expected another one, and asks again.)
+ */
+static void add(const struct lkg_node *dir, uint64_t node, uint32_t owner, int wd, int side)
 {
-        if (is_watched(node))
-                return;
-        if (!make_room(owner)) {
-                (void)inotify_rm_watch(sides[side].inotify, wd);
+        size_t before = watch_of[(uint32_t)node], i = 0;
+
+        if (before > 0 && (watches[before - 1].wd != wd || watches[before - 1].side != side))
+                drop(before - 1); /* it was wished for twice, and a side became free in between */
+        while (i < n_watches && (watches[i].wd != wd || watches[i].side != side))
+                i++;
+        if (node_get(node) != dir || (i == n_watches && !make_room(owner))) {
+                if (i == n_watches)
+                        (void)inotify_rm_watch(sides[side].inotify, wd);
                 return;
         }
-        watches[n_watches++] =
+        if (i < n_watches) {
+                quota_remove(&quota, watches[i].owner);
+                watch_of[(uint32_t)watches[i].node] = 0;
+        } else {
+                i = n_watches++;
+                sides[side].n_watches++;
+        }
+        watches[i] =
                 (struct watch){ .node = node, .wanted = ++wants, .owner = owner, .wd = wd, .side = side };
-        watch_of[(uint32_t)node] = (uint16_t)n_watches;
-        sides[side].n_watches++;
+        watch_of[(uint32_t)node] = (uint16_t)(i + 1);
         quota_add(&quota, owner);
 }
 
@@ -167,7 +179,7 @@ static void watch(struct lkg_node *dir, int side)
         if (wd < 0)
                 return;
         (void)pthread_mutex_lock(&watch_lock);
-        add(id, owner, wd, side);
+        add(dir, id, owner, wd, side);
         (void)pthread_mutex_unlock(&watch_lock);
 }
 
@@ -216,16 +228,11 @@ void watch_add(struct lkg_node *dir)
                 watch(dir, HOME);
 }
 
-void watch_drop(struct lkg_node *dir)
+void watch_drop(uint32_t index)
 {
-        size_t i;
-
-        if (atomic_load(&dir->kind) != LKG_NODE_SOURCE || !S_ISDIR(dir->mode))
-                return;
         (void)pthread_mutex_lock(&watch_lock);
-        i = watch_of[node_index(dir)];
-        if (i > 0)
-                drop(i - 1);
+        if (watch_of[index] > 0)
+                drop(watch_of[index] - 1u);
         (void)pthread_mutex_unlock(&watch_lock);
 }
 

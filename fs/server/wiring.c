@@ -4,7 +4,7 @@
 
 const struct server_hooks server_hooks = {
         .nodes_crowded = reclaim,
-        .node_gone = watch_drop,
+        .directory_gone = watch_drop,
         .kept_owner = node_owner,
         .engine_linked = engine_linked,
         .published = announce_newer,
