@@ -48,7 +48,7 @@ def cells(heading):
 CONDITION = [text for text in literals(source("lifecycle/condition.c").split("*/", 2)[2])
              if " " in text.strip() and not text.endswith(".h") and text not in NOT_WORDS]
 REMOTE = "".join(source(f"engine/engine-{name}.c") for name in ("remote", "reference", "starts", "commands"))
-API = source("engine/engine-api.c") + source("engine/engine-api-facts.c").split("/* ---- findings")[0] + source("reference/rollout.c")
+API = source("engine/engine-api.c") + source("engine/engine-api-facts.c").split("/* ---- findings")[0] + source("objects/rollout.c")
 
 
 def remote_words():
@@ -82,7 +82,7 @@ def test_words_are_found_in_the_sources_at_all():
 def test_every_documented_word_is_in_the_code(text):
     files = [source(name) for name in ("publish/status.c", "component/component-facts.c", "reference/remote-file.c")]
     sources = CONDITION + remote_words() + literals("".join(files))
-    reference = source("reference/reference.c") + source("reference/configmap.c") + source("state/dynamic.c")
+    reference = source("objects/reference.c") + source("objects/configmap.c") + source("state/dynamic.c")
     reference = re.sub(r'INVALID\s+"', '"invalid NodeConfigSource, ', reference)
     known = sources + literals(reference) + literals(API)
     if text.startswith(("hold", "rollback", "trial.scope", "commit", "configMapRef", "cause:", "status/", "ConfigOK")):
@@ -161,8 +161,9 @@ def test_every_finding_of_the_api_client_is_in_the_table():
     assert len(codes) > 8 and set(re.findall(r"^\| LKG(7\d{3})", page, re.MULTILINE)) == codes
 
 
-FOLDERS = ["core/base", "core/documents", "core/layers", "core/schema", "core/settings", "core/lifecycle", "core/reference",
-           "core/state", "core/component", "core/publish", "core/remote", "core/engine", "fs/supervisor", "fs/server", "fs/notifier", "fs/tool"]
+FOLDERS = ["core/base", "core/documents", "core/layers", "core/schema", "core/settings", "core/lifecycle", "core/objects",
+           "core/state", "core/component", "core/publish", "core/remote", "core/reference", "core/engine",
+           "fs/supervisor", "fs/server", "fs/notifier", "fs/tool"]
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
