@@ -444,10 +444,9 @@ static int carry_out(struct lkg_engine *e, struct lkg_component *c, const struct
                 return call->hold == LKG_CMD_ROLLBACK ? do_rollback(e, c, call, ticket, refusal)
                                                       : do_hold(e, c, call, ticket, NULL, refusal);
         case LKG_DO_SYNC:
-                e->remote_file.known = false;
                 lkg_engine_lift_poison(e, c);
                 lkg_engine_try_anew(c);
-                lkg_api_fetch(e->api);
+                lkg_places_fetch(e->places);
                 return 0;
         case LKG_DO_ROLLBACK_GOOD:
                 return do_rollback_good(e, c, ticket, refusal);

@@ -130,8 +130,8 @@ static int on_facts(sd_event_source *source, const struct inotify_event *event, 
         }
         if (event->len > 0 && strcmp(event->name, LKG_FACT_PLAN) == 0) {
                 for (size_t i = 0; i < e->n_components; i++)
-                        if (e->facts[i] == source && e->components[i].api)
-                                lkg_api_kick(e->api); /* status/<c>/remote shows when it is due */
+                        if (e->facts[i] == source && e->components[i].api_findings)
+                                lkg_places_kick(e->places); /* status/<c>/remote shows when it is due */
                 return 0;
         }
         if (event->len > 0 && strcmp(event->name, LKG_FACT_VERSION) != 0 &&

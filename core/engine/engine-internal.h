@@ -5,11 +5,10 @@
 #include <lkg/claims.h>
 #include <lkg/file.h>
 #include <lkg/log.h>
+#include <lkg/places.h>
 #include <lkg/publish.h>
-#include <lkg/remote-file.h>
 
 #include <lkg/component.h>
-#include "engine-api.h"
 #include "engine.h"
 #include <lkg/manifest-rules.h>
 #include "peers.h"
@@ -65,7 +64,6 @@ struct lkg_engine_hooks {
         void (*arm)(struct lkg_engine *e);
         void (*persist_soon)(struct lkg_engine *e);
         void (*layers_soon)(struct lkg_engine *e);
-        void (*follow_reference)(struct lkg_engine *e, struct lkg_component *c);
         void (*resolve_starts)(struct lkg_engine *e);
 };
 extern const struct lkg_engine_hooks lkg_engine_hooks;
@@ -89,12 +87,9 @@ struct lkg_engine {
         struct lkg_manifest_rules rules;
         struct lkg_store store; /* lock_fd < 0: none */
         struct lkg_poison poison;
-        struct lkg_admission admission;     /* of remote objects */
-        struct lkg_remote_file remote_file; /* path NULL = not configured */
-        struct lkg_api *api;                /* NULL = remote configuration is off */
-        enum lkg_object_place place;        /* the place of the reference that counts */
-        bool reference_pending;             /* the places must be read again */
-        struct lkg_report report;           /* about the configuration, the state, the source directory */
+        struct lkg_admission admission; /* of remote objects */
+        struct lkg_places *places;      /* of the reference */
+        struct lkg_report report;       /* about the configuration, the state, the source directory */
         struct lkg_report reload_report;
         struct lkg_report shown; /* both: what publications show */
         bool started, orphan, over_limit_noted;
@@ -285,8 +280,10 @@ int lkg_engine_open_dynamic(struct lkg_engine *e, struct lkg_error *err);
 /** lkg_engine_look_remote() - look at the reference and the tracks, as far as @touched says. */
 void lkg_engine_look_remote(struct lkg_engine *e, struct lkg_component *c,
                             const struct lkg_touched *touched);
-/** lkg_engine_follow_reference() - ask the places of the reference, if one may have changed, and follow them. */
-void lkg_engine_follow_reference(struct lkg_engine *e, struct lkg_component *c);
+/** lkg_engine_new_places() - e->places, which are not in use yet. Return: 0 or -ENOMEM. */
+int lkg_engine_new_places(struct lkg_engine *e, struct lkg_error *err);
+/** lkg_engine_open_places() - as the configuration has them; who follows them is known then. @fresh: a daemon begins */
+int lkg_engine_open_places(struct lkg_engine *e, bool fresh, struct lkg_error *err);
 /** lkg_engine_check_pin() - at the start of an engine: is the pin of a rollback still valid, or was something new assigned? */
 void lkg_engine_check_pin(struct lkg_engine *e, struct lkg_component *c);
 /** lkg_engine_say_assigned() - the assigned configuration as text, for a pin. */
@@ -304,6 +301,12 @@ void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c);
 void lkg_engine_prepare_remote(struct lkg_engine *e, struct lkg_component *c);
 /** lkg_engine_finish_avoiding() - trial.scope all, at the start: finish a rollback that the engine before had begun with a mark. */
 void lkg_engine_finish_avoiding(struct lkg_engine *e, struct lkg_component *c);
+/* engine-report.c: what the cluster hears. */
+/** lkg_engine_event() - about @source, of the component that follows the reference; else nothing happens. @words: never content */
+void lkg_engine_event(struct lkg_engine *e, const struct lkg_component *c, bool warning, const char *reason,
+                      const struct lkg_config_source *source, const char *words);
+/** lkg_engine_report() - a publication shows @c as it is; nothing for a component that follows no reference. */
+void lkg_engine_report(struct lkg_engine *e, const struct lkg_component *c);
 /* engine-good.c: the last known good. */
 struct lkg_trial_settings lkg_engine_trial_settings(const struct lkg_engine *e);
 /**

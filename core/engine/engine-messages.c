@@ -91,7 +91,7 @@ static void on_supervisor(struct lkg_engine *e, const struct lkg_message *m)
                 lkg_engine_stop(e);
                 (void)sd_event_exit(e->event, 0);
         } else if (m->type == LKG_MSG_CREDENTIAL) {
-                lkg_api_exec_done(e, m);
+                lkg_places_exec_done(e->places, m);
         } else if (m->type == LKG_MSG_FALLBACK) {
                 lkg_engine_fallback_answered(e, m);
         }

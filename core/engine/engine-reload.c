@@ -83,6 +83,7 @@ static int apply_config(struct lkg_engine *e, struct lkg_config *next, struct lk
                         lkg_engine_recover_last_good(&e->components[i]);
         }
         lkg_publisher_reset(e->publisher);
+        lkg_places_set_config(e->places, next);
         free_components(old, n_old);
         lkg_config_free(old_config);
         if (lkg_engine_reload_dynamic(e, &ignored) < 0)

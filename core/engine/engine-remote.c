@@ -124,14 +124,6 @@ static void restore(struct lkg_engine *e, struct lkg_component *c)
         (void)lkg_engine_roll_back(e, c, LKG_BAD_LOAD, reason, &err);
 }
 
-static bool refers_to_file(const struct lkg_config *config)
-{
-        for (size_t i = 0; i < config->remote.references.n_items; i++)
-                if (strcmp(config->remote.references.items[i], "file") == 0)
-                        return *config->remote.file;
-        return false;
-}
-
 /* Is a record lost, by the findings from @first on? */
 static bool is_damaged(const struct lkg_report *report, size_t first)
 {
@@ -171,11 +163,7 @@ int lkg_engine_open_dynamic(struct lkg_engine *e, struct lkg_error *err)
                 if (!c->base)
                         restore(e, c);
         }
-        lkg_remote_file_open(&e->remote_file,
-                             e->config->remote.enabled && refers_to_file(e->config) ? e->config->remote.file
-                                                                                    : NULL,
-                             e->options.runtime_fd, fresh);
-        return lkg_api_open(e, err);
+        return lkg_engine_open_places(e, fresh, err);
 }
 
 int lkg_engine_reload_dynamic(struct lkg_engine *e, struct lkg_error *err)

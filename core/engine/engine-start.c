@@ -174,6 +174,8 @@ static int open_engine(struct lkg_engine *e, struct lkg_error *err)
         if (r >= 0)
                 r = lkg_engine_open_facts(e, err);
         if (r >= 0)
+                r = lkg_engine_new_places(e, err);
+        if (r >= 0)
                 r = lkg_engine_open_store(e, err);
         if (r >= 0)
                 r = lkg_engine_open_dynamic(e, err);
@@ -240,14 +242,13 @@ struct lkg_engine *lkg_engine_free(struct lkg_engine *e)
         sd_event_source_disable_unref(e->timer);
         sd_event_source_disable_unref(e->layers);
         lkg_engine_unwatch_facts(e);
-        e->api = lkg_api_free(e->api);
+        e->places = lkg_places_free(e->places);
         lkg_server_deinit(&e->server);
         e->claims = lkg_claims_close(e->claims);
         for (size_t i = 0; i < e->n_components; i++)
                 lkg_component_deinit(&e->components[i]);
         free(e->components);
         lkg_poison_close(&e->poison);
-        lkg_remote_file_deinit(&e->remote_file);
         if (e->store.lock_fd >= 0)
                 lkg_store_close(&e->store);
         e->publisher = lkg_publisher_free(e->publisher); /* the files stay: a file server is serving them */
@@ -430,6 +431,6 @@ int lkg_engine_start(struct lkg_engine *e, struct lkg_error *err)
                 lkg_engine_persist_soon(e);
         lkg_engine_arm(e);
         e->started = true;
-        lkg_api_run(e);
+        lkg_places_run(e->places);
         return 0;
 }

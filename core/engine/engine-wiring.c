@@ -8,6 +8,5 @@ const struct lkg_engine_hooks lkg_engine_hooks = {
         .arm = lkg_engine_arm,
         .persist_soon = lkg_engine_persist_soon,
         .layers_soon = lkg_engine_layers_soon,
-        .follow_reference = lkg_engine_follow_reference,
         .resolve_starts = lkg_engine_resolve_starts,
 };

@@ -412,8 +412,7 @@ static int publish(struct lkg_engine *e, struct lkg_error *err)
         lkg_engine_ask_first_fallback(e);
         lkg_server_published(&e->server, lkg_publisher_number(e->publisher));
         for (size_t i = 0; i < e->n_components; i++)
-                if (e->components[i].api)
-                        lkg_api_published(e->api, &e->components[i]);
+                lkg_engine_report(e, &e->components[i]);
         return 0;
 }
 

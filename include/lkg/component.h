@@ -23,8 +23,6 @@
 #include "state.h"
 #include "inotify.h"
 
-struct lkg_api; /* the engine's */
-
 enum lkg_component_dirty {
         LKG_DIRTY_ACTIVE = 1 << 0,
         LKG_DIRTY_CANDIDATE = 1 << 1,
@@ -74,8 +72,7 @@ struct lkg_component {
         bool base_is_fallback;       /* the base file is our own fallback copy, so the stack has none */
         struct lkg_poison *poison;   /* borrowed from the engine; NULL = everything is admitted */
         struct lkg_dynamic *dynamic; /* NULL = no store: see the findings */
-        struct lkg_api *api;         /* borrowed from the engine; NULL = it follows no reference */
-        const struct lkg_report *api_findings; /* borrowed: about the API server; NULL = none */
+        const struct lkg_report *api_findings; /* borrowed: about the API server; NULL = it is not asked */
         struct lkg_remote_base *base;          /* in place of the base; NULL = the base file */
         struct lkg_track local,
                 good; /* open while base is remote, while the last known good is another source */

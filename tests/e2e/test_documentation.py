@@ -48,15 +48,16 @@ def cells(heading):
 CONDITION = [text for text in literals(source("lifecycle/condition.c").split("*/", 2)[2])
              if " " in text.strip() and not text.endswith(".h") and text not in NOT_WORDS]
 REMOTE = "".join(source(f"engine/engine-{name}.c") for name in ("remote", "reference", "starts", "commands"))
-API = source("engine/engine-api.c") + source("engine/engine-api-facts.c").split("/* ---- findings")[0] + source("objects/rollout.c")
+PLACES = source("reference/places.c")
+API = PLACES + source("reference/apiserver.c") + source("reference/apiserver-words.c").split("/* ---- findings")[0] + source("objects/rollout.c")
 
 
 def remote_words():
     """Reasons and causes that other files hand to the condition."""
     rest = r'((?:[^;"]|"(?:[^"\\]|\\.)*")*);'  # of the statement; a literal may hold a semicolon
-    calls = re.findall(rf"(?:say_uid|condemn_assigned|set_desired|set_wanted|again|set_fault)\({rest}|snprintf\(\s*(?:words|reason),{rest}"
+    calls = re.findall(rf"(?:say_uid|condemn_assigned|set_desired|say|again|set_fault)\({rest}|snprintf\(\s*(?:words|reason),{rest}"
                        rf"|desired_fault\),{rest}",
-                       joined(REMOTE + source("engine/engine-good.c") + source("engine/engine.c")))
+                       joined(REMOTE + PLACES + source("engine/engine-good.c") + source("engine/engine.c")))
     calls += re.findall(rf"snprintf\(\s*(?:ret(?:->words)?|api->name_fault|fault),{rest}", joined(API))
     return sorted({text for call in calls for part in ([call] if isinstance(call, str) else call) for text in literals(part)
                    if " " in text and not text.startswith("%")})

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The engine with an API server that says what the test says: places of a reference, ConfigMaps, outages, rollout, the way back. */
+#include "core/reference/apiserver.h"
 #include "engine-node.h"
 #include "fake-remote.h"
 
@@ -268,7 +269,7 @@ static void test_a_reference_that_was_asked_before_there_is_a_client(void **stat
             CONFIG(", references: [static], static: {namespace: kube-system, name: cfg}"));
         start(n);
         lkg_engine_cycle(n->engine, /* look= */ true); /* somebody on this machine was first */
-        assert_false(n->engine->reference_pending);
+        assert_false(n->engine->places->pending);
         assert_null(fake_find("configmaps"));
         settle(n);
         assert_non_null(fake_find("configmaps"));
@@ -407,13 +408,13 @@ static void test_an_outage_is_unclear_after_a_while(void **state)
 static void test_the_timer_tells_of_an_outage(void **state)
 {
         struct node *n = *state;
-        struct lkg_api *api;
+        struct lkg_apiserver *api;
 
         follow(n, CONFIG(""));
         fake_fail("nodes", LKG_API_UNREACHABLE, "connection refused", 299);
         settle(n);
         assert_has(n, "status/kubelet/condition", "True all checks passed");
-        api = n->engine->api;
+        api = n->engine->places->apiserver;
         api->node.failing_ns -= 2 * LKG_NSEC_PER_SEC; /* time passes */
         fake_find("nodes")->failing_ns -= 2 * LKG_NSEC_PER_SEC;
         assert_int_equal(sd_event_source_set_time(api->timer, 0), 0);
@@ -598,7 +599,7 @@ static void test_status_and_metrics(void **state)
         assert_has(n, "status/kubelet/remote", "rollout=go\n");
         assert_has(n, "status/kubelet/remote", "reported=True\n");
         fake.reporter_words = "patch nodes/status n1 is forbidden";
-        n->engine->api->reporter->options.changed(n->engine->api);
+        n->engine->places->apiserver->reporter->options.changed(n->engine->places->apiserver);
         settle(n);
         assert_has(n, "status/kubelet/remote", "reported=no, patch nodes/status n1 is forbidden\n");
 #define METRIC(text) assert_has(n, "status/kubelet/metrics.prom", text)
@@ -647,11 +648,11 @@ static void test_figures_alone_wait_for_the_next_minute(void **state)
                   node_json("node-1", "kube-system/cfg")); /* a heartbeat of the kubelet: nothing to us */
         settle(n);
         assert_int_equal(publication(n), before);
-        assert_int_equal(sd_event_source_set_time(n->engine->api->timer, 0), 0);
+        assert_int_equal(sd_event_source_set_time(n->engine->places->apiserver->timer, 0), 0);
         settle(n);
         assert_int_equal(publication(n), before + 1);
         METRIC("\nlkgfs_remote_requests_total{component=\"kubelet\",code=\"ok\"} 9\n");
-        assert_int_equal(sd_event_source_set_time(n->engine->api->timer, 0), 0);
+        assert_int_equal(sd_event_source_set_time(n->engine->places->apiserver->timer, 0), 0);
         settle(n);
         assert_int_equal(publication(n), before + 1);
 }
@@ -687,7 +688,7 @@ static void test_an_identity_is_met_once_whoever_sees_it_first(void **state)
 
         follow(n, CONFIG(""));
         fake_credential(LKG_CREDENTIAL_NODE); /* another one, which the minute's look finds */
-        assert_int_equal(sd_event_source_set_time(n->engine->api->timer, 0), 0);
+        assert_int_equal(sd_event_source_set_time(n->engine->places->apiserver->timer, 0), 0);
         settle(n);
         assert_int_equal(fake_find("nodes")->n_anew, 1);
         assert_int_equal(fake.n_kicked, 1);
@@ -736,7 +737,7 @@ static void test_exec_plugin(void **state)
         bool asked = false;
 
         follow(n, CONFIG(""));
-        options = &n->engine->api->credential->options;
+        options = &n->engine->places->apiserver->credential->options;
         assert_int_equal(options->run_exec(options->userdata), 0);
         while (lkg_message_recv(n->supervisor[0], &m) == 1)
                 asked = asked || m.type == LKG_MSG_CREDENTIAL;

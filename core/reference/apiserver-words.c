@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The API server's answers as text: why an object is not known, the references on the Node, the meaning of the rollout,
- * findings; and reports to the cluster.
+ * findings, status; and reports to the cluster.
  */
 #include <lkg/log.h>
 #include <lkg/utf8.h>
 
-#include "engine-api.h"
-#include "engine-internal.h"
+#include "apiserver.h"
 
 /* ---- objects ---- */
 
@@ -18,7 +17,8 @@ static bool is_definite(enum lkg_api_status status)
 }
 
 /* `failed to read Node n1`, in the proposal's words for a ConfigMap. */
-static void say_what(const struct lkg_api *api, const struct lkg_followed *followed, char *ret, size_t size)
+static void say_what(const struct lkg_apiserver *api, const struct lkg_followed *followed, char *ret,
+                     size_t size)
 {
         if (followed == &api->node)
                 (void)snprintf(ret, size, "failed to read Node %.128s", api->node_name);
@@ -38,7 +38,7 @@ static enum lkg_trouble say_unreachable(const struct lkg_followed *followed, cha
         return LKG_TROUBLE_UNREACHABLE;
 }
 
-static enum lkg_trouble say_trouble(const struct lkg_api *api, const struct lkg_followed *followed,
+static enum lkg_trouble say_trouble(const struct lkg_apiserver *api, const struct lkg_followed *followed,
                                     uint64_t now_ns, char ret[static LKG_REASON_MAX])
 {
         bool failing = followed->informer && followed->failing_ns;
@@ -67,8 +67,8 @@ static enum lkg_trouble say_trouble(const struct lkg_api *api, const struct lkg_
         return LKG_TROUBLE_OBJECT;
 }
 
-enum lkg_trouble lkg_api_trouble(struct lkg_api *api, struct lkg_followed *followed, uint64_t now_ns,
-                                 char ret[static LKG_REASON_MAX])
+enum lkg_trouble lkg_apiserver_trouble(struct lkg_apiserver *api, struct lkg_followed *followed,
+                                       uint64_t now_ns, char ret[static LKG_REASON_MAX])
 {
         enum lkg_trouble trouble = say_trouble(api, followed, now_ns, ret);
 
@@ -76,31 +76,31 @@ enum lkg_trouble lkg_api_trouble(struct lkg_api *api, struct lkg_followed *follo
         return trouble;
 }
 
-void lkg_api_node_says(struct lkg_api *api, enum lkg_object_place place, uint64_t now_ns,
-                       struct lkg_saying *ret)
+void lkg_apiserver_node_says(struct lkg_apiserver *api, enum lkg_reference_place place, uint64_t now_ns,
+                             struct lkg_saying *ret)
 {
         *ret = (struct lkg_saying){ .says = LKG_SAYS_UNKNOWN };
         if (*api->name_fault)
                 (void)snprintf(ret->fault, sizeof(ret->fault), "%.500s", api->name_fault);
-        else if (lkg_api_trouble(api, &api->node, now_ns, ret->fault) == LKG_TROUBLE_NONE)
+        else if (lkg_apiserver_trouble(api, &api->node, now_ns, ret->fault) == LKG_TROUBLE_NONE)
                 *ret = place == LKG_PLACE_NODE_SPEC ? api->node_says.spec : api->node_says.annotation;
 }
 
-const struct lkg_configmap *lkg_api_configmap(struct lkg_api *api, uint64_t now_ns,
-                                              char fault[static LKG_REASON_MAX])
+const struct lkg_configmap *lkg_apiserver_configmap(struct lkg_apiserver *api, uint64_t now_ns,
+                                                    char fault[static LKG_REASON_MAX])
 {
         if (!api->client) {
                 (void)snprintf(fault, LKG_REASON_MAX, "no credential for the API server was found");
                 return NULL;
         }
-        return lkg_api_trouble(api, &api->object, now_ns, fault) == LKG_TROUBLE_NONE ? &api->configmap
-                                                                                     : NULL;
+        return lkg_apiserver_trouble(api, &api->object, now_ns, fault) == LKG_TROUBLE_NONE ? &api->configmap
+                                                                                           : NULL;
 }
 
 /* ---- rollout ---- */
 
 /* By what this node's bucket is drawn; NULL = that is not known yet, and another draw would follow. */
-static const char *rollout_uid(struct lkg_api *api)
+static const char *rollout_uid(struct lkg_apiserver *api)
 {
         char ignored[LKG_REASON_MAX];
         enum lkg_trouble trouble;
@@ -109,7 +109,7 @@ static const char *rollout_uid(struct lkg_api *api)
                 return api->node_says.uid;
         if (*api->name_fault)
                 return NULL;
-        trouble = lkg_api_trouble(api, &api->node, lkg_boottime_ns(), ignored);
+        trouble = lkg_apiserver_trouble(api, &api->node, lkg_boottime_ns(), ignored);
         return trouble == LKG_TROUBLE_FORBIDDEN || trouble == LKG_TROUBLE_OBJECT ? api->node_name : NULL;
 }
 
@@ -119,7 +119,8 @@ static bool depends_on_bucket(const struct lkg_rollout *rollout)
                rollout->percent_milli > 0 && rollout->percent_milli < 100000;
 }
 
-const struct lkg_rollout *lkg_api_rollout(struct lkg_api *api, const struct lkg_configmap *configmap)
+const struct lkg_rollout *lkg_apiserver_rollout(struct lkg_apiserver *api,
+                                                const struct lkg_configmap *configmap)
 {
         const char *uid = rollout_uid(api);
 
@@ -138,14 +139,14 @@ static bool looks_at_node(const struct lkg_config *config)
         return false;
 }
 
-bool lkg_api_may_do_without_node(const struct lkg_api *api)
+bool lkg_apiserver_may_do_without_node(const struct lkg_apiserver *api)
 {
         return api->node.informer && lkg_informer_status(api->node.informer) == LKG_API_FORBIDDEN &&
-               !looks_at_node(api->engine->config) &&
+               !looks_at_node(api->places->config) &&
                !lkg_credential_is_node(api->credential, api->node_name);
 }
 
-static void find_trouble(struct lkg_api *api, struct lkg_followed *followed, struct lkg_report *report)
+static void find_trouble(struct lkg_apiserver *api, struct lkg_followed *followed, struct lkg_report *report)
 {
         static const struct {
                 unsigned code;
@@ -156,12 +157,12 @@ static void find_trouble(struct lkg_api *api, struct lkg_followed *followed, str
                 [LKG_TROUBLE_OBJECT] = { 7010, "; what is assigned goes on serving" },
         };
         char words[LKG_REASON_MAX];
-        enum lkg_trouble trouble = lkg_api_trouble(api, followed, lkg_boottime_ns(), words);
+        enum lkg_trouble trouble = lkg_apiserver_trouble(api, followed, lkg_boottime_ns(), words);
 
         /* The last reference is still valid then; but the cause is shown sooner. */
         if (trouble == LKG_TROUBLE_NONE && followed->failing_ns)
                 trouble = say_unreachable(followed, words);
-        if (followed == &api->node && lkg_api_may_do_without_node(api))
+        if (followed == &api->node && lkg_apiserver_may_do_without_node(api))
                 lkg_report_add(report, LKG_NOTE, 7005, NULL, "%s; no reference of this node needs it",
                                words);
         else if (trouble > LKG_TROUBLE_NOT_YET)
@@ -171,13 +172,13 @@ static void find_trouble(struct lkg_api *api, struct lkg_followed *followed, str
                 lkg_report_add(report, LKG_NOTE, 7005, NULL,
                                "%s; it is read every %llu s instead of watched",
                                lkg_informer_refusal(followed->informer),
-                               (unsigned long long)(api->engine->config->remote.poll_interval_ns /
+                               (unsigned long long)(api->places->config->remote.poll_interval_ns /
                                                     LKG_NSEC_PER_SEC));
 }
 
-static void find_credential(const struct lkg_api *api, struct lkg_report *report)
+static void find_credential(const struct lkg_apiserver *api, struct lkg_report *report)
 {
-        const struct lkg_config *config = api->engine->config;
+        const struct lkg_config *config = api->places->config;
 
         lkg_report_append(report, lkg_credential_findings(api->credential));
         if (!api->client && looks_at_node(config) && !*config->remote.kubeconfig)
@@ -200,10 +201,14 @@ static bool same_report(const struct lkg_report *a, const struct lkg_report *b)
         return x && y && strcmp(x, y) == 0;
 }
 
-void lkg_api_update_findings(struct lkg_api *api, struct lkg_component *c)
+bool lkg_places_update_findings(struct lkg_places *places)
 {
+        struct lkg_apiserver *api = places->apiserver;
         struct lkg_report report = LKG_REPORT_INIT;
+        bool same;
 
+        if (!api)
+                return false;
         find_credential(api, &report);
         if (api->node.informer)
                 find_trouble(api, &api->node, &report);
@@ -213,65 +218,13 @@ void lkg_api_update_findings(struct lkg_api *api, struct lkg_component *c)
                 lkg_report_add(&report, LKG_WARNING, 7007, NULL,
                                "ConfigMap %s/%s: %s; no node switches to it", api->reference.ns,
                                api->reference.name, api->rollout.words);
-        if (!same_report(&report, &api->findings))
-                c->dirty |= LKG_DIRTY_FINDINGS;
+        same = same_report(&report, &api->findings);
         lkg_report_deinit(&api->findings);
         api->findings = report;
+        return !same;
 }
 
-/* ---- the way back ---- */
-
-/* The assigned configuration is served. The engine that served it first has reported it, not one that finds it at its start. */
-static void tell_activated(struct lkg_api *api, const struct lkg_component *c)
+const struct lkg_report *lkg_places_findings(const struct lkg_places *places)
 {
-        struct lkg_config_source shown;
-        char id[LKG_SOURCE_ID_MAX + 1];
-
-        if (!c->active)
-                return;
-        lkg_config_source_id(lkg_component_shown(c, &shown), id);
-        if (api->served_known && strcmp(api->served, id) != 0 &&
-            lkg_config_source_equal(&shown, &c->dynamic->pointers.assigned))
-                lkg_engine_event(api->engine, c, false, "ConfigActivated", &shown, "");
-        memcpy(api->served, id, sizeof(id));
-        api->served_known = true;
-}
-
-void lkg_api_published(struct lkg_api *api, const struct lkg_component *c)
-{
-        const struct lkg_node_condition condition = {
-                .status = lkg_condition_status_name(c->condition.status),
-                .reason = c->condition.reason,
-                .message = c->condition.message,
-                .transition_ns = c->condition.transition_ns,
-        };
-        char ignored[LKG_REASON_MAX];
-
-        lkg_api_note_shown(api);
-        tell_activated(api, c);
-        /* At each start it is Unknown for a moment before the first answer: that is not reported. */
-        if (!api->reporter || !api->engine->config->remote.condition ||
-            lkg_api_trouble(api, &api->node, lkg_boottime_ns(), ignored) == LKG_TROUBLE_NOT_YET ||
-            (api->object.informer &&
-             lkg_api_trouble(api, &api->object, lkg_boottime_ns(), ignored) == LKG_TROUBLE_NOT_YET))
-                return;
-        lkg_reporter_set_condition(api->reporter, &condition);
-}
-
-void lkg_engine_event(struct lkg_engine *e, const struct lkg_component *c, bool warning, const char *reason,
-                      const struct lkg_config_source *source, const char *words)
-{
-        char message[1024];
-
-        if (!c->api || !c->api->reporter || !e->config->remote.events)
-                return;
-        if (lkg_config_source_is_local(source))
-                (void)snprintf(message, sizeof(message), "%s: local configuration%s%.400s", c->config->name,
-                               *words ? ": " : "", words);
-        else
-                (void)snprintf(message, sizeof(message),
-                               "%s: ConfigMap %.63s/%.253s, UID %.64s, resourceVersion %.64s%s%.400s",
-                               c->config->name, source->ns, source->name, source->uid, source->version,
-                               *words ? ": " : "", words);
-        lkg_reporter_event(c->api->reporter, warning, reason, message);
+        return places->apiserver ? &places->apiserver->findings : NULL;
 }

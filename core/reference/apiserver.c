@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The objects that talk to the API server (credential, client, informers, reporter): when they are created, checked and freed.
- * engine-api-objects.c records their answers; engine-api-facts.c draws conclusions.
+ * apiserver-objects.c records their answers; apiserver-words.c draws conclusions.
  */
 #include <ctype.h>
 #include <fcntl.h>
@@ -12,37 +12,21 @@
 #include <lkg/name.h>
 #include <lkg/span.h>
 
-#include "engine-api.h"
-#include "engine-internal.h"
+#include "apiserver.h"
 
 #define CREDENTIAL_NAME "credential" /* runtime directory: output of the exec plugin */
 #define TIMER_SLACK_US  UINT64_C(1000000)
-
-static struct lkg_component *component_of(const struct lkg_api *api)
-{
-        struct lkg_engine *e = api->engine;
-
-        for (size_t i = 0; i < e->n_components; i++)
-                if (e->components[i].api == api)
-                        return &e->components[i];
-        return NULL;
-}
 
 /* ---- making and ending ---- */
 
 static int run_exec(void *userdata)
 {
-        struct lkg_api *api = userdata;
-        struct lkg_message m;
+        const struct lkg_places_options *options = &((struct lkg_apiserver *)userdata)->places->options;
 
-        if (!api->engine->server.supervisor)
-                return -EAGAIN; /* we are starting */
-        lkg_message_init(&m, LKG_MSG_CREDENTIAL);
-        lkg_peer_send(api->engine->server.supervisor, &m);
-        return 0;
+        return options->run_exec(options->userdata);
 }
 
-void lkg_api_exec_done(struct lkg_engine *e, const struct lkg_message *m)
+void lkg_apiserver_exec_done(struct lkg_apiserver *api, int runtime_fd, const struct lkg_message *m)
 {
         LKG_CLEANUP(lkg_closep) int fd = -EBADF;
         LKG_CLEANUP(lkg_freep) char *text = NULL;
@@ -51,25 +35,25 @@ void lkg_api_exec_done(struct lkg_engine *e, const struct lkg_message *m)
         int r = m->result;
 
         if (r >= 0) {
-                fd = openat(e->options.runtime_fd, CREDENTIAL_NAME, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+                fd = openat(runtime_fd, CREDENTIAL_NAME, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
                 r = fd < 0 ? lkg_error_set(&err, -errno, NULL, "the answer of the exec plugin")
                            : lkg_read_file(fd, LKG_KUBECONFIG_BYTES_MAX, &text, &size, &err);
         }
-        (void)unlinkat(e->options.runtime_fd, CREDENTIAL_NAME, 0);
-        if (e->api) {
-                lkg_credential_exec_done(e->api->credential, r < 0 ? NULL : text, size,
+        (void)unlinkat(runtime_fd, CREDENTIAL_NAME, 0);
+        if (api) {
+                lkg_credential_exec_done(api->credential, r < 0 ? NULL : text, size,
                                          r >= 0         ? NULL
                                          : *err.message ? err.message
                                          : m->text_size ? m->text
                                                         : strerror(-r));
-                e->api->look = true;
-                lkg_api_kick(e->api);
+                api->look = true;
+                lkg_apiserver_kick(api);
         }
         if (text)
                 explicit_bzero(text, size);
 }
 
-static uint64_t identity_serial(const struct lkg_api *api)
+static uint64_t identity_serial(const struct lkg_apiserver *api)
 {
         const struct lkg_identity *identity = lkg_credential_identity(api->credential);
 
@@ -77,7 +61,7 @@ static uint64_t identity_serial(const struct lkg_api *api)
 }
 
 /* The client checks the credential, and so do we; either may see a new one first. Return: whether it has changed. */
-static bool meet_identity(struct lkg_api *api)
+static bool meet_identity(struct lkg_apiserver *api)
 {
         uint64_t serial = identity_serial(api);
 
@@ -86,25 +70,25 @@ static bool meet_identity(struct lkg_api *api)
         api->serial = serial;
         if (api->reporter) /* before waiting requests are sent with a credential that is not the node's */
                 lkg_reporter_kick(api->reporter);
-        api->anew = api->engine->reference_pending = true;
+        api->anew = api->places->pending = true;
         return true;
 }
 
 static void on_identity(void *userdata)
 {
         if (meet_identity(userdata))
-                lkg_api_kick(userdata);
+                lkg_apiserver_kick(userdata);
 }
 
-static int new_client(struct lkg_api *api, struct lkg_error *err)
+static int new_client(struct lkg_apiserver *api, struct lkg_error *err)
 {
-        const struct lkg_config *config = api->engine->config;
+        const struct lkg_config *config = api->places->config;
         const struct lkg_client_options options = {
-                .event = api->engine->event,
+                .event = api->places->options.event,
                 .credential = api->credential,
                 .user_agent = "lkgfs/" LKG_VERSION " (linux)",
                 .max_bytes = config->remote.max_bytes,
-                .admission = &api->engine->admission,
+                .admission = api->places->options.admission,
                 .on_identity = on_identity,
                 .userdata = api,
         };
@@ -114,14 +98,14 @@ static int new_client(struct lkg_api *api, struct lkg_error *err)
 
 static void on_reported(void *userdata)
 {
-        lkg_api_kick(userdata);
+        lkg_apiserver_kick(userdata);
 }
 
-static int new_reporter(struct lkg_api *api, struct lkg_error *err)
+static int new_reporter(struct lkg_apiserver *api, struct lkg_error *err)
 {
-        const struct lkg_config *config = api->engine->config;
+        const struct lkg_config *config = api->places->config;
         const struct lkg_reporter_options options = {
-                .event = api->engine->event,
+                .event = api->places->options.event,
                 .client = api->client,
                 .credential = api->credential,
                 .node_name = api->node_name,
@@ -135,10 +119,10 @@ static int new_reporter(struct lkg_api *api, struct lkg_error *err)
         return *api->name_fault ? 0 : lkg_reporter_new(&options, &api->reporter, err);
 }
 
-static void take_down(struct lkg_api *api)
+static void take_down(struct lkg_apiserver *api)
 {
-        lkg_api_forget(&api->object);
-        lkg_api_forget(&api->node);
+        lkg_apiserver_forget(&api->object);
+        lkg_apiserver_forget(&api->node);
         lkg_configmap_deinit(&api->configmap);
         api->node_says = (struct lkg_node_object){ .uid = "" };
         api->has_rollout = false;
@@ -147,31 +131,31 @@ static void take_down(struct lkg_api *api)
 }
 
 /* Creates all that can be created. After a lack of memory the next tick tries again. */
-static void bring_up(struct lkg_api *api)
+static void bring_up(struct lkg_apiserver *api)
 {
         struct lkg_error err = { 0 };
         int r = 0;
 
-        if (!lkg_api_has_credential(api->engine)) {
+        if (!lkg_apiserver_has_credential(api)) {
                 take_down(api);
                 return;
         }
         if (!api->client) {
                 r = new_client(api, &err);
-                api->engine->reference_pending = true; /* asked without a client, it led nowhere */
+                api->places->pending = true; /* asked without a client, it led nowhere */
         }
         if (r >= 0 && !api->reporter)
                 r = new_reporter(api, &err);
         if (r >= 0 && api->running && !api->node.informer)
-                r = lkg_api_follow_node(api, &err);
+                r = lkg_apiserver_follow_node(api, &err);
         if (r < 0)
                 lkg_log_error("cannot talk to the API server, trying again: %s", err.message);
 }
 
 /* The name that the kubelet would register under: nodeutil.GetHostname() of Kubernetes. */
-static void find_names(struct lkg_api *api)
+static void find_names(struct lkg_apiserver *api)
 {
-        const char *configured = api->engine->config->remote.node_name;
+        const char *configured = api->places->config->remote.node_name;
         char quoted[5 * LKG_QUOTE_MAX + 8], reason[LKG_REFUSAL_MAX], raw[HOST_NAME_MAX + 1] = "";
         struct lkg_span name;
 
@@ -201,7 +185,7 @@ static char *describe_settings(const struct lkg_config *config)
         return n < 0 ? NULL : text;
 }
 
-struct lkg_api *lkg_api_free(struct lkg_api *api)
+struct lkg_apiserver *lkg_apiserver_free(struct lkg_apiserver *api)
 {
         if (!api)
                 return NULL;
@@ -228,7 +212,7 @@ static uint64_t later(uint64_t a, uint64_t b)
 }
 
 /* On the clock of the loop. */
-static uint64_t credential_due(const struct lkg_api *api, uint64_t now_ns)
+static uint64_t credential_due(const struct lkg_apiserver *api, uint64_t now_ns)
 {
         uint64_t due_ns = lkg_credential_due_ns(api->credential), wall_ns = lkg_realtime_ns();
 
@@ -237,7 +221,7 @@ static uint64_t credential_due(const struct lkg_api *api, uint64_t now_ns)
         return due_ns - wall_ns > LKG_API_TICK_NS ? UINT64_MAX : now_ns + (due_ns - wall_ns);
 }
 
-static void arm(struct lkg_api *api)
+static void arm(struct lkg_apiserver *api)
 {
         const struct lkg_followed *const followed[] = { &api->node, &api->object };
         uint64_t now = lkg_boottime_ns(), at = now + LKG_API_TICK_NS;
@@ -250,7 +234,7 @@ static void arm(struct lkg_api *api)
         (void)sd_event_source_set_enabled(api->timer, SD_EVENT_ONESHOT);
 }
 
-static void look_at_credential(struct lkg_api *api)
+static void look_at_credential(struct lkg_apiserver *api)
 {
         int r;
 
@@ -266,7 +250,7 @@ static void look_at_credential(struct lkg_api *api)
                        lkg_credential_file(api->credential));
 }
 
-static void begin_anew(struct lkg_api *api)
+static void begin_anew(struct lkg_apiserver *api)
 {
         api->anew = false;
         if (api->node.informer)
@@ -277,9 +261,8 @@ static void begin_anew(struct lkg_api *api)
 
 static int on_work(sd_event_source *source, void *userdata)
 {
-        struct lkg_api *api = userdata;
-        struct lkg_engine *e = api->engine;
-        struct lkg_component *c = component_of(api);
+        struct lkg_apiserver *api = userdata;
+        const struct lkg_places_options *options = &api->places->options;
 
         (void)source;
         if (api->look)
@@ -287,18 +270,13 @@ static int on_work(sd_event_source *source, void *userdata)
         bring_up(api);
         if (api->anew)
                 begin_anew(api);
-        if (!c)
-                return 0;
-        c->dirty |= LKG_DIRTY_REMOTE;
-        e->hooks->follow_reference(e, c);
-        lkg_api_update_findings(api, c);
-        e->hooks->cycle(e, /* look= */ e->place == LKG_PLACE_FILE && !e->remote_file.known);
-        arm(api);
+        if (options->turn(options->userdata))
+                arm(api);
         return 0;
 }
 
 /* Has a figure changed since the last publication? */
-static bool has_new_figures(const struct lkg_api *api)
+static bool has_new_figures(const struct lkg_apiserver *api)
 {
         struct lkg_client_counters now = { .n_connections = 0 };
 
@@ -320,7 +298,7 @@ static bool is_outage(const struct lkg_followed *followed, uint64_t now_ns)
 /* A minute has passed, or nothing but failures have come for long enough. */
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
 {
-        struct lkg_api *api = userdata;
+        struct lkg_apiserver *api = userdata;
         uint64_t now = lkg_boottime_ns();
         bool settled = !is_outage(&api->node, now) && !is_outage(&api->object, now);
 
@@ -328,15 +306,15 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
         (void)usec;
         look_at_credential(api);
         if (!settled)
-                api->engine->reference_pending = true;
-        if (api->anew || api->engine->reference_pending || has_new_figures(api) ||
-            (lkg_api_has_credential(api->engine) && !api->client))
-                lkg_api_kick(api);
+                api->places->pending = true;
+        if (api->anew || api->places->pending || has_new_figures(api) ||
+            (lkg_apiserver_has_credential(api) && !api->client))
+                lkg_apiserver_kick(api);
         arm(api);
         return 0;
 }
 
-static int add_sources(struct lkg_api *api, sd_event *event)
+static int add_sources(struct lkg_apiserver *api, sd_event *event)
 {
         int r = sd_event_add_defer(event, &api->work, on_work, api);
 
@@ -351,85 +329,68 @@ static int add_sources(struct lkg_api *api, sd_event *event)
         return r < 0 ? r : sd_event_source_set_enabled(api->timer, SD_EVENT_OFF);
 }
 
-static int new_api(struct lkg_engine *e, struct lkg_error *err)
+static int new_apiserver(struct lkg_places *places, struct lkg_error *err)
 {
-        const struct lkg_config *config = e->config;
+        const struct lkg_config *config = places->config;
         struct lkg_credential_options options = {
                 .kubeconfig = config->remote.kubeconfig,
-                .source_path = e->source_path,
-                .source_fd = e->options.source_fd,
-                .mount_point = e->mount_point,
+                .source_path = places->options.source_path,
+                .source_fd = places->options.source_fd,
+                .mount_point = places->options.mount_point,
                 .allow_exec = config->remote.allow_exec,
                 .allow_insecure = config->remote.allow_insecure,
                 .run_exec = run_exec,
         };
-        struct lkg_api *api = calloc(1, sizeof(*api));
+        struct lkg_apiserver *api = calloc(1, sizeof(*api));
         int r;
 
         if (!api)
                 return lkg_error_set(err, -ENOMEM, NULL, "API server");
-        api->engine = e;
+        api->places = places;
         api->news = true;
         options.userdata = api;
         find_names(api);
         api->settings = describe_settings(config);
         r = api->settings ? lkg_credential_new(&options, &api->credential) : -ENOMEM;
         if (r >= 0)
-                r = add_sources(api, e->event);
+                r = add_sources(api, places->options.event);
         if (r >= 0)
                 r = lkg_credential_refresh(api->credential, lkg_realtime_ns());
         if (r < 0) {
-                lkg_api_free(api);
+                lkg_apiserver_free(api);
                 return lkg_error_set(err, r, NULL, "API server");
         }
         api->serial = identity_serial(api);
-        e->api = api;
+        places->apiserver = api;
         return 0;
 }
 
-static void set_api(struct lkg_component *c, struct lkg_api *api)
+int lkg_apiserver_open(struct lkg_places *places, bool wanted, struct lkg_error *err)
 {
-        c->api = api;
-        c->api_findings = api ? &api->findings : NULL;
-}
-
-static void attach(struct lkg_engine *e)
-{
-        for (size_t i = 0; i < e->n_components; i++)
-                set_api(&e->components[i], lkg_engine_is_remote(e, &e->components[i]) ? e->api : NULL);
-}
-
-int lkg_api_open(struct lkg_engine *e, struct lkg_error *err)
-{
-        LKG_CLEANUP(lkg_freep) char *settings = describe_settings(e->config);
-        bool wanted = e->config->remote.enabled && e->store.lock_fd >= 0;
+        LKG_CLEANUP(lkg_freep) char *settings = describe_settings(places->config);
         int r = 0;
 
-        e->reference_pending = true;
+        places->pending = true;
         if (!settings)
                 return lkg_error_set(err, -ENOMEM, NULL, "API server");
-        if (e->api && (!wanted || strcmp(e->api->settings, settings) != 0))
-                e->api = lkg_api_free(e->api);
-        if (wanted && !e->api)
-                r = new_api(e, err);
-        attach(e);
-        if (r < 0 || !e->api)
-                return r;
-        e->api->news = true;
-        if (e->started)
-                lkg_api_run(e);
-        return 0;
+        if (places->apiserver && (!wanted || strcmp(places->apiserver->settings, settings) != 0))
+                places->apiserver = lkg_apiserver_free(places->apiserver);
+        if (wanted && !places->apiserver)
+                r = new_apiserver(places, err);
+        if (r >= 0 && places->apiserver)
+                places->apiserver->news = true;
+        return r;
 }
 
-void lkg_api_run(struct lkg_engine *e)
+void lkg_apiserver_run(struct lkg_apiserver *api)
 {
-        if (!e->api)
+        if (!api)
                 return;
-        e->api->running = e->reference_pending = true;
-        lkg_api_kick(e->api);
+        api->running = true;
+        lkg_apiserver_reconsider(api);
 }
 
-void lkg_api_fetch(struct lkg_api *api)
+void lkg_apiserver_fetch(struct lkg_apiserver *api)
 {
         if (!api)
                 return;
@@ -439,7 +400,5 @@ void lkg_api_fetch(struct lkg_api *api)
         if (api->object.informer)
                 lkg_informer_fetch(api->object.informer, /* anew= */ false);
         api->news = true;
-        lkg_api_reconsider(api);
+        lkg_apiserver_reconsider(api);
 }
-
-/* ---- places ---- */

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The two objects that are followed: each answer is checked and noted, and the engine is asked to look if
+ * The two objects that are followed: each answer is checked and noted, and the places are asked again if
  * it may matter. Nothing is decided here.
  */
 #include <lkg/log.h>
 
-#include "engine-api.h"
-#include "engine-internal.h"
+#include "apiserver.h"
 
 /* ---- answers ---- */
 
@@ -31,7 +30,7 @@ static bool same_node(const struct lkg_node_object *a, const struct lkg_node_obj
 
 static void on_node(const struct lkg_value *object, void *userdata)
 {
-        struct lkg_api *api = userdata;
+        struct lkg_apiserver *api = userdata;
         enum lkg_object_answer before = api->node.answer;
         struct lkg_error err = { 0 };
         struct lkg_node_object says = { .uid = "" };
@@ -41,12 +40,12 @@ static void on_node(const struct lkg_value *object, void *userdata)
                 set_answer(&api->node, LKG_ANSWER_MISSING, "not found");
                 lkg_reporter_set_node(api->reporter, "");
                 if (before != LKG_ANSWER_MISSING)
-                        lkg_api_reconsider(api);
+                        lkg_apiserver_reconsider(api);
                 return;
         }
         if (lkg_node_read(object, api->node_name, &says, &err) < 0) {
                 set_answer(&api->node, LKG_ANSWER_WRONG, err.message);
-                lkg_api_reconsider(api);
+                lkg_apiserver_reconsider(api);
                 return;
         }
         same = before == LKG_ANSWER_OBJECT && same_node(&api->node_says, &says);
@@ -55,12 +54,12 @@ static void on_node(const struct lkg_value *object, void *userdata)
         if (same)
                 return;
         lkg_reporter_set_node(api->reporter, says.uid);
-        lkg_api_reconsider(api);
+        lkg_apiserver_reconsider(api);
 }
 
 static void on_object(const struct lkg_value *object, void *userdata)
 {
-        struct lkg_api *api = userdata;
+        struct lkg_apiserver *api = userdata;
         struct lkg_configmap configmap = { 0 };
         struct lkg_error err = { 0 };
 
@@ -84,7 +83,7 @@ static void on_object(const struct lkg_value *object, void *userdata)
                         return;
         }
         api->news = true;
-        lkg_api_reconsider(api);
+        lkg_apiserver_reconsider(api);
 }
 
 /* Logged once when it begins to fail and once when it works again; status/ shows the rest. */
@@ -109,44 +108,45 @@ static void note_failing(struct lkg_followed *followed)
 
 static void on_node_changed(void *userdata)
 {
-        struct lkg_api *api = userdata;
+        struct lkg_apiserver *api = userdata;
         uint64_t before = api->node.failing_ns;
 
         note_failing(&api->node);
         log_change(&api->node, "the Node", before);
-        lkg_api_reconsider(api);
+        lkg_apiserver_reconsider(api);
 }
 
 static void on_object_changed(void *userdata)
 {
-        struct lkg_api *api = userdata;
+        struct lkg_apiserver *api = userdata;
         uint64_t before = api->object.failing_ns;
 
         note_failing(&api->object);
         log_change(&api->object, "the ConfigMap", before);
-        lkg_api_reconsider(api);
+        lkg_apiserver_reconsider(api);
 }
 
 static const struct lkg_informer_ops node_ops = { .state = on_node, .changed = on_node_changed };
 static const struct lkg_informer_ops object_ops = { .state = on_object, .changed = on_object_changed };
 
-void lkg_api_forget(struct lkg_followed *followed)
+void lkg_apiserver_forget(struct lkg_followed *followed)
 {
         followed->informer = lkg_informer_free(followed->informer);
         *followed = (struct lkg_followed){ .answer = LKG_ANSWER_NONE };
 }
 
-static int begin(struct lkg_api *api, struct lkg_followed *followed, const struct lkg_resource *resource,
-                 const struct lkg_informer_ops *ops, struct lkg_error *err)
+static int begin(struct lkg_apiserver *api, struct lkg_followed *followed,
+                 const struct lkg_resource *resource, const struct lkg_informer_ops *ops,
+                 struct lkg_error *err)
 {
-        const struct lkg_config *config = api->engine->config;
+        const struct lkg_config *config = api->places->config;
         const struct lkg_informer_options options = {
-                .event = api->engine->event,
+                .event = api->places->options.event,
                 .client = api->client,
                 .resource = *resource,
                 .poll_interval_ns = config->remote.poll_interval_ns,
                 .max_bytes = config->remote.max_bytes,
-                .admission = &api->engine->admission,
+                .admission = api->places->options.admission,
                 .ops = ops,
                 .userdata = api,
         };
@@ -154,7 +154,7 @@ static int begin(struct lkg_api *api, struct lkg_followed *followed, const struc
         return lkg_informer_new(&options, &followed->informer, err);
 }
 
-int lkg_api_follow_node(struct lkg_api *api, struct lkg_error *err)
+int lkg_apiserver_follow_node(struct lkg_apiserver *api, struct lkg_error *err)
 {
         const struct lkg_resource resource = {
                 .group_version = "v1", .plural = "nodes", .kind = "Node", .name = api->node_name
@@ -163,7 +163,8 @@ int lkg_api_follow_node(struct lkg_api *api, struct lkg_error *err)
         return *api->name_fault ? 0 : begin(api, &api->node, &resource, &node_ops, err);
 }
 
-int lkg_api_follow(struct lkg_api *api, const struct lkg_reference *reference, struct lkg_error *err)
+int lkg_apiserver_follow(struct lkg_apiserver *api, const struct lkg_reference *reference,
+                         struct lkg_error *err)
 {
         const struct lkg_resource resource = {
                 .group_version = "v1",
@@ -174,7 +175,7 @@ int lkg_api_follow(struct lkg_api *api, const struct lkg_reference *reference, s
         };
 
         if (!reference || (api->object.informer && !lkg_informer_is(api->object.informer, &resource))) {
-                lkg_api_forget(&api->object);
+                lkg_apiserver_forget(&api->object);
                 lkg_configmap_deinit(&api->configmap);
                 api->has_rollout = false;
         }

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The chain of places, and the one answer that comes out of it. */
+#include <lkg/log.h>
+
+#include "apiserver.h"
+
+static const char *const place_words[] = {
+        [LKG_PLACE_NONE] = "none",          [LKG_PLACE_NODE_ANNOTATION] = "nodeAnnotation",
+        [LKG_PLACE_NODE_SPEC] = "nodeSpec", [LKG_PLACE_STATIC] = "static",
+        [LKG_PLACE_FILE] = "file",
+};
+
+const char *lkg_reference_place_name(enum lkg_reference_place place)
+{
+        return place_words[place];
+}
+
+static enum lkg_reference_place parse_place(const char *word)
+{
+        for (int place = LKG_PLACE_NODE_ANNOTATION; place < _LKG_PLACE_MAX; place++)
+                if (strcmp(word, lkg_reference_place_name((enum lkg_reference_place)place)) == 0)
+                        return (enum lkg_reference_place)place;
+        return LKG_PLACE_NONE;
+}
+
+/* ---- its life ---- */
+
+int lkg_places_new(const struct lkg_places_options *options, const struct lkg_config *config,
+                   struct lkg_places **ret)
+{
+        struct lkg_places *places = calloc(1, sizeof(*places));
+
+        if (!places)
+                return -ENOMEM;
+        places->options = *options;
+        places->config = config;
+        *ret = places;
+        return 0;
+}
+
+struct lkg_places *lkg_places_free(struct lkg_places *places)
+{
+        if (!places)
+                return NULL;
+        lkg_apiserver_free(places->apiserver);
+        lkg_remote_file_deinit(&places->file);
+        free(places);
+        return NULL;
+}
+
+void lkg_places_set_config(struct lkg_places *places, const struct lkg_config *config)
+{
+        places->config = config;
+        places->file.path = NULL; /* it is the old one's */
+}
+
+static bool refers_to_file(const struct lkg_config *config)
+{
+        for (size_t i = 0; i < config->remote.references.n_items; i++)
+                if (strcmp(config->remote.references.items[i], "file") == 0)
+                        return *config->remote.file;
+        return false;
+}
+
+int lkg_places_open(struct lkg_places *places, bool wanted, bool fresh, struct lkg_error *err)
+{
+        const struct lkg_config *config = places->config;
+
+        lkg_remote_file_open(&places->file,
+                             config->remote.enabled && refers_to_file(config) ? config->remote.file : NULL,
+                             places->options.runtime_fd, fresh);
+        return lkg_apiserver_open(places, config->remote.enabled && wanted, err);
+}
+
+void lkg_places_run(struct lkg_places *places)
+{
+        lkg_apiserver_run(places->apiserver);
+}
+
+/* ---- the answer ---- */
+
+static void say(struct lkg_places_answer *ret, enum lkg_places_says says, const char *words)
+{
+        ret->says = says;
+        (void)snprintf(ret->words, sizeof(ret->words), "%.511s", words);
+}
+
+void lkg_places_answer_deinit(struct lkg_places_answer *answer)
+{
+        lkg_configmap_deinit(&answer->own);
+}
+
+/* Ask the places once more, in @wait_ns at the latest. */
+static void ask_again(struct lkg_places *places, struct lkg_places_answer *ret, uint64_t wait_ns)
+{
+        uint64_t at_ns = lkg_boottime_ns() + wait_ns;
+
+        places->pending = true;
+        if (ret->again_at_ns > at_ns)
+                ret->again_at_ns = at_ns;
+}
+
+static void look_at_file(struct lkg_places *places, const struct lkg_places_known *known,
+                         struct lkg_places_answer *ret)
+{
+        const struct lkg_config *config = places->config;
+        const struct lkg_remote_file_options options = {
+                .max_bytes = config->remote.max_bytes,
+                .allowed = (const char *const *)config->remote.allowed_sources.items,
+                .n_allowed = config->remote.allowed_sources.n_items,
+                .admission = places->options.admission,
+                .careful = !lkg_config_source_is_local(known->assigned),
+                .unsettled = places->options.unsettled,
+                .userdata = places->options.userdata,
+        };
+        struct lkg_remote_file *file = &places->file;
+        enum lkg_remote_file_says says;
+        struct lkg_error err = { 0 };
+        int r = lkg_remote_file_look(file, &options, &says, &ret->own, &ret->source, &err);
+
+        if (r == 0 && file->blank_ns)
+                ret->again_at_ns = file->blank_ns + LKG_BLANK_NS;
+        if (r <= 0)
+                return;
+        switch (says) {
+        case LKG_FILE_SAYS_NOTHING:
+                say(ret, LKG_PLACES_UNKNOWN, "no reference yet");
+                break;
+        case LKG_FILE_SAYS_UNCLEAR:
+                say(ret, LKG_PLACES_UNKNOWN, err.message);
+                break;
+        case LKG_FILE_SAYS_LOCAL:
+                ret->says = LKG_PLACES_LOCAL;
+                break;
+        case LKG_FILE_SAYS_CONFIGMAP:
+                ret->says = LKG_PLACES_CONFIGMAP;
+                ret->configmap = &ret->own;
+                break;
+        }
+}
+
+/* ---- from the API server ---- */
+
+/*
+ * A new content may be held back; a new version of the followed configuration is recorded, whatever its annotations say.
+ * Only for objects of the API server: a file is this node's own.
+ */
+static bool is_held_back(struct lkg_apiserver *api, const struct lkg_places_known *known,
+                         const struct lkg_configmap *configmap, struct lkg_places_answer *ret)
+{
+        const struct lkg_rollout *rollout = lkg_apiserver_rollout(api, configmap);
+
+        if (lkg_config_source_equal(known->assigned, &ret->source) ||
+            lkg_config_source_same_content(known->assigned, &ret->source))
+                return false;
+        if (!rollout)
+                say(ret, LKG_PLACES_WAITING, "waiting for the rollout: the Node was not read yet");
+        else if (rollout->state == LKG_ROLLOUT_UNCLEAR)
+                say(ret, LKG_PLACES_UNKNOWN, rollout->words);
+        else if (rollout->state != LKG_ROLLOUT_GO)
+                say(ret, LKG_PLACES_WAITING, rollout->words);
+        return !rollout || rollout->state != LKG_ROLLOUT_GO;
+}
+
+/*
+ * Every assignment is flushed to disk. A ConfigMap that changes all the time must not keep this node busy: a
+ * hundred versions are taken as they come, after that ten per second, and of the others only the last one counts.
+ */
+static bool is_time(struct lkg_places *places, struct lkg_places_answer *ret)
+{
+        static const struct lkg_bucket_rate rate = { .burst = 100, .interval_ns = LKG_NSEC_PER_SEC / 10 };
+        uint64_t wait_ns = lkg_bucket_take(&places->apiserver->pace, &rate, lkg_boottime_ns());
+
+        if (wait_ns > 0)
+                ask_again(places, ret, wait_ns);
+        return wait_ns == 0;
+}
+
+static void follow_configmap(struct lkg_places *places, const struct lkg_places_known *known,
+                             const struct lkg_reference *reference, struct lkg_places_answer *ret)
+{
+        struct lkg_apiserver *api = places->apiserver;
+        const struct lkg_configmap *configmap;
+        struct lkg_error err = { 0 };
+        char fault[LKG_REASON_MAX];
+        bool same;
+
+        if (lkg_apiserver_follow(api, reference, &err) < 0) {
+                lkg_log_error("cannot follow a ConfigMap, trying again: %s", err.message);
+                ask_again(places, ret, LKG_PLACES_RETRY_NS);
+        }
+        configmap = lkg_apiserver_configmap(api, lkg_boottime_ns(), fault);
+        if (!configmap) {
+                say(ret, LKG_PLACES_UNKNOWN, fault);
+                return;
+        }
+        if (lkg_configmap_resolve(configmap, reference, &ret->source, &err) < 0) {
+                say(ret, LKG_PLACES_UNKNOWN, err.message);
+                return;
+        }
+        if (ret->place != LKG_PLACE_STATIC)
+                ret->node_uid = api->node_says.uid;
+        if (is_held_back(api, known, configmap, ret))
+                return;
+        same = lkg_config_source_equal(known->assigned, &ret->source);
+        /* The same answer again needs no look at the checkpoint. */
+        if (same && known->carried_out && !api->news)
+                return;
+        if (!same && !is_time(places, ret))
+                return;
+        api->news = false;
+        ret->says = LKG_PLACES_CONFIGMAP;
+        ret->configmap = configmap;
+}
+
+/* Every place was looked at, and none of them has anything. */
+static void follow_nothing(const struct lkg_apiserver *api, const struct lkg_places_known *known,
+                           struct lkg_places_answer *ret)
+{
+        if (lkg_config_source_is_local(known->assigned) ||
+            strcmp(known->node_uid, api->node_says.uid) == 0) {
+                ret->says = LKG_PLACES_LOCAL;
+                return;
+        }
+        ret->says = LKG_PLACES_UNKNOWN;
+        (void)snprintf(ret->words, sizeof(ret->words),
+                       "node %.253s does not say, and it is not the node that did (UID %.100s)",
+                       api->node_name, *known->node_uid ? known->node_uid : "unknown");
+}
+
+/* ---- the chain ---- */
+
+static void say_static(const struct lkg_config *config, struct lkg_saying *ret)
+{
+        struct lkg_error err = { 0 };
+
+        *ret = (struct lkg_saying){ .says = LKG_SAYS_REFERENCE };
+        if (lkg_reference_from_parts(config->remote.fixed.ns, config->remote.fixed.name,
+                                     config->remote.fixed.key, config->remote.fixed.uid, &ret->reference,
+                                     &err) >= 0)
+                return;
+        ret->says = LKG_SAYS_INVALID;
+        (void)snprintf(ret->fault, sizeof(ret->fault), "%.500s", err.message);
+}
+
+static bool is_allowed(const struct lkg_config *config, const struct lkg_reference *reference)
+{
+        return lkg_reference_allowed((const char *const *)config->remote.allowed_sources.items,
+                                     config->remote.allowed_sources.n_items, reference->ns, reference->name);
+}
+
+/* What @place says; the file speaks for itself. */
+static void ask(struct lkg_places *places, enum lkg_reference_place place, struct lkg_saying *ret)
+{
+        if (place == LKG_PLACE_STATIC)
+                say_static(places->config, ret);
+        else
+                lkg_apiserver_node_says(places->apiserver, place, lkg_boottime_ns(), ret);
+        if (ret->says != LKG_SAYS_REFERENCE || is_allowed(places->config, &ret->reference))
+                return;
+        ret->says = LKG_SAYS_INVALID;
+        (void)snprintf(ret->fault, sizeof(ret->fault),
+                       "ConfigMap %.63s/%.253s is not one of remote.allowedSources", ret->reference.ns,
+                       ret->reference.name);
+}
+
+/* The first place with a result. Return: NONE: no place has one, or (@ret_any false) there is no place. */
+static enum lkg_reference_place find_place(struct lkg_places *places, struct lkg_saying *ret, bool *ret_any)
+{
+        const struct lkg_strings *references = &places->config->remote.references;
+
+        *ret_any = false;
+        for (size_t i = 0; i < references->n_items; i++) {
+                enum lkg_reference_place place = parse_place(references->items[i]);
+
+                if (!lkg_places_in_use(places, place))
+                        continue;
+                *ret_any = true;
+                if (place == LKG_PLACE_FILE)
+                        return place;
+                ask(places, place, ret);
+                if (ret->says != LKG_SAYS_NOTHING)
+                        return place;
+        }
+        return LKG_PLACE_NONE;
+}
+
+static void follow_saying(struct lkg_places *places, const struct lkg_places_known *known,
+                          const struct lkg_saying *saying, struct lkg_places_answer *ret)
+{
+        struct lkg_apiserver *api = places->apiserver;
+        struct lkg_error err = { 0 };
+
+        switch (saying->says) {
+        case LKG_SAYS_REFERENCE:
+                follow_configmap(places, known, &saying->reference, ret);
+                return;
+        case LKG_SAYS_UNKNOWN: /* the object stays followed, because it may be named again, unless it is not allowed any more */
+                if (api->has_reference && !is_allowed(places->config, &api->reference))
+                        (void)lkg_apiserver_follow(api, NULL, &err);
+                say(ret, LKG_PLACES_UNKNOWN, saying->fault);
+                return;
+        case LKG_SAYS_INVALID:
+                (void)lkg_apiserver_follow(api, NULL, &err);
+                say(ret, LKG_PLACES_UNKNOWN, saying->fault);
+                return;
+        case LKG_SAYS_NOTHING:
+                (void)lkg_apiserver_follow(api, NULL, &err);
+                follow_nothing(api, known, ret);
+                return;
+        case LKG_SAYS_LOCAL:
+                (void)lkg_apiserver_follow(api, NULL, &err);
+                ret->says = LKG_PLACES_LOCAL;
+                return;
+        }
+}
+
+static void ask_places(struct lkg_places *places, const struct lkg_places_known *known,
+                       struct lkg_places_answer *ret)
+{
+        struct lkg_saying saying = { .says = LKG_SAYS_NOTHING };
+        enum lkg_reference_place before = places->place;
+        struct lkg_error err = { 0 };
+        bool any;
+
+        places->pending = false;
+        places->place = ret->place = find_place(places, &saying, &any);
+        if (any && places->place != LKG_PLACE_FILE) {
+                follow_saying(places, known, &saying, ret);
+                return;
+        }
+        if (places->apiserver)
+                (void)lkg_apiserver_follow(places->apiserver, NULL, &err);
+        if (!any)
+                say(ret, LKG_PLACES_UNKNOWN, "no reference yet");
+        else if (before != LKG_PLACE_FILE)
+                places->file.known = false; /* it may have changed unnoticed */
+}
+
+static bool concerns(const struct lkg_way *way, const struct lkg_touched *touched)
+{
+        if (touched->everything)
+                return true;
+        for (size_t i = 0; i < touched->n_paths; i++)
+                for (size_t k = 0; k < way->n; k++) {
+                        size_t n = strlen(way->items[k].path);
+
+                        if (strncmp(touched->paths[i], way->items[k].path, n) == 0)
+                                return true;
+                }
+        return false;
+}
+
+void lkg_places_desired(struct lkg_places *places, const struct lkg_places_known *known,
+                        const struct lkg_touched *touched, struct lkg_places_answer *ret)
+{
+        *ret = (struct lkg_places_answer){ .place = places->place, .again_at_ns = UINT64_MAX };
+        if (places->pending)
+                ask_places(places, known, ret);
+        if (touched && places->place == LKG_PLACE_FILE && places->file.path &&
+            (!places->file.known || concerns(&places->file.way, touched)))
+                look_at_file(places, known, ret);
+}
+
+/* ---- asking once more ---- */
+
+void lkg_places_ask(struct lkg_places *places)
+{
+        places->pending = true;
+}
+
+void lkg_places_again(struct lkg_places *places)
+{
+        places->file.known = false;
+        places->pending = true;
+        if (places->apiserver)
+                places->apiserver->news = true;
+}
+
+bool lkg_places_looks_at_file(const struct lkg_places *places)
+{
+        return places->place == LKG_PLACE_FILE && !places->file.known;
+}
+
+const struct lkg_way *lkg_places_way(const struct lkg_places *places)
+{
+        return &places->file.way;
+}
+
+void lkg_places_kick(struct lkg_places *places)
+{
+        lkg_apiserver_kick(places->apiserver);
+}
+
+void lkg_places_fetch(struct lkg_places *places)
+{
+        places->file.known = false;
+        lkg_apiserver_fetch(places->apiserver);
+}
+
+void lkg_places_exec_done(struct lkg_places *places, const struct lkg_message *m)
+{
+        lkg_apiserver_exec_done(places->apiserver, places->options.runtime_fd, m);
+}
